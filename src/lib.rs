@@ -1,6 +1,6 @@
 //! Loadline weighs a JVM server under load and says where every megabyte sits.
 //!
-//! The modules stand in the order of the data; `tests/tidy.rs` holds who may use whom.
+//! The modules are listed in the order of the data; `tests/tidy.rs` checks which module may use which.
 
 pub use loadline_base::{bounded, clock, error, locked, numbers, units};
 pub use loadline_comparison as comparison;

@@ -10,7 +10,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// Modules of the crates below this one, between spaces. The compiler keeps crates apart; here stands who uses which.
+/// Modules of the crates below this one, between spaces. The compiler keeps crates apart; [`MAY_USE`] lists the uses.
 const OF_CRATES: &str = "account bounded clock comparison diagnosis doubt error growth kernel load numbers observe owner record report \
      scenario tls units";
 
@@ -153,7 +153,7 @@ fn check(files: &[Source], long_functions: &[(&str, &str, usize)]) -> Vec<String
 struct Source {
     /// Relative to the root, with `/`.
     path: String,
-    /// As it stands.
+    /// The text of the file, unchanged.
     raw: String,
     /// The same lines with comments blanked and the contents of strings replaced by [`IN_STRING`], byte by byte.
     code: String,
@@ -168,7 +168,7 @@ impl Source {
         Self { path: path.to_owned(), raw: raw.to_owned(), code }
     }
 
-    /// `None` for what is not text, and for files git knows but the folder lacks.
+    /// `None` for a file that is not text, or that git knows but the folder lacks.
     fn read(root: &Path, path: &str) -> Option<Self> {
         let raw = String::from_utf8(fs::read(root.join(path)).ok()?).ok()?;
         Some(Self::new(path, &raw))
@@ -194,7 +194,7 @@ impl Source {
             let length = self.code[start..].find(['{', ';']).unwrap_or(0);
             let item = &self.code[start..start + length];
             let Some(name) = item.split_whitespace().skip_while(|word| *word != "mod").nth(1) else { continue };
-            // The text of a string stands in `raw`, at the same place.
+            // `raw` has the text of a string at the same place.
             match self.raw[start..start + length].split('"').nth(1).filter(|_| item.contains("#[path")) {
                 Some(path) => found.push(format!("{folder}/{path}")),
                 None => found.extend([format!("{inside}/{name}.rs"), format!("{inside}/{name}/mod.rs")]),
@@ -389,7 +389,7 @@ fn first_line(file: &Source) -> Option<Complaint> {
     (!file.raw.starts_with("//! ")).then(|| (1, "must begin with `//! ` and what the file is for".to_owned()))
 }
 
-/// Lines over the limit. In tests a line may be longer by what stands in strings, which cannot always be broken.
+/// Lines over the limit. In tests a line may be longer by its strings, which cannot always be broken.
 fn long_lines(file: &Source, work: &str) -> Vec<Complaint> {
     let mut found = Vec::new();
     for (index, (raw, (code, work))) in file.raw.lines().zip(file.code.lines().zip(work.lines())).enumerate() {
@@ -436,7 +436,7 @@ fn forbidden_uses(file: &Source) -> Vec<Complaint> {
     found
 }
 
-/// Modules of the table that do not exist, and permissions that nobody uses. Only where all files are at hand.
+/// Modules of the table that do not exist, and permissions that no module uses. Only if all files are at hand.
 fn idle_permissions(files: &[Source]) -> Vec<String> {
     let Some(lib) = files.iter().find(|file| file.path == "src/lib.rs") else { return Vec::new() };
     if !files.iter().any(|file| file.path == "src/main.rs") {
@@ -628,7 +628,7 @@ fn untidy_java(file: &Source) -> Vec<Complaint> {
     found
 }
 
-/// Modules of `lib.rs` that nobody has given a place in the table.
+/// Modules of `lib.rs` that have no place in the table.
 fn unlisted_modules(files: &[Source]) -> Vec<String> {
     let Some(lib) = files.iter().find(|file| file.path == "src/lib.rs") else { return Vec::new() };
     words(&lib.code, "mod ")
@@ -948,7 +948,7 @@ fn a_type_name_with_many_definitions_is_found() {
     );
 }
 
-/// Cargo builds a crate again for each set of its features, and with it all that stands on it.
+/// Cargo builds a crate again for each set of its features, and with it every crate that depends on it.
 #[test]
 fn cargo_builds_what_the_program_stands_on_once_for_run_and_tests() {
     let features = |graph: &[&str]| {

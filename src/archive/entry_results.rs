@@ -1,5 +1,5 @@
-//! The answers to the entries of a plan, in files: `DIR/…/index-NNNNNN/result.json`. The archives beside them are left
-//! alone, and so is what somebody still works on, whose folder has another name until it is whole.
+//! The answers to the entries of a plan, in files: `DIR/…/index-NNNNNN/result.json`. This module leaves the archives
+//! next to them alone. It also skips unfinished work: such a folder has another name until it is complete.
 
 use crate::bounded;
 use crate::error::{Error, Result, plain};
@@ -62,7 +62,7 @@ pub fn entry_results(folders: &[PathBuf]) -> Result<Vec<EntryFolder>> {
     Ok(found.into_values().collect())
 }
 
-/// The plan that lies in one of these folders, or beside one; `None` where there is none.
+/// The plan in one of these folders, or next to one; `None` if no plan lies there.
 pub fn plan_beside(folders: &[PathBuf]) -> Option<PathBuf> {
     let around = |folder: &PathBuf| {
         let real = folder.canonicalize().unwrap_or_else(|_| folder.clone());

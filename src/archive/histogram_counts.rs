@@ -1,5 +1,5 @@
 //! The counts of an encoded histogram (HdrHistogram's V2, compressed, base64), without building it: a log of ten
-//! minutes has a thousand of them. Sizes are bounded, whatever a damaged one says of itself.
+//! minutes has a thousand of them. Sizes are bounded, whatever size a damaged histogram claims.
 //!
 //! Format: HdrHistogram `EncodableHistogram` and `ZigZagEncoding` (LEB128-64b9B); big-endian: cookie, length, then as
 //! zlib: cookie, length, normalizing offset, significant digits, lowest, highest, ratio, and the counts of all slots in
@@ -92,7 +92,7 @@ impl Slots {
         if digits > 5 || lowest == 0 {
             return None;
         }
-        // Single steps are told apart up to 2 * 10^digits.
+        // Single units have slots of their own up to 2 * 10^digits.
         let slots: u64 = (2 * 10u64.pow(digits)).next_power_of_two();
         Some(Self { unit_bits: lowest.ilog2(), half_bits: slots.ilog2() - 1 })
     }

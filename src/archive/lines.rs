@@ -153,7 +153,7 @@ impl Gaps {
 mod tests {
     use super::*;
 
-    /// Lines of at most 8 bytes, and what is said of the rest.
+    /// The lines of at most 8 bytes, and the words about the rest.
     fn read(text: &[u8]) -> (Vec<String>, Option<String>) {
         let (mut lines, mut gaps) = (Lines::new(text, 8), Gaps::of("x"));
         let mut found = Vec::new();

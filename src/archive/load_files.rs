@@ -30,7 +30,7 @@ pub struct LoadPaths {
 pub struct PhaseRows<'a> {
     /// Name of the phase.
     pub name: &'a str,
-    /// Whether its model is open, so that there are response times beside the service times.
+    /// Whether its model is open, so that there are response times in addition to the service times.
     pub open: bool,
     /// One row for each request, or a sample.
     pub rows: &'a [Row],

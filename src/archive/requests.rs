@@ -37,7 +37,7 @@ pub(super) fn write_row(out: &mut impl Write, common: &Common<'_>, row: &Row) ->
     let since = |ns: u64| Decimals(ns.saturating_sub(common.origin_ns).saturating_add(500) / 1000);
     let ms = |from: u64, to: u64| Decimals(to.saturating_sub(from));
     write!(out, "{},", quoted(common.phase))?;
-    // Empty where it never began: nobody knows yet which request of a mix it would have been.
+    // Empty if the request never began: it is not yet known which request of a mix it would have been.
     for number in [row.request, row.connection] {
         number.map_or(Ok(()), |number| write!(out, "{number}"))?;
         write!(out, ",")?;

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// More are read by nobody at once: one a night is thirteen years.
+/// More than any user reads at once: one run a night for thirteen years.
 const RUNS_MAX: usize = 5_000;
 /// Folders below a folder: a year, a month, a branch, a run, and two more.
 const DEPTH_MAX: usize = 6;

@@ -1,5 +1,5 @@
-//! `loadline account`: who holds the resident memory of a running JVM, now, what changed since an earlier account, and
-//! how the JVMs of a machine stand beside each other.
+//! `loadline account`: who holds the resident memory of a running JVM now, what changed since an earlier account, and
+//! how the JVMs of a machine compare.
 
 use super::dumps::new_file;
 use super::exit::Code;
@@ -73,7 +73,7 @@ pub(super) struct Verb {
     /// List the live objects by class, by a full GC that is made after the JVM was weighed and stops it meanwhile
     #[arg(long)]
     classes: bool,
-    /// Write a heap dump into a new FILE, after everything else: a full GC, then the JVM stands still while it writes
+    /// Write a heap dump into a new FILE, after everything else: a full GC, then the JVM pauses while it writes
     /// about as much as lives in its heap
     #[arg(long, value_name = "FILE")]
     heap_dump: Option<PathBuf>,
@@ -96,8 +96,8 @@ pub(super) fn run(verb: Verb, Call { typed, clock }: Call) -> Result<Code> {
         return Err(Error::request("`--by flag` cannot be compared: flags hardly change while a JVM runs")
             .hint("leave it out; `loadline doctor PID` says who set which"));
     }
-    // The file is read before the JVM is touched, so that a slip costs it nothing, and before signals wait: nobody may
-    // ever write into a pipe.
+    // The file is read before the JVM is touched, so that a slip costs the JVM nothing. It is also read before signals
+    // are caught, so that a signal can end the wait for a pipe that never gets a writer.
     let earlier = verb.against.as_deref().map(archive::read_accounts).transpose()?;
     let asked = AccountRequest { verb: &verb, typed, clock, interrupt: Interrupt::listen()? };
     match (verb.pid, earlier) {
@@ -108,7 +108,7 @@ pub(super) fn run(verb: Verb, Call { typed, clock }: Call) -> Result<Code> {
     }
 }
 
-/// What was typed, and what its answer needs.
+/// The parsed command line, with the means to answer it.
 struct AccountRequest<'a> {
     verb: &'a Verb,
     typed: String,

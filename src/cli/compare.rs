@@ -59,7 +59,7 @@ Examples:
   loadline compare before/ after/ --html difference.html";
 
 fn what_varies() -> String {
-    format!("What varies, such as `gc=serial,g1`: {}; may be repeated for every combination", axes())
+    format!("An axis with its values, such as `gc=serial,g1`: {}; may be repeated for every combination", axes())
 }
 
 pub(super) fn run(verb: Verb, call: Call) -> Result<Code> {
@@ -158,6 +158,6 @@ fn archives(verb: &Verb, first: &Path, second: &Path, typed: String) -> Result<C
     let folders = [first.to_owned(), second.to_owned()];
     let shown = Shown { document: &document, folders: &folders, missing: &merged.missing, against: None };
     let mut progress = Progress::new(output.quiet);
-    shown.show(output.json, output.depth, &output.exports, &mut progress)?;
+    shown.show(output.json, output.depth(), &output.exports, &mut progress)?;
     code(&judgement, &document, &mut progress)
 }

@@ -48,7 +48,8 @@ pub(super) struct Came {
 }
 
 impl Console {
-    /// Opens the terminal of stdout; `None` where there is none, it is dumb, or it belongs to another job of its shell.
+    /// Opens the terminal of stdout. Returns `None` if stdout is no terminal, if it is a dumb one, or if it belongs to
+    /// another job of its shell.
     ///
     /// # Errors
     /// If signals cannot be listened to.
@@ -106,7 +107,7 @@ impl Console {
             let mut bytes = [0; KEYS];
             match rustix::io::read(stdin(), &mut bytes) {
                 Ok(read) => came.bytes.extend_from_slice(&bytes[..read]),
-                // A terminal that has gone sends SIGHUP, and a keyboard that cannot be read is none.
+                // A terminal that has gone sends SIGHUP. If the keyboard cannot be read, we go on without keys.
                 Err(Errno::INTR | Errno::AGAIN) => {}
                 Err(_) => self.keys = false,
             }

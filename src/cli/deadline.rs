@@ -1,4 +1,4 @@
-//! The time after which what runs is ended, as a user would end it.
+//! The time after which a run is ended, as a user would end it.
 
 use super::session::Interrupt;
 use crate::clock::Clock;
@@ -43,9 +43,9 @@ impl Deadline {
         Self { over, off, waiting: Some(waiting) }
     }
 
-    /// Whether time was up, before anybody else ended what runs.
+    /// Whether time was up before anything else ended the run.
     pub(super) fn is_over(&self) -> bool {
-        // Whoever saw `stop` sees why it was set.
+        // A thread that saw `stop` also sees why it was set.
         fence(Ordering::Acquire);
         self.over.load(Ordering::Relaxed)
     }

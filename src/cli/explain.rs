@@ -49,7 +49,7 @@ pub(super) struct RecordingOptions {
     /// How long a JVM that runs is recorded; it allocates meanwhile what is to be explained [default: 60s]
     #[arg(long = "for", value_name = "TIME")]
     span: Option<Span>,
-    /// Have a JVM that runs write a heap dump as well: a full GC, then it stands still while it writes about as much as
+    /// Have a JVM that runs write a heap dump as well: a full GC, then it pauses while it writes about as much as
     /// lives in its heap
     #[arg(long)]
     heap: bool,

@@ -1,5 +1,5 @@
-//! Where a result goes: the terminal, or stdout as JSON, and files. The paths of the files are tried before anything is
-//! measured, so that a slip costs nothing.
+//! The destinations of a result: the terminal, or stdout as JSON, and files. The paths of the files are tried before
+//! anything is measured, so that a slip costs nothing.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::Document;
@@ -122,7 +122,7 @@ impl Exports {
         written.and(self.write_beside(result.document, progress))
     }
 
-    /// Writes to places that no path names: beside a file, and where GitHub looks.
+    /// Writes the outputs that no path names: tables next to a file, and the output for GitHub.
     ///
     /// # Errors
     /// `Machine` where one cannot be written.
@@ -130,7 +130,7 @@ impl Exports {
         let mut first = Ok(());
         let tables = self.files().filter(|(path, format)| *format == Format::Csv && !is_stdout(path));
         for (path, _) in tables.filter(|_| !document.comparisons.is_empty()) {
-            // A table of other columns: `a.csv` has `a.comparisons.csv` beside it.
+            // The comparisons have other columns, so they get their own table: `a.comparisons.csv` next to `a.csv`.
             first = write(&path.with_extension("comparisons.csv"), &export::comparisons_csv(document));
         }
         if self.github {

@@ -71,7 +71,7 @@ pub(super) fn run(verb: Verb, call: Call) -> Result<Code> {
             .hint("give a scenario, or `--rate`, `--target` and a jar, or a command after `--`"));
     };
     if !is_of_file && options.asked.trial.rest.is_none() {
-        // Nobody asked for it, and it says nothing of a limit.
+        // The user did not ask for it, and it says nothing about a limit.
         scenario.load.drop_last_rest();
     }
     if let Some(over) = verb.over {
@@ -127,7 +127,7 @@ fn over(
     done.map(|()| Code::of(all_found))
 }
 
-/// What happened and the first thing that explains it.
+/// The error, and the first line of its context.
 fn in_one_line(error: &Error) -> String {
     let context = error.context.first().map(|context| format!("; {context}"));
     format!("{}{}", error.what, context.unwrap_or_default())

@@ -1,7 +1,7 @@
 //! `loadline init`: a first scenario file, from what is found in a folder and from what the server first answers.
 //!
-//! The schema is written beside it, because a file of one's own is all that every editor can reach, and because it is
-//! that of this very release.
+//! The schema is written next to the scenario, for two reasons: every editor can reach a local file, and it is the
+//! schema of this very release.
 
 use super::exit::Code;
 use super::of_jar::first_answer;

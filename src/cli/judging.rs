@@ -6,7 +6,7 @@ use crate::record::Document;
 use crate::report::Progress;
 use crate::result::{Bisected, Judgement};
 
-/// The exit code of a result that was shown; for `git bisect` it says on stderr what it stands for.
+/// The exit code of a result that was shown. For `git bisect` it explains the code on stderr.
 ///
 /// # Errors
 /// As [`Judgement::passes`].

@@ -66,7 +66,7 @@ impl Sink for Live {
     }
 }
 
-/// `  fails: p99.steady was 812 ms, and p99<50ms is asked`.
+/// `  fails: p99.steady was 812 ms; the target is p99<50ms`.
 fn verdict(verdict: ProbeVerdict, why: &[String]) -> String {
     let why = if why.is_empty() { String::new() } else { format!(": {}", why.join("; ")) };
     match verdict {

@@ -231,7 +231,7 @@ fn rows_max(verb: &Verb) -> Result<usize> {
     }
 }
 
-/// The files as a sink. A write that fails is told once; measuring goes on, and the result is printed.
+/// The files as a sink. The first failed write is reported, once; measuring goes on, and the result is printed.
 struct Files {
     files: LoadFiles,
     /// Whether a write failed.

@@ -25,7 +25,7 @@ pub(super) struct Verb {
     /// Folders that `loadline work --out` wrote into, in any order
     #[arg(value_name = "DIR", required = true)]
     folders: Vec<PathBuf>,
-    /// The plan [default: plan.jsonl in one of the folders, or beside it]
+    /// The plan [default: plan.jsonl in one of the folders, or next to it]
     #[arg(long, value_name = "FILE")]
     plan: Option<PathBuf>,
     /// Write the document into FILE, or print it instead of the table
@@ -196,7 +196,7 @@ fn text(document: &FleetDocument, format: Format) -> String {
     }
 }
 
-/// Returns the exit code; what is known to be wrong comes before what is not known.
+/// Returns the exit code. Known failures take precedence over unknown results.
 fn code(document: &FleetDocument, passes: bool) -> Code {
     let any = |verdict: LineVerdict| document.services.iter().any(|of| of.verdict == verdict);
     let too_small = document.services.iter().any(|of| of.is_below_line());

@@ -1,4 +1,4 @@
-//! A subject of which nobody says where it answers, started once before all trials.
+//! A subject whose address is unknown: it is started once before all trials, to see where it answers.
 
 use super::session::Session;
 use crate::detect::{self, Detected, JarTarget, TypedJar};

@@ -125,7 +125,7 @@ enum PlanInput {
 
 /// The destination of the plan.
 struct Target {
-    /// Absolute; stdout where there is none.
+    /// The absolute path of the file; stdout if `None`.
     file: Option<PathBuf>,
     /// The folder from which it names files: absolute.
     folder: PathBuf,
@@ -314,7 +314,7 @@ fn write(file: &Path, text: &str) -> Result<()> {
     let made = File::create_new(&new).and_then(|mut file| file.write_all(text.as_bytes()));
     let written = made.and_then(|()| std::fs::rename(&new, file));
     written.map_err(|cause| {
-        // Nobody asked for what is left of it.
+        // A partial file is of no use.
         let _ = std::fs::remove_file(&new);
         Error::io("write", file, &cause)
     })

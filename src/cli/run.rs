@@ -17,7 +17,7 @@ pub(super) struct Verb {
     /// A scenario file, `NAME.loadline.yaml`, or a folder NAME with one of its name
     #[arg(value_name = "SCENARIO")]
     scenario: PathBuf,
-    /// Run the small version that stands beside it, `NAME-quick.loadline.yaml`
+    /// Run its small version, `NAME-quick.loadline.yaml` in the same folder
     #[arg(long)]
     quick: bool,
     /// Run only these configurations
@@ -48,10 +48,10 @@ pub(super) fn run(verb: Verb, call: Call) -> Result<Code> {
     session.run(&scenario, &judgement)
 }
 
-/// Reads a scenario file; of a folder, the one that has its name.
+/// Reads a scenario file. For a folder, it reads the file in it that has the folder's name.
 ///
 /// # Errors
-/// `Request` where there is none, or it is no scenario.
+/// `Request` where there is no such file, or it is no scenario.
 pub(super) fn load(file: &Path, releases: &[u32]) -> Result<Scenario> {
     if is_named_jar(file) {
         return Err(Error::request(format!("{} is a jar, and no scenario", file.display()))
@@ -73,7 +73,7 @@ fn of_folder(folder: &Path) -> PathBuf {
     folder.join(format!("{name}{SUFFIX}"))
 }
 
-/// The small version that stands beside a scenario: `tiny-http-quick.loadline.yaml` beside `tiny-http.loadline.yaml`.
+/// The small version of a scenario: `tiny-http-quick.loadline.yaml` next to `tiny-http.loadline.yaml`.
 fn quick(scenario: &Path) -> PathBuf {
     let file = if scenario.is_dir() { of_folder(scenario) } else { scenario.to_owned() };
     let name = file.file_name().unwrap_or_default().to_string_lossy();

@@ -46,7 +46,7 @@ pub(super) struct Output {
     /// Print the result document instead of the summary
     #[arg(long)]
     pub(super) json: bool,
-    /// No progress on stderr
+    /// No progress on stderr, and one line in the place of the summary
     #[arg(long, short)]
     pub(super) quiet: bool,
     #[command(flatten)]
@@ -55,6 +55,13 @@ pub(super) struct Output {
     pub(super) depth: Depth,
     #[command(flatten)]
     pub(super) exports: Exports,
+}
+
+impl Output {
+    /// How much of the summary to print.
+    pub(super) fn depth(&self) -> Depth {
+        Depth { line: self.quiet, ..self.depth }
+    }
 }
 
 /// Which state of the subject's source is weighed, for `loadline history`.
@@ -388,12 +395,13 @@ impl Session {
         folder: &Path,
         progress: &mut Progress,
     ) -> Result<()> {
-        let Output { json, depth, exports, .. } = &self.output;
+        let Output { json, exports, .. } = &self.output;
+        let depth = self.output.depth();
         let shown = Shown { document: result, folders: &[folder.to_owned()], missing: &[], against };
         // None of its trials is asked anything: what it found is in the target alone.
         let of_rates = result.find.as_ref().is_some_and(|find| find.unknowns == Unknowns::Rate);
         match *json || of_rates || result.over.is_some() || weighed(&result.trials) {
-            true => shown.show(*json, *depth, exports, progress),
+            true => shown.show(*json, depth, exports, progress),
             false => exports.write(&shown, progress),
         }
     }

@@ -1,5 +1,5 @@
 //! Tells systemd that a service is ready and that it goes on (man sd_notify): a line to the socket that `NOTIFY_SOCKET`
-//! names. And ends a service that was told to end and does not.
+//! names. It also ends a service that should have ended and has not.
 
 use super::console;
 use super::exit::Code;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Whoever started a service and wants to know of it.
+/// The supervisor that started a service and wants to know its state.
 pub(super) struct Supervisor {
     socket: Option<(UnixDatagram, SocketAddr)>,
     /// Between two signs of life; `None` where none is waited for.
@@ -21,7 +21,7 @@ pub(super) struct Supervisor {
 }
 
 impl Supervisor {
-    /// By the environment; one that hears nothing where there is none.
+    /// Reads the supervisor from the environment. Without one, all messages are dropped.
     pub(super) fn of_environment(clock: Clock) -> Self {
         let variable = |name: &str| std::env::var(name).ok();
         Self::of(variable("NOTIFY_SOCKET").as_deref(), variable("WATCHDOG_USEC").as_deref(), clock)
@@ -34,7 +34,7 @@ impl Supervisor {
         });
         let socket = address.and_then(|address| {
             let socket = UnixDatagram::unbound().ok()?;
-            // One that takes nothing keeps nobody.
+            // A supervisor that takes no messages must not block us.
             socket.set_nonblocking(true).ok()?;
             Some((socket, address))
         });
@@ -105,7 +105,7 @@ impl Drop for Ender {
 
 #[expect(clippy::disallowed_methods, reason = "what `main` waits for never comes back")]
 fn end(clock: Clock) {
-    // A terminal on which output was stopped by Ctrl-S keeps whoever writes there.
+    // A terminal on which output was stopped by Ctrl-S blocks every writer.
     let leaving = std::thread::Builder::new().name("leaving".to_owned()).stack_size(64 << 10).spawn(console::leave);
     let until = clock.now() + LEAVES_WITHIN;
     while leaving.as_ref().is_ok_and(|leaving| !leaving.is_finished()) && clock.now() < until {

@@ -140,8 +140,8 @@ const STRETCHES: usize = 240;
 const KEEP_LEAST: Bytes = Bytes(4 << 20);
 /// Asks this program to weigh a JVM into a file, in a process of its own.
 pub(super) const WEIGH_APART_WORD: &str = "__weigh";
-/// The memory for weighing, so that the watch has room beside it in the 64 MiB of the unit and the DaemonSet. An
-/// account of 65,000 mappings of files takes 190 to 270 MiB, and is refused.
+/// The memory for weighing. It leaves the watch room in the 64 MiB of the unit and the DaemonSet. An account of 65,000
+/// mappings of files takes 190 to 270 MiB, and is refused.
 const WEIGH_BYTES_MAX: u64 = 44 << 20;
 /// A JVM that does not answer is given up by itself long before.
 const WEIGHED_WITHIN: Duration = Duration::from_secs(60);
@@ -166,7 +166,7 @@ pub(super) fn run(verb: Verb, Call { typed, clock }: Call) -> Result<Code> {
     if verb.keep < KEEP_LEAST {
         let keep = verb.keep;
         return Err(Error::request(format!("`--keep {keep}` has no room for the history of one JVM"))
-            .hint(format!("a history has up to 2 MiB and accounts beside it; say {KEEP_LEAST} or more")));
+            .hint(format!("a history takes up to 2 MiB, and its accounts take more; give {KEEP_LEAST} or more")));
     }
     let tls = verb.receivers.web_config.as_deref().map(web_config).transpose()?.flatten();
     for pid in &verb.pids {
@@ -199,7 +199,7 @@ fn go_on(
 ) -> Result<Code> {
     let clock = about.clock;
     let ends = verb.duration.map(|span| clock.now() + span.0);
-    // Whatever keeps the first turn, whoever asks is answered.
+    // Clients are answered from the start, even if the first turn is slow.
     let mut metrics =
         Metrics::open(&verb.receivers, verb.owners, verb.quiet, tls, clock, Arc::new(about.document(watching)))?;
     let mut show = Show::open(verb.quiet)?;
@@ -209,7 +209,7 @@ fn go_on(
     let (mut due, mut sweeps) = (clock.now(), Sweeps::default());
     'watching: while !show.is_over() && ends.is_none_or(|ends| clock.now() < ends) {
         let events = watching.turn();
-        // Whoever wants a document of this turn gets the same one.
+        // All receivers of this turn share one document.
         let document = LazyCell::new(|| Arc::new(about.document(watching)));
         show.screen.take(&events, || Arc::clone(&document));
         show.draw(watching);

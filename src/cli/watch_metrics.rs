@@ -1,4 +1,4 @@
-//! Metrics of what is watched: served from the last turn to whoever asks, and sent to a collector.
+//! Metrics of the watched JVMs: served from the last turn on request, and sent to a collector.
 
 use crate::clock::Clock;
 use crate::error::Result;
@@ -14,7 +14,8 @@ use std::time::Duration;
 
 /// A turn ends within a second or two, whatever any JVM does: after this time, or three turns, something is wrong.
 const STUCK_AFTER: Duration = Duration::from_secs(60);
-/// Whoever asks before the first turn has ended waits for it so long, and then gets what is known: nothing.
+/// A client that asks before the first turn has ended waits at most this long. It then gets the metrics known so far:
+/// none.
 const FIRST_TURN_WITHIN: Duration = Duration::from_secs(1);
 
 /// Who gets metrics.
@@ -106,7 +107,7 @@ impl Metrics {
         }
     }
 
-    /// Ends; what was never sent is said.
+    /// Ends, and returns messages about the metrics that were never sent.
     pub(super) fn end(self) -> Vec<String> {
         self.push.map(|push| push.pushing.end()).into_iter().flatten().collect()
     }
@@ -132,7 +133,7 @@ struct Latest {
     turned: Duration,
 }
 
-/// The same, shared with whoever asks.
+/// The same, shared with the threads that answer requests.
 struct SharedLatest {
     latest: Mutex<Latest>,
     first: Condvar,

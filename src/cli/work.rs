@@ -60,7 +60,7 @@ Exit codes, for what an engine tries again:
     2  the request is wrong: no such entry, another plan, other files; do not try again
     3  the subject failed; do not try again
     4  this node cannot measure it; try again elsewhere
-   70  a bug in Loadline; try again once
+   70  a bug in Loadline; try again
   130  interrupted; the next start goes on";
 
 fn minutes(text: &str) -> Result<f64, String> {
@@ -98,7 +98,7 @@ pub(super) fn run(verb: Verb, call: Call) -> Result<Code> {
     tell(&done, &verb)
 }
 
-/// Says what stands, and what an engine makes of it.
+/// Prints the result that counts, and returns the exit code for an engine.
 fn tell(done: &Done, verb: &Verb) -> Result<Code> {
     let Done { result, by } = done;
     let mut progress = Progress::new(verb.quiet);

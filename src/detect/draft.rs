@@ -1,4 +1,4 @@
-//! The text of a first scenario: what is known is written, what is not is said in a comment beside it.
+//! The text of a first scenario: known facts become settings, and comments next to them name the unknown ones.
 
 use crate::subject::FirstAnswer;
 use crate::units::steers;
@@ -18,7 +18,7 @@ pub(crate) struct Draft {
     pub build: Option<Build>,
     /// The command or image that is started.
     pub start: Start,
-    /// The port it listens on whatever it is told; none where it is told `{port}`.
+    /// The port it listens on regardless of its options; `None` if it gets its port by `{port}`.
     pub port: Option<u16>,
     /// How that port was found, in words.
     pub port_by: String,
@@ -94,7 +94,7 @@ load:
     /// Puts in what was learned when it was started once, in place of what was guessed.
     pub(crate) fn settle(&mut self, found: FirstAnswer) {
         self.port = (!found.told_port).then_some(found.port);
-        self.port_by = "Where it listened when it was started for this file.".to_owned();
+        self.port_by = "Its port when it was started for this file.".to_owned();
         self.page_by = match found.is_only_health() {
             true => format!(
                 "No usual page was answered with 200 ({}): name one that does the work its users ask for.",
@@ -151,7 +151,7 @@ load:
     }
 }
 
-/// A text within a comment: what would end its line does not, and nothing that YAML refuses stands in it.
+/// A text for a comment. Characters that would end its line, or that YAML refuses, become spaces.
 fn comment(text: &str) -> String {
     text.chars().map(|c| if steers(c) { ' ' } else { c }).collect()
 }

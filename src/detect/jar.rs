@@ -43,7 +43,7 @@ impl Jar {
     /// Reads its directory and its manifest.
     ///
     /// # Errors
-    /// `Request` where there is none, it is no jar, or it has no main class, with what to do instead.
+    /// `Request` if the file is missing, is no jar, or has no main class; the hint says what to do instead.
     pub(crate) fn read(path: &Path) -> Result<Self> {
         let shown = path.display();
         if path.is_dir() {
@@ -74,7 +74,7 @@ impl Jar {
         Ok(Self { path: path.to_owned(), framework, release })
     }
 
-    /// The command that starts it with these arguments, by which it is told its port where that is known.
+    /// The command that starts it with these arguments. It also passes the port, if the way to pass it is known.
     pub(crate) fn command(&self, arguments: &[String]) -> Vec<String> {
         command(&self.path.display().to_string(), self.framework, arguments)
     }
@@ -144,7 +144,7 @@ fn hint_of_folder(folder: &Path) -> String {
     }
 }
 
-/// Returns the hint for a jar that holds no program, by its name and the files beside it.
+/// Returns the hint for a jar that holds no program, by its name and the other files in its folder.
 fn hint_without_main(path: &Path) -> String {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let folder = path.parent().unwrap_or(Path::new(""));
@@ -152,7 +152,7 @@ fn hint_without_main(path: &Path) -> String {
     let real = cut.or_else(|| stem.strip_prefix(ORIGINAL)).map(|name| folder.join(format!("{name}.jar")));
     let quarkus = folder.join("quarkus-app/quarkus-run.jar");
     match real.filter(|real| real.is_file()).or(Some(quarkus).filter(|jar| jar.is_file())) {
-        Some(beside) => format!("the one that starts lies beside it: {}", beside.display()),
+        Some(beside) => format!("the jar that starts is {}", beside.display()),
         None => "build one that can be started (`java -jar`), or give the command after `--`: \
                  `-- java -cp app.jar:lib/* com.example.Main`"
             .to_owned(),
@@ -244,8 +244,8 @@ pub(super) mod tests {
         Contents::of(&archive, &mut buffer)
     }
 
-    /// A hole of a terabyte before the jar, a pipe and a device beside it: the first is read by its end, the others
-    /// not at all.
+    /// A jar behind a hole of a terabyte, with a pipe and a device in the same folder. The jar is read from its end;
+    /// the pipe and the device are not read at all.
     #[test]
     fn huge_jars_pipes_and_devices_are_no_trouble() {
         use std::io::Seek;

@@ -1,7 +1,7 @@
-//! How one begins: what a jar, a build or a Dockerfile says of the server in it (`signs`), the command that starts a
-//! jar (`jar`), what a folder has (`place`), what a server is asked of which nobody says where it answers and what its
-//! answer settles (`sought`), and the text of a first scenario (`draft`). Files are read here; starting, asking and
-//! writing are left to others.
+//! How one begins: finding the server in a folder, a jar or an image. `signs` reads what a jar, a build or a Dockerfile
+//! says of its server. `jar` has the command that starts a jar, and `place` looks into a folder. `sought` is for a
+//! server whose address is unknown: the requests to it, and the settings that its answer decides. `draft` is the text
+//! of a first scenario. This module only reads files; other modules start servers, send requests and write files.
 
 mod draft;
 mod jar;

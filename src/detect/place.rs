@@ -134,7 +134,7 @@ fn of_image(image: &str, port: Option<u16>) -> Draft {
     }
 }
 
-/// A page that nobody asked for yet.
+/// A draft with a guessed page: the server has not been asked for any page yet.
 fn guessed() -> Draft {
     Draft {
         page: PAGES[0].to_owned(),
@@ -172,7 +172,7 @@ impl BuiltProject {
             build: build.map(|command| Build { command, is_needed: jar.is_none() }),
             start: Start::Command(command),
             port: (!is_told).then_some(PORT_USUAL),
-            port_by: "A guess: how it is told its port is not known, and it was not started.".to_owned(),
+            port_by: "A guess: Loadline does not know how to set its port, and has not started it.".to_owned(),
             health: project.health.map(str::to_owned),
             ..guessed()
         })
@@ -233,7 +233,7 @@ fn nothing(folder: &Path) -> Error {
         .hint("name a jar, `loadline init path/app.jar`, or an image, `--image NAME`")
 }
 
-/// The name of a folder, of the one that it stands for where it is `.`.
+/// The name of a folder. For `.`, it is the name of the folder that `.` stands for.
 fn name_of(folder: &Path) -> String {
     let whole = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
     let whole = whole.canonicalize().unwrap_or(whole);

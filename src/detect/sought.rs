@@ -60,7 +60,8 @@ impl TypedJar<'_> {
     /// The address of its load.
     ///
     /// # Errors
-    /// `Request` where it cannot be started, or it is not known how it is told what was asked.
+    /// `Request` where the jar cannot be started, or it is not known how to pass it the port or socket that was asked
+    /// for.
     pub(crate) fn target(self) -> Result<JarTarget> {
         let jar = Jar::read(&self.seen_from_its_folder())?;
         let command = jar.command(self.arguments);

@@ -20,7 +20,7 @@ const NATIVE: &str = "No native memory by code";
 /// The part of an explanation that objects are.
 const OBJECTS: &str = "No objects by what keeps them";
 
-/// The profiler at this place, or the best that is found; notes why there is none.
+/// The profiler at this place, or the best one found. If there is no profiler, notes the reason.
 pub(crate) fn profiler(given: Option<&Path>, found: &mut ExplanationRecord) -> Option<Profiler> {
     noted(found, NATIVE, Library::find(given).and_then(Profiler::prepare))
 }
@@ -44,7 +44,7 @@ fn enter_dump(dump: &File, jvm: Option<&Jvm>, found: &mut ExplanationRecord) {
     let held = heap::held(dump, jvm);
     if let Some((heap, incomplete)) = noted(found, OBJECTS, held) {
         found.heap = Some(heap);
-        found.missing.extend(incomplete.map(|why| format!("Not all objects are told: the heap dump is {why}.")));
+        found.missing.extend(incomplete.map(|why| format!("Some objects are missing: the heap dump is {why}.")));
     }
 }
 

@@ -33,14 +33,14 @@ const FLAME_FRAMES_MAX: usize = 4096;
 /// A name of a flame graph, in characters.
 const FLAME_NAME_MAX: usize = 200;
 
-/// Enters what the file recorded into an explanation; `load_ended` is the moment whose bytes are told, since the Unix
-/// epoch, the end of the recording where there was none.
+/// Enters what the file recorded into an explanation. `load_ended` is the moment for which bytes are reported, since
+/// the Unix epoch; without it, that moment is the end of the recording.
 ///
 /// # Errors
 /// If the file is no recording, or cannot be read.
 pub(super) fn enter(file: File, load_ended: Option<Duration>, found: &mut ExplanationRecord) -> Result<()> {
     let recording = Recording::read_at(file, load_ended)?;
-    // What the profiler adds is no memory of the trial that was weighed.
+    // The memory that the profiler adds does not belong to the trial that was weighed.
     let own = |site: &&Site| site.owner != Owner::Profiler;
     let mut sites: Vec<SiteRecord> = recording.sites.iter().filter(own).map(|site| record(&recording, site)).collect();
     sites.retain(|site| site.peak_bytes > 0);
@@ -103,7 +103,7 @@ fn call_record(recording: &Recording, site: &CallSite) -> CallRecord {
     }
 }
 
-/// A site and the frames below it: the site itself stands in full, the others without their packages.
+/// A site and the frames below it: the site itself in full, the others without their packages.
 fn named(site: &str, below: &[&Frame]) -> Vec<String> {
     let below = below.iter().map(|frame| frame.brief()).skip_while(|frame| site.ends_with(frame.as_str()));
     std::iter::once(site.to_owned()).chain(below).take(FRAMES_MAX).collect()
@@ -197,7 +197,7 @@ mod tests {
         Frame { class: class.into(), method: "run".into(), line: Some(line), kind: FrameKind::Java }
     }
 
-    /// The stacks and what is left out add up to the whole, the largest stacks come first, and no frame stands twice.
+    /// The stacks and the bytes left out add up to the whole, the largest stacks come first, and no frame occurs twice.
     #[track_caller]
     fn check(flame: &FlameRecord) {
         let told: u64 = flame.stacks.iter().map(|stack| stack.bytes).sum();

@@ -1,5 +1,5 @@
-//! A JVM that runs: it is recorded for a while through its attach socket and, where that was asked for, writes a heap
-//! dump. Both change it, so that whoever calls has weighed it before.
+//! A JVM that runs: it is recorded for a while through its attach socket and, if requested, writes a heap dump. Both
+//! change the JVM, so the caller weighs it before.
 
 use super::{NATIVE, OBJECTS, enter_dump, native, noted};
 use crate::clock::Clock;
@@ -68,7 +68,7 @@ pub(crate) fn running(
     }
     let recorded_until = clock.since_epoch(clock.now_ns());
     if asked.heap && !stop() {
-        say("its heap is dumped: a full GC, then it stands still while it writes about as much as lives in its heap");
+        say("heap dump: a full GC, then a pause while the JVM writes its live objects");
         let dump = dumped(&watched, clock);
         if let Some(dump) = noted(&mut found, OBJECTS, dump) {
             enter_dump(&dump, Some(jvm), &mut found);

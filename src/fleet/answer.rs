@@ -14,8 +14,8 @@ pub fn folder_of(index: u32) -> String {
     format!("index-{index:06}")
 }
 
-/// Whether a result takes the place of one that stands: an answer that of none, and anything that of a node that could
-/// not measure.
+/// Whether a new result replaces the existing one. An answer replaces a result without one. Any other result replaces
+/// that of a node that could not measure, unless its own node could not measure either.
 pub fn outweighs(new: EntryOutcome, standing: EntryOutcome) -> bool {
     let weight = |outcome| match outcome {
         EntryOutcome::Answered => 2,

@@ -4,8 +4,9 @@ use crate::record::Why;
 use crate::scenario::Last;
 use crate::units::{Span, unix_s};
 
-/// Why the line of a service has to be searched, as far as a plan can know; `None` where the last one is to be proved.
-/// `made_unix_s` is the moment of the plan; what nobody knows of the last line is no change.
+/// Why the line of a service has to be searched, as far as a plan can know; `None` if the last line is to be proved.
+/// `made_unix_s` is the moment of the plan. If the question or the inputs of the last line are unknown, they count as
+/// unchanged.
 pub fn why_search(
     last: Option<&Last>,
     question: &str,

@@ -34,7 +34,7 @@ impl Searched {
     /// Whether all names are those of services.
     ///
     /// # Errors
-    /// `Request`, with the first name that is none.
+    /// `Request`, with the first name that belongs to no service.
     pub fn check(&self, fleet: &Fleet) -> Result<()> {
         let Self::Named(names) = self else { return Ok(()) };
         names.iter().try_for_each(|name| fleet.check_name(name))

@@ -80,7 +80,7 @@ impl fmt::Display for Estimate {
 fn words(why: Why) -> &'static str {
     match why {
         Why::First => "no line is known",
-        Why::QuestionChanged => "something else is asked",
+        Why::QuestionChanged => "the question changed",
         Why::InputsChanged => "files changed",
         Why::ImageChanged => "the image is another one",
         Why::JdkChanged => "the JDK is another one",

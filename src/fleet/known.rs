@@ -68,7 +68,7 @@ impl KnownServices {
         self.0.keys().map(String::as_str).filter(|name| !names.contains(name)).collect()
     }
 
-    /// How long a search of this service will take, and how long a proof, in seconds; `None` where nobody knows.
+    /// How long a search of this service will take, and how long a proof, in seconds; `None` if that is not known.
     pub(super) fn took(&self, name: &str) -> (Option<f64>, Option<f64>) {
         self.0.get(name).map_or((None, None), |known| (known.search_s, known.proof_s))
     }

@@ -4,9 +4,9 @@ use super::layout::{JobSettings, comment, minutes_max, slug};
 use super::plan::Plan;
 use crate::units::{Bytes, Millicpus};
 
-/// The minutes that a node takes beside those of its entry: the image, a build, the end.
+/// The minutes that a node takes in addition to those of its entry: the image, a build, the end.
 const BESIDE_MINUTES: u32 = 10;
-/// Pods at once, where nobody said how many nodes the pool has.
+/// Pods at once, if the number of nodes in the pool was not given.
 const NODES: u32 = 10;
 /// How often an index is tried at most.
 const TRIES: u32 = 3;
@@ -85,7 +85,7 @@ kind: Namespace
 metadata:
   name: loadline-fleet
   labels:
-    # A privileged container asks for it: give this namespace to nobody else.
+    # A privileged container needs it: use this namespace for nothing else.
     pod-security.kubernetes.io/enforce: privileged
 ---
 # Plan, files of services, results. A class of storage that many nodes write to at once, such as NFS.
@@ -111,16 +111,16 @@ spec:
   completions: {ENTRIES}
   # Nodes of the pool.
   parallelism: {NODES}
-  # An index is tried {RETRIES} times more, elsewhere; one that fails for good leaves the others alone. The Job is then
-  # Failed at its end all the same: look at failedIndexes, or at what loadline merge says.
+  # Kubernetes retries an index {RETRIES} times, on other nodes. One that fails for good does not stop the others, but
+  # the Job ends as Failed: look at failedIndexes, or at loadline merge.
   backoffLimitPerIndex: {RETRIES}
   maxFailedIndexes: {FAILED}
-  # The only policy beside a podFailurePolicy: a lost index starts again once its pod is known to be gone.
+  # A podFailurePolicy allows no other: a lost index starts again once its pod is known to be gone.
   podReplacementPolicy: Failed
   podFailurePolicy:
     rules:
-      # 2: the request is wrong, 3: the subject fails; another node would say the same. 0 is an answer, and a limit that
-      # fails is one; 4, a node that cannot measure, and 70, a bug, are tried elsewhere.
+      # 2 (wrong request) and 3 (the subject fails) would be the same on another node. 0 is an answer, also where a
+      # limit fails. 4 (the node cannot measure) and 70 (a bug) are retried on another node.
       - action: FailIndex
         onExitCodes: {containerName: loadline, operator: In, values: [2, 3]}
       # The node was drained or lost: that is none of the index' fault.
@@ -181,11 +181,11 @@ spec:
           #        securityContext:
           #          allowPrivilegeEscalation: false
           #    and from whoever runs the nodes: of containerd 2.1 or newer a runtime with `cgroup_writable = true` (and
-          #    here `runtimeClassName:` of it, beside `restartPolicy`), of CRI-O the annotation
+          #    its `runtimeClassName:` here, next to `restartPolicy`), of CRI-O the annotation
           #    `io.kubernetes.cri-o.cgroup2-mount-hierarchy-rw: "true"`, of GKE `writableCgroups` of the pool.
-          # 3. Two containers of one pod, without either: `shareProcessNamespace: true` beside `restartPolicy`, the
-          #    subject in a container `subject` with the limit as `resources.limits.memory`, and Loadline beside it with
-          #    the same `runAsUser`. One limit a pod: that proves one, and searches none.
+          # 3. Two containers of one pod, without either: `shareProcessNamespace: true` next to `restartPolicy`, the
+          #    subject in a container `subject` with the limit as `resources.limits.memory`, and Loadline in the other
+          #    with the same `runAsUser`. A pod has one limit: it can test that one, and cannot search.
           volumeMounts:
             - {name: fleet, mountPath: {MOUNT}}
             - {name: scratch, mountPath: /tmp}

@@ -1,4 +1,4 @@
-//! The paths and names that the scripts and manifests of engines share; the names are safe where they stand.
+//! The paths and names that the scripts and manifests of engines share; the names are safe in their places.
 
 use super::plan::Plan;
 use crate::units::steers;
@@ -13,7 +13,7 @@ pub struct JobSettings<'a> {
     pub plan: &'a str,
     /// Path of the folder of results.
     pub results: &'a str,
-    /// Nodes that may be taken at once; as many as the engine gives where it is not said.
+    /// Nodes that may be taken at once; as many as the engine gives if `None`.
     pub nodes: Option<u32>,
 }
 

@@ -1,5 +1,5 @@
-//! Many services on many nodes: what each entry of a plan is, what of it has to be done tonight, and what the answers
-//! say together. An engine that exists (Slurm, Kubernetes, a loop in a shell) starts `loadline work` for each entry.
+//! Many services on many nodes: the entries of a plan, the work that is due tonight, and what the answers say together.
+//! An engine that exists (Slurm, Kubernetes, a loop in a shell) starts `loadline work` for each entry.
 //!
 //! ```text
 //! fleet file ┐                                          ┌ search or proof of a service ┐
@@ -8,14 +8,19 @@
 //! ```
 //!
 //! A plan is a value, too: `fleet::Plan` is its text, sealed by the hash of its entries, each of which has a whole
-//! scenario. `fleet::Night` decides for each service whether its line is proved or searched: what is asked and what
-//! trials read are hashes (`fleet::question`, `Configuration::inputs`), which are compared with those of the last line.
-//! Planning looks at no machine: it builds and hashes (`Preparing::seal`), and a node prepares for itself. `work` does
-//! one entry: aside, in a folder of its own, whose result gets its name last, by a link that one of two gets. What a
-//! proof that was made leads to, which of two results stands and what a node is doubted for are functions of `fleet`.
-//! An entry never spans nodes; a node is a block, so that no difference is between two of them. `fleet::Standing`
-//! decides which results count, `result` joins the blocks of a comparison. `fleet::slurm` and `fleet::kubernetes` are
-//! text: names and paths of others are quoted there, and tests hold them to bash and to the schemas of Kubernetes.
+//! scenario. `fleet::Night` decides for each service whether its line is proved or searched. The question and the files
+//! that trials read are hashed (`fleet::question`, `Configuration::inputs`), and these hashes are compared with those
+//! of the last line. Planning looks at no machine: it builds and hashes (`Preparing::seal`), and a node prepares for
+//! itself.
+//!
+//! `work` does one entry, in a separate folder of its own. Its result gets its final name last, by a link: of two
+//! workers, only one gets the name. Functions of `fleet` decide what follows from a proof, which of two results counts,
+//! and which doubts a node raises. An entry never spans nodes. Each node is a block, so no difference is between two
+//! nodes.
+//!
+//! `fleet::Standing` decides which results count, and `result` joins the blocks of a comparison. `fleet::slurm` and
+//! `fleet::kubernetes` are text: they quote foreign names and paths, and tests check them with bash and the schemas of
+//! Kubernetes.
 
 mod answer;
 mod economy;

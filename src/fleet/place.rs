@@ -2,7 +2,7 @@
 
 use crate::doubt::{Doubt, Place, noise};
 
-/// Less in swap than this at the end is what a machine moves there that has time.
+/// Less than this in swap at the end is normal: a machine with time to spare moves as much there.
 const SWAPPED_MIN: u64 = 16 << 20;
 
 /// The state of a place at one moment.
@@ -12,9 +12,9 @@ pub struct PlaceSeen {
     pub cpus: u32,
     /// CPUs that the machine has.
     pub online: u32,
-    /// Whether a cgroup says that these CPUs are nobody else's.
+    /// Whether a cgroup says that no other process has these CPUs.
     pub has_own_cpus: bool,
-    /// How many cores of these CPUs others used just before; `None` where nobody looked.
+    /// How many cores of these CPUs others used just before; `None` if that was not measured.
     pub busy_cores: Option<f64>,
     /// How often a cgroup of this process was held back so far; `None` where none counts.
     pub throttled: Option<u64>,

@@ -1,4 +1,4 @@
-//! One service as its result leaves it: its line beside the one before and beside the limit of production.
+//! One service after its result: its line, compared with the line before and with the limit of production.
 
 use crate::doubt::{ClockSlip, Merging};
 use crate::record::{
@@ -8,11 +8,11 @@ use crate::record::{
 use crate::scenario::{Last, PAST_MAX, PastLine};
 use crate::units::{Bytes, growth, several, trimmed, unix_s};
 
-/// Clocks that are kept by NTP differ by milliseconds, and moments are told in whole seconds.
+/// Clocks that are kept by NTP differ by milliseconds, and moments are recorded in whole seconds.
 const SLIP_S: i64 = 5;
-/// Limits are whole pages: so much two that are a step apart may be more.
+/// Limits are whole pages, so two limits that are a step apart may differ by this much more.
 const PAGES_BYTES: u64 = 8 << 10;
-/// What is said of an entry without a result.
+/// The text for an entry without a result.
 const MISSING: &str = "there is no result";
 
 /// When a plan was made, and when its results are merged.
@@ -326,7 +326,7 @@ mod tests {
         check(found(FindOutcome::Never), LineVerdict::NotHeld, "as it says");
         check(found(FindOutcome::GivenUp), LineVerdict::Unknown, "as it says");
         check(Some(answered(SEARCH, None)), LineVerdict::Unknown, "no line was found");
-        // A line that was not proved to its end is none.
+        // A line whose proof did not finish does not count.
         let unproved = EntryResult { outcome: EntryOutcome::OutOfTime, ..answered(Task::Prove, Some(100)) };
         check(Some(unproved), LineVerdict::Unknown, "its time was up before there was a line");
     }

@@ -4,9 +4,9 @@ use super::layout::{JobSettings, comment, minutes_max, slug};
 use super::plan::Plan;
 use crate::scenario::shell_word;
 
-/// Indexes of an array, where nobody raised it (`MaxArraySize` of slurm.conf).
+/// Indexes of an array by default; `MaxArraySize` of slurm.conf raises it.
 const ARRAY_MAX: u32 = 1001;
-/// The minutes that a node takes beside those of its entry: a build, the copy of a JDK, the end.
+/// The minutes that a node takes in addition to those of its entry: a build, the copy of a JDK, the end.
 const BESIDE_MINUTES: u32 = 10;
 
 /// The script, for `sbatch`.
@@ -56,15 +56,15 @@ const HEAD: &str = r#"#!/bin/bash
 #SBATCH --job-name={JOB}
 # `%` bounds how many run at once.
 #SBATCH --array={ARRAY}
-# Nobody beside it: neighbours show in every number, and a comparison is of one node.
+# Other jobs on the node would show in every number.
 #SBATCH --exclusive
 #SBATCH --nodes=1
-# All memory of the node. Limits of trials lie below it, in a cgroup of the job, which root may make, or whom it is
-# delegated to.
+# All memory of the node. Loadline sets the limits of trials in cgroups below the job's: as root, or where the job's
+# cgroup is delegated.
 #SBATCH --mem=0
-# Minutes. The longest entry has {LONGEST}, and ends by itself with what it knows; the rest is for a build and the end.
+# Minutes. The longest entry ends by itself after {LONGEST} with what it knows; the rest is for a build and the end.
 #SBATCH --time={TIME}
-# A node that is lost gives its entry back. The first run may still go on then: one answer counts.
+# A lost node gives its entry back. Should the first run still go on, one answer counts.
 #SBATCH --requeue
 #SBATCH --output=loadline-%A_%a.log
 #SBATCH --open-mode=append

@@ -37,7 +37,7 @@ impl Started {
     /// Reads which entry an engine wants done. An empty variable counts as unset.
     ///
     /// # Errors
-    /// `Request` where nobody says which entry, or a variable is no number.
+    /// `Request` where neither the user nor the engine names an entry, or a variable is no number.
     pub fn of(typed: EntrySelection<'_>, variable: &dyn Fn(&str) -> Option<String>, host: &str) -> Result<Self> {
         let said = |name: &str| variable(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
         let number = |name: &str| said(name).map(|value| parse(name, &value)).transpose();

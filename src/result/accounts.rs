@@ -1,4 +1,4 @@
-//! The documents of accounts beside each other: those of all JVMs of a machine, and two of one JVM compared.
+//! The documents that put accounts side by side: those of all JVMs of a machine, and two of one JVM compared.
 
 use crate::comparison::{self, Column};
 use crate::doubt::{Comparing, Doubt};

@@ -55,9 +55,9 @@ impl AllBlocks {
         Some(all)
     }
 
-    /// Adds what a node made; `beyond` is the next number of a block that nobody planned.
+    /// Adds the archives of a node; `beyond` is the next number of a block outside the plan.
     fn add(&mut self, node: NodeBlocks, beyond: &mut u32) {
-        // Blocks that nobody planned, by their number on the node, with their number in the comparison.
+        // Blocks outside the plan: their number on the node, with their number in the comparison.
         let mut more: BTreeMap<u32, u32> = BTreeMap::new();
         let mut number = |own: u32| match own < node.count {
             true => node.first.saturating_add(own),

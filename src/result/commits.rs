@@ -1,4 +1,4 @@
-//! A list of commits, as `git log --reverse --format='%H %s'` prints it: their order, and what is said of each.
+//! A list of commits, as `git log --reverse --format='%H %s'` prints it: their order and their subject lines.
 
 /// A hash in short has as many digits as git shows, or as many as tell it from the others.
 pub(super) const SHORT_MIN: usize = 7;
@@ -10,13 +10,12 @@ pub struct Commits(Vec<Commit>);
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Commit {
     hash: String,
-    /// Empty where nothing is said.
+    /// Empty if the commit has no subject line.
     subject: String,
 }
 
 impl Commits {
-    /// A commit a line, with what is said of it behind its hash; git 2.39 prints
-    /// `3f2a91c4… Caches share their keys`.
+    /// Reads one commit a line: its hash, then its subject line. git 2.39 prints `3f2a91c4… Caches share their keys`.
     pub fn parse(text: &str) -> Self {
         let line = |line: &str| {
             let (hash, subject) = line.trim().split_once(char::is_whitespace).unwrap_or((line.trim(), ""));

@@ -1,5 +1,5 @@
-//! Runs as points of histories: what of each is kept, which of them are one point, in which order they stand, and what
-//! is different from one to the next beside the subject.
+//! Runs as points of histories: the data kept of each run, which runs are one point, and the order of the points. Also
+//! the differences from one point to the next, apart from the subject.
 
 use super::commits::{Commits, SHORT_MIN};
 use crate::comparison;

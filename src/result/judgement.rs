@@ -81,10 +81,11 @@ pub struct Judgement {
 }
 
 impl Judgement {
-    /// Takes the judgement from the scenario, changed by what is asked beyond it.
+    /// Takes the judgement from the scenario, changed by the settings that were asked for in addition.
     ///
     /// # Errors
-    /// `Request` where the baseline is neither a configuration nor an archive, or a budget needs one and there is none.
+    /// `Request` where the baseline is neither a configuration nor an archive, or where a budget needs a baseline and
+    /// there is no baseline.
     pub fn of(scenario: &Scenario, asked: JudgementSettings) -> Result<Self> {
         let mut compare = scenario.compare.clone();
         compare.apply(asked.comparing);
@@ -152,10 +153,12 @@ impl Judgement {
         }
         let change = self.budgets.iter().find(|budget| matches!(budget.limit, Limit::Change(..)));
         match change {
-            Some(budget) if self.baseline.is_none() && self.names.len() < 2 => Err(Error::request(format!(
-                "the budget `{budget}` is against a baseline, and there is none"
-            ))
-            .hint("give an archive with `--baseline ARCHIVE`, or an absolute bound such as `rss.loaded<=60MiB`")),
+            Some(budget) if self.baseline.is_none() && self.names.len() < 2 => {
+                Err(Error::request(format!("the budget `{budget}` compares with a baseline, and no baseline is given"))
+                    .hint(
+                        "give an archive with `--baseline ARCHIVE`, or an absolute bound such as `rss.loaded<=60MiB`",
+                    ))
+            }
             _ => Ok(()),
         }
     }
@@ -250,7 +253,7 @@ impl Judgement {
         let own = ArchivePart { path: folder.to_owned(), archive };
         let against = |merged: Merged| {
             let alone = Self { budgets: Vec::new(), ..self.clone() };
-            // The names of the archives stand before those of the configurations.
+            // The name of an archive precedes the names of its configurations.
             let whole = |budget: &BudgetRecord| {
                 let name = merged.archives.last().map_or("", |archive| archive.name.as_str());
                 BudgetRecord { configuration: format!("{name}/{}", budget.configuration), ..budget.clone() }

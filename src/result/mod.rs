@@ -94,8 +94,8 @@ pub fn evidence(document: &Document, folders: &[PathBuf]) -> Vec<Evidence> {
     folders.iter().enumerate().flat_map(of).collect()
 }
 
-/// Returns the document of these trials with their diagnosis. What they say together is added by
-/// `Judgement::document`: metrics, comparisons, budgets.
+/// Returns the document of these trials with their diagnosis. `Judgement::document` adds the parts that need all trials
+/// together: metrics, comparisons, budgets.
 fn document(conditions: &Conditions, trials: &[Trial]) -> Document {
     let diagnosis = diagnosis::of_trials(trials);
     Document {

@@ -1,4 +1,5 @@
-//! A sink that keeps a series in an archive. A write that fails is told once; measuring goes on and loses nothing.
+//! A sink that keeps a series in an archive. Only the first failed write is reported; measuring goes on and loses
+//! nothing.
 
 use crate::archive::{TrialFiles, Writer};
 use crate::error::{Error, Result};

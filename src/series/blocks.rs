@@ -209,7 +209,7 @@ mod tests {
         BlockRecord { disturbed: Some("steal 4 %".to_owned()), ..block(number) }
     }
 
-    /// Blocks 0, 1, … with what is said of each.
+    /// Blocks 0, 1, … with their records.
     fn done(blocks: &[BlockRecord]) -> Done<'_> {
         Done { count: blocks.len() as u32, whole: true, blocks }
     }

@@ -6,11 +6,11 @@ use std::fmt;
 
 /// Fewer blocks decide hardly anything; more are a matter of patience.
 pub const BLOCKS: u32 = 5;
-/// Longer than this nobody waits without having been asked.
+/// A comparison that takes longer than this needs the user's consent.
 const ASK_MINUTES: f64 = 30.0;
 /// More trials than this are asked about, however short they seem.
 const ASK_TRIALS: u64 = 60;
-/// Seconds of a trial beside its load: start, marks, end; measured on small servers.
+/// Seconds that a trial takes in addition to its load: start, marks, end; measured on small servers.
 const TRIAL_SECONDS: f64 = 4.0;
 
 /// How many trials of what there will be, and how long they take at least.

@@ -8,7 +8,7 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// More than the classes of any subject; a larger folder is none that was meant.
+/// More than the classes of any subject; a larger folder was named by mistake.
 const FILES_MAX: usize = 20_000;
 /// Larger files are data that a subject serves rather than what it is; reading them would take longer than a trial.
 const FILE_BYTES_MAX: u64 = 1 << 30;
@@ -18,11 +18,11 @@ const CHUNK: usize = 64 << 10;
 /// Hashes of files and folders: what several configurations name is read once. `None` where it cannot be.
 pub type KnownFiles = HashMap<PathBuf, Option<Vec<u8>>>;
 
-/// SHA-256 over the files of a plan that are there, in hexadecimal digits. `None` where one cannot be read, or is too
-/// large for it.
+/// SHA-256 over those files of a plan that exist, in hexadecimal digits. `None` if a file cannot be read, or is too
+/// large.
 ///
-/// Files stand in the order of the plan, by their contents alone, since the text of the plan has their names. Each is
-/// hashed by itself first, so that no two lists of files run together to the same bytes.
+/// The files are hashed in the order of the plan, by their contents alone, since the text of the plan has their names.
+/// Each is hashed by itself first, so that no two lists of files run together to the same bytes.
 pub(super) fn hash_of(plan: &TrialPlan, known: &mut KnownFiles) -> Option<String> {
     let code = plan.configuration.code.as_deref();
     let mut whole = Context::new(&SHA256);

@@ -1,7 +1,8 @@
-//! Many trials: a strategy says which one comes next and what each says, an executor makes them, and a sink is told.
+//! Many trials: a strategy chooses the next trial and interprets each result, an executor makes the trials, and a sink
+//! receives the events.
 //!
-//! The next trial follows from the trials so far and from nothing else: so a series that was cut off goes on from its
-//! archive, and can be tested on servers that are made up. To add a way of trying things is to add a strategy.
+//! The next trial follows from the trials so far and from nothing else. So a series that was cut off goes on from its
+//! archive, and a series can be tested on simulated servers. To add a way of trying things is to add a strategy.
 
 mod archived;
 mod blocks;

@@ -1,7 +1,8 @@
-//! Which state of the subject's source is weighed: what was typed, the HEAD of the working folder, what CI says.
+//! The state of the subject's source that is weighed, by the options that were typed, the HEAD of the working folder,
+//! and the variables of CI.
 //!
-//! HEAD is read from git's own files (gitrepository-layout(5), git 2.39), without git: `.git` is a folder, or in a
-//! work tree beside others a file, `gitdir: /repo/.git/worktrees/w`; its HEAD is a commit or `ref: refs/heads/main`; a
+//! HEAD is read from git's own files (gitrepository-layout(5), git 2.39), without git. `.git` is a folder or, in an
+//! additional work tree, a file: `gitdir: /repo/.git/worktrees/w`. Its HEAD is a commit or `ref: refs/heads/main`. A
 //! reference is a file of its own or a line of `packed-refs`, `3f2a91… refs/heads/main`. Other storage formats
 //! (reftable) are not read. Files changed since the commit are not detected: only git can tell.
 

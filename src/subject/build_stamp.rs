@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 /// The output folder of a build; nothing in it is an input.
 const OUTPUT: &str = "target";
-/// The stamp, in there, so that whoever removes the output removes it too.
+/// The stamp lies in the output folder, so that removing the output removes the stamp too.
 const STAMP: &str = ".loadline-build";
 /// Folders that hold no inputs: where archives go, and the history of the sources.
 const NO_INPUTS: [&str; 2] = ["loadline-archive", ".git"];

@@ -1,5 +1,5 @@
 //! A subject that runs in a container or a step of Slurm: its processes, which need not descend from us, and whether it
-//! was killed for want of memory, which is told only as long as somebody keeps count.
+//! was killed for want of memory. Such a kill is known only if kills were counted while the subject ran.
 
 use super::guarded::Guarded;
 use super::keeper::Keeper;
@@ -34,7 +34,7 @@ impl Contained {
     /// Waits for the first process of the container.
     ///
     /// # Errors
-    /// `Machine` where there is none in time, or it cannot be seen from here.
+    /// `Machine` where no process starts in time, or where it cannot be seen from here.
     pub(super) fn await_first(&mut self, guarded: &Guarded, clock: Clock) -> Result<()> {
         let until = clock.now() + START_WITHIN;
         while clock.now() < until {

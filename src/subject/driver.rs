@@ -57,7 +57,7 @@ impl Spawner {
     /// # Errors
     /// When its log cannot be created, or no shell can be started in its folder on its CPUs.
     pub fn start_driver(&self, launch: &DriverLaunch) -> Result<DriverRunning> {
-        // A log that cannot be created is told before anything is started.
+        // If the log cannot be created, the error comes before anything is started.
         let log = launch.log.as_deref().map(LogFile::create).transpose()?;
         let cpus = Some(launch.cpus.clone());
         let order = Order { dir: launch.dir.clone(), cpus, ..Order::of_shell(&launch.line) };

@@ -1,6 +1,6 @@
-//! The charge of file pages. The kernel charges a page of a file to whoever reads it first, as long as it is in memory:
-//! here pages are dropped so that the next reader pays, or read so that Loadline has paid, and the processes are found
-//! that hold them.
+//! The charge of file pages. The kernel charges a page of a file to the process that reads it first, as long as the
+//! page is in memory. This module drops pages so that the next reader pays, or reads them so that Loadline has paid. It
+//! also finds the processes that hold them.
 
 use super::processes::{self, Process};
 use super::work_folder::WorkFolder;
@@ -45,7 +45,7 @@ pub struct Evicted {
     pub refused: Vec<(PathBuf, String)>,
 }
 
-/// Drops the pages of these files from memory, so that whoever reads them next is charged for them. Skips files that
+/// Drops the pages of these files from memory, so that the next reader is charged for them. Skips files that
 /// are gone or are not regular files.
 pub fn evict(files: &[PathBuf], clock: Clock) -> Evicted {
     let mut evicted = Evicted::default();
@@ -145,7 +145,7 @@ pub(super) fn regular_files(root: &Path) -> Vec<PathBuf> {
 
 /// `above` are the folders on the way, by device and inode.
 fn collect(path: &Path, above: &mut Vec<(u64, u64)>, found: &mut Vec<PathBuf>) {
-    // A link to nowhere is none of the files.
+    // A link to nowhere does not count as a file.
     let Ok(metadata) = fs::metadata(path) else { return };
     if metadata.is_file() {
         found.push(path.to_path_buf());
@@ -169,7 +169,7 @@ fn collect(path: &Path, above: &mut Vec<(u64, u64)>, found: &mut Vec<PathBuf>) {
 /// The processes that have some files mapped.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Holders {
-    /// Processes that have one of them mapped, so that its pages stay, charged to whoever read them first.
+    /// Processes that have one of them mapped, so that its pages stay, charged to their first reader.
     pub processes: Vec<Process>,
     /// Processes of which that may not be known.
     pub unread: usize,

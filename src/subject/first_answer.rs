@@ -51,7 +51,7 @@ pub struct FirstAnswer {
 }
 
 impl FirstAnswer {
-    /// Whether no page was answered with 200, and where it says that it is well stands for one.
+    /// Whether no page was answered with 200, so that the health check takes the place of the page.
     pub fn is_only_health(&self) -> bool {
         self.health.as_ref() == Some(&self.page)
     }

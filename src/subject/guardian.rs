@@ -113,7 +113,7 @@ impl Guardian {
                 return Ok(());
             }
         }
-        // A launcher that died at once is told by SIGCHLD.
+        // If the launcher died at once, SIGCHLD reports it.
         let _ = channel.write_all(&line(order));
         self.launcher = Some((channel, Vec::new()));
         Ok(())

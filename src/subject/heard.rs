@@ -1,5 +1,5 @@
-//! What a program writes, read by one thread so that the program never waits for its reader: a bounded copy goes to a
-//! file, and all that look see what is kept of it so far.
+//! The output of a program. One thread reads it, so that the program never waits for its reader. A bounded copy goes to
+//! a file, and all observers see the part kept so far.
 
 use super::log_file::LogFile;
 use crate::clock::Clock;
@@ -13,7 +13,7 @@ const READ_BYTES: usize = 64 << 10;
 /// How long the end of the output may take to arrive after the last process ended.
 const DRAIN_WITHIN: Duration = Duration::from_secs(2);
 
-/// What is kept of an output.
+/// The part of an output that is kept.
 pub(super) trait Keeps: Send + 'static {
     /// Takes in what came at this moment of the clock.
     fn take(&mut self, bytes: &[u8], at: Duration);
@@ -69,7 +69,7 @@ impl<K: Keeps> Heard<K> {
         Ok(heard)
     }
 
-    /// Takes in what comes, as soon as it comes, until nobody can write any more.
+    /// Takes in the output as soon as it comes, until no process can write any more.
     fn hear(&self, mut from: impl Read, mut log: Option<LogFile>, clock: Clock) {
         let mut buffer = vec![0; READ_BYTES];
         loop {

@@ -1,5 +1,5 @@
-//! This program once more, in a process of its own: for work that may take more memory or time than whoever wants it
-//! has. It dies with whoever started it.
+//! This program once more, in a process of its own: for work that may take more memory or time than its caller has. The
+//! process dies with its caller.
 
 use super::program;
 use crate::clock::Clock;
@@ -25,7 +25,7 @@ pub(crate) fn run(arguments: &[&str], clock: Clock, within: Duration) -> Result<
 }
 
 /// Bounds this process, which was started by [`run`]: it gets no more memory than this. The kernel ends it first where
-/// a cgroup has none left, and it ends with whoever started it.
+/// a cgroup has none left, and it ends with its caller.
 ///
 /// # Errors
 /// If one of these cannot be set.

@@ -104,7 +104,7 @@ pub fn discover(places: &Places, clock: Clock) -> Vec<FoundJdk> {
     found
 }
 
-/// The JDK in this folder, `None` when there is none.
+/// The JDK in this folder; `None` if the folder has no JDK.
 pub fn read_home(home: &Path, clock: Clock) -> Option<FoundJdk> {
     let java = home.join("bin/java");
     if !java.is_file() {
@@ -223,7 +223,7 @@ fn contradiction(java: &Path, named: Option<&FoundJdk>, wanted: &Jdk) -> Error {
         Jdk::Release(release) => format!("JDK {release}"),
         Jdk::Home(home) => format!("the JDK in {}", home.display()),
     };
-    Error::request(format!("the command names its own java, `{}`, {own}, but {asked} is asked for", java.display()))
+    Error::request(format!("the command names its own java, `{}`, {own}, but you asked for {asked}", java.display()))
         .hint("write `java` or `{jdk}` in the command, or leave the JDK out")
 }
 
@@ -318,14 +318,14 @@ mod tests {
                 assert_eq!(chosen(program, wanted).unwrap().unwrap().home, home, "{program} {wanted}");
             }
             let error = chosen(program, &Jdk::Release(17)).unwrap_err().what;
-            assert!(error.contains("of JDK 25, but JDK 17 is asked for"), "{error}");
+            assert!(error.contains("of JDK 25, but you asked for JDK 17"), "{error}");
             let error = chosen(program, &Jdk::Home(other.clone())).unwrap_err().what;
-            assert!(error.contains(&format!("of JDK 25, but the JDK in {}", other.display())), "{error}");
+            assert!(error.contains(&format!("of JDK 25, but you asked for the JDK in {}", other.display())), "{error}");
         }
         assert_eq!(chosen("java", &release).unwrap().unwrap().home, other);
         assert_eq!(chosen("bin/start.sh", &release).unwrap().unwrap().home, other);
         let error = chosen("gone/bin/java", &release).unwrap_err().what;
-        assert!(error.contains("whose release is not known, but JDK 25"), "{error}");
+        assert!(error.contains("whose release is not known, but you asked for JDK 25"), "{error}");
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub(super) enum Removal {
 }
 
 impl Removal {
-    /// Removes it, with its processes; what is not there counts as removed.
+    /// Removes it, with its processes; if it does not exist, it counts as removed.
     pub(super) fn run(&self, clock: Clock) -> Result<(), String> {
         match self {
             Self::Container { tool, name } => container_tool::remove(tool, name, clock),

@@ -61,7 +61,7 @@ pub struct Launch {
     pub ready_status: Option<u16>,
     /// Further patterns for phase markers, whose first group is the name; `loadline: phase=NAME` always counts.
     pub phases: Vec<String>,
-    /// Whether the subject is told to go on at its markers, and so has something to read.
+    /// Whether the subject waits at its markers until Loadline lets it go on, and so reads its stdin.
     pub reads: bool,
     /// How the JVM options are passed.
     pub options_passed: OptionsPassed,
@@ -76,7 +76,7 @@ pub struct Launch {
 pub struct LaunchPlace<'a> {
     /// The port; the first of a block.
     pub port: u16,
-    /// The folder that `{work}` stands for, where [`needs_work`] asks for one.
+    /// The folder that `{work}` stands for, if [`needs_work`] asks for one.
     pub work: Option<&'a Path>,
     /// The CPUs of subject and load.
     pub cpus: &'a CpuPlan,
@@ -147,7 +147,7 @@ impl Launch {
         Self { subject, cpus, limit, cpu_limit, port: place.port, ..Self::default() }
     }
 
-    /// The same of a command that runs an image: the subject's command stands for that of the image, behind its
+    /// The same for a command that runs an image: the subject's command stands for that of the image, behind its
     /// entrypoint.
     fn in_container(self, configuration: &Configuration, image: &FoundImage, hidden: Hidden) -> Self {
         let (options, command) = (configuration.jvm_options(), &self.subject.command);
@@ -221,7 +221,7 @@ struct Values<'a> {
 }
 
 impl Values<'_> {
-    /// The words that a placeholder stands for; `None` where it stands for nothing here.
+    /// The words that a placeholder stands for; `None` if it stands for nothing here.
     fn words(&self, name: &str) -> Option<Vec<String>> {
         let of_path = |path: Option<&Path>| path.map(|path| vec![path.display().to_string()]);
         match name {
@@ -344,7 +344,7 @@ impl Environment {
         OptionsPassed::ByVariable(name.to_owned())
     }
 
-    /// Passes flags so that they win over options that stand in what the command starts.
+    /// Passes flags so that they win over options inside the script or program that the command starts.
     fn outrank(&mut self, before: &str, options: &[String], hidden: Hidden) {
         let flags: Vec<String> = options.iter().filter(|option| option.starts_with("-X")).cloned().collect();
         if hidden == Hidden::Some && !flags.is_empty() {

@@ -24,7 +24,7 @@ pub struct MemoryCgroup {
     pub cgroup: Cgroup,
     /// The limit that the kernel enforces: the one asked for, rounded down to pages.
     pub limit: Bytes,
-    /// Where it was made here; else somebody else, such as a container tool, made it and removes it.
+    /// Set if the cgroup was made here. Otherwise something else, such as a container tool, made it and removes it.
     _made: Option<MadeCgroup>,
 }
 

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// More than anybody reads; less than a disk that is nearly full.
+/// More than any user reads; less than the room of a disk that is nearly full.
 const LOG_BYTES_MAX: u64 = 64 << 20;
 
 /// A log that takes bytes until it is full or fails, and then no more.
@@ -29,7 +29,7 @@ impl LogFile {
         Self { path: path.to_path_buf(), file: Some(file), room: LOG_BYTES_MAX }
     }
 
-    /// Writes what still fits. The first failure is told, and ends the log.
+    /// Writes what still fits. The first failure is returned, and ends the log.
     pub(super) fn write(&mut self, bytes: &[u8]) -> Result<()> {
         let Some(file) = &mut self.file else { return Ok(()) };
         let fitting = usize::try_from(self.room).map_or(bytes.len(), |room| room.min(bytes.len()));

@@ -104,8 +104,8 @@ pub(super) fn enable(parent: &Cgroup, controller: &str) -> Attempt<()> {
     }
 }
 
-/// A v2 cgroup with children that have limits must hold no processes itself. If it holds nobody but us, we move into a
-/// child of it; the folder goes when the scope or container ends.
+/// A v2 cgroup with children that have limits must hold no processes itself. If it holds only our own processes, we
+/// move them into a child of it; the folder goes when the scope or container ends.
 fn move_ourselves_down(parent: &Cgroup) -> bool {
     let members = parent.pids();
     let mut ours: HashSet<u32> = processes::descendants(std::process::id()).iter().map(|p| p.pid).collect();

@@ -6,7 +6,7 @@
 use regex_lite::Regex;
 use std::time::Duration;
 
-/// The prefix of a line for Loadline; something such as a log's time stamp may stand before it.
+/// The prefix of a line for Loadline; other text, such as the time stamp of a log, may precede it.
 const PREFIX: &str = "loadline: ";
 /// Values kept of one line.
 const VALUES_MAX: usize = 64;

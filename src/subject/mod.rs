@@ -3,7 +3,7 @@
 //! ```text
 //! Loadline ── guardian ── launcher, which becomes the command ── … ── JVM
 //! ```
-//! Whatever of these dies, and however, everything to its right dies with it: see `guardian`. The processes of a
+//! If any of these dies, however it dies, everything to its right dies with it: see `guardian`. The processes of a
 //! container need not descend from the guardian; a container is found by its name, and the guardian removes it.
 
 pub(crate) mod allocators;

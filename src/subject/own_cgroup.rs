@@ -25,8 +25,8 @@ pub(super) fn of_process(pid: u32, controller: &'static str) -> Result<Cgroup> {
     Ok(seen_from_above(found.unwrap_or_else(|| hierarchy.cgroup(hierarchy.mount.clone())), names::home()))
 }
 
-/// The cgroup above, where this one is the child into which Loadline moved to make room for those of subjects: they are
-/// made beside that child, and not ever deeper below it.
+/// The parent cgroup, if this one is the child into which Loadline moved to make room for the cgroups of subjects.
+/// Those are made as siblings of that child, so that they never nest deeper.
 fn seen_from_above(mut cgroup: Cgroup, home: &str) -> Cgroup {
     if cgroup.folder.file_name().is_some_and(|name| name == home) {
         cgroup.folder.pop();

@@ -1,9 +1,9 @@
-//! Options of the subject's own that it starts without: they go where its command, its variables and its configuration
-//! name them. What the command starts in turn, such as a script, is left as it is.
+//! Removes options of the subject's own: they are left out of its command, its variables and its configuration. Options
+//! inside a program that the command starts, such as a script, are left unchanged.
 
 use crate::scenario::{Configuration, Subject};
 
-/// Whether an option that is to go stands where nobody can take it out.
+/// Whether an option to be removed is in a place that Loadline cannot change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Hidden {
     /// None does.

@@ -1,5 +1,5 @@
-//! A copy of a JDK that nobody else uses. While any process has a page of a JDK mapped, that page stays in memory and
-//! charged to its first reader, whatever is asked; the pages of a copy can be dropped between trials.
+//! A copy of a JDK for Loadline alone. While any process has a page of a JDK mapped, that page stays in memory and
+//! charged to its first reader, and no request drops it. The pages of a copy can be dropped between trials.
 
 use super::file_pages::{self, FILES_MAX};
 use super::jdk::FoundJdk;
@@ -13,7 +13,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Bytes that must be left of a disk after the copy: archives are written beside it.
+/// Bytes that must be left of a disk after the copy: archives are written to the same disk.
 const LEFT_FREE: Bytes = Bytes::mib(64);
 /// A file takes whole blocks.
 const BLOCK: u64 = 4096;
@@ -71,8 +71,8 @@ impl PrivateJdk {
     }
 }
 
-/// Folders for a copy, the best first: the one in which the next start looks for leftovers, then beside the archive,
-/// where there is one.
+/// Folders for a copy, the best first: the one in which the next start looks for leftovers, then the folder of the
+/// archive, if there is an archive.
 pub(crate) fn places(archive: Option<&Path>) -> Vec<PathBuf> {
     let absolute = |path: &Path| std::path::absolute(path).ok();
     let beside = archive.and_then(absolute).and_then(|archive| archive.parent().map(Path::to_path_buf));

@@ -58,7 +58,7 @@ impl Process {
         clock.now().checked_sub(machine::uptime()?.saturating_sub(started))
     }
 
-    /// Its command line, at most 120 characters; the name in brackets where there is none.
+    /// Its command line, at most 120 characters; without one, the name in brackets.
     pub fn command(&self) -> String {
         let line = strings(&fs::read(format!("/proc/{}/cmdline", self.pid)).unwrap_or_default()).join(" ");
         match line.trim() {

@@ -30,10 +30,10 @@ impl Printed {
         self.code == Some(0)
     }
 
-    /// What it printed, where it is good.
+    /// The output of the program, if it ended well.
     ///
     /// # Errors
-    /// Why it is not.
+    /// The reason why it did not.
     pub(super) fn good(self) -> Result<String, String> {
         if self.is_good() { Ok(self.out) } else { Err(self.why()) }
     }
@@ -65,7 +65,7 @@ pub(super) fn folders(path: &OsStr) -> impl Iterator<Item = PathBuf> {
 /// schedules for a large cluster, can take seconds.
 const ANSWER_WITHIN: Duration = Duration::from_secs(20);
 
-/// Asks a container tool, or a client of Slurm; why it cannot be run stands in the errors.
+/// Asks a container tool, or a client of Slurm. If it cannot be run, `errors` has the reason.
 pub(super) fn ask(program: &Path, arguments: &[&str], clock: Clock) -> Printed {
     run(program, arguments, clock, ANSWER_WITHIN).unwrap_or_else(|cause| Printed {
         code: None,
@@ -77,7 +77,7 @@ pub(super) fn ask(program: &Path, arguments: &[&str], clock: Clock) -> Printed {
 /// Runs a program to its end, or kills it after `within`. The terminal's Ctrl-C does not reach it.
 #[expect(clippy::disallowed_methods, reason = "this is the module that starts processes")]
 pub(super) fn run(program: &Path, arguments: &[&str], clock: Clock, within: Duration) -> io::Result<Printed> {
-    // Files in memory: a pipe that nobody reads meanwhile could fill up.
+    // Files in memory: a pipe without a reader could fill up meanwhile.
     let open = |name: &str| Ok::<_, io::Error>(File::from(memfd_create(name, MemfdFlags::CLOEXEC)?));
     let (out, errors) = (open("out")?, open("errors")?);
     let mut child = std::process::Command::new(program)

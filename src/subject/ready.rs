@@ -219,7 +219,7 @@ fn why_image(container: &Container, exit: Exit) -> Option<String> {
             format!("{tool} could not run it; where it may not choose CPUs, `--cpus all` asks for none")
         }
         Exit::Code(126) => format!("{tool} could not start the program of the image: its last line says why"),
-        Exit::Code(127) => "the image has no such program; what follows `--` stands behind its entrypoint".to_owned(),
+        Exit::Code(127) => "the image has no such program; `--` is followed by arguments of its entrypoint".to_owned(),
         _ => return None,
     };
     Some(why)

@@ -43,7 +43,7 @@ pub trait RunningSubject {
     /// When it was started, after the clock's origin.
     fn started_at(&self) -> Duration;
 
-    /// What it writes.
+    /// Its output.
     fn output(&self) -> &Output;
 
     /// Tells it to go on, where it waits for that at a marker.
@@ -263,7 +263,7 @@ impl GuardedSubject {
         self.guarded.command_pid
     }
 
-    /// Finds its container or step, and takes its time from there: what was needed before is none of the subject's.
+    /// Finds its container or step, and takes its time from there: the time before that is not the subject's.
     fn find_kept(&mut self) -> Result<()> {
         let Some(contained) = &mut self.contained else { return Ok(()) };
         contained.await_first(&self.guarded, self.clock)?;
@@ -293,7 +293,7 @@ impl GuardedSubject {
     /// Waits until the command ends or the time is over.
     pub(super) fn wait_exit(&self, within: Duration) {
         if self.guarded.exit().is_some() {
-            // A start script that has ended wakes nobody again.
+            // A start script that has ended sends no second wake-up.
             self.clock.sleep(within);
         } else {
             self.guarded.wait_exit(within);

@@ -1,4 +1,4 @@
-//! The processes of the subject that serve: its JVMs, or all of a subject that is none.
+//! The processes of the subject that serve: its JVMs, or all processes of a native subject.
 
 use super::processes::Process;
 use super::sockets::listens;
@@ -12,9 +12,9 @@ pub fn is_jvm(pid: u32) -> Option<bool> {
     Some(mapping::of(pid).ok()?.iter().any(|mapping| mapping.file_name() == "libjvm.so"))
 }
 
-/// The JVMs among the processes, or all of them where the subject is none, the one that listens on the port first. If
-/// none listens, the one that started last comes first: if a script waits for its server, that is the server. If all
-/// processes are weighed, the one that started first comes first, because the subject ends with it.
+/// The JVMs among the processes, or all processes of a native subject, the one that listens on the port first. If none
+/// listens, the one that started last comes first: if a script waits for its server, that is the server. If all
+/// processes of a native subject are weighed, the one that started first comes first, because the subject ends with it.
 ///
 /// # Errors
 /// If no process is left; names what did run when there is no JVM.

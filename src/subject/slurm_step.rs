@@ -26,7 +26,7 @@ pub(crate) struct Job {
     id: String,
     /// The name that Slurm has for this node.
     node: String,
-    /// `srun`, beside which the other clients lie.
+    /// `srun`; the other clients are in the same folder.
     srun: PathBuf,
 }
 

@@ -1,8 +1,8 @@
-//! The standard input of a subject: a pipe by which it is told to go on, for those that wait at their markers. All
-//! others get an empty stdin, as servers do.
+//! The standard input of a subject. A subject that waits at its markers gets a pipe, by which Loadline lets it go on.
+//! All others get an empty stdin, as servers do.
 //!
-//! The end that is read goes to the guardian as its standard output, which it does not use otherwise, and from there to
-//! the launcher: standard streams are the only descriptors that outlive an exec without further ado.
+//! The read end goes to the guardian as its standard output, which the guardian does not use otherwise, and from there
+//! to the launcher. Standard streams are the only descriptors that outlive an exec without further ado.
 
 use crate::error::{Error, Result, plain};
 use std::io::{PipeReader, PipeWriter, Write};
@@ -18,10 +18,10 @@ pub(super) struct Stdin {
 }
 
 impl Stdin {
-    /// A pipe: the end to be read, and this one. Writing never blocks, whether or not anybody reads.
+    /// Opens a pipe and returns its read end, and this one. Writing never blocks, whether or not the subject reads.
     ///
     /// # Errors
-    /// `Machine` where there is none to be had.
+    /// `Machine` where no pipe can be opened.
     pub(super) fn open() -> Result<(PipeReader, Self)> {
         let failed = |cause: std::io::Error| Error::machine(format!("cannot open a pipe: {}", plain(&cause)));
         let (read, pipe) = std::io::pipe().map_err(failed)?;

@@ -128,7 +128,7 @@ pub fn sweep() -> Swept {
 /// Removes such folders from any other place where one may have been made, such as the one an archive lies in.
 pub fn sweep_in(parent: &Path) -> Swept {
     let mut swept = Swept::default();
-    // A temporary folder that cannot be read is told by whoever needs it.
+    // If a temporary folder cannot be read, the code that needs it reports that.
     let Ok(entries) = std::fs::read_dir(parent) else { return swept };
     let own = rustix::process::geteuid().as_raw();
     for entry in entries.flatten() {

@@ -53,7 +53,7 @@ fn run(plan: &TrialPlan, tools: &Tools<'_>, trial: &mut Trial, sink: &mut dyn Si
     let wants_agent = plan.configuration.netty == Netty::Listed && plan.look == Look::Full;
     let agent_folder = wants_agent.then(WorkFolder::create).transpose()?;
     let agent = agent_folder.as_ref().map(agent_in).transpose()?;
-    // Whatever ends this function, what is left of the folder is removed; after the subject, which is younger.
+    // However this function ends, the rest of the folder is removed, but only after the subject, which is younger.
     let (launch, work) = prepare(plan, tools, &cpu_plan, agent.as_ref())?;
     launch.subject.ports.from(launch.port).try_for_each(|port| check_port_free(&launch.subject.host, port))?;
     cpus::pin_this_thread(cpu_plan.load.as_deref().unwrap_or(&tools.spawner.cpus))?;
@@ -242,7 +242,7 @@ impl Trialling<'_> {
     fn weigh_failed(&mut self, index: usize, phase: &Phase) {
         let last_lines = self.subject.output().tail_texts(KEPT_LINES);
         self.notes.trial.failed_in = Some(FailedIn { phase: phase.name.clone(), last_lines });
-        // The guard ends a trial early to save time, and nobody reads the account of that trial.
+        // The guard ends a trial early to save time, so that trial needs no account.
         if self.has_died() || self.guard.hopeless().is_some() {
             return;
         }

@@ -41,8 +41,8 @@ const WARM_SHARE: f64 = 0.01;
 /// Fewer answers in a half say nothing of each.
 const WARM_ANSWERS_MIN: u64 = 1000;
 
-/// The bytes that requests of one kind allocated in the first half of a phase, beside the second. `seen` are allocated
-/// bytes and correct answers, about once a second.
+/// Compares the bytes that requests of one kind allocated in the first half of a phase with those of the second half.
+/// `seen` are allocated bytes and correct answers, about once a second.
 pub(super) fn not_warm(phase: &PhaseRecord, seen: &[(u64, u64)]) -> Option<Doubt> {
     let [first, .., last] = *seen else { return None };
     let middle = seen[seen.len() / 2];

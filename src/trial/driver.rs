@@ -115,7 +115,7 @@ impl Ran {
             }
             (Some(Exit::Code(NOT_FOUND)), _) => {
                 Some(Error::request(format!("the driver's command was not found: exit code {NOT_FOUND}")).hint(
-                    "install the tool, or name it with its folder; the line is run by `sh -c` beside the scenario",
+                    "install the tool, or name it with its folder; `sh -c` runs the line in the folder of the scenario",
                 ))
             }
             (Some(Exit::Code(NOT_EXECUTABLE)), _) => Some(

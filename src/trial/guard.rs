@@ -35,7 +35,7 @@ impl Guarding {
         self.watch = Watch::begin(guard, phase, work, began_ns);
     }
 
-    /// The phase is over: time that passes is none of it.
+    /// The phase is over: time that passes from now on does not count.
     pub(super) fn end(&mut self) {
         self.watch = None;
     }
@@ -125,7 +125,7 @@ impl Watch {
         self.too_many_failed().or_else(|| self.too_late()).or_else(|| self.too_slow()).or_else(|| self.too_long(now_ns))
     }
 
-    /// The text names the metric, as all that is said of a target does.
+    /// The text names the metric, as every text about a target does.
     fn missed(&self, family: &str, unit: Unit, (value, bound): (f64, f64), text: &str) -> Missed {
         let metric = format!("{family}.{}", self.guard.name);
         Missed { text: format!("{metric}: {text}"), metric, unit, value, bound }

@@ -82,7 +82,7 @@ impl Reports for Threads {
         self.watch_load(Some(Arc::clone(&control)));
         let driving = Driving { plan, clock: self.clock, control, threads: 1, cpus: None };
         let sender = self.sender.clone();
-        // The conductor waits for this thread; if it is gone, nobody wants what is told.
+        // The conductor waits for this thread. If the conductor is gone, the messages are not needed.
         self.load = Some(driving.start(move |told| drop(sender.send(Message::Load(told)))));
     }
 

@@ -50,7 +50,7 @@ fn failed(what: &str, why: &str) -> Doubt {
     Doubt::ReadFailed { mark: THE_END.to_owned(), why: format!("{what}: {why}") }
 }
 
-/// The live objects of the JVM that was weighed, beside those of a fresh one, where one can be started and asked.
+/// The live objects of the JVM that was weighed, compared with those of a fresh one, if one can be started and asked.
 pub(super) fn objects(
     stage: Stage<'_>,
     plan: &TrialPlan,

@@ -215,7 +215,7 @@ impl LoadRun<'_> {
             cpus: loading.cpus.clone(),
         };
         let (sender, receiver) = channel();
-        // If the receiver is gone, nobody wants what is told.
+        // If the receiver is gone, the messages are not needed.
         let thread = driving.start(move |told| drop(sender.send(told)));
         let outcome = self.attend(phase, work.schedule.is_open(), &receiver)?;
         // Its last word has said how it went.
@@ -247,7 +247,7 @@ impl LoadRun<'_> {
                 give_up_ns = now_ns + STOPPED_WITHIN.as_nanos() as u64;
             }
             if now_ns > give_up_ns {
-                return Err(Error::bug("the load engine did not stop when it was told to"));
+                return Err(Error::bug("the load engine did not stop on request"));
             }
         }
     }

@@ -115,7 +115,7 @@ pub(super) struct Script {
     pub(super) ready: Option<Duration>,
     pub(super) others: Vec<u32>,
     pub(super) happenings: Vec<(Duration, Happening)>,
-    /// Events after it is told to go on for the nth time, and how much later.
+    /// Events after Loadline lets the subject go on for the nth time, and how much later.
     pub(super) on_go: Vec<Vec<(Duration, Happening)>>,
     pub(super) limit: Option<Bytes>,
     /// After TERM; `None` where it has to be killed.
@@ -692,7 +692,7 @@ pub(super) struct MadeTrial {
     pub(super) took: Duration,
 }
 
-/// Notes what it is told.
+/// Notes the events that it receives.
 #[derive(Default)]
 struct Notes {
     events: Vec<String>,

@@ -61,7 +61,7 @@ impl Trialling<'_> {
         self.plan.look == Look::Full && self.plan.marks.contains(&point)
     }
 
-    /// Weighs the subject as it stands, also where the user wants to stop.
+    /// Weighs the subject in its present state, even if the user wants to stop.
     pub(super) fn mark_as_it_is(&mut self, name: &str) {
         let gate = self.reports.gate();
         let _quiet = gate.close();
@@ -88,8 +88,8 @@ impl Trialling<'_> {
         }
     }
 
-    /// Weighs the subject after what belongs before it. Where that cannot be done, the heap is in the state
-    /// `otherwise`; without one there is no mark.
+    /// Weighs the subject after the preparation for the mark. If that preparation fails, the heap is in the state
+    /// `otherwise`; without `otherwise`, no mark is taken.
     fn mark_after(
         &mut self,
         name: &str,
@@ -200,7 +200,7 @@ impl Trialling<'_> {
         }
     }
 
-    /// Waits until RSS stands still, within bounds.
+    /// Waits until RSS no longer changes, within bounds.
     fn settle(&self) {
         let Stage { clock, .. } = self.stage;
         let end = clock.now() + SETTLES_WITHIN;

@@ -50,8 +50,8 @@ impl Unawaited {
 }
 
 impl Trialling<'_> {
-    /// A marker that showed readiness and begins no phase is not one of those awaited; who waits at it is told to go
-    /// on.
+    /// A marker that showed readiness and begins no phase is not one of those awaited. If the subject waits at it,
+    /// Loadline lets it go on.
     pub(super) fn pass_ready_marker(&mut self) {
         let Ready::Phase(name) = &self.plan.subject.ready else { return };
         let load = &self.plan.load;

@@ -23,7 +23,7 @@ use std::time::Duration;
 
 /// Rows kept of each phase: as many dots as a picture can show. Under 1 MB of Loadline's memory, half of it on disk.
 const ROWS_MAX: usize = 5000;
-/// Failed requests kept beside them, so that a few among a million are seen.
+/// Failed requests kept in addition to these rows, so that a few among a million are seen.
 const ROWS_FAILED_MAX: usize = 1000;
 
 /// The result of a phase, before the resources are added to its record.
@@ -58,7 +58,7 @@ impl Trialling<'_> {
         work: Option<&Work>,
         run: &dyn Fn(&mut Self) -> Result<Ran>,
     ) -> Result<()> {
-        // Samples of the mark before are none of this phase.
+        // Samples of the mark before do not belong to this phase.
         self.pass_on_all(None);
         self.notes.sink.receive(&Event::PhaseStarted { name: &phase.name, description: describe(phase) });
         self.peaks.rss_bytes_max = 0;
@@ -193,7 +193,7 @@ impl Trialling<'_> {
                 give_up_ns = now_ns + STOPPED_WITHIN.as_nanos() as u64;
             }
             if now_ns > give_up_ns {
-                return Err(Error::bug("the load engine did not stop when it was told to"));
+                return Err(Error::bug("the load engine did not stop on request"));
             }
         }
     }

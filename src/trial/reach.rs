@@ -38,7 +38,7 @@ pub fn reach(host: &str, port: u16, socket: Option<&Path>, interrupted: &dyn Fn(
             Some(path) => reach_socket(path),
             None => reach_port(&host, port),
         };
-        // Nobody waits where the user interrupted.
+        // If the user interrupted, the receiver is gone.
         let _ = sender.send(reached);
     });
     loop {
@@ -81,7 +81,7 @@ fn reach_port(host: &str, port: u16) -> Result<Reached> {
     let addresses: Vec<SocketAddr> = match (host, port).to_socket_addrs() {
         Ok(addresses) => addresses.collect(),
         Err(cause) => {
-            // The resolver's own words stand behind Rust's.
+            // Rust's words precede those of the resolver.
             let cause = crate::error::plain(&cause);
             let cause = cause.rsplit(": ").next().unwrap_or(&cause).to_owned();
             return Err(no_address(host).at(cause));

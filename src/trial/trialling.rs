@@ -56,7 +56,7 @@ pub(super) struct Trialling<'a> {
     pub(super) peaks: Peaks,
     pub(super) guard: Guarding,
     pub(super) markers: Markers,
-    /// What is seen of the subject in a warm-up under way.
+    /// The looks at the subject in a warm-up under way.
     pub(super) warming: Option<Warming>,
     /// When the threads of the subject were last noted.
     threads_noted: Duration,
@@ -228,7 +228,7 @@ impl<'a> Trialling<'a> {
     }
 }
 
-/// What is read of a subject whose process `pid` serves.
+/// The sources for the measurements of a subject whose process `pid` serves.
 pub(super) fn sources(plan: &TrialPlan, stage: Stage<'_>, subject: &dyn RunningSubject, pid: u32) -> Sources {
     Sources {
         pid,

@@ -16,7 +16,7 @@ const ANSWERS_MIN: u64 = 50;
 const JIT_SHARE_MAX: f64 = 0.05;
 /// Stretches of 2 s at a constant rate differ by as much in a server that has been warm for minutes.
 const CPU_SPREAD_MAX: f64 = 0.15;
-/// What a request allocates differs by less, once escape analysis has done its work.
+/// The bytes that a request allocates differ by less, once escape analysis has done its work.
 const ALLOCATION_SPREAD_MAX: f64 = 0.05;
 /// Compiled code that came during the stretches, as a share of all.
 const CODE_GROWTH_MAX: f64 = 0.02;
@@ -31,7 +31,7 @@ pub(super) struct Warming {
     stretches: VecDeque<Stretch>,
 }
 
-/// What the subject did between two looks.
+/// The work of the subject between two looks.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Stretch {
     /// The compilers' share of CPU time, 0–1; `None` where threads have no purpose by their names.
@@ -92,8 +92,8 @@ impl Warming {
         self.ends_it
     }
 
-    /// What still changes; nothing where the subject is warm. `None` where CPU time was not read, or the phase has been
-    /// too short to tell.
+    /// The quantities that still change; empty if the subject is warm. `None` if CPU time was not read, or the phase
+    /// has been too short to tell.
     pub(super) fn unsteady(&self) -> Option<Vec<String>> {
         if self.stretches.len() < STRETCHES {
             return None;
@@ -135,7 +135,7 @@ mod tests {
     use crate::weigh::Spending;
     use loadline_jvm::accounting::AllocatedSoFar;
 
-    /// What a subject does between two looks: µs of CPU and of the compilers for a request, bytes of a request, new
+    /// The work of a subject between two looks: µs of CPU and of the compilers for a request, bytes of a request, new
     /// code in bytes, answers.
     #[derive(Clone, Copy)]
     struct Does {

@@ -1,4 +1,4 @@
-//! The accounts of a watched JVM, in files beside its history: which there are, and what the last one says by owner.
+//! The accounts of a watched JVM, in files next to its history: the list of accounts, and the owners in the last one.
 //!
 //! ```text
 //! shop.service.1763890000.4711.0086400.75-percent.account.json      stem of the history, age in seconds, why
@@ -32,7 +32,7 @@ pub(super) struct AccountFile {
     pub path: PathBuf,
 }
 
-/// The file of an account that is taken at this age, beside the history of the same life.
+/// The file of an account that is taken at this age, next to the history of the same life.
 pub(super) fn file_name(history: &Path, age_ms: u64, why: &WhyWeighed) -> PathBuf {
     let why = match why {
         WhyWeighed::AtPercent(percent) => format!("{percent}-percent"),

@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 pub struct Bounds {
     /// The smallest limit on the path, or the machine's memory.
     pub memory: u64,
-    /// The bound of the heap, as of metaspace and direct memory below; `None` where there is none, or it is not known.
+    /// The bound of the heap, as of metaspace and direct memory below; `None` if it has no bound, or the bound is not
+    /// known.
     pub heap: Option<u64>,
     /// See `heap`.
     pub metaspace: Option<u64>,

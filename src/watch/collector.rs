@@ -35,7 +35,7 @@ pub struct Collector {
     url: Url,
     port: u16,
     headers: Vec<(String, String)>,
-    /// Authorities beside those of the machine.
+    /// Authorities in addition to those of the machine.
     authorities: Option<PathBuf>,
     within: Duration,
     /// Attributes of every resource, by `OTEL_RESOURCE_ATTRIBUTES` and `OTEL_SERVICE_NAME`.
@@ -53,7 +53,7 @@ pub(super) enum Sent {
     Partly(String),
     /// It was not, and would not be the next time.
     Refused(String),
-    /// It may be sent again: nobody answered, or the collector says so (429, 502, 503, 504).
+    /// It may be sent again: no answer came, or the collector says so (429, 502, 503, 504).
     Busy {
         /// The reason.
         why: String,
@@ -124,7 +124,8 @@ impl Collector {
     /// `http`.
     ///
     /// # Errors
-    /// `Machine` where TLS is asked for and no certificate is trusted here; `Request` where the file is none.
+    /// `Machine` where TLS is asked for and no certificate is trusted here; `Request` where the file holds no
+    /// certificates.
     pub(super) fn trusted(&self) -> Result<Option<Arc<ClientConfig>>> {
         if !self.url.tls {
             return Ok(None);
@@ -280,7 +281,8 @@ fn judged(answer: &[u8]) -> Sent {
         return Sent::Refused("what it answers is no HTTP".to_owned());
     };
     let (code, reason) = (parsed.code.unwrap_or_default(), shown(parsed.reason.unwrap_or_default()));
-    // In chunks or not: what stands between the braces. An answer in protobuf says nothing here.
+    // The text between the braces is the JSON, whether it came in chunks or not. An answer in protobuf says nothing
+    // here.
     let body = String::from_utf8_lossy(&answer[head..]);
     let json = body.find('{').zip(body.rfind('}')).and_then(|(from, to)| body.get(from..=to));
     let said: Said = json.and_then(|json| serde_json::from_str(json).ok()).unwrap_or_default();

@@ -11,7 +11,7 @@ use crate::record::{WatchChange, WatchCourse, WatchPart};
 
 /// How far back is looked for what changed, in seconds.
 const BACK_S: [u64; 3] = [600, 3600, 86_400];
-/// The parts, in the order in which they are told; the names are those of things and owners.
+/// The parts, in the order of the document; the names are those of things and owners.
 const PARTS: [&str; 8] = ["memory", "java_heap", HEAP, "metaspace", "direct", "threads", "rest", "files"];
 /// The part of `java_heap` that old collections left.
 const HEAP: &str = "heap";
@@ -38,7 +38,7 @@ pub(super) fn course(past: &Past, bounds: &Bounds, stretches: usize) -> WatchCou
         bytes: held(name, &last),
         bound_bytes: match name {
             "java_heap" => bounds.heap,
-            // What old collections leave of it has no bound of its own.
+            // The part of the heap that old collections leave has no bound of its own.
             HEAP => None,
             _ => Thing::ALL.into_iter().find(|thing| thing.name() == name).and_then(|thing| thing.bound(bounds)),
         },

@@ -1,5 +1,5 @@
-//! Workers for looks that may never end: a file system below a process's root that does not answer keeps whoever reads
-//! there, for good. It keeps one worker; whoever gave the work goes on without it, and others do the rest.
+//! Workers for looks that may never end: a file system below a process's root that does not answer blocks its reader
+//! for good. Such a look keeps one worker. The caller goes on without it, and other workers do the rest.
 
 use crate::clock::Clock;
 use std::collections::VecDeque;
@@ -121,7 +121,7 @@ impl<K: Copy + PartialEq + Send + 'static, T: Send + 'static> Crew<K, T> {
 
 impl<K, T> Drop for Crew<K, T> {
     fn drop(&mut self) {
-        // Nobody waits for one that is stuck.
+        // The drop does not wait for a stuck worker.
         self.shared.lock().over = true;
         self.shared.work.notify_all();
     }

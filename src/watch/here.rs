@@ -1,5 +1,5 @@
-//! The JVMs of this machine, as they are. Whatever a process can make slow, or keep for good, is done by a [`Crew`]: a
-//! JVM that does not answer in time is set aside, and the others are looked at.
+//! The JVMs of this machine, as they are. A [`Crew`] does all work that a process can delay, or block for good. If a
+//! JVM does not answer in time, it is set aside, and the others are looked at.
 
 use super::bounds::Bounds;
 use super::column::Column;
@@ -60,7 +60,7 @@ pub enum Which {
 struct Patience {
     /// For one JVM; the largest that was seen takes 50 ms the first time, and 2 ms later.
     one: Duration,
-    /// For all of them, whoever is stuck.
+    /// For all of them, even if some are stuck.
     all: Duration,
     /// JVMs that are opened in one turn.
     opened: usize,
@@ -89,7 +89,7 @@ pub struct Here {
     about: Arc<About>,
     finder: Finder,
     crew: Crew<Task, Done>,
-    /// The thread that weighs, or why there is none.
+    /// The thread that weighs, or the reason why it could not be started.
     weigher: Result<Lane<(Id, WhyWeighed, PathBuf), WeighingOutcome>, String>,
     patience: Patience,
     jvms_max: usize,
@@ -130,7 +130,7 @@ enum Done {
     Looked { looked: Looked, took: Duration },
 }
 
-/// A JVM that is open. Whoever looks at it holds the lock, and keeps it for good where it is stuck.
+/// A JVM that is open. A worker that looks at it holds the lock, and keeps it for good if the look is stuck.
 struct OpenJvm {
     handles: Arc<Mutex<ProcHandles>>,
     /// The time that the last look took; the JVMs that take the least are looked at first.
@@ -265,7 +265,7 @@ impl Here {
             self.returned(task);
         }
         for task in late {
-            // Of a JVM that was closed meanwhile nothing is remembered.
+            // If the JVM was closed meanwhile, nothing is kept about it.
             if let Some(late) = self.late.get_mut(&task) {
                 late.again();
             }
@@ -286,7 +286,7 @@ impl Here {
         self.returned(task);
         match (task, done) {
             (Task::Map(candidate), done) => {
-                // One on which Loadline fails is none that can be watched.
+                // If Loadline fails on a process, that process cannot be watched.
                 let mapped = if let Some(Done::Mapped(mapped)) = done { mapped } else { Mapped::Other };
                 self.late.remove(&task);
                 self.finder.saw(candidate, mapped);
@@ -440,7 +440,7 @@ impl World for Here {
 
     fn open(&mut self, ids: &BTreeSet<Id>) -> Vec<(Id, Opened)> {
         let mut given = 0;
-        // Whoever may keep a worker for good gets none while so many are kept.
+        // Opening a JVM may block a worker for good, so none is opened while so many workers are blocked.
         let may_open = self.crew.stuck() < STUCK_MAX;
         for id in ids.iter().copied() {
             let may_open = may_open && given < self.patience.opened && !self.open.contains_key(&id);
@@ -484,7 +484,7 @@ impl World for Here {
     fn close(&mut self, id: Id) -> Option<KilledBy> {
         let known = self.open.remove(&id)?;
         self.late.remove(&Task::Look(id));
-        // Whoever is stuck in it has it for good.
+        // A worker that is stuck in it holds the lock for good.
         let handles = known.handles.try_lock().ok()?;
         let now = handles.outside.cgroup().and_then(|cgroup| cgroup.cgroup().oom_kills());
         let counted = handles.oom_kills.may_be_its_own(now, self.clock.now());
@@ -618,7 +618,7 @@ fn fill(sample: &mut Sample, seen: &OutsideReading, bounds: &Bounds, floor: &mut
         // A JVM that the kernel kills between the two readings has given most of its memory back by the second.
         if anon >= seen.rss_anon.0 / 4 * 3 {
             set(Column::Charge, Some(cgroup.usage.0));
-            // Without a limit the cgroup is none of the JVM's own: it may be that of all processes.
+            // Without a limit, the cgroup is not the JVM's own: it may be that of all processes.
             if seen.limit().is_some_and(|limit| limit.bytes.0 == bounds.memory) {
                 set(Column::ChargeAnon, Some(anon));
                 set(Column::ChargeKernel, cgroup.charge.kernel.map(|kernel| kernel.0));
@@ -682,7 +682,7 @@ mod tests {
         let Looked::Seen(look) = looked(&mut here, id) else { panic!("it runs") };
         assert!(look.sample.get(Column::RssAnon).is_some());
         child.kill().unwrap();
-        // A zombie holds nothing any more, and is none once it was waited for.
+        // A zombie holds nothing any more; once it was waited for, it is gone.
         assert!(waited(|| !Stat::of(id.pid).is_some_and(|stat| stat.lives())), "{id:?} goes on after SIGKILL");
         assert_eq!(looked(&mut here, id), Looked::Gone, "a zombie");
         child.wait().unwrap();
@@ -700,7 +700,7 @@ mod tests {
         let ids = [stuck_id, other_id];
         here.open(&BTreeSet::from(ids));
         assert_eq!(here.open.len(), 2);
-        // As if its counters lay on a file system that does not answer: whoever looks waits.
+        // As if its counters lay on a file system that does not answer: every look waits.
         let handles = Arc::clone(&here.open[&stuck_id].handles);
         let hangs = handles.lock().unwrap();
         for turn in 0..3 {
@@ -711,7 +711,7 @@ mod tests {
             assert!(turn == 0 || here.clock.now() - began < Duration::from_millis(290), "it is waited for again");
         }
         assert_eq!((here.set_aside(), here.crew.stuck(), here.is_blind()), (1, 1, false));
-        // It ends meanwhile: nobody waits for whoever is stuck in it.
+        // The hang ends meanwhile: no turn waits for the stuck worker.
         drop(hangs);
         let is_seen = |(id, looked): &(Id, Looked)| *id == stuck_id && matches!(looked, Looked::Seen(_));
         assert!(waited(|| here.look(&ids).iter().any(is_seen)), "it answers again");

@@ -189,7 +189,7 @@ impl Past {
     }
 }
 
-/// Leaves cells, in order, that a ring of this size could hold at once: whoever lays them out by number relies on it.
+/// Leaves cells, in order, that a ring of this size could hold at once: laying them out by number relies on it.
 fn keep_recent(cells: &mut Vec<Cell>, size: u64) {
     let newest = cells.last().map_or(0, |cell| cell.number);
     cells.retain(|cell| newest.saturating_sub(cell.number) < size);
@@ -259,7 +259,7 @@ impl There {
     }
 }
 
-/// Whether a file of this user is as good as an own one: whoever owns the folder may put anything there anyhow.
+/// Whether a file of this user is as good as an own one: the owner of the folder may put anything there anyhow.
 fn is_trusted(owner: u32, path: &Path) -> bool {
     let folder = path.parent().and_then(|folder| folder.metadata().ok());
     owner == rustix::process::geteuid().as_raw() || folder.is_some_and(|folder| folder.uid() == owner)
@@ -282,7 +282,7 @@ fn set_aside(path: &Path) -> io::Result<PathBuf> {
     };
     let is_free = |path: &PathBuf| path.symlink_metadata().is_err_and(|why| why.kind() == io::ErrorKind::NotFound);
     let free = (1..=ASIDE_MAX).map(name).find(is_free).ok_or_else(|| {
-        io::Error::other(format!("it is no history, and {ASIDE_MAX} such files lie beside it already: remove them"))
+        io::Error::other(format!("it is no history, and {ASIDE_MAX} like it were moved aside already: remove them"))
     })?;
     std::fs::rename(path, &free)?;
     Ok(free)
@@ -358,7 +358,7 @@ impl History {
         self.last = Some(Last { number: last, age_ms: None });
         for cell in samples {
             for (filling, (length, _)) in self.filling.iter_mut().zip(&TIERS[1..]) {
-                // What was done before is in the file.
+                // The cells that were complete before are in the file.
                 Filling::go_on(filling, cell.number / length, &cell.sample());
             }
         }

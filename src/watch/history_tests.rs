@@ -211,7 +211,7 @@ fn the_pace_is_known_without_all_that_is_kept() {
     assert_eq!(lately.cells(Tier::Samples).last(), past.cells(Tier::Samples).last());
 }
 
-/// A file system of a few pages; unmounted when dropped. `None` where none can be mounted, which is said.
+/// A file system of 4 MiB; unmounted when dropped. `None` if it cannot be mounted, and then the test says so.
 struct SmallDisk(tempfile::TempDir);
 
 #[expect(clippy::disallowed_methods, reason = "mount(8), which knows how")]
@@ -289,7 +289,7 @@ fn a_second_sample_of_one_time_is_not_kept() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whoever writes, and how often it was killed between two samples: the cells are the same.
+    /// The cells are the same, whichever process writes them, and however often it was killed between two samples.
     #[test]
     fn a_writer_that_is_killed_loses_nothing(
         gaps in prop::collection::vec((1_u64..20, 0_u64..3000), 1..400),

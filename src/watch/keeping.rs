@@ -1,5 +1,5 @@
-//! The disk space of histories and accounts. The oldest evidence goes first, and the evidence about JVMs that run,
-//! whoever watches them, goes last: what a JVM held before it is killed is why anything is kept.
+//! The disk space of histories and accounts. The oldest evidence goes first. The evidence about JVMs that run,
+//! whichever watch looks at them, goes last: evidence is kept to show what a JVM held before it was killed.
 
 use super::account::is_asked;
 use super::history::{ASIDE, whose};

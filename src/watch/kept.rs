@@ -44,12 +44,12 @@ pub struct Kept {
     pub cgroup: Option<String>,
     /// The bounds of the JVM and its parts.
     pub bounds: Bounds,
-    /// How it ended; `None` while it lives, and where nobody watched.
+    /// How it ended; `None` while it lives, and if its end was not watched.
     pub end: Option<End>,
 }
 
 impl Kept {
-    /// The file of its history: name and start, so that lives of one name lie beside each other, as in
+    /// The file of its history: name and start, so that lives of one name lie next to each other, as in
     /// `shop.service.1763890000.4711.history`.
     pub(super) fn file_name(&self) -> String {
         format!("{}.{}.{}.history", self.plain_name(), self.started_unix_s, self.pid)

@@ -1,11 +1,11 @@
-//! Work beside the watching: one piece at a time, in the order in which it was given. A piece that takes long, or never
-//! comes back, keeps nobody from being watched: the sampling waits neither for a weighing nor for a disk.
+//! Work in the background of the watching: one piece at a time, in the order in which it was given. A piece that takes
+//! long, or never comes back, does not stop the watching: the sampling waits neither for a weighing nor for a disk.
 
 use std::io;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, channel, sync_channel};
 use std::thread::Builder;
 
-/// The thread that works; `G` is given to it, `D` is told of it.
+/// The thread that works: it receives `G`, and reports `D`.
 #[derive(Debug)]
 pub(super) struct Lane<G, D> {
     given: SyncSender<G>,
@@ -26,7 +26,7 @@ impl<G: Send + 'static, D: Send + 'static> Lane<G, D> {
         let (tell, done) = channel();
         let go = move || {
             for piece in pieces {
-                // Nobody to tell: the watch has ended.
+                // The receiver is gone: the watch has ended.
                 if work(piece).is_some_and(|done| tell.send(done).is_err()) {
                     return;
                 }
@@ -70,7 +70,7 @@ mod tests {
         let taken = (0..1000).filter(|piece| lane.offer(*piece).is_ok()).count();
         assert!((WAITING_MAX..=WAITING_MAX + 1).contains(&taken), "{taken}");
         assert_eq!(lane.done().count(), 0);
-        // Of two there is nothing to tell, and then of each: all that was taken is told, in order.
+        // The first two pieces report nothing, and each later piece reports: all of these arrive, in order.
         go.send(()).unwrap();
         go.send(()).unwrap();
         drop(go);

@@ -7,9 +7,9 @@
 //! ```
 //!
 //! `watch::Watching` looks at each JVM of a `World` in turns: this machine (`watch::here`), or a made-up one in tests.
-//! A sample is 23 numbers (`watch::Column`), which go into a file of three rings of cells; whoever opens the file again
-//! goes on where it was cut off. Cells are numbered from the JVM's start, so that windows are those of its age.
-//! `growth` judges the least values of ten-minute cells, in a ladder of windows; it knows numbers and no JVM.
+//! A sample is 23 numbers (`watch::Column`), which go into a file of three rings of cells. The next writer of the file
+//! goes on where the last one was cut off. Cells are numbered from the JVM's start, so that windows are those of its
+//! age. `growth` judges the least values of ten-minute cells, in a ladder of windows; it knows numbers and no JVM.
 
 mod account;
 mod bounds;

@@ -1,4 +1,4 @@
-//! The name of a JVM: what it is to whoever runs it, never its pid.
+//! The name of a JVM, as its operators know it; never its pid.
 //!
 //! ```text
 //! /kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1f…_….slice/cri-containerd-8c….scope   Kubernetes
@@ -19,7 +19,7 @@ use std::path::Path;
 
 /// An id of a container, in hexadecimal digits.
 const ID: usize = 64;
-/// Characters that a part of a name may have: whoever makes a cgroup may call it anything of 255 bytes.
+/// Characters that a part of a name may have: the maker of a cgroup may give it any name of 255 bytes.
 const PART_CHARS_MAX: usize = 120;
 /// Links of `/var/log/containers` looked at; a node runs some hundred containers.
 const LINKS_MAX: usize = 10_000;
@@ -42,7 +42,7 @@ pub(super) enum JvmEnvironment {
 pub(super) struct Name {
     /// As shown: `prod/shop-6f4d-x2v/app`, `shop.service`, `app.jar`.
     pub(super) text: String,
-    /// Labels of a metric beside it: `namespace`, `pod`, `container`, `unit`, `main`.
+    /// Further labels of a metric: `namespace`, `pod`, `container`, `unit`, `main`.
     pub(super) labels: Vec<(&'static str, String)>,
 }
 
@@ -144,7 +144,7 @@ pub(super) fn without_number(name: &str) -> Option<&str> {
     (!number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())).then_some(plain)
 }
 
-/// A name that cannot be taken for one with a number: whoever names a cgroup or an archive may call it `shop#2`.
+/// A name that cannot be taken for one with a number: the name of a cgroup or an archive may be `shop#2`.
 fn plain(mut name: String) -> String {
     if let Some(at) = without_number(&name).map(str::len) {
         name.replace_range(at..=at, ".");

@@ -82,7 +82,7 @@ pub fn post_mortem(past: &Past) -> PostMortem {
     told
 }
 
-/// Adds what the accounts beside its history tell.
+/// Adds the contents of the accounts that lie next to its history.
 pub fn add_accounts(told: &mut PostMortem, history: &Path) {
     let accounts = accounts_beside(history);
     told.accounts = accounts.iter().map(|account| account.path.display().to_string()).collect();
@@ -107,7 +107,7 @@ pub fn add_accounts(told: &mut PostMortem, history: &Path) {
     told.by_account.largest_first(|change| change.after_bytes as i128 - change.before_bytes as i128);
 }
 
-/// The part that grew most over the longest time known, where that matters; parts that hold others are none.
+/// The part that grew most over the longest time known, if that matters; parts that hold others do not count.
 fn grew(changes: &[WatchChange], limit: u64) -> Option<WatchChange> {
     let longest = changes.iter().map(|change| change.over_s).max()?;
     let by = |change: &&WatchChange| change.after_bytes.saturating_sub(change.before_bytes);
@@ -155,7 +155,7 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    /// A life of so many hours in 1 GiB, of which heap and direct memory at each hour are told; its end was seen.
+    /// A life of so many hours in 1 GiB, whose end was seen. `held` has heap and direct memory at each hour.
     fn life(hours: u64, heap_max_mib: u64, held: impl Fn(f64) -> (u64, u64), killed: bool) -> PostMortem {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.history");

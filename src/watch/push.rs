@@ -181,7 +181,7 @@ impl Sending {
     }
 
     fn tell(&self, what: String) {
-        // Nobody listens any more at the end.
+        // At the end, the receiver may be gone.
         let _ = self.tells.send(what);
     }
 }

@@ -1,4 +1,4 @@
-//! Collectors that take, refuse, are busy, hang or are gone: what was offered was taken, or is said to be lost.
+//! Collectors that take, refuse, are busy, hang or are gone: every offered export is taken, or reported as lost.
 
 use super::*;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -81,7 +81,7 @@ fn pushing(port: u16) -> Pushing {
     Pushing::start(collector, Clock::start()).unwrap()
 }
 
-/// How many are said to be lost.
+/// How many exports are reported as lost.
 fn lost(told: &[String]) -> usize {
     let counts = told.iter().filter_map(|what| {
         let words: Vec<&str> = what.split([' ', ';', ':']).collect();
@@ -120,7 +120,7 @@ fn what_is_offered_is_taken_or_said_to_be_lost() {
 
 #[test]
 fn a_collector_that_is_gone_delays_nobody_and_its_losses_are_told_at_the_end() {
-    // Nobody listens any more.
+    // The listener is closed at once.
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let (mut pushing, clock) = (pushing(port), Clock::start());
     let (mut offered, mut told) = (0, Vec::new());

@@ -36,7 +36,7 @@ const REQUEST_BYTES_MAX: usize = 8 << 10;
 const HEADERS_MAX: usize = 64;
 /// The first descriptor that systemd passes (`SD_LISTEN_FDS_START`).
 const HANDED_OVER: i32 = 3;
-/// After nobody could be taken in.
+/// The pause after a client could not be accepted.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(100);
 /// A stop is seen within this time.
 const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
@@ -236,7 +236,7 @@ impl Client {
     }
 }
 
-/// Removes a socket that nobody listens at any more.
+/// Removes a socket at which no program listens any more.
 fn remove_dead(path: &Path) {
     use std::os::unix::fs::FileTypeExt;
     let is_socket = std::fs::symlink_metadata(path).is_ok_and(|about| about.file_type().is_socket());
@@ -312,7 +312,8 @@ impl Serving {
             state == ConnectionState::Goes && now < one.ends
         });
         if accepts && self.accept(now).is_err() {
-            // Without descriptors, say: who waits is still there the next time, and nobody spins for it.
+            // For example, no descriptors are left. The client is still there the next time, and the pause avoids a
+            // busy loop.
             self.clock.sleep(LOOK_AGAIN_AFTER);
         }
     }
@@ -390,7 +391,7 @@ impl Connection {
                 Some(tls) => {
                     let come = tls.read_tls(&mut self.stream);
                     if let Err(cause) = tls.process_new_packets() {
-                        // The alert that tells the client why; nobody waits for it to go.
+                        // The alert that tells the client the reason; we do not wait until it is sent.
                         let _ = tls.write_tls(&mut self.stream);
                         return Err(io::Error::other(cause));
                     }

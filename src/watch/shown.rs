@@ -22,7 +22,7 @@ pub(super) fn by_counters(now: &WatchSample) -> Vec<WatchOwner> {
     let metaspace = take(now.metaspace_bytes);
     let direct = take(now.direct_bytes);
     let threads = take(now.threads.map(|threads| threads.saturating_mul(THREAD_BYTES)));
-    // Last of these: of a heap much may be promised that nobody has touched yet.
+    // The heap comes last of these: much of it may be promised and not touched yet.
     let heap = take(now.heap_committed_bytes);
     let owners =
         [("java_heap", heap), ("metaspace", metaspace), ("direct", direct), ("threads", threads), ("rest", left)];

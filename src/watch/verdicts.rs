@@ -32,7 +32,7 @@ pub enum Thing {
     Direct,
     /// Stacks, and what else a thread holds.
     Threads,
-    /// Anonymous memory that is none of these: mostly malloc's.
+    /// All other anonymous memory: mostly malloc's.
     Rest,
 }
 

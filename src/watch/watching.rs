@@ -136,14 +136,14 @@ impl<W: World> Watching<W> {
         }
     }
 
-    /// All JVMs as they stand, by name.
+    /// All JVMs in their present state, by name.
     pub fn jvms(&self) -> Vec<&WatchedJvm> {
         let mut jvms: Vec<&WatchedJvm> = self.jvms.values().map(|one| &one.shown).collect();
         jvms.order_by(|a, b| (&a.name, a.pid).cmp(&(&b.name, b.pid)));
         jvms
     }
 
-    /// Whether there is none, and none that is being opened.
+    /// Whether no JVM is watched, and none is being opened.
     pub fn is_empty(&self) -> bool {
         self.jvms.is_empty() && self.newcomers.is_empty()
     }
@@ -184,7 +184,7 @@ impl<W: World> Watching<W> {
                 Looked::Gone => self.end(id, events),
                 Looked::Unseen(why) => {
                     if let Some(one) = self.jvms.get_mut(&id) {
-                        // A machine that stands still for a moment makes many late once.
+                        // A machine that stops for a moment makes many JVMs late once.
                         let is_again = one.shown.set_aside.replace(why.clone()).is_some();
                         if is_again {
                             one.fail(why, events);
@@ -198,7 +198,7 @@ impl<W: World> Watching<W> {
     fn find(&mut self, events: &mut Vec<WatchEvent>) {
         let There { ids, hidden, left_out, is_behind } = match self.world.there() {
             Ok(there) => there,
-            // Nobody has come and nobody has gone, as far as is known.
+            // As far as is known, no JVM has come and none has gone.
             Err(cause) => {
                 self.finds_failed += 1;
                 let why = format!("which JVMs run cannot be told: {cause}");
@@ -335,7 +335,7 @@ impl<W: World> Watching<W> {
         };
         let Some((why, into)) = due else { return };
         one.weighing = Some(look.sample.age_ms);
-        // If this weighing kills the watch, whoever watches on does not begin it again at once.
+        // If this weighing kills the watch, the next watch does not begin it again at once.
         attempted(&into);
         if let Err(cause) = self.world.weigh(id, why, &into) {
             one.weighed(WeighingOutcome { id, why, into, done: Err(cause) }, events);
@@ -360,7 +360,7 @@ impl<W: World> Watching<W> {
         for (id, one) in &mut self.jvms {
             let Some(history) = &mut one.history else { continue };
             let Some(file) = history.due() else { continue };
-            // A thread that has gone takes nothing more, and nobody waits for it.
+            // A thread that has gone takes nothing more, and no one waits for it.
             if !matches!(settling.offer((*id, Arc::clone(file))), Err(TrySendError::Full(_))) {
                 history.settled();
             }
@@ -500,7 +500,7 @@ impl One {
         let cell = look.sample.age_ms / every_ms / SAMPLES_OF_CELL;
         let due = self.judged.is_none_or(|judged| cell >= judged + STEP as u64);
         if due {
-            // Judgements fall on the same cells whoever watches, and since when.
+            // Judgements fall on the same cells, whichever watch makes them, and since when it runs.
             self.judged = Some(cell - cell % STEP as u64);
         }
         due
@@ -529,7 +529,7 @@ impl One {
         self.history.as_ref().map_or_else(|| Past::read(&self.path), History::past)
     }
 
-    /// Tells an account that was taken, or why there is none.
+    /// Reports an account that was taken, or the reason why it could not be.
     fn weighed(&mut self, weighed: WeighingOutcome, events: &mut Vec<WatchEvent>) {
         let WeighingOutcome { why, into, done, .. } = weighed;
         if let Some(age_ms) = self.weighing.take().filter(|_| why != WhyWeighed::FirstSight) {

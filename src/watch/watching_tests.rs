@@ -206,7 +206,7 @@ fn a_pid_that_is_used_again_is_another_jvm() {
     }
 }
 
-/// A made-up machine that was suspended: no JVM became older, and whoever looks again sees by how much the machine did.
+/// A made-up machine that was suspended: no JVM became older, and the next look sees by how much the machine did.
 #[test]
 fn a_gap_of_hours_is_a_gap_and_no_growth() {
     let jvm = JvmScript { name: "direct", leak: Some((Column::Direct, 10.0)), ..STEADY };

@@ -40,10 +40,11 @@ struct TlsServerConfig {
     min_version: Option<String>,
 }
 
-/// TLS by this file; `None` where the file asks for none. Paths in it start from its folder.
+/// TLS by this file; `None` if the file asks for no TLS. Paths in it start from its folder.
 ///
 /// # Errors
-/// `Request` where it cannot be read, asks for what is not offered, or names files that are none.
+/// `Request` where it cannot be read or asks for more than is offered, or where its certificate or key files are
+/// unusable.
 pub fn web_config(file: &Path) -> Result<Option<Arc<ServerTls>>> {
     let shown = file.display();
     let wrong = |what: String| Error::request(format!("{shown}: {what}"));
@@ -69,7 +70,7 @@ pub fn web_config(file: &Path) -> Result<Option<Arc<ServerTls>>> {
 }
 
 impl TlsServerConfig {
-    /// By the files that it names, from the folder of `file`, where it stands.
+    /// By the files that it names; their paths start from the folder of `file`.
     fn server(&self, file: &Path) -> Result<ServerConfig> {
         let wrong = |what: String| Error::request(format!("{}: {what}", file.display()));
         let folder = file.parent().unwrap_or(Path::new("."));

@@ -87,7 +87,7 @@ pub struct WeighingOutcome {
     pub why: WhyWeighed,
     /// The path of its account.
     pub into: PathBuf,
-    /// Or why there is none.
+    /// Nothing if the account was taken, or the reason why it was not.
     pub done: Result<(), String>,
 }
 
@@ -96,7 +96,7 @@ pub trait World {
     /// The JVMs that are there now.
     ///
     /// # Errors
-    /// If they cannot be listed this time: nothing has come and nothing has gone, as far as anybody knows.
+    /// If they cannot be listed this time: as far as is known, none has come and none has gone.
     fn there(&mut self) -> io::Result<There>;
     /// Opens those of these for which there is time.
     fn open(&mut self, ids: &BTreeSet<Id>) -> Vec<(Id, Opened)>;

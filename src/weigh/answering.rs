@@ -1,11 +1,14 @@
-//! The memory that answering has made resident in a JVM, apart from that of the JVM's own work meanwhile (a
-//! compiler at work takes a MiB in the time of a question) by whose page faults made it so.
+//! The memory that answering has made resident in a JVM, apart from that of the JVM's own work meanwhile. (A compiler
+//! at work takes a MiB in the time of a question.) The two are told apart by the threads whose page faults made it
+//! resident.
 //!
-//! Three threads of HotSpot answer (JDK 11–25): `Signal Dispatcher` takes the SIGQUIT and starts `Attach Listener`,
-//! which does what a question asks; what needs a safepoint is done by `VM Thread`. A fault of theirs makes one page
-//! resident, or none. For file pages only, the kernel maps neighbours as well: those of the libraries that answering
-//! runs are counted too, whoever touched them. So the sum is an upper bound of what answering added, unless a huge page
-//! was among it. Library code that a full collection or a trim runs is work that was asked for, and not in it.
+//! Three threads of HotSpot answer (JDK 11–25). `Signal Dispatcher` takes the SIGQUIT and starts `Attach Listener`,
+//! which does what a question asks; `VM Thread` does what needs a safepoint. A fault of theirs makes one page resident,
+//! or none.
+//!
+//! For file pages only, the kernel maps neighbours as well. Those of the libraries that answering runs are counted too,
+//! whichever thread touched them. So the sum is an upper bound of what answering added, unless a huge page was among
+//! it. Library code that a full collection or a trim runs is work that was asked for, and not in the sum.
 
 use crate::clock::Clock;
 use crate::kernel::process::page_size;

@@ -18,7 +18,7 @@ const PLACES_MAX: usize = 20;
 /// Files on disks that are listed.
 const DISK_FILES_MAX: usize = 10;
 
-/// Reads the memory beside a process; what cannot be read is missing.
+/// Reads the memory that a process causes outside of its RSS; parts that cannot be read are missing.
 pub(super) fn look(watched: &Watched) -> BesideRecord {
     let files = memory_files::read(&watched.process, &watched.clock).map(|files| files.value).unwrap_or_default();
     BesideRecord {

@@ -74,7 +74,7 @@ impl Compilations {
         }
         for running in &mut self.running {
             (running.last_s, running.rss_most) = (at_s, running.rss_most.max(rss));
-            // Most compilations are small, and nobody asks for their names.
+            // Most compilations are small, so their names are not read.
             if running.name.is_none() && running.growth_bytes() >= GROWTH_LEAST {
                 running.name = self.compilers.name(&self.memory, running.task.method);
             }

@@ -62,7 +62,7 @@ pub(crate) struct DirectTimeline {
 
 impl DirectTimeline {
     pub(crate) fn open(memory: ProcessMemory, reader: DirectReader, clock: &Clock) -> Self {
-        // The first look of all, at every class, is that of the first mark: nobody is served meanwhile.
+        // The first look of all, at every class, is that of the first mark: the subject serves no load meanwhile.
         Self { reader, memory, look_due_ns: clock.now_ns() + LOOK_AGAIN_NS, look_after_ns: LOOK_AGAIN_NS }
     }
 

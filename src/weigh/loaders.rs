@@ -21,8 +21,9 @@ struct KnownLoader {
 }
 
 impl KnownLoaders {
-    /// The loaders of this mark, with what changed since the one before. A new loader at the address of one that has
-    /// gone is told from it by its type; one of the same type is taken for the old one, which keeps the sums true.
+    /// The loaders of this mark, with what changed since the one before. If a new loader has the address of one that
+    /// has gone, its type tells them apart. If both have the same type, the new one is taken for the old one, which
+    /// keeps the sums true.
     pub(super) fn record(&mut self, loaders: &[ClassLoader]) -> LoadersRecord {
         let mut before = self.0.take();
         let compares = before.is_some();

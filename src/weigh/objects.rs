@@ -26,7 +26,7 @@ const MAPS: [(&[&str], &str); 2] = [
 /// Sums by name: a class of several loaders is one.
 type ByName<'a> = HashMap<&'a str, ObjectSum>;
 
-/// The live objects, beside those at the start where they are known.
+/// The live objects, with those at the start if these are known.
 pub(crate) fn record(now: &ClassHistogram, at_start: Option<&ClassHistogram>) -> ObjectsRecord {
     let (now, before) = (by_name(now), at_start.map(by_name));
     let mut names: Vec<&str> = now.keys().copied().collect();

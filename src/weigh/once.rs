@@ -37,8 +37,8 @@ pub(crate) struct Collecting {
 }
 
 impl AccountOptions {
-    /// Weighs the process `pid`, without a collection and without a trim. Whoever called for the document adds when it
-    /// was taken, by which command and on which machine, and what is to be found in it.
+    /// Weighs the process `pid`, without a collection and without a trim. The caller adds the rest of the document:
+    /// when it was taken, by which command, on which machine, and the findings.
     ///
     /// # Errors
     /// As [`AccountOptions::weigh_then`].
@@ -46,7 +46,7 @@ impl AccountOptions {
         self.weigh_then(pid, clock, &Collecting::default(), &mut |_| ())
     }
 
-    /// The same, and then what makes it collect; `announce` is told the price of each before it is asked for.
+    /// The same, and then the questions that make the JVM collect. Before each of them, `announce` receives its price.
     ///
     /// # Errors
     /// `Request` where `pid` is no JVM, Loadline itself, or gone; `Machine` where the permission is missing; `Subject`
@@ -150,14 +150,14 @@ fn heap_in_use(used: Option<u64>) -> String {
 
 /// The price of asking for live objects, told before it is asked.
 pub(crate) fn price_of_objects(used: Option<u64>) -> String {
-    format!("live objects: a full collection of {} now, while the JVM stands still", heap_in_use(used))
+    format!("live objects: a full collection of {} now, which pauses the JVM", heap_in_use(used))
 }
 
 /// The price of a heap dump, told before it is written.
 pub(crate) fn price_of_dump(used: Option<u64>, path: &Path) -> String {
     let heap = heap_in_use(used);
     let path = path.display();
-    format!("heap dump: a full collection of {heap}, then the JVM stands still while it writes what lives to {path}")
+    format!("heap dump: a full collection of {heap}, then the JVM pauses while it writes its live objects to {path}")
 }
 
 /// Why no agent is loaded: an older JVM could not read its classes and would print so into the subject's stderr.
@@ -182,7 +182,7 @@ fn has_ended(watched: &Watched) -> bool {
 /// Whether this is a JVM that may be read.
 ///
 /// # Errors
-/// `Request` where it is none, Loadline itself, or gone; `Machine` where the permission is missing.
+/// `Request` where it is no JVM, Loadline itself, or gone; `Machine` where the permission is missing.
 pub(crate) fn check_jvm(pid: u32, clock: &Clock) -> Result<()> {
     let refuse = |what: String| Err(Error::request(what).hint("`jcmd -l` lists the JVMs of this user"));
     let gone = || refuse(format!("there is no process with pid {pid}"));

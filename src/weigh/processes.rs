@@ -1,5 +1,5 @@
-//! The processes of a subject as one list: the one that serves and, where all form the subject, those beside it. They
-//! are found, weighed, told and counted together.
+//! The processes of a subject as one list: the one that serves and, if all form the subject, the others. They are
+//! found, weighed, sent commands and counted together.
 
 use super::sampler::{Inside, Sources};
 use super::scales::{Living, Scales};
@@ -24,7 +24,7 @@ use loadline_jvm::accounting::Allocation;
 use std::path::Path;
 use std::sync::Arc;
 
-/// More than any subject has; what lies beyond is told and not weighed.
+/// More than any subject has; further processes are not weighed.
 const OTHERS_MAX: usize = 200;
 
 /// The processes of a subject.
@@ -233,7 +233,7 @@ impl Member {
         self.weighed.then_some(Doubt::ProcessEnded { pid, name, at })
     }
 
-    /// Weighs a process beside the one that serves; `None` where it ends meanwhile.
+    /// Weighs a process other than the one that serves; `None` if it ends meanwhile.
     fn weigh(&mut self, weigh: MarkSettings, mark: &str, doubts: &mut Vec<Doubt>) -> Option<WeighedProcess> {
         let moment = if self.collected { weigh.moment } else { Moment::Running };
         let mut found = Vec::new();
@@ -251,7 +251,8 @@ impl Member {
         WeighedProcess { pid: self.pid(), name: self.name.clone(), is_jvm: self.watched.kind == Kind::Jvm, taken }
     }
 
-    /// Sends a diagnostic command to a JVM beside the one that serves; why it is not followed, if it is not.
+    /// Sends a diagnostic command to a JVM other than the one that serves. Returns why the JVM does not follow it, if
+    /// it does not.
     fn tell(&mut self, command: &str, doubts: &mut Vec<Doubt>) -> Option<String> {
         self.watched.attach(doubts);
         if self.watched.collects_not.is_none() && !self.collected {

@@ -161,7 +161,7 @@ fn run(sources: &Sources, inside: Inside, shared: &SamplerState, send: impl FnMu
     Cost { compilations: compilations.map(Compilations::finish).unwrap_or_default(), ..cost }
 }
 
-/// Takes samples so often a second until it is told to stop, there is nothing to take, or nobody wants it.
+/// Takes samples so often a second, until it is stopped, no sample can be taken, or the receiver is gone.
 fn repeat(
     hz: u32,
     clock: Clock,
@@ -191,7 +191,8 @@ fn repeat(
 mod tests {
     use super::*;
 
-    /// The times at which samples began, in ms, where each takes as long as `took_ms` says, until there is none.
+    /// The times at which samples began, in ms. Each sample takes as long as `took_ms` says; the samples end with the
+    /// list.
     fn times(hz: u32, took_ms: &[u64]) -> (Vec<u64>, Cost) {
         let (clock, stop) = (Clock::made_up(), AtomicBool::new(false));
         let (mut begun_ms, mut took) = (Vec::new(), took_ms.iter());

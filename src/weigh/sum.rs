@@ -205,7 +205,7 @@ fn would_return<'a>(parts: impl Iterator<Item = &'a WouldReturn> + Clone) -> Wou
     WouldReturn { gc_bytes, gc_grown_bytes, gc_reason, gc_why, trim_bytes, trim_why }
 }
 
-/// The sum with the first reason, or why there is none.
+/// The sum with the first reason; if there is no sum, the reason for that.
 fn total<'a>(mut parts: impl Iterator<Item = (Option<u64>, &'a str)> + Clone) -> (Option<u64>, String) {
     let reason = parts.clone().map(|(_, why)| why).find(|why| !why.is_empty()).unwrap_or_default();
     match parts.clone().map(|(bytes, _)| bytes).sum::<Option<u64>>() {

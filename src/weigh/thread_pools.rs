@@ -30,7 +30,7 @@ pub(super) fn pools(
         });
     }
     for stack in stacks {
-        // A pool whose threads have all ended meanwhile is none.
+        // If all threads of a pool have ended meanwhile, it is left out.
         if let Some(pool) = pool_of.get(stack.name.as_str()).and_then(|name| pools.get_mut(name.as_str())) {
             pool.stack_bytes = pool.stack_bytes.saturating_add(stack.rss_bytes);
         }

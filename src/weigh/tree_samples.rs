@@ -1,4 +1,4 @@
-//! The processes beside the one that serves, on the timeline: looked for once a second, read at every sample.
+//! The processes other than the one that serves, on the timeline: looked for once a second, read at every sample.
 
 use crate::clock::Clock;
 use crate::observe::hsperfdata::{GcTotal, HsPerf};
@@ -42,7 +42,7 @@ struct Member {
 }
 
 impl TreeSamples {
-    /// Nobody is looked for yet.
+    /// Looks for no process yet.
     pub(crate) fn new(below: Below, clock: Clock) -> Self {
         Self { below, clock, members: Vec::new(), look_due_ns: 0, gc_ended: GcTotal::default() }
     }
@@ -120,7 +120,7 @@ impl Member {
     }
 }
 
-/// What one process adds to a sample, and its collections apart; `None` once it has gone.
+/// The part of one process in a sample, and its collections apart; `None` once it has gone.
 pub(super) fn read(
     process: &Process,
     counters: Option<&mut HsPerf>,

@@ -38,7 +38,7 @@ const COLLECTED_WITHIN: Duration = Duration::from_secs(600);
 /// Classes that are listed of the live heap, the heaviest.
 const LIVE_CLASSES: usize = 12;
 /// Classes whose number tells of a cause, however little they weigh: parked virtual threads, finalizers that wait,
-/// arenas of foreign memory that nobody closed, chunks of Netty, what zlib allocated.
+/// arenas of foreign memory that were never closed, chunks of Netty, memory that zlib allocated.
 const TELLING: [&str; 10] = [
     "io.netty.buffer.PoolChunk",
     "jdk.internal.vm.StackChunk",
@@ -76,7 +76,7 @@ pub(crate) struct Watched {
     pub(crate) asking: Asking,
     /// The cost of answering; `None` before it is asked.
     answering: Option<Answering>,
-    /// What being watched costs it, as far as that is known.
+    /// The cost that the watching has for it, as far as that is known.
     pub(crate) observer: Observer,
     /// The agent that the JVM was started with, if it was.
     pub(crate) agent: Option<SubjectAgent>,
@@ -325,7 +325,7 @@ impl Watched {
         Some(self.counters.as_mut()?.sample(&self.clock).ok()?.value)
     }
 
-    /// What the JVM is by its counters; nothing where it has none.
+    /// The identity of the JVM by its counters; empty if it has no counters.
     pub(super) fn own_identity(&mut self) -> JvmIdentity {
         self.counters().map(|counters| counters.identity()).unwrap_or_default()
     }

@@ -135,7 +135,7 @@ impl MarkSettings {
 /// Pools of so many threads and more are named in full.
 const NAMED_IN_FULL_MIN: u64 = 8;
 
-/// Less direct memory is no finding, so that nobody asks which chunks it is in.
+/// Less direct memory is no finding, so Loadline does not ask which chunks it is in.
 const NETTY_BYTES_MIN: u64 = 8 << 20;
 
 /// Live heap, or live native memory, of which a histogram of classes may tell the cause: it is a collection more.
@@ -393,7 +393,7 @@ fn doubts_of_musl(watched: &Watched, doubts: &mut Vec<Doubt>) {
 fn for_glibc(environ: &[String], words: &[String]) -> Vec<String> {
     let is_set = |name: &str| environ.iter().any(|set| set.split_once('=').is_some_and(|(known, _)| known == name));
     let mut options: Vec<String> = OF_GLIBC.into_iter().filter(|name| is_set(name)).map(str::to_owned).collect();
-    // Options of a JVM may stand in variables, too.
+    // Variables may hold options of a JVM, too.
     if words.iter().chain(environ).any(|text| text.contains(TRIM_OPTION)) {
         options.push(TRIM_OPTION.to_owned());
     }
@@ -409,7 +409,7 @@ fn heap_info(watched: &Watched, failed: &mut Vec<String>) -> Option<(String, Hea
     parsed.map_err(|why| failed.push(why)).ok()
 }
 
-/// `GC.heap_info` is of this moment; the counters are as of the last collection and stand in where it is missing.
+/// `GC.heap_info` is of this moment. The counters are as of the last collection, and replace it if it is missing.
 fn heap(watched: &mut Watched, info: Option<HeapInfo>, moment: Moment) -> Heap {
     if let Some(info) = info {
         let used = Some(info.used.0);
@@ -449,7 +449,8 @@ fn native_memory(watched: &mut Watched, ask: AskNmt, failed: &mut Vec<String>) -
     }
 }
 
-/// The reply as it is recorded. A difference that the JVM leaves out is none, which is 0 once there is a baseline.
+/// The reply as it is recorded. If the JVM leaves out a difference, it did not change: that is 0 once there is a
+/// baseline.
 fn record(memory: &NativeMemory, since_baseline: bool) -> NmtRecord {
     let growth = |growth: Option<Growth>| growth.map(|growth| growth.0).or(since_baseline.then_some(0));
     let category = |category: &Category| NmtCategory {

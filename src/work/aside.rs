@@ -21,7 +21,7 @@ use std::time::SystemTime;
 const CLAIM: &str = "claim.json";
 /// A claim has some 200 bytes.
 const CLAIM_BYTES_MAX: u64 = 64 << 10;
-/// Says that its worker was stopped, and that anybody may go on.
+/// Says that its worker was stopped, and that any worker may go on.
 const LEFT: &str = "left";
 /// The name of that file while somebody takes the folder over.
 const TAKEN: &str = "taken";
@@ -47,7 +47,7 @@ pub(super) struct Claim {
 pub(super) enum Leftovers {
     /// One is resumed, where it can be.
     GoOn,
-    /// They are removed: nobody can go on with them.
+    /// They are removed: no worker can go on with them.
     Remove,
     /// They stay.
     Keep,
@@ -145,8 +145,8 @@ impl Claim {
         serde_json::from_slice(&bounded::bytes(&aside.join(CLAIM), CLAIM_BYTES_MAX).ok()?).ok()
     }
 
-    /// Puts it in place whole and locked, if this file system has locks: without, nobody can take a dead worker's lock
-    /// either.
+    /// Puts it in place whole and locked, if this file system has locks. Without locks, no worker can take a dead
+    /// worker's lock either.
     fn write(&self, aside: &Path) -> std::io::Result<Option<Locked>> {
         let new = aside.join(format!("{CLAIM}.new"));
         let mut file = File::create(&new)?;
@@ -227,7 +227,7 @@ fn take(old: &Path, claim: &Claim, others: Leftovers) -> Option<ClaimedFolder> {
     (is_ours && is_of_use).then_some(ClaimedFolder { _lock: lock })
 }
 
-/// Removes the folders of workers of this machine that were killed longer ago than their entries take: nobody will
+/// Removes the folders of workers of this machine that were killed longer ago than their entries take: no worker will
 /// resume them. Returns how many.
 pub(super) fn sweep(out: &Path, boot: &str, minutes_max: f64, clock: Clock) -> usize {
     let age_min = |path: &Path| {
@@ -241,7 +241,7 @@ pub(super) fn sweep(out: &Path, boot: &str, minutes_max: f64, clock: Clock) -> u
                 Some(lock) => Some(lock),
                 None => return false,
             },
-            // Cut off before it was claimed; whose it was nobody knows.
+            // Cut off before it was claimed; its worker is unknown.
             None if is_old(path, minutes_max) => None,
             _ => return false,
         };

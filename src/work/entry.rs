@@ -112,7 +112,7 @@ pub struct Blocks {
 /// An entry that has a result.
 #[derive(Debug)]
 pub struct Done {
-    /// The one that stands.
+    /// The one that counts.
     pub result: EntryResult,
     /// The worker that made it.
     pub by: By,

@@ -1,10 +1,12 @@
 //! The results of an entry, `OUT/index-NNNNNN/`: a folder for each try that came to a result, with its archives, and
 //! `result.json`, the result that counts.
 //!
-//! A try lies aside until it is done, is renamed into the folder as a whole, and then its result is put in place by a
-//! link: of two that come at once one gets the name, on NFS too, where a rename would let the second one win and an
-//! exchange (`RENAME_EXCHANGE`) is refused. Only an answer takes the place of what is none; that is a rename, so that
-//! whoever reads sees one result or the other, and never half of one or none.
+//! A try lies aside until it is done, and is then renamed into the folder as a whole. After that, a link puts its
+//! result in place. If two come at once, one of them gets the name. This holds on NFS too, where a rename would let the
+//! second one win and an exchange (`RENAME_EXCHANGE`) is refused.
+//!
+//! A result takes the place of another one only if it outweighs it, as an answer outweighs a result without one, or if
+//! the other one is damaged. That is a rename, so a reader sees one result or the other, and never half of one or none.
 
 use super::aside::{self, Aside};
 use crate::archive::{ENTRY_BYTES_MAX, ENTRY_RESULT};
@@ -27,7 +29,7 @@ pub(super) struct Home {
     index: u32,
 }
 
-/// Whose result stands.
+/// Whose result counts.
 #[derive(Debug, PartialEq)]
 pub(super) enum Put {
     /// The one that was put.
@@ -39,7 +41,7 @@ pub(super) enum Put {
 /// The content of a file of results.
 enum ResultFile {
     Nothing,
-    /// Cut short or damaged: whoever wrote it was stopped by what stops everything.
+    /// Cut short or damaged: its writer was stopped by an event that stops everything.
     Damaged,
     Result(Box<EntryResult>),
 }
@@ -49,7 +51,7 @@ impl Home {
         Self { folder: out.join(folder_of(index)), plan: plan.to_owned(), index }
     }
 
-    /// The result that stands, if one does.
+    /// The result that counts, if there is one.
     ///
     /// # Errors
     /// `Request` where it is of another plan or another version; `Machine` where it cannot be read.
@@ -159,7 +161,7 @@ impl Home {
         file.write_all(&text).and_then(|()| file.sync_all()).map_err(|cause| fails(&cause))?;
         fs::create_dir_all(&self.folder).map_err(|cause| Error::io("create", &self.folder, &cause))?;
         fs::rename(aside.path(), own).map_err(|cause| Error::io("rename", aside.path(), &cause))?;
-        // Only now: nobody resumes a folder without its claim.
+        // Only now: no worker resumes a folder without its claim.
         aside::settled(own);
         sync(&self.folder);
         Ok(())

@@ -121,7 +121,7 @@ impl Runner {
         write(self.path(name), text);
     }
 
-    /// The text of a file; empty where there is none.
+    /// The text of a file; empty if the file is missing.
     pub(crate) fn read(&self, name: &str) -> String {
         fs::read_to_string(self.path(name)).unwrap_or_default()
     }

@@ -147,7 +147,7 @@ fn who_may_not_write_says_so_in_one_line() {
 #[test]
 fn without_a_network_a_token_or_a_pull_request_no_job_fails() {
     let Some((api, mut runner)) = commenting("worse") else { return };
-    // A port that nobody listens on.
+    // A port without a listener.
     runner.set("GITHUB_API_URL", "http://127.0.0.1:1");
     runner.done("action/comment", &[]);
     runner.summary_says("Loadline could not comment (no answer: curl: ");
@@ -197,7 +197,7 @@ fn arguments_are_words_and_no_commands() {
     let asked = runner.read("asked");
     assert!(asked.contains("\n$(touch\npwned)\n;\ntouch\npwned\n*\na  b\n--out\n"), "{asked}");
     assert!(!runner.path("work/pwned").exists());
-    // Nothing came of it: the job is red, and nobody comments.
+    // The run gave no result: the job is red, and has no comment.
     assert_eq!((runner.output("status"), runner.output("verdict")), ("2".to_owned(), "none".to_owned()));
     runner.set("LOADLINE_COMMENT_FILE", &runner.output("comment"));
     runner.done("action/comment", &[]);
@@ -402,7 +402,7 @@ fn a_fork_posts_one_comment_of_a_scenario_and_five_of_a_run() {
     runner.summary_says("no more than 5 comments");
 }
 
-/// A copy of the scripts beside an installer that is made up.
+/// A copy of the scripts, with an installer that is made up.
 fn with_installer(runner: &Runner, installer: &str) {
     for file in ["action/install", "Cargo.toml"] {
         executable(runner.path("root").join(file), &read(root().join(file)));
@@ -413,7 +413,7 @@ fn with_installer(runner: &Runner, installer: &str) {
 #[test]
 fn the_program_is_installed_for_the_steps_that_follow() {
     let Some(mut runner) = Runner::new() else { return };
-    // It leaves what it was asked beside a program that says its version.
+    // The installer writes down its arguments, and leaves a program that prints its version.
     with_installer(
         &runner,
         "#!/usr/bin/env bash\nprintf '%s ' \"$@\" >\"$ASKED\"\nprintf '#!/bin/sh\\necho loadline made up\\n' >\"${@: -1}/loadline\"\n\
@@ -472,7 +472,7 @@ fn what_lies_ready_in_a_temporary_folder_is_not_put_on_the_path() {
     assert_eq!(names, ["loadline"]);
 }
 
-/// The checksums come from where the file does, so the way there must not be anybody's.
+/// The checksums come from the same place as the file, so the way there must be secure.
 #[test]
 fn a_release_does_not_come_by_plain_http() {
     let Some(runner) = Runner::new() else { return };

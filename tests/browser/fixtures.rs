@@ -384,7 +384,7 @@ fn metrics(document: &mut Document, names: &[&str], blocks: u32) {
     }
 }
 
-/// Metrics that nobody asked for.
+/// Metrics that the user did not ask for.
 fn details(document: &mut Document, names: &[&str], blocks: u32) {
     for index in 0..60 {
         let detail = format!("malloc.live.phase{index}");
@@ -478,7 +478,7 @@ fn budgets(names: &[&str]) -> Vec<BudgetRecord> {
     ]
 }
 
-/// Returns texts that nobody should be able to smuggle into a report.
+/// Returns texts that must do nothing in a report.
 pub(crate) fn hostile_texts() -> Vec<String> {
     vec![
         "<script>document.title='owned';alert(1)</script>".to_owned(),

@@ -1,5 +1,5 @@
-//! Pages beside the report of trials, made by hand: a fleet, the end of a JVM that was watched, and a trial with the
-//! code that holds its memory.
+//! Pages other than the report of trials, made by hand: a fleet, the end of a JVM that was watched, and a trial with
+//! the code that holds its memory.
 
 use super::fixtures;
 use loadline::record::{FleetDocument, Machine, PostMortem};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 const MIB: u64 = 1 << 20;
 
-/// A fleet with a service of each verdict, one of which is called so.
+/// A fleet with a service of each verdict, one of which has this name.
 pub(crate) fn fleet(name: &str) -> String {
     let line = |mib: u64| {
         json!({

@@ -29,7 +29,7 @@ fn pages() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Pages full of what nobody should be called.
+/// Pages full of hostile names.
 fn hostile_pages() -> Vec<(&'static str, String)> {
     let (document, evidence, missing) = fixtures::hostile();
     let long = "-long".repeat(400);
@@ -117,8 +117,8 @@ fn what_is_folded_away_is_printed() {
     }
 }
 
-/// The element with the keyboard's focus: what it is, whether the focus can be seen, and whether the element stands
-/// behind the one that had it before.
+/// The element with the keyboard's focus: what it is, whether the focus can be seen, and whether the element comes
+/// after the one that had the focus before.
 const FOCUS: &str = "(() => {
     const at = document.activeElement;
     if (at === document.body || at === window.first) return null;

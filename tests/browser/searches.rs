@@ -77,7 +77,7 @@ fn trial(attempt: &Attempt, index: u32, noise: &mut fixtures::Noise) -> Trial {
         ..CgroupRecord::default()
     };
     let verdict = if cause.is_none() { ProbeVerdict::Holds } else { ProbeVerdict::Fails };
-    let why = cause.map(|_| format!("p99.steady was {p99:.0} ms, and p99<50ms is asked")).into_iter().collect();
+    let why = cause.map(|_| format!("p99.steady was {p99:.0} ms; the target is p99<50ms")).into_iter().collect();
     let probe = attempt.ruled(Ruling { verdict, why, missed: Vec::new(), cause });
     let mut trial = Trial::new("serial", 0, index);
     (trial.outcome, trial.limit_bytes, trial.ready_s) = (outcome, Some(attempt.limit), Some(0.4));

@@ -69,7 +69,7 @@ fn setting(
             {"owner": "libjvm", "bytes": 32.0 * MIB},
             {"owner": "malloc.retained", "bytes": retained * MIB}
         ],
-        "why": if holds { vec![] } else { vec!["p99.steady was 118 ms, and p99<50ms is asked"] }
+        "why": if holds { vec![] } else { vec!["p99.steady was 118 ms; the target is p99<50ms"] }
     })
 }
 

@@ -53,7 +53,7 @@ fn all_details() {
         &[Detail::Thread, Detail::File, Detail::Tag, Detail::Region, Detail::Flag],
     ));
     let plain = render(&summarize_account(&made_up(), &[]));
-    // The details stand before what was asked for after the account.
+    // The details come before what the options ask for after the account.
     let behind = plain.find("\nlive objects by class").unwrap();
     insta::assert_snapshot!(text[behind..]);
 }

@@ -235,7 +235,7 @@ fn numbers(value: &Value, place: &mut String, found: &mut Vec<String>) {
     }
 }
 
-/// `account PID --against` a file with this text. The pid is that of nobody: a file is looked at first.
+/// `account PID --against` a file with this text. No process has this pid: Loadline looks at the file first.
 fn against(text: &str) -> Called {
     let place = TempDir::new().unwrap();
     std::fs::write(place.path().join("then.json"), text).unwrap();
@@ -299,7 +299,7 @@ fn the_help_says_what_asking_costs_and_what_the_exit_code_means() {
     insta::assert_snapshot!(loadline(&["account", "--help"]));
 }
 
-/// The order of one JVM is none: what would be ignored is refused.
+/// One JVM has no order: an option that would be ignored is refused.
 #[test]
 fn an_order_is_one_of_all_jvms() {
     loadline(&["account", "999999999", "--sort", "heap"]).refused(&["cannot be used with '--sort <COLUMN>'"]);

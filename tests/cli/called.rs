@@ -14,7 +14,7 @@ pub(crate) struct Called {
 }
 
 impl Called {
-    /// Of a program that has ended, whichever it was; a signal counts as -1.
+    /// The call of any program that has ended; a signal counts as -1.
     pub(crate) fn of(ended: Output) -> Self {
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
         Self { code: ended.status.code().unwrap_or(-1), stdout: text(ended.stdout), stderr: text(ended.stderr) }
@@ -72,7 +72,7 @@ pub(crate) fn report(name: &str, options: &[&str]) -> Called {
     loadline(&[&["report", &format!("archives/{name}")], options].concat())
 }
 
-/// Calls the program in a folder with one file and nothing else. Whatever the call is, it leaves nothing beside it.
+/// Calls the program in a folder with one file and nothing else. No call may leave another file there.
 pub(crate) fn loadline_beside(file: &str, text: &str, arguments: &[&str]) -> Called {
     let place = tempfile::tempdir().unwrap();
     std::fs::write(place.path().join(file), text).unwrap();
@@ -89,7 +89,7 @@ pub(crate) fn verbs() -> Vec<String> {
     verbs.filter(|verb| verb != "help").collect()
 }
 
-/// Starts it, with nobody to read what it says.
+/// Starts it; its output goes nowhere.
 pub(crate) fn started(folder: &Path, arguments: &[&str]) -> Child {
     command(folder, arguments, &[]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }

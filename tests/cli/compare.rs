@@ -10,7 +10,7 @@ configurations: {a: {heap: 6m}, b: {heap: 12m}}
 load: [{warmup: {same: steady}}, {steady: {closed: {connections: 1, duration: 20s}, get: /}}]
 ";
 
-/// With a scenario beside it; nothing of it may start.
+/// Calls the program next to a scenario; nothing of the scenario may start.
 #[track_caller]
 fn refused(scenario: &str, arguments: &[&str], says: &[&str]) {
     loadline_beside("pair.loadline.yaml", scenario, arguments).refused(says);

@@ -81,7 +81,7 @@ fn says(text: &str, message: &str) -> bool {
     pieces.iter().map(|piece| piece.len()).sum::<usize>() >= "at mark".len() && pieces.iter().all(&mut in_order)
 }
 
-/// The entries of troubleshooting that are about doubts: the message and all that stands below it.
+/// The entries of troubleshooting that are about doubts: the message and all text below it.
 fn entries_of_doubts() -> Vec<(String, String)> {
     let text = read(root().join("docs/troubleshooting.md"));
     let section = text.split("\n## Doubts\n").nth(1).unwrap().split("\n## ").next().unwrap();
@@ -89,7 +89,7 @@ fn entries_of_doubts() -> Vec<(String, String)> {
     section.split("\n### ").skip(1).filter_map(entry).collect()
 }
 
-/// The sentence of a doubt is a heading, and what its next step names literally stands below that heading.
+/// The sentence of a doubt is a heading. The text below that heading has every word that the next step quotes.
 #[test]
 fn every_kind_of_doubt_is_explained_with_its_next_step() {
     let entries = entries_of_doubts();
@@ -143,7 +143,7 @@ fn documents() -> Vec<PathBuf> {
     found
 }
 
-/// Prose stands one sentence on a line, so that a change of one shows as one.
+/// Prose has one sentence on a line, so that the change of one sentence shows as one line.
 #[test]
 fn documents_have_a_sentence_a_line_and_whole_links() {
     let files = documents();

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 /// Versions of Kubernetes, as its schemas are called: the one that the manifest needs, and one of the newest.
 const KUBERNETES: [&str; 2] = ["1.33", "1.36"];
-/// A name that breaks what is not quoted.
+/// A name that breaks text without quoting.
 const HOSTILE: &str = "it's \"$(touch broken)\" `touch broken` #: {x}";
 
 /// Returns the output for an engine, of a plan that lies at `out`.

@@ -206,7 +206,7 @@ pub(crate) fn compilation() -> CompilationRecord {
     CompilationRecord { method, tier: 4, at_s: 1.5, seconds: 2.5, rss_growth_bytes: MIB }
 }
 
-/// Gives a mark, as a document has it, all by which causes are told.
+/// Gives a mark, as a document has it, all the evidence that tells causes.
 pub(crate) fn add_evidence(mark: &mut Value) {
     let child = ProcessRecord { pid: 7, name: "tail".to_owned(), rss_bytes: 2, pss_bytes: Some(1) };
     mark["beside"] = json!(BesideRecord {

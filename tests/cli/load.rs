@@ -327,7 +327,7 @@ fn more_connections_than_descriptors_are_refused_with_the_limit_to_set() {
 
 // ---- Interrupted ----
 
-/// A load that runs until it is told to stop.
+/// A load that runs until a signal stops it.
 fn endless(folder: &TempDir, words: &[&str]) -> std::process::Child {
     let mut command = Command::new(env!("CARGO_BIN_EXE_loadline"));
     command.arg("load").args(words).current_dir(folder.path());

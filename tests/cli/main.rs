@@ -36,6 +36,7 @@ mod merge;
 mod monitoring;
 mod plain_english;
 mod plan;
+mod reference;
 mod replay;
 #[path = "../samples/mod.rs"]
 mod samples;

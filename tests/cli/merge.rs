@@ -220,9 +220,9 @@ fn the_order_of_folders_and_what_is_copied_change_nothing() {
     let whole = json(&["results", "monday", "tuesday"]);
     assert_eq!(whole["standing"], serde_json::json!({"answered": 3, "missing": [3], "failed": [], "double": []}));
     assert_eq!(json(&["tuesday", "monday", "results", "monday/index-000001", "tuesday/n2"]), whole);
-    // The plan lies beside the folders, and all of them in its own.
+    // The plan and all those folders lie in this one.
     assert_eq!(json(&["."]), whole);
-    // A part of it, and what somebody still works on.
+    // A part of it, and an entry that is still in progress.
     std::fs::rename(place.path().join("tuesday/n2/index-000002"), place.path().join("tuesday/n2/.index-000002-1"))
         .unwrap();
     assert_eq!(json(&["."])["standing"]["missing"], serde_json::json!([2, 3]));

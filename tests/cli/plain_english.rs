@@ -1,13 +1,15 @@
 //! The pages that a stranger reads first: short, in plain English, each with a command.
 
 use crate::called::{read, root};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Flesch (1948): 60 to 70 is plain English. Code is counted as a short word.
 const READING_EASE_MIN: f64 = 55.0;
 const SENTENCE_WORDS_MAX: usize = 30;
 const PAGE_WORDS_MAX: usize = 250;
 const README: (usize, usize) = (90, 600);
+const DOCUMENTS_WORDS_MAX: usize = 25_000;
+const OPENINGS: [&str; 5] = ["What", "Where", "Of", "Who", "That"];
 /// Habits that keep readers out.
 const HABITS: [&str; 9] =
     [" is said", " is told", " anew", " what is not ", " stands ", " is none", " nobody ", " as is.", " beside it"];
@@ -94,4 +96,122 @@ fn syllables_are_those_that_are_spoken() {
     check("code", 1);
     check("table", 2);
     check("x", 1);
+}
+
+/// All other pages of `docs`, but for those that the program writes.
+fn longer_pages() -> Vec<PathBuf> {
+    let folder = std::fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().path());
+    folder.filter(|path| path.extension().is_some_and(|end| end == "md")).collect()
+}
+
+#[test]
+fn no_page_has_a_long_sentence_or_a_bad_opening() {
+    for page in longer_pages() {
+        let (name, text) = (page.display().to_string(), read(&page));
+        let found = sentences(&text);
+        let ease = reading_ease(&found);
+        assert!(ease >= READING_EASE_MIN, "{name}: reading ease {ease:.0}");
+        for sentence in &found {
+            assert!(words(sentence).count() <= SENTENCE_WORDS_MAX, "{name}: long: {sentence}");
+            let first = words(sentence).next().unwrap_or_default();
+            let asks = text.contains(&format!("{sentence}?"));
+            assert!(asks || !OPENINGS.contains(&first), "{name}: opens with `{first}`: {sentence}");
+        }
+    }
+}
+
+/// Findings and troubleshooting are looked up, not read.
+#[test]
+fn the_documents_are_short() {
+    const LOOKED_UP: [&str; 3] = ["findings.md", "troubleshooting.md", "SUMMARY.md"];
+    let is_looked_up = |page: &PathBuf| LOOKED_UP.iter().any(|name| page.ends_with(name));
+    let read_through = longer_pages().into_iter().chain(pages()).filter(|page| !is_looked_up(page));
+    let words: usize = read_through.map(|page| read(&page).split_whitespace().count()).sum();
+    assert!(words <= DOCUMENTS_WORDS_MAX, "{words} words");
+}
+
+#[test]
+fn the_summary_of_the_site_has_each_page_once() {
+    let summary = read(root().join("docs/SUMMARY.md"));
+    let reference = ["options.md", "remedies.md"].map(|name| root().join("docs/reference").join(name));
+    for page in longer_pages().into_iter().chain(pages()).chain(reference) {
+        let name = page.strip_prefix(root().join("docs")).unwrap().display().to_string();
+        let expected = usize::from(name != "SUMMARY.md");
+        assert_eq!(summary.matches(&format!("({name})")).count(), expected, "{name}");
+    }
+}
+
+/// Pages with the whole output that their samples are cut from; `bench/pictures.sh` makes that of a search.
+const REAL_RUNS: [(&str, &str); 3] =
+    [("README.md", "load-line.txt"), ("docs/find.md", "load-line.txt"), ("docs/tune.md", "tune.txt")];
+
+#[test]
+fn samples_are_cut_from_real_runs() {
+    for (page, run) in REAL_RUNS {
+        let (text, real) = (read(root().join(page)), read(root().join("docs/pictures").join(run)));
+        let mut rest = real.as_str();
+        let samples = text.split("```text\n").skip(1).map(|rest| rest.split("```").next().unwrap());
+        let lines = samples.flat_map(str::lines).filter(|line| line.trim() != "…");
+        let mut seen = 0;
+        for line in lines {
+            let at = rest.find(&format!("{line}\n"));
+            let at = at.unwrap_or_else(|| panic!("{page}: the run has no `{line}` there"));
+            rest = &rest[at + line.len()..];
+            seen += 1;
+        }
+        assert!(seen > 5, "{page}: {seen}");
+    }
+}
+
+/// Habits that no text on a screen has.
+const ON_SCREEN: [&str; 8] =
+    [" is said", " is told", " are told", " anew", " beside it", " stands still", " stands beside", " nobody "];
+
+/// The lines of a file that a user may read: the code, of which only texts have such words, and the help in `src/cli`.
+fn lines_read<'t>(path: &Path, text: &'t str) -> impl Iterator<Item = (usize, &'t str)> {
+    let has_help = path.to_string_lossy().contains("src/cli/");
+    let product = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+    let lines = product.lines().enumerate().map(|(at, line)| (at + 1, line));
+    lines.filter(move |(_, line)| {
+        let is_help = has_help && line.starts_with("    ///");
+        is_help || !line.trim_start().starts_with("//")
+    })
+}
+
+#[test]
+fn no_text_on_a_screen_has_a_bad_habit() {
+    let (mut seen, mut found) = (0, Vec::new());
+    for path in sources() {
+        let text = read(&path);
+        for (at, line) in lines_read(&path, &text) {
+            seen += 1;
+            found.extend(
+                ON_SCREEN
+                    .iter()
+                    .filter(|habit| line.contains(**habit))
+                    .map(|habit| format!("{}:{at}: `{habit}`", path.display())),
+            );
+        }
+    }
+    assert!(seen > 10_000, "{seen} lines");
+    assert_eq!(found, [] as [String; 0]);
+}
+
+/// The sources of the program, without its tests.
+fn sources() -> Vec<PathBuf> {
+    let mut folders = vec![root().join("src"), root().join("crates")];
+    let mut files = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            match path.is_dir() {
+                true if !["tests", "target", "test-support", "made_up"].contains(&&*name) => folders.push(path),
+                false if name.ends_with(".rs") && !name.contains("test") && !name.contains("sample") => {
+                    files.push(path)
+                }
+                _ => {}
+            }
+        }
+    }
+    files
 }

@@ -80,7 +80,7 @@ fn a_pipe_gets_no_colour_and_lines_of_80_columns() {
         assert_eq!((code, stderr.as_str()), (0, ""), "{name}");
         assert!(!stdout.contains('\x1b'), "{name}");
         for line in stdout.lines() {
-            // A word that is wider than what is left beside its indent keeps a line of its own.
+            // A word that is wider than the room after its indent keeps a line of its own.
             let words = line.split_whitespace().count();
             // So does a command or a setting that is there to be copied.
             let is_copied =

@@ -1,4 +1,4 @@
-//! A JSON Schema as far as the published ones go: what it describes, beside what a validator checks.
+//! A JSON Schema as far as the published ones go: the places that it describes, and the objections of a validator.
 
 use crate::called::{read, root};
 use serde_json::Value;
@@ -24,7 +24,7 @@ impl Schema {
         self.complaints(document).is_empty()
     }
 
-    /// Whether it accepts this document where something else stands at one place of it.
+    /// Whether it accepts this document with another value at one place.
     pub(crate) fn accepts_with(&self, document: &Value, pointer: &str, other: Value) -> bool {
         let mut document = document.clone();
         *document.pointer_mut(pointer).unwrap_or_else(|| panic!("{pointer}")) = other;
@@ -143,7 +143,7 @@ fn property<'a>(schema: &'a Value, value: &Value, key: &str) -> Option<(String, 
     Some((format!(".{kind}"), of_kind["then"]["properties"].get(key)?))
 }
 
-/// Which kind a case of a tagged definition is about.
+/// The kind that a case of a tagged definition is about.
 fn kind(case: &Value) -> &str {
     case["if"]["properties"]["kind"]["const"].as_str().unwrap_or_default()
 }

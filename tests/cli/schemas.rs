@@ -157,7 +157,7 @@ fn searched() -> Value {
         failing_share_max: 0.45,
         below_bytes: Some(95 << 20),
         cause: Some(FailureCause::FilePages),
-        cause_text: vec!["p99.steady was 812 ms, and p99<50ms is asked".to_owned()],
+        cause_text: vec!["p99.steady was 812 ms; the target is p99<50ms".to_owned()],
         edge_width: 0.02,
     };
     let knee = KneeRecord { heap_bytes: 24 << 20, limit_bytes: 113 << 20, cpu_ratio: 0.8 };
@@ -189,7 +189,7 @@ fn searched() -> Value {
         unit: Unit::Milliseconds,
         value: 812.0,
         bound: 50.0,
-        text: "p99.steady was 812 ms, and p99<50ms is asked".to_owned(),
+        text: "p99.steady was 812 ms; the target is p99<50ms".to_owned(),
     };
     let probe = ProbeRecord {
         stage: ProbeStage::Limit,
@@ -299,7 +299,7 @@ fn a_number_says_its_unit() {
     for (place, described) in described.into_iter().flatten() {
         let numeric =
             described["type"].to_string().contains("integer") || described["type"].to_string().contains("number");
-        // A rate is told by its whole name.
+        // The whole name of a rate says its unit.
         if let (true, false, Some((_, unit))) = (numeric, place.ends_with("_per_s"), unit_of(&place)) {
             assert!(described["description"].as_str().unwrap().contains(unit), "{place}: no `{unit}`");
         }
@@ -745,7 +745,7 @@ fn what_is_wrong_in_a_figure_is_wrong_for_both() {
     check(&SLOPE.replace("per: instances", "per: instances, marks: [a, a]"));
 }
 
-/// The plain scenario with this change is none for either.
+/// Both the schema and the parser refuse the plain scenario with this change.
 #[track_caller]
 fn wrong(from: &str, to: &str) {
     let text = changed(from, to);

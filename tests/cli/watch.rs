@@ -18,7 +18,7 @@ struct Crowd {
 }
 
 impl Crowd {
-    /// `None`, which is said, where this program has no library of which there can be a copy.
+    /// `None` if this program has no library that can be copied; the test then says that it is skipped.
     fn of(number: usize) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let library = folder.path().join("libjvm.so");
@@ -69,7 +69,7 @@ fn full_pipe() -> (OwnedFd, OwnedFd) {
 fn a_watch_whose_turn_does_not_end_answers_and_ends_when_it_is_told_to() {
     let Some(crowd) = Crowd::of(1) else { return };
     for ends_by in [Some(Signal::TERM), None] {
-        // Its first turn tells of the process that it found, and nobody reads that.
+        // Its first turn reports the process that it found, into a full pipe that the test does not read.
         let (reads, writes_to) = full_pipe();
         let options: &[&str] = if ends_by.is_none() { &["--for", "3s"] } else { &[] };
         let (mut watch, address) = crowd.watched(options, writes_to);
@@ -154,7 +154,7 @@ fn a_web_config_is_taken_or_refused_with_a_reason() {
     check(&format!("tls_server_config: {{cert_file: a, key_file: b, {required}}}"), &["client_ca_file"]);
     check("tls_server_config: {cert_file: a, key_file: b, min_version: TLS10}", &["TLS10", "TLS12"]);
     check("nonsense: [", &["web.yaml"]);
-    // Without TLS it is no error, and goes on to the pid that is none.
+    // A file without TLS is no error, so the call goes on to the pid, which does not exist.
     check("{}", &["pid 4194305"]);
     check("# nothing yet\n", &["pid 4194305"]);
 }

@@ -71,7 +71,7 @@ impl PlanFolder {
 
     /// No subject waits any longer.
     fn go(self) -> Self {
-        // Without a reader there is nobody to be let go on.
+        // A pipe without a reader has no subject that waits.
         let pipe = open(self.path("gate"), OFlags::WRONLY | OFlags::NONBLOCK, Mode::empty());
         std::fs::write(self.path("open"), "").unwrap();
         std::fs::rename(self.path("open"), self.path("gate")).unwrap();

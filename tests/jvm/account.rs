@@ -1,4 +1,4 @@
-//! `loadline account`: what a subject is known to hold must stand with its owner, and the sum must close.
+//! `loadline account`: memory that a subject is known to hold must appear with its owner, and the sum must close.
 
 use crate::invocation::{Call, all_releases, mark, newest, release, releases};
 use crate::standing::{Figures, LaunchPlan, Standing, account_of};
@@ -98,7 +98,7 @@ fn assert_regions_agree(account: &AccountRecord) {
     }
 }
 
-/// The account of one that stands still: closed, and as heavy as the kernel says before and after.
+/// The account of a subject that does nothing: closed, and as heavy as the kernel says before and after.
 #[track_caller]
 fn closed(subject: &Standing, options: &str, per_mille: u64) -> AccountRecord {
     let before = subject.rss_bytes();
@@ -120,8 +120,8 @@ fn closed(subject: &Standing, options: &str, per_mille: u64) -> AccountRecord {
 type Claim = (u64, u64);
 
 /// Returns the accounts before the subject does its work and after, with its figures of both. The very first account
-/// brings its own costs and does not count. The kernel must first confirm the subject's claim before it can judge
-/// anybody.
+/// brings its own costs and does not count. The kernel must first confirm the subject's claim before the claim can
+/// judge an account.
 fn before_and_after(subject: &mut Standing, claim: Option<Claim>) -> (AccountRecord, AccountRecord, [Figures; 2]) {
     let first = subject.says("BEFORE");
     let _ = subject.account();
@@ -244,7 +244,7 @@ fn deflaters_are_malloc_that_nmt_does_not_know() {
         for nmt in ["", TRACKED] {
             let mut subject = LaunchPlan::on(release, &format!("{CALM} {nmt}")).start("LiveDeflaters", "");
             let (before, after, _) = before_and_after(&mut subject, Some((asked, 4)));
-            // Without tags nobody can tell whose a chunk is.
+            // Without tags, the owner of a chunk cannot be known.
             let owners: &[&str] = match nmt {
                 "" => &["malloc.live", "malloc.non_hotspot", "malloc.mmapped"],
                 _ => &["malloc.non_hotspot"],
@@ -255,7 +255,7 @@ fn deflaters_are_malloc_that_nmt_does_not_know() {
             // Untagged, what the JVM takes for its compiler meanwhile is in it.
             let most = most + if nmt.is_empty() { 2 * MIB } else { 0 };
             assert!((least..=most).contains(&grown), "JDK {release} {nmt}: {grown}, not {least} to {most}");
-            // The rest of the process stood still.
+            // The rest of the process did not change.
             let weight = after.total_bytes - before.total_bytes;
             assert!(weight + MIB >= grown && weight <= grown + 3 * MIB, "JDK {release} {nmt}: {weight} and {grown}");
         }
@@ -417,7 +417,7 @@ fn the_text_shows_the_rows_of_the_document() {
         let (shown, expected) = (rows(&ran.stdout), rows(&render(&summarize_account(&document, &[]))));
         let names = |rows: &[(String, f64)]| rows.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
         assert_eq!(names(&shown), names(&expected), "{}", ran.stdout);
-        // Between the two accounts it stood still, but for what a JVM does of its own accord.
+        // Between the two accounts the subject did nothing, except what a JVM does of its own accord.
         for ((name, mib), (_, again)) in shown.iter().zip(&expected) {
             assert!((mib - again).abs() <= 1.0 + again / 50.0, "{name}: {mib} and {again} MiB:\n{}", ran.stdout);
         }

@@ -33,7 +33,7 @@ fn account(pid: u32) -> Ran {
 /// Somebody who has no rights and no files, and may read nothing of root's.
 pub(crate) const NOBODY: [&str; 4] = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
 
-/// A folder in which anybody can run the binary: nobody else may enter the folders of who builds.
+/// A folder in which every user can run the binary: only the user who builds may enter the folders of the build.
 pub(crate) fn for_anybody() -> TempDir {
     let readable = std::fs::Permissions::from_mode(0o755);
     let folder = tempfile::Builder::new().permissions(readable).tempdir().unwrap();
@@ -80,7 +80,7 @@ fn what_is_no_jvm_is_refused() {
 
 #[test]
 fn a_zombie_is_refused() {
-    // A child that nobody waits for.
+    // A child without a parent that waits for it.
     let ended = other(&["true"]);
     let pid = ended.0.id();
     let stat = || std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
@@ -186,11 +186,11 @@ fn a_subject_that_changes_meanwhile_is_weighed() {
         for stop in ["", "--no-stop"] {
             let accounts = [(); 3].map(|()| subject.document(stop).mark.account.unwrap());
             for account in &accounts {
-                // Moments differ where nobody holds it: what came in between has an owner or is told as unexplained.
+                // Without a stop, readings differ in time: memory that comes in between has an owner or is unexplained.
                 assert_closes(account, if stop.is_empty() { 10 } else { 1000 });
                 assert_eq!(account.pause_ms.is_some(), stop.is_empty(), "{:?}", account.pause_ms);
             }
-            // How long the moments lie apart is the machine's doing: the least of them is what reading costs.
+            // The machine decides how far apart the readings are: the least of the shares is what reading costs.
             let share = |account: &AccountRecord| account.unexplained_bytes * 1000 / account.total_bytes;
             let least = accounts.iter().map(share).min();
             assert!(least <= Some(50), "{least:?} of 1000 unexplained at best");
@@ -307,7 +307,7 @@ fn a_stopped_subject_stays_stopped() {
         }
         assert!(lacking.is_empty(), "{lacking:?}");
         let started = subject.account_call("--json --attach").start();
-        // It is told without the JVM's answers: who stopped it decides when it goes on.
+        // The account comes without the JVM's answers: the one who stopped the JVM decides when it goes on.
         let ran = started.wait().expect(0);
         let document = account_of(&ran);
         assert_closes(document.mark.account.as_ref().unwrap(), 1000);

@@ -1,5 +1,5 @@
-//! The account beside the JVM's own map of its memory (`VM.native_memory detail`) and glibc's own figures, on the same
-//! process. Loadline asks neither: the map costs a subject 5 MB for good, and most run without it.
+//! The account compared with the JVM's own map of its memory (`VM.native_memory detail`) and with glibc's own figures,
+//! on the same process. Loadline asks for neither: the map costs a subject 5 MB for good, and most run without it.
 
 use crate::account::{held, held_by_all, parts};
 use crate::invocation::every_release;
@@ -65,7 +65,7 @@ pub(crate) fn assert_tags(subject: &Standing) {
     let summary = NativeMemory::parse(&text).unwrap();
     let arenas: u64 = summary.categories.iter().map(|category| category.nmt_arena.0).sum();
     for category in &summary.categories {
-        // In memory the chunks of NMT's arenas carry the tag of `Arena Chunk`, whoever uses them.
+        // In memory the chunks of NMT's arenas carry the tag of `Arena Chunk`, whatever their user.
         let more = if category.name == "Arena Chunk" { arenas } else { 0 };
         let (ours, truth) = (asked(&account, &category.name), category.malloc.0 + more);
         // NMT counts its own table apart, and builds its reply in `Internal`: 1 MiB of it on JDK 25.

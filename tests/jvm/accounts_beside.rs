@@ -1,6 +1,6 @@
-//! Accounts beside each other: all JVMs of a machine, and what changed since an earlier account.
+//! Several accounts: those of all JVMs of a machine, and the changes since an earlier account.
 //!
-//! The machine is a pid namespace of its own: other tests have JVMs that nobody else may touch.
+//! The machine is a pid namespace of its own: other tests have JVMs that these tests must not touch.
 
 use crate::account::assert_closes;
 use crate::account_trouble::{NOBODY, for_anybody, root_can};
@@ -21,7 +21,7 @@ const APART: [&str; 5] = ["unshare", "--pid", "--fork", "--kill-child", "--mount
 /// below has pid 1 there, and all share one `/tmp`: so the first JVM must have another pid in its own.
 struct Machine {
     first: Standing,
-    /// The folder where anybody can run the binary.
+    /// The folder where every user can run the binary.
     folder: TempDir,
 }
 

@@ -12,7 +12,8 @@ const ADDED_BYTES_MAX: i64 = 3 * (1 << 20) / 10;
 pub(crate) const ADDED_BYTES_MIN: i64 = 64 << 10;
 /// The same bound for a question that was asked before.
 const AGAIN_BYTES_MAX: i64 = 64 << 10;
-/// Between what is told and what an idle JVM grew by: faults that made nothing resident, on either side a few pages.
+/// The most between the reported bytes and the growth of an idle JVM: faults that made nothing resident, a few pages
+/// either way.
 const APART_BYTES_MAX: i64 = 64 << 10;
 const COLLECTORS: [&str; 3] = ["-XX:+UseSerialGC", "-XX:+UseG1GC", "-XX:+UseParallelGC"];
 /// An idle JVM whose RSS has not moved for so long is settled.

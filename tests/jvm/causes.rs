@@ -1,5 +1,5 @@
-//! Each cause that is planted is the first thing that stands out, with its owner and its amount; the cure that is
-//! proposed is the one for it.
+//! Each planted cause is the first finding, with its owner and its amount. The proposed cure is the one for that
+//! cause.
 
 use crate::invocation::{Call, mark, newest};
 use crate::truth::truth;
@@ -29,7 +29,7 @@ fn near(bytes: u64, truth: u64) -> bool {
     bytes.abs_diff(truth) <= truth / 10
 }
 
-/// Arenas are proposed only for what malloc retains beside the compilers.
+/// Arenas are proposed only for what malloc retains outside the arenas of the compilers.
 #[track_caller]
 fn no_habit(found: &[FindingRecord]) {
     assert!(!found.iter().any(|one| matches!(one.finding, Finding::MallocRetained { .. })), "{found:?}");

@@ -98,7 +98,7 @@ fn serve() {
     assert_eq!(std::fs::read_dir(&work).unwrap().count(), 0);
     std::fs::write(work.join("state"), "x").unwrap();
     println!("work {}", work.display());
-    // An optimizer would drop memory that nobody looks at.
+    // An optimizer would drop memory that the program never reads.
     let held = std::hint::black_box(vec![1u8; 8 << 20]);
     let listener = TcpListener::bind(("127.0.0.1", port.parse::<u16>().unwrap())).unwrap();
     for stream in listener.incoming() {

@@ -1,4 +1,4 @@
-//! Subjects that die of themselves or of their limit: why is told, and nothing measured before is lost.
+//! Subjects that die of themselves or of their limit: Loadline tells why, and loses nothing that it measured before.
 
 use crate::invocation::{Call, Ran, doubts, mark, mark_names, newest, phase, releases};
 use crate::truth::truth;
@@ -140,7 +140,7 @@ fn a_limit_that_is_kept_is_charged() {
         assert_eq!(trial.limit_bytes, Some(limit));
         for mark in &trial.marks {
             let charge = mark.charge_bytes.unwrap();
-            // The libraries and the jar are charged to whoever read them first, the rest to it alone.
+            // The process that first read the libraries and the jar is charged for them, this one for the rest.
             assert!(charge > mark.anon_bytes.unwrap() / 2 && charge <= limit, "{mark:?}");
         }
         assert!(ran.timeline().iter().all(|sample| sample.charge_bytes.is_some_and(|charge| charge <= limit)));

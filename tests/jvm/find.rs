@@ -10,7 +10,7 @@ use std::path::Path;
 
 const MIB: u64 = 1 << 20;
 
-/// A search with little load, on a server that holds what it is told to.
+/// A search with little load, on a server that holds as much memory as `appetite` asks.
 fn find(release: u32, appetite: &str) -> Call {
     let call =
         Call::verb("find --json --rate 50 -d 1s --warmup 300ms -c 4 --gc serial --no-warm --proofs 2 --step 10%");
@@ -184,7 +184,7 @@ fn a_copy_of_the_jdk_goes_with_its_search_however_that_ends() {
             assert_eq!(ran.code(), code, "{}", ran.stderr);
             assert_no_cgroup(&ran);
             if code.is_none() {
-                // Nobody was left to remove it: the next search does.
+                // The killed search cannot remove it: the next search does.
                 assert!(copy.exists(), "who removed {}?", copy.display());
                 search().with("--trials-max 1").run().expect(1);
             }

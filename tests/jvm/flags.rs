@@ -1,4 +1,4 @@
-//! JVM options: that they arrive by every way, and what is said where the JVM does not follow them.
+//! JVM options: they arrive by every way, and Loadline says so if the JVM does not follow them.
 
 use crate::invocation::{Call, all_releases, doubts, mark_names, newest, phase, release, releases};
 use loadline::doubt::Doubt;

@@ -47,7 +47,7 @@ impl SharedFolder {
         self.folder.path().join(name)
     }
 
-    /// Plans, and keeps the script for Slurm beside the plan.
+    /// Plans, and keeps the script for Slurm next to the plan.
     fn plan(&self, more: &str) {
         let call = Call::verb("plan --slurm --nodes 3").with_argument(&self.path("fleet.yaml"));
         let call = call.with("--out").with_argument(&self.path("plan.jsonl"));

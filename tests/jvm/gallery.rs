@@ -1,4 +1,4 @@
-//! The common part of the tests of the gallery: its scenarios run where they stand.
+//! The common part of the tests of the gallery: its scenarios run in their own folders.
 
 use crate::invocation::Call;
 use loadline::record::{Document, Trial};

@@ -1,4 +1,4 @@
-//! The gallery's templates of frameworks in their quick sizes, run where they stand: each builds, starts, answers
+//! The gallery's templates of frameworks in their quick sizes, run in their own folders: each builds, starts, answers
 //! everything, and keeps the budgets that its file states. Spring Boot stands for all of them; the others come with
 //! `LOADLINE_FRAMEWORKS=required`, each night. No bound on a time or a rate.
 

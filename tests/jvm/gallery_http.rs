@@ -1,5 +1,6 @@
-//! The gallery's HTTP servers in their quick sizes, run where they stand: what their READMEs teach must be seen.
-//! No bound on a time or a rate. Without Maven, tests that need it are skipped, unless `LOADLINE_GALLERY=required`.
+//! The gallery's HTTP servers in their quick sizes, run in their own folders: the results must show what their READMEs
+//! teach. No bound on a time or a rate. Without Maven, tests that need it are skipped, unless
+//! `LOADLINE_GALLERY=required`.
 
 use crate::gallery::{MIB, bare, folder, run, run_bare, trial};
 use crate::invocation::{Permit, doubts, mark, newest, phase, release};

@@ -1,5 +1,5 @@
-//! The gallery's questions about classes, Netty's pools and services, in their quick sizes, run where they stand: what
-//! their READMEs teach must be seen. Sizes only, with room: no bound on a time or a rate.
+//! The gallery's questions about classes, Netty's pools and services, in their quick sizes, run in their own folders:
+//! the results must show what their READMEs teach. Sizes only, with room: no bound on a time or a rate.
 
 use crate::gallery::{MIB, has_maven, run, trial};
 use crate::invocation::{doubts, mark, phase, release};

@@ -1,5 +1,5 @@
-//! Processes whose tables lie, beside an honest JVM: `loadline watch` goes on with that one, answers and ends, and
-//! needs no more memory than it is given.
+//! Processes whose tables lie, together with an honest JVM: `loadline watch` goes on with the honest one, answers and
+//! ends, and needs no more memory than it has.
 
 use crate::invocation::{Call, newest};
 use crate::native::build;

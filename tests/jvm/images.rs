@@ -152,7 +152,7 @@ fn an_image_is_searched_weighed_killed_and_removed() {
         assert_eq!(trial.cpu_limit_millicpus, Some(500));
         assert!(trial.phases.iter().all(|phase| phase.subject.throttling.is_some()), "{:?}", trial.phases);
     }
-    // The files of an overlay are known and put out of memory; others are not, and that is told.
+    // Loadline knows the files of an overlay and puts them out of memory. It does not know others, and says so.
     let is_known = !document.trials[0].files.is_empty();
     let foreign = document.trials[1].cgroup.unwrap().foreign_file_bytes.unwrap();
     assert!(!is_known || foreign < 4 * MIB, "{foreign}");

@@ -66,7 +66,7 @@ fn listed() -> Vec<u32> {
     listed.split(',').filter(|release| !release.trim().is_empty()).map(number).collect()
 }
 
-/// Which of these are here; a missing one is a reason to skip, or to fail where `LOADLINE_JDKS` lists it.
+/// Those of these releases that are here. A missing one is a reason to skip, or to fail if `LOADLINE_JDKS` lists it.
 fn found(asked: &[u32]) -> Vec<u32> {
     let (here, missing): (Vec<u32>, Vec<u32>) = asked.iter().partition(|release| jdk(**release).is_some());
     for release in missing {
@@ -95,7 +95,7 @@ pub(crate) fn jdk(release: u32) -> Option<FoundJdk> {
     discover(&places, Clock::start()).into_iter().find(|jdk| jdk.release == release)
 }
 
-/// Whether the JVM of a release starts with these options, which is said where not: some builds lack a collector.
+/// Whether the JVM of a release starts with these options. If not, the test says so: some builds lack a collector.
 pub(crate) fn starts_with(release: u32, options: &str) -> bool {
     let mut java = Command::new(jdk(release).unwrap().java);
     let started = java.args(options.split_whitespace()).arg("-version").output().unwrap();
@@ -157,7 +157,8 @@ impl Call {
         self.with("--out").with_argument(&out)
     }
 
-    /// Of a scenario with this name and text, which lies in the call's folder; its archive goes to [`Call::archive`].
+    /// The call for a scenario with this name and text, which lies in the call's folder. Its archive goes to
+    /// [`Call::archive`].
     pub(crate) fn of_scenario(self, name: &str, text: &str) -> Self {
         let file = format!("{name}.loadline.yaml");
         std::fs::write(self.folder().join(&file), text).unwrap();
@@ -203,12 +204,12 @@ impl Call {
         Self { patience: 5 * LONG, ..self }
     }
 
-    /// With these options of the JVM, which stand between blanks.
+    /// With these options of the JVM, separated by blanks.
     pub(crate) fn with_jvm(self, options: &str) -> Self {
         options.split_whitespace().fold(self, |call, option| call.with(&format!("--jvm {option}")))
     }
 
-    /// Without these remedies, whose names stand between blanks.
+    /// Without these remedies, whose names are separated by blanks.
     pub(crate) fn skipping(self, remedies: &str) -> Self {
         remedies.split_whitespace().fold(self, |call, id| call.with(&format!("--skip {id}")))
     }
@@ -248,7 +249,7 @@ impl Call {
         self.command(&["sh", "-c", script])
     }
 
-    /// No other JVM of these tests runs beside it.
+    /// No other JVM of these tests runs at the same time.
     pub(crate) fn alone(mut self) -> Self {
         self.shares = AT_ONCE;
         self
@@ -278,7 +279,7 @@ impl Call {
 
     /// Starts it, in a process group of its own as a shell would.
     pub(crate) fn start(self) -> Started {
-        // Whoever holds a share must not wait for another.
+        // A test that holds a share must not wait for another share.
         let permit = (self.shares > 0).then(|| Permit::take(self.shares));
         let mut command = Command::new(env!("CARGO_BIN_EXE_loadline"));
         command.args(&self.options).current_dir(self.folder.path()).process_group(0);
@@ -478,7 +479,7 @@ impl Ran {
         wait_for(&format!("{what} gone"), gone_within(self.status), || left().map_or(Ok(()), Err));
     }
 
-    /// Stops the test, with all that was said, unless it ended like this.
+    /// Stops the test, with all output of the call, unless the call ended like this.
     pub(crate) fn expect(self, code: i32) -> Self {
         let (stdout, stderr) = (&self.stdout, &self.stderr);
         assert_eq!(self.code(), Some(code), "stderr:\n{stderr}\nstdout:\n{stdout}");

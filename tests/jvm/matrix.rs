@@ -1,6 +1,6 @@
-//! Accounts on machines that this one is not: releases of the JVM on the C libraries of other distributions, which
-//! `tests/jvm/fetch-matrix` brings. Each change weighs one collector in each cell, each night all of them
-//! (`LOADLINE_MATRIX=all`), with those of this machine beside them.
+//! Accounts on machines other than this one: releases of the JVM on the C libraries of other distributions, which
+//! `tests/jvm/fetch-matrix` brings. Each change weighs one collector in each cell. Each night weighs all of them
+//! (`LOADLINE_MATRIX=all`), and those of this machine in addition.
 
 use crate::account::{assert_closes, assert_whole, held};
 use crate::invocation::{jdk, newest};

@@ -18,7 +18,7 @@ use std::process::Command;
 const LINKINGS: [&str; 2] = ["-rdynamic", "-static"];
 /// The memory that the server holds.
 const SERVES_MIB: u64 = 64;
-/// Bytes that the threads of `busy` hold at most beside what was planted: 8 blocks each.
+/// Bytes that the threads of `busy` hold at most in addition to what was planted: 8 blocks each.
 const BUSY_BYTES_MAX: u64 = BUSY_THREADS * 8 * 3032;
 /// Threads of `busy` that allocate and free.
 const BUSY_THREADS: u64 = 2;
@@ -31,7 +31,7 @@ const HEADER: f64 = 4.0;
 fn build(folder: &Path, name: &str, linking: &str) -> Option<PathBuf> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/jvm/musl/{name}.c"));
     let program = folder.join(name);
-    // A compiler that knows what malloc does would leave out what nobody uses.
+    // A compiler that knows what malloc does would leave out blocks that the program never uses.
     let options = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O1", "-fno-builtin", linking, "-o"];
     match Command::new("musl-gcc").args(options).args([&program, &source]).output() {
         Ok(built) => assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr)),
@@ -170,7 +170,7 @@ fn the_limit_of_a_server_is_found() {
     assert_eq!((find.outcome, find.unknowns), (FindOutcome::Found, Unknowns::Limit), "{}", find.text);
     let line = find.line.unwrap();
     let (limit, below) = (line.limit_bytes >> 20, line.below_bytes.unwrap() >> 20);
-    // Beside what it holds it needs next to nothing, and a step is a tenth.
+    // The server needs little more than the memory that it holds, and a step is a tenth.
     assert!(below < SERVES_MIB + 8 && (SERVES_MIB..SERVES_MIB + 16).contains(&limit), "{below} {limit}");
 }
 

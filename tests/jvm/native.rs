@@ -11,7 +11,7 @@ use std::process::Command;
 
 const MIB: u64 = 1 << 20;
 const COLLECTORS: [&str; 5] = ["Serial", "Parallel", "G1", "Z", "Shenandoah"];
-/// The bytes that an embedded allocator holds beside those it was asked for: its own tables, unfilled slabs.
+/// The bytes that an embedded allocator holds in addition to those it was asked for: its own tables, unfilled slabs.
 const BESIDE: u64 = 4 * MIB;
 
 fn sources() -> PathBuf {

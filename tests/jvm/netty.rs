@@ -102,7 +102,7 @@ fn a_running_jvm_lists_what_its_pools_hold() {
     }
 }
 
-/// What is read from outside, by what the agent listed.
+/// The record that a reading from outside should give, computed from what the agent listed.
 fn as_listed(pools: &NettyPools) -> NettyChunksRecord {
     let held = |allocator: &&NettyAllocator| allocator.kind == NettyKind::Pooled && sum(allocator, |_| 1) > 0;
     let [library] = pools.libraries.as_slice() else { panic!("{pools:?}") };

@@ -1,5 +1,5 @@
-//! Trials as a search makes them, through the library: looked at from outside only, under guard, in a cgroup whose
-//! counts are kept. The cause of failure is told from what they leave behind.
+//! Trials as a search makes them, through the library: observed from outside only, under guard, in a cgroup whose
+//! counts are kept. The traces that they leave behind tell the cause of failure.
 
 use crate::deaths::limits_work;
 use crate::invocation::{Permit, newest, releases};
@@ -283,7 +283,7 @@ fn the_cgroup_of_a_limited_trial_is_kept() {
         assert!(anon > 16 * MIB && anon <= trial.rss_bytes_peak.unwrap() + 20 * MIB, "{seen:?}");
         // Counters of the kernel lag by some pages for each CPU.
         assert!(peak + 2 * MIB >= anon && peak + 2 * MIB >= file && peak <= seen.limit_bytes, "{seen:?}");
-        // The libraries of the JVM are some 40 MiB, whoever has paid for them.
+        // The libraries of the JVM are some 40 MiB, whichever cgroup is charged for them.
         assert!(seen.foreign_file_bytes.unwrap() + file > 10 * MIB, "{seen:?}");
         assert!(seen.foreign_file_bytes.unwrap() < trial.rss_bytes_peak.unwrap(), "{seen:?}");
     }
@@ -295,7 +295,7 @@ fn every_process_of_a_cgroup_counts() {
         return;
     }
     for release in newest() {
-        // The shell stays, and keeps another program beside the JVM.
+        // The shell stays, and runs another program at the same time as the JVM.
         let asked = TrialSettings { configuration: "limit: 160m", ..TrialSettings::of(release, "") };
         let jar = test_subjects();
         let script = format!(

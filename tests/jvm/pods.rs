@@ -1,5 +1,6 @@
-//! Loadline in a container beside the subject's, which share their processes and nothing else, as in a pod with
-//! `shareProcessNamespace`: what it may weigh from there, as whom. Skipped where no container tool works.
+//! Loadline in a container next to the subject's. The two share their processes and nothing else, as in a pod with
+//! `shareProcessNamespace`. The tests check what Loadline may weigh from there, and as which user. Skipped if no
+//! container tool works.
 
 use crate::deaths::limits_work;
 use crate::images::{Image, run};
@@ -30,7 +31,7 @@ impl Subject {
         Self { image, name }
     }
 
-    /// `loadline account 1` in a container beside it: exit code, stdout, stderr.
+    /// `loadline account 1` in a container next to the subject's: exit code, stdout, stderr.
     fn account(&self, rights: &[&str]) -> (i32, String, String) {
         let loadline = env!("CARGO_BIN_EXE_loadline");
         let pid = format!("container:{}", self.name);

@@ -36,7 +36,7 @@ fn a_subject_gets_no_more_than_its_quota_and_the_jvm_sees_it() {
         let used = steady.subject.cpu_s.unwrap() / steady.seconds;
         let throttling = steady.subject.throttling.unwrap();
         println!("JDK {release}: {used:.4} of a core, {throttling:?}");
-        // What a period leaves over goes to the next: never more than a period of it.
+        // The time that a period leaves over goes to the next: never more than a period of it.
         assert!(used <= 0.5 + 0.1 / steady.seconds, "{used}");
         assert!(throttling.periods > 0 && throttling.throttled_periods <= throttling.periods, "{throttling:?}");
         assert!(throttling.throttled_s > 0.0, "{throttling:?}");

@@ -116,7 +116,7 @@ impl Prometheus {
     }
 }
 
-/// Where a watch says that its metrics are.
+/// The address of its metrics that a watch prints.
 pub(crate) fn address(watch: &mut Started) -> String {
     watch.until_said("metrics at ");
     wait_for("the whole line", LONG, || {
@@ -264,7 +264,7 @@ fn systemd_hands_its_socket_over() {
     assert!(told.is_some_and(|line| line.contains("Accept=no")));
 }
 
-/// Returns the text that curl gets through a socket; empty where nobody answers.
+/// Returns the text that curl gets through a socket; empty without an answer.
 fn scrape(socket: &Path) -> String {
     let mut curl = Command::new("curl");
     curl.args(["-sS", "--max-time", "60", "http://loadline/metrics", "--unix-socket"]).arg(socket);

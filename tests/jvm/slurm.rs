@@ -18,7 +18,7 @@ use tempfile::TempDir;
 const PROGRAMS: [&str; 6] = ["munged", "slurmctld", "slurmd", "sbatch", "squeue", "scontrol"];
 /// Set to `required`, a machine without Slurm fails the test.
 pub(crate) const VARIABLE: &str = "LOADLINE_SLURM";
-/// Stands in the environment of every daemon and of what they start.
+/// A variable in the environment of every daemon and of the processes that they start.
 const MARK: &str = "LOADLINE_TEST_CLUSTER";
 const NODES: [&str; 3] = ["n1", "n2", "n3"];
 /// The memory that each node says it has; the sum may be more than the machine's.
@@ -44,7 +44,7 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    /// Brings it up; `None` where Slurm is not installed or may not run here, which is said.
+    /// Brings it up. `None` if Slurm is not installed or may not run here; the test then says so.
     pub(crate) fn start() -> Option<Self> {
         if let Some(missing) = PROGRAMS.iter().find(|program| on_path(program).is_none()) {
             skip(VARIABLE, &format!("there is no {missing}: Debian has it in munge, slurmctld, slurmd, slurm-client"));

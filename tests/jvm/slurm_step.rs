@@ -16,7 +16,7 @@ use tempfile::TempDir;
 const MIB: u64 = 1 << 20;
 const NODE: &str = "n1";
 
-/// A job of nobody's, and what nobody needs to run Loadline in it.
+/// A job of the user `nobody`, and the files that this user needs to run Loadline in it.
 struct Job {
     cluster: Cluster,
     id: String,
@@ -50,7 +50,7 @@ impl Job {
         Some(job)
     }
 
-    /// `loadline …` of nobody, in the job but in none of its cgroups: on cgroup v1 the user may write those.
+    /// `loadline …` as the user `nobody`, in the job but in none of its cgroups: on cgroup v1 the user may write those.
     fn call(&self, options: &str, appetite: &str) -> Command {
         let mut command = self.cluster.client(NOBODY[0]);
         command.args(&NOBODY[1..]).arg(self.folder.path().join("loadline")).args(options.split_whitespace());

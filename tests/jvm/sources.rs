@@ -1,4 +1,5 @@
-//! The sources of a trial, taken together: native memory, collections, timeline, histograms, and others beside it.
+//! The sources of a trial, taken together: native memory, collections, timeline, histograms, and the weight by the
+//! kernel and by `ps`.
 
 use crate::interval_log::logged;
 use crate::invocation::{Call, mark, newest, phase, releases};

@@ -1,4 +1,4 @@
-//! A JVM that stands by itself: started without Loadline, talked to line by line, ended by its own pid.
+//! A JVM on its own: the test starts it without Loadline, talks to it line by line, and ends it by its pid.
 
 use crate::invocation::{Call, GONE_WITHIN, Permit, Ran, jdk};
 use crate::ports::free_ports;
@@ -183,7 +183,7 @@ impl Standing {
         self
     }
 
-    /// Asserts that it runs, stopped by nobody; whoever has to let it go has a moment to do so.
+    /// Asserts that it runs and is not stopped. A Loadline that stopped it has a moment to let it go on.
     #[track_caller]
     pub(crate) fn runs_on(&self) {
         let state = || Stat::of(self.pid).map(|stat| stat.state);
@@ -196,8 +196,8 @@ impl Standing {
         Call::verb(&format!("account {} {options}", self.pid)).beside()
     }
 
-    /// Its account, whole; it must run on. Tests beside this one may weigh every JVM of the machine: where one of them
-    /// holds this JVM for longer than Loadline waits, the account is taken again.
+    /// Its account, whole; the JVM must run on. Other tests may weigh every JVM of the machine at the same time. If one
+    /// of them holds this JVM for longer than Loadline waits, the account is taken again.
     pub(crate) fn document(&self, options: &str) -> AccountDocument {
         wait_for("no other Loadline holds it", LONG, || {
             let ran = self.account_call(&format!("--json {options}")).run().expect(0);

@@ -1,5 +1,5 @@
-//! An account that asks the JVM nothing, beside the one for which it was asked: under every collector the same rows,
-//! and not a page more in the subject.
+//! An account that asks the JVM nothing, compared with one that asks it. Under every collector both have the same
+//! rows, and the subject has not a page more.
 
 use crate::account::{assert_closes, assert_whole, held};
 use crate::invocation::{every_release, newest, starts_with};

@@ -1,5 +1,6 @@
-//! Tuning a real server whose ailments and cures are known: what cures it is found and proved, what hurts, breaks or is
-//! refused is told. Differences are of tens of MiB and bounds of seconds: a timing decides nothing.
+//! Tuning a real server whose ailments and cures are known. The tuning finds and proves the cures, and reports the
+//! remedies that hurt, break or are refused. Differences are of tens of MiB and bounds of seconds: a timing decides
+//! nothing.
 
 use crate::invocation::{Call, Ran, newest};
 use loadline::record::{Fate, RemedyRecord, TuneOutcome, TuneRecord, TuneStage};
@@ -10,7 +11,7 @@ const MIB: f64 = 1_048_576.0;
 const SKIPPED: &str = "heap direct nio netty gc compiler headers cds malloc.trim malloc.arenas+trim \
     malloc.thresholds malloc.jemalloc malloc.mimalloc";
 
-/// A tuning with little load, of a server that retains and holds what it is told to.
+/// A tuning with little load, of a server that retains and holds what its arguments say.
 fn tune(release: u32) -> Call {
     let call = Call::verb("tune --json --rate 30 -d 500ms --warmup 200ms --rest 100ms -c 2 --price 100%");
     let call = call.with("--url http://127.0.0.1:{port}/").archiving().with(&format!("--jdk {release}"));

@@ -161,7 +161,7 @@ impl Container {
     }
 }
 
-/// A container that nobody waits for ends with the node's tests.
+/// A container that is still running ends with the node's tests.
 impl Drop for Container {
     fn drop(&mut self) {
         if self.is_running() {
@@ -204,7 +204,7 @@ fn field(path: &str, pod: &Value, host: &Host) -> String {
     found.as_str().unwrap_or_default().to_owned()
 }
 
-/// `$(NAME)` is a variable, `$$` a dollar; a variable that nobody knows stays as it is written.
+/// `$(NAME)` is a variable, `$$` a dollar. An unknown variable stays as it is written.
 fn expanded(word: &str, known: &[(String, String)]) -> String {
     let mut text = String::new();
     let mut rest = word;

@@ -1,7 +1,7 @@
 //! A fleet on Kubernetes, proved on a real control plane with stand-in nodes: whether its API server takes the
-//! manifests, and what its Job controller makes of the ends of a worker. Only where it is asked for, with
-//! `LOADLINE_KUBERNETES=required` and what `tests/kubernetes/build` made; every version in `target/kubernetes` is
-//! tried.
+//! manifests, and what its Job controller makes of the ends of a worker. The tests run only on request, with
+//! `LOADLINE_KUBERNETES=required` and what `tests/kubernetes/build` made. They try every version in
+//! `target/kubernetes`.
 #![expect(clippy::disallowed_methods, reason = "these tests run the binary itself, and servers")]
 #![expect(clippy::print_stdout, reason = "what was proved is told")]
 #![expect(clippy::unwrap_used, reason = "a helper of a test that cannot go on should stop it")]

@@ -52,10 +52,10 @@ pub(crate) fn are_taken(plane: &Plane) -> usize {
     taken
 }
 
-/// A name that breaks what is not quoted.
+/// A name that breaks text without quoting.
 const HOSTILE: &str = r#"name: "it's \"$(HOME)\" `x` #: {x}""#;
 
-/// As if, with whatever else would be done; a namespace, which the others need, in earnest as well.
+/// As a dry run of all steps. A namespace, which the others need, is created in earnest as well.
 fn is_taken(api: &Api, object: &str) {
     let answer = tried(api, object);
     assert!(answer.warnings.is_empty(), "{object}: {:?}", answer.warnings);

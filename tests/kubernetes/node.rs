@@ -31,7 +31,7 @@ pub(crate) enum Fate {
 pub(crate) struct Node {
     ends: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
-    /// Pods that went on where nobody looks any more.
+    /// Pods that went on after the node was lost.
     _left: Arc<Mutex<Vec<Pod>>>,
 }
 
@@ -70,7 +70,7 @@ impl Node {
 impl Drop for Node {
     fn drop(&mut self) {
         self.ends.store(true, Ordering::Relaxed);
-        // If the thread panicked, its words stand above.
+        // If the thread panicked, its message is already printed.
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }

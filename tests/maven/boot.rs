@@ -45,7 +45,7 @@ fn eight_mebibytes_planted_in_a_spring_boot_jar_break_its_budget() {
     project.change("src/main/java/app/Shop.java", "allocateDirect(0)", "allocateDirect(8 << 20)");
     let after = project.build(&["verify", "-Dloadline.trials=3", "-Dloadline.baseline=before"]);
     after.fails().says("1 budget broken:").says("malloc.direct.loaded<=4MiB: ");
-    // The comment names the owner, and stands in the failure, too.
+    // The comment names the owner, and is part of the failure, too.
     let comment = project.read("target/loadline/comment.md");
     let sentence = comment.lines().nth(2).unwrap_or_default();
     assert!(sentence.contains("breaks the budget `malloc.direct.loaded<=4MiB` with 8."), "{comment}");

@@ -9,7 +9,7 @@ use std::sync::{Mutex, OnceLock};
 /// The version of everything.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// One at a time: a local repository is no place for two Mavens, and a server is weighed beside nothing else.
+/// One at a time: a local repository is no place for two Mavens, and no other work may run while a server is weighed.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// The folders that the builds share.
@@ -69,7 +69,7 @@ impl Maven {
             // It need not be there.
             let _ = fs::remove_dir_all(folder);
         }
-        // The mirror is a folder, and the repository that it stands for is nowhere.
+        // The mirror is a folder, and the repository that it replaces does not exist.
         let settings = format!(
             "<settings>\n  <mirrors><mirror><id>mirror</id><mirrorOf>team</mirrorOf><url>{}</url></mirror></mirrors>\n  \
              <profiles><profile><id>team</id>\n    <repositories>{}</repositories>\n    \

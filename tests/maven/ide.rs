@@ -12,7 +12,7 @@ const RUNNER: [&str; 2] = [
     "org/eclipse/jdt/org.eclipse.jdt.junit.runtime/3.8.100/org.eclipse.jdt.junit.runtime-3.8.100.jar",
     "org/eclipse/jdt/org.eclipse.jdt.junit5.runtime/1.2.0/org.eclipse.jdt.junit5.runtime-1.2.0.jar",
 ];
-/// The runner waits for nobody: what it starts ends by itself.
+/// The bound on the runner, in seconds. The runner waits for no process: what it starts ends by itself.
 const BOUND: &str = "60";
 
 /// Returns the messages to the IDE while it runs the tests of a class that Maven has compiled, a line each. `%TSTTREE`
@@ -31,7 +31,7 @@ pub(crate) fn told(maven: &Maven, project: &Project<'_>, class: &str, junit: &st
     command.current_dir(&project.folder);
     let runner = std::thread::spawn(move || {
         let runner = ended(&mut command);
-        // One that never came must not be waited for; where it came, nobody listens any more.
+        // If the runner never connected, this ends the wait for it. If it did, the port has no listener any more.
         drop(TcpStream::connect(("127.0.0.1", port)));
         runner
     });

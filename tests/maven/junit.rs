@@ -5,7 +5,7 @@ use crate::ide;
 use crate::stand_in::{BudgetOutcome, StandIn};
 use loadline_test_support::executable;
 
-/// A program that ends as the scenario is named, each by a stand-in of its own.
+/// A program that hands each scenario to the stand-in with the scenario's name.
 const CHOOSES: &str = "#!/bin/sh\nexec \"$(dirname \"$0\")/$2.d/loadline\" \"$@\"\n";
 
 #[test]

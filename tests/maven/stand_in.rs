@@ -1,4 +1,4 @@
-//! A script that stands for Loadline: it ends as it is told, and writes down how it was called.
+//! A script that stands for Loadline: it ends as a file says, and writes down how it was called.
 
 use crate::build::VERSION;
 use loadline_test_support::executable;

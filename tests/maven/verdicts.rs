@@ -1,10 +1,10 @@
-//! The verdicts of the two goals on every end that Loadline can have. One build of many modules, each with a stand-in.
+//! The verdicts of the two goals on every end that Loadline can have. One build has many modules, each with a stand-in.
 
 use crate::build::{Built, Maven, Project, VERSION, maven};
 use crate::stand_in::{BudgetOutcome, StandIn};
 use loadline_test_support::long_tests_run;
 
-/// A module: its name, the exit code, what is said on stderr, the budgets, the plugin's configuration.
+/// A module: its name, the exit code, the text on stderr, the budgets, the plugin's configuration.
 type Module = (&'static str, i32, &'static str, &'static [BudgetOutcome], &'static str);
 
 const MODULES: &[Module] = &[

@@ -88,7 +88,7 @@ fn check(plan: &Plan, outcome: &Outcome) {
     let by_request = (by_request.0, by_request.1 + outcome.never_begun);
     assert_eq!(by_request, (outcome.ok, failed), "{:?}", outcome.by_request);
     assert!(outcome.rate_ok <= outcome.ok && outcome.rate_span_ns <= outcome.elapsed_ns.max(outcome.rate_span_ns));
-    // In HTTP/2 those that end after a goodbye stand beside their successor, each with a last request at least.
+    // In HTTP/2 a connection that ends after a goodbye overlaps its successor, and has at least one last request.
     let at_once = if plan.work.protocol == Protocol::Http1 { 1 } else { 1 + u64::from(plan.work.protocol.streams()) };
     assert!(outcome.connections_open_max <= at_once * outcome.connections_asked, "{outcome:?}");
     assert!(outcome.connections_open_max <= outcome.connections_opened, "{outcome:?}");

@@ -30,7 +30,7 @@ impl Nginx {
         Self::start_with(tempfile::tempdir().unwrap(), "")
     }
 
-    /// `listen` goes behind the port; what stands on the following lines goes to the server.
+    /// The first line of `listen` goes behind the port, and the following lines go to the server.
     pub(crate) fn start_with(folder: tempfile::TempDir, listen: &str) -> Option<Self> {
         let nginx = program("nginx")?.display().to_string();
         let html = folder.path().join("html");
@@ -48,7 +48,7 @@ impl Nginx {
         Some(Self { peer })
     }
 
-    /// Drives the plan; what nginx counted meanwhile stands beside the outcome.
+    /// Drives the plan. Returns the outcome and what nginx counted meanwhile.
     pub(crate) fn drive(&self, plan: &Plan) -> (Outcome, Counts) {
         self.drive_on(plan, 1)
     }

@@ -1,4 +1,4 @@
-//! nginx behind TLS: who is trusted, which version is spoken, and what is said where there is no session.
+//! nginx behind TLS: whom the client trusts, which version both speak, and what the client says without a session.
 
 use super::certificates::Certificates;
 use super::laws::{gets, sends};
@@ -42,7 +42,7 @@ fn one_s_own_authority_is_trusted() {
     for threads in [1, 2] {
         let plan = gets(target(&nginx, certificates.trusted()), "/12", 4, 1001);
         let outcome = nginx.all_ok_on(threads, &plan, 1001, 4);
-        // Which version is nginx' own choice.
+        // The version is the choice of nginx.
         assert!(outcome.backend.starts_with("http/1.1 over TLSv1."), "{}", outcome.backend);
         assert_eq!(outcome.tls_trouble, None);
     }

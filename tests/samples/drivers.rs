@@ -59,7 +59,7 @@ fn wrk_with_and_without_latency() {
 
 #[test]
 fn wrk_with_failures() {
-    // 4009 reads failed beside the 8018 answers.
+    // 4009 reads failed in addition to the 8018 answers.
     counts(&of("wrk-errors.txt"), 12_027, Failures { reset: 4009, ..Failures::default() });
     counts(&of("wrk-non2xx.txt"), 26_737, Failures { status: 26_737, ..Failures::default() });
     // All eight answers came too late; the zeros of the table are no times.

@@ -1,5 +1,5 @@
-//! Every captured text goes through its parser; its key values are asserted. A cut or mangled copy never panics.
-//! How the samples came to be: README.md beside this file.
+//! Every captured text goes through its parser, and its key values are asserted. A cut or mangled copy never panics.
+//! The README.md next to this file says how the samples came to be.
 #![expect(clippy::unwrap_used, reason = "a sample that does not parse must fail its test")]
 
 mod drivers;

@@ -1,4 +1,4 @@
-//! Ranges of addresses as the JVM tells them: `GC.heap_info`, `Compiler.codecache` (the same lines stand in `VM.info`),
+//! Ranges of addresses as the JVM tells them: `GC.heap_info`, `Compiler.codecache` (`VM.info` has the same lines),
 //! `VM.metaspace vslist`, `VM.native_memory detail`.
 
 use super::{COLLECTORS, JDKS, between, nmt_detail, text};

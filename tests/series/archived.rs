@@ -10,7 +10,7 @@ use loadline::series::Archived;
 use loadline::trial::{Event, Sink};
 use std::path::Path;
 
-/// Keeps the warnings it is told.
+/// Keeps the warnings that it receives.
 #[derive(Default)]
 struct Warnings(Vec<String>);
 

@@ -1,5 +1,5 @@
-//! Whole courses of series on made-up servers, as snapshots: every trial with what it was given, what it was guarded
-//! by and how it was judged, and what was concluded from all. Whatever changes in the rules of a search shows here.
+//! Whole courses of series on made-up servers, as snapshots: every trial with its settings, its guard and its verdict,
+//! and the conclusion from all. Every change in the rules of a search shows here.
 
 use crate::made_up::{LIMIT_MAX, MadeUpTrials, Mishap, Server};
 use crate::whole::{blocks, scenario, series, two};

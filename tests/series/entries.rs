@@ -1,5 +1,5 @@
-//! Whole entries on made-up servers: what is done, what is recorded, what stands when several come, and what becomes of
-//! what was cut off.
+//! Whole entries on made-up servers: the work of a node, its record, the record that counts when several come, and the
+//! fate of work that was cut off.
 
 use crate::made_up::{LIMIT_MAX, MadeUpTrials, Mishap, Server, Silence, conditions, scenario};
 use loadline::clock::Clock;

@@ -154,7 +154,7 @@ fn night(plan: &Plan, seed: u64) -> Vec<(PathBuf, EntryResult)> {
             }
             12..15 => hand_in(EntryOutcome::SubjectFailed),
             15..17 => hand_in(EntryOutcome::OutOfTime),
-            // Gone, and nobody noticed.
+            // The run is gone, and the engine does not notice.
             17 => {}
             _ => hand_in(EntryOutcome::Answered),
         }
@@ -363,7 +363,7 @@ fn blocks_of_many_nodes_come_to_what_those_of_one_process_come_to() {
     }
 }
 
-/// A block that the machine disturbed is repeated on its node; what comes later has numbers that nobody planned.
+/// A block that the machine disturbed is repeated on its node. Later trials then have numbers that the plan lacks.
 #[test]
 fn what_a_node_repeats_counts_for_what_it_repeats() {
     let (scenario, trials) = compared(1);

@@ -61,7 +61,7 @@ pub(crate) struct Server {
     pub(crate) start: u64,
     /// So far above the smallest limit file pages are dropped and read again, as a share of it.
     pub(crate) strain: f64,
-    /// Whether the JVM chooses the heap by the limit, as HotSpot does, where nobody else did.
+    /// Whether the JVM chooses the heap by the limit, as HotSpot does, unless an option sets the heap.
     pub(crate) by_limit: bool,
     /// The cost of collecting: CPU per request grows by this times the live bytes, for each byte of heap beyond them.
     pub(crate) churn: f64,
@@ -217,7 +217,7 @@ impl Making<'_> {
         if self.starts_alone() { to_start } else { self.server.heap_min().max(to_start) }
     }
 
-    /// The most direct memory: HotSpot gives as much as heap unless it is told otherwise.
+    /// The most direct memory: HotSpot gives as much as heap unless an option sets another ceiling.
     fn direct_max(&self) -> u64 {
         self.option("-XX:MaxDirectMemorySize=").unwrap_or(self.heap())
     }

@@ -10,7 +10,7 @@ use loadline::trial::{Event, Sink};
 use loadline::units::MIB;
 use std::path::Path;
 
-/// Notes what it is told.
+/// Notes the events that it receives.
 #[derive(Default)]
 pub(crate) struct Notes {
     started: Vec<String>,
@@ -207,7 +207,7 @@ fn a_machine_that_stays_noisy_ends_in_failures_and_not_in_a_loop() {
     let (trials, record) = search(&searched("warm: false"), &mut made_up);
     assert_eq!(verdicts(&trials), [vec![ProbeVerdict::Discarded; 3], vec![ProbeVerdict::Fails]].concat());
     assert_eq!((record.outcome, record.line), (FindOutcome::NotHeld, None));
-    assert!(record.text.contains("p99.steady was 812 ms, and p99<50ms is asked"), "{}", record.text);
+    assert!(record.text.contains("p99.steady was 812 ms; the target is p99<50ms"), "{}", record.text);
 }
 
 /// A single late trial near the edge is asked about once more.
@@ -275,7 +275,7 @@ fn a_first_trial_that_dies_is_the_error_and_names_memory_where_that_was_short() 
     assert_eq!(ended.unwrap_err().hint, None);
 }
 
-/// Whatever trial a search is cut off at, it goes on to the same end.
+/// A search that is cut off at any trial goes on to the same end.
 #[test]
 fn a_search_goes_on_after_any_cut() {
     let scenario = searched("warm: true");
@@ -432,7 +432,7 @@ fn a_disturbed_block_is_repeated_once_all_others_ran() {
     }
 }
 
-/// Two configurations that differ by little are told apart with more blocks, and never more than allowed.
+/// More blocks tell two configurations apart that differ by little, but never more blocks than allowed.
 #[test]
 fn blocks_run_until_it_is_decided_and_no_longer() {
     let mut scenario = two("trials: 3");

@@ -1,11 +1,11 @@
-//! Waits for the work of another process beside a test, for no longer than a bound.
+//! Waits for the work of another process, for no longer than a bound.
 
 use loadline::clock::Clock;
 use std::time::Duration;
 
-/// Between two looks.
+/// The time between two looks.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(5);
-/// Far more than anything takes that a test waits for; only what is broken takes that long.
+/// Far longer than any work takes that a test waits for; only broken work takes that long.
 pub(crate) const LONG: Duration = Duration::from_secs(90);
 
 /// Waits until it holds; the test fails where that takes longer than `within`. With no time at all it must hold now.

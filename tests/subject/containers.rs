@@ -1,5 +1,5 @@
-//! Containers of several Loadlines that share one daemon: a script stands for `docker`, each Loadline may be in a pid
-//! namespace of its own.
+//! Containers of several Loadlines that share one daemon. A script stands for `docker`, and each Loadline may be in a
+//! pid namespace of its own.
 
 use loadline_test_support::{executable, skip};
 use std::fs;
@@ -83,7 +83,7 @@ impl Daemon {
         fs::write(self.path("containers").join(id), format!("{name} loadline={name}\n")).unwrap();
     }
 
-    /// The lines of one of its files; none where there is none.
+    /// The lines of one of its files; empty if the file is missing.
     fn lines(&self, name: &str) -> Vec<String> {
         let text = fs::read_to_string(self.path(name)).unwrap_or_default();
         text.lines().map(str::to_owned).collect()

@@ -1,4 +1,4 @@
-//! How subjects end, and what is said of it.
+//! How subjects end, and what Loadline reports about it.
 
 use super::support::*;
 use crate::small_disk::SmallDisk;

@@ -10,7 +10,7 @@ use loadline::units::{Bytes, Millicpus, Span};
 use std::path::Path;
 use std::time::Duration;
 
-/// The time that the design promises for an end that nobody asked for.
+/// The time that the design promises for an end that comes unasked.
 pub(crate) const GONE_WITHIN: Duration = Duration::from_secs(5);
 
 pub(crate) fn spawner() -> Spawner {

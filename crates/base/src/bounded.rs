@@ -1,5 +1,5 @@
-//! Reads files that others have written: whole, up to a bound, and only what is a plain file. A pipe of the same name
-//! might never answer, `/dev/zero` never ends, and opening a device may do something.
+//! Reads files that others have written: whole, up to a bound, and only if they are plain files. A pipe of the same
+//! name might never answer, `/dev/zero` never ends, and opening a device may have side effects.
 
 use rustix::fs::OFlags;
 use rustix::io::Errno;
@@ -8,12 +8,12 @@ use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Opens a plain file, or what a link to one leads to.
+/// Opens a plain file, or the target of a link to one.
 ///
 /// # Errors
 /// If it cannot be opened, or is a folder, a pipe, a socket or a device.
 pub fn open(path: &Path) -> io::Result<File> {
-    // Looked at first, so that no device is opened; then again, since another may have its name by now.
+    // The check before the open keeps devices closed. The check after it is needed because the name may be reused.
     plain_file(&std::fs::metadata(path)?)?;
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
@@ -29,7 +29,7 @@ fn plain_file(about: &Metadata) -> io::Result<()> {
     }
 }
 
-/// The bytes of a plain file of at most so many.
+/// Reads a plain file of at most `bytes_max` bytes.
 ///
 /// # Errors
 /// As [`open`] and [`bytes_of`].
@@ -37,36 +37,37 @@ pub fn bytes(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     bytes_of(open(path)?, bytes_max)
 }
 
-/// The text of a plain file of at most so many bytes.
+/// Reads a plain file of at most `bytes_max` bytes as text.
 ///
 /// # Errors
-/// As [`bytes()`]; where it is no text.
+/// As [`bytes()`], or if the file is not text.
 pub fn text(path: &Path, bytes_max: u64) -> io::Result<String> {
     text_from(bytes(path, bytes_max)?)
 }
 
-/// The first bytes of a plain file, at most so many, as text; what is no UTF-8 is replaced.
+/// Reads at most `bytes_max` bytes from the start of a plain file, as text. Invalid UTF-8 is replaced.
 ///
 /// # Errors
-/// As [`open`]; where it cannot be read.
+/// As [`open`], or if the file cannot be read.
 pub fn beginning(path: &Path, bytes_max: u64) -> io::Result<String> {
     let mut bytes = Vec::new();
     open(path)?.take(bytes_max).read_to_end(&mut bytes)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The text that a user has named, of at most so many bytes: a file, or a pipe such as a shell makes of `<(command)`.
+/// Reads the text that a user has named, of at most `bytes_max` bytes: a file, or a pipe such as a shell makes of
+/// `<(command)`.
 ///
 /// # Errors
-/// If it cannot be read, has more bytes than these or is no text.
+/// If it cannot be read, has more than `bytes_max` bytes or is not text.
 pub fn text_named(path: &Path, bytes_max: u64) -> io::Result<String> {
     text_from(bytes_of(File::open(path)?, bytes_max)?)
 }
 
-/// All that comes, of at most so many bytes.
+/// Reads to the end, at most `bytes_max` bytes.
 ///
 /// # Errors
-/// If it cannot be read, or has more bytes than these.
+/// If it cannot be read, or has more than `bytes_max` bytes.
 pub fn bytes_of(from: impl Read, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     from.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;

@@ -1,4 +1,4 @@
-//! The one place that reads time. Everything else is given a [`Clock`], so that what depends on time can be tested.
+//! The one place that reads time. All other code is given a [`Clock`], so that code that depends on time can be tested.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -10,11 +10,11 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 pub struct Clock {
     origin: Instant,
     origin_wall: SystemTime,
-    /// Nanoseconds since the origin, where a test decides what time it is.
+    /// Nanoseconds since the origin, if a test controls the time.
     made_up: Option<&'static AtomicU64>,
 }
 
-/// Seconds from one reading of a clock, in nanoseconds, to a later one; 0 where it is none.
+/// Seconds between two readings of a clock in nanoseconds; 0 if the second reading is not later.
 pub fn seconds_since(origin_ns: u64, now_ns: u64) -> f64 {
     now_ns.saturating_sub(origin_ns) as f64 / 1e9
 }
@@ -32,7 +32,7 @@ impl Clock {
         self.now().as_nanos() as u64
     }
 
-    /// Lets this much time pass.
+    /// Sleeps for this long.
     pub fn sleep(&self, span: Duration) {
         if self.pass(span) {
             return;
@@ -40,7 +40,7 @@ impl Clock {
         std::thread::sleep(span);
     }
 
-    /// Lets this much time pass, or less: until somebody unparks the thread.
+    /// Sleeps for this long, or until another thread unparks this one.
     pub fn park(&self, span: Duration) {
         if self.pass(span) {
             return;
@@ -48,7 +48,8 @@ impl Clock {
         std::thread::park_timeout(span);
     }
 
-    /// Looks again and again, `every` so long, until `is_over` says so, at most for `within`. Whether it did.
+    /// Calls `is_over` again and again, `every` apart, until it returns true, for at most `within`. Returns whether it
+    /// did.
     pub fn wait_until(&self, within: Duration, every: Duration, mut is_over: impl FnMut() -> bool) -> bool {
         let until = self.now() + within;
         loop {
@@ -92,14 +93,14 @@ impl Clock {
     }
 }
 
-/// Made-up time: it passes when somebody sleeps, and not otherwise.
+/// Made-up time: it passes only while somebody sleeps.
 impl Clock {
-    /// A clock that stands at its origin. Its copies show the same time.
+    /// A clock stopped at its origin. Its copies show the same time.
     pub fn made_up() -> Self {
         Self { made_up: Some(Box::leak(Box::default())), ..Self::start() }
     }
 
-    /// Lets made-up time pass; false where time is real.
+    /// Lets made-up time pass; false if time is real.
     fn pass(&self, span: Duration) -> bool {
         let pass = |now_ns: &AtomicU64| {
             now_ns.fetch_add(span.as_nanos() as u64, Relaxed);

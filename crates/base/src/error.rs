@@ -120,7 +120,7 @@ pub fn plain(cause: &std::io::Error) -> String {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Any part may hold a name or an answer that a stranger chose: it steers no terminal and begins no line.
+        // Any part may hold a name or an answer that a stranger chose. It must not steer the terminal or begin a line.
         write!(f, "error: {}", visible(&self.what))?;
         for line in &self.context {
             write!(f, "\n  {}", visible(line))?;

@@ -1,4 +1,4 @@
-//! Names of classes: from those of the JVM to those of Java's source.
+//! Class names: from the JVM's form to that of Java source.
 
 /// `byte[]` for `[B`, `java.lang.String[][]` for `[[Ljava/lang/String;`, and `java.util.Map$Entry` for
 /// `java/util/Map$Entry`.

@@ -1,12 +1,12 @@
-//! Files that one process at a time has for itself: flock(2).
+//! Files that one process at a time has to itself: flock(2).
 
 use std::fs::{File, TryLockError};
 use std::ops::{Deref, DerefMut};
 
 /// A file that others find locked until it is dropped.
 ///
-/// Dropping unlocks it before it is closed. Closing alone would not do: a child that another thread starts at that
-/// moment has the file open too, until its `exec`, and the lock belongs to all who have it open.
+/// Dropping unlocks the file before it is closed. Closing alone would not release the lock, which belongs to all who
+/// have the file open. A child that another thread starts at that moment has it open too, until its `exec`.
 #[derive(Debug)]
 pub struct Locked(File);
 
@@ -14,12 +14,12 @@ impl Locked {
     /// Locks a file.
     ///
     /// # Errors
-    /// `WouldBlock` where another has it; `Error` where the file system has no locks, as some of NFS are.
+    /// `WouldBlock` if another process has it; `Error` if the file system has no locks, as with some NFS mounts.
     pub fn new(file: File) -> Result<Self, TryLockError> {
         file.try_lock().map(|()| Self(file))
     }
 
-    /// Locks a file; one that cannot be locked at all is taken as it is. `None` where another has the lock.
+    /// Locks a file. A file that cannot be locked at all is taken unlocked. `None` if another process has the lock.
     pub fn unless_taken(file: File) -> Option<Self> {
         match file.try_lock() {
             Err(TryLockError::WouldBlock) => None,
@@ -30,7 +30,7 @@ impl Locked {
 
 impl Drop for Locked {
     fn drop(&mut self) {
-        // A file system without locks has none to release.
+        // A file system without locks has no lock to release.
         let _ = self.0.unlock();
     }
 }

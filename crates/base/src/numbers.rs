@@ -1,12 +1,12 @@
-//! Numbers without a unit: the median, and random numbers of a seed, which are the same again for the same seed.
+//! Numbers without a unit: the median, and random numbers, which repeat for the same seed.
 
-/// The middle value, or the mean of the two in the middle; `None` where there are none.
+/// The middle value, or the mean of the two in the middle; `None` without values.
 pub fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     let middle = sorted.len() / 2;
     let upper = *sorted.get(middle)?;
-    // Both values are halved before they are added: two of the largest numbers have a mean.
+    // Both values are halved before they are added, so that the mean of two very large numbers does not overflow.
     Some(if sorted.len() % 2 == 1 { upper } else { sorted[middle - 1] / 2.0 + upper / 2.0 })
 }
 

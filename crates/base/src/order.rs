@@ -15,7 +15,7 @@ pub trait Order<T> {
         self.order_by(|one, other| key(one).cmp(&key(other)));
     }
 
-    /// Sorts by a key, the largest first; among equals the order stays.
+    /// Sorts by a key, the largest first; equal elements keep their order.
     fn largest_first<K: Ord>(&mut self, key: impl Fn(&T) -> K) {
         self.order_by_key(|one| Reverse(key(one)));
     }
@@ -34,7 +34,7 @@ fn swaps(length: usize, compare: &dyn Fn(usize, usize) -> Ordering) -> Vec<(usiz
     let mut from: Vec<usize> = (0..length).collect();
     from.sort_by(|one, other| compare(*one, *other));
     let mut swaps = Vec::new();
-    // Along each cycle of the permutation: the place that a swap has emptied takes what belongs there by the next.
+    // Along each cycle of the permutation: a swap empties a place, and the next swap fills it with its element.
     for start in 0..length {
         let mut at = start;
         while from[at] != start {

@@ -1,8 +1,8 @@
-//! JSON schemas of values that a file spells in several ways.
+//! JSON schemas of values that have several spellings in a file.
 
 use crate::units::{Bytes, Count, Millicpus, Span};
 
-/// Gives each type the schema of its spellings, under a name of its own, so that editors show one description of it.
+/// Gives each type a named schema of its spellings, so that editors show one description of it.
 #[macro_export]
 macro_rules! written_as {
     ($($type:ty, $name:literal, |$generator:ident| $schema:tt;)*) => {$(

@@ -101,7 +101,7 @@ impl FromStr for Millicpus {
             "m" => number,
             _ => return Err(refuse()),
         };
-        // No machine has a million CPUs; a part of a thousandth is nothing that Kubernetes takes.
+        // No machine has a million CPUs, and Kubernetes takes nothing finer than a thousandth of a CPU.
         let whole = millis.round();
         let fits = (1.0..=1e9).contains(&whole) && (millis - whole).abs() < 1e-6;
         if fits { Ok(Self(whole as u64)) } else { Err(refuse()) }
@@ -127,13 +127,13 @@ impl<'de> Deserialize<'de> for Millicpus {
 pub struct Growth(pub i64);
 
 impl Growth {
-    /// `after` − `before`, as far as it can be told: 8 EiB at most.
+    /// `after` − `before`, limited to 8 EiB.
     pub fn between(before: Bytes, after: Bytes) -> Self {
         Self(growth(before.0, after.0))
     }
 }
 
-/// `after` − `before`, or the bound of what the number can hold.
+/// `after` − `before`, limited to the range of the type.
 pub fn growth(before: u64, after: u64) -> i64 {
     let growth = i128::from(after) - i128::from(before);
     i64::try_from(growth).unwrap_or(if growth > 0 { i64::MAX } else { i64::MIN })
@@ -148,7 +148,7 @@ impl fmt::Display for Growth {
     }
 }
 
-/// A text that is no quantity; says what would be one.
+/// A text that is not a quantity. The message shows valid spellings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParseError(String);
 
@@ -175,7 +175,7 @@ impl FromStr for Bytes {
         let refuse = || ParseError(format!("`{text}` is not a size; write it as `512k`, `64m` or `1g`"));
         let (number, unit) = number_and_unit(text).ok_or_else(refuse)?;
         let factor = match unit.to_ascii_lowercase().as_str() {
-            // Nobody means a part of a byte: the unit was forgotten.
+            // A fraction of a byte makes no sense: the user forgot the unit.
             "" | "b" if number.fract() != 0.0 => return Err(refuse()),
             "" | "b" => 1,
             "k" | "kb" | "kib" => KIB,
@@ -279,7 +279,7 @@ impl FromStr for Span {
 
 impl Serialize for Span {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        // The text shown is rounded unless somebody typed it; the text read back must give the same span.
+        // The printed text is rounded unless a user typed it, but the text read back must give the same span.
         match self.to_string() {
             shown if shown.parse() == Ok(*self) => to.serialize_str(&shown),
             _ => to.collect_str(&format_args!("{}s", self.as_s())),
@@ -325,7 +325,7 @@ pub fn utc(unix_s: f64) -> String {
     utc_as(unix_s, "%Y-%m-%dT%H:%M:%SZ")
 }
 
-/// The same in another form, as `strftime` takes it.
+/// The same moment in another form, as `strftime` takes it.
 pub fn utc_as(unix_s: f64, form: &str) -> String {
     let moment = jiff::Timestamp::from_second(unix_s as i64).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
     moment.strftime(form).to_string()
@@ -349,13 +349,13 @@ pub fn grouped(n: u64) -> String {
     out
 }
 
-/// A number with at most so many digits behind the point, without zeros at its end: `0.25`, `95`.
+/// A number with at most `digits_max` decimals, without trailing zeros: `0.25`, `95`.
 pub fn trimmed(number: f64, digits_max: usize) -> String {
     let text = format!("{number:.digits_max$}");
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
-/// A time that is yet to come or has passed, as one says it: `48 s`, `12 min`, `31 h`, `6.1 days`.
+/// A past or future span, as people say it: `48 s`, `12 min`, `31 h`, `6.1 days`.
 pub fn roughly(seconds: f64) -> String {
     match seconds {
         s if s < 99.5 => format!("{s:.0} s"),
@@ -366,7 +366,7 @@ pub fn roughly(seconds: f64) -> String {
     }
 }
 
-/// The beginning of a text, with a sign where it was cut.
+/// The beginning of a text, with a sign if it was cut.
 pub fn clipped(text: &str, characters_max: usize) -> String {
     match text.char_indices().nth(characters_max) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -374,8 +374,8 @@ pub fn clipped(text: &str, characters_max: usize) -> String {
     }
 }
 
-/// One line, with control characters, separators of lines and marks of direction written out (`\n`, `\u{1b}`), as are
-/// the code points that no XML may hold.
+/// The text on one line. Control characters, line separators, direction marks and the code points that XML forbids are
+/// written out (`\n`, `\u{1b}`).
 pub fn visible(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
@@ -393,9 +393,9 @@ pub fn visible_lines(text: &str) -> String {
     text.split('\n').map(visible).collect::<Vec<_>>().join("\n")
 }
 
-/// Whether a character moves a cursor, ends a line, turns the direction of reading, or may stand in no XML.
+/// Whether a character moves a cursor, ends a line, turns the direction of reading, or is forbidden in XML.
 pub fn steers(character: char) -> bool {
-    // Trojan Source (CVE-2021-42574) lists the marks of direction; U+2028 and U+2029 end lines for some readers.
+    // Trojan Source (CVE-2021-42574) lists the direction marks. U+2028 and U+2029 end lines for some readers.
     let direction = matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}'
         | '\u{2066}'..='\u{2069}');
     let line = matches!(character, '\u{2028}' | '\u{2029}');
@@ -412,7 +412,7 @@ pub fn several(number: u64, thing: &str) -> String {
     format!("{} {thing}{plural}", grouped(number))
 }
 
-/// A rate with the precision that its size deserves: `0.5`, `42.5`, `5,000`.
+/// A rate with the precision that fits its size: `0.5`, `42.5`, `5,000`.
 pub fn per_second(rate: f64) -> String {
     match rate {
         rate if rate.abs() < 99.95 => trimmed(rate, 2),
@@ -420,8 +420,8 @@ pub fn per_second(rate: f64) -> String {
     }
 }
 
-/// Milliseconds with the precision that the size deserves: `0.042`, `4.21`, `42.1`, `421`. A class ends where rounding
-/// would give its numbers a digit more.
+/// Milliseconds with the precision that fits the size: `0.042`, `4.21`, `42.1`, `421`. A class ends where rounding
+/// would add a digit.
 pub fn milliseconds(ms: f64) -> String {
     match ms.abs() {
         size if size < 0.9995 => format!("{ms:.3}"),
@@ -431,8 +431,8 @@ pub fn milliseconds(ms: f64) -> String {
     }
 }
 
-/// At most `most` characters, with an ellipsis in the middle: names differ at their ends as often as at their
-/// beginnings.
+/// A text of at most `most` characters, cut in the middle with an ellipsis: names differ at their ends as often as at
+/// their beginnings.
 pub fn shortened(text: &str, most: usize) -> String {
     let length = text.chars().count();
     if length <= most {

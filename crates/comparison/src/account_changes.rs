@@ -1,5 +1,5 @@
-//! Two accounts of one JVM: what each owner holds more or less, and which of its parts did it. Threads that differ in
-//! numbers only are one pool.
+//! Two accounts of one JVM: what each owner holds more or less, and which of its parts caused it. Threads whose names
+//! differ in numbers only are one pool.
 
 use super::owners::told_bytes;
 use crate::owner::{Owner, place};
@@ -42,13 +42,13 @@ struct PartAmount {
     allocated_bytes: Option<u64>,
 }
 
-/// Parts that differ, by kind, the largest change first: of what was asked for, where that is known, or of RSS.
+/// Parts that differ, by kind, the largest change first: by bytes asked for if those are known, otherwise by RSS.
 pub fn part_changes(then: &AccountRecord, now: &AccountRecord) -> Vec<PartChangeRecord> {
     let pools = pool_names(threads(then).chain(threads(now)));
     changed(&parts(then, &pools), &parts(now, &pools))
 }
 
-/// Types of class loaders that differ: how many there are, and the metaspace and class space that they have taken.
+/// Types of class loaders that differ: how many loaders there are, and how much metaspace and class space they took.
 pub fn loader_changes(then: &LoadersRecord, now: &LoadersRecord) -> Vec<PartChangeRecord> {
     let amounts = |record: &LoadersRecord| {
         let amount = |of: &LoaderType| {
@@ -69,7 +69,7 @@ fn changed(then: &BTreeMap<PartKey, PartAmount>, now: &BTreeMap<PartKey, PartAmo
     let none = PartAmount::default();
     let change = |part: &PartKey| {
         let [before, after] = [then, now].map(|of| of.get(part).unwrap_or(&none));
-        // If one account knows how much was asked for, a part that the other lacks asked for nothing.
+        // If one account knows the bytes asked for, a part that is missing in the other one asked for nothing.
         let known = before.allocated_bytes.or(after.allocated_bytes).is_some();
         let allocated_bytes = |of: &PartAmount| known.then_some(of.allocated_bytes.unwrap_or(0));
         let (kind, owner, name) = part.clone();
@@ -102,7 +102,7 @@ fn differs(part: &PartChangeRecord) -> bool {
     part.growth_bytes != 0 || part.then_count != part.now_count || part.then_allocated_bytes != part.now_allocated_bytes
 }
 
-/// The parts of an account; what goes by one name is one.
+/// The parts of an account; parts with the same name are one.
 fn parts(account: &AccountRecord, pools: &BTreeMap<&str, String>) -> BTreeMap<PartKey, PartAmount> {
     let mut found: BTreeMap<PartKey, PartAmount> = BTreeMap::new();
     for (owner, detail) in account.owners.iter().flat_map(|owner| owner.detail.iter().map(move |part| (owner, part))) {

@@ -1,14 +1,14 @@
-//! Amounts of a metric: what was typed, in the metric's unit; the least difference that matters where none was asked.
+//! Amounts of a metric in its unit: as the user typed them, or the least difference that matters by default.
 
 use crate::record::{LeastRecord, Unit};
 use crate::scenario::{Amount, Compare};
 use crate::units::Bytes;
 
-/// A mebibyte: what a fresh JVM's RSS differs by from start to start, and what nobody pays for.
+/// A mebibyte: the RSS of a fresh JVM differs by this much from start to start, and it costs users nothing.
 const LEAST_BYTES: f64 = (1 << 20) as f64;
-/// The share that the field takes for noise: a fiftieth.
+/// The share that practitioners take for noise: a fiftieth.
 const LEAST_RELATIVE: f64 = 0.02;
-/// More than most fresh JVMs of one server differ by in bytes per request, once they are warm.
+/// More than the difference in bytes per request between most fresh JVMs of one server, once they are warm.
 const LEAST_ALLOCATED: f64 = 0.01;
 /// A tenth of a percentage point, for shares of requests or of time: a share of nearly nothing has no ratio.
 const LEAST_SHARE: f64 = 0.001;
@@ -41,7 +41,7 @@ pub(super) fn absolute(amount: Amount, unit: Unit) -> Result<f64, String> {
         (Amount::Time(span), Unit::Milliseconds) => Ok(span.as_s() * 1000.0),
         (Amount::Time(span), Unit::Seconds) => Ok(span.as_s()),
         (Amount::Share(share), Unit::Share | Unit::Ratio) => Ok(share),
-        // A number of bytes may be a fraction, as a size is not.
+        // A number of bytes may be a fraction, whereas a size may not.
         (
             Amount::Number(number),
             Unit::Count | Unit::PerSecond | Unit::BytesPer | Unit::BytesPerRequest | Unit::BytesPerSecond | Unit::Ratio,
@@ -73,7 +73,7 @@ pub fn fits(word: &str, metric: &str) -> bool {
     metric.strip_prefix(word).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-/// The least difference of a metric that matters: as asked, where the amount is one of its unit, else the usual one.
+/// The least difference of a metric that matters: the amount asked for if it fits the unit, otherwise the default.
 pub(super) fn least(metric: &str, unit: Unit, asked: &Compare) -> LeastRecord {
     let fitting = asked.least.iter().filter(|(word, _)| fits(word, metric));
     fitting.map(|(_, amount)| least_of(*amount, unit)).find_map(Result::ok).unwrap_or(match unit {

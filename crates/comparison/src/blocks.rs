@@ -1,4 +1,4 @@
-//! Blocks: the order in which a block runs its configurations, and what a block was like afterwards.
+//! Blocks: the order in which a block runs its configurations, and a record of each block afterwards.
 
 use super::metrics::configurations;
 use crate::doubt::Doubt;
@@ -6,8 +6,8 @@ use crate::record::{BlockRecord, Outcome, Trial};
 use loadline_base::order::Order as _;
 use loadline_stats::random;
 
-/// The order in which a block runs so many configurations: a fresh permutation for each block, the same for the same
-/// seed. Whatever drifts over the hours then favours none of them.
+/// The order in which a block runs its configurations: a fresh permutation for each block, the same for the same seed.
+/// Drift over the hours then favours none of them.
 pub fn order(seed: u64, block: u32, configurations: usize) -> Vec<usize> {
     let mut random = random::stream(seed, u64::from(block));
     let mut order: Vec<usize> = (0..configurations).collect();
@@ -20,8 +20,8 @@ pub fn order(seed: u64, block: u32, configurations: usize) -> Vec<usize> {
 
 /// The blocks of these trials, ascending: who ran when, what disturbed them, and which of them count.
 ///
-/// A block is disturbed where a trial of it has a noisy machine among its doubts. Its values count all the same, until
-/// a later block that was run in its place is complete.
+/// A block is disturbed if one of its trials has a noisy machine among its doubts. Its values still count until a later
+/// block, run in its place, is complete.
 pub fn blocks(trials: &[Trial]) -> Vec<BlockRecord> {
     let mut numbers: Vec<u32> = trials.iter().map(|trial| trial.block).collect();
     numbers.sort_unstable();
@@ -60,8 +60,8 @@ pub(super) fn unused(trials: &[Trial]) -> Vec<u32> {
     blocks(trials).iter().filter(|block| !block.used).map(|block| block.block).collect()
 }
 
-/// Describes the machine's disturbance of these trials: the worst of each kind, and the configurations that it hit;
-/// `None` if the machine kept quiet.
+/// Describes how the machine disturbed these trials: the worst of each kind, and the configurations it hit. `None` if
+/// the machine kept quiet.
 fn disturbed(trials: &[&Trial]) -> Option<String> {
     let (mut cores_max, mut steal_max, mut stall_max) = (0.0f64, 0.0f64, 0.0f64);
     let mut names: Vec<&str> = Vec::new();

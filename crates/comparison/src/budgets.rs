@@ -1,4 +1,4 @@
-//! Budgets: pass or fail only where the whole interval lies on one side of the bound, undecided in between.
+//! Budgets: pass or fail only if the whole interval lies on one side of the bound, otherwise undecided.
 
 use super::amounts::{absolute, least, least_at, least_of};
 use super::differences::each;
@@ -9,11 +9,11 @@ use crate::scenario::{Budget, Compare, Limit, Relation};
 use crate::units::{Bytes, milliseconds, per_second};
 use loadline_stats::interval::{Estimate, Resamples, Sample, VALUES_MIN};
 
-/// As for the metrics that are judged in a comparison.
+/// The same as for the metrics that a comparison judges.
 const RESAMPLES: usize = 10_000;
-/// For bounds on a change, at least: a build that failed for nothing is not believed again.
+/// The least confidence for bounds on a change: users do not believe a build again that failed for nothing.
 const CHANGE_CONFIDENCE: f64 = 0.995;
-/// From so many trials on the interval of the centre is used; below, the range of the values, widened.
+/// From this many trials on, the interval of the centre is used; below, the range of the values, widened.
 const TRIALS_MIN: usize = 5;
 
 /// Whether a budget's bound can be compared with a metric of this unit.
@@ -38,8 +38,8 @@ pub fn check_budget(budget: &Budget, unit: Unit) -> Result<(), String> {
 /// Each budget for each configuration, in this order.
 ///
 /// A bound on a change (`<=+2%`) is judged against the configuration of the same name in the baseline, or its only one.
-/// All budgets together hold with the confidence asked for (Bonferroni). A budget fails only where its whole interval
-/// lies beyond the bound and, for a change, where bound or change is at least the least difference that matters.
+/// All budgets together hold with the confidence asked for (Bonferroni). A budget fails only if its whole interval lies
+/// beyond the bound. A change must also reach the least difference that matters, or its bound must.
 pub fn judge_budgets(
     budgets: &[Budget],
     configurations: &[String],
@@ -72,7 +72,7 @@ struct Court<'a> {
     resamples: Resamples,
 }
 
-/// A number with its interval, and the bound it is held against, on the same scale.
+/// A number with its interval, and the bound that it is compared with, on the same scale.
 #[derive(Debug, Clone, Copy)]
 struct Held {
     value: f64,
@@ -80,7 +80,7 @@ struct Held {
     high: f64,
     bound: f64,
     relative: bool,
-    /// A smaller change than this does not break a bound that is smaller itself.
+    /// A change smaller than this does not break a bound that is itself smaller than this.
     least: f64,
 }
 
@@ -106,7 +106,7 @@ impl Court<'_> {
         record
     }
 
-    /// Computes the number that is held against the bound; fills in the record with what is known before that.
+    /// Computes the number that is compared with the bound. Fills in the record with the data known before that.
     fn held(&mut self, budget: &Budget, configuration: &str, record: &mut BudgetRecord) -> Result<Held, String> {
         let name = resolve(&budget.metric, self.metrics)?;
         record.metric = Some(name.clone());
@@ -136,8 +136,8 @@ impl Court<'_> {
         }
     }
 
-    /// The centre of a metric's values, with its interval: from few values their range, widened by the least
-    /// difference that matters, for what another trial would have shown.
+    /// The centre of a metric's values, with its interval. For few values the interval is their range, widened by the
+    /// least difference that matters to allow for what another trial would have shown.
     fn centre(&mut self, metric: &MetricRecord, bound: f64, relation: Relation) -> Held {
         let values = used(metric);
         let least = least_at(least(&metric.metric, metric.unit, self.asked), median(&values));
@@ -145,10 +145,10 @@ impl Court<'_> {
         let Estimate { centre, ends } = estimate.unwrap_or(Estimate { centre: metric.median, ends: None });
         let (lowest, highest) = range(&values, centre);
         let (low, high) = match ends.filter(|_| values.len() >= TRIALS_MIN) {
-            // A number that is to be met exactly is met by every trial.
+            // A number that must be met exactly must be met by every trial.
             _ if relation == Relation::Equal => (lowest, highest),
             Some(ends) => ends,
-            // A share or a count is one of a whole trial already; widened, no bound near 0 could ever be kept.
+            // A share or a count already covers a whole trial. If it were widened, no bound near 0 could be kept.
             None if matches!(metric.unit, Unit::Share | Unit::Count) => (lowest, highest),
             None => (lowest - least, highest + least),
         };
@@ -162,7 +162,7 @@ impl Court<'_> {
         let (LeastRecord::Absolute(limit) | LeastRecord::Relative(limit)) = bound;
         let relative = matches!(bound, LeastRecord::Relative(_));
         if relative && before.iter().chain(&after).any(|value| *value <= 0.0) {
-            return Err("a value is 0, of which there is no share; give the change in the metric's unit".to_owned());
+            return Err("a value is 0, so no percentage exists; give the change in the metric's unit".to_owned());
         }
         let scaled = |values: &[f64]| -> Vec<f64> {
             values.iter().map(|value| if relative { value.ln() } else { *value }).collect()
@@ -177,7 +177,7 @@ impl Court<'_> {
             (least, false) => least_at(least, level),
         };
         let back = |change: f64| if relative { change.exp_m1() } else { change };
-        // From one or two trials nobody knows by how much trials differ: such an interval decides nothing.
+        // One or two trials do not show how much trials differ, so their interval is unbounded and decides nothing.
         let (low, high) = ends.unwrap_or((f64::NEG_INFINITY, f64::INFINITY));
         Ok(Held { value: back(centre), low: back(low), high: back(high), bound: limit, relative, least })
     }
@@ -208,7 +208,7 @@ fn verdict(budget: &Budget, held: &Held) -> BudgetVerdict {
     }
 }
 
-/// Why, with the numbers.
+/// The reason for the verdict, with the numbers.
 fn why(record: &BudgetRecord, held: &Held) -> String {
     let amount = |value: f64| match (record.unit, held.relative) {
         (Some(unit), false) => shown(unit, value),

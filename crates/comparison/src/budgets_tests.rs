@@ -37,7 +37,7 @@ fn an_absolute_budget_is_judged_by_its_whole_interval() {
     check(&format!("rss.loaded<={}KiB", (centre * 1024.0) as u64 + 512), 1, BudgetVerdict::Undecided, &["1 trial"]);
 }
 
-/// A budget is not kept because there is nothing to judge it by.
+/// A budget without data to judge it by does not pass.
 #[test]
 fn where_nothing_was_measured_a_budget_is_undecided() {
     let budgets = ["rss.loaded<=80MiB".parse().unwrap()];
@@ -85,7 +85,7 @@ fn a_change_is_judged_against_the_same_name_or_the_only_one() {
     assert!(judged("gc_count<=+2%", 10, Some(&before(&["g1"]))).verdict != BudgetVerdict::Fail);
 }
 
-/// A change that is certain and does not matter breaks no build, even where none was allowed.
+/// A change that is certain but too small to matter breaks no build, even if no change was allowed.
 #[test]
 fn a_change_that_does_not_matter_does_not_fail() {
     let constant = |mib: f64| {
@@ -129,7 +129,7 @@ fn values_are_shown_in_their_unit() {
     assert_eq!(shown(Unit::Bytes, -1_572_864.0), "-1.5 MiB");
     assert_eq!(shown(Unit::Seconds, 0.3), "300 ms");
     assert_eq!(shown(Unit::Share, 0.001), "0.100 %");
-    // Bytes per request as everywhere.
+    // Bytes per request are printed as everywhere else.
     assert_eq!(shown(Unit::BytesPerRequest, 5042.2), "4.9 KiB");
     assert_eq!(shown(Unit::BytesPerRequest, 500.0), "500.0 B");
     assert_eq!(shown(Unit::BytesPer, 5042.2), "5042.2 B");

@@ -1,7 +1,7 @@
-//! Every metric there is, in one table: its name, unit, direction, where it is read, and what it needs.
+//! Every metric there is, in one table: its name, unit, direction, source and requirements.
 //! A name is a family and, behind a dot, the mark or phase: `rss.loaded`, `p99.steady`. The owners of an account are
-//! families of their own, `malloc.retained.loaded`, and come from the accounts. Figures that a scenario derives from
-//! marks have names of its choice, without a place.
+//! families of their own, `malloc.retained.loaded`, and come from the accounts. The scenario chooses the names of the
+//! figures that it derives from marks; they have no mark or phase.
 
 use super::figures::{better_of, unit_of};
 use super::owners::{held, in_use};
@@ -24,12 +24,12 @@ pub(super) struct Family {
 }
 
 impl Family {
-    /// The full name of its metric at a mark or in a phase; `place` is empty for one that is read once in a trial.
+    /// The full name of its metric at a mark or in a phase; `place` is empty for a metric that is read once in a trial.
     pub(super) fn at(&self, place: &str) -> String {
         if place.is_empty() { self.name.to_owned() } else { format!("{}.{place}", self.name) }
     }
 
-    /// The marks or phases at which it is read; one without a name where it is read once in a trial.
+    /// The marks or phases at which it is read; a single empty name if it is read once in a trial.
     pub(super) fn places<'a>(&self, marks: &'a [&'a str], phases: &'a [&'a str]) -> &'a [&'a str] {
         match self.place {
             ReadAt::InTrial(_) => &[""],
@@ -49,7 +49,7 @@ impl Family {
         }
     }
 
-    /// Whether a word may be its name with a slip.
+    /// Whether a word may be its name with a typo.
     pub(super) fn is_near(&self, word: &str) -> bool {
         strsim::damerau_levenshtein(self.name, word) <= self.name.len() / 3
     }
@@ -135,8 +135,8 @@ pub(super) const FAMILIES: &[Family] = &[
     family("start_up", Seconds, Lower, InTrial(|t| t.ready_s), ""),
 ];
 
-/// Every metric that trials with these marks and phases may have, without values; of accounts only what is certain to
-/// be in them. `phases` are those in which something is sent, `figures` what the scenario derives.
+/// Every metric that trials with these marks and phases may have, without values. It includes only those owners of the
+/// accounts that are certain. `phases` are those in which requests are sent, `figures` those that the scenario derives.
 pub fn possible(marks: &[&str], phases: &[&str], figures: &[Derived]) -> Vec<MetricRecord> {
     let of_family = |family: &'static Family| {
         family
@@ -162,7 +162,7 @@ pub(super) fn family_named(name: &str) -> Option<&'static Family> {
     FAMILIES.iter().find(|family| family.name == name)
 }
 
-/// Returns the value at a mark: of a family of marks, or else of an owner of the account.
+/// Returns the value at a mark, of a family of marks or otherwise of an owner of the account.
 pub(super) fn at_mark(of: &str, mark: &Mark) -> Option<f64> {
     match family_named(of).map(|family| family.place) {
         Some(ReadAt::AtMark(read)) => read(mark),
@@ -171,11 +171,11 @@ pub(super) fn at_mark(of: &str, mark: &Mark) -> Option<f64> {
     }
 }
 
-/// Splits a metric into its family and its mark or phase, which is empty for a family read once in a trial. A name that
-/// is no family of the table is an owner of the account.
+/// Splits a metric into its family and its mark or phase, which is empty for a family read once in a trial. A name
+/// outside the table is an owner of the account.
 pub fn split(metric: &str) -> (&str, &str) {
     let within = |family: &Family| metric.strip_prefix(family.name)?.strip_prefix('.');
-    // `response.p99.steady` begins with no shorter family: names of families are no phases.
+    // Names of families are not names of phases, so no shorter family can claim `response.p99.steady`.
     let known = FAMILIES.iter().find_map(|family| within(family).map(|place| (family.name, place)));
     match known {
         Some(known) => known,
@@ -192,7 +192,7 @@ fn number(value: Option<u64>) -> Option<f64> {
     value.map(|value| value as f64)
 }
 
-/// The number of processes, where all of them are weighed.
+/// The number of processes, if all of them are weighed.
 fn processes(mark: &Mark) -> Option<f64> {
     (!mark.processes.is_empty()).then_some(mark.processes.len() as f64)
 }
@@ -201,7 +201,7 @@ fn nmt_committed(mark: &Mark) -> Option<f64> {
     mark.nmt.as_ref().map(|nmt| nmt.total_committed_bytes as f64)
 }
 
-/// The phase where its requests were counted.
+/// The phase, if its requests were counted.
 fn counted(phase: &PhaseRecord) -> Option<&PhaseRecord> {
     (phase.is_counted() && phase.requests > 0).then_some(phase)
 }
@@ -214,12 +214,12 @@ fn usual(phase: &PhaseRecord, read: fn(&Quantiles) -> f64) -> Option<f64> {
     phase.usual_ms().as_ref().map(read)
 }
 
-/// Response times, where service times stand beside them.
+/// Response times, if the phase also has service times.
 fn response(phase: &PhaseRecord, read: fn(&Quantiles) -> f64) -> Option<f64> {
     phase.service_ms.and(phase.response_ms.as_ref()).map(read)
 }
 
-/// Service times, where response times stand beside them.
+/// Service times, if the phase also has response times.
 fn service(phase: &PhaseRecord, read: fn(&Quantiles) -> f64) -> Option<f64> {
     phase.response_ms.and(phase.service_ms.as_ref()).map(read)
 }
@@ -232,8 +232,8 @@ fn cpu_per_1000(phase: &PhaseRecord) -> Option<f64> {
     per_1000(phase, phase.subject.cpu_s)
 }
 
-/// CPU time of some threads for 1,000 correct answers. With the application stand the threads that serve the JVM: what
-/// they do is asked for by the program, and so the application's, the JIT's and the collector's add up to all.
+/// CPU time of some threads for 1,000 correct answers. Threads that serve the JVM count as the application's, because
+/// the program causes their work. So the application's, the JIT's and the collector's times add up to all.
 fn of_1000(phase: &PhaseRecord, read: fn(&CpuByPurpose) -> f64) -> Option<f64> {
     per_1000(phase, phase.subject.cpu_by_purpose.as_ref().map(read))
 }

@@ -1,4 +1,4 @@
-//! Each candidate against the baseline: differences within blocks, their intervals, verdicts through two gates.
+//! Each candidate against the baseline: differences within blocks, their intervals, verdicts in two steps.
 
 use super::amounts::{fits, least, least_of};
 use super::metrics::{configurations_of, in_order, median, names_of, used};
@@ -9,23 +9,23 @@ use crate::scenario::{Amount, Compare};
 use loadline_stats::interval::{Estimate, Resamples, Sample};
 use std::collections::BTreeMap;
 
-/// For the metrics that are judged: the ends move by about 1 % of the interval's length from seed to seed.
+/// For judged metrics: the ends move by about 1 % of the interval's length from seed to seed.
 const RESAMPLES_JUDGED: usize = 10_000;
-/// For the details, of which there are hundreds: about 6 %.
+/// For the hundreds of details: the ends move by about 6 %.
 const RESAMPLES_DETAIL: usize = 500;
 
 /// The metrics that a comparison will judge, and the parts of the question that it cannot answer.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct JudgingPlan {
-    /// The configuration compared against; `None` where there is none of the name asked for, or none at all.
+    /// The configuration compared against; `None` if none has the name asked for, or if there is no configuration.
     pub baseline: Option<String>,
     /// Full names of the metrics that are judged, in the order asked for.
     pub judged: Vec<String>,
-    /// The questions that cannot be answered, a sentence each.
+    /// The reasons why questions cannot be answered, a sentence each.
     pub refused: Vec<String>,
 }
 
-/// Plans the part of the comparison asked for that these metrics allow.
+/// Plans the part of the requested comparison that these metrics allow.
 pub fn plan(metrics: &[MetricRecord], asked: &Compare) -> JudgingPlan {
     let configurations = configurations_of(metrics);
     let mut plan = JudgingPlan::default();
@@ -53,7 +53,7 @@ pub fn plan(metrics: &[MetricRecord], asked: &Compare) -> JudgingPlan {
     plan
 }
 
-/// Why a least difference that was asked for is not used, if it is not.
+/// Why a least difference that was asked for is not used; `None` if it is used.
 fn unused_least(word: &str, amount: Amount, metrics: &[MetricRecord]) -> Option<String> {
     let fitting: Vec<&MetricRecord> = metrics.iter().filter(|metric| fits(word, &metric.metric)).collect();
     let Some(first) = fitting.first() else {
@@ -67,8 +67,8 @@ fn unused_least(word: &str, amount: Amount, metrics: &[MetricRecord]) -> Option<
 }
 
 /// Returns the metrics judged by default: weight, speed, and the cost of an answer in CPU time and in bytes of heap.
-/// They are four, because each further one widens the intervals of all. The figures, which the scenario asked for, come
-/// on top.
+/// They are four, because each further metric widens the intervals of all. Figures are added, because the scenario
+/// asked for them.
 fn usual(metrics: &[MetricRecord]) -> Vec<String> {
     let measured = |name: &String| metrics.iter().any(|metric| metric.metric == *name);
     let phase = principal(metrics).unwrap_or_default();
@@ -80,7 +80,7 @@ fn usual(metrics: &[MetricRecord]) -> Vec<String> {
     names.filter(measured).chain(in_order(figures)).collect()
 }
 
-/// The metric of what a subject weighs under load. RSS of several processes counts what they share once for each.
+/// The metric for the weight of a subject under load. RSS of several processes counts shared memory once for each.
 pub(super) fn weight(metrics: &[MetricRecord]) -> &'static str {
     let several = metrics.iter().any(|metric| metric.metric == "processes.loaded");
     if several { "pss.loaded" } else { "rss.loaded" }
@@ -98,13 +98,13 @@ struct Pairing<'a> {
 enum Values {
     /// The values of each, block by block.
     Blocks(Vec<(f64, f64)>),
-    /// None: the trials were not made in common blocks.
+    /// The trials were not made in common blocks, so no values belong together.
     Apart,
 }
 
 /// Every metric of each candidate against the baseline, the judged ones first.
 ///
-/// Judged metrics of all candidates are one family, all other metrics a second one; in each, all intervals hold
+/// Judged metrics of all candidates are one family, all other metrics a second one. In each family, all intervals hold
 /// together with the confidence asked for (Bonferroni). Exchanging baseline and candidate mirrors every record.
 pub fn compare(metrics: &[MetricRecord], asked: &Compare, seed: u64) -> Vec<ComparisonRecord> {
     let plan = plan(metrics, asked);
@@ -114,7 +114,7 @@ pub fn compare(metrics: &[MetricRecord], asked: &Compare, seed: u64) -> Vec<Comp
     records(&pairings(metrics, &pairs, &plan.judged, paired), asked, seed)
 }
 
-/// Each pairing with its estimates: one family of those judged, one of the details.
+/// Each pairing with its estimates: the judged metrics are one family, the details another.
 fn records(pairings: &[Pairing<'_>], asked: &Compare, seed: u64) -> Vec<ComparisonRecord> {
     let judged = pairings.iter().filter(|pairing| pairing.primary).count();
     let details = pairings.len() - judged;
@@ -129,8 +129,8 @@ fn records(pairings: &[Pairing<'_>], asked: &Compare, seed: u64) -> Vec<Comparis
     compared.collect()
 }
 
-/// The second configuration of each pair against the first, of trials that were not made in common blocks: as archives
-/// hold them. Otherwise as [`compare`].
+/// The second configuration of each pair against the first, for trials that were not made in common blocks, such as
+/// those of archives. Otherwise as [`compare`].
 pub fn compare_apart(
     metrics: &[MetricRecord],
     pairs: &[(String, String)],
@@ -144,8 +144,9 @@ pub fn compare_apart(
     records(&pairings(metrics, pairs, &judged, apart), asked, seed)
 }
 
-/// The centre of differences within blocks and the ends of its interval, one of a family of so many that hold together
-/// with this confidence; `None` where there are none, no ends below three. The same numbers as [`compare`] gives them.
+/// The centre of differences within blocks and the ends of its interval, as one of a family of `family` intervals that
+/// hold together with this confidence. `None` without differences; no ends below three. The numbers are those that
+/// [`compare`] gives.
 pub fn of_pairs(differences: &[f64], seed: u64, confidence: f64, family: usize) -> Option<(f64, Option<(f64, f64)>)> {
     let mut resamples = Resamples::new(seed, RESAMPLES_JUDGED);
     let estimate = resamples.one_sample(Sample::Differences, differences, each(confidence, family))?;
@@ -157,12 +158,12 @@ pub(super) fn each(confidence: f64, family: usize) -> f64 {
     1.0 - (1.0 - sane(confidence)) / family.max(1) as f64
 }
 
-/// Neither no confidence nor certainty can be computed with.
+/// Limits a confidence to 0.5 to 0.999999, because 0 and 1 cannot be computed; the default if it is not finite.
 fn sane(confidence: f64) -> f64 {
     if confidence.is_finite() { confidence.clamp(0.5, 0.999_999) } else { Compare::CONFIDENCE }
 }
 
-/// Baseline and candidate of each pair, metric by metric, the judged ones first, where `values` finds any in common.
+/// Baseline and candidate of each pair, metric by metric, the judged ones first, if `values` finds common values.
 fn pairings<'a>(
     metrics: &'a [MetricRecord],
     pairs: &[(String, String)],
@@ -188,7 +189,7 @@ fn pairings<'a>(
     pairings
 }
 
-/// The values of the blocks that count and that both have, ascending by block; `None` where there is no such block.
+/// The values of the blocks that count and that both have, ascending by block; `None` if there is no such block.
 fn paired(baseline: &MetricRecord, candidate: &MetricRecord) -> Option<Values> {
     let by_block = |metric: &MetricRecord| -> BTreeMap<u32, f64> {
         metric.values.iter().filter(|value| value.used).map(|value| (value.block, value.value)).collect()
@@ -199,10 +200,10 @@ fn paired(baseline: &MetricRecord, candidate: &MetricRecord) -> Option<Values> {
     (!both.is_empty()).then_some(Values::Blocks(both))
 }
 
-/// An estimate of the difference, and of the logarithm of the ratio where all values are positive.
+/// An estimate of the difference, and of the logarithm of the ratio if all values are positive.
 type Estimates = (Option<Estimate>, Option<Estimate>);
 
-/// The estimates of a pairing, and how many blocks they rest on.
+/// The estimates of a pairing, and the number of blocks behind them.
 fn estimates(pairing: &Pairing<'_>, confidence: f64, resamples: &mut Resamples) -> (Estimates, usize) {
     match &pairing.values {
         Values::Blocks(values) => {
@@ -220,7 +221,7 @@ fn estimates(pairing: &Pairing<'_>, confidence: f64, resamples: &mut Resamples) 
     }
 }
 
-/// The same of values that do not belong together.
+/// The same for values that do not belong together.
 pub(super) fn estimates_apart(before: &[f64], after: &[f64], confidence: f64, resamples: &mut Resamples) -> Estimates {
     on_both_scales(before, after, |before, after| resamples.two_samples(before, after, confidence))
 }
@@ -234,7 +235,7 @@ fn on_both_scales(
     (estimate(before, after), logarithms.and_then(|(before, after)| estimate(&before, &after)))
 }
 
-/// `None` where a value is not positive.
+/// `None` if a value is not positive.
 fn logarithms(values: &[f64]) -> Option<Vec<f64>> {
     values.iter().map(|value| (*value > 0.0).then(|| value.ln())).collect()
 }

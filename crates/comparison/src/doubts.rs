@@ -1,4 +1,4 @@
-//! Doubts about a comparison: what makes its trials unlike each other, or too few.
+//! Doubts about a comparison: reasons why its trials are unlike each other, or too few.
 
 use super::metrics::{configurations, in_order, median};
 use super::owners::held_bytes;
@@ -9,19 +9,20 @@ use crate::scenario::MarkPoint;
 use crate::units::MIB;
 use loadline_base::order::Order as _;
 
-/// Work that differs by less than this leaves the same memory behind, as far as any measurement shows.
+/// Work that differs by less than this leaves the same memory behind, as far as measurements show.
 const WORK_SHARE_MAX: f64 = 0.01;
 /// Below five blocks an interval rests more on Student's assumption than on the values.
 const BLOCKS_MIN: u32 = 5;
-/// Options that `VM.flags` shows as flags, so that it can be told whether they made a difference.
+/// Options that `VM.flags` shows as flags, so that their effect is visible.
 const SHOWN_AS_FLAGS: &[&str] = &["-XX:", "-Xms", "-Xmx", "-Xmn", "-Xss"];
-/// A rest after which the compilers' memory is given back. Their queue takes some seconds more after the last request,
-/// and HotSpot frees the chunks of arenas that nobody uses every 5 s (`ChunkPoolCleaner` in `arena.cpp`, JDK 11 to 25).
+/// After a rest of this length the compilers have given their memory back. Their queue takes some seconds more after
+/// the last request, and HotSpot frees unused chunks of arenas every 5 s (`ChunkPoolCleaner` in `arena.cpp`, JDK 11 to
+/// 25).
 const SETTLED_S: f64 = 11.0;
 /// The least spread of live malloc that shows a compiler's chunks, of 10 to 18 MiB
 /// (`bench/results/2026-11-25-rest.md`).
 const COMPILERS_BYTES: u64 = 8 * MIB;
-/// Ports that Loadline chooses for `{port}`: numbers in this range are no difference between two commands.
+/// Ports that Loadline chooses for `{port}`. A number in this range does not count as a difference between commands.
 const PORTS: std::ops::Range<u32> = 18_080..26_080;
 
 /// Returns the doubts about these comparisons, each once.
@@ -49,11 +50,11 @@ fn builds(trials: &[&Trial], names: &[String]) -> Vec<Comparing> {
     names.iter().filter_map(of).collect()
 }
 
-/// Whether compilers of some JVMs still held memory when those of others had given it back, after a short rest.
+/// Whether compilers of some JVMs still held memory after a short rest, when those of others had given it back.
 fn compilers(trials: &[&Trial], name: &str) -> Option<Comparing> {
     let live = |trial: &&Trial| {
         let mark = trial.at(MarkPoint::Rested)?;
-        // The rest is the last phase that began before the mark.
+        // The last phase that began before the mark is the rest.
         let began = trial.phases.iter().map(|phase| phase.at_s).filter(|at| *at <= mark.at_s).reduce(f64::max)?;
         let bytes = held_bytes(mark.account.as_ref()?, MallocLive.name())?;
         (mark.at_s - began < SETTLED_S).then_some(bytes)
@@ -65,7 +66,7 @@ fn compilers(trials: &[&Trial], name: &str) -> Option<Comparing> {
     (spread_bytes >= COMPILERS_BYTES).then_some(Comparing::CompilerMemory { configuration, mark, spread_bytes })
 }
 
-/// Groups of configurations that were asked for with different options and are the same in force.
+/// Groups of configurations that were asked for with different options but have the same effective settings.
 fn equal(trials: &[&Trial], names: &[String]) -> Vec<Comparing> {
     let first = |name: &String| trials.iter().find(|trial| trial.configuration == *name);
     let mut left: Vec<&Trial> = names.iter().filter_map(first).copied().collect();
@@ -82,7 +83,7 @@ fn equal(trials: &[&Trial], names: &[String]) -> Vec<Comparing> {
     doubts
 }
 
-/// Whether everything that could tell two trials apart is equal. A missing record does not prove that.
+/// Whether two trials have equal settings although their options differ. A missing record does not prove that.
 fn same_in_force(one: &Trial, other: &Trial) -> bool {
     let (Some(jvm), Some(with)) = (&one.jvm, &other.jvm) else { return false };
     let (Some(flags), Some(against)) = (&jvm.flags, &with.flags) else { return false };
@@ -97,7 +98,7 @@ fn same_in_force(one: &Trial, other: &Trial) -> bool {
     let mut differing = lacking(&jvm.options, &with.options);
     differing.extend(lacking(&with.options, &jvm.options));
     let visible = |option: &String| SHOWN_AS_FLAGS.iter().any(|start| option.starts_with(start));
-    // Options that are equal leave nothing to doubt: the difference is meant to be elsewhere.
+    // Equal options leave nothing to doubt: the intended difference is elsewhere.
     !differing.is_empty()
         && differing.iter().all(visible)
         && sorted(flags) == sorted(against)
@@ -116,7 +117,7 @@ fn command<'a>(trial: &'a Trial, options: &[String]) -> Vec<&'a str> {
     rest.map(|word| if is_port(word) { "{port}" } else { word.as_str() }).collect()
 }
 
-/// Phases in which the configurations answered differently often.
+/// Phases in which the configurations gave different numbers of answers.
 fn unequal_work(trials: &[&Trial], names: &[String]) -> Vec<Comparing> {
     let worked = trials.iter().flat_map(|trial| &trial.phases).filter(|phase| phase.works() && phase.requests > 0);
     let mut doubts = Vec::new();
@@ -162,7 +163,7 @@ fn generator(trials: &[&Trial], comparisons: &[ComparisonRecord]) -> Vec<Compari
     in_order(saturated.iter().map(|(phase, _)| *phase)).into_iter().map(of).collect()
 }
 
-/// The fewest blocks that a judged comparison rests on, where they are too few.
+/// The fewest blocks behind a judged comparison, if they are too few.
 fn few(blocks: &[BlockRecord], comparisons: &[ComparisonRecord]) -> Option<Comparing> {
     let judged = comparisons.iter().filter(|comparison| comparison.primary).map(|comparison| comparison.blocks);
     let counted = blocks.iter().filter(|block| block.used).count() as u32;

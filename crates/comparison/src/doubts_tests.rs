@@ -63,9 +63,9 @@ fn equal_in_force_is_equal_in_everything_that_shows() {
     but(|trial| trial.jvm = None);
     but(|trial| trial.jvm.as_mut().unwrap().flags = None);
     but(|trial| trial.jvm.as_mut().unwrap().collector = Some("Serial".to_owned()));
-    // The effect of a property or an agent shows in no flag.
+    // No flag shows the effect of a property or an agent.
     but(|trial| trial.jvm.as_mut().unwrap().options.push("-Dx=1".to_owned()));
-    // The same options: the difference is meant to be elsewhere.
+    // The same options: the intended difference is elsewhere.
     but(|trial| {
         trial.jvm.as_mut().unwrap().options = vec!["-XX:+UseG1GC".to_owned()];
         trial.command[1] = "-XX:+UseG1GC".to_owned();

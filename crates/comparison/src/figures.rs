@@ -1,6 +1,6 @@
-//! Figures derived from the marks of one trial: elasticity and slope, or why there is none.
+//! Figures derived from the marks of one trial: elasticity and slope, or the reason why a figure is refused.
 //!
-//! Computed from the trial and what the scenario asks, so that a report of an archive computes them again.
+//! They are computed from the trial and the scenario alone, so that a report of an archive can compute them again.
 //! `docs/compare.md` has the formulas.
 
 use super::catalogue::{FAMILIES, ReadAt, at_mark, family_named};
@@ -10,7 +10,7 @@ use crate::scenario::{Derivation, Derived};
 use crate::units::grouped;
 use loadline_base::order::Order as _;
 
-/// Below this many standard errors a slope is not told from none. Three, since few points give a rough one.
+/// A slope of fewer standard errors than this cannot be told from 0. Three, since few points give a rough error.
 const ERRORS_MIN: f64 = 3.0;
 
 /// Returns the unit of a figure.
@@ -26,10 +26,10 @@ pub(super) fn better_of(unit: Unit) -> Better {
     if unit == Unit::Ratio { Better::Higher } else { Better::Lower }
 }
 
-/// Checks figures against the metrics there are and the names of the marks of a trial.
+/// Checks figures against the known metrics and the names of a trial's marks.
 ///
 /// # Errors
-/// Says which figure asks for what does not exist, with what does.
+/// Says which figure asks for something that does not exist, and what does exist.
 pub fn check_figures(figures: &[Derived], marks: &[&str]) -> Result<(), String> {
     figures.iter().try_for_each(|figure| {
         check_figure(figure, marks).map_err(|why| format!("the figure `{}` cannot be computed: {why}", figure.name))
@@ -50,7 +50,7 @@ fn check_figure(figure: &Derived, marks: &[&str]) -> Result<(), String> {
         Some(_) => return Err(format!("`{of}` is not measured at marks; `rss`, `heap_live` or `malloc.live` are")),
         None => {
             let mut at_marks = FAMILIES.iter().filter(|family| matches!(family.place, ReadAt::AtMark(_)));
-            // A name that is no metric is an owner, which only the account knows.
+            // A name outside the table is an owner, which only the account knows.
             if let Some(near) = at_marks.find(|family| family.is_near(of)) {
                 return Err(format!("no metric is called `{of}`; did you mean `{}`?", near.name));
             }
@@ -66,7 +66,7 @@ fn check_figure(figure: &Derived, marks: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
-/// The figures of a trial, in the order in which they are asked for; none where it did not complete.
+/// The figures of a trial, in the order in which they are asked for; empty if it did not complete.
 pub fn figures(asked: &[Derived], trial: &Trial) -> Vec<FigureRecord> {
     match trial.outcome {
         Outcome::Completed => asked.iter().map(|figure| of_trial(figure, trial)).collect(),
@@ -74,8 +74,8 @@ pub fn figures(asked: &[Derived], trial: &Trial) -> Vec<FigureRecord> {
     }
 }
 
-/// Why trials that completed have no such figure: none of this configuration or, where it names none, none at all.
-/// `None` where one has it, or none was asked for it.
+/// Why no completed trial has this figure: no trial of this configuration or, if none is named, no trial at all.
+/// `None` if a trial has it, or if no trial was asked for it.
 pub fn refusal(trials: &[Trial], name: &str, configuration: Option<&str>) -> Option<String> {
     let own = trials.iter().filter(|trial| configuration.is_none_or(|own| trial.configuration == own));
     let found: Vec<&FigureRecord> = own.flat_map(|trial| &trial.figures).filter(|figure| figure.name == name).collect();
@@ -140,7 +140,7 @@ fn elasticity(marks: [&str; 3], of: &str, trial: &Trial, record: &mut FigureReco
     Ok((spike - valley) / (spike - base))
 }
 
-/// The points of a slope: what the marks that carry the counter weigh.
+/// The points of a slope: the weight at each mark that carries the counter.
 fn points(
     asked: &Derived,
     per: &str,
@@ -166,13 +166,13 @@ fn points(
     }
     match (record.points.is_empty(), without.is_empty()) {
         (true, true) => Err(format!("no mark carries the counter `{per}`")),
-        // A mark that was named is meant; any other may lack what only some marks have.
+        // Every named mark must have the value. An unnamed mark may lack a value that only some marks have.
         (empty, false) if empty || !named.is_empty() => Err(unknown(&asked.of, &without)),
         _ => Ok(()),
     }
 }
 
-/// The slope of the least-squares line, where it is more than drift.
+/// The slope of the least-squares line, if it is more than drift.
 fn slope(asked: &Derived, per: &str, record: &mut FigureRecord) -> Result<f64, String> {
     let of = &asked.of;
     let mut sorted = record.points.clone();
@@ -216,11 +216,11 @@ struct Fit {
 }
 
 impl Fit {
-    /// b = Σ (x − x̄)(y − ȳ) / Σ (x − x̄)², with the standard error √(Σ r² / (n − 2)) / √Σ (x − x̄)², r being what the
-    /// line leaves of y. `None` where this cannot be computed.
+    /// b = Σ (x − x̄)(y − ȳ) / Σ (x − x̄)². The standard error is √(Σ r² / (n − 2)) / √Σ (x − x̄)², where r is the
+    /// residual of y. `None` if this cannot be computed.
     fn of(points: &[(f64, f64)]) -> Option<Self> {
         let n = points.len() as f64;
-        // From the first point on, so that large levels cost no digits.
+        // Values are taken relative to the first point, so that large levels cost no digits.
         let (x0, y0) = *points.first()?;
         let mean = |value: fn(&(f64, f64)) -> f64, from: f64| {
             points.iter().map(|point| value(point) - from).sum::<f64>() / n + from
@@ -246,7 +246,7 @@ fn unknown(of: &str, marks: &[&str]) -> String {
     format!("`{of}` is not known at {}{needs}", listed(marks))
 }
 
-/// A value of a metric of marks: small sizes too must say something.
+/// A value of a metric of marks, with enough digits for small sizes too.
 fn amount(of: &str, value: f64) -> String {
     const KIB: f64 = 1024.0;
     match value.abs() {

@@ -1,5 +1,5 @@
-//! Laws of figures: what they are on made-up marks, what they do not depend on, when they are refused, and how often
-//! the interval of a slope holds the truth.
+//! Laws of figures on made-up marks: their values, what does not change them, when they are refused, and how often the
+//! interval of a slope holds the truth.
 
 use super::super::simulated::{normal, uniform};
 use super::super::{judge_budgets, metrics, possible, resolve};
@@ -122,7 +122,7 @@ fn owners_of_the_account_are_looked_at_too() {
 
 #[test]
 fn a_slope_within_drift_is_refused_with_the_values() {
-    // Marks of the same count: 40 KiB of drift, and 20 KiB over the range.
+    // Marks of the same count drift by 40 KiB; over the range it is 20 KiB.
     let drifting = [(1_000.0, 1 << 20), (1_000.0, (1 << 20) + (40 << 10)), (10_000.0, (1 << 20) + (40 << 10))];
     let record = slope_of(&drifting);
     refused(
@@ -130,7 +130,7 @@ fn a_slope_within_drift_is_refused_with_the_values() {
         &["within drift", "20.0 KiB over 1,000 to 10,000", "and by 40.0 KiB between marks with the same count, 1,000"],
     );
     assert_eq!(record.points.len(), 3, "the points are told all the same");
-    // One point for each count: compared with the error of the line.
+    // With one point for each count, the change is compared with the error of the line.
     refused(&slope_of(&[(1.0, 100), (2.0, 180), (3.0, 90), (4.0, 190)]), &["3 standard errors", "4 points"]);
     refused(&slope_of(&[(1.0, 100), (2.0, 100), (3.0, 100)]), &["within drift", "does not change over 1 to 3"]);
     refused(&slope_of(&[(1.0, 100), (2.0, 100)]), &["does not change over 1 to 2"]);
@@ -146,7 +146,7 @@ fn a_slope_needs_two_different_counts() {
     refused(&slope_of(&[(5.0, 10), (5.0, 20)]), &["it is 5 at `m0` and `m1`"]);
     let two = slope_of(&[(5.0, 10), (7.0, 20)]);
     assert_eq!((two.value, two.standard_error), (Some(5.0), None));
-    // Not the marks that were read before a collection, nor counts that are none.
+    // Marks read before a collection and counts that are not numbers are left out.
     let mut some = counted(&[(5.0, 10), (7.0, 20), (f64::NAN, 99), (9.0, 99)]);
     some.marks[3].heap.live_bytes = None;
     assert_eq!(one(per_instance(&[]), &some).value, Some(5.0));
@@ -190,7 +190,7 @@ proptest! {
         };
         prop_assert!(near(&slope_of(&line(0, base))));
         prop_assert!(near(&slope_of(&line(offset, 0))));
-        // The order of the marks says nothing.
+        // The order of the marks does not matter.
         let mut turned = line(offset, base);
         turned.reverse();
         prop_assert!(near(&slope_of(&turned)));
@@ -247,7 +247,7 @@ fn figures_are_metrics_like_all_others() {
     assert_eq!(judged("bytes_per_instance<=466.2"), BudgetVerdict::Undecided);
     assert_eq!(judged("elasticity>=0.7"), BudgetVerdict::Pass);
     assert_eq!(judged("elasticity>=90%"), BudgetVerdict::Fail);
-    // A budget reads back from the archive as it was meant.
+    // A budget from the archive keeps its meaning.
     assert_eq!(judged(&"bytes_per_instance<=500B".parse::<Budget>().unwrap().to_string()), BudgetVerdict::Pass);
 }
 
@@ -289,7 +289,7 @@ fn a_refusal_is_told_for_whom_it_concerns() {
     assert_eq!(refusal(&trials, "rss.loaded", None), None);
 }
 
-/// Trials of a subject with 466 bytes for each instance: each has a level and a slope of its own, each mark drifts.
+/// Trials of a subject with 466 bytes for each instance. Each trial has its own level and slope, and each mark drifts.
 fn simulated(seed: u64, counts: &[f64]) -> Vec<Trial> {
     let mut random = random::stream(3, seed);
     let asked = [per_instance(&[])];
@@ -322,7 +322,7 @@ fn the_interval_of_a_slope_over_trials_holds_the_truth() {
     }
 }
 
-/// Without a slope, most trials report none. Two marks alone cannot tell, which is why the interval over trials counts.
+/// Without a slope, most trials report none. Two marks alone cannot tell, so the interval over trials counts.
 #[test]
 fn noise_alone_is_refused_mostly() {
     let mut random = random::stream(4, 0);

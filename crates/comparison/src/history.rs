@@ -1,9 +1,9 @@
 //! The changes of a metric from point to point of a history: where it changed at once, and where it rises in a line.
 //!
-//! Two gates, as for a verdict. Breaks are where a course of centres leaves least noise (`segments`); what each costs
-//! follows from how many there might be by chance, in all metrics together. Each break is then confirmed by the
-//! comparison of the trials on either side, as two archives are compared: it is kept where they are better or worse.
-//! `docs/history.md` has what simulations say of both.
+//! Two steps, as for a verdict. First, `segments` places breaks so that the course of centres leaves the least noise.
+//! The price of a break follows from how many breaks chance might produce in all metrics together. Then each break is
+//! confirmed by comparing the trials on either side, as two archives are compared. A break is kept if the later trials
+//! are better or worse. `docs/history.md` has the results of simulations for both steps.
 
 use super::amounts::least;
 use super::differences::{each, estimates_apart};
@@ -16,17 +16,17 @@ use loadline_stats::centre::Walsh;
 use loadline_stats::interval::{Estimate, Resamples, Sample};
 use loadline_stats::segments::{Course, Stretch, WeightedPoint};
 
-/// The share of histories that may break if nothing changed and noise were normal, for all metrics together.
+/// The share of histories that may break if nothing changed and the noise is normal, for all metrics together.
 const FALSE_SHARE: f64 = 0.05;
-/// Differences of neighbours say how much points vary beyond their trials, from so many on.
+/// From this many differences of neighbours on, they show how much points vary beyond their trials.
 const NEIGHBOURS_MIN: usize = 5;
-/// A standard normal value lies within this half of the time.
+/// A standard normal value lies within this distance of 0 half of the time.
 const QUARTILE: f64 = 0.674_49;
 /// Standard errors by which two estimates of one variance may differ.
 const BY_CHANCE: f64 = 2.0;
-/// A break may as well be where the misfit is so much larger only: 95 % of a squared standard normal value.
+/// A break may be elsewhere if the misfit there is larger by at most this: 95 % of a squared standard normal value.
 const ELSEWHERE: f64 = 3.84;
-/// For what is judged, and for what is only shown, of which there is much.
+/// Resamples for judged metrics, and for the many that are only shown.
 const RESAMPLES: usize = 10_000;
 const RESAMPLES_SHOWN: usize = 500;
 
@@ -46,9 +46,9 @@ pub struct Followed<'a> {
 /// A change from one point to the next.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Shift {
-    /// The first point behind it.
+    /// The first point after the change.
     pub at: usize,
-    /// The first and the last point that may as well be the first behind it.
+    /// The earliest and the latest point that may be the first after the change.
     pub within: (usize, usize),
     /// After minus before, in the metric's unit.
     pub difference: f64,
@@ -56,11 +56,11 @@ pub struct Shift {
     pub ends: (f64, f64),
     /// Whether it is better or worse.
     pub verdict: DifferenceVerdict,
-    /// The points that were compared: the first before, the first behind, the end of those behind.
+    /// The points that were compared: the first before, the first after, the end of those after.
     pub compared: [usize; 3],
 }
 
-/// A stretch in which a metric goes one way, in a line.
+/// A stretch in which a metric rises or falls in a line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trend {
     /// Its first point.
@@ -82,13 +82,13 @@ pub struct Moves {
     pub shifts: Vec<Shift>,
     /// Rises and falls in a line, in their order.
     pub trends: Vec<Trend>,
-    /// Standard deviation from trial to trial, in the metric's unit; `None` where there are too few to tell.
+    /// Standard deviation from trial to trial, in the metric's unit; `None` if there are too few trials to tell.
     pub noise: Option<f64>,
 }
 
-/// Finds the changes of a metric, one of so many that are followed together.
+/// Finds the changes of a metric, one of `family` metrics that are followed together.
 pub fn moves(of: &Followed<'_>, family: usize, asked: &Compare, seed: u64) -> Moves {
-    // Places of the points that have values, among all.
+    // The places of the points that have values.
     let places: Vec<usize> = (0..of.values.len()).filter(|place| !of.values[*place].is_empty()).collect();
     let values: Vec<&[f64]> = places.iter().map(|place| of.values[*place].as_slice()).collect();
     let centres: Vec<f64> = values.iter().map(|values| centre(values)).collect();
@@ -130,14 +130,14 @@ pub fn moves(of: &Followed<'_>, family: usize, asked: &Compare, seed: u64) -> Mo
     }
 }
 
-/// By how much values lie higher behind than before, with an interval of the confidence of a comparison; `None` where
-/// there are too few for one.
+/// How much higher values lie after a change than before, with an interval of the confidence of a comparison. `None`
+/// if there are too few values.
 pub fn apart(before: &[f64], behind: &[f64], seed: u64) -> Option<(f64, (f64, f64))> {
     let estimate = Resamples::new(seed, RESAMPLES_SHOWN).two_samples(before, behind, Compare::CONFIDENCE)?;
     Some((estimate.centre, estimate.ends?))
 }
 
-/// The centre of the values of a point with the ends of its interval, which there is from three values on.
+/// The centre of the values of a point, with the ends of its interval from three values on.
 pub fn centred(values: &[f64]) -> Option<(f64, Option<(f64, f64)>)> {
     let mut resamples = Resamples::new(0, RESAMPLES_SHOWN);
     let estimate = resamples.one_sample(Sample::Values, values, Compare::CONFIDENCE)?;
@@ -153,13 +153,13 @@ fn centre(values: &[f64]) -> f64 {
 struct TrialNoise {
     /// The standard deviation of one trial, including the noise that the trials of its point share.
     deviation: f64,
-    /// On how many free differences it rests.
+    /// The number of free differences behind it.
     freedom: f64,
 }
 
 impl TrialNoise {
-    /// The larger of what trials of a point differ by, and of what neighbours do beyond that: days and machines differ,
-    /// too. The second is a median, so that it takes no notice of breaks.
+    /// The larger of two spreads: of the trials of a point, and of neighbouring points, because days and machines
+    /// differ too. The second spread is a median, so that breaks do not affect it.
     fn of(values: &[&[f64]], centres: &[f64]) -> Option<Self> {
         let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
         let squares = |values: &&[f64]| -> f64 {
@@ -179,14 +179,14 @@ impl TrialNoise {
             })
             .collect();
         let between = (steps.len() >= NEIGHBOURS_MIN).then(|| numbers::median(&steps)).flatten();
-        // A median rests on about a third of what it is of (it is 37 % efficient), and neighbours share their ends.
+        // A median is worth about a third of its values (it is 37 % efficient), and neighbours share their ends.
         let between =
             between.map(|step| Self { deviation: step / QUARTILE, freedom: (steps.len() as f64 / 3.0).max(2.0) });
         let found = match (within, between) {
             (Some(within), Some(between)) => Some(within.with(between)),
             (one, other) => one.or(other),
         }?;
-        // Counts may not vary at all; what is smaller than what a double can tell is no noise.
+        // Counts may not vary at all. A difference below the precision of a double is not noise.
         let size = centres.iter().fold(0.0f64, |most, centre| most.max(centre.abs()));
         let deviation = found.deviation.max(size * 1e-9).max(f64::MIN_POSITIVE.sqrt());
         deviation.is_finite().then_some(Self { deviation, ..found })
@@ -200,9 +200,9 @@ impl TrialNoise {
         Self { deviation: self.deviation.max(between.deviation), freedom }
     }
 
-    /// Returns the price of a break, in squares of the noise: how much less misfit it must leave. It is a squared
-    /// normal value that none of so many places and metrics exceeds, except in [`FALSE_SHARE`] of histories. It is
-    /// higher, as Student's t is wider, if the noise is known from few differences.
+    /// Returns the price of a break: how much less misfit it must leave, in squares of the noise. It is a squared
+    /// normal value that no place of any metric exceeds by chance, except in [`FALSE_SHARE`] of histories. If the noise
+    /// is known from few differences, the price is higher, just as Student's t is wider.
     fn price(&self, points: usize, family: usize) -> f64 {
         let chances = (points.max(2) * family.max(1)) as f64;
         let normal = 2.0 * (chances / FALSE_SHARE).ln();
@@ -230,11 +230,11 @@ struct Judging<'a> {
     seed: u64,
 }
 
-/// Something judged, by the index of its stretch, or of that before it.
+/// A judged difference, with the index of its stretch or of the stretch before it.
 type Judged = Vec<(usize, Estimated)>;
 
 impl Judging<'_> {
-    /// The stretches of which each differs from its neighbours, with what they differ by, and those that rise.
+    /// The stretches that differ from their neighbours, the differences between them, and the rises.
     fn confirmed(&self) -> (Vec<Stretch>, Judged, Judged) {
         let mut stretches = self.course.stretches(self.price);
         let mut resamples = Resamples::new(self.seed, RESAMPLES);
@@ -273,7 +273,7 @@ impl Judging<'_> {
         }
     }
 
-    /// All values of these points, without what the stretch rises by from `place` to theirs.
+    /// All values of these points, less the stretch's rise from `place` to each point.
     fn flattened(&self, stretch: &Stretch, place: f64) -> Vec<f64> {
         let flat = |at: usize| {
             let by = stretch.slope * (at as f64 - place);
@@ -282,7 +282,7 @@ impl Judging<'_> {
         stretch.range().flat_map(flat).collect()
     }
 
-    /// The values on either side as two archives are compared; `None` where that decides nothing.
+    /// Judges the values on either side as two archives are compared; `None` if that decides nothing.
     fn judged(&self, before: &[f64], behind: &[f64], confidence: f64, resamples: &mut Resamples) -> Option<Estimated> {
         let (difference, ratio) = estimates_apart(before, behind, confidence, resamples);
         let difference = difference?;
@@ -306,7 +306,7 @@ impl Judging<'_> {
         self.judged(&before, &behind, confidence, resamples)
     }
 
-    /// The first half of a stretch against the second. In a line, halves differ by half of what its ends do.
+    /// The first half of a stretch against the second. In a line, the halves differ by half as much as its ends.
     fn rise(&self, stretch: &Stretch, resamples: &mut Resamples) -> Option<Estimated> {
         let points = stretch.to - stretch.from;
         let middle = stretch.from + points / 2;
@@ -318,13 +318,13 @@ impl Judging<'_> {
         Some(Estimated { centre: by * halves.centre, ends: (by * low, by * high), ..halves })
     }
 
-    /// The first and the last place where the break between two stretches may be as well.
+    /// The first and the last possible place of the break between two stretches.
     fn elsewhere(&self, before: &Stretch, behind: &Stretch) -> (usize, usize) {
         let misfit = |stretch: &Stretch, at: usize| {
             let WeightedPoint { value, weight } = self.points[at];
             weight * (value - stretch.at(at as f64)).powi(2)
         };
-        // The extra cost of having the points in between on the other side.
+        // The extra cost of moving the points in between to the other side.
         let moved = |at: usize| misfit(behind, at) - misfit(before, at);
         let (mut first, mut cost) = (behind.from, 0.0);
         for at in (before.from + 1..behind.from).rev() {

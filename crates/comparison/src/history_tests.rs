@@ -1,5 +1,5 @@
-//! Histories that are made up: how often something is told where nothing happened, how surely a change is found and
-//! where, what becomes of slow growth. `docs/history.md` has numbers of more of them.
+//! Made-up histories: how often a change is reported although nothing happened, how surely a change is found and where,
+//! and how slow growth is reported. `docs/history.md` has numbers of more of them.
 
 use super::super::simulated::{normal, uniform};
 use super::*;
@@ -8,10 +8,10 @@ use loadline_stats::random;
 use loadline_test_support::all_simulations_run;
 
 const SLOW: bool = cfg!(debug_assertions);
-/// Histories of each kind in which nothing happened; these are quickly judged.
+/// Histories of each kind without a change; these are quickly judged.
 const STILL: u64 = if SLOW { 200 } else { 2_000 };
 
-/// Histories of each kind in which something did: all of them where `LOADLINE_SIMULATIONS=all` asks for that.
+/// Histories of each kind with a change; `LOADLINE_SIMULATIONS=all` asks for all of them.
 fn moved() -> u64 {
     match (SLOW, all_simulations_run()) {
         (true, _) => 12,
@@ -59,7 +59,7 @@ fn told(values: &[Vec<f64>], family: usize) -> Moves {
     moves(&of, family, &Compare::default(), 1)
 }
 
-/// The share of histories of four metrics in which anything is told, although nothing happened.
+/// The share of histories of four metrics that report a change although nothing happened.
 fn false_share(kind: HistoryModel) -> f64 {
     let any = |history_: u64| {
         let metric = |of: u64| told(&history(kind, history_ * 16 + of, &|_| 0.0), FAMILY);
@@ -91,7 +91,7 @@ fn a_history_in_which_nothing_happened_says_so() {
     }
 }
 
-/// Shares of histories in which one change and nothing else is told, in the right place and next to it.
+/// Shares of histories that report exactly one change: in the right place, and at most one commit away from it.
 fn found(kind: HistoryModel, by_mib: f64, at: usize) -> (f64, f64) {
     let (mut right, mut near) = (0, 0);
     let histories = moved();
@@ -116,19 +116,19 @@ fn found(kind: HistoryModel, by_mib: f64, at: usize) -> (f64, f64) {
 fn a_change_is_found_and_in_its_place() {
     let check = |kind: HistoryModel, by_mib: f64, at: usize, least: f64| {
         let (_, near) = found(kind, by_mib, at);
-        // Among few histories one more may be missed.
+        // With few histories, one more may be missed by chance.
         let least = if SLOW { least - 0.15 } else { least };
         assert!(near >= least, "{kind:?}, {by_mib} at {at}: {near}");
     };
     check(USUAL, 8.0, 15, 0.98);
     check(USUAL, 8.0, 3, 0.98);
     check(USUAL, 8.0, 28, 0.85);
-    // Three trials alone behind a change do not always decide it: Student's t with two degrees of freedom is wide.
+    // Three trials after a change do not always decide it: Student's t with two degrees of freedom is wide.
     check(USUAL, 8.0, 29, 0.35);
     check(USUAL, -8.0, 15, 0.98);
     check(USUAL, 4.0, 15, 0.60);
     check(HistoryModel { trials: 5, ..USUAL }, 8.0, 29, 0.85);
-    // In a short history noise is known from few trials, and a break costs more.
+    // In a short history the noise is known from few trials, and a break costs more.
     check(HistoryModel { commits: 8, ..USUAL }, 8.0, 4, 0.70);
     check(HistoryModel { shared: 1.0, noise: 1.0, ..USUAL }, 8.0, 15, 0.95);
 }
@@ -183,7 +183,7 @@ fn little_says_nothing_and_does_no_harm() {
     nothing(&[&[1.0], &[1.0], &[1.0], &[9.0], &[9.0], &[9.0]]);
     nothing(&[&[0.0, 0.0, 0.0], &[0.0, 0.0, 0.0], &[0.0, 0.0, 0.0]]);
     nothing(&[&[f64::MAX, f64::MAX], &[f64::MAX, f64::MAX], &[1.0, 1.0]]);
-    // A least difference is one of size, too: sure, and too small to matter.
+    // The least difference applies to size too: this change is sure, but too small to matter.
     nothing(&[[&[1.0, 1.001, 0.999][..]; 9], [&[1.5, 1.501, 1.499][..]; 9]].concat());
 }
 

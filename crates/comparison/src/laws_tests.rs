@@ -107,7 +107,7 @@ proptest! {
         }
     }
 
-    /// The better the candidate gets, the better the verdict: it never turns back.
+    /// As the candidate gets better, the verdict never gets worse.
     #[test]
     fn verdicts_are_monotone(pairs in proptest::collection::vec((95.0..105.0f64, 95.0..105.0f64), 3..12)) {
         let (a, b): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
@@ -199,7 +199,7 @@ fn a_plan_says_what_it_cannot_judge() {
     assert_eq!(compare(&metrics, &asked, 1), []);
 }
 
-/// Values of blocks that do not count, and blocks that only one of them has, are left out.
+/// Values of blocks that do not count, and blocks that only one configuration has, are left out.
 #[test]
 fn only_blocks_that_count_and_both_have_are_compared() {
     let mut metrics = [

@@ -1,7 +1,7 @@
 //! The joint results of trials: metrics, differences within blocks with their intervals, verdicts, budgets, doubts.
 //!
 //! This crate only computes, and draws from a seed: the same trials and the same seed give the same words.
-//! `docs/compare.md` explains the method and has what simulations say of it.
+//! `docs/compare.md` explains the method and has the results of simulations.
 
 use loadline_base::{numbers, units};
 use loadline_jvm::owner;

@@ -10,7 +10,7 @@ use crate::scenario::Compare;
 use loadline_base::order::Order as _;
 use loadline_stats::interval::{Resamples, Sample};
 
-/// Ends of an interval for show, of which there are hundreds: they move by about 6 % of its length.
+/// For the hundreds of intervals that are only shown: their ends move by about 6 % of the length.
 const RESAMPLES: usize = 500;
 
 /// Reads a metric in a trial that has it.
@@ -24,29 +24,29 @@ struct MetricReader {
     read: TrialReader,
 }
 
-/// Every metric of every configuration, in the order in which configurations first ran, which was drawn at random;
-/// otherwise as [`metrics_in_order`].
+/// Every metric of every configuration. Configurations come in the order in which they first ran, which was drawn at
+/// random. Otherwise as [`metrics_in_order`].
 pub fn metrics(trials: &[Trial]) -> Vec<MetricRecord> {
     metrics_in_order(trials, &[])
 }
 
-/// Every metric of every configuration, from the trials that completed. Configurations come in the order in which they
-/// are given, as the scenario has them; any others follow in the order in which they first ran.
+/// Every metric of every configuration, from the trials that completed. Configurations come in the order given, which
+/// is that of the scenario. Any others follow in the order in which they first ran.
 ///
-/// Values of a disturbed block that was repeated are there, and do not count. The interval is that of the centre of
-/// the others, at [`Compare::CONFIDENCE`], and is not corrected for the number of metrics.
+/// Values of a disturbed block that was repeated are included, but do not count. The interval is that of the centre of
+/// the other values, at [`Compare::CONFIDENCE`], and is not corrected for the number of metrics.
 pub fn metrics_in_order(trials: &[Trial], order: &[String]) -> Vec<MetricRecord> {
     measured(trials, order, &|_| true)
 }
 
-/// As [`metrics_in_order`], of those whose names `asked` takes.
+/// As [`metrics_in_order`], for the metrics whose names `asked` accepts.
 pub fn measured(trials: &[Trial], order: &[String], asked: &dyn Fn(&str) -> bool) -> Vec<MetricRecord> {
     let unused = unused(trials);
     let mut completed: Vec<&Trial> = trials.iter().filter(|trial| trial.outcome == Outcome::Completed).collect();
     completed.order_by_key(|trial| trial.index);
     let mut wanted = wanted(&completed);
     wanted.retain(|wanted| asked(&wanted.metric));
-    // One seed for all: the same trials always show the same interval.
+    // One seed for all, so that the same trials always show the same interval.
     let mut resamples = Resamples::new(0, RESAMPLES);
     let mut records = Vec::new();
     let ran = configurations(trials);
@@ -102,7 +102,7 @@ pub(super) fn used(record: &MetricRecord) -> Vec<f64> {
     record.values.iter().filter(|value| value.used).map(|value| value.value).collect()
 }
 
-/// The middle value. 0 where there are none.
+/// The middle value; 0 if there are no values.
 pub(super) fn median(values: &[f64]) -> f64 {
     numbers::median(values).unwrap_or(0.0)
 }
@@ -134,7 +134,7 @@ fn wanted(trials: &[&Trial]) -> Vec<MetricReader> {
             let read = Box::new(move |trial: &Trial| family.read(trial, &place));
             wanted.push(MetricReader { metric, unit: family.unit, better: family.better, read });
         }
-        // The accounts stand behind the figures of the marks they belong to.
+        // `threads` is the last family of marks. The owners of the accounts follow it.
         if family.name == "threads" {
             wanted.extend(marks.iter().flat_map(|mark| owners(trials, mark)));
         }
@@ -143,7 +143,7 @@ fn wanted(trials: &[&Trial]) -> Vec<MetricReader> {
     wanted
 }
 
-/// Returns the figures that the scenario derives from marks, in the order in which it asks.
+/// Returns the figures that the scenario derives from marks, in the scenario's order.
 fn derived(trials: &[&Trial]) -> Vec<MetricReader> {
     let all = || trials.iter().flat_map(|trial| &trial.figures);
     let wanted = |name: String| {

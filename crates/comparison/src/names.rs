@@ -1,4 +1,4 @@
-//! The metric that a word means: full names, families, and what is nearest to a slip.
+//! The metric that a word means: full names, families, and the name nearest to a typo.
 
 use super::catalogue::{FAMILIES, Family, ReadAt, family_named, split};
 use super::metrics::{in_order, names_of};
@@ -6,17 +6,17 @@ use crate::record::{MetricRecord, Unit};
 use crate::scenario::WARMUP;
 use std::fmt::Display;
 
-/// More names than this in one message are not read.
+/// Users do not read more names than this in one message.
 const NAMES_SHOWN: usize = 5;
 
 /// The full name of the metric that a word means.
 ///
-/// A full name means itself. The family of a phase (`p99`) means the last phase in which something was sent and that is
-/// no warm-up. The family of a mark (`rss`) does not say which mark.
+/// A full name means itself. The family of a phase (`p99`) means the last phase in which requests were sent, without
+/// warm-ups. The family of a mark (`rss`) does not say which mark.
 ///
 /// # Errors
-/// Why the word means none of these metrics, with those nearest to it: it is no metric at all, names none alone, or
-/// was not measured.
+/// Says why the word means none of these metrics, with the nearest names: it is not a metric, it is ambiguous, or the
+/// metric was not measured.
 pub fn resolve(word: &str, metrics: &[MetricRecord]) -> Result<String, String> {
     let names = names_of(metrics);
     if names.iter().any(|name| name == word) {
@@ -46,8 +46,8 @@ pub fn resolve(word: &str, metrics: &[MetricRecord]) -> Result<String, String> {
     Err(unknown(word, &names))
 }
 
-/// Whether a word may mean a metric of trials with these `possible` metrics, before they are made. A name at one of the
-/// marks may be an owner of the account, which only the account knows.
+/// Whether a word may mean a metric of trials with these `possible` metrics, before the trials run. A name at one of
+/// the marks may be an owner of the account, which only the account knows.
 ///
 /// # Errors
 /// As [`resolve`].
@@ -64,7 +64,7 @@ pub fn foresee(word: &str, possible: &[MetricRecord]) -> Result<Option<Unit>, St
     }
 }
 
-/// The phase that a family alone means: the last one that is no warm-up and has a rate, if any has one.
+/// The phase that a family alone means: the last one that is not a warm-up and, if any phase has a rate, has one.
 pub(super) fn principal(metrics: &[MetricRecord]) -> Option<String> {
     let of_phases = |name: &str| matches!(family_named(name).map(|family| family.place), Some(ReadAt::InPhase(_)));
     let phases = in_order(
@@ -73,7 +73,7 @@ pub(super) fn principal(metrics: &[MetricRecord]) -> Option<String> {
             .map(|metric| split(&metric.metric))
             .filter_map(|(family, place)| of_phases(family).then_some(place)),
     );
-    // A subject that works by itself need not count in each of its phases.
+    // A subject that works by itself may not count in each of its phases.
     let counted = |phase: &&String| metrics.iter().any(|metric| split(&metric.metric) == ("rate", phase.as_str()));
     let measured = || phases.iter().rev().filter(|phase| *phase != WARMUP);
     measured().find(counted).or(measured().next()).or(phases.last()).cloned()
@@ -99,7 +99,7 @@ fn unknown(word: &str, names: &[String]) -> String {
         .cloned()
         .chain(families)
         .map(|name| (strsim::damerau_levenshtein(word, &name), name))
-        // Farther than this it is another word, not a slip.
+        // A name farther away than this is another word, not a typo.
         .filter(|(distance, name)| *distance <= 1 + name.len() / 3)
         .collect();
     near.sort();

@@ -7,7 +7,7 @@ use crate::owner::Owner::{
 use crate::owner::{family, is_heap};
 use crate::record::{AccountRecord, Mark};
 
-/// Owners that cannot be told where another one is listed in their place.
+/// Owners that are unknown if the account lists another owner in their place.
 const IN_THEIR_PLACE: &[(Owner, &[Owner])] = &[
     (JavaHeap, &[JavaHeapUsed, JavaHeapLive]),
     (JavaHeapUsed, &[JavaHeap, JavaHeapLive]),
@@ -19,8 +19,8 @@ const IN_THEIR_PLACE: &[(Owner, &[Owner])] = &[
     (MallocRetained, &[MallocUnsplit]),
 ];
 
-/// Returns the bytes that an owner holds. An account lists only owners that hold something, so one that it lacks holds
-/// nothing, unless this account could not tell it from others.
+/// Returns the bytes that an owner holds. An account lists only owners that hold something. So an owner that is not
+/// listed holds nothing, unless this account could not tell it from others.
 pub(super) fn held(account: &AccountRecord, owner: &str) -> Option<f64> {
     held_bytes(account, owner).map(|bytes| bytes as f64)
 }
@@ -35,8 +35,8 @@ pub(super) fn held_bytes(account: &AccountRecord, owner: &str) -> Option<u64> {
     others.copied().all(|other| named(other.name()).is_none()).then_some(0)
 }
 
-/// The same where accounts stand beside each other: `None` also of the heap where an account knows none at all, and of
-/// every part of malloc where it could not split all of it.
+/// The same for accounts that are shown side by side. An owner of the heap is also `None` if the account lists no owner
+/// of the heap at all. An unlisted owner of malloc is also `None` if the account could not split all of malloc.
 pub fn told_bytes(account: &AccountRecord, owner: &str) -> Option<u64> {
     let lists = |other: &dyn Fn(&str) -> bool| account.owners.iter().any(|held| other(&held.name));
     let unsplit = MallocUnsplit.name();
@@ -49,7 +49,7 @@ pub fn told_bytes(account: &AccountRecord, owner: &str) -> Option<u64> {
     }
 }
 
-/// The bytes that each owner of an account holds, and nothing else of it: small enough for thousands.
+/// The bytes that each owner of an account holds, and nothing else: small enough to keep thousands.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Holdings(AccountRecord);
 
@@ -72,8 +72,8 @@ impl Holdings {
     }
 }
 
-/// RSS without what malloc retains: fresh JVMs of one configuration differ far less in it than in RSS. `None` where the
-/// account cannot tell what is retained.
+/// RSS without the memory that malloc retains. Fresh JVMs of one configuration differ far less in it than in RSS.
+/// `None` if the account cannot tell what is retained.
 pub(super) fn in_use(mark: &Mark) -> Option<f64> {
     let retained = held(mark.account.as_ref()?, MallocRetained.name())?;
     Some((mark.rss_bytes as f64 - retained).max(0.0))
@@ -107,7 +107,7 @@ mod tests {
         assert_eq!(in_use(&mark(&[("malloc.live", 10)])), Some(100.0), "nothing is retained");
         assert_eq!(in_use(&mark(&[("malloc.unsplit", 40)])), None, "nobody knows what is retained");
         assert_eq!(in_use(&Mark { rss_bytes: 100, ..Mark::default() }), None, "no account");
-        // Pages read a moment later than RSS.
+        // The pages were read a moment later than RSS.
         assert_eq!(in_use(&mark(&[("malloc.retained", 130)])), Some(0.0));
     }
 }

@@ -5,8 +5,8 @@ use super::metrics::{configurations_of, find};
 use super::names::principal;
 use crate::record::{Better, MetricRecord, ParetoPoint, ParetoRecord};
 
-/// RSS under load (PSS, where several processes form the subject) against the rate and against the 99th percentile of
-/// the principal phase, by medians. Empty below two configurations.
+/// RSS under load (PSS if several processes form the subject) against the rate and against the 99th percentile of the
+/// principal phase, by medians. Empty for fewer than two configurations.
 pub fn pareto(metrics: &[MetricRecord]) -> Vec<ParetoRecord> {
     let phase = principal(metrics).unwrap_or_default();
     ["rate", "p99"].iter().filter_map(|speed| against(metrics, weight(metrics), &format!("{speed}.{phase}"))).collect()
@@ -30,7 +30,7 @@ fn against(metrics: &[MetricRecord], x: &str, y: &str) -> Option<ParetoRecord> {
     let front: Vec<ParetoPoint> =
         points.iter().filter(|point| !points.iter().any(|other| beats(other, point))).cloned().collect();
     for point in &mut points {
-        // A point that is beaten at all is beaten by one of the front.
+        // If any point beats this one, a point of the front does too.
         point.dominated_by = front.iter().find(|best| beats(best, point)).map(|best| best.configuration.clone());
     }
     Some(ParetoRecord { x: x.to_owned(), y: y.to_owned(), points })

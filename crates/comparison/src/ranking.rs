@@ -1,10 +1,10 @@
-//! The JVMs of a machine side by side: what each holds by group of owners, and their order.
+//! The JVMs of a machine side by side: the memory of each by group of owners, and their order.
 
 use crate::owner::{Group, Owner};
 use crate::record::{AccountDocument, AccountRecord};
 use loadline_base::order::Order as _;
 
-/// A column of the table of all JVMs. Sizes are sorted the largest first, what is not known last.
+/// A column of the table of all JVMs. Sizes are sorted the largest first, unknown ones last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Column {
     /// Resident, shared pages divided among sharers.
@@ -36,8 +36,8 @@ pub enum Column {
     Trim,
 }
 
-/// PSS of the owners of a group. `None` of heap and classes where the account lists none of them, since every JVM has
-/// some: nobody said where they lie; and of what malloc retains where it is not split.
+/// PSS of the owners of a group. Every JVM has a heap and classes, so an account that lists none of a group did not
+/// locate them, and the result is `None`. Retained memory is also `None` if malloc is not split.
 pub fn group_pss_bytes(account: &AccountRecord, group: Group) -> Option<u64> {
     let mut of_group = account.owners.iter().filter(|owner| Group::of(&owner.name) == group).peekable();
     let unsplit = || account.owners.iter().any(|owner| owner.name == Owner::MallocUnsplit.name());
@@ -64,7 +64,7 @@ pub fn rank(accounts: &mut [AccountDocument], by: Column) {
     }
 }
 
-/// Returns the value in a column of sizes; `None`, which is less than any size, if it is not known.
+/// Returns the value in a column of sizes; `None`, which sorts below any size, if it is not known.
 fn size(document: &AccountDocument, column: Column) -> Option<u64> {
     let account = document.mark.account.as_ref()?;
     let group = |group| group_pss_bytes(account, group);

@@ -19,18 +19,18 @@ pub(super) struct Spread {
 pub(super) const OPEN: Spread = Spread { retained_mib: 2.3, in_use_mib: 0.37, cpu: 0.0068 };
 /// Measured there in a closed model, after 20 s.
 pub(super) const CLOSED: Spread = Spread { retained_mib: 2.4, in_use_mib: 0.33, cpu: 0.0275 };
-/// Measured there after 30,000 requests of warm-up and 30,000 more: 1.07 MiB of RSS in all. CPU per request is that of
-/// code that is being compiled.
+/// Measured there after 30,000 requests of warm-up and 30,000 more: 1.07 MiB of RSS in all. CPU per request includes
+/// compilation.
 pub(super) const LITTLE: Spread = Spread { retained_mib: 1.0, in_use_mib: 0.4, cpu: 0.086 };
-/// Between them, and little retained: 1 MiB of RSS in all, as measured after 60,000 requests.
+/// Between those two, with little retained: 1 MiB of RSS in all, as measured after 60,000 requests.
 pub(super) const USUAL: Spread = Spread { retained_mib: 0.92, in_use_mib: 0.4, cpu: 0.015 };
-/// Standard deviation of what all trials of a block share, in units of the noise of one trial.
+/// Standard deviation of the drift that all trials of a block share, in units of the noise of one trial.
 pub(super) const BLOCK_DRIFT: f64 = 1.0;
-/// Level of RSS, and of what malloc retains in it, MiB.
+/// Level of RSS, and of the memory in it that malloc retains, MiB.
 pub(super) const RSS_MIB: f64 = 64.0;
 const RETAINED_MIB: f64 = 18.0;
 
-/// Uniform between 0 and 1, neither included.
+/// Uniform between 0 and 1, both excluded.
 pub(super) fn uniform(random: &mut SplitMix64) -> f64 {
     ((random.next() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
 }
@@ -40,7 +40,7 @@ pub(super) fn normal(random: &mut SplitMix64) -> f64 {
     (-2.0 * uniform(random).ln()).sqrt() * (std::f64::consts::TAU * uniform(random)).cos()
 }
 
-/// By how much a configuration differs from the level.
+/// How far a configuration differs from the level.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Effect {
     pub(super) rss_mib: f64,

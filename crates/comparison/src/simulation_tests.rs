@@ -1,6 +1,6 @@
 //! Simulations with fixed seeds: how often intervals hold the truth, verdicts are wrong, and differences are found.
 //!
-//! A debug build simulates less and allows for it; the promises are tested by a release build.
+//! A debug build simulates less and tolerates more; a release build tests the promises.
 
 use super::simulated::{self, Effect, Spread, normal, uniform, with_effects, with_noise};
 use super::*;
@@ -47,7 +47,7 @@ fn drawn(noise: Noise, random: &mut SplitMix64) -> f64 {
     }
 }
 
-/// The centre that the estimate is of: the median of the means of two values.
+/// The true value of the estimate: the median of the means of two values.
 fn truth(noise: Noise) -> f64 {
     match noise {
         Noise::Normal | Noise::HeavyTailed => 0.0,
@@ -80,7 +80,7 @@ fn coverage(
     (0..SAMPLES).filter(holds).count() as f64 / SAMPLES as f64
 }
 
-/// Asserts that the share of intervals that hold the truth is as it must be, for each noise and number of values.
+/// Asserts that the share of intervals that hold the truth is as required, for each noise and number of values.
 fn check(what: &str, noises: &[Noise], covered: impl Fn(Noise, usize) -> f64, allowed: impl Fn(Noise, f64) -> bool) {
     let mut found = Vec::new();
     for noise in noises.iter().copied() {
@@ -99,7 +99,7 @@ fn intervals_of_differences_hold_the_truth() {
         coverage(Sample::Differences, values, 0.95, 0.7, |random| 0.7 + drawn(noise, random) - drawn(noise, random))
     };
     check("differences", &NOISES, covered, |noise, covered| {
-        // Sums of even noise are still short-tailed: there the intervals err to the wide side.
+        // Sums of even noise are still short-tailed, so the intervals err to the wide side.
         let wider = if matches!(noise, Noise::Uniform) { 0.005 } else { 0.0 };
         (*COVERED.start()..=*COVERED.end() + wider).contains(&covered)
     });
@@ -129,7 +129,7 @@ fn intervals_that_were_corrected_hold_the_truth() {
     }
 }
 
-/// Drift that all trials of a block share cancels, however large it is and wherever it goes.
+/// Drift that all trials of a block share cancels, whatever its size and direction.
 #[test]
 fn drift_cancels_within_blocks() {
     let names = ["rss.loaded"];
@@ -148,7 +148,7 @@ fn drift_cancels_within_blocks() {
     assert!(held as f64 >= 0.9 * COMPARISONS as f64, "{held} of {COMPARISONS}");
 }
 
-/// Without what these simulations do not look at, for speed.
+/// Removes the data that these simulations do not use, for speed.
 fn lean(mut trials: Vec<crate::record::Trial>) -> Vec<crate::record::Trial> {
     for trial in &mut trials {
         trial.marks.retain(|mark| mark.name == "loaded");
@@ -175,8 +175,8 @@ const AB: [&str; 2] = ["a", "b"];
 /// The usual metrics.
 const USUAL: [&str; 3] = ["rss.loaded", "rate.steady", "cpu_per_1000.steady"];
 
-/// How often each of these metrics was called so, in simulated comparisons of so many blocks. They are corrected for as
-/// one family.
+/// How often each of these metrics got this verdict, in simulated comparisons of `blocks` blocks. The metrics are
+/// corrected as one family.
 fn called<const N: usize>(
     metrics: [&str; N],
     spread: Spread,
@@ -215,8 +215,8 @@ fn a_configuration_against_itself_is_seldom_called_different() {
     }
 }
 
-/// Ten blocks find 3 % more CPU per request and 2 MiB more in use, in nine of ten comparisons, with the noise of a
-/// server at a constant rate. In RSS itself they do not: what malloc retains differs by more from JVM to JVM.
+/// With the noise of a server at a constant rate, ten blocks find 3 % more CPU per request and 2 MiB more in use, in
+/// nine of ten comparisons. They do not find it in RSS itself: retained malloc memory differs by more from JVM to JVM.
 #[test]
 fn blocks_find_three_percent_and_two_mebibytes() {
     if !long_tests_run() {
@@ -235,7 +235,7 @@ fn blocks_find_three_percent_and_two_mebibytes() {
     }
 }
 
-/// After little work malloc retains little, and RSS itself tells 2 MiB where nothing else is judged with it.
+/// After little work malloc retains little, and RSS itself shows 2 MiB if no other metric is judged with it.
 #[test]
 fn ten_blocks_find_two_mebibytes_of_rss_after_little_work() {
     let effect = Effect { rss_mib: 2.0, cpu: 0.0 };
@@ -266,7 +266,7 @@ fn budgets_never_fail_against_themselves() {
     }
 }
 
-/// A build fails on the budgets it must fail on: ten trials each, 8 MiB more than allowed.
+/// A build fails on budgets that it exceeds: ten trials each, 8 MiB more than allowed.
 #[test]
 fn budgets_fail_where_they_are_exceeded() {
     let budgets = ["rss.loaded<=+2MiB".parse().unwrap(), "rss.loaded<=66MiB".parse().unwrap()];
@@ -284,7 +284,7 @@ fn budgets_fail_where_they_are_exceeded() {
     }
 }
 
-/// A comparison of a full matrix: 8 candidates, some 160 metrics, 30 blocks. It is bounded, not timed.
+/// A comparison of a full matrix: 8 candidates, some 160 metrics, 30 blocks. The test counts the results.
 #[test]
 fn a_large_comparison_is_complete() {
     let names = ["a", "b", "c", "d", "e", "f", "g", "h", "i"];
@@ -310,7 +310,7 @@ fn trials_with_many_owners(blocks: u32, names: &[&str]) -> Vec<crate::record::Tr
     trials
 }
 
-/// A configuration against itself until it is sure, looking after each block from the fifth to the thirtieth.
+/// A configuration against itself until the verdict is sure, checked after each block from the fifth to the thirtieth.
 #[test]
 fn looking_again_is_seldom_wrong() {
     if !long_tests_run() {

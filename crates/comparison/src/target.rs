@@ -1,8 +1,8 @@
 //! The targets that must hold while searching: budget expressions, judged on one trial.
 //!
 //! A family of phases (`p99`) applies to every measured phase, so that the worst one counts. `failed` also applies to
-//! the warm-up, whose requests are the first that a cold server is asked. `rate>=98%` is a share of what was offered
-//! or, in a closed model, of what the same phase reached where memory was no concern.
+//! the warm-up, which has a cold server's first requests. `rate>=98%` is a share of the offered rate. In a closed model
+//! it is a share of the rate that the same phase reached when memory was no concern.
 
 use super::amounts::absolute;
 use super::catalogue::{ReadAt, family_named, split};
@@ -10,9 +10,9 @@ use crate::record::{Missed, Outcome, PhaseRecord, Trial, Unit};
 use crate::scenario::{Amount, Budget, Limit};
 use crate::units::{Bytes, milliseconds};
 
-/// The families of which a share of something else may be asked.
+/// The families that accept a share of another number.
 const RATE: &str = "rate";
-/// The families that the warm-up must hold, too.
+/// The families that must also hold in the warm-up.
 const FAILED: &str = "failed";
 
 /// Whether a trial held its target.
@@ -24,7 +24,7 @@ pub enum Judged {
     Missed(Vec<Missed>),
     /// The trial did not come to its end, for this reason.
     Ended(String),
-    /// The target's metric was not measured: nothing can be said.
+    /// The target's metric was not measured, so there is no verdict.
     Unmeasured(String),
 }
 
@@ -38,7 +38,7 @@ struct Meant {
 /// Whether an expression can be a target of phases of these names.
 ///
 /// # Errors
-/// Says what a target may be about, or how its bound is written.
+/// Says which metrics a target may use, or how its bound is written.
 pub fn check_target(target: &Budget, phases: &[&str]) -> Result<(), String> {
     let refuse = |why: String| Err(format!("the target `{target}` cannot be searched with: {why}"));
     let Limit::Absolute(amount) = target.limit else {
@@ -51,7 +51,7 @@ pub fn check_target(target: &Budget, phases: &[&str]) -> Result<(), String> {
     match family.place {
         ReadAt::AtMark(_) => {
             return refuse(format!(
-                "`{name}` is measured at marks, where the JVM is asked, and a search only looks at it from outside; \
+                "`{name}` is measured at marks by asking the JVM, and a search only reads from outside; \
                  targets are {}",
                 names()
             ));
@@ -67,7 +67,7 @@ pub fn check_target(target: &Budget, phases: &[&str]) -> Result<(), String> {
     }
 }
 
-/// Whether a trial held its target. `reference` is the trial in which memory was no concern; that one itself has none.
+/// Whether a trial held its target. `reference` is the trial in which memory was no concern; it has none itself.
 pub fn judge(target: &[Budget], trial: &Trial, reference: Option<&Trial>) -> Judged {
     if trial.outcome != Outcome::Completed {
         return Judged::Ended(trial.why.clone().unwrap_or_else(|| "it did not come to its end".to_owned()));
@@ -86,20 +86,20 @@ pub fn judge(target: &[Budget], trial: &Trial, reference: Option<&Trial>) -> Jud
             };
             let bound = absolute(amount, unit).unwrap_or(f64::NAN);
             if !budget.relation.holds(value, bound) {
-                let text = format!("{metric} was {}, and {budget} is asked", shown(unit, value));
+                let text = format!("{metric} was {}; the target is {budget}", shown(unit, value));
                 missed.push(Missed { metric, unit, value, bound, text });
             }
         }
     }
     match unmeasured {
-        // One that was missed is enough, whatever else there was.
+        // One missed number is enough, whatever else happened.
         _ if !missed.is_empty() => Judged::Missed(missed),
         Some(metric) => Judged::Unmeasured(format!("`{metric}` was not measured")),
         None => Judged::Held,
     }
 }
 
-/// Whether a target speaks of this phase. Unless it is named, the warm-up is only asked for failures.
+/// Whether a target applies to this phase. The warm-up counts only for failures, unless the target names it.
 pub fn speaks_of(target: &Budget, phase: &PhaseRecord) -> bool {
     match split(&target.metric) {
         (name, "") => !phase.is_warmup() || name == FAILED,
@@ -233,7 +233,7 @@ mod tests {
         of.outcome = Outcome::Completed;
         let target = ["gc_share<10%".parse().unwrap()];
         assert!(matches!(judge(&target, &of, None), Judged::Unmeasured(_)));
-        // A missed target counts, whatever else was not measured.
+        // A missed target counts, even if other metrics were not measured.
         check(&["gc_share<10%", "start_up<1s"], &of, None, Err(&["start_up was 1.50 s"]));
     }
 

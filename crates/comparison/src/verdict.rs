@@ -1,16 +1,16 @@
-//! The verdict on a difference, through two gates, and how many blocks would decide what these do not.
+//! The verdict on a difference, in two steps, and the number of blocks that would decide an open one.
 
 use super::amounts::least_at;
 use crate::record::{Better, DifferenceVerdict, LeastRecord};
 use loadline_stats::interval::Estimate;
 use loadline_stats::quantiles::student;
 
-/// Fewer blocks than this with one and the same difference in all show too little of how much it varies.
+/// If fewer blocks than this all show the same difference, they say too little about how much it varies.
 const SPREAD_BLOCKS_MIN: usize = 5;
-/// A comparison that needs more blocks than this is not foreseen: a JVM each, they take hours.
+/// No forecast goes beyond this many blocks: with a JVM for each trial, they take hours.
 const BLOCKS_FORESEEN: usize = 200;
 
-/// A difference on the scale on which it is judged: that of the metric, or the logarithm of the ratio. No change is 0.
+/// A difference on the scale on which it is judged: that of the metric, or the logarithm of the ratio. 0 is no change.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Scale {
     pub(super) estimate: Estimate,
@@ -19,8 +19,8 @@ pub(super) struct Scale {
 }
 
 impl Scale {
-    /// Judges by the ratio where a share matters and there is a ratio. Otherwise the share is taken of the larger of
-    /// the two medians, whichever of them is the baseline.
+    /// Judges by the ratio if a share matters and a ratio exists. Otherwise the share is taken of the larger of the two
+    /// medians, whichever of them is the baseline.
     pub(super) fn of(difference: Estimate, ratio: Option<Estimate>, least: LeastRecord, medians: [f64; 2]) -> Self {
         match (least, ratio) {
             (LeastRecord::Relative(share), Some(ratio)) => Self { estimate: ratio, least: share.ln_1p() },
@@ -32,8 +32,8 @@ impl Scale {
     }
 }
 
-/// Better or worse where the interval excludes no change and the estimate is at least the least difference that
-/// matters; equivalent where the whole interval lies within that least difference.
+/// Better or worse if the interval excludes no change and the estimate is at least the least difference that matters.
+/// Equivalent if the whole interval lies within that least difference.
 pub(super) fn judge(scale: &Scale, better: Better, blocks: usize) -> DifferenceVerdict {
     let Estimate { centre, ends: Some((low, high)) } = scale.estimate else { return DifferenceVerdict::CannotTell };
     let no_spread = low == high && centre != 0.0 && blocks < SPREAD_BLOCKS_MIN;
@@ -53,9 +53,9 @@ pub(super) fn judge(scale: &Scale, better: Better, blocks: usize) -> DifferenceV
     }
 }
 
-/// How many blocks in all would probably decide what these do not, if the estimate stays where it is: the interval
-/// shrinks with √n, and with Student's t. `None` where it is decided, where an estimate close to the least difference
-/// would take more than [`BLOCKS_FORESEEN`], and where there is no interval to foresee from.
+/// How many blocks in all would probably decide an open verdict, if the estimate stays the same. The interval shrinks
+/// with √n, and with Student's t. `None` if the verdict is decided, or if there is no interval to extrapolate from.
+/// Also `None` if an estimate close to the least difference would take more than [`BLOCKS_FORESEEN`].
 pub(super) fn blocks_needed(scale: &Scale, blocks: usize, confidence: f64) -> Option<u32> {
     let Estimate { centre, ends: Some((low, high)) } = scale.estimate else { return None };
     if judge(scale, Better::Lower, blocks) != DifferenceVerdict::CannotTell {
@@ -120,7 +120,7 @@ mod tests {
         assert_eq!(blocks_needed(&scale(-2.0, 2.0, 6.0), 5, 0.95), Some(13));
         assert_eq!(blocks_needed(&scale(-4.0, 0.0, 4.0), 5, 0.95), Some(43));
         assert_eq!(blocks_needed(&scale(1.0, 2.0, 3.0), 5, 0.95), None);
-        // Sure, and a hair below what matters: no number of blocks is foreseen.
+        // Sure, and just below the least difference that matters: no number of blocks would decide it.
         assert_eq!(blocks_needed(&scale(0.0, 0.99, 1.98), 5, 0.95), None);
     }
 }

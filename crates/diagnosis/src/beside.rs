@@ -7,10 +7,10 @@ use crate::units::{Bytes, grouped, several};
 use loadline_base::order::Order as _;
 use std::collections::BTreeMap;
 
-/// Less beside an RSS, or less than this, is nobody's trouble.
+/// Below this share of RSS, or below this many bytes, such memory does not matter.
 const SHARE_MIN: f64 = 0.05;
 const BYTES_MIN: u64 = 4 << 20;
-/// Programs and places that are named.
+/// The most programs and places that a finding names.
 const NAMED_MAX: usize = 3;
 
 fn matters(bytes: u64, rss: u64) -> bool {
@@ -39,7 +39,8 @@ pub(super) fn children(facts: &Facts) -> Option<FindingRecord> {
     let list = listed(&programs, told);
     let count = mark.beside.children.len() as u64;
     let processes = if count == 1 { "1 child process holds" } else { "child processes hold" };
-    let text = format!("{processes} {} beside the JVM, and its container pays for them: {list}", Bytes(bytes));
+    let bytes_held = Bytes(bytes);
+    let text = format!("{processes} {bytes_held} in addition to the JVM, and the container pays for it: {list}");
     let each = Bytes(bytes / count.max(1));
     let next = format!(
         "run fewer of them at once, or bound the memory of each (`prlimit --as`, a cgroup of its own); the container \

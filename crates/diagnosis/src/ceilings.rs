@@ -11,8 +11,8 @@ use crate::scenario::{Change, RamShare};
 use crate::units::{Bytes, grouped};
 use loadline_base::order::Order as _;
 
-/// The sum of ceilings over the limit above which it is said: not all of them are reached at once, and the code cache
-/// hardly ever is.
+/// The sum of ceilings over the limit, above which the finding is reported. The ceilings are not all reached at once,
+/// and that of the code cache hardly ever is.
 const OVER_LIMIT_MIN: f64 = 1.25;
 /// Rounding of a heap to regions and generations.
 const ROUNDING: f64 = 1.1;
@@ -51,7 +51,7 @@ pub(super) fn above_limit(facts: &Facts) -> Option<FindingRecord> {
     ceilings.retain(|of| of.bytes > 0);
     ceilings.largest_first(|of| of.bytes);
     let ceilings_bytes = sum(ceilings.iter().map(|of| of.bytes));
-    // A heap as if there were no limit is said by itself.
+    // A heap that was sized as if there were no limit has a finding of its own.
     if ceilings_bytes as f64 <= limit_bytes as f64 * OVER_LIMIT_MIN || not_seen(facts).is_some() {
         return None;
     }

@@ -1,4 +1,4 @@
-//! The collector: one that is too much for its heap, and one that nobody chose.
+//! The collector: one that is too heavy for its heap, and one that the JVM took by itself.
 
 use super::facts::{Facts, holds};
 use super::found::found;
@@ -14,9 +14,10 @@ const CARD_BYTES: u64 = 512;
 /// Time in collections above which another collector may serve better.
 const GC_SHARE_MAX: f64 = 0.05;
 
-/// The tables of G1 weigh much beside a small heap. Source: JDK-8210708 (JDK 20: one mark bitmap, 1.5 % of the heap,
-/// less), JDK-8017163 and JDK-8336086 (remembered sets); so the gain of Serial falls with each release. Measured: 4.8
-/// MiB beside 128 MiB of heap with JDK 17, 2.5 MiB with 25, and next to none before the first marking of an idle JVM.
+/// The tables of G1 weigh much, compared with a small heap. Source: JDK-8210708 (JDK 20: one mark bitmap, 1.5 % of the
+/// heap, less), JDK-8017163 and JDK-8336086 (remembered sets). So the gain of Serial falls with each release.
+/// Measured with 128 MiB of heap: 4.8 MiB on JDK 17, 2.5 MiB on 25, and hardly any before the first marking of an idle
+/// JVM.
 pub(super) fn g1_on_small_heap(facts: &Facts) -> Option<FindingRecord> {
     let (_, account) = facts.weighed()?;
     let (tables_bytes, heap_bytes) = (holds(account, Owner::Gc), account.heap_bytes());

@@ -17,9 +17,9 @@ use crate::units::{Bytes, grouped, several};
 const DIRECT_SHARE_MIN: f64 = 0.05;
 /// A full collection that frees less than this share has found little that waited.
 const FREED_SHARE_MIN: f64 = 0.25;
-/// A ceiling this many times what is reserved makes nobody collect soon.
+/// Under a ceiling of this many times what is reserved, no collection comes soon.
 const CEILING_TIMES_MIN: u64 = 2;
-/// Without a full collection to tell, so many seconds for each collection are few of them.
+/// Without a full collection as evidence, one collection in this many seconds counts as few.
 const SECONDS_PER_COLLECTION: f64 = 10.0;
 /// Room that a ceiling leaves above what lives, and the least of it.
 const ROOM_TIMES: u64 = 2;
@@ -29,9 +29,10 @@ const MMAPPED_ALWAYS: u64 = 32 << 20;
 /// Netty's chunks of which less than this share is handed out are mostly free.
 const HANDED_OUT_SHARE_MAX: f64 = 0.5;
 
-/// Direct buffers wait for a collection. Source: `java.nio.Bits` and `java.lang.ref.Cleaner` (JDK 11–25: memory goes
-/// when the collector finds the buffer dead, and `System.gc()` is called only at the ceiling, which is the heap's
-/// unless it was set), and measured: a database on JDK 25 with 1,063 MB in 239 buffers beside 29 MiB of live heap.
+/// Direct buffers wait for a collection. Their memory goes when the collector finds the buffer dead. The JDK calls
+/// `System.gc()` only at the ceiling, which is the heap's unless it was set. Source: `java.nio.Bits` and
+/// `java.lang.ref.Cleaner` (JDK 11–25). Measured: a database on JDK 25 with 1,063 MB in 239 buffers and 29 MiB of live
+/// heap.
 pub(super) fn waits(facts: &Facts) -> Option<FindingRecord> {
     let (mark, account) = facts.weighed()?;
     let direct = mark.direct?;
@@ -49,7 +50,7 @@ pub(super) fn waits(facts: &Facts) -> Option<FindingRecord> {
         return None;
     }
     let frees = match left {
-        Some(left) => format!(", of which a full GC left {}", Bytes(left)),
+        Some(left) => format!("; a full GC left {} of it", Bytes(left)),
         None => ", which only a collection frees".to_owned(),
     };
     let collections = mark.heap.collections;
@@ -102,7 +103,7 @@ fn are_few(facts: &Facts, mark: &Mark) -> bool {
     }
 }
 
-/// Returns a ceiling above what lives, if nobody set one.
+/// Returns a ceiling above what lives, unless one was set.
 fn remedies(facts: &Facts, direct_bytes: u64, left: Option<u64>) -> Vec<Change> {
     let live = left.unwrap_or(direct_bytes / 4);
     let room = round_up(live.saturating_mul(ROOM_TIMES).max(CEILING_LEAST));
@@ -110,7 +111,7 @@ fn remedies(facts: &Facts, direct_bytes: u64, left: Option<u64>) -> Vec<Change> 
     is_useful.then_some(Change::DirectMax(Bytes(room))).into_iter().collect()
 }
 
-/// Direct memory that a full collection left; `None` where there was none.
+/// Direct memory that a full collection left; `None` without such a collection.
 fn left(facts: &Facts) -> Option<u64> {
     facts.at(MarkPoint::Collected).filter(|mark| mark.direct.is_some()).map(Mark::direct_bytes)
 }
@@ -118,9 +119,9 @@ fn left(facts: &Facts) -> Option<u64> {
 /// From this share of a ceiling on, the next buffer may not fit.
 const AT_CEILING_SHARE_MIN: f64 = 0.85;
 
-/// Direct memory is at its ceiling. At the ceiling the JDK calls `System.gc()`, so that Cleaners free dead buffers;
-/// with `-XX:+DisableExplicitGC` no collection comes, and allocations fail beside memory that is garbage. Source:
-/// `java.nio.Bits.reserveMemory` (JDK 11–27); measured: 128 MiB of garbage, and every request failed.
+/// Direct memory is at its ceiling. At the ceiling the JDK calls `System.gc()`, so that Cleaners free dead buffers.
+/// With `-XX:+DisableExplicitGC` no collection comes, and allocations fail although the memory is garbage. Source:
+/// `java.nio.Bits.reserveMemory` (JDK 11–27). Measured: 128 MiB of garbage, and every request failed.
 pub(super) fn at_ceiling(facts: &Facts) -> Option<FindingRecord> {
     let (mark, _) = facts.weighed()?;
     let (direct, direct_bytes) = (mark.direct?, mark.direct_bytes());
@@ -183,7 +184,7 @@ pub(super) fn at_ceiling(facts: &Facts) -> Option<FindingRecord> {
 
 /// Less of direct memory that a full collection leaves is not all alive.
 const LIVES_SHARE_MIN: f64 = 0.75;
-/// Whoever has this much of it is named.
+/// A holder of this share of direct memory is named.
 const HOLDER_SHARE_MIN: f64 = 0.5;
 const LIVES_LEAST: u64 = 8 << 20;
 
@@ -405,8 +406,7 @@ pub(super) fn netty(facts: &Facts) -> Option<FindingRecord> {
     let class = of.class.rsplit('.').next().unwrap_or_default().to_owned();
     let chunks = grouped(of.arenas.iter().flat_map(|arena| &arena.chunks).count() as u64);
     let [held, out] = [held_bytes, handed_out_bytes].map(Bytes);
-    let text =
-        format!("Netty's {class} holds {held} of direct memory, of which {out} are handed out, in {chunks} chunks");
+    let text = format!("Netty's {class} holds {held} of direct memory in {chunks} chunks; {out} of it is in use");
     let next = match first(&remedies) {
         Some(first) => format!("try `{first}`; which allocator holds less depends on the load"),
         None => "read which chunks linger and why (`account --netty`); fewer event loops hold fewer chunks".to_owned(),

@@ -13,9 +13,9 @@ use crate::units::{Millicpus, unix_s};
 const LEAST_BYTES: u64 = 1 << 20;
 const LEAST_SHARE: f64 = 0.01;
 
-/// Spans in which a request brings as much within this factor are alike.
+/// Spans are alike if a request brings the same within this factor.
 const ALIKE_WITHIN: f64 = 2.0;
-/// What came with such spans, and of which a collection takes this share, is not kept by anybody.
+/// If a collection takes this share of what came with such spans, nothing keeps that memory.
 pub(super) const COLLECTED_SHARE: f64 = 0.5;
 
 /// Marks whose weighing has changed what it weighs, or rested before.

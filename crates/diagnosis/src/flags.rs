@@ -54,7 +54,7 @@ pub fn flags_kept() -> impl Iterator<Item = &'static str> {
 
 /// The flags of one JVM.
 pub(super) struct Flags<'a> {
-    /// What was set, and the defaults of all flags that the JVM has, or only of [`flags_kept`].
+    /// The flags that were set, and the defaults of all flags that the JVM has, or only of [`flags_kept`].
     record: Option<&'a FlagsRecord>,
     has_all: bool,
     /// Without a record, those that differ from their default, as the command line spells them.
@@ -69,7 +69,7 @@ impl<'a> Flags<'a> {
         let record = jvm.and_then(|jvm| jvm.flags_kept.as_ref());
         let spelled = jvm.filter(|_| record.is_none()).and_then(|jvm| jvm.flags.as_deref()).unwrap_or_default();
         let options = jvm.into_iter().flat_map(|jvm| &jvm.options);
-        // Options that reach the JVM by its command line stand there too.
+        // The command line contains those options, too, that reach the JVM by it.
         let asked = options.filter(|option| !trial.command.contains(option)).map(String::as_str);
         let words = asked.chain(options_of(&trial.command)).collect();
         Self { record, has_all: false, spelled, words }
@@ -120,23 +120,23 @@ impl<'a> Flags<'a> {
         self.words.iter().filter_map(of).collect()
     }
 
-    /// Whether all names of the JVM's flags are known, and this is none. In a trial, only some are known.
+    /// Whether all names of the JVM's flags are known, and this is not one of them. In a trial, only some are known.
     pub(super) fn lacks(&self, name: &str) -> bool {
         self.has_all && self.has(name) == Some(false)
     }
 
-    /// Whether somebody else than the JVM set the flag.
+    /// Whether the flag was set, and not by the JVM itself.
     pub(super) fn is_typed(&self, name: &str) -> bool {
         let by_word = || self.words.iter().any(|word| parse(word).is_some_and(|(known, _)| known == name));
         self.set(name).is_some_and(|flag| flag.origin != FlagOrigin::Ergonomic) || by_word()
     }
 
-    /// Whether this JVM has the flag, or is not known to lack it, and nobody set it.
+    /// Whether this JVM has the flag, or is not known to lack it, and the flag was not typed.
     pub(super) fn is_free(&self, name: &str) -> bool {
         self.has(name) != Some(false) && !self.is_typed(name)
     }
 
-    /// Whether this JVM has the flag and nobody set the flag; false where it is unknown.
+    /// Whether this JVM is known to have the flag, and the flag was not typed.
     pub(super) fn has_free(&self, name: &str) -> bool {
         self.has(name) == Some(true) && !self.is_typed(name)
     }

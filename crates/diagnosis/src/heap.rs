@@ -24,10 +24,10 @@ const ROOM_TIMES: u64 = 3;
 const COUNT_WHAT_IS_LEFT: [&str; 3] = ["Serial", "Parallel", "G1"];
 const HEAP_LEAST: u64 = 8 << 20;
 
-/// Heap is resident and holds no object after a rest; of an account, as far as a full collection would return it.
-/// Source: JEP 346 (G1, JDK 12: `G1PeriodicGCInterval`), the man page of `java` 25, which recommends ratios of 5 and 10
-/// and `-ShrinkHeapInSteps` for footprint, vcell #1899 (1,934 to 1,032 MiB by one full GC), JDK-8238687 (from 26 on G1
-/// heeds no ratio), and quarkus #39084 (such ratios under spikes: out of memory), so a spike belongs to the trial.
+/// Heap is resident and holds no object after a rest. In an account: as far as a full collection would return it.
+/// Source: JEP 346 (G1, JDK 12: `G1PeriodicGCInterval`). The man page of `java` 25 recommends ratios of 5 and 10 and
+/// `-ShrinkHeapInSteps` for footprint. In vcell #1899 one full GC brought 1,934 to 1,032 MiB. From 26 on G1 heeds no
+/// ratio (JDK-8238687). Such ratios under spikes ran out of memory (quarkus #39084), so a spike belongs to the trial.
 pub(super) fn free(facts: &Facts) -> Option<FindingRecord> {
     let at_rest = facts.at(MarkPoint::Rested).and_then(|mark| Some((mark, mark.account.as_ref()?)));
     let rested = at_rest.is_some();
@@ -139,8 +139,8 @@ fn live_set(facts: &Facts, mark: &Mark) -> Option<(u64, LiveBy)> {
     by_full.or_else(|| left.map(|left| (left, LiveBy::LastCollection)))
 }
 
-/// A heap of at most this much, where nobody bounded it. Direct buffers take their ceiling from the heap's, so it
-/// comes with one for them where they hold more than that leaves.
+/// A ceiling for a heap that no option bounds. Direct memory takes its ceiling from the heap's. If twice the direct
+/// buffers would not fit under that, direct memory gets a ceiling of its own.
 fn ceiling(facts: &Facts, level: u64) -> Vec<Change> {
     let flags = &facts.flags;
     let starts_larger = flags.is_typed("InitialHeapSize") || flags.is_typed("MinHeapSize");
@@ -160,8 +160,8 @@ fn ceiling(facts: &Facts, level: u64) -> Vec<Change> {
 /// The JVM's messages about a full heap (JDK 11–27).
 const OF_HEAP: [&str; 3] = ["Java heap space", "GC overhead limit exceeded", "Requested array size exceeds"];
 
-/// The subject printed an `OutOfMemoryError` of the heap, also where every request failed. A heap that is full of what
-/// lives is told by who holds it.
+/// The subject printed an `OutOfMemoryError` of the heap, even if every request failed. If static fields hold the live
+/// heap, or the JVM did not heed `-XX:MaxRAMPercentage`, the finding about that replaces this one.
 pub(super) fn exhausted(facts: &Facts) -> Option<FindingRecord> {
     let error = facts.error_of(MemoryPool::Other)?;
     let is_told = ceilings::share_unheeded(facts).is_some() || live::statics(facts).is_some();

@@ -28,7 +28,7 @@ pub(super) fn tails(facts: &Facts) -> Option<FindingRecord> {
     if share(tail_bytes, used) < TAIL_SHARE_MIN {
         return None;
     }
-    // Pages of a tail that nobody ever wrote to are not resident.
+    // Pages of a tail that were never written to are not resident.
     let needed = used.saturating_sub(tail_bytes);
     let costs_bytes = account.heap_bytes().saturating_sub(needed).min(tail_bytes);
     let each = object_bytes / objects.max(1);

@@ -39,9 +39,9 @@ pub const COPIED_DEFAULTS: &[(&str, &str)] = &[
     ("Xshare", "auto"),
 ];
 
-/// Options that are read by the launcher and are no flags.
+/// Options that the launcher reads, and that are no flags.
 const NOT_FLAGS: [&str; 4] = ["Flags", "VMOptionsFile", "Flag", "Xshare"];
-/// Options of one JVM that are told.
+/// The most options of one JVM that the finding lists.
 const IDLE_MAX: usize = 12;
 
 /// Options that were set and change nothing: unknown to this JVM, overridden by a later or a stronger one, for another

@@ -69,7 +69,7 @@ pub(super) fn statics(facts: &Facts) -> Option<FindingRecord> {
     Some(FindingRecord { costs_bytes: live_bytes, ..found(finding, text, next) })
 }
 
-/// Whose set grows with each call of `File.deleteOnExit()`, and shrinks never (JDK 11–27).
+/// The class with a set that grows with each call of `File.deleteOnExit()` and never shrinks (JDK 11–27).
 const DELETE_ON_EXIT: &str = "java.io.DeleteOnExitHook";
 
 /// Variables of threads hold much of the heap, once for each thread. Source: `ThreadLocal` (JDK 11–27: a value lives as
@@ -145,7 +145,8 @@ fn heaviest(mark: &Mark) -> Vec<LiveClassRecord> {
     mark.live_classes.iter().take(NAMED_MAX).cloned().collect()
 }
 
-/// Most of what is resident is live heap, and nobody was found that holds it: an object's field, a queue or a thread.
+/// Most of what is resident is live heap, and no known holder has it. So a field of an object, a queue or a thread
+/// holds it.
 pub(super) fn unheld(facts: &Facts) -> Option<FindingRecord> {
     let (live_bytes, mark) = much(facts)?;
     let is_most = live_bytes >= ALONE_MIN && share(live_bytes, facts.rss()) >= ALONE_SHARE_MIN;

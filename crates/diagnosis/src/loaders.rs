@@ -45,7 +45,7 @@ pub(super) fn many(facts: &Facts, known: &[FindingRecord]) -> Vec<FindingRecord>
     let told = crowds.map(|of| {
         let came_last = of.change.map(|change| change.added.loaders).filter(|_| !facts.phases.is_empty());
         let came = came_last.map(|came| match came {
-            0 => "; none came in the last phase of load, so their number stands still".to_owned(),
+            0 => "; none came in the last phase of load, so their number no longer grows".to_owned(),
             came => format!("; {} of them came in the last phase of load", grouped(came)),
         });
         let LoaderSum { loaders, classes, taken_bytes, .. } = of.now;

@@ -10,7 +10,7 @@ use crate::units::{Bytes, several};
 
 /// A trim returned 76 to 87 % of the row (measured; docs/memory.md), where no prediction can be had.
 const TRIMMED_SHARE: f64 = 0.9;
-/// Less of RSS beside the arenas of the compilers is nobody's trouble.
+/// Below this share of RSS, what is retained outside the arenas of the compilers does not matter.
 const OWN_SHARE_MIN: f64 = 0.04;
 /// Each of these switches glibc's own threshold off (mallopt(3)), so that a second one is another remedy's business.
 pub(super) const THRESHOLDS: [&str; 4] =

@@ -141,7 +141,8 @@ fn compilers_s(mark: &Mark) -> f64 {
     mark.pools.iter().filter(|pool| compile(pool)).map(|pool| pool.cpu_s).sum()
 }
 
-/// The most that HotSpot still keeps at the last of these marks of what compilations freed, and will free by itself.
+/// The most memory that compilations freed and HotSpot still keeps at the last of these marks. HotSpot will free it
+/// by itself.
 fn pooled_bytes_max(marks: &[Mark]) -> u64 {
     let Some((last, earlier)) = marks.split_last() else { return 0 };
     let cleaned = earlier.iter().rfind(|mark| mark.at_s <= last.at_s - POOLS_CLEANED_EACH_S);
@@ -290,8 +291,8 @@ fn limit_of(library: &str) -> Option<&'static str> {
     LIMITS.iter().find(|(beginning, _)| library.starts_with(beginning)).map(|(_, limit)| *limit)
 }
 
-/// A library manages memory of its own beside malloc. Source: duckdb-java #182, sqrl #2059, yaci-store #867 (80 % of
-/// the machine's memory unless it is bounded), and measured on DuckDB.
+/// A library manages memory of its own outside of malloc. Source: duckdb-java #182, sqrl #2059, yaci-store #867 (80 %
+/// of the machine's memory unless it is bounded), and measured on DuckDB.
 pub(super) fn library(facts: &Facts) -> Option<FindingRecord> {
     let (_, account) = facts.weighed()?;
     let bytes = holds(account, Owner::Native);

@@ -24,7 +24,7 @@ pub(super) fn by_evidence(facts: &Facts, found: &[FindingRecord]) -> Vec<RuledOu
     against.filter_map(|(kind, why)| Some(record((*kind).to_owned(), why(facts)?))).collect()
 }
 
-/// A habit of nearly every JVM, beside a cause that weighs more.
+/// Rules out a habit of nearly every JVM, because the cause that was found weighs more.
 pub(super) fn outweighed(one: &FindingRecord, heaviest: u64) -> RuledOutRecord {
     let text = format!("{}; the cause that was found weighs {}", one.text, Bytes(heaviest));
     record(one.finding.kind(), text)

@@ -543,7 +543,7 @@ fn native_memory_that_a_collection_freed_was_held_by_garbage() {
     assert!(only(&collected(&held, &held, [1.0, 1.0]), "native_held_by_garbage").is_none());
     assert!(only(&collected(&held, &[("malloc.live", 50)], [1.0, 1.0]), "native_held_by_garbage").is_some());
     assert!(only(&collected(&held, &[("malloc.live", 51)], [1.0, 1.0]), "native_held_by_garbage").is_none());
-    // What compilers freed is told by their arenas; of arenas that all share, they have a part like others.
+    // The arenas of the compilers show what compilers freed. Of arenas that all threads share, they have only a part.
     let in_compilers = |before: u64, after: u64| {
         with(&collected(&held, &freed, [1.0, 1.1]), |trial| {
             for (mark, live) in trial.marks[1..].iter_mut().zip([before, after]) {
@@ -955,7 +955,7 @@ fn full_chunks_of_netty_are_told_from_nearly_empty_ones() {
     let caches = told(Some(of(128, 90, Some(3))), None);
     says(&caches, &[held, "3.0 MiB are handed out: 87.0 MiB of freed buffers in caches of threads"]);
     assert_eq!(remedies(&caches), ["-Dio.netty.allocator.normalCacheSize=0 -Dio.netty.allocator.smallCacheSize=0"]);
-    // What this Netty does not count is not claimed, and a shaded one has properties of its own.
+    // The finding claims nothing that this Netty does not count. A shaded Netty has properties of its own.
     let uncounted = told(None, Some(of(128, 70, None)));
     says(&uncounted, &["70.0 MiB are handed out or freed into caches of threads"]);
     says(&uncounted, &["never released, or that threads keep"]);

@@ -8,7 +8,7 @@ use crate::scenario::MarkPoint;
 use crate::units::{Bytes, grouped};
 use loadline_base::order::Order as _;
 
-/// Fewer threads of a name are no pool that anybody sized.
+/// Fewer threads of one name are no pool with a chosen size.
 const THREADS_MIN: u64 = 20;
 /// CPU time of a thread over the time it lived, above which it works.
 const CPU_SHARE_MAX: f64 = 0.01;

@@ -11,21 +11,21 @@ use loadline_base::java_names::plain_class;
 use loadline_base::order::Order as _;
 use std::collections::{HashMap, HashSet};
 
-/// A child with this much of its parent, in percent, stands for it; and of the head of the way, so that a long way of
-/// small losses ends.
+/// A child that retains at least this percentage of what its parent retains takes the parent's place.
 const NEARLY_ALL_OF_PARENT: u128 = 90;
+/// Such a child must also retain this percentage of the head of the way, so that a long way of small losses ends.
 const NEARLY_ALL_OF_HEAD: u128 = 75;
-/// A child with this much of what larger children leave of its parent, in percent, is told apart from it.
+/// A child becomes a part of its own if it has at least this percentage of what larger children leave of the parent.
 const APART: u64 = 25;
-/// A part with less than this much of all, in percent, is not looked into.
+/// The walk does not look into a part that has less than this percentage of the whole heap.
 const LARGE: u64 = 1;
-/// A part with less than this much of all, per mille, is grouped with others of the same packages.
+/// A part with less than this share of the whole heap, per mille, is grouped with others of the same packages.
 const SMALL_PER_MILLE: u64 = 5;
 /// Steps towards the roots for all objects that several hold; beyond, these have an unknown origin.
 const STEPS_MAX: u64 = 40_000_000;
 /// Steps for one of them.
 const STEPS_MAX_EACH: u64 = 1_000;
-/// Classes that are told of what a holder has.
+/// The most classes that a holder lists as its content.
 const CLASSES_MAX: usize = 10;
 
 /// The tree of dominators by the numbers of the walk, and what is known of its nodes.
@@ -43,8 +43,10 @@ pub(crate) struct Tree<'a> {
     pub(crate) keys: &'a HashMap<u32, u32>,
 }
 
-/// What makes parts alike, and names them; texts are numbers of [`Words`]. What several hold jointly is named after the
-/// origin of a shortest way, and two maps of one kind in different fields (`by`) are two holders.
+/// The title that names a part; parts with the same title are alike. Texts are numbers of [`Words`].
+///
+/// An object that several holders share is named after the origin of a shortest way to it. Two maps of one kind in
+/// different fields (`by`) are two holders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Title {
     Static(u32),
@@ -59,7 +61,7 @@ pub(crate) enum Title {
     Jointly { origin: u32, class: u32, by: u32 },
 }
 
-/// A group by its title; a part that is told apart from another group, by that one and its own class.
+/// The key of a group is its title. A part that is split off from a group adds that group's number and its own class.
 type Key = (Title, Option<(u32, u32)>);
 
 /// Alike parts of the heap.
@@ -314,7 +316,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Parts of large parts that are large themselves and unlike each other, with the head above each.
+    /// Finds parts of large parts that are large themselves and unlike each other. Maps each to the head above it.
     fn told_apart(&self, mut heads: Vec<u32>) -> HashMap<u32, u32> {
         let mut apart = HashMap::new();
         while let Some(head) = heads.pop() {
@@ -344,7 +346,7 @@ impl<'a> Search<'a> {
         apart
     }
 
-    /// Returns the group with this key, and makes it where there is none.
+    /// Returns the group with this key, and creates it if it does not exist.
     fn place_of(&mut self, key: Key) -> u32 {
         let next = self.groups.len() as u32;
         let group = *self.by_key.entry(key).or_insert(next);

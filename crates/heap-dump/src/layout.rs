@@ -1,12 +1,12 @@
-//! How many bytes of heap an object takes. A dump has the fields of objects, and not how the JVM lays them out.
+//! How many bytes of heap an object takes. A dump has the fields of objects, but not their layout in the JVM.
 //!
 //! Source: HotSpot's `fieldLayoutBuilder.cpp` (JDK 15 and newer). Older JVMs leave a few more gaps between the fields
-//! of a class and of its superclass, which makes some classes 8 bytes larger than what is told here.
+//! of a class and of its superclass. Some of their classes are therefore 8 bytes larger than this module computes.
 
 use crate::records::Type;
 
-/// How the JVM lays out objects. `-XX:+PrintFlagsFinal` tells: `UseCompressedOops`, `UseCompressedClassPointers`,
-/// `UseCompactObjectHeaders`, `ObjectAlignmentInBytes`.
+/// How the JVM lays out objects. `-XX:+PrintFlagsFinal` prints the flags that decide it: `UseCompressedOops`,
+/// `UseCompressedClassPointers`, `UseCompactObjectHeaders`, `ObjectAlignmentInBytes`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layout {
     /// The size of a reference.

@@ -45,7 +45,7 @@ pub struct Settings {
     pub layout: Layout,
     /// The most memory that reading may take, by estimate. Some 45 bytes for each object of the dump.
     pub memory_bytes_max: u64,
-    /// The most holders that are told.
+    /// The most holders that are returned.
     pub holders_max: usize,
 }
 

@@ -72,7 +72,7 @@ fn steps(cast: &Cast, way: &[u32], labels: &HashMap<(u32, u32), (u32, u64)>) -> 
     steps
 }
 
-/// A holder as it is told.
+/// Makes the public holder of a draft, with its path and its names.
 pub(crate) fn holder(
     cast: &Cast,
     draft: Draft,

@@ -30,7 +30,8 @@ pub(crate) struct Root {
     pub(crate) object: u64,
     /// The serial number of the thread; 0 where the kind has none.
     pub(crate) thread: u32,
-    /// The frame from the top of the stack; of a thread its stack trace. [`NO_FRAME`] where there is none.
+    /// The number of the frame, from the top of the stack; for a thread, its stack trace. [`NO_FRAME`] if the root has
+    /// no frame.
     pub(crate) frame: u32,
 }
 

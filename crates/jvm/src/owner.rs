@@ -48,7 +48,7 @@ pub enum Owner {
     Native,
     /// Memory that an allocator inside such a library keeps without need.
     NativeRetained,
-    /// Nobody's.
+    /// Memory without a known owner.
     Unexplained,
 }
 
@@ -74,7 +74,7 @@ pub enum Group {
 pub struct Entry {
     /// Whose entry this is.
     pub owner: Owner,
-    /// As in documents; what stands before a dot is its family.
+    /// As in documents; the part before a dot is its family.
     pub name: &'static str,
     /// On the screen; at most 25 characters.
     pub label: &'static str,
@@ -84,7 +84,7 @@ pub struct Entry {
     pub group: Group,
     /// The colour in charts, by its name in `report/chart/colours.css`; families share a hue.
     pub colour: &'static str,
-    /// Whether it is hatched: memory that holds nothing, or that nobody owns.
+    /// Whether it is hatched: memory that holds nothing, or that has no owner.
     pub hatched: bool,
     /// Options and variables that make it smaller or larger, the first one first to try; empty where none does.
     pub moved_by: &'static [&'static str],

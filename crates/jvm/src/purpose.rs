@@ -1,18 +1,18 @@
-//! What a thread of HotSpot is for, by the name that the kernel keeps of it: 15 bytes (`TASK_COMM_LEN`, man prctl).
+//! The purpose of a HotSpot thread, by the name that the kernel keeps of it: 15 bytes (`TASK_COMM_LEN`, man prctl).
 //! JDK 11 to 25 let the kernel cut a longer name, `C1 CompilerThre`. JDK 26 and 27 leave out its middle,
-//! `C1 Comp..hread0` (`os::set_native_thread_name`: `%.7s..%.6s`). Names were read of all collectors of 11, 17, 21, 25
-//! and 27.
+//! `C1 Comp..hread0` (`os::set_native_thread_name`: `%.7s..%.6s`). The names come from JVMs of 11, 17, 21, 25 and 27
+//! with all of their collectors.
 
 use Purpose::{Gc, Jit, Vm};
 
-/// What a thread is for.
+/// The purpose of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// Everything that the names below do not tell: threads of the program and of its libraries.
+    /// Every thread with none of the names below: those of the program and of its libraries.
     Application,
     /// Compiles methods.
     Jit,
-    /// Collects garbage, beside the program or while it stands still.
+    /// Collects garbage, concurrently with the program or while the program is stopped.
     Gc,
     /// Serves the JVM itself: safepoints, timers, references, signals.
     Vm,
@@ -23,7 +23,7 @@ const KEPT: usize = 15;
 /// The thread that carries out what needs a safepoint; every HotSpot has it.
 pub const VM_THREAD: &str = "VM Thread";
 
-/// Names in full, or their beginning where several threads share it. One that the kernel may cut stands in full.
+/// Names in full, or their beginning if several threads share it. Names that the kernel may cut are given in full.
 const NAMES: [(Purpose, &[&str]); 3] = [
     (Jit, &["C1 CompilerThread", "C2 CompilerThread", "JVMCI"]),
     (

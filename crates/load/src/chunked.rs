@@ -37,7 +37,7 @@ pub(super) enum Skipped {
 }
 
 impl Chunks {
-    /// Hands the contents on and skips the framing; tells how much of the piece does not belong to the body.
+    /// Hands the contents on and skips the framing; returns how much of the piece does not belong to the body.
     pub(super) fn skip(&mut self, bytes: &[u8], contents: &mut impl FnMut(&[u8])) -> Skipped {
         let mut index = 0;
         while index < bytes.len() {

@@ -27,7 +27,7 @@ pub(super) struct PhaseCourse<'a> {
     pub(super) arrivals: Arrivals,
     pub(super) tally: Tally,
     pub(super) timeout_ns: u64,
-    /// How long a connection rests after an answer, in a closed model.
+    /// How long a connection rests after an answer, in a closed model (think time).
     pub(super) think_ns: u64,
     control: &'a Control,
     drain_ns: u64,
@@ -36,7 +36,7 @@ pub(super) struct PhaseCourse<'a> {
     next_interval_ns: u64,
     next_check_ns: u64,
     share: Share,
-    /// What the first connection is made over, in words; `None` before it.
+    /// The transport of the first connection, in words (empty without TLS); `None` until it is established.
     over: Option<String>,
     met: Option<String>,
     cpu_before_ns: u64,
@@ -163,7 +163,7 @@ impl<'a> PhaseCourse<'a> {
         if end_ns > now_ns { end_ns } else { u64::MAX }
     }
 
-    /// A connection stands.
+    /// Counts a connection that was established.
     #[inline]
     pub(super) fn opened(&mut self, link: &Link) {
         let (sum, open_connections) = (&mut self.tally.sum, &mut self.tally.interval.open_connections);
@@ -185,8 +185,9 @@ impl<'a> PhaseCourse<'a> {
         }
     }
 
-    /// Whether a connection rests before its next request after this failure. If nobody listens, every request would
-    /// fail immediately. A dead server behind a proxy accepts and closes; then a full round of failures is the sign.
+    /// Whether a connection backs off before its next request after this failure. If no server listens, every request
+    /// would fail immediately. A proxy before a dead server accepts and closes; then a full round of failures is the
+    /// sign.
     pub(super) fn backs_off(&self, failure: Failure, round: usize) -> bool {
         let nobody_there = self.tally.failures_in_a_row > round as u64;
         nobody_there || matches!(failure, Failure::Refused | Failure::Ports | Failure::Tls)

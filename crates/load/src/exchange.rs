@@ -31,7 +31,7 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Begins a request, on a new connection if there is none.
+    /// Begins a request. Dials a new connection if this one is not open.
     #[inline]
     pub(super) fn begin(&mut self, index: usize, intended_ns: u64, now_ns: u64) -> Result<()> {
         // A pool that can grow never makes a request wait.
@@ -145,7 +145,7 @@ impl Engine<'_> {
         !all
     }
 
-    /// The connection stands: a first write went through.
+    /// The connection is established: a first write went through.
     fn establish(&mut self, index: usize) {
         let connection = &mut self.connections[index];
         connection.established = true;
@@ -239,12 +239,12 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Takes a piece of an answer; tells whether that was the end of it.
+    /// Takes a piece of an answer; returns whether the answer is over.
     #[inline]
     fn take(&mut self, index: usize, length: usize, to_the_end: bool) -> Result<bool> {
         let connection = &mut self.connections[index];
         if connection.doing == Doing::Nothing {
-            // An answer that was not asked for: the next one could not be told from it.
+            // No request is under way, so the next answer could not be distinguished from this one.
             self.close(index);
             return Ok(true);
         }

@@ -140,18 +140,18 @@ impl Control {
 
 /// Runs the phase to its end on the calling thread, which the caller may have pinned.
 ///
-/// `on_interval` is called on this thread about once a second and once at the end; what it spends, the load waits.
-/// A planned end lets the requests under way, and those that are due, come to theirs, for at most the drain.
+/// `on_interval` is called on this thread about once a second and once at the end; the load waits while it runs.
+/// At a planned end, requests that are under way or due may finish, for at most the drain.
 ///
 /// # Errors
 /// Only what makes the whole phase impossible: the body cannot be read, the request cannot be written, no epoll or
-/// sockets, fewer file descriptors than connections. Whatever the server does is in the [`Outcome`].
+/// sockets, fewer file descriptors than connections. The [`Outcome`] contains everything that the server does.
 pub fn drive(plan: &Plan, clock: Clock, control: &Control, on_interval: &mut dyn FnMut(&Interval)) -> Result<Outcome> {
     drive_share(plan, Share::WHOLE, clock, control, &|| clock.now_ns(), on_interval)
 }
 
-/// `start` is called once, when everything is read and made, for the moment at which the phase begins: what that takes
-/// is no lag. Also an engine that cannot begin calls `start`, because other threads wait for it.
+/// `start` is called once, when the engine is ready, for the moment at which the phase begins: the time to get ready is
+/// no lag. `start` is called even if the engine cannot begin, because other threads wait for it.
 fn drive_share(
     plan: &Plan,
     share: Share,

@@ -40,8 +40,8 @@ impl Dialler {
         Ok(Self { address, sessions, undelayed, receive_buffer })
     }
 
-    /// A link that is connected or connecting: the first write tells which, and why not. Where there is trouble with
-    /// this one, the next may fare better.
+    /// Begins a connection. The link may be connected or still connecting; the first write shows which, and why a
+    /// connect failed. After trouble with this link, the next one may still succeed.
     ///
     /// # Errors
     /// No socket can be made at all: limits of the process or the machine.
@@ -156,8 +156,8 @@ impl Link {
         Ok(())
     }
 
-    /// Reads plaintext into `buffer`, which has [`READ_BYTES`]; `limit` bounds what is taken from the socket.
-    /// `raw`, as large, is for what is not plaintext yet.
+    /// Reads plaintext into `buffer`, which has [`READ_BYTES`]. `limit` is the most bytes to take from the socket.
+    /// `raw`, as large, is for bytes that are not decrypted yet.
     #[inline]
     pub(super) fn read(&mut self, buffer: &mut [u8], raw: &mut [u8], limit: usize) -> Result<Read, Trouble> {
         if self.session.is_some() {
@@ -243,7 +243,7 @@ fn no_socket(errno: Errno) -> Error {
 pub(super) fn check_descriptors(connections: u64) -> Result<()> {
     let limits = getrlimit(Resource::Nofile);
     let Some(limit) = limits.current else { return Ok(()) };
-    // Without /proc the first failing socket tells.
+    // Without /proc the limit only shows when a socket fails.
     let open = std::fs::read_dir("/proc/self/fd").map_or(0, |entries| entries.count() as u64);
     // A few for files that are opened later.
     let needed = connections + open + 16;

@@ -117,7 +117,7 @@ impl Messages {
     /// Encodes the requests of `work`; their sequence numbers are those of a share.
     ///
     /// # Errors
-    /// The body's file cannot be read, or path or headers cannot stand in a request.
+    /// The body's file cannot be read, or the path or a header is not allowed in a request.
     pub(super) fn encode(work: &Work, host: &str, seed: u64, share: Share) -> Result<Self> {
         let all =
             work.requests().map(|request| Message::encode(work, request, host, seed)).collect::<Result<Vec<_>>>()?;
@@ -197,7 +197,7 @@ impl Message {
         Ok(Self { front, long, wanted: Wanted::of(work, request), waits: request.expect_continue })
     }
 
-    /// Fills the placeholders in; tells the length of the head.
+    /// Fills the placeholders in; returns the length of the head.
     fn fill(&self, own: &mut Vec<u8>, scratch: &mut Vec<u8>, sequence: u64, random: &mut SplitMix64) -> usize {
         own.clear();
         let Front::Filled { head, body, fixed_body } = &self.front else { return 0 };

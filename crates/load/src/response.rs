@@ -113,8 +113,8 @@ fn parse_head<'a>(
     }
 }
 
-/// Status, persistence and how the length of the body is told (RFC 9112, section 6.3). `None` where the head
-/// contradicts itself or asks for what was never offered.
+/// Status, persistence and the framing of the body (RFC 9112, section 6.3). `None` if the head contradicts itself, has
+/// a status below 100, or answers an upgrade (101) that the engine never asks for.
 fn understand(response: &Response<'_, '_>) -> Option<Head> {
     let (status, version) = (response.code?, response.version?);
     let (mut length, mut chunked, mut coded, mut close, mut keep) = (None, false, false, false, false);
@@ -158,12 +158,12 @@ fn tokens(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii)
 }
 
-/// What is read next: a head, or the rest of a body, by how its length is told.
+/// The part that is read next: a head, or the rest of a body with one of three framings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum ParserState {
     #[default]
     Head,
-    /// So many bytes are missing.
+    /// This many bytes of the body are missing.
     Length(u64),
     Chunked(Chunks),
     UntilClose,

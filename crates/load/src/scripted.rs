@@ -1,5 +1,5 @@
-//! A server that does as a test says: one thread for each connection, answers written by a closure. Where it listens
-//! and what it counts is the same for every protocol.
+//! A server for tests: one thread for each connection, answers written by a closure of the test. The listener and the
+//! counts are the same for every protocol.
 
 use loadline_base::clock::Clock;
 use std::io::{self, Read, Write};
@@ -47,7 +47,7 @@ impl Exchange<'_> {
     }
 }
 
-/// What a server counts, and whether its test is over.
+/// The counts of a server, and whether its test is over.
 #[derive(Default)]
 pub(super) struct ServerCounts {
     pub(super) over: AtomicBool,
@@ -141,7 +141,7 @@ fn accept(listener: TcpListener, counts: &Arc<ServerCounts>, script: &Arc<Script
     }
 }
 
-/// Serves until the script wants no more; tells how it ended.
+/// Serves until the script wants no more; returns how it ended.
 fn serve(stream: &mut TcpStream, counts: &ServerCounts, script: &Script) -> io::Result<Next> {
     stream.set_nonblocking(false)?;
     stream.set_nodelay(true)?;

@@ -51,7 +51,7 @@ const DAY_NS: u64 = 86_400_000_000_000;
 
 /// Counts while a phase runs.
 pub(super) struct Tally {
-    /// What the phase has come to; the times of the interval under way are not in it yet, nor are its bytes received.
+    /// The outcome of the phase so far, without the times and the received bytes of the interval under way.
     pub(super) sum: Outcome,
     /// The interval under way, its connections and queue as they are now. In a closed model its histogram is the only
     /// one that the hot path touches.

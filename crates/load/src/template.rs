@@ -4,7 +4,7 @@ use loadline_base::error::{Error, Result};
 use loadline_base::numbers::SplitMix64;
 use std::io::Write;
 
-/// Text with placeholders. Other braces stand for themselves.
+/// Text with placeholders. Other braces are plain text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Template(Vec<Segment>);
 
@@ -42,7 +42,7 @@ impl Template {
         self.0.iter().all(|segment| matches!(segment, Segment::Literal(_)))
     }
 
-    /// The literal parts, for checks of what may stand in a request.
+    /// The literal parts, for the check that their characters are allowed in a request.
     pub(super) fn literals(&self) -> impl Iterator<Item = &[u8]> {
         self.0.iter().filter_map(|segment| match segment {
             Segment::Literal(literal) => Some(literal.as_slice()),

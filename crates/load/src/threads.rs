@@ -174,7 +174,7 @@ impl<'a> Merger<'a> {
     fn take(&mut self, message: ThreadReport, on_interval: &mut dyn FnMut(&Interval)) -> Result<()> {
         match message {
             ThreadReport::Interval { number, last, interval } => {
-                // The rest at the end joins the last whole interval that is still open, or stands for itself.
+                // The partial interval at the end joins the last whole interval that is still open, or stays separate.
                 let number =
                     if last { number.min(self.open.keys().next_back().map_or(number, |n| *n)) } else { number };
                 match self.open.get_mut(&number) {

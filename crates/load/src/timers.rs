@@ -1,4 +1,4 @@
-//! Moments at which something is to be looked at again: rests that end, bytes that may go, waits that are over.
+//! Moments at which the engine looks at a connection again: a rest ends, bytes may go, a wait is over.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -25,7 +25,7 @@ impl Timers {
         self.0.push(Reverse((at_ns, index, due)));
     }
 
-    /// The next moment; `u64::MAX` where there is none.
+    /// The next moment; `u64::MAX` if no entry is left.
     #[inline]
     pub(super) fn next_ns(&self) -> u64 {
         self.0.peek().map_or(u64::MAX, |Reverse((at_ns, _, _))| *at_ns)

@@ -29,7 +29,7 @@ impl Sessions {
     /// Sessions with the server `host` (a name or an address, with or without a port) that offer `protocols` (ALPN).
     ///
     /// # Errors
-    /// `Request` where the own certificates cannot be read; `Machine` where the machine trusts nobody.
+    /// `Request` if the own certificates cannot be read; `Machine` if the machine trusts no authority.
     pub(super) fn new(tls: &Tls, host: &str, protocols: &[&str]) -> Result<Self> {
         let provider = crate::files::provider();
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
@@ -154,7 +154,7 @@ impl Session {
         Ok(())
     }
 
-    /// Encrypts at most one record; tells how much of the plaintext it took.
+    /// Encrypts at most one record; returns how much of the plaintext it took.
     ///
     /// # Errors
     /// In rustls' words.
@@ -181,7 +181,7 @@ impl Session {
         }
     }
 
-    /// Lets rustls work through the bytes; tells how many it is done with.
+    /// Lets rustls work through the bytes; returns how many it is done with.
     fn advance(&mut self, bytes: &mut [u8], plaintext: &mut dyn FnMut(&[u8])) -> std::result::Result<usize, String> {
         let mut used = 0;
         loop {
@@ -218,7 +218,7 @@ impl Session {
         }
     }
 
-    /// The alert that tells the server why.
+    /// Encodes the alert that gives the server the reason.
     fn say_last_words(&mut self) {
         if let Ok(ConnectionState::EncodeTlsData(mut data)) = self.connection.process_tls_records(&mut []).state {
             // The session is over; an alert that does not come out changes nothing.
@@ -242,14 +242,14 @@ fn encode<D>(data: &mut rustls::unbuffered::EncodeTlsData<'_, D>, out: &mut Vec<
     }
 }
 
-/// Whom a session trusts. Whatever that is, the signatures of a handshake must be those of its certificate.
+/// The certificates that a session trusts. In any case, the signatures of a handshake must be those of its certificate.
 #[derive(Debug)]
 struct Trust {
     /// Chains to an authority that the machine or the user trusts; `None` for `--insecure`, where any certificate will
     /// do.
     chains: Option<Arc<WebPkiServerVerifier>>,
-    /// Certificates that the user named, which are also trusted as they are, under their own names: `openssl req -x509`
-    /// makes an authority, which is no server by its extensions, and people test with it.
+    /// Certificates that the user named. Each is also trusted as a server certificate, under its own names: people test
+    /// with `openssl req -x509`, which makes an authority whose extensions do not allow a server.
     named: Vec<CertificateDer<'static>>,
     algorithms: WebPkiSupportedAlgorithms,
 }

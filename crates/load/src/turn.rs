@@ -53,7 +53,7 @@ pub(super) trait Turning<'a> {
     fn attend(&mut self, events: &mut Vec<epoll::Event>, until_ns: u64) -> Result<()>;
 }
 
-/// Turns until the phase is over; tells why it is.
+/// Turns until the phase is over; returns why it is over.
 pub(super) fn run<'a>(engine: &mut impl Turning<'a>, on_interval: &mut dyn FnMut(&Interval)) -> Result<End> {
     let mut events = Vec::with_capacity(EVENTS_PER_TURN);
     loop {

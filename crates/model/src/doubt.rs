@@ -1,5 +1,5 @@
 //! Every reason to distrust a number, as one enum. Each says what was seen and what to do next.
-//! Doubts are computed by pure code, stored in the archive and shown beside the number they touch.
+//! Pure code computes the doubts. The archive stores them, and reports show them next to the number they touch.
 
 /// Makes an enum of doubts: of each its values, what was seen, in one sentence, and one thing to do about it. Groups
 /// with an enum of their own stand among the others in JSON, told apart by their kind.
@@ -305,7 +305,7 @@ doubts! {
             /// The missing source, and why it is missing.
             why: String,
         } => format!("the account at mark {mark} lacks a source: {why}"),
-            "run Loadline as root, or with CAP_SYS_PTRACE, or set /proc/sys/kernel/yama/ptrace_scope to 0";
+            "run Loadline as root or with CAP_SYS_PTRACE; if it is, this kernel does not offer the source";
         /// The heaps of malloc could not be split into live and retained, or not all.
         MallocUnsplit {
             /// The first mark affected.

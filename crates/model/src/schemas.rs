@@ -229,7 +229,7 @@ fn plain(comment: &str) -> String {
     comment.replace('\n', " ").replace("[`", "`").replace("`]", "`").replace("`None`", "null").replace("`null`", "null")
 }
 
-/// Says the unit that stands in the name of a number, and that it is not negative.
+/// Adds to a number's description the unit that its name carries, and a minimum of 0 where it is never negative.
 fn measure(name: &str, property: &mut Value) {
     let is = |kind: &str| {
         property["type"] == kind || property["type"].as_array().is_some_and(|all| all.contains(&json!(kind)))

@@ -1,8 +1,8 @@
 //! Calls of Java methods that take memory which no allocation shows: child processes and files.
 //!
-//! async-profiler (4.2 and newer) rewrites the methods that it is told to `trace`, and records each call with its
+//! async-profiler (4.2 and newer) rewrites the methods that its option `trace` names, and records each call with its
 //! stack. A class whose name is the beginning of a traced one's counts as traced, too (seen in 4.4: `java.io.File`).
-//! An older one prints a warning and does the rest.
+//! An older async-profiler prints a warning and does the rest.
 
 use crate::stack::Frame;
 

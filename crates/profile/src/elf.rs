@@ -1,9 +1,9 @@
 //! The needs of a native library, by its file (man 5 elf): 64-bit little-endian, from its sections.
 //!
-//! Which machine it is for, which libraries it names, and which functions it wants from others. The last decides
-//! whether a library that was linked with glibc can be loaded with musl: musl takes the names of glibc's libraries for
-//! its own and ignores versions, so only functions that it does not have are missing. async-profiler's (4.1 to 4.4) has
-//! none of these: one file serves both.
+//! The sections tell the machine it is for, the libraries it names, and the functions it wants from others. The
+//! functions decide whether a library that was linked with glibc can be loaded with musl. Musl takes the names of
+//! glibc's libraries for its own and ignores versions, so only functions that it does not have are missing.
+//! async-profiler's library (4.1 to 4.4) wants none of these: one file serves both.
 
 const MAGIC: &[u8] = b"\x7fELF";
 /// Class 64-bit, little-endian.

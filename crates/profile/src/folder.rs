@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// Nobody else may put a library or a link into it.
+/// No other user may put a library or a link into it.
 const PRIVATE: Mode = Mode::RWXU;
 /// Names that are tried: each that is taken belongs to another Loadline.
 const TRIES: u32 = 1000;
@@ -129,7 +129,7 @@ impl Folder {
         }
     }
 
-    /// The first bytes of a file as text; empty where there is none.
+    /// The first bytes of a file as text; empty if the file is missing or cannot be read.
     pub(crate) fn text(&self, name: &str, bytes_max: u64) -> String {
         let mut bytes = Vec::new();
         let read = self.file(name).and_then(|file| file.take(bytes_max).read_to_end(&mut bytes));

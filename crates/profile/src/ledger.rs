@@ -1,4 +1,4 @@
-//! Which bytes are live, by allocations and frees in the order of time; pure.
+//! The bytes that are live, by allocations and frees in the order of time; pure.
 //!
 //! The peak of the total is kept without looking at all counters when it moves: a counter notes what it holds before it
 //! changes, if the total has peaked since its last change.
@@ -9,8 +9,8 @@
 
 use std::collections::HashMap;
 
-/// How long after the new allocation a late free may be noted: a thread that lost its CPU in between gets it back
-/// within some 100 ms even on a loaded machine, and a container that used up its quota within a few of these.
+/// How long after the new allocation a late free may be noted. A thread that lost its CPU in between gets it back
+/// within some 100 ms, even on a loaded machine. A container that used up its quota takes a few of these.
 const LATE_NS: u64 = 500_000_000;
 /// Live allocations that are followed; each takes some 60 bytes.
 const LIVE_MAX: usize = 4 << 20;
@@ -25,7 +25,7 @@ pub(crate) struct Event {
     pub(crate) bytes: Option<u64>,
     /// Place of the stack.
     pub(crate) stack: u32,
-    /// Which thread.
+    /// The thread.
     pub(crate) thread: u32,
 }
 
@@ -137,7 +137,7 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// Keeps what is live at this moment, in nanoseconds since 1970, beside what is at the end.
+    /// Keeps what is live at this moment, in nanoseconds since 1970, in addition to what is live at the end.
     pub(crate) fn keep(&mut self, then_ns: u64) {
         self.then_ns = Some(then_ns);
     }

@@ -102,10 +102,10 @@ fn folder_in_jar(machine: &str) -> Option<&'static str> {
 }
 
 impl Library {
-    /// Finds the library. A file that was given is taken or refused; the others are looked for where it is `None`.
+    /// Finds the library. A given file is taken or refused; without one, the usual places are searched.
     ///
     /// # Errors
-    /// If there is none, with the command that gets one; if it is no library, or one for another machine.
+    /// If there is no such file, with the command that gets one; if it is no library, or one for another machine.
     pub fn find(given: Option<&Path>) -> Result<Self> {
         Self::find_in(given, &Places::here(), std::env::consts::ARCH)
     }

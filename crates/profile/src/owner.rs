@@ -274,8 +274,8 @@ pub(crate) fn passes_on(frame: &Frame) -> bool {
 }
 
 /// Whether each allocation on this stack stands for a thread that was started, or for a class loader that was made: the
-/// object that HotSpot 11 to 25 allocates once for each (`JavaThread`, `ClassLoaderData`). A hidden class, which has a
-/// `ClassLoaderData` of its own, is none. False where libjvm has no symbols beyond those it exports.
+/// object that HotSpot 11 to 25 allocates once for each (`JavaThread`, `ClassLoaderData`). A hidden class does not
+/// count, although it has a `ClassLoaderData` of its own. False where libjvm has only the symbols that it exports.
 pub(crate) fn is_one_each<'f>(mut frames: impl Iterator<Item = &'f Frame> + Clone, owner: &Owner) -> bool {
     let objects: &[&str] = match owner {
         Owner::Threads => &["Thread::allocate", "JVM_StartThread"],
@@ -323,7 +323,7 @@ fn is_of_profiler(frame: &Frame) -> bool {
     frame.class.starts_with(PROFILER_LIBRARY) && frame.method.contains("::") && !is_hook
 }
 
-/// The owner that a native frame tells; `None` for a part of the JVM that works for whoever called it.
+/// The owner that a native frame tells; `None` for a part of the JVM that works for its caller.
 fn of_native(frame: &Frame) -> Option<Owner> {
     let library = &*frame.class;
     if library == "libjvm.so" || library.is_empty() {

@@ -108,7 +108,7 @@ pub struct HeapUse {
     pub stack: StackId,
     /// The code that allocated them.
     pub place: Place,
-    /// What was seen of them.
+    /// Their samples.
     pub samples: Samples,
 }
 
@@ -125,7 +125,7 @@ pub struct CallSite {
     pub stack: StackId,
 }
 
-/// What sampling has seen of objects.
+/// The objects that sampling has seen, and what they stand for.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Samples {
     /// Objects recorded.

@@ -1,7 +1,8 @@
-//! Which line of the application a stack belongs to.
+//! The line of the application that a stack belongs to.
 //!
-//! From the allocation upward, the first frame that is neither the JDK's nor a framework's nor generated. If there is
-//! none, the innermost frame of a framework; then that of the JDK; then a name for what the JVM did by itself.
+//! From the allocation upward, it is the first frame that is neither the JDK's nor a framework's nor generated. Without
+//! such a frame, it is the innermost frame of a framework, then that of the JDK, then a name for what the JVM did by
+//! itself.
 
 use crate::owner::{Owner, owner_of, passes_on};
 use crate::stack::Frame;
@@ -231,7 +232,7 @@ fn native_name<'f>(mut frames: impl Iterator<Item = &'f Frame> + Clone, owner: &
     }
 }
 
-/// The frames of a stack from its place down to the allocation, in this order; all of them where the place is none of
+/// The frames of a stack from its place down to the allocation, in this order; all of them if the place is not one of
 /// its frames.
 pub(crate) fn below<'f>(frames: impl DoubleEndedIterator<Item = &'f Frame> + Clone, place: &Place) -> Vec<&'f Frame> {
     let inner = match &place.frame {

@@ -91,7 +91,7 @@ impl fmt::Display for Frame {
 /// The name of a class as Java source has it, from the JVM's own; a hidden class loses its number and its address.
 pub(crate) fn class_name(internal: &str) -> String {
     let name = java_name(internal);
-    // The dimensions of an array stand behind what is lost.
+    // The dimensions of an array follow the part that is lost.
     let (element, dimensions) = name.split_at(name.find("[]").unwrap_or(name.len()));
     plain_class(element).to_owned() + dimensions
 }

@@ -1,4 +1,4 @@
-//! Searches on a made-up server, for the tests of what is said of them. Concluded as real ones are.
+//! Searches on a made-up server, for the tests of their pages. They are concluded as real ones are.
 
 use crate::export::samples;
 use crate::record::{
@@ -11,13 +11,13 @@ use crate::units::MIB;
 
 /// All but heap and files.
 const NATIVE: u64 = 60 * MIB;
-/// Files that it touches; it cannot do without [`HOT`] of them.
+/// Files that the server touches; it needs at least [`HOT`] of them.
 const FILE: u64 = 50 * MIB;
 const HOT: f64 = 0.55;
-/// The smallest heap, and what it grows to where nothing bounds it.
+/// The smallest heap, and the size that it grows to without a bound.
 const HEAP_MIN: u64 = 7 * MIB;
 const HEAP: u64 = 64 * MIB;
-/// No more are answered, per second.
+/// The server answers no more than this, per second.
 const RATE_MAX: f64 = 1234.0;
 
 /// The usual search.
@@ -36,7 +36,7 @@ pub(crate) const COURSE: SearchSpec = SearchSpec {
     ram_share: RamShare { small: 0.5, large: 0.25 },
 };
 
-/// A line was found, with a knee beside it and what rules of thumb would have needed.
+/// A search that found a line, a knee, and the limits that rules of thumb would have needed.
 pub(crate) fn found() -> Document {
     let mut document = searched(&COURSE);
     let Some(find) = &mut document.find else { return document };
@@ -65,7 +65,7 @@ pub(crate) fn endings() -> Vec<(FindOutcome, Document)> {
     let reference = &mut not_held.trials[0];
     if let Some(probe) = &mut reference.probe {
         probe.verdict = ProbeVerdict::Fails;
-        probe.why = vec!["p99.steady was 812 ms, and p99<50ms is asked".to_owned()];
+        probe.why = vec!["p99.steady was 812 ms; the target is p99<50ms".to_owned()];
         probe.cause = Some(FailureCause::Times);
     }
     not_held.find = Some(conclude(&COURSE, &find(), &not_held.trials));
@@ -91,7 +91,7 @@ pub(crate) fn endings() -> Vec<(FindOutcome, Document)> {
     ]
 }
 
-/// A search in which every text is this one.
+/// A search in which every text is `text`.
 pub(crate) fn hostile(text: &str) -> Document {
     samples::with_every_text(&found(), text, &[])
 }
@@ -135,7 +135,7 @@ fn trial(attempt: &Attempt, index: u32) -> Trial {
     };
     let why = match (cause, outcome) {
         (None, _) => Vec::new(),
-        (_, Outcome::Completed) => vec!["p99.steady was 812 ms, and p99<50ms is asked".to_owned()],
+        (_, Outcome::Completed) => vec!["p99.steady was 812 ms; the target is p99<50ms".to_owned()],
         _ => vec!["the subject was killed in phase warmup".to_owned()],
     };
     let verdict = if cause.is_none() { ProbeVerdict::Holds } else { ProbeVerdict::Fails };
@@ -162,7 +162,7 @@ fn trial(attempt: &Attempt, index: u32) -> Trial {
     }
 }
 
-/// A smaller heap costs more CPU; one that was killed did not come beyond its warm-up.
+/// A smaller heap costs more CPU; a killed trial did not get beyond its warm-up.
 fn phases(outcome: Outcome, cause: Option<FailureCause>, heap: u64, asked: f64) -> Vec<PhaseRecord> {
     let (rate, p99) = match cause {
         None => (asked, 12.1),

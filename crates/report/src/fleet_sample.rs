@@ -1,5 +1,5 @@
-//! A fleet for tests: a service of each verdict, one with too little, one with less than its headroom, and one that is
-//! seen on another CPU.
+//! A fleet for tests: a service of each verdict, one with too little, one with less than its headroom, and one on
+//! another CPU.
 
 use crate::doubt::{Doubt, Merging};
 use crate::export::samples;
@@ -94,7 +94,7 @@ pub(crate) fn fleet() -> FleetDocument {
     }
 }
 
-/// The same in which every text is this one.
+/// The same fleet in which every text is `text`.
 pub(crate) fn hostile(text: &str) -> FleetDocument {
     let mut document = samples::with_every_text(&fleet(), text, &[]);
     // Names of one plan differ.

@@ -1,4 +1,4 @@
-//! A history that is made up, for tests of what is said of one.
+//! A made-up history, for the tests of its page.
 
 use crate::export::samples;
 use crate::record::{
@@ -51,7 +51,7 @@ fn change(point: u32, mib: f64) -> ChangeRecord {
     }
 }
 
-/// Six commits: metaspace grows at the fourth, another JDK comes at the sixth.
+/// Six commits: metaspace grows at the fourth, the JDK changes at the sixth.
 pub(crate) fn history() -> HistoryDocument {
     let names = ["a1b2c3d", "b2c3d4e", "9c01d2e", "3f2a91c", "d4e5f60", "e5f6071"];
     let mut points: Vec<PointRecord> = names.iter().enumerate().map(|(at, name)| point(at, name)).collect();
@@ -85,12 +85,12 @@ pub(crate) fn history() -> HistoryDocument {
     }
 }
 
-/// The same with this text wherever foreign text may stand.
+/// The same history with `text` wherever foreign text is allowed.
 pub(crate) fn hostile(text: &str) -> HistoryDocument {
     samples::with_every_text(&history(), text, &[])
 }
 
-/// A history of many points that rises little by little, with a change in it that may be anywhere nearby.
+/// A history of many points that rises little by little, with a change that may be at any of several points.
 pub(crate) fn long(points: usize) -> HistoryDocument {
     let mut document = history();
     let series = &mut document.series[0];

@@ -1,4 +1,4 @@
-//! Markup that cannot be broken by what it shows: text goes in escaped, and only markup goes in as it is.
+//! Markup that cannot be broken by the text in it: text is escaped, and only markup goes in unchanged.
 //! Serves HTML and SVG alike, so control characters, which XML does not allow, are shown by their number.
 
 use std::fmt::{Display, Write};
@@ -16,7 +16,7 @@ impl Markup {
         Self::default()
     }
 
-    /// Markup of our own.
+    /// Markup of Loadline's own.
     pub(super) fn fixed(text: &'static str) -> Self {
         Self(text.to_owned())
     }
@@ -28,7 +28,7 @@ impl Markup {
         self
     }
 
-    /// More markup behind this.
+    /// Appends more markup.
     pub(super) fn append(&mut self, other: &Self) -> &mut Self {
         self.0.push_str(&other.0);
         self
@@ -110,7 +110,7 @@ impl Write for Escaped<'_> {
     }
 }
 
-/// Characters that are not seen themselves but change what is: controls, changes of direction, blanks of no width.
+/// Invisible characters that change the visible ones: controls, changes of direction, zero-width blanks.
 pub(super) fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(c,

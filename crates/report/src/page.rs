@@ -1,12 +1,12 @@
-//! A page: what there is to say, as values. Builders (`summary`) make it of a document, printers (`terminal`, `html`,
-//! `export::markdown`) write it; a number stays a quantity until one of them does.
+//! A page: its content as values. Builders (`summary`) make it from a document, printers (`terminal`, `html`,
+//! `export::markdown`) write it. A number stays a quantity until a printer writes it.
 
 use super::chart::Figure;
 use super::table::Table;
 use super::words::Standing;
 use loadline_base::order::Order as _;
 
-/// All that is said of a result.
+/// The whole report on a result.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Page {
     /// Names the page.
@@ -18,7 +18,7 @@ pub struct Page {
 /// A place of a page. Every page has its sections in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Topic {
-    /// The answer to what was asked, and what it rests on.
+    /// The answer to the question, and its evidence.
     #[default]
     Answer,
     /// The holders of memory.
@@ -54,9 +54,9 @@ pub enum Fold {
 pub struct Section {
     /// Its place on the page.
     pub topic: Topic,
-    /// Names the section within a page of HTML; empty where nothing refers to it.
+    /// Names the section within a page of HTML; empty if nothing refers to it.
     pub id: String,
-    /// The heading; empty where the section needs none.
+    /// The heading; empty if the section needs none.
     pub heading: String,
     /// Whether a terminal prints no heading, since the parts have titles of their own.
     pub titled: bool,
@@ -85,13 +85,13 @@ pub enum Part {
     Verdicts(Vec<Verdict>),
     /// Observations, each with the next step.
     Doubts(Vec<(String, String)>),
-    /// Lines to copy as they stand.
+    /// Lines to copy unchanged.
     Literal(Literal),
     /// A section within.
     Section(Section),
 }
 
-/// Lines to copy as they stand.
+/// Lines to copy unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Literal {
     /// The place where the lines go.
@@ -103,11 +103,11 @@ pub struct Literal {
 /// A sentence that judges.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verdict {
-    /// How it stands.
+    /// The kind of judgement.
     pub standing: Standing,
     /// The verdict in a word or two.
     pub word: String,
-    /// Whom or what it is about; empty where the text says it.
+    /// The subject of the sentence; empty if the text names it.
     pub about: String,
     /// The rest of the sentence.
     pub text: String,
@@ -120,7 +120,7 @@ pub struct Bars {
     pub title: String,
     /// Top to bottom.
     pub bars: Vec<Bar>,
-    /// For each part the letter that draws it and its words.
+    /// The letter that draws each part, and its words.
     pub legend: Vec<(char, String)>,
 }
 
@@ -143,17 +143,45 @@ pub struct Depth {
     /// Every metric that was compared, not only those judged.
     #[arg(long)]
     pub details: bool,
+    /// The answer and what stands out, and nothing else.
+    #[arg(long, conflicts_with_all = ["each", "details"])]
+    pub brief: bool,
+    /// The verdicts alone, without a heading.
+    #[arg(skip)]
+    pub line: bool,
     /// Pictures and whole lists, which a page of HTML has room for.
     #[arg(skip)]
     pub whole: bool,
 }
 
+impl Depth {
+    /// The summary of a terminal; also for constants, which `Default` cannot make.
+    pub const NONE: Self = Self { each: false, details: false, brief: false, line: false, whole: false };
+}
+
 impl Page {
-    /// A page of these sections in the order of their topics, those without any part left out.
+    /// A page of these sections in the order of their topics, without empty sections.
     pub fn new(title: impl Into<String>, sections: impl IntoIterator<Item = Section>) -> Self {
         let mut sections: Vec<Section> = sections.into_iter().filter(|section| !section.parts.is_empty()).collect();
         sections.order_by_key(|section| section.topic);
         Self { title: title.into(), sections }
+    }
+
+    /// The requested part of the page: all of it, the answer, or its verdicts.
+    pub(crate) fn within(mut self, depth: Depth) -> Self {
+        if depth.line {
+            self.sections.retain(|section| section.parts.iter().any(|part| matches!(part, Part::Verdicts(_))));
+            self.sections.truncate(1);
+            self.sections.iter_mut().for_each(|section| section.parts.retain(|part| matches!(part, Part::Verdicts(_))));
+            self.title.clear();
+        } else if depth.brief {
+            self.sections.retain(|section| section.topic == Topic::Answer);
+            // Tables follow an answer in words; without one they are the answer.
+            if self.sections.first().is_some_and(|first| !first.has_tables()) {
+                self.sections.retain(|section| !section.has_tables());
+            }
+        }
+        self
     }
 
     /// Every verdict of the page.
@@ -166,6 +194,10 @@ impl Page {
 }
 
 impl Section {
+    fn has_tables(&self) -> bool {
+        self.parts.iter().any(|part| matches!(part, Part::Table(_) | Part::Orders(_) | Part::Literal(_)))
+    }
+
     /// A section with a heading that every printer writes.
     pub fn new(topic: Topic, heading: impl Into<String>, parts: impl IntoIterator<Item = Part>) -> Self {
         Self { topic, heading: heading.into(), parts: parts.into_iter().collect(), ..Self::default() }
@@ -176,7 +208,7 @@ impl Section {
         Self { titled: true, ..Self::new(topic, heading, parts) }
     }
 
-    /// The heading as a page has it: one of our own, to which links may lead, begins with a capital.
+    /// The heading as a page shows it. A heading of Loadline's own, which links may refer to, begins with a capital.
     pub(crate) fn caption(&self) -> String {
         let mut heading = self.heading.clone();
         if !self.id.is_empty() {
@@ -208,7 +240,7 @@ impl Part {
         Self::Section(Section::titled(Topic::default(), title, [Self::Table(table)]).folded(Fold::Closed))
     }
 
-    /// Labels with their text, those without any left out.
+    /// Labels with their text, without labels that have no text.
     pub(crate) fn facts<'a>(facts: impl IntoIterator<Item = (&'a str, String)>) -> Self {
         let told = facts.into_iter().filter(|(_, text)| !text.is_empty());
         Self::Facts(told.map(|(label, text)| (label.to_owned(), text)).collect())
@@ -218,7 +250,7 @@ impl Part {
         Self::Figure(Box::new(figure))
     }
 
-    /// The part, where there is anything in it.
+    /// The part, if it is not empty.
     pub(crate) fn filled(self) -> Option<Self> {
         let is_empty = match &self {
             Self::Facts(all) | Self::Doubts(all) => all.is_empty(),
@@ -232,18 +264,18 @@ impl Part {
     }
 }
 
-/// Labels with their text, as they are gathered.
+/// Labels with their text, while they are collected.
 #[derive(Debug, Default)]
 pub(crate) struct Facts(pub(crate) Vec<(String, String)>);
 
 impl Facts {
-    /// One more, where there is a text.
+    /// Adds a label, if there is a text for it.
     pub(crate) fn add(&mut self, label: &str, text: impl Into<Option<String>>) {
         let text: Option<String> = text.into();
         self.list(label, text);
     }
 
-    /// A line for each text, of which the first has the label.
+    /// Adds a line for each text; the first line has the label.
     pub(crate) fn list(&mut self, label: &str, texts: impl IntoIterator<Item = String>) {
         let labels = std::iter::once(label).chain(std::iter::repeat(""));
         self.0.extend(labels.zip(texts).map(|(label, text)| (label.to_owned(), text)));
@@ -266,7 +298,7 @@ impl Verdict {
         Self::new(Standing::Fail, "failed", text)
     }
 
-    /// The sentence about this.
+    /// Sets the subject of the sentence.
     pub(crate) fn about(self, about: impl Into<String>) -> Self {
         Self { about: about.into(), ..self }
     }

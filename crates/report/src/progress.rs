@@ -1,4 +1,4 @@
-//! The live line on stderr while a trial runs, and the talk around it.
+//! The live line on stderr while a trial runs, and the messages around it.
 
 use crate::record::Second;
 use crate::units::{Bytes, Span, grouped, milliseconds, per_second, visible, visible_lines};
@@ -43,7 +43,7 @@ impl Progress {
         self.live_text(&format!("{phase}: {answers}RSS {}", Bytes(rss_bytes)));
     }
 
-    /// Said even when quiet: something the user must know.
+    /// Prints something that the user must know, even when quiet.
     pub fn warn(&mut self, text: &str) {
         let clear = self.clear();
         write_stderr(&format!("{clear}{}\n", visible_lines(text)));
@@ -65,11 +65,12 @@ fn write_stderr(text: &str) {
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }
 
-/// The last second of a load alone: `steady 3s of 10s: 4,998/s, p50 0.412 p99 1.23 ms, 3 failed, 25 open, 12 wait`.
+/// The last second of a load without a trial:
+/// `steady 3s of 10s: 4,998/s, p50 0.412 p99 1.23 ms, 3 failed, 25 open, 12 wait`.
 pub fn load_line(second: &Second, elapsed_s: f64, planned: Option<Span>) -> String {
     let rate = per_second(second.achieved_per_s);
     let of = match planned {
-        // Requests that are due or under way at the end are still awaited.
+        // Requests that are due or in flight at the end are still awaited.
         Some(span) if elapsed_s > span.as_s() + 0.5 => format!(" of {span} (drain)"),
         Some(span) => format!(" of {span}"),
         None => String::new(),

@@ -1,16 +1,16 @@
-//! Numbers with their unit, as people read them: digits, sign and unit stay apart until they are printed.
+//! Numbers with their unit, as people read them. Digits, sign and unit stay apart until they are printed.
 
 use crate::record::{BudgetRecord, ComparisonRecord, LeastRecord, Unit};
 use crate::units::{MIB, grouped, milliseconds, per_second};
 use crate::words::dash;
 use std::fmt;
 
-/// A number for machines: the shortest text that reads back as the same number; empty where there is none.
+/// A number for machines: the shortest text that reads back as the same number; empty without a value.
 pub(crate) fn plain(value: Option<f64>) -> String {
     value.filter(|value| value.is_finite()).map(|value| value.to_string()).unwrap_or_default()
 }
 
-/// A value for people: `60.1 MiB`, `4.21 ms`, `5,000/s`; a dash where there is none.
+/// A value for people: `60.1 MiB`, `4.21 ms`, `5,000/s`; a dash without a value.
 pub(crate) fn shown(unit: Unit, value: Option<f64>) -> String {
     value.map_or_else(dash, |value| Quantity::new(unit, value).to_string())
 }
@@ -20,7 +20,7 @@ pub(crate) fn signed(unit: Unit, value: Option<f64>) -> String {
     value.map_or_else(dash, |value| Quantity::new(unit, value).difference().to_string())
 }
 
-/// A ratio as a change: `+20.1 %`; a dash where there is none.
+/// A ratio as a change: `+20.1 %`; a dash without a ratio.
 pub(crate) fn change(ratio: Option<f64>) -> String {
     signed_percent(ratio.map(|ratio| ratio - 1.0))
 }
@@ -43,17 +43,17 @@ pub(crate) fn budget_number(budget: &BudgetRecord, value: Option<f64>) -> String
 /// The printed form of numbers of a unit: scale, digits and suffix.
 #[derive(Debug, Clone, Copy)]
 struct Form {
-    /// One of the unit that is shown.
+    /// The size of one printed unit in the metric's unit.
     scale: f64,
     digits: fn(f64) -> String,
     suffix: &'static str,
 }
 
 impl Form {
-    /// Changes: shares with a digit less than others, since they have intervals.
+    /// Changes: shares with one decimal fewer than others, since they have intervals.
     const CHANGE: Self = Self { scale: 0.01, digits: one_decimal, suffix: " %" };
 
-    /// One form for numbers that are read side by side: times that are all below a second are told in ms.
+    /// One form for numbers that are read side by side: seconds are printed in ms if all values are below a second.
     fn of(unit: Unit, values: &[f64]) -> Self {
         let (scale, digits, suffix): (f64, fn(f64) -> String, _) = match unit {
             Unit::Bytes => (MIB as f64, one_decimal, " MiB"),
@@ -72,7 +72,8 @@ impl Form {
     }
 }
 
-/// The unit that numbers up to this one are shown in, with what is 1 of it: of an axis, as of the numbers beside it.
+/// The unit to show for numbers up to `largest`, with its size in the metric's unit: the same for an axis and for the
+/// numbers next to it.
 pub(crate) fn scale(unit: Unit, largest: f64) -> (f64, &'static str) {
     let Form { scale, suffix, .. } = Form::of(unit, &[largest]);
     (scale, suffix)
@@ -93,10 +94,10 @@ fn tenths(size: f64) -> String {
     whole.map_or(text.clone(), |(whole, tenth)| format!("{}.{tenth}", grouped(whole)))
 }
 
-/// A number of a unit. Prints with the unit, and with a sign below 0; a dash for what is no number.
+/// A number with its unit. Prints the unit, a sign below 0, and a dash for a value that is not a number.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Quantity {
-    /// Empty for what rounds to 0, and above it but in a difference.
+    /// Empty for a value that rounds to 0, and for a value above 0 unless it is a difference.
     sign: &'static str,
     digits: String,
     unit: &'static str,
@@ -124,7 +125,7 @@ impl Quantity {
         Self { sign: if self.is_above_zero { "+" } else { self.sign }, ..self }
     }
 
-    /// The quantity with the minus that is as wide as a plus.
+    /// The quantity with a minus as wide as a plus.
     pub(crate) fn wide(self) -> Self {
         Self { sign: if self.sign == "-" { "\u{2212}" } else { self.sign }, ..self }
     }
@@ -199,7 +200,7 @@ impl Estimate {
         Self { centre: self.centre.wide(), ends: self.ends.map(|ends| ends.map(Quantity::wide)) }
     }
 
-    /// `-14.9 … -9.8`; a dash where there is none.
+    /// `-14.9 … -9.8`; a dash if there is no interval.
     pub(crate) fn interval(&self) -> String {
         self.ends.as_ref().map_or_else(dash, |[low, high]| format!("{} … {}", low.number(), high.number()))
     }

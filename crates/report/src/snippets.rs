@@ -1,24 +1,24 @@
 //! Lines for Docker, Kubernetes and systemd that set a limit that was found, or the result that tuning proved.
-//! Options and variables are foreign text. Each kind quotes them as its reader takes quotes apart.
+//! Options and variables are foreign text. Each kind quotes them by the rules of its reader.
 
 use super::page::Literal;
 use crate::record::{FindRecord, ImageRecord, Trial, TuneRecord};
 use crate::scenario::{Change, shell_word, shell_words};
 use crate::units::{Bytes, MIB, steers};
 
-/// How a JVM is told without a word of its command line.
+/// The variable that gives a JVM options without changing its command line.
 const VARIABLE: &str = "JAVA_TOOL_OPTIONS";
-/// How the loader is told what to load before all else (ld.so(8)).
+/// The variable that names libraries to load before all others (ld.so(8)).
 const PRELOAD: &str = "LD_PRELOAD";
-/// Options that name a file of classes, which only the JDK that wrote it takes (JEP 310, 350, 483).
+/// Options that name a file of classes, which only the JDK that wrote it accepts (JEP 310, 350, 483).
 const OF_CLASSES: [&str; 2] = ["-XX:SharedArchiveFile=", "-XX:AOTCache="];
 /// The two names of the largest heap.
 const HEAP_MAX: [&str; 2] = ["-Xmx", "-XX:MaxHeapSize="];
-/// Options that choose it by the memory of the host. The JVM heeds them only where nothing sets the largest heap
-/// (`Arguments::set_heap_size`, JDK 11 to 27).
+/// Options that choose the largest heap by the memory of the host. The JVM heeds them only if nothing sets the largest
+/// heap (`Arguments::set_heap_size`, JDK 11 to 27).
 const HEAP_SHARES: [&str; 2] = ["-XX:MaxRAMPercentage=", "-XX:MaxRAM="];
 
-/// The JVM options to set, that of the heap among them.
+/// The JVM options to set, including that of the heap.
 pub(crate) fn options(find: &FindRecord) -> Vec<String> {
     let heap = find.line.as_ref().and_then(|line| line.heap_bytes);
     let given = find.options.iter().any(|option| option.starts_with("-Xmx"));
@@ -34,18 +34,18 @@ struct Setting {
     options: Vec<String>,
     /// Variables of the environment with their values.
     env: Vec<(String, String)>,
-    /// Arguments of the program, which no variable hands on.
+    /// Arguments of the program, which no variable can pass on.
     args: Vec<String>,
     /// A library that is loaded before all others.
     preload: Option<String>,
-    /// Options of the server's own that go.
+    /// The server's own options to remove.
     gone: Vec<String>,
-    /// Changes that are set in none of these ways, as they are typed.
+    /// Changes that cannot be set in any of these ways, as a user types them.
     others: Vec<String>,
 }
 
 impl Setting {
-    /// Every text of others in it.
+    /// All foreign text in it.
     fn foreign(&self) -> impl Iterator<Item = &str> {
         let env = self.env.iter().flat_map(|(name, value)| [name, value]);
         self.options
@@ -67,7 +67,7 @@ pub(crate) fn snippets(find: &FindRecord, trial: Option<&Trial>) -> Vec<Literal>
 }
 
 /// Returns the lines that set a proved tuning on each kind of host, with its limit if one was searched for. They are
-/// empty if nothing was proved. `trial` is one as it is.
+/// empty if nothing was proved. `trial` is a trial of the subject as it is.
 pub(crate) fn of_tuning(tune: &TuneRecord, trial: Option<&Trial>) -> Vec<Literal> {
     let mut setting = Setting::default();
     for change in &tune.changes {
@@ -91,7 +91,7 @@ pub(crate) fn of_tuning(tune: &TuneRecord, trial: Option<&Trial>) -> Vec<Literal
     }
     if let Some(tuned) = tune.lines.as_ref().and_then(|lines| lines.tuned.as_ref()) {
         setting.limit_mib = tuned.limit_bytes.map(|limit| limit.div_ceil(MIB)).or(setting.limit_mib);
-        // A limit holds with the heap that it was searched with.
+        // A limit holds only with the heap that was found with it.
         let of_line = options(tuned).into_iter().filter(|_| tuned.limit_bytes.is_some());
         let new = of_line.filter(|option| !setting.options.iter().any(|own| subject_of(own) == subject_of(option)));
         let new: Vec<String> = new.collect();
@@ -105,7 +105,7 @@ fn begins(option: &str, heads: &[&str]) -> bool {
     heads.iter().any(|head| option.starts_with(head))
 }
 
-/// Whether a word of the command line leaves an option without effect that a variable hands on.
+/// Whether a word of the command line cancels an option that a variable passes on.
 fn overrides(word: &str, option: &str) -> bool {
     subject_of(word) == subject_of(option) || begins(word, &HEAP_MAX) && begins(option, &HEAP_SHARES)
 }
@@ -124,12 +124,12 @@ fn subject_of(option: &str) -> &str {
     }
 }
 
-/// The lines for each kind of host. `wins` says which words of the trial's command line win over the variable, as far
-/// as they are none of those to set.
+/// The lines for each kind of host. `wins` tells which words of the trial's command line override the variable, unless
+/// they are themselves set.
 fn for_hosts(setting: &Setting, trial: Option<&Trial>, wins: impl Fn(&str) -> bool) -> Vec<Literal> {
     let snippet = |title: &str, lines: Vec<String>| Literal { title: title.to_owned(), lines };
     let image = trial.and_then(|trial| trial.image.as_ref());
-    // Characters that steer a terminal cannot be shown and still be copied.
+    // Characters that steer a terminal cannot be both shown safely and copied.
     let own = image.map_or("", |image| image.tool_options.as_str());
     let foreign = setting.foreign().chain([own]).chain(image.map(|image| image.name.as_str()));
     if foreign.into_iter().any(|text| text.chars().any(steers)) {
@@ -137,7 +137,7 @@ fn for_hosts(setting: &Setting, trial: Option<&Trial>, wins: impl Fn(&str) -> bo
         let limit = setting.limit_mib.map_or(String::new(), |mib| format!("set a limit of {mib} MiB; "));
         return vec![snippet("to set it", vec![format!("{limit}{why}")])];
     }
-    // The variable's present value, from the image or a remedy, is kept, since it would be replaced.
+    // The lines would replace the variable's present value, from the image or a remedy, so they repeat it.
     let own = Some(own.to_owned()).filter(|own| !own.is_empty() && !setting.options.is_empty());
     let given = setting.env.iter().filter(|(name, _)| name == VARIABLE).map(|(_, value)| value.clone());
     let options = setting.options.iter().map(|option| tool_option(option));
@@ -183,7 +183,7 @@ fn for_hosts(setting: &Setting, trial: Option<&Trial>, wins: impl Fn(&str) -> bo
     found
 }
 
-/// Docker would allow as much swap again where nothing is said of it; the trials had none.
+/// Without `--memory-swap`, Docker would allow as much swap again; the trials had no swap.
 fn docker(limit_mib: Option<u64>, env: &[(&str, &str)], image: Option<&ImageRecord>) -> Vec<String> {
     let tool = image.map_or("docker", |image| image.tool.as_str());
     let mut line = format!("{tool} run");
@@ -207,7 +207,7 @@ fn kubernetes(limit_mib: Option<u64>, env: &[(&str, &str)], image: Option<&Image
     for (name, value) in env {
         let is_plain = name.chars().all(|c| c.is_ascii_uppercase() || c == '_');
         lines.push(format!("  - name: {}", if is_plain { (*name).to_owned() } else { double_quoted(name) }));
-        // Kubernetes replaces `$(NAME)`, and takes a doubled sign for one.
+        // Kubernetes expands `$(NAME)`, and reads a doubled sign as a single one.
         lines.push(format!("    value: {}", double_quoted(&value.replace('$', "$$"))));
     }
     lines
@@ -218,19 +218,19 @@ fn systemd(limit_mib: Option<u64>, env: &[(&str, &str)]) -> Vec<String> {
     if let Some(mib) = limit_mib {
         lines.extend([format!("MemoryMax={mib}M"), "MemorySwapMax=0".to_owned()]);
     }
-    // systemd replaces `%h` and the like, and takes a doubled sign for one.
+    // systemd expands `%h` and the like, and reads a doubled sign as a single one.
     let quoted = |(name, value): &(&str, &str)| double_quoted(&format!("{name}={value}").replace('%', "%%"));
     lines.extend(env.iter().map(|variable| format!("Environment={}", quoted(variable))));
     lines
 }
 
-/// A text in quotes as YAML and systemd both take it apart: in both a backslash escapes itself and the quote.
+/// A text in quotes for YAML and systemd alike: in both, a backslash escapes itself and the quote.
 fn double_quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// An option as the JVM takes its variable apart: at blanks, but not inside quotes, which may begin within a word and
-/// know no escape.
+/// An option in the form that the JVM reads from its variable. The JVM splits the variable at blanks, but not inside
+/// quotes, which may begin within a word and have no escape.
 fn tool_option(option: &str) -> String {
     if !option.is_empty() && !option.contains(|c: char| c.is_whitespace() || c == '"' || c == '\'') {
         return option.to_owned();
@@ -267,7 +267,7 @@ mod tests {
         lines.collect::<Vec<_>>().join("\n")
     }
 
-    /// The options as HotSpot takes the variable apart (`Arguments::parse_options_buffer`).
+    /// The options as HotSpot splits the variable (`Arguments::parse_options_buffer`).
     fn as_a_jvm_reads(value: &str) -> Vec<String> {
         let (mut found, mut rest) = (Vec::new(), value.trim_start_matches(|c: char| c.is_ascii_whitespace()));
         while !rest.is_empty() {
@@ -292,7 +292,7 @@ mod tests {
         found
     }
 
-    /// The value of the variable as each reader hands it on: `sh`, YAML and Kubernetes, systemd.
+    /// The value of the variable as each reader passes it on: `sh`, YAML and Kubernetes, systemd.
     fn as_readers_hand_on(snippets: &[Literal]) -> [String; 3] {
         let docker = &snippets[0].lines[0];
         let word = docker.split_once(" -e ").unwrap().1.strip_suffix(" IMAGE").unwrap();

@@ -1,4 +1,4 @@
-//! The builders: what there is to say of a result as a page, the answer first, doubts last.
+//! The builders: the page of a result, the answer first, doubts last.
 //! Pure: the same trials give the same words, from a fresh run or from an archive.
 
 mod account;
@@ -66,7 +66,7 @@ use trial::verdict;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sources<'a> {
     pub(super) document: &'a Document,
-    /// The data of the charts; it belongs to trials by their index.
+    /// The data of the charts; it refers to trials by their index.
     pub(super) evidence: &'a [Evidence],
     /// Parts that an archive lacks.
     pub(super) missing: &'a [String],
@@ -79,15 +79,15 @@ impl<'a> Sources<'a> {
     }
 }
 
-/// Summarizes a result. `missing` says what an archive lacks.
+/// Summarizes a result. `missing` names the parts that an archive lacks.
 ///
 /// For several trials of several configurations, the page shows their comparison instead; `depth` asks for more. The
 /// same holds for the trials of a search for the load line, and for those of a tuning.
 pub fn summarize(document: &Document, missing: &[String], depth: Depth) -> Page {
-    page_of(Sources { document, evidence: &[], missing }, depth)
+    page_of(Sources { document, evidence: &[], missing }, depth).within(depth)
 }
 
-/// The same with what its charts are drawn of.
+/// The same with the data of its charts.
 pub(super) fn page_of(of: Sources<'_>, depth: Depth) -> Page {
     let document = of.document;
     let mut page = match (&document.tune, &document.find) {
@@ -122,8 +122,9 @@ fn of_trials(of: Sources<'_>, depth: Depth) -> Page {
     let mut conditions = facts::section(document, alone);
     conditions.parts.extend(alone.into_iter().flat_map(|trial| trial::lists(trial, depth)));
     let table = (!compares && trials.len() > 1).then(|| Part::Table(side_by_side(trials)));
+    let in_short = alone.and_then(trial::told_mark).and_then(account_of).map(|of| Part::Text(account::answer(of)));
     let mut sections = vec![
-        Section::new(Topic::Answer, "", Part::Verdicts(verdicts).filled()).id("verdict"),
+        Section::new(Topic::Answer, "", Part::Verdicts(verdicts).filled().into_iter().chain(in_short)).id("verdict"),
         Section::titled(Topic::Answer, "side by side", table),
         Section::titled(Topic::Answer, "figures derived from marks", figures(document).map(Part::Table)).id("figures"),
         comparison::budgets(&document.budgets),
@@ -143,7 +144,7 @@ fn of_trials(of: Sources<'_>, depth: Depth) -> Page {
     finished(of, "weighed", sections, depth)
 }
 
-/// The page of these sections with those that every result has; `done` says what was done to the scenario.
+/// The page of these sections, plus those that every result has; `done` describes what was done to the scenario.
 fn finished(of: Sources<'_>, done: &str, mut sections: Vec<Section>, depth: Depth) -> Page {
     let document = of.document;
     let explained =
@@ -153,11 +154,12 @@ fn finished(of: Sources<'_>, done: &str, mut sections: Vec<Section>, depth: Dept
         ruled_out: &document.ruled_out,
         explained: explained.collect(),
         named: document.trials.iter().any(|trial| trial.configuration != document.trials[0].configuration),
+        first: document.trials.len() == 1 && !depth.whole,
     };
     let code = sections.iter().position(|section| section.id == explanation::ID);
     sections.insert(code.unwrap_or(sections.len()), findings.section(depth));
     sections.push(doubts::section_of(document));
-    // The times of all answers, where pictures are wanted.
+    // The times of all answers, if pictures are wanted.
     let spectra = if depth.whole { chart::spectra(document, of.evidence) } else { Vec::new() };
     let spectra = spectra.into_iter().map(Part::figure);
     sections.push(Section::titled(Topic::Load, "times by percentile", spectra).id("spectra"));

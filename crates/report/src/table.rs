@@ -1,4 +1,4 @@
-//! A table whose cells keep what they are, a text, a quantity or a verdict, until a printer writes them.
+//! A table whose cells stay a text, a quantity or a verdict until a printer writes them.
 
 use super::quantity::{Estimate, Quantity};
 use super::words::{Standing, dash, word_of};
@@ -34,7 +34,7 @@ impl Table {
         Self { title: title.into(), head, rows, ..Self::default() }
     }
 
-    /// The table with words in so many of the first and so many of the last columns.
+    /// The table with words in the first `lead` and the last `words` columns.
     pub(crate) fn worded(self, lead: usize, words: usize) -> Self {
         Self { lead, words, ..self }
     }
@@ -44,12 +44,12 @@ impl Table {
         Self { notes: notes.into_iter().collect(), ..self }
     }
 
-    /// The table, where it has any row.
+    /// The table, if it has any row.
     pub(crate) fn filled(self) -> Option<Self> {
         (!self.rows.is_empty()).then_some(self)
     }
 
-    /// Whether a column holds numbers: it stands behind those that lead and before those of words.
+    /// Whether a column holds numbers: it comes after the leading words and before the trailing ones.
     pub(crate) fn has_numbers(&self, column: usize) -> bool {
         (self.lead.max(1)..self.head.len().saturating_sub(self.words)).contains(&column)
     }
@@ -58,7 +58,7 @@ impl Table {
 /// A cell of a table.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Cell {
-    /// Words, or a number whose unit the title of the table has.
+    /// Words, or a number whose unit is in the title of the table.
     Text(String),
     /// A number with its unit.
     Quantity(Quantity),
@@ -79,7 +79,7 @@ impl Cell {
         [estimate.centre.clone().into(), Self::Interval(estimate)]
     }
 
-    /// A metric with its unit; a dash where there is none.
+    /// A metric with its unit; a dash without a value.
     pub(crate) fn known(quantity: Option<Quantity>) -> Self {
         quantity.map_or_else(|| Self::Text(dash()), Self::Quantity)
     }
@@ -119,7 +119,7 @@ impl From<Quantity> for Cell {
     }
 }
 
-/// Tests compare cells with what is printed of them.
+/// Tests compare cells with their printed text.
 #[cfg(test)]
 impl PartialEq<&str> for Cell {
     fn eq(&self, text: &&str) -> bool {

@@ -54,11 +54,11 @@ fn part(out: &mut Lines, of: &Part) {
         Part::Doubts(doubts) => list_doubts(out, doubts),
         Part::Literal(of) => {
             heading(out, &of.title);
-            // Lines that are copied keep their blanks, and are as long as they are.
+            // Lines to copy keep their blanks and their length.
             of.lines.iter().for_each(|line| push_line(out, &format!("  {line}")));
         }
         Part::Section(within) => section(out, within),
-        // Verdicts stand around the title; a terminal draws no charts.
+        // Verdicts are printed around the title; a terminal draws no charts.
         Part::Verdicts(_) | Part::Figure(_) => {}
     }
 }
@@ -69,10 +69,10 @@ struct Lines {
     width: usize,
 }
 
-/// Prints to stdout. A closed pipe ends quietly: nobody reads on.
+/// Prints to stdout. A closed pipe ends quietly, because its reader has gone.
 ///
 /// # Errors
-/// `Machine` where it cannot be written for any other reason.
+/// `Machine` if it cannot be written for any other reason.
 pub fn print(text: &str) -> Result<()> {
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
@@ -94,7 +94,7 @@ fn fact(out: &mut Lines, label: &str, text: &str) {
     wrapped(out, text, &first, &" ".repeat(2 + LABEL));
 }
 
-/// Each doubt with what to do, where something is; said once for neighbours that ask for the same.
+/// Each doubt with what to do, if there is anything to do. Neighbours that ask for the same share one line for it.
 fn list_doubts(out: &mut Lines, doubts: &[(String, String)]) {
     for same in doubts.chunk_by(|left, right| left.1 == right.1) {
         for (text, _) in same {
@@ -125,7 +125,7 @@ fn wrapped(out: &mut Lines, text: &str, first: &str, rest: &str) {
     push_line(out, &line);
 }
 
-/// Foreign text may stand anywhere in a line, and must not steer the terminal.
+/// A line may contain foreign text, which must not steer the terminal.
 fn push_line(out: &mut Lines, line: &str) {
     out.out.push_str(visible(line.trim_end()).trim_end());
     out.out.push('\n');
@@ -137,7 +137,7 @@ fn grid(out: &mut Lines, table: &Table) {
     grid.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     grid.set_header(&table.head);
     for row in &table.rows {
-        // Characters that steer are made visible before the width is measured: a line break would split a row in two.
+        // Steering characters are made visible before the width is measured: a line break would split a row in two.
         grid.add_row(row.iter().map(|cell| visible(&cell.to_string())));
     }
     for (index, column) in grid.column_iter_mut().enumerate() {
@@ -175,7 +175,7 @@ fn picture(out: &mut Lines, picture: &Bars) {
     wrapped(out, &words.join("; "), "  ", "  ");
 }
 
-/// Divides `cells` among the parts by size: whole shares first, what is left to the largest remainders.
+/// Divides `cells` among the parts by size: whole shares first, the remaining cells to the largest remainders.
 fn apportioned(parts: &[u64], cells: usize) -> Vec<usize> {
     let total: u128 = parts.iter().map(|part| u128::from(*part)).sum::<u128>().max(1);
     let share = |part: &u64| u128::from(*part) * cells as u128;

@@ -1,5 +1,5 @@
-//! A tuning of a made-up server, for the tests of what is said of it: proved, with a remedy of each fate; and each of
-//! its other endings. The numbers are invented, and as consistent as measured ones.
+//! A tuning of a made-up server, for the tests of its page: proved, with a remedy of each fate; and each of its other
+//! endings. The numbers are invented, and as consistent as measured ones.
 
 use super::find_sample;
 use crate::export::samples;
@@ -12,7 +12,7 @@ use crate::scenario::{Change, Objective};
 use crate::units::{Bytes, MIB};
 use loadline_base::order::Order as _;
 
-/// Owners with what they hold as it is and with the winner, in MiB.
+/// Owners with their memory as it is and with the winner, in MiB.
 const OWNERS: [(&str, f64, f64); 9] = [
     ("java_heap.used", 180.4, 118.0),
     ("java_heap.free", 61.0, 6.2),
@@ -40,7 +40,7 @@ fn owned(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
-/// A remedy was kept, and one of each other fate stands beside it.
+/// A tuning that kept some remedies, and has one remedy of every other fate.
 pub(crate) fn proved() -> Document {
     let tune = TuneRecord {
         outcome: TuneOutcome::Proved,
@@ -64,7 +64,7 @@ pub(crate) fn proved() -> Document {
                 remedies: owned(&["malloc.arenas", "malloc.trim", "heap.max", "heap.ratios"]),
                 confirmed: false,
                 blocks: 5,
-                why: "p99.steady was 61.0 ms in block 3, and p99<50ms is asked".to_owned(),
+                why: "p99.steady was 61.0 ms in block 3; the target is p99<50ms".to_owned(),
             },
             ConfirmationRecord { remedies: owned(&WINNER), confirmed: true, blocks: 5, why: String::new() },
         ],
@@ -123,12 +123,12 @@ pub(crate) fn endings() -> Vec<(TuneOutcome, Document)> {
             tune.front.truncate(1);
         }),
         other(TuneOutcome::NotHeld, &|tune| {
-            tune.text = "the target does not hold as it is: p99.steady was 812 ms, and p99<50ms is asked".to_owned();
+            tune.text = "the target does not hold as it is: p99.steady was 812 ms; the target is p99<50ms".to_owned();
             if let Some(as_is) = &mut tune.as_is {
                 as_is.holds = false;
                 as_is.why = owned(&[
-                    "p99.steady was 812 ms, and p99<50ms is asked",
-                    "rate.steady was 91.2 % of what was offered, and 98 % is asked",
+                    "p99.steady was 812 ms; the target is p99<50ms",
+                    "rate.steady was 91.2 % of what was offered; the target is 98 %",
                 ]);
             }
             (tune.path, tune.front, tune.confirmations) = (Vec::new(), Vec::new(), Vec::new());
@@ -158,7 +158,7 @@ pub(crate) fn endings() -> Vec<(TuneOutcome, Document)> {
     ]
 }
 
-/// A tuning in which every text is this one.
+/// A tuning in which every text is `text`.
 pub(crate) fn hostile(text: &str) -> Document {
     let mut document = samples::with_every_text(&proved(), text, &["changes"]);
     let own = || text.to_owned();
@@ -173,7 +173,7 @@ pub(crate) fn hostile(text: &str) -> Document {
     document
 }
 
-/// `share` of the way from what the owners hold as it is to what they hold with the winner.
+/// `share` of the way from the owners' memory as it is to their memory with the winner.
 fn setting(ids: &[&str], options: &[&str], stage: TuneStage, [mib, cpu, share]: [f64; 3]) -> SettingRecord {
     let held = |(owner, before, after): (&str, f64, f64)| OwnerBytes {
         owner: owner.to_owned(),
@@ -195,13 +195,13 @@ fn setting(ids: &[&str], options: &[&str], stage: TuneStage, [mib, cpu, share]: 
 fn path() -> Vec<SettingRecord> {
     let all = ["malloc.arenas", "malloc.trim", "malloc.thresholds", "heap.max", "cds.archive"];
     let all_options = [ARENAS, TRIM, THRESHOLDS, HEAP, "-XX:SharedArchiveFile=app.jsa"];
-    // One more than the winner has.
+    // One remedy more than the winner has.
     let race = |id: &str, option: &str, numbers: [f64; 3]| {
         setting(&[&WINNER[..], &[id]].concat(), &[ARENAS, TRIM, HEAP, option], TuneStage::Race, numbers)
     };
     let broken = SettingRecord {
         holds: false,
-        why: owned(&["p99.steady was 118 ms, and p99<50ms is asked"]),
+        why: owned(&["p99.steady was 118 ms; the target is p99<50ms"]),
         ..race("gc.parallel", "-XX:+UseParallelGC", [1064.9, 0.981, 0.85])
     };
     vec![
@@ -215,7 +215,7 @@ fn path() -> Vec<SettingRecord> {
     ]
 }
 
-/// Every remedy: id, what it does, what is set, what it can save at most in MiB, what became of it.
+/// Every remedy: id, effect, setting, the most it can save in MiB, and its fate.
 const REMEDIES: [(&str, &str, &str, Option<u64>, Fate); 14] = [
     ("malloc.arenas", "one arena of malloc for all threads", ARENAS, Some(286), Fate::Kept),
     ("malloc.trim", "free pages of malloc go back every 2 s", TRIM, Some(286), Fate::Kept),
@@ -246,9 +246,9 @@ const WEIGHED: [(&str, f64, f64); 8] = [
 const WHY: [(&str, &str); 11] = [
     ("malloc.thresholds", "saved 0.3 MiB, and 4.6 MiB are what fresh processes differ by"),
     ("cds.archive", "without it the others save as much"),
-    ("heap.ratios", "p99.steady was 61.0 ms in block 3 of the confirmation, and p99<50ms is asked"),
+    ("heap.ratios", "p99.steady was 61.0 ms in block 3 of the confirmation; the target is p99<50ms"),
     ("jit.c1", "saves 37.9 MiB more at +28.9 % of CPU per request, and 2 % is the price"),
-    ("gc.parallel", "64.7 MiB more, and p99.steady was 118 ms, and p99<50ms is asked"),
+    ("gc.parallel", "64.7 MiB more, and p99.steady was 118 ms; the target is p99<50ms"),
     ("try.1", "Unrecognized VM option 'MaxHeapFre=10'"),
     ("try.2", "the launcher starts the JVM with an environment of its own"),
     ("gc.shenandoah", "this JVM has no such flag"),
@@ -339,13 +339,13 @@ fn trials(outcome: TuneOutcome) -> Vec<Trial> {
 }
 
 fn trial(index: u32, (stage, remedies, holds): (TuneStage, Vec<String>, bool)) -> Trial {
-    let why = if holds { Vec::new() } else { owned(&["p99.steady was 118 ms, and p99<50ms is asked"]) };
+    let why = if holds { Vec::new() } else { owned(&["p99.steady was 118 ms; the target is p99<50ms"]) };
     let missed = Missed {
         metric: "p99.steady".to_owned(),
         unit: Unit::Milliseconds,
         value: 118.0,
         bound: 50.0,
-        text: "p99.steady was 118 ms, and p99<50ms is asked".to_owned(),
+        text: "p99.steady was 118 ms; the target is p99<50ms".to_owned(),
     };
     let refused = remedies == ["try.1"];
     Trial {

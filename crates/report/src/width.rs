@@ -1,4 +1,4 @@
-//! How wide a text is on a terminal, and how it is filled up and cut to a width: a Chinese character takes two columns,
+//! The width of a text on a terminal, and how to pad and cut a text to a width. A Chinese character takes two columns,
 //! a combining one none. Text outside of lines, such as a name in a picture, is counted in the same way.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -8,12 +8,12 @@ pub(super) fn width(text: &str) -> usize {
     text.width()
 }
 
-/// A text with blanks behind it, as wide as `columns` at least.
+/// A text padded with blanks to at least `columns` columns.
 pub(super) fn filled(text: &str, columns: usize) -> String {
     format!("{text}{}", " ".repeat(columns.saturating_sub(width(text))))
 }
 
-/// The beginning of a text, as much as `columns` have room for.
+/// The beginning of a text that fits into `columns`.
 pub(super) fn first(text: &str, columns: usize) -> &str {
     let mut taken = 0;
     let end = text.char_indices().find(|(_, c)| {
@@ -23,7 +23,7 @@ pub(super) fn first(text: &str, columns: usize) -> &str {
     end.map_or(text, |(at, _)| &text[..at])
 }
 
-/// The end of a text, as much as `columns` have room for.
+/// The end of a text that fits into `columns`.
 pub(super) fn last(text: &str, columns: usize) -> &str {
     let mut taken = 0;
     let fits = |(_, c): &(usize, char)| {

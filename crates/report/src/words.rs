@@ -3,11 +3,11 @@
 use crate::record::{BudgetVerdict, ComparisonRecord, DifferenceVerdict, Document, MetricRecord, Outcome};
 use serde::Serialize;
 
-/// Every verdict on a difference, in the order in which they are told.
+/// Every verdict on a difference, in the order in which reports list them.
 pub(crate) const VERDICTS: [DifferenceVerdict; 4] =
     [DifferenceVerdict::Better, DifferenceVerdict::Worse, DifferenceVerdict::Equivalent, DifferenceVerdict::CannotTell];
 
-/// A kind as the result document names it; empty for what is no plain name there.
+/// The name of a kind in the result document; empty if it has no plain name there.
 pub(crate) fn name_of(kind: impl Serialize) -> String {
     match serde_json::to_value(kind) {
         Ok(serde_json::Value::String(name)) => name,
@@ -15,7 +15,7 @@ pub(crate) fn name_of(kind: impl Serialize) -> String {
     }
 }
 
-/// A kind as it is said: `not held` where the result document has `not_held`.
+/// The words for a kind: `not held` for `not_held` in the result document.
 pub(crate) fn word_of(kind: impl Serialize) -> String {
     name_of(kind).replace('_', " ")
 }
@@ -38,7 +38,7 @@ pub(crate) fn slug(text: &str, most: usize) -> String {
     if slug.is_empty() { "unnamed".to_owned() } else { slug.to_owned() }
 }
 
-/// How a thing stands that was judged.
+/// The result of a judgement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
     /// It was measured, and not judged.
@@ -49,7 +49,7 @@ pub enum Standing {
     Worse,
     /// As good as the baseline.
     Equivalent,
-    /// The trials do not tell.
+    /// The trials do not show which.
     CannotTell,
     /// It holds.
     Pass,
@@ -60,7 +60,7 @@ pub enum Standing {
 }
 
 impl Standing {
-    /// The class of its colour, and what tells it apart without colour: a sign, and a shape in a chart.
+    /// The class of its colour, and its signs without colour: a sign in text, and a shape in a chart.
     pub(crate) fn look(self) -> (&'static str, &'static str, usize) {
         match self {
             Self::Told | Self::Equivalent => ("v-same", "\u{25a0}", 1),
@@ -126,7 +126,7 @@ pub(crate) fn pairs(document: &Document, judged: bool) -> Vec<Pair<'_>> {
     found.map(|([candidate, baseline], rows)| Pair { candidate, baseline, rows }).collect()
 }
 
-/// Values under their keys, in the order in which the keys come first; keys that are alike are one.
+/// Values under their keys, in the order in which the keys first occur; keys that are alike are one.
 pub(crate) fn gathered<K, V>(all: impl Iterator<Item = (K, V)>, is_alike: impl Fn(&K, &K) -> bool) -> Vec<(K, Vec<V>)> {
     let mut found: Vec<(K, Vec<V>)> = Vec::new();
     for (key, value) in all {

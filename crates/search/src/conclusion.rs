@@ -180,12 +180,12 @@ pub fn cpu_per_request(trial: &Trial) -> Option<f64> {
     per_request(trial, |work| work.cpu_s)
 }
 
-/// The same without the JIT's, where it is told apart in all of these phases.
+/// The same without the JIT's part, if that part is known in all of these phases.
 pub fn cpu_without_jit_per_request(trial: &Trial) -> Option<f64> {
     per_request(trial, |work| work.cpu_by_purpose.map(|of| of.without_jit_s()))
 }
 
-/// The collector's part of it, where it is told apart in all of these phases.
+/// The collector's part of the CPU per request, if that part is known in all of these phases.
 pub fn gc_cpu_per_request(trial: &Trial) -> Option<f64> {
     per_request(trial, |work| work.cpu_by_purpose.map(|of| of.gc_s))
 }

@@ -29,13 +29,13 @@ const RATE_FACTOR: f64 = 1000.0;
 /// A trial to make.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Attempt {
-    /// Which part of the search it is of.
+    /// The part of the search that it belongs to.
     pub stage: ProbeStage,
     /// The purpose of the answer; `None` for the first trial.
     pub purpose: Option<Stage>,
     /// The largest heap to give, in bytes; `None` where it is fixed or left to the JVM.
     pub heap: Option<u64>,
-    /// The direct memory to give beside it, in bytes; `None` where the JVM derives it from the heap.
+    /// The direct memory to give with the heap, in bytes; `None` where the JVM derives it from the heap.
     pub direct: Option<u64>,
     /// The limit, in bytes.
     pub limit: u64,

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 /// No server answers more often, per second.
 const RATE_MAX: f64 = 4321.0;
 
-/// A server that holds what is said of it.
+/// A server that needs the memory that its fields give.
 #[derive(Debug, Clone, Copy)]
 struct ServerModel {
     live: u64,

@@ -81,7 +81,7 @@ pub enum Stage {
     Bisect,
     /// To see whether the smallest that held does so every time.
     Prove,
-    /// To see whether a failure that stands alone was a mishap.
+    /// To see whether a single failure was a mishap.
     Recheck,
 }
 

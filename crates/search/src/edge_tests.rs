@@ -189,7 +189,7 @@ fn a_mishap_counts_among_what_was_tried() {
     let EdgeStep::Found { value, held, proof, .. } = next(&grid, &PATIENCE, &answers) else { panic!("{answers:?}") };
     assert_eq!((value, held), (grid.value(-4), 6));
     assert_eq!(proof, ProofRecord { tried: 6, choosing: 1, candidates: 1 });
-    // The value that is found failed once itself, between values whose failures stand.
+    // The value that is found failed once itself, between values whose failures were confirmed.
     let mut answers = vec![answer(-4, true), answer(-5, false), answer(-5, false)];
     answers.extend([answer(1, false), answer(1, true), answer(1, true)]);
     answers.extend((0..2).map(|_| answer(-4, false)));

@@ -80,10 +80,10 @@ fn heap_unit(spec: &SearchSpec, needs: &Needs) -> u64 {
     ((limit * spec.step / MIB as f64).floor() as u64).max(1) * MIB
 }
 
-/// The direct memory to give beside the heap; `None` leaves it to the JVM. HotSpot allows as much of it as heap by
-/// default, so a small heap takes away direct memory, too. If a collection leaves more direct memory than that, direct
-/// memory gets its own ceiling from the first heap on, the smallest first. The ceiling rises when a trial needs it; a
-/// ceiling that the configuration gives is left alone.
+/// The direct memory to give with the heap; `None` leaves it to the JVM. By default HotSpot allows as much direct
+/// memory as heap, so a small heap takes away direct memory, too. If a collection leaves more direct memory than that,
+/// direct memory gets its own ceiling from the first heap on, the smallest first. The ceiling rises when a trial needs
+/// it. A ceiling that the configuration gives stays as it is.
 fn direct(spec: &SearchSpec, trials: &[Trial], needs: &Needs) -> Option<u64> {
     let ceilings = needs.direct_ceilings();
     let lacks = |least: &u64| !spec.direct_given && *least > needs.heap_guess();

@@ -22,8 +22,8 @@ const DIRECT_ROOM_MIB: u64 = 4;
 const DIRECT_ROOM_MOST: f64 = 1.1;
 /// Ceilings that are nearer to each other than this are one.
 const DIRECT_APART: f64 = 1.5;
-/// A heap that may grow has about so many times what is live: the JVM keeps 40 % of it free (`MinHeapFreeRatio`), and
-/// young objects beside it.
+/// A heap that may grow reaches about this many times what is live: the JVM keeps 40 % of it free
+/// (`MinHeapFreeRatio`), and room for young objects in addition.
 const HEAP_GROWN: u64 = 2;
 /// Each halves at least what is left to the limit at which such a heap fits.
 const APPROACHES: u32 = 8;
@@ -95,9 +95,9 @@ impl Needs {
         }
     }
 
-    /// The first guess of the limit where the JVM chooses the heap by it, and takes these shares: what is
-    /// live with as much again, for a heap that may grow is not full of what is live, and no limit by which the JVM
-    /// would choose too small a heap.
+    /// The first guess of the limit, if the JVM chooses the heap by the limit and takes these shares. It is what is
+    /// live with as much again, because a heap that may grow is not full of live objects. It is never a limit by
+    /// which the JVM would choose too small a heap.
     pub(super) fn limit_guess_as_is(&self, share: RamShare) -> u64 {
         let heap = self.live.map_or(self.heap, |live| self.heap.min(live.saturating_mul(HEAP_GROWN)));
         let least = share.memory(self.heap_guess());

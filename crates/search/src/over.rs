@@ -1,4 +1,4 @@
-//! What a search at one value of a setting says beside those at the others.
+//! The result of a search at one value of a setting, to be compared with those at the other values.
 
 use super::answers::counted;
 use super::conclusion::cpu_per_request;

@@ -30,7 +30,7 @@ impl Ruling {
     /// file pages charged to others, if they make the trial easier than it should be and the next trial may differ.
     pub fn of(judged: Judged, trial: &Trial, discarded: usize, shared: Option<u64>) -> Self {
         if trial.outcome == Outcome::Aborted {
-            // Nobody knows what would have become of it: a search that goes on makes it again.
+            // The result of this trial is unknown: a search that goes on makes the trial again.
             return Self::discard(trial.why.clone().into_iter().collect());
         }
         let (why, missed) = match (judged, shared) {
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn only_what_was_measured_and_undisturbed_counts() {
         let unmeasured = || Judged::Unmeasured("`gc_share` was not measured".to_owned());
-        let text = "p99.steady was 812 ms, and p99<50ms is asked";
+        let text = "p99.steady was 812 ms; the target is p99<50ms";
         let of = Missed {
             metric: "p99.steady".to_owned(),
             unit: Unit::Milliseconds,

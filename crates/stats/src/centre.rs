@@ -1,7 +1,7 @@
 //! The centre of values that differ from each other: Hodges and Lehmann's estimate, the median of Walsh averages.
 //!
-//! Hodges and Lehmann 1963; Hollander, Wolfe and Chicken 2014, section 3.2. It is nearly as sharp as the mean where
-//! noise is normal (95 %) and, unlike the mean, not moved far by one disturbed trial.
+//! Hodges and Lehmann 1963; Hollander, Wolfe and Chicken 2014, section 3.2. It is nearly as sharp as the mean for
+//! normal noise (95 %) and, unlike the mean, is not moved far by one disturbed trial.
 
 /// The averages of all pairs of values, each value with itself too, ascending, with the places of the two.
 /// Prepared once, they give the estimate of every resample in one pass.
@@ -19,7 +19,7 @@ struct Average {
 }
 
 impl Walsh {
-    /// Beyond this many values, neighbours are averaged before: time and memory grow with the square.
+    /// Beyond this many values, neighbours are averaged first: time and memory grow with the square.
     pub const VALUES_MAX: usize = 512;
 
     /// At most [`Self::VALUES_MAX`] values, all finite.
@@ -37,17 +37,17 @@ impl Walsh {
         Self { averages, values: values.len() }
     }
 
-    /// The estimate from the values themselves. 0 where there are none.
+    /// The estimate from the values themselves; 0 if there are no values.
     pub fn centre(&self) -> f64 {
         self.centre_of(&vec![1; self.values])
     }
 
-    /// The estimate from a sample in which each value occurs so often: the median of the sample's own Walsh averages.
+    /// The estimate from a sample in which each value occurs this often: the median of the sample's own Walsh averages.
     pub fn centre_of(&self, occurs: &[u16]) -> f64 {
         let total: u64 = occurs.iter().map(|times| u64::from(*times)).sum();
         let weighted = self.averages.iter().map(|pair| {
             let (first, second) = (u64::from(occurs[pair.first as usize]), u64::from(occurs[pair.second as usize]));
-            // A value with itself: n(n+1)/2 pairs; without a branch, which nothing could predict.
+            // A value paired with itself: n(n+1)/2 pairs. There is no branch, because a CPU could not predict it.
             let itself = u64::from(pair.first == pair.second);
             (pair.average, (first * (second + itself)) >> itself)
         });
@@ -64,7 +64,7 @@ pub struct Pairs {
 }
 
 impl Pairs {
-    /// Beyond this many values of one sample, neighbours are averaged before.
+    /// Beyond this many values of one sample, neighbours are averaged first.
     pub const VALUES_MAX: usize = 128;
 
     /// Candidate minus baseline. At most [`Self::VALUES_MAX`] values each, all finite.
@@ -82,12 +82,12 @@ impl Pairs {
         Self { differences, baseline: baseline.len(), candidate: candidate.len() }
     }
 
-    /// The estimate of the shift from the values themselves. 0 where there are none.
+    /// The estimate of the shift from the values themselves; 0 if there are no values.
     pub fn centre(&self) -> f64 {
         self.centre_of(&vec![1; self.baseline], &vec![1; self.candidate])
     }
 
-    /// The estimate from samples in which each value occurs so often.
+    /// The estimate from samples in which each value occurs this often.
     pub fn centre_of(&self, baseline: &[u16], candidate: &[u16]) -> f64 {
         let total = |occurs: &[u16]| occurs.iter().map(|times| u64::from(*times)).sum::<u64>();
         let weighted = self.differences.iter().map(|pair| {
@@ -98,7 +98,7 @@ impl Pairs {
     }
 }
 
-/// The median of ascending values, each of which occurs so often, `total` altogether.
+/// The median of ascending values, each with its number of occurrences, `total` altogether.
 #[inline]
 fn median(mut weighted: impl Iterator<Item = (f64, u64)>, total: u64) -> f64 {
     let mut passed = 0;

@@ -1,16 +1,16 @@
-//! Estimates with their intervals: bias-corrected and accelerated bootstrap, widened as few values demand.
+//! Estimates with their intervals: bias-corrected and accelerated bootstrap, widened for small samples.
 //!
-//! A bootstrap from 5 to 20 values is too narrow, and says nothing about what lies beyond its own extremes. Two things
-//! are done about it; `docs/compare.md` has what simulations say of the result:
+//! A bootstrap from 5 to 20 values is too narrow, and says nothing about what lies beyond its own extremes. This module
+//! corrects that in two ways; `docs/compare.md` has the results of simulations:
 //!
-//! - It is asked only for the interval of 80 %, at percentiles expanded as Hesterberg 2015 (section 3.3) proposes:
-//!   Φ(−√(n/(n−1)) · t) instead of Φ(−z), which then BCa shifts (Efron and Tibshirani 1993, section 14.3).
-//! - Each half of that interval is stretched to the confidence that is wanted as Student's t with n−1 degrees of
-//!   freedom grows from 80 % to it. For differences within blocks it ends at t bootstrap standard errors: either alone
-//!   is a noisy guess of how far to reach and errs to the wide side there, and the shorter of the two is right. Single
-//!   values may be skewed, where it would be too short.
+//! - The bootstrap gives only the interval of 80 %, at percentiles expanded as Hesterberg 2015 (section 3.3) proposes:
+//!   Φ(−√(n/(n−1)) · t) instead of Φ(−z). BCa then shifts them (Efron and Tibshirani 1993, section 14.3).
+//! - Each half of that interval is stretched to the wanted confidence, by the ratio of Student's t with n−1 degrees of
+//!   freedom there to its value at 80 %. For differences within blocks, a half is at most t bootstrap standard errors
+//!   long. Either length alone is a noisy guess that errs to the wide side, so the shorter one is right. Single values
+//!   may be skewed, which would make that bound too short.
 //!
-//! Exchanging the signs of all values mirrors the result exactly: resamples are drawn by place, not by value, and the
+//! Exchanging the signs of all values mirrors the result exactly. Resamples are drawn by place, not by value, and the
 //! upper end is computed as the lower end of the mirrored values.
 
 use super::centre::{Pairs, Walsh};
@@ -20,13 +20,13 @@ use std::collections::BTreeMap;
 
 /// The confidence asked of the bootstrap itself: far enough inside its extremes from 5 values on.
 const CORE: f64 = 0.80;
-/// Below this many values there is no interval: two values say nearly nothing about a third.
+/// Below this many values there is no interval: two values say almost nothing about a third.
 pub const VALUES_MIN: usize = 3;
-/// Pairs of values looked at for one interval, each way: about half a second's work.
+/// Pairs of values examined for one interval, each way: about half a second's work.
 const PAIRS_MAX: usize = 500_000_000;
-/// However many values there are.
+/// The least number of resamples, however many values there are.
 const RESAMPLES_MIN: usize = 500;
-/// Keeps the acceleration from turning the order of percentiles around where one value lies far out.
+/// Keeps the acceleration from reversing the order of percentiles if one value lies far out.
 const DAMPING_MIN: f64 = 0.1;
 
 /// The kind of values that an interval is computed from.
@@ -77,7 +77,7 @@ impl Resamples {
         })
     }
 
-    /// The centre of values, with its interval. `None` where there are none.
+    /// The centre of values, with its interval; `None` if there are no values.
     pub fn one_sample(&mut self, of: Sample, values: &[f64], confidence: f64) -> Option<Estimate> {
         let values = &thinned(values, Walsh::VALUES_MAX);
         let count = values.len();
@@ -95,9 +95,9 @@ impl Resamples {
         Some(Estimate { centre, ends: Some(bootstrap.ends(of, confidence)) })
     }
 
-    /// By how much the candidate's values lie above those of the baseline: the median of all differences between the
-    /// two (Hodges and Lehmann 1963), for samples that are not paired. Its degrees of freedom are those of the smaller
-    /// sample, which errs to the wide side.
+    /// How far the candidate's values lie above those of the baseline: the median of all differences between the two
+    /// (Hodges and Lehmann 1963), for samples that are not paired. The interval has the degrees of freedom of the
+    /// smaller sample, which errs to the wide side.
     pub fn two_samples(&mut self, baseline: &[f64], candidate: &[f64], confidence: f64) -> Option<Estimate> {
         let [baseline, candidate] = [baseline, candidate].map(|values| thinned(values, Pairs::VALUES_MAX));
         let (first, second) = (baseline.len(), candidate.len());
@@ -126,7 +126,7 @@ impl Resamples {
     }
 }
 
-/// At most `max` values: beyond, neighbours are averaged, so that time and memory are bounded.
+/// At most `max` values. Beyond that, neighbours are averaged, so that time and memory are bounded.
 fn thinned(values: &[f64], max: usize) -> Vec<f64> {
     let group = values.len().div_ceil(max).max(1);
     values.chunks(group).map(|group| group.iter().sum::<f64>() / group.len() as f64).collect()
@@ -144,8 +144,8 @@ fn leave_one_out(values: usize, centre_of: impl Fn(&[u16]) -> f64) -> Vec<f64> {
     without
 }
 
-/// The acceleration from the jackknife (Efron and Tibshirani 1993, equation 14.15); several samples add their parts,
-/// each weighed by its size (section 14, problem 12). 0 where nothing varies.
+/// The acceleration from the jackknife (Efron and Tibshirani 1993, equation 14.15). Several samples add their parts,
+/// each weighed by its size (section 14, problem 12). 0 if nothing varies.
 fn acceleration(without: &[Vec<f64>]) -> f64 {
     let (mut squares, mut cubes) = (0.0, 0.0);
     for estimates in without {
@@ -162,7 +162,7 @@ fn acceleration(without: &[Vec<f64>]) -> f64 {
     if scale > 0.0 { cubes / (6.0 * scale) } else { 0.0 }
 }
 
-/// The standard deviation of the estimates, without the narrowness of a bootstrap from so many values.
+/// The standard deviation of the estimates, corrected for the narrowness of a bootstrap from this many values.
 fn standard_error(estimates: &[f64], values: usize) -> f64 {
     let (count, values) = (estimates.len() as f64, values as f64);
     let mean = estimates.iter().sum::<f64>() / count;
@@ -177,7 +177,7 @@ struct Bootstrap {
     centre: f64,
     /// Standard error of the centre, with n−1 for n.
     spread: f64,
-    /// In standard deviations: where the centre lies among the estimates.
+    /// The place of the centre among the estimates, in standard deviations.
     bias: f64,
     acceleration: f64,
     values: usize,
@@ -185,12 +185,12 @@ struct Bootstrap {
 
 impl Bootstrap {
     fn new(mut estimates: Vec<f64>, centre: f64, acceleration: f64, values: usize) -> Self {
-        // Before they are sorted: in the order of resamples, mirrored values give the same sum to the last bit.
+        // Computed before sorting: in the order of resamples, mirrored values give the same sum to the last bit.
         let spread = standard_error(&estimates, values);
         estimates.sort_unstable_by(f64::total_cmp);
         let below = estimates.partition_point(|estimate| *estimate < centre);
         let above = estimates.len() - estimates.partition_point(|estimate| *estimate <= centre);
-        // Estimates equal to the centre count half to each side. From the smaller side, so that mirrored values give
+        // Estimates equal to the centre count half to each side. Counting from the smaller side gives mirrored values
         // the mirrored bias to the last bit.
         let share = |fewer: usize, more: usize| {
             let count = estimates.len() as f64;
@@ -237,7 +237,7 @@ impl Bootstrap {
         normal(self.bias + from / (1.0 - self.acceleration * from).max(DAMPING_MIN))
     }
 
-    /// The estimate at this share of all, between two neighbours where it falls there.
+    /// The estimate at this share of all, interpolated between two neighbours.
     fn at(&self, share: f64) -> f64 {
         let last = self.estimates.len() - 1;
         let place = (share * (self.estimates.len() + 1) as f64 - 1.0).clamp(0.0, last as f64);
@@ -251,9 +251,9 @@ impl Bootstrap {
 mod tests {
     use super::*;
 
-    /// Spatial test data of 26 children, A (Efron and Tibshirani 1993, table 14.1): for the variance, 171.5, the
-    /// acceleration is 0.061, the bias 0.146 and the BCa interval of 90 % from 115.8 to 259.6, from 2,000 resamples.
-    /// With 20,000, the bias is 0.17 and the upper end 263.
+    /// Spatial test data of 26 children, A (Efron and Tibshirani 1993, table 14.1). For the variance, 171.5, the book
+    /// has an acceleration of 0.061 and a bias of 0.146. Its BCa interval of 90 % is from 115.8 to 259.6, from 2,000
+    /// resamples. With 20,000, the bias is 0.17 and the upper end 263.
     #[test]
     fn bias_acceleration_and_ends_are_those_of_the_textbook() {
         let values: [f64; 26] = [

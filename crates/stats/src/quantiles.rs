@@ -7,8 +7,8 @@ pub fn normal(z: f64) -> f64 {
     Normal::standard().cdf(z)
 }
 
-/// Returns the point at which the standard normal distribution reaches `p`, which lies between 0 and 1. For a tail it
-/// is exact to about 10⁻¹¹ however small `p` is.
+/// Returns the point at which the standard normal distribution reaches `p`, which lies between 0 and 1. In the tails it
+/// is exact to about 10⁻¹¹, however small `p` is.
 pub fn normal_inverse(p: f64) -> f64 {
     Normal::standard().inverse_cdf(p)
 }

@@ -2,7 +2,7 @@
 
 use loadline_base::numbers::SplitMix64;
 
-/// Numbers of this seed; `stream` tells apart what is drawn from it for different ends.
+/// Random numbers of this seed. `stream` separates the numbers drawn for different purposes.
 pub fn stream(seed: u64, stream: u64) -> SplitMix64 {
     SplitMix64::new(SplitMix64::new(seed).next() ^ SplitMix64::new(stream).next())
 }

@@ -1,10 +1,10 @@
-//! Breaks a course of values into stretches that are level or rise in a straight line, so that the remaining noise plus
-//! a price for each break is least. Exact, by dynamic programming over all ways to break (Jackson and others 2005,
-//! "optimal partitioning").
+//! Breaks a course of values into stretches that are level or rise in a straight line. The remaining noise plus a price
+//! for each break is as small as possible. Exact, by dynamic programming over all ways to break (Jackson and others
+//! 2005, "optimal partitioning").
 
 use std::ops::Range;
 
-/// Fewer points than this rise in no line: two breaks say as much.
+/// Fewer points than this are never fitted as a line: two breaks say as much.
 const RISING_MIN: usize = 6;
 
 /// A point: its value, and one over the square of its standard error.
@@ -23,7 +23,7 @@ pub struct Stretch {
     pub from: usize,
     /// The point behind the last.
     pub to: usize,
-    /// From point to point; 0 where it is level.
+    /// Rise from point to point; 0 if it is level.
     pub slope: f64,
     /// At the first point.
     pub start: f64,
@@ -51,7 +51,7 @@ impl Stretch {
 pub struct Course {
     /// Before each point, and behind the last: of weights, and of weights times x, x², y, xy, y².
     sums: Vec<[f64; 6]>,
-    /// Taken from all values, so that squares of large ones do not drown what differs.
+    /// Subtracted from all values, so that squares of large values do not drown their differences.
     middle: f64,
 }
 
@@ -97,7 +97,7 @@ impl Course {
         Stretch { from, to, slope, start }
     }
 
-    /// The better of level and line, where the line costs the price of one more number.
+    /// The better of level and line; the line costs the price of one more number.
     pub fn best(&self, from: usize, to: usize, price: f64) -> Stretch {
         self.fitted(from, to, self.cost(from, to, price).1)
     }
@@ -110,7 +110,7 @@ impl Course {
         }
     }
 
-    /// The stretches that leave least, with this price for each break and each line.
+    /// The stretches that leave the least misfit, at this price for each break and each line.
     pub fn stretches(&self, price: f64) -> Vec<Stretch> {
         let points = self.points();
         let mut least = vec![(0.0, 0); points + 1];
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn no_way_to_break_is_better() {
-        // Every way to break eight points into levels, gone through.
+        // Goes through every way to break eight points into levels.
         let values = [0.0, 0.4, 3.1, 2.9, 3.3, -1.0, -1.2, 5.0];
         let (course, price) = (course(&values, 1.0), 1.5);
         let cost = |stretches: &[(usize, usize)]| -> f64 {

@@ -1,22 +1,22 @@
-//! No test is skipped in silence: whoever skips says why, on the terminal at once, where no harness keeps it back, and
-//! once more in the last lines of `cargo test`, which `tests/what_was_skipped.rs` writes from the records kept here.
+//! No test is skipped in silence. A test that skips says why on the terminal at once, and no harness keeps that back.
+//! The last lines of `cargo test` say it once more: `tests/what_was_skipped.rs` writes them from the records kept here.
 
 use std::io::{Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
-/// The variable that names the file of the records, if not beside the tests: for runners that start the last target by
-/// themselves.
+/// The variable that names the file of the records, if it is not next to the tests. It is for runners that start the
+/// last target by themselves.
 const RECORDS: &str = "LOADLINE_SKIPPED";
-/// Which tests run that take minutes.
+/// The variable that chooses the long tests that run.
 const LONG: &str = "LOADLINE_LONG";
-/// How much is made up.
+/// The variable that says how much is made up.
 const SIMULATIONS: &str = "LOADLINE_SIMULATIONS";
 /// Files of records begin with it; the rest of their names tells one run from another.
 pub const RECORDS_BEGIN: &str = "skipped-";
 
-/// Says that this test, or a part of it, is skipped for want of something; fails it where `variable` requires that.
+/// Says that this test, or a part of it, is skipped for want of something. Fails the test if `variable` requires it.
 #[track_caller]
 pub fn skip(variable: &str, why: &str) {
     let required = std::env::var(variable).unwrap_or_default();
@@ -24,7 +24,7 @@ pub fn skip(variable: &str, why: &str) {
     record(variable, why);
 }
 
-/// Says the same without asking whether it may be.
+/// Says the same without checking whether the test may be skipped.
 pub fn record(variable: &str, why: &str) {
     let thread = std::thread::current();
     let why = why.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -36,7 +36,7 @@ pub fn record(variable: &str, why: &str) {
 }
 
 /// Whether this test, which takes half a minute or more, runs. `LOADLINE_LONG` has the beginnings of the names of
-/// such tests that run, separated by commas, or `all`, as each night. A test that does not run is told as skipped.
+/// such tests that run, separated by commas, or `all`, as each night. A test that does not run is recorded as skipped.
 pub fn long_tests_run() -> bool {
     let asked = std::env::var(LONG).unwrap_or_default();
     let thread = std::thread::current();
@@ -53,8 +53,8 @@ pub fn all_simulations_run() -> bool {
     std::env::var(SIMULATIONS).is_ok_and(|asked| asked == "all")
 }
 
-/// Where to cut a text of this length: at every byte where [`all_simulations_run`]; else at every byte of the first and
-/// the last KiB, and at each 31st between them.
+/// The places at which to cut a text of this length: every byte if [`all_simulations_run`]; otherwise every byte of
+/// the first and the last KiB, and each 31st between them.
 pub fn cuts(len: usize) -> impl Iterator<Item = usize> {
     const WHOLE: usize = 1 << 10;
     let all = all_simulations_run();
@@ -82,7 +82,7 @@ pub fn executable(path: impl AsRef<Path>, text: &str) {
     assert!(writer.is_ok_and(|status| status.success()), "{}", path.display());
 }
 
-/// A process beside a test; killed when dropped.
+/// A process that runs alongside a test; killed when dropped.
 #[derive(Debug)]
 pub struct KilledOnDrop(pub Child);
 

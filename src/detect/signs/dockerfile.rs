@@ -15,7 +15,7 @@ pub(crate) struct Dockerfile {
     pub port: Option<u16>,
     /// The command line that it starts, as far as it is written as a list.
     pub starts: Vec<String>,
-    /// Whether a shell stands between the container and its JVM, which then hears no TERM.
+    /// Whether a shell runs between the container and its JVM, so that the JVM receives no TERM.
     pub through_shell: bool,
 }
 

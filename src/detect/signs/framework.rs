@@ -1,4 +1,4 @@
-//! The framework of a server: by what it is recognised, how it is told its port, and where it says that it is well.
+//! The framework of a server: how to recognise it, how to pass it a port, and the path of its health check.
 //!
 //! | framework | port | health |
 //! |---|---|---|
@@ -133,7 +133,8 @@ impl Framework {
         SIGNS.iter().find(|signs| signs.framework == self).map_or("", |signs| signs.name)
     }
 
-    /// How it is told its port: options of the JVM, and arguments, which of Spring Boot win over all other places.
+    /// The words that pass it its port: options of the JVM, and arguments. With Spring Boot, an argument wins over all
+    /// other places.
     pub(crate) fn port_words(self) -> [&'static [&'static str]; 2] {
         match self {
             Self::SpringBoot => [&[], &["--server.port={port}"]],

@@ -9,7 +9,7 @@
 
 use super::{Framework, Project};
 
-/// The texts of the two scripts; empty where there is none.
+/// The texts of the two scripts; empty if the script is missing.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Scripts<'a> {
     /// `build.gradle` or `build.gradle.kts`.
@@ -45,7 +45,7 @@ pub(crate) fn of_gradle(scripts: Scripts<'_>, folder: &str) -> Project {
             health = health.or_else(|| framework?.health_by(artifact?));
         }
     }
-    // Gradle leaves the version out of the name of a jar where there is none.
+    // If a project has no version, Gradle leaves it out of the name of the jar.
     let version = version.map_or_else(String::new, |version| format!("-{version}"));
     let usual = |end: &str| format!("build/libs/{name}{version}{end}.jar");
     let (makes, task) = match framework {
@@ -58,7 +58,7 @@ pub(crate) fn of_gradle(scripts: Scripts<'_>, folder: &str) -> Project {
     Project { name: name.to_owned(), makes: Some(makes), task, framework, health, parts }
 }
 
-/// A line without the comment at its end; `//` within a URL is none.
+/// A line without the comment at its end; `//` within a URL begins no comment.
 fn without_comment(line: &str) -> &str {
     let end = line.match_indices("//").find(|(at, _)| !line[..*at].ends_with(':')).map_or(line.len(), |(at, _)| at);
     line[..end].trim()

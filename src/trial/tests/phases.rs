@@ -120,7 +120,7 @@ fn an_engine_that_cannot_begin_ends_the_trial_and_keeps_what_was_before() {
 fn an_engine_that_does_not_stop_is_not_waited_for_for_ever() {
     let stuck = answering(|answers| answers.stops_within = None);
     let made = made(stuck.with(ms(3000), Happening::Dies(Exit::Code(1))), &plan(LOAD));
-    assert_eq!(what(&made), "the load engine did not stop when it was told to");
+    assert_eq!(what(&made), "the load engine did not stop on request");
     assert!((ms(13_000)..ms(13_200)).contains(&made.took), "{:?}", made.took);
     assert_eq!(phases(&made), ["warmup"]);
 }

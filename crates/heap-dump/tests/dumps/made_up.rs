@@ -39,7 +39,7 @@ const LOCAL: u64 = 18;
 const APP_LOADER: u64 = 19;
 const OTHERS: u64 = 20;
 
-/// The dump. Sizes are told where they are tested.
+/// Writes the dump. The tests that check its sizes state them.
 pub(crate) fn made_up(shape: Shape) -> Vec<u8> {
     let mut dump = Writer::new(shape.version, shape.id_bytes);
     let at = |id: u64| id * shape.granule;

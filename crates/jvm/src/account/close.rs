@@ -182,7 +182,7 @@ fn by_pages(seen: &ProcessReadings, index: usize, segment: &Segment, names: Opti
     let unsplit = |start, end| unsplit(seen, start, end);
     let runs = seen.pages.get(&index).map(Vec::as_slice).unwrap_or_default();
     let backed = |start, end| backed(runs, start, end);
-    // An allocator whose structures are unknown gets what nobody else claims, under its name.
+    // Unclaimed memory goes to malloc, under the name of its allocator, if the allocator's structures are unknown.
     let foreign = is_foreign(seen) && &*seen.smaps.mappings[index].mapping.perms == "rw-p";
     let foreign = foreign.then(|| unsplit(segment.start, segment.end));
     if let Some(claim) = segment.claim.as_ref().or(foreign.as_ref()) {

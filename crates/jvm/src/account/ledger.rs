@@ -95,7 +95,7 @@ pub struct Account {
     pub holdings: Vec<Holding>,
     /// Mappings that hold something, in address order.
     pub regions: Vec<Region>,
-    /// Stretches that nobody claims, largest first.
+    /// Stretches that no owner claims, largest first.
     pub remainders: Vec<Remainder>,
     /// Bytes by which the parts differ from the kernel's weights: memory that moved while it was read.
     pub moved: u64,
@@ -153,10 +153,10 @@ impl<'a> Ledger<'a> {
                 continue;
             }
             let parts = self.parts.get(&index).map(Vec::as_slice).unwrap_or_default();
-            let nobody = [nobodys(weighed)];
+            let unowned = [nobodys(weighed)];
             let found = parts.iter().map(|part| part.resident).fold(0, u64::saturating_add);
             // Parts that hold nothing cannot own what the kernel weighs.
-            let parts = if parts.is_empty() || found == 0 && weight.rss.0 > 0 { &nobody } else { parts };
+            let parts = if parts.is_empty() || found == 0 && weight.rss.0 > 0 { &unowned } else { parts };
             add(&mut account.moved, if found == 0 { 0 } else { found.abs_diff(weight.rss.0) });
             add(&mut account.rss, weight.rss.0);
             add(&mut account.pss, weight.pss.0);
@@ -286,7 +286,7 @@ mod tests {
             prop_assert_eq!(divide(total, &weights).iter().sum::<u64>(), total);
         }
 
-        /// Whatever was read, however absurd: the sum is the RSS.
+        /// The sum is the RSS, however absurd the readings are.
         #[test]
         fn the_sum_is_the_rss(
             weights in prop::collection::vec((0u64..5000, 0u64..5000), 1..12),

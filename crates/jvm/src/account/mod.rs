@@ -1,8 +1,9 @@
 //! The account of memory: every resident page of a process gets exactly one owner, and the sum is the RSS.
 //!
-//! This room reads nothing itself. [`claims()`] says who owns which range; [`AccountPlan`] cuts the mappings by the
-//! claims and says what has to be read to know more; [`Ledger`] takes what was read and closes: each mapping's weight,
-//! as the kernel states it, is divided among its owners exactly, and what nobody claims is unexplained.
+//! This module reads nothing itself. [`claims()`] names the owner of each range. [`AccountPlan`] cuts the mappings by
+//! the claims and lists the further readings that are necessary. [`Ledger`] takes the readings and closes the account:
+//! it divides each mapping's weight, as the kernel states it, exactly among its owners. Unclaimed memory is
+//! unexplained.
 
 mod claims;
 mod close;

@@ -1,11 +1,15 @@
-//! Memory that libraries other than the JVM's mapped themselves: what may be theirs, and what evidence says
-//! that it is.
+//! Memory that libraries other than the JVM's mapped themselves: which stretches may be theirs, and the evidence that
+//! they are.
 //!
-//! The rule. A stretch may be theirs if it is anonymous and neither the JVM, nor a file, nor malloc claims it. It is
-//! theirs if an allocator inside such a library was walked and has it; if the library's own data, or memory that is the
-//! library's already, has a pointer into it; if an object of malloc that the library's data names has a pointer to its
-//! first byte, and no structure of HotSpot has; or if the kernel has a name for it that is neither malloc's nor the
-//! JVM's. Whatever else nobody claims may be HotSpot's, and stays unexplained.
+//! The rule. A stretch may be a library's if it is anonymous and neither the JVM, nor a file, nor malloc claims it. It
+//! is the library's if one of these holds:
+//! - An allocator inside the library was walked and has the stretch.
+//! - The library's own data, or memory already known as the library's, has a pointer into it.
+//! - An object of malloc that the library's data names has a pointer to its first byte, and no structure of HotSpot
+//!   has.
+//! - The kernel has a name for it that is neither malloc's nor the JVM's.
+//!
+//! Other unclaimed memory may be HotSpot's, and stays unexplained.
 
 use super::claims::Claim;
 use crate::observe::ranges::gaps;
@@ -31,14 +35,14 @@ const OF_THE_SYSTEM: [&str; 14] = [
     "libutil",
 ];
 
-/// How it is known whose a stretch is, best first.
+/// The evidence for the owner of a stretch, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NativeEvidence {
     /// A jemalloc in the library was walked, and gave it out.
     InUse,
     /// The same, and it is free.
     Free,
-    /// The same, where what is free could not be told.
+    /// The same, but free memory could not be distinguished from memory in use.
     NotSplit,
     /// The library's own data have a pointer into it.
     Data,

@@ -14,7 +14,7 @@ pub struct Segment {
     pub start: u64,
     /// First address behind.
     pub end: u64,
-    /// The claim on it; `None` if nobody claims it yet.
+    /// The claim on it; `None` if no owner claims it yet.
     pub claim: Option<Claim>,
 }
 
@@ -27,7 +27,7 @@ pub enum Question {
     Pages,
     /// Whether it is a heap of malloc, and what is in it.
     Heap,
-    /// Whether chunks of malloc are mapped in the parts that nobody claims.
+    /// Whether chunks of malloc are mapped in the unclaimed parts.
     Chunks,
 }
 
@@ -82,7 +82,8 @@ impl AccountPlan {
     }
 }
 
-/// The stretches of a mapping: claimed ones, and between them what the mapping itself says or nobody.
+/// The stretches of a mapping: the claimed ones, and those between them. The latter get the claim that the mapping's
+/// own name makes, or none.
 fn cut(mapping: &Mapping, claims: &[Claim]) -> Vec<Segment> {
     let own = own_claim(mapping);
     let mut segments = Vec::new();

@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 const GUARD_MAX: u64 = 128 << 10;
 /// … at most so many of them: red, reserved and yellow zone, and glibc's own guard.
 const GUARD_PAGES_MAX: u64 = 5;
-/// The most that may lie before a table in a stretch that nobody claims.
+/// The most bytes that may lie before a table in an unclaimed stretch.
 const BESIDE_MAX: u64 = 1 << 20;
 
 /// Tables of one length that a collector has: G1 up to 17 a card table, an offset table and card counts.
@@ -43,9 +43,9 @@ pub(super) struct Sizes {
     pub(super) regions: Option<u64>,
     /// Parallel: its bitmaps and block table are committed in full from the start.
     pub(super) parallel: bool,
-    /// Serial or Parallel, whose card tables end in a page that stands guard (up to JDK 21).
+    /// Serial or Parallel, whose card tables end in a guard page (up to JDK 21).
     pub(super) guarded: bool,
-    /// An allocator other than glibc's, whose mappings cannot be told from a table that is committed in full.
+    /// An allocator other than glibc's, whose mappings cannot be distinguished from a table that is committed in full.
     pub(super) foreign_malloc: bool,
     /// ZGC: its mark stacks are at 0x150000000000 on JDK 11, and the start of 8 GiB later.
     pub(super) z: bool,
@@ -79,7 +79,7 @@ impl Table {
         (long && smaller.last()?.1 <= length).then_some(Self { runs: smaller, length, name })
     }
 
-    /// The table with a last page that stands guard (card tables of Serial and Parallel up to JDK 21).
+    /// Adds the guard page at the end of the table (card tables of Serial and Parallel up to JDK 21).
     fn guarded(mut self, page: u64) -> Self {
         let end = self.length + page;
         match self.runs.last_mut() {
@@ -244,8 +244,8 @@ fn laid_out(maps: &[Mapping], table: &Table, claims: &Claims) -> Option<Vec<Clai
     Some(found)
 }
 
-/// Tables that are committed in full: what nobody claims of the mapping is a whole number of them, or ends with them
-/// behind some smaller one.
+/// Tables that are committed in full. An unclaimed part of the mapping consists of a whole number of them, or ends with
+/// them behind some smaller one.
 fn committed_in_full(mapping: &Mapping, claims: &Claims, sizes: &Sizes, tables: &[Table]) -> Vec<Claim> {
     let taken = claims.within(mapping.start, mapping.end).iter().map(|claim| (claim.start, claim.end));
     let mut full: Vec<&Table> = tables.iter().filter(|table| table.is_full()).collect();
@@ -483,7 +483,8 @@ mod tests {
         assert_eq!(found, [(0x7f60_0000_0000, 0x7f60_0020_0000), (0x7f70_0000_0000, 0x7f70_0020_1000)]);
     }
 
-    /// As seen beside DuckDB with G1 and a heap of 128 MiB: mappings of its jemalloc of 8 MiB were as long as tables.
+    /// As seen with DuckDB in a JVM with G1 and a heap of 128 MiB: mappings of its jemalloc, 8 MiB, were as long as
+    /// tables.
     #[test]
     fn beside_a_foreign_library_only_what_hotspot_names_is_a_table() {
         let maps = "40000000-48000000 rw-p 0 00:00 0\n7f6000000000-7f6000800000 rw-p 0 00:00 0\n\

@@ -1,5 +1,6 @@
-//! Which category of Native Memory Tracking a tag's number stands for. The numbers differ between JDK versions, their
-//! order does not differ from the summary's; so numbers and categories are aligned, by how many bytes each has.
+//! Finds the category of Native Memory Tracking that a tag's number stands for. The numbers differ between JDK
+//! versions, but their order is always that of the summary. So the module aligns numbers and categories by the bytes
+//! that each has.
 
 use crate::observe::nmt::NativeMemory;
 use std::collections::BTreeMap;

@@ -21,7 +21,7 @@ pub struct Unowned {
     pub like_stack: bool,
 }
 
-/// The stretches of resident mappings that nobody claims who is known without guessing, in address order.
+/// The stretches of resident mappings that no owner known without guessing claims, in address order.
 pub fn unowned(said: &Said, seen: &ProcessReadings) -> Vec<Unowned> {
     let maps: Vec<Mapping> = seen.smaps.maps().cloned().collect();
     let named = named(said, &maps, &seen.stacks, &seen.malloc_ranges());
@@ -64,7 +64,7 @@ mod tests {
         assert_eq!(names, [None, None, None, None, Some("cache of foo".to_owned())]);
     }
 
-    /// Only what is anonymous, readable and claimed by nobody may be a library's.
+    /// A stretch may be a library's only if it is anonymous, readable and unclaimed.
     #[test]
     fn what_has_an_owner_is_not_asked_about() {
         let smaps = "10000-20000 rw-p 0 00:00 0\nRss: 64 kB\n20000-30000 rw-p 0 00:00 7 /tmp/libx.so\nRss: 4 kB\n\

@@ -144,7 +144,7 @@ const GONE_MAX: f64 = 0.0005;
 /// … but no more often than this: a program that never rests is weighed as it is.
 const LOOKS_MAX: u32 = 3;
 
-/// Reads and closes, again where mappings that nobody owns went away meanwhile.
+/// Reads the process and closes the account. Repeats both if too much unowned memory went away meanwhile.
 fn close_at_rest(process: &Process, said: &Said, stop: bool, clock: &Clock) -> Result<(Account, Sight), Unavailable> {
     let mut looks = 1;
     loop {
@@ -174,7 +174,7 @@ fn see(process: &Process, said: &Said, stop: bool, clock: &Clock) -> Result<Sigh
     }
     let before = AccountPlan::new(&smaps, &account::claims(said, &maps, &[], &[]));
     let mut heaps = Heaps { musl, ..Heaps::new(process, &smaps, &before, allocator, &mut failed) };
-    // Whatever becomes of it: the end of this thread lets go of every thread it has seized.
+    // However the reading ends, the end of this thread releases every thread that it has seized.
     let (stacks, pause) = std::thread::scope(|scope| {
         let reader = scope.spawn(|| heaps.walk(process, stop, clock, &mut failed));
         reader.join().map_err(|_| Unavailable::new("account", "its reader failed: a bug in Loadline"))

@@ -15,7 +15,7 @@ use std::time::Duration;
 pub(super) struct MuslMalloc {
     memory: ProcessMemory,
     map: PageMap,
-    /// The walk, or why there is none.
+    /// The walk, or why it is not possible.
     walker: Result<Walker, &'static str>,
     done: bool,
 }
@@ -80,12 +80,12 @@ pub(super) fn sources(process: &Process) -> Result<(ProcessMemory, PageMap), Una
     Ok((ProcessMemory::open(process)?, PageMap::open(process)?))
 }
 
-/// The pages of a range as they are now; none where they cannot be read, so that nothing of it is.
+/// The pages of a range as they are now. Empty if they cannot be read, so that the walk reads no memory of the range.
 pub(super) fn pages_of(map: &mut PageMap) -> Box<PagesOf<'_>> {
     Box::new(|start, end| map.list(start, end).unwrap_or_default())
 }
 
-/// Enters the chunks with mappings of their own where those of glibc stand.
+/// Enters musl's chunks with mappings of their own into the same list as those of glibc.
 pub(super) fn enter_mmapped(seen: &mut ProcessReadings) {
     for chunk in seen.musl.iter().flatten().flat_map(|walk| &walk.mmapped) {
         let mappings = &seen.smaps.mappings;

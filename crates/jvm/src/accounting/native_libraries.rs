@@ -88,7 +88,7 @@ struct LibrarySearch<'a> {
 }
 
 impl LibrarySearch<'_> {
-    /// Whose each stretch is; puts what is exactly known, and what HotSpot names, into `found`.
+    /// Returns the library that owns each stretch. Puts exactly known ranges and those that HotSpot names into `found`.
     fn whose(&mut self, libraries: &[&Image], jvm: Option<&Image>, found: &mut NativeMappings) -> Vec<Whose> {
         let mut whose: Vec<Whose> = vec![None; self.unowned.len()];
         let mut votes: BTreeMap<(usize, usize), u64> = BTreeMap::new();
@@ -105,7 +105,7 @@ impl LibrarySearch<'_> {
         found.tables = Some(jvm.map(|jvm| self.named_by_hotspot(jvm)).unwrap_or_default());
         let preloaded = self.seen.allocator;
         if !matches!(preloaded, Some(Allocator::Glibc | Allocator::Musl | Allocator::Unknown)) {
-            // Whatever a library points to may be malloc's, whose structures are not known.
+            // A stretch that a library points to may be malloc's, whose structures are not known.
             return whose;
         }
         let mut most: BTreeMap<usize, (u64, usize)> = BTreeMap::new();

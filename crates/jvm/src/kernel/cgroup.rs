@@ -232,8 +232,8 @@ impl Cgroup {
         Ok(parse_limit(&read(self.folder.join(self.version.limit_file()))?))
     }
 
-    /// The smallest limit of this cgroup and those around it. A container cannot see those further out; v1 tells their
-    /// limit all the same (`hierarchical_memory_limit`).
+    /// The smallest limit of this cgroup and those around it. A container cannot see those further out, but v1 shows
+    /// their limit all the same (`hierarchical_memory_limit`).
     pub fn limit(&self) -> Option<Limit> {
         let upwards = std::iter::successors(Some(self.clone()), Self::parent);
         let limits =
@@ -244,7 +244,7 @@ impl Cgroup {
     }
 }
 
-/// A limit in bytes, or `max` on v2; `None` where there is none.
+/// A limit in bytes, or `max` on v2; `None` if the cgroup has no limit.
 pub fn parse_limit(text: &str) -> Option<Bytes> {
     size(text).filter(|limit| limit.0 < NO_LIMIT_MIN)
 }

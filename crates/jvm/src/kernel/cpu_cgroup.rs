@@ -53,7 +53,7 @@ impl Throttled {
 
 /// The CPU limit of a cgroup itself, in whole thousandths of a CPU; `None` where it has none.
 ///
-/// v1 has `cpu.cfs_quota_us` (`50000`, or `-1`) beside `cpu.cfs_period_us`, v2 both in `cpu.max` (`50000 100000`, or
+/// v1 has `cpu.cfs_quota_us` (`50000`, or `-1`) and `cpu.cfs_period_us`. v2 has both in `cpu.max` (`50000 100000`, or
 /// `max 100000`).
 pub fn limit(cgroup: &Cgroup) -> Option<Millicpus> {
     let text = match cgroup.version {
@@ -72,8 +72,8 @@ pub fn throttled() -> Option<u64> {
     folders(CPU).iter().filter_map(counted).max()
 }
 
-/// Whether a cgroup says that no other cgroup beside it has its CPUs. The outermost one has them all, which says
-/// nothing.
+/// Whether a cgroup has exclusive CPUs, which no sibling cgroup has. The outermost cgroup has all CPUs, so its setting
+/// shows nothing.
 pub fn has_own_cpus() -> bool {
     let mut folders = folders("cpuset");
     folders.pop();

@@ -21,7 +21,7 @@ impl<'t> Mount<'t> {
         let mut left = left.split(' ').skip(3);
         let (root, point) = (unescape(left.next()?).into(), unescape(left.next()?).into());
         let mut right = right.split(' ');
-        // Between kind and options stands the source, which may be anything.
+        // The source, which may be anything, comes between kind and options.
         let (kind, options) = (right.next()?, right.nth(1)?);
         Some(Self { root, point, kind, options })
     }

@@ -41,7 +41,7 @@ pub fn keyed<'t>(text: &'t str, key: &str) -> Option<&'t str> {
     })
 }
 
-/// As [`keyed`], of all keys in one pass; the last value of a key that stands there several times.
+/// Like [`keyed`], for all keys in one pass. If a key occurs several times, its last value counts.
 pub fn keyed_all(text: &str) -> BTreeMap<&str, &str> {
     let pairs = text.lines().filter_map(|line| line.split_once([':', ' ', '\t']));
     pairs.map(|(key, value)| (key, value.trim())).collect()

@@ -33,7 +33,7 @@ pub struct JvmRange {
     pub start: u64,
     /// First address behind, of what is reserved.
     pub end: u64,
-    /// First address behind what is committed; told of code heaps only.
+    /// First address behind the committed part; known for code heaps only.
     pub committed_end: Option<u64>,
     /// The purpose of the range.
     pub purpose: Purpose,
@@ -151,7 +151,7 @@ impl<'t> AddressParser<'t> {
         told.is_some()
     }
 
-    /// Adds a range, unless it is none.
+    /// Adds a range if it is plausible.
     fn add(&mut self, purpose: Purpose, name: &str, (start, end): (u64, u64), committed_end: Option<u64>) {
         if plausible(&(start, end)) {
             let name = name.to_owned();
@@ -193,7 +193,7 @@ fn plausible(range: &(u64, u64)) -> bool {
     range.0 < range.1 && range.1 <= ADDRESS_END
 }
 
-/// Adds a range to others, to the last one if they touch; a range that holds nothing is none.
+/// Adds a range to the others, or joins it to the last one if they touch. Leaves out a range that holds nothing.
 fn add_used(ranges: &mut Vec<(u64, u64)>, used: (u64, u64)) {
     match ranges.last_mut() {
         _ if !plausible(&used) => {}

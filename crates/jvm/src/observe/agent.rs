@@ -58,7 +58,7 @@ fn rss(process: &Process, clock: &Clock) -> Option<i64> {
     process.statm(clock).ok().map(|statm| statm.value.resident.0.cast_signed())
 }
 
-/// What could not be done, and why.
+/// The error for an action that failed, with its cause.
 fn failed(what: &str, cause: &io::Error) -> Unavailable {
     Unavailable::new(SOURCE, format!("{what}: {}", loadline_base::error::plain(cause)))
 }

@@ -51,7 +51,7 @@ pub struct Attach {
     /// The JVM's `/tmp`.
     tmp: OwnedFd,
     socket_name: String,
-    /// Whether the JVM prints into the socket while a command runs, unless it is told not to.
+    /// Whether the JVM prints into the socket while a command runs, unless the request turns that off.
     streams: bool,
     acting: Acting,
     clock: Clock,
@@ -67,7 +67,7 @@ pub enum Attachable {
 }
 
 impl Attach {
-    /// Whether the JVM could be attached to, as far as can be told without touching it.
+    /// Whether the JVM could be attached to, as far as Loadline can find out without touching it.
     ///
     /// # Errors
     /// Why it could not.

@@ -1,5 +1,5 @@
-//! Attaching to real JVMs: `java` from PATH and those in the usual folder of Linux distributions. Skipped, with a word,
-//! where there is none.
+//! Attaching to real JVMs: `java` from PATH and those in the usual folder of Linux distributions. Skipped, with a
+//! message, if no `java` is found.
 
 use super::*;
 use crate::observe::hsperfdata::HsPerf;
@@ -60,7 +60,7 @@ impl Jvm {
         Attach::connect(&self.process(), &Clock::start()).unwrap_err().why
     }
 
-    /// Nobody took a signal for a request for a thread dump.
+    /// Checks that the JVM took no signal for a request for a thread dump.
     #[track_caller]
     fn assert_silent(&self) {
         assert!(!self.log().contains("Full thread dump"), "{}", self.log());
@@ -78,7 +78,7 @@ impl Drop for Jvm {
     }
 }
 
-/// Every `java` there is: on PATH, and beside it where distributions install JDKs.
+/// Every `java` on this machine: on PATH, and where distributions install JDKs.
 fn javas() -> Vec<PathBuf> {
     let on_path = std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect::<Vec<_>>());
     let mut folders = on_path.unwrap_or_default();
@@ -307,7 +307,8 @@ fn a_reader_that_does_not_read_holds_no_safepoint() {
     }
 }
 
-/// Whoever gives up an answer leaves the JVM as it was: it listens, and no request waits for the rest of the other.
+/// A client that gives up an answer leaves the JVM as it was: the JVM listens, and no later request waits for the rest
+/// of that answer.
 #[test]
 fn a_connection_that_is_closed_in_the_middle_harms_nobody() {
     for java in javas() {

@@ -217,7 +217,7 @@ mod tests {
         MemoryCgroup::open(Cgroup { version, folder, mount: mount.to_path_buf() }).unwrap()
     }
 
-    /// A tree of files as in cgroup v2: the limit stands above, as under Slurm.
+    /// A tree of files as in cgroup v2. The cgroup above has the limit, as under Slurm.
     #[test]
     fn the_smallest_limit_above_counts() {
         let root = tempfile::tempdir().unwrap();

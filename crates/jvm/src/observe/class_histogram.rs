@@ -62,7 +62,7 @@ fn row(line: &str) -> Option<ClassRow> {
     let (instances, rest) = rest.split_once(char::is_whitespace)?;
     let (bytes, rest) = rest.trim_start().split_once(char::is_whitespace)?;
     let name = rest.trim();
-    // The module stands in the last brackets, behind a blank.
+    // The module is in the last brackets, behind a blank.
     let name = match name.rsplit_once(" (") {
         Some((name, module)) if module.ends_with(')') => name,
         _ => name,

@@ -7,7 +7,7 @@
 //!                                                                 13      5120      3227   + hidden classes
 //! ```
 //!
-//! Loader and parent are the addresses of their classes, so that loaders of one class cannot be told from each other.
+//! Loader and parent are the addresses of their classes, so loaders of one class cannot be distinguished.
 //! JDK 11, 21 and 25 count sizes in bytes, JDK 17 in words of 8.
 
 use super::text::address;
@@ -97,7 +97,7 @@ fn behind(line: &str, words: usize) -> &str {
     (0..words).fold(line.trim(), |rest, _| rest[next(rest)..].trim_start())
 }
 
-/// The loaders with their sizes in bytes. `committed` is all of metaspace and class space, which tells bytes from
+/// The loaders with their sizes in bytes. `committed` is all of metaspace and class space. It distinguishes bytes from
 /// words: no more than that can be used. (Chunks are committed late.)
 pub fn in_bytes(mut loaders: Vec<ClassLoader>, committed: Bytes) -> Vec<ClassLoader> {
     let used = loaders.iter().fold(0u64, |sum, loader| sum.saturating_add(loader.used));

@@ -20,13 +20,13 @@ const INNER_BYTES_MAX: u64 = 64 << 20;
 const INNER_BYTES_SUM_MAX: u64 = 2 << 30;
 /// All that is read of an image: header, tables, attributes and strings, without contents.
 const IMAGE_BYTES_MAX: u64 = 64 << 20;
-/// A jar in a jar in a jar is taken in; deeper nobody puts them.
+/// Jars are read down to this many levels inside the outer jar. In practice they are not nested deeper.
 const DEPTH_MAX: u32 = 3;
 /// Entries of a folder, with those below.
 const FOLDER_ENTRIES_MAX: usize = 100_000;
 /// `0xCAFEDADA`, in the byte order of the machine.
 const IMAGE_MAGIC: u32 = 0xCAFE_DADA;
-/// The attribute that says where the extension stands among the strings.
+/// The attribute that contains the place of the extension among the strings.
 const EXTENSION: u8 = 4;
 
 /// Classes in a jar, with those of jars inside it.

@@ -7,8 +7,8 @@
 //! CodeCache: size=245760Kb used=1117Kb max_used=1117Kb free=244642Kb
 //! ```
 //!
-//! The last form stands alone without segments (`-XX:-SegmentedCodeCache`, small caches); from JDK 21 on it follows the
-//! segments as their sum, too.
+//! Without segments (`-XX:-SegmentedCodeCache`, small caches) the JVM prints the last form alone. From JDK 21 on it
+//! also prints that form after the segments, as their sum.
 
 use serde::{Deserialize, Serialize};
 

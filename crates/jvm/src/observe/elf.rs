@@ -1,8 +1,8 @@
-//! A library by its file (man 5 elf), 64-bit little-endian only: how much address space it takes, from its program
-//! headers, since behind what is mapped from its file lies its zero-initialised data, which no name in `maps` gives
-//! away; and where its names stand.
+//! A library by its file (man 5 elf), 64-bit little-endian only: how much address space it takes, and the places of
+//! its names. Its program headers give the address space. `maps` does not, because the zero-initialised data behind
+//! the mapped file has no name there.
 //!
-//! By hand, and a piece at a time: a crate would hold all names of libjvm at once, some 8 MB for one of them.
+//! Parsed by hand, and a piece at a time: a crate would hold all names of libjvm at once, some 8 MB for one of them.
 
 use super::memory::{Memory, ProcessMemory};
 use super::pagemap::PageMap;
@@ -68,7 +68,7 @@ const PIECE: usize = 64 << 10;
 const SECTIONS_MAX: u64 = 4096;
 /// All names of a libjvm with the symbols of a debugger have some 10 MB.
 const SECTION_BYTES_MAX: u64 = 256 << 20;
-/// A name stands in a library once, and at the end of a few longer ones.
+/// A library contains a name once, and a few longer names that end in it.
 const PLACES_MAX: usize = 4096;
 /// `SHT_SYMTAB` and `SHT_DYNSYM`.
 const SYMBOLS_ALL: u32 = 2;
@@ -204,7 +204,7 @@ fn mapped_head<'b>(process: &Process, first: &Mapping, buffer: &'b mut [u8]) -> 
     is_read.then_some(&*buffer)
 }
 
-/// The allocator whose name stands in a library's file; `None` where none does, or the file cannot be read.
+/// The allocator whose name a library's file contains; `None` if it contains no such name or cannot be read.
 pub fn allocator_named(process: &Process, path: &str) -> Option<&'static str> {
     const NAMES: [&str; 3] = ["mimalloc", "tcmalloc", "jemalloc"];
     let file = inside::file(process, path).ok()?;

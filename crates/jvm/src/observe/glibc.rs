@@ -208,7 +208,7 @@ fn heap_of(
     let room = candidate.end.saturating_sub(candidate.start);
     let top = present_word(memory, owner, arena + layout.top).filter(|_| size > header && size <= room);
     let top = top.ok_or((candidate.start, "a heap with an impossible header"))?;
-    // In an arena's own heap the state stands between header and chunks, whose contents are aligned to 16 bytes.
+    // In an arena's own heap the state lies between header and chunks, whose contents are aligned to 16 bytes.
     let own = base == candidate.start;
     let first = if own { (arena + layout.state()).next_multiple_of(16) } else { candidate.start + header };
     Ok(Some(Heap { index, arena, size, first, top }))
@@ -328,7 +328,7 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// A free chunk: its size stands again at its end, in the next chunk's `prev_size`.
+    /// Counts a free chunk. The next chunk's `prev_size` repeats its size at its end.
     fn free(&mut self, at: u64, next: u64) -> Result<(), Stop> {
         let foot = self.pages.unit(next).ok_or((next, "a chunk on a page that is not present"))?.0;
         if foot != next - at {
@@ -359,7 +359,7 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// Counts all memory from here on as free: behind the last chunk of a heap that its arena has left there is none.
+    /// Counts all memory from here on as free. A heap that its arena has left has no memory behind its last chunk.
     fn rest(&mut self, at: u64) {
         self.found.free += Chunks::within(&mut self.pages, at, self.mapped_end.max(self.end));
     }

@@ -60,7 +60,7 @@ pub(super) fn header_words(memory: &dyn Memory, candidate: &HeapCandidate) -> Op
     Some([words.next()?, words.next()?, words.next()?, words.next()?])
 }
 
-/// The length of `heap_info` of a heap that holds its own arena: the state stands right behind it.
+/// The length of `heap_info` in a heap that holds its own arena: the arena's state follows it directly.
 pub(super) fn own_header(memory: &dyn Memory, candidate: &HeapCandidate) -> Option<u64> {
     let [arena, before, size, _] = header_words(memory, candidate).filter(|_| !candidate.main)?;
     let header = arena.checked_sub(candidate.start)?;

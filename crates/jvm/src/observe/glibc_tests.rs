@@ -14,7 +14,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 const PAGE: u64 = 4096;
-/// How glibc 2.31, 2.36 and 2.43 lay out an arena, and one that nobody has written yet.
+/// How glibc 2.31, 2.36 and 2.43 lay out an arena, and a layout that no glibc has yet.
 const SHAPES: [Layout; 4] = [
     Layout { header: 0x20, top: 0x60, system: 0x888 },
     Layout { header: 0x30, top: 0x60, system: 0x888 },
@@ -425,7 +425,7 @@ fn pages_inside_chunks_may_be_absent_or_swapped() {
 fn a_chunk_whose_header_is_absent_ends_the_walk() {
     let mut made = one_arena(OF_2_36, BASE);
     made.parts.extend(one_arena(OF_2_36, BASE + STEP).parts);
-    // The page that the free chunk's end and the next chunk's header stand on.
+    // The page with the free chunk's end and the next chunk's header.
     let (_, at, _) = made.parts[0].stretches[5];
     made.swapped.insert(at / PAGE * PAGE);
     let found = made.walk();
@@ -452,7 +452,7 @@ fn sums_must_agree_for_one_arena_at_least() {
     let alone = made.walk();
     assert!(alone.unknown_layout.is_some() && alone.heaps.is_empty(), "{alone:?}");
     assert_eq!(alone.errors.len(), 1);
-    // One that was caught in the middle of growing, beside one that was not.
+    // An arena that was caught while it grew, and another that was not.
     made.parts.extend(one_arena(OF_2_36, BASE + STEP).parts);
     let beside = made.walk();
     assert_eq!((beside.unknown_layout, beside.heaps.len()), (None, 2));
@@ -512,7 +512,7 @@ fn chunks_with_mappings_of_their_own_are_found_among_other_pages() {
     chunk(&mut part, 13, 33);
     part.put(at(13) + 16, 33 * PAGE - 4000);
     part.put(at(13) + 24, 0xE99E << 48 | 12 << 32);
-    // Inside a chunk nothing is looked for; a chunk that is longer than its surroundings is none.
+    // The search skips the inside of a chunk. A size that is longer than the surroundings does not belong to a chunk.
     chunk(&mut part, 5, 1);
     chunk(&mut part, 50, 30);
     chunk(&mut part, 60, 1);
@@ -711,7 +711,7 @@ proptest! {
         }
     }
 
-    /// Runs that no kernel would tell, at addresses that no process has.
+    /// Runs that no kernel would report, at addresses that no process has.
     #[test]
     fn absurd_candidates_break_nothing(
         candidates in prop::collection::vec((address(), address(), any::<bool>(), absurd_runs()), 0..6),
@@ -727,7 +727,7 @@ proptest! {
             walk(&repeated, &candidates);
             for candidate in &candidates {
                 repeated.1.set(10);
-                // A range that is scanned page by page, if all of it is said to be present.
+                // The range is scanned page by page if the runs say that all of it is present.
                 let end = candidate.end.min(candidate.start.saturating_add(1 << 20));
                 mmapped(&repeated, candidate.start, end, &candidate.runs);
             }
@@ -753,7 +753,7 @@ fn absurd_runs() -> impl Strategy<Value = Vec<Run>> {
     prop::collection::vec(run, 0..12)
 }
 
-/// Everything is mapped, and the same words stand everywhere, until as many reads were made as are allowed.
+/// Memory that is mapped everywhere and repeats the same words, until the allowed number of reads is used up.
 struct Repeated(Vec<u64>, Cell<usize>);
 
 impl Memory for Repeated {

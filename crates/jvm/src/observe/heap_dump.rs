@@ -1,5 +1,5 @@
 //! `GC.heap_dump` (JDK 11–27): the JVM writes all reachable objects into a file, after a full collection, while its
-//! threads stand still. The file is the JVM's: its own folder, its own mounts, its own user.
+//! threads are stopped. The file is the JVM's: its own folder, its own mounts, its own user.
 //!
 //! ```text
 //! Dumping heap to /tmp/app.hprof ...
@@ -39,7 +39,7 @@ pub fn write(process: &Process, attach: &Attach, path: &Path) -> Result<Dumped, 
     parse(&reply)
 }
 
-/// The question. Words of a command are parted by blanks unless they stand between quotes.
+/// The command. Blanks separate its words, except between quotes.
 fn command(path: &Path) -> Result<String, Unavailable> {
     let refuse = |why: &str| Unavailable::new(SOURCE, format!("{}: {why}", path.display()));
     let text = path.to_str().filter(|text| !text.contains(char::is_control));

@@ -1,8 +1,8 @@
-//! Holds every thread of a process still for milliseconds, some 0.1 ms for each (man 2 ptrace: `PTRACE_SEIZE`,
+//! Stops every thread of a process for milliseconds, some 0.1 ms for each (man 2 ptrace: `PTRACE_SEIZE`,
 //! `PTRACE_INTERRUPT`).
 //!
-//! Not by SIGSTOP: that is told to the parent (a shell takes its terminal back), and a Loadline that is killed in
-//! between would leave the process stopped for good. A tracer that dies lets its threads go.
+//! SIGSTOP is no alternative. The kernel reports it to the parent (a shell takes its terminal back), and a Loadline
+//! that is killed in between would leave the process stopped for good. A tracer that dies lets its threads go.
 
 use super::Unavailable;
 use super::procfs::Process;
@@ -22,17 +22,17 @@ const SOURCE: &str = "ptrace";
 const STOPS_WITHIN: Duration = Duration::from_millis(50);
 /// While threads are seized, others may be started; each round finds the new ones.
 const ROUNDS_MAX: usize = 10;
-/// Another Loadline holds a process for milliseconds at a time, and on a busy machine a thread may wait for a CPU for
-/// longer than a process is to stand still: for so long it is tried again. Between two attempts all threads run for
-/// this, and for twice as long as they stood still.
+/// Attempts are repeated for this long. Another Loadline holds a process for milliseconds at a time, and on a busy
+/// machine a thread may wait for a CPU for longer than a process may be held.
 const TRIED_FOR: Duration = Duration::from_secs(3);
+/// Between two attempts all threads run for this, and for twice as long as the attempt took.
 const BETWEEN: Duration = Duration::from_millis(10);
-/// So often a thread is seized that nobody is seen to trace.
+/// How often Loadline tries to seize a thread while the kernel refuses and shows no tracer.
 const SEIZED_TIMES: usize = 5;
 
-/// A process whose threads stand still until this is dropped.
+/// A process whose threads are held until this is dropped.
 ///
-/// If the process ends meanwhile, what is left of it is let go only when the holding thread ends: its parent waits till
+/// If the process ends meanwhile, its remains are released only when the holding thread ends: its parent waits till
 /// then. So hold in a thread of its own.
 #[derive(Debug)]
 pub struct Held {
@@ -100,7 +100,7 @@ impl Held {
         Err(Unavailable::new(SOURCE, "threads are started faster than they can be held"))
     }
 
-    /// For how long the threads have stood still, from the first one on.
+    /// For how long the threads have been held, counted from the first one.
     pub fn lasted(&self) -> Duration {
         Duration::from_nanos(self.clock.now_ns().saturating_sub(self.since_ns))
     }
@@ -108,7 +108,7 @@ impl Held {
     /// Seizes and interrupts the threads that are not yet held; whether there were any.
     fn seize_new(&mut self, process: &Process) -> Result<bool, Unavailable> {
         let known = self.threads.len();
-        // All that is held stands still meanwhile: with 10,000 threads a search through them all for each takes 64 ms.
+        // All held threads are stopped meanwhile: with 10,000 threads, a search through them all for each takes 64 ms.
         let held: HashSet<Pid> = self.threads.iter().map(|thread| thread.id).collect();
         for id in process.threads()? {
             let id = Pid::from_raw(id.cast_signed());
@@ -130,7 +130,7 @@ impl Held {
         Ok(self.threads.len() > known)
     }
 
-    /// Whether all stop before they have stood still for so long.
+    /// Whether all threads stop before they have been held for longer than `limit`.
     fn wait_for_stops(&mut self, limit: Duration) -> bool {
         loop {
             self.threads.retain_mut(Thread::is_there);

@@ -7,7 +7,7 @@ use rustix::process::{Pid as Id, Signal as Sent, kill_process};
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 
-/// How many threads the child keeps, and how long it lives if nobody ends it.
+/// How many threads the child keeps, and how long it lives if no test ends it.
 const THREADS: usize = 8;
 const LIVES: Duration = Duration::from_secs(60);
 /// In its environment a child finds what it is to do.

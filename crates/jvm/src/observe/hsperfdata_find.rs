@@ -22,7 +22,7 @@ use std::os::unix::fs::MetadataExt;
 /// Folders looked at; more than this many users on one machine is somebody filling `/tmp`.
 const FOLDERS_MAX: usize = 1000;
 
-/// Opens the file, or says why there is none.
+/// Opens the file, or returns why that is not possible.
 pub(super) fn open(process: &Process, status: &Status, clock: &Clock) -> Result<File, Unavailable> {
     let mapped = mapped_inode(process, clock)?;
     let tmp = Inside::folder(process, "/tmp").map_err(Unavailable::io(SOURCE))?;
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn a_file_of_another_user_is_taken_only_where_the_process_has_mapped_it() {
-        // The length of each file tells which it is.
+        // The length of each file identifies it.
         let candidate = |inode, owner| {
             let file = tempfile::tempfile().unwrap();
             file.set_len(inode).unwrap();

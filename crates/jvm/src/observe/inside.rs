@@ -131,7 +131,7 @@ mod tests {
     use std::os::unix::fs::symlink;
     use tempfile::TempDir;
 
-    /// A root of a container with a secret beside it, and its descriptor.
+    /// A container's root folder with a secret next to it, and the root's descriptor.
     fn hostile() -> (TempDir, OwnedFd) {
         let outside = tempfile::tempdir().unwrap();
         let root = outside.path().join("root");

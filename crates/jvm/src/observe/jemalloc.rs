@@ -29,7 +29,7 @@ const ADDRESS: u64 = (1 << 48) - EDATA;
 const SIZE: u64 = 0xffff << 48;
 /// The bits between what the page is and the address, which are never set.
 const UNUSED: u64 = 0x60;
-/// Sizes of chunks that there are (`SC_NSIZES` is 232; that number stands for none).
+/// The number of sizes that chunks have (`SC_NSIZES` is 232; that number means no size).
 const SIZES: u64 = 235;
 /// Bytes read of an `edata_t`: `e_bits`, `e_addr`, `e_size_esn`.
 const HEAD: usize = 24;
@@ -37,7 +37,7 @@ const HEAD: usize = 24;
 const AGREE_MIN: usize = 4;
 /// One word in so many may disagree.
 const DISAGREE_SHARE: usize = 20;
-/// A leaf is given up where so many words in it are none of a leaf.
+/// The reader gives up a leaf if more words than this do not belong in a leaf.
 const FOREIGN_MAX: usize = 16;
 /// The most extents that are followed: 12 MiB of their heads.
 const EXTENTS_MAX: usize = 1 << 19;
@@ -49,7 +49,7 @@ pub struct Extent {
     pub start: u64,
     /// First address behind.
     pub end: u64,
-    /// Bytes of it that nobody uses: all where it is dirty, muzzy or retained, the free regions of a slab.
+    /// Bytes of it that are not in use: all of a dirty, muzzy or retained extent, the free regions of a slab.
     pub free: u64,
 }
 
@@ -62,7 +62,7 @@ pub struct Walk {
     pub split: Split,
 }
 
-/// Whether what is in use could be told from what is free.
+/// Whether memory in use could be distinguished from free memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Split {
     /// It could.
@@ -96,7 +96,7 @@ pub fn walk(memory: &dyn Memory, pages_of: &mut PagesOf, pointers: &[Pointer]) -
     Some(conclude(extents.values()))
 }
 
-/// The leaf at this address: its number in the root, and the pages that agree. `None` where it is none.
+/// The leaf at this address: its number in the root, and the pages that agree. `None` if no leaf is there.
 fn read_leaf(memory: &dyn Memory, pages_of: &mut PagesOf, at: u64) -> Option<(u64, Vec<Page>)> {
     let end = at.checked_add(LEAF_BYTES)?;
     let mut found: Vec<(u64, u64)> = Vec::new();
@@ -108,7 +108,7 @@ fn read_leaf(memory: &dyn Memory, pages_of: &mut PagesOf, at: u64) -> Option<(u6
             let mut unbounded = u64::MAX;
             let piece = Run { end: run.end.min(run.start + (64 << 10)), ..run };
             words(memory, &[piece], &mut unbounded, &mut |word| match is_word(word.to) {
-                // The place of a page that has been given back: a size that stands for none, and no address.
+                // The place of a page that has been given back: no address, and a size number that means none.
                 _ if word.to & !SIZE == 0 => {}
                 true => found.push(((word.at - at) / 8, word.to)),
                 false => foreign += 1,
@@ -175,7 +175,7 @@ fn conclude<'p>(pages: impl Iterator<Item = &'p Page>) -> Walk {
     Walk { extents, split }
 }
 
-/// How much of an extent nobody uses; `None` where its word in the leaf and its `e_bits` do not agree, as they do in
+/// The bytes of an extent that are not in use. `None` if its word in the leaf and its `e_bits` disagree. They agree in
 /// jemalloc 5.3 (`EDATA_BITS_*`: arena 12 bits, slab, committed, pai, zeroed, guarded, state 3, size 8, regions 10;
 /// in the leaf: slab, head, state 3). States: 0 active, 1 dirty, 2 muzzy, 3 retained, 4 and 5 on the way.
 fn free(page: &Page) -> Option<u64> {

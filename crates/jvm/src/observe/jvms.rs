@@ -68,8 +68,8 @@ pub struct ProcessCandidate {
     inode: u64,
 }
 
-/// Finds JVMs again and again without looking at every process each time: one that is none is looked at again while it
-/// is young, since launchers become JVMs, and seldom later, since programs may load one.
+/// Finds JVMs again and again without looking at every process each time. It looks again at a process that is no JVM
+/// while the process is young, since launchers become JVMs. Later it seldom does, since programs may load a JVM.
 #[derive(Debug, Default)]
 pub struct Finder {
     /// Processes that were looked at, by pid.
@@ -77,7 +77,7 @@ pub struct Finder {
     turn: u32,
 }
 
-/// What the last look at a process said.
+/// The result of the last look at a process.
 #[derive(Debug)]
 struct LookedAt {
     /// Its inode in `/proc`, which a process that takes the pid does not share.
@@ -204,7 +204,7 @@ fn mapped(folder: &Path) -> Mapped {
 fn unread(cause: &io::Error) -> Mapped {
     match cause.kind() {
         io::ErrorKind::PermissionDenied => Mapped::Hidden,
-        // A process that has gone meanwhile is none.
+        // A process that has gone meanwhile is no JVM.
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Mapped::Other,
         _ if cause.raw_os_error() == Some(Errno::SRCH.raw_os_error()) => Mapped::Other,
         _ => Mapped::Unread,
@@ -212,7 +212,7 @@ fn unread(cause: &io::Error) -> Mapped {
 }
 
 /// Whether a line is a mapping of HotSpot's code: a debugger maps the file to read it; only a JVM runs it. Nearly all
-/// lines are of other files, which a look at their text tells.
+/// lines are of other files, so a search for the library's name comes before the parsing.
 fn runs_hotspot(line: &str) -> bool {
     let mapping = line.contains(LIBRARY).then(|| Line::parse(line.trim_end())).flatten();
     mapping.is_some_and(|one| one.perms.as_bytes().get(2) == Some(&b'x') && one.file_name() == LIBRARY)

@@ -79,14 +79,15 @@ impl Activity {
     }
 }
 
-/// The access that this user has to a process; each `Err` says why there is none.
+/// The access that this user has to a process; each `Err` contains the reason why access is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Access {
     /// Which pages are resident.
     pub pagemap: Result<(), Unavailable>,
     /// The content of its memory.
     pub memory: Result<(), Unavailable>,
-    /// Yama's restriction: 0 same user, 1 own children, 2 `CAP_SYS_PTRACE`, 3 nobody; `None` without Yama.
+    /// Yama's restriction on tracing: 0 same user, 1 own children, 2 `CAP_SYS_PTRACE`, 3 no process; `None` without
+    /// Yama.
     pub ptrace_scope: Option<u8>,
     /// Whether Loadline has `CAP_SYS_PTRACE`.
     pub cap_sys_ptrace: bool,

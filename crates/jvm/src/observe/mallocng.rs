@@ -1,8 +1,8 @@
 //! musl's malloc, walked from outside (mallocng of musl 1.2.1–1.2.5, 64 bit, little-endian; layouts
 //! from `src/malloc/mallocng/meta.h`: `malloc_context`, `meta_area`, `meta`; what groups hold is in `mallocng_group`).
 //!
-//! Its context has no exported name: it begins with a secret that also stands in the process's auxiliary vector
-//! (`AT_RANDOM`, the second eight bytes), and lies in the data of the C library or of a static program. Nothing is
+//! Its context has no exported name. The context lies in the data of the C library or of a static program. It begins
+//! with a secret that the process's auxiliary vector also contains (`AT_RANDOM`, the second eight bytes). Nothing is
 //! assumed: every area of metas carries the secret, every group names its meta, every meta its group. Only present
 //! pages are read.
 
@@ -231,8 +231,8 @@ fn read_present(memory: &dyn Memory, pages_of: &mut PagesOf, at: u64, into: &mut
     reached >= end && memory.read(at, into)
 }
 
-/// The pages of a chunk with a mapping of its own that say what it is: those with its two headers and with the count at
-/// its end. How large the rest is, nobody needs to know.
+/// The pages that describe a chunk with a mapping of its own: those with its two headers and with the count at its end.
+/// The walk does not need the pages between them.
 fn headers_of_alone(memory: &dyn Memory, pages_of: &mut PagesOf, start: u64, end: u64) -> Vec<Run> {
     let header = word(memory, pages_of, start.saturating_add(8)).unwrap_or_default();
     let chunk = start.saturating_add(group::first_chunk(header)).min(end);
@@ -300,7 +300,7 @@ impl Walker {
         self.round == Round::Between
     }
 
-    /// Walks the next group, whose memory must not change meanwhile; false where there is none.
+    /// Walks the next group, whose memory must not change meanwhile; false if no group is left.
     pub fn step(&mut self, memory: &dyn Memory, pages_of: &mut PagesOf) -> bool {
         let Some(listed) = self.ahead.pop() else { return self.ends_round() };
         if self.round == Round::Between {

@@ -202,9 +202,9 @@ enum Slot {
     Chunk(u64, Option<u64>),
     /// A group, at this address.
     Group(u64),
-    /// Nothing that can be told: its header makes no sense.
+    /// Unknown, because its header makes no sense.
     Torn,
-    /// Nothing that can be told: its header is swapped out.
+    /// Unknown, because its header is swapped out.
     Unread,
 }
 
@@ -294,7 +294,7 @@ impl GroupWalker<'_> {
         }
         let Some((_, high)) = self.pages.unit(at - UNIT) else { return Slot::Unread };
         let (bytes, short) = header(high);
-        // Offsets that 16 bits do not hold stand before the header, and a byte says so.
+        // An offset that does not fit 16 bits is stored before the header; a byte marks that.
         let offset = if bytes & 0xff == 0 { short } else { high & 0xffff_ffff };
         let (own_index, unused) = (bytes >> 8 & 31, bytes >> 13 & 7);
         if own_index != index || offset.checked_mul(UNIT) != at.checked_sub(meta.group + UNIT) {

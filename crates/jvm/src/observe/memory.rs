@@ -83,7 +83,7 @@ pub(super) fn number(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
-/// The words of eight bytes; what is left behind the last whole one is none.
+/// The words of eight bytes. Bytes behind the last whole word are left out.
 pub(super) fn words(bytes: &[u8]) -> impl DoubleEndedIterator<Item = u64> + ExactSizeIterator {
     bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word))
 }

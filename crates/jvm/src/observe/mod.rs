@@ -135,7 +135,7 @@ impl Unavailable {
         Self { source, why: why.into(), is_early: false }
     }
 
-    /// What an input error of a source means, in words a user understands.
+    /// Translates an input error of a source into words that a user understands.
     pub fn io<E: Into<std::io::Error>>(source: &'static str) -> impl Fn(E) -> Self {
         use std::io::ErrorKind as Kind;
         move |cause| {

@@ -24,7 +24,7 @@ pub fn read(process: &Process, clock: &Clock) -> Read<Vec<PathBuf>> {
 /// The path of a descriptor. `None` where it is no regular file, was deleted, or was closed meanwhile.
 fn regular(process: &Process, number: u32) -> Option<PathBuf> {
     let link = format!("fd/{number}");
-    // `statat` follows the link to the open file itself, whatever stands at its path now.
+    // `statat` follows the link to the open file itself, even if another file is at its path now.
     let seen = statat(process.folder(), &link, AtFlags::empty()).ok()?;
     let is_kept = FileType::from_raw_mode(seen.st_mode) == FileType::RegularFile && seen.st_nlink > 0;
     is_kept.then(|| process.link(&link).ok()).flatten().filter(|path| path.is_absolute())

@@ -23,7 +23,7 @@ const ARGUMENTS_MAX: u64 = 8 << 20;
 const ARGUMENTS_START: u64 = 256 << 10;
 /// `status` has about 1.5 KiB, more with many CPUs, NUMA nodes and groups.
 const STATUS_MAX: usize = 8 << 10;
-/// The wanted lines of a thread's status may stand behind all of its groups.
+/// The wanted lines of a thread's status may come after the list of all its groups.
 const THREAD_STATUS_MAX: u64 = 1 << 20;
 /// `stat` has some 300 bytes.
 const STAT_MAX: u64 = 2048;
@@ -117,8 +117,8 @@ impl Process {
         Reading::take(clock, || self.stat_now().map_err(Unavailable::io("stat")))
     }
 
-    /// CPU time of all its threads, those that ended too: by its CPU clock, which counts ns (man clock_getcpuclockid),
-    /// or by `stat`, which counts ticks of 10 ms, where there is none.
+    /// CPU time of all its threads, including those that ended. Read from the process's CPU clock, which counts ns (man
+    /// clock_getcpuclockid), or else from `stat`, which counts ticks of 10 ms.
     pub fn cpu_time(&self, clock: &Clock) -> Option<Duration> {
         let pid = Pid::from_raw(i32::try_from(self.pid).ok()?);
         match ClockId::pid_cpu_clock_id(pid).and_then(ClockId::now) {
@@ -230,7 +230,7 @@ impl Process {
     }
 }
 
-/// Opens a file relative to a folder, for reading. Never waits, even when a pipe stands there.
+/// Opens a file relative to a folder, for reading. Never waits, even if the file is a pipe.
 pub(super) fn open_below(folder: BorrowedFd<'_>, name: &str) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
     Ok(openat(folder, name, flags, Mode::empty())?.into())

@@ -1,4 +1,4 @@
-//! Ranges of addresses that lie beside each other: which of them overlap, and what is free between them.
+//! Lists of ranges of addresses: which ranges overlap, and which addresses between them are free.
 
 /// Leaves out each range that begins before the one that was kept before it ends. The list is in address order.
 pub(super) fn leave_out_overlaps<T>(list: &mut Vec<T>, range: impl Fn(&T) -> (u64, u64)) {

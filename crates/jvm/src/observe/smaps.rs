@@ -94,7 +94,7 @@ pub struct WeighedMapping {
 pub struct Smaps {
     /// One per mapping.
     pub mappings: Vec<WeighedMapping>,
-    /// The least `KernelPageSize` of all mappings: those of huge pages have a larger one. 0 where none was told.
+    /// The least `KernelPageSize` of all mappings: those of huge pages have a larger one. 0 if `smaps` contained none.
     page: u64,
 }
 
@@ -203,7 +203,7 @@ mod tests {
         let (clock, process) = (Clock::start(), Process::open(std::process::id()).unwrap());
         let total = read(&process, &clock).unwrap().value.total();
         let rollup = read_rollup(&process, &clock).unwrap();
-        // The tests beside this one allocate meanwhile.
+        // Tests in other threads of this process allocate meanwhile.
         assert!(total.rss.0.abs_diff(rollup.value.rss.0) < Bytes::mib(16).0, "{total:?} {rollup:?}");
         assert!(total.private_dirty > Bytes(0) && total.pss <= total.rss);
     }

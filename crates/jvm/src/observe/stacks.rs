@@ -4,7 +4,7 @@
 use super::Unavailable;
 use super::procfs::{Process, open_below, read_from_start};
 
-/// A thread and where its stack pointer stands.
+/// A thread and its stack pointer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ThreadStack {
     /// Thread id, as seen from here.

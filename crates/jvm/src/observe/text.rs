@@ -25,7 +25,7 @@ pub(super) fn address(text: &str) -> Option<u64> {
     u64::from_str_radix(text.strip_prefix("0x").unwrap_or(text), 16).ok()
 }
 
-/// The addresses at the start of the text, to a bracket or what is none: `0x10, 0x20) …`, `0x10-0x20`.
+/// The addresses at the start of the text, up to a bracket or a word that is no address: `0x10, 0x20) …`, `0x10-0x20`.
 pub(super) fn addresses(text: &str) -> impl Iterator<Item = u64> {
     let inside = &text[..text.find([')', ']', '|']).unwrap_or(text.len())];
     inside.split([',', '-']).map_while(address)

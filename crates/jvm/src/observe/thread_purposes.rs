@@ -18,7 +18,7 @@ pub const READ_EACH: Duration = Duration::from_secs(4);
 pub struct OwnTimes {
     /// CPU time of the JIT compilers.
     pub jit: Duration,
-    /// CPU time of the collector. Where no thread collects, `VM Thread` does (Serial), and its time is counted here.
+    /// CPU time of the collector. Without collector threads (Serial), `VM Thread` collects, and its time counts here.
     pub gc: Duration,
     /// CPU time of the other threads that serve the JVM.
     pub vm: Duration,
@@ -31,7 +31,7 @@ impl OwnTimes {
         Self { jit: self.jit + more.jit, gc: self.gc + more.gc, vm: self.vm + more.vm }
     }
 
-    /// What came since an earlier reading.
+    /// The CPU time since an earlier reading.
     #[must_use]
     pub fn since(self, before: Self) -> Self {
         let more = |now: Duration, then: Duration| now.saturating_sub(then);

@@ -1,6 +1,6 @@
-//! The memory of a process as it stands, read without bringing in a page: what is present is read, what is not comes
-//! from the file that is mapped there, or is zero because it was never written. Swapped pages stay where they are, and
-//! cannot be read.
+//! The memory of a process in its current state, read without bringing in a page. Present pages are read. Other pages
+//! come from the file that is mapped there, or are zero because they were never written. Swapped pages stay where they
+//! are, and cannot be read.
 //!
 //! The same memory may hold something else when it is read again: readers check what must belong together.
 
@@ -35,8 +35,8 @@ const NONE: u64 = u64::MAX;
 const PAGE_COST: u64 = 32;
 /// Bytes that are copied in the time of one more read.
 const COPIED_PER_COST: u64 = 256;
-/// Reads before whoever reads is told that nothing more can be read: some seconds. Every class of the largest JVM takes
-/// a tenth of it; lists that a hostile process made up do not end.
+/// The budget of reads, some seconds; when it is spent, every read fails. Every class of the largest JVM takes a tenth
+/// of it; lists that a hostile process made up do not end.
 const COST_MAX: u64 = 1 << 27;
 /// Files of one process that are open at once; a JVM has its library and two archives of classes.
 const FILES_MAX: usize = 16;
@@ -140,7 +140,7 @@ impl<'p> Untouched<'p> {
         }
     }
 
-    /// A block of a page that nobody has touched yet: of its file, or zero where it has none.
+    /// A block of a page that is not in memory: from its file, or zero if it has no file.
     fn block_of_file(&self, start: u64, into: &mut [u8]) -> bool {
         let at = self.maps.partition_point(|mapping| mapping.end <= start);
         let Some(mapping) = self.maps.get(at).filter(|mapping| mapping.start <= start) else { return false };

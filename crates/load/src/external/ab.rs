@@ -13,8 +13,8 @@
 //!  100%      3 (longest request)
 //! ```
 //!
-//! Times are whole milliseconds of all requests, the connect included: a 0 means less than it can tell, and is none.
-//! An answer of another length than the first counts as failed with ab (unless `-l`), and so it does here.
+//! Times are whole milliseconds of all requests, the connect included. A 0 means less than ab can measure, so it is
+//! not a time here. ab counts an answer of another length than the first as failed (unless `-l`); so does this reader.
 
 use super::quantity::{count, number, percent};
 use super::{Reported, Times, Tool, after, last_report};
@@ -22,7 +22,7 @@ use crate::Failures;
 
 pub(super) fn read(text: &str) -> Option<Reported> {
     let report = last_report(text, |line| line.starts_with("This is ApacheBench"));
-    // Stands after the lines that may be missing.
+    // This line comes after the lines that may be missing.
     let per_s = number(after(&report, "Requests per second:")?.strip_suffix("[#/sec] (mean)")?.trim())?;
     let complete = count(after(&report, "Complete requests:")?)?;
     Some(Reported {

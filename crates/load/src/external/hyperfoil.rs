@@ -9,7 +9,8 @@
 //! ```
 //!
 //! Hyperfoil's times are from the actual start, also in its open models: a wait for a connection is blocked time.
-//! The lines about failures come last and only where something failed, so without them nothing is said of failures.
+//! Hyperfoil prints the lines about failures last, and only if something failed. Without them the number of failures
+//! is unknown.
 
 use super::json::{amount, last_object};
 use super::quantity::{count, number};

@@ -1,5 +1,5 @@
 //! k6 0.4x to 2.x: the summary at the end in its forms, and its JSON where a script or `--summary-export=/dev/stdout`
-//! prints it (`summaryTrendStats` with `p(99)` and `p(99.9)` has them told):
+//! prints it. k6 prints percentiles such as `p(99)` and `p(99.9)` only if `summaryTrendStats` lists them.
 //!
 //! ```text
 //!     http_req_duration..............: avg=449.18µs med=189.71µs max=16.37ms p(90)=568.6µs  p(99)=6.18ms
@@ -8,7 +8,7 @@
 //!     http_reqs......................: 19942  9969.839361/s
 //! ```
 //!
-//! Before 1.0 the failed ones stood as `20.00% ✓ 6565 ✗ 26259`: the ticks are the failed.
+//! Before 1.0 k6 printed the failed requests as `20.00% ✓ 6565 ✗ 26259`: the number after the tick counts them.
 //! Times are those of answers with an expected status, from the first byte sent; connecting is not in them, nor is the
 //! wait for a virtual user that an arrival rate asked for.
 
@@ -25,7 +25,7 @@ pub(super) fn read(text: &str) -> Option<Reported> {
     last_object(text, |document| new_document(document).or_else(|| old_document(document))).or_else(|| summary(text))
 }
 
-/// Puts together what every form tells. `rate` is 0 where it is not told.
+/// Combines the values that every form contains. If `per_s` is missing or 0, the duration stays unknown.
 fn reported(requests: u64, failed: Option<u64>, per_s: Option<f64>) -> Reported {
     let mut reported = Reported::new(Tool::K6, requests);
     reported.failed = failed.map(|failed| Failures { other: failed.min(requests), ..Failures::default() });

@@ -201,13 +201,13 @@ fn plain(output: &str) -> String {
     plain
 }
 
-/// The complete lines of a text: what is not ended by a line feed may have been cut.
+/// The complete lines of a text. A last line without a line feed may be cut off, so it is left out.
 fn lines(text: &str) -> impl Iterator<Item = &str> {
     let end = text.rfind('\n').map_or(0, |end| end + 1);
     text[..end].lines()
 }
 
-/// The complete lines from the last one on that `begins` a report; none where there is no such line.
+/// The complete lines from the last one on that `begins` a report; empty if no line does.
 fn last_report(text: &str, begins: impl Fn(&str) -> bool) -> Vec<&str> {
     let mut lines: Vec<&str> = lines(text).collect();
     let at = lines.iter().rposition(|line| begins(line)).unwrap_or(lines.len());

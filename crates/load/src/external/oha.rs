@@ -18,9 +18,9 @@
 //!   [100] connection closed before message completed
 //! ```
 //!
-//! Times are those of all answers, whatever their status. A request that the end of the time cut short is counted by
-//! oha, but neither as a success nor as a failure; here it is none. With `--latency-correction`, which the text does
-//! not show, its times are from the intended start.
+//! Times are those of all answers, whatever their status. oha counts a request that the end of the time cut short, but
+//! neither as a success nor as a failure; this reader does not count it as a request. With `--latency-correction`,
+//! which the text does not show, oha's times are from the intended start.
 
 use super::json::{amount, last_object};
 use super::quantity::{count, ms, number, percent};

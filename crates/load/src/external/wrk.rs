@@ -24,7 +24,7 @@ use crate::Failures;
 
 pub(super) fn read(text: &str) -> Option<Reported> {
     let report = last_report(text, |line| line.starts_with("Running ") && line.contains(" test @ "));
-    // The last cell of this row tells wrk from Hyperfoil, which leaves out the sign.
+    // The percent sign in the last cell of this row distinguishes wrk from Hyperfoil, which leaves it out.
     if !after(&report, "Req/Sec")?.ends_with('%') {
         return None;
     }
@@ -39,7 +39,7 @@ pub(super) fn read(text: &str) -> Option<Reported> {
         seconds: Some(measured),
         requests_per_s: Some(per_s),
         received_bytes: received,
-        // No answer came within the timeout: the zeros stand for nothing.
+        // If no answer came within the timeout, wrk prints zeros that mean nothing.
         times_ms: Some(times(&report)).filter(|times| times.max != Some(0.0)).unwrap_or_default(),
         timing,
         ..Reported::new(tool, answered + failures.0)
@@ -102,7 +102,7 @@ pub(super) fn times(report: &[&str]) -> Times {
     times
 }
 
-/// The cells of a row: a unit that stands alone, as Hyperfoil prints it, belongs to the number before it.
+/// The cells of a row. Hyperfoil puts a blank between number and unit; such a unit joins the number before it.
 fn cells(row: &str) -> Vec<String> {
     let mut cells: Vec<String> = Vec::new();
     for word in row.split_whitespace() {

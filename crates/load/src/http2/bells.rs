@@ -32,7 +32,7 @@ impl Bells {
     /// The bits of a word that rang since this was asked last.
     #[inline]
     pub(super) fn take(&self, word: usize) -> u64 {
-        // To look costs less than to swap, and mostly nobody rang.
+        // A load costs less than a swap, and mostly no bell rang.
         match self.0.get(word) {
             Some(word) if word.load(Relaxed) != 0 => word.swap(0, Relaxed),
             _ => 0,

@@ -54,13 +54,13 @@ pub(super) struct Connection {
     pub(super) watched: Watched,
     /// The socket took less than there was.
     pub(super) blocked: bool,
-    /// A write failed: what came before is to be read, then it is over.
+    /// A write failed: the engine reads what the server had sent, then closes the connection.
     pub(super) broken: bool,
-    /// The server sends nothing more than what is to be read now: no further edge will tell.
+    /// The server sends nothing more after the bytes that wait to be read: epoll reports no further edge.
     pub(super) last: bool,
     /// The socket may hold more, which was not read because h2 did not take what came before.
     pub(super) unread: bool,
-    /// The protocol that TLS agreed on is HTTP/2, or nobody had to agree.
+    /// TLS agreed on HTTP/2, or the connection has no TLS.
     pub(super) agreed: bool,
     /// The server has said something.
     pub(super) heard: bool,

@@ -221,7 +221,7 @@ impl Engine<'_> {
         self.slots[slot as usize].end();
     }
 
-    /// The stream of a slot is none of its connection's any more.
+    /// The stream of a slot no longer counts among the streams of its connection.
     fn leave(&mut self, slot: u32) {
         let index = self.slots[slot as usize].connection;
         if let Some(connection) = self.connections.get_mut(index as usize).and_then(Option::as_mut) {

@@ -95,7 +95,7 @@ impl<'a> Engine<'a> {
         let requests = Requests::encode(work, origin, plan.seed, share)?;
         let course = PhaseCourse::new(plan, share, requests.len(), clock, control)?;
         let (wanted, places_max) = course.connections();
-        // Twice as many where that is allowed: those that end after a GOAWAY stand beside their successors.
+        // Twice as many if the limit allows it: after a GOAWAY a connection stays open while its successor opens.
         link::check_descriptors(2 * places_max).or_else(|_| link::check_descriptors(places_max))?;
         let mut engine = Self {
             course,
@@ -123,7 +123,8 @@ impl<'a> Engine<'a> {
         Ok(engine)
     }
 
-    /// A further place; its first slot is on offer, and was at all times: nobody has to wait for what can be made.
+    /// Adds a place and offers its first slot, as free since time 0: a request never waits for a place that the engine
+    /// can still add.
     fn grow(&mut self) {
         let place = self.places.len() as u32;
         let bells = Bells::new(self.streams as usize);

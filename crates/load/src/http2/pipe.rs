@@ -55,7 +55,8 @@ impl Pipe {
         bytes.inbound_from < bytes.inbound_to
     }
 
-    /// Hands what waits for the server to `write`, which tells how much of it is on its way; 0 where nothing waits.
+    /// Hands the bytes that wait for the server to `write`, which returns how many of them are on their way; 0 if no
+    /// bytes wait.
     pub(super) fn write_out<E>(&self, write: impl FnOnce(&[u8]) -> Result<usize, E>) -> Result<usize, E> {
         let mut bytes = self.0.borrow_mut();
         let written = write(&bytes.outbound[bytes.outbound_from..])?;
@@ -72,7 +73,7 @@ impl Pipe {
         self.0.borrow().outbound.is_empty()
     }
 
-    /// Whether h2 was told to wait and need not any longer; tells it once.
+    /// Whether h2 had to wait and need not any longer; true only once for each wait.
     pub(super) fn take_room(&self) -> bool {
         let mut bytes = self.0.borrow_mut();
         bytes.outbound.is_empty() && mem::take(&mut bytes.refused)

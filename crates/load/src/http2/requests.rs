@@ -1,5 +1,5 @@
-//! The requests of a phase as h2 takes them: what is the same each time is made once and cloned, placeholders are
-//! filled in for each request. Bodies come from `message`.
+//! The requests of a phase as h2 takes them. The engine makes the constant parts once and clones them; it fills in
+//! placeholders for each request. Bodies come from `message`.
 
 use crate::message::{Long, RequestOrder, body_of, check_header, check_path, tells_length};
 use crate::schedule::Share;
@@ -11,8 +11,8 @@ use http::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue};
 use http::uri::{PathAndQuery, Scheme, Uri};
 use loadline_base::error::{Error, Result};
 
-/// Headers that speak about a connection of HTTP/1.1 and make an HTTP/2 request malformed (RFC 9113, section 8.2.2),
-/// beside those that are refused for any protocol.
+/// Headers about a connection of HTTP/1.1, which make an HTTP/2 request malformed (RFC 9113, section 8.2.2). They are
+/// refused in addition to those that are refused for any protocol.
 const CONNECTION_HEADERS: [&str; 4] = ["proxy-connection", "keep-alive", "upgrade", "http2-settings"];
 
 /// The requests of a phase, and which comes next.
@@ -32,7 +32,7 @@ pub(super) struct Encoded {
     filled_uri: Option<Template>,
     headers: HeaderMap,
     filled_headers: Vec<(HeaderName, Template)>,
-    /// The body that is kept; empty where there is none or another.
+    /// The constant body; empty if the request has no body, or one of the two below.
     body: Bytes,
     filled_body: Option<Template>,
     /// The body that is made or read while it is sent.
@@ -59,12 +59,12 @@ impl Requests {
     /// Encodes the requests of `work` for a server `host`; their numbers are those of a share.
     ///
     /// # Errors
-    /// The body's file cannot be read, or path or headers cannot stand in a request.
+    /// The body's file cannot be read, or the path or a header is not allowed in a request.
     pub(super) fn encode(work: &Work, origin: Origin<'_>, seed: u64, share: Share) -> Result<Self> {
         let encode = |request| Encoded::encode(work, request, origin, seed);
         let all = work.requests().map(encode).collect::<Result<Vec<_>>>()?;
         let mut requests = Self { all, order: RequestOrder::new(work, seed, share), scratch: Vec::new() };
-        // Each once, so that what cannot be filled in is refused before the phase begins.
+        // Fills in each request once, so that an unusable one is refused before the phase begins.
         let mut order = RequestOrder::new(work, seed, share);
         for encoded in &requests.all {
             encoded.fill(&mut requests.scratch, 0, &mut order)?;
@@ -153,7 +153,7 @@ impl Encoded {
         };
         let method = http::Method::from_bytes(request.method.as_str().as_bytes());
         Ok(Self {
-            method: method.map_err(|_| Error::bug("a method is none of HTTP"))?,
+            method: method.map_err(|_| Error::bug("not a method of HTTP"))?,
             uri,
             filled_uri,
             headers,

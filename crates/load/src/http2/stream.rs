@@ -174,7 +174,7 @@ impl Slot {
             match upload.stream.capacity() {
                 0 => match upload.stream.poll_capacity(&mut context) {
                     Poll::Ready(Some(Ok(_))) => {}
-                    // The answer tells why.
+                    // The answer contains the reason.
                     Poll::Ready(Some(Err(_)) | None) | Poll::Pending => return 0,
                 },
                 capacity => return capacity.min(left),

@@ -1,4 +1,4 @@
-//! The engine against HTTP/2 servers that do as they are told. A timing decides nothing here but that things end.
+//! The engine against scripted HTTP/2 servers. No test here depends on timing, except on the fact that things end.
 
 use super::scripted::{self, Exchange, ScriptedOrder, pause};
 use crate::scripted::{Next, ScriptedServer};

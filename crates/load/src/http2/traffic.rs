@@ -133,7 +133,8 @@ impl Engine<'_> {
             let Some(connection) = self.connection(index) else { return Ok(()) };
             match connection.write() {
                 Ok(written) => {
-                    // Under TLS what was taken may still be on its way, which only a write of nothing tells.
+                    // Under TLS, bytes that were taken may still be on their way. Only a write of nothing shows that
+                    // all are sent.
                     let done = connection.pipe.is_written() && (written == 0 || !connection.link.is_tls());
                     connection.blocked = false;
                     let first = !connection.established && written > 0;
@@ -183,7 +184,7 @@ impl Engine<'_> {
         false
     }
 
-    /// The connection stands: a first write went through, as in HTTP/1.1; over TLS, after its handshake.
+    /// The connection is established: a first write went through, as in HTTP/1.1; over TLS, after its handshake.
     fn establish(&mut self, index: u32) {
         let now_ns = self.course.clock.now_ns();
         let Some(connection) = self.connections.get_mut(index as usize).and_then(Option::as_mut) else { return };

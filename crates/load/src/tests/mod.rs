@@ -1,4 +1,4 @@
-//! The engine against servers that do as they are told. A timing decides nothing here but that things end.
+//! The engine against scripted servers. No test here depends on timing, except on the fact that things end.
 
 mod contents;
 mod models;
@@ -53,7 +53,8 @@ pub(super) fn drive_under(plan: &Plan, control: &Control) -> Outcome {
     assert_eq!(outcome.unanswered.len(), outcome.failures.unanswered);
     let (by_ok, by_failed) = outcome.by_request.iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
     assert_eq!((by_ok, by_failed + outcome.never_begun), (outcome.ok, outcome.failures.total()));
-    // In HTTP/2 those that end after a goodbye stand beside their successor, each with a last request at least.
+    // In HTTP/2, connections that end after a goodbye stay open while their successor is open. Each of them has a last
+    // request at least.
     let at_once = if plan.work.protocol == Protocol::Http1 { 1 } else { 1 + u64::from(plan.work.protocol.streams()) };
     assert!(outcome.connections_open_max <= at_once * outcome.connections_asked);
     assert_eq!(outcome.rows.len() as u64, outcome.requests.min(plan.rows_max as u64));
@@ -83,7 +84,7 @@ fn exactly(
     (outcome, server)
 }
 
-/// The outcome of a plan on a server that does as it is told with each of so many connections.
+/// The outcome of a plan on a server that accepts `connections` one after the other and calls `serve` for each.
 fn drive_on(mut plan: Plan, connections: usize, serve: impl Fn(&mut TcpStream) + Send) -> Outcome {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     plan.target.address = Address::Tcp(listener.local_addr().unwrap());
@@ -99,7 +100,7 @@ fn drive_on(mut plan: Plan, connections: usize, serve: impl Fn(&mut TcpStream) +
     })
 }
 
-/// An address at which nobody is asked.
+/// A placeholder address: no test connects to it.
 const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 1);
 
 pub(super) fn failures(outcome: &Outcome) -> Failures {

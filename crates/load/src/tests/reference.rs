@@ -21,7 +21,7 @@ const BLANKS: [char; 2] = [' ', '\t'];
 pub(super) enum StreamVerdict {
     /// A complete answer, and how many bytes follow it.
     Answer { status: u16, keep_alive: bool, body_bytes: u64, rest: usize },
-    /// The head stands, but the body ends too early.
+    /// The head is complete, but the body ends too early.
     Cut,
     /// Never an answer, whatever follows.
     Broken,
@@ -69,7 +69,7 @@ fn head_of(stream: &[u8]) -> Option<(Vec<&[u8]>, &[u8])> {
     }
 }
 
-/// How the length of a body is told.
+/// How a head states the length of its body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Length {
     None,
@@ -149,7 +149,7 @@ fn latin(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| char::from(*byte)).collect()
 }
 
-/// Whether a character may stand in a value or a reason.
+/// Whether a character is allowed in a value or a reason.
 fn is_text(c: char) -> bool {
     c == '\t' || (c >= ' ' && c != '\x7f')
 }

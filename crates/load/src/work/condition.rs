@@ -158,7 +158,7 @@ impl Relation {
     }
 }
 
-/// How the word of a figure begins where it says which time is meant; the usual one stands last.
+/// The prefixes by which the word of a figure selects a time. The usual time, with no prefix, comes last.
 const TIMES: [(&str, Time); 3] = [("response.", Time::Response), ("service.", Time::Service), ("", Time::Usual)];
 
 const FORM: &str = "write it as `p99<50ms`, `max<=1s`, `failed<0.1%`, `failed==0`, `rate>=99%` or `rate>=1000`";
@@ -202,7 +202,7 @@ impl Figure {
 fn bound(figure: Figure, text: &str) -> Option<Bound> {
     let number = |text: &str| text.trim().parse::<f64>().ok().filter(|n| n.is_finite() && *n >= 0.0);
     match figure {
-        // A bare number would be seconds, which nobody means by `p99<50`.
+        // A bare number would be seconds, but no user means seconds by `p99<50`.
         Figure::Time(..) if text.ends_with(|c: char| c.is_ascii_alphabetic()) => text.parse().ok().map(Bound::Span),
         Figure::Time(..) => None,
         Figure::Failed | Figure::Rate => match text.strip_suffix('%') {

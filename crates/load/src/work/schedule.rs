@@ -60,7 +60,7 @@ impl Schedule {
         }
     }
 
-    /// The rate of an open model; `None` where there is none, or a file decides.
+    /// The rate of an open model; `None` for a closed model, or if a file decides.
     pub fn rate(&self) -> Option<Rate> {
         match self {
             Self::Open { arrivals: Arrivals::Rate { rate, .. }, .. } => Some(*rate),
@@ -68,7 +68,7 @@ impl Schedule {
         }
     }
 
-    /// The schedule with all of its rates so many times as high; without one it stays what it is.
+    /// Multiplies all rates of the schedule by `factor`; a schedule without rates does not change.
     pub fn scale(&mut self, factor: f64) {
         if let Self::Open { arrivals: Arrivals::Rate { rate, .. }, .. } = self {
             *rate = rate.scaled(factor);

@@ -1,4 +1,4 @@
-//! Doubts about what is allocated per request. In JSON they stand among the others, told apart by their kind.
+//! Doubts about what is allocated per request. JSON lists them among the other doubts; their kind tells them apart.
 
 use crate::units::grouped;
 use loadline_jvm::accounting::AllocatedBy;
@@ -12,7 +12,7 @@ doubts! {
             /// Why.
             why: String,
         } => format!("bytes per request were not read from outside: {why}"),
-            "run Loadline as the subject's user or as root; HotSpot 17 and newer have them";
+            "run Loadline as the subject's user or as root; HotSpot 11.0.23, 17 and newer have them";
         /// They leave something out, or are rounded.
         AllocationRough {
             /// The phase affected.

@@ -1,5 +1,5 @@
-//! Doubts about trials, and accounts, that are compared: what makes them unlike each other, or too few. In JSON they
-//! stand among the others, told apart by their kind.
+//! Doubts about trials, and accounts, that are compared: what makes them unlike each other, or too few. JSON lists
+//! these doubts among the others; their kind tells them apart.
 
 use crate::units::{Bytes, grouped, several};
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,5 @@
-//! Doubts about the results of many nodes that are put together: what makes one unlike the others, or unlike its plan.
-//! In JSON they stand among the others, told apart by their kind.
+//! Doubts about the merged results of many nodes: what makes one unlike the others, or unlike its plan. JSON lists
+//! these doubts among the others; their kind tells them apart.
 
 use crate::units::roughly;
 use serde::{Deserialize, Serialize};

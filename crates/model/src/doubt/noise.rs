@@ -1,10 +1,11 @@
-//! When a machine is noisy: what others may take before it shows in what is measured.
+//! When a machine is noisy: how much other programs may take before the measurements show it.
 
 /// A tenth of a core elsewhere shifts rates by more than repeated runs differ on a quiet machine.
 const FOREIGN_CORES_MAX: f64 = 0.10;
 /// Stolen time comes in bursts; beyond this it shows in the 99th percentile.
 const STEAL_SHARE_MAX: f64 = 0.02;
-/// On a machine with memory to spare nobody waits for it; a hundredth of the time shows in the 99th percentile.
+/// On a machine with memory to spare, programs do not wait for memory. A wait of a hundredth of the time shows in the
+/// 99th percentile.
 const MEMORY_STALL_SHARE_MAX: f64 = 0.01;
 
 /// Whether other programs or the hypervisor took CPU that a server lacked. `foreign_cores` is `None` where it cannot be

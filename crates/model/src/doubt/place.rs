@@ -1,4 +1,5 @@
-//! Doubts about the node that does an entry of a plan. In JSON they stand among the others, told apart by their kind.
+//! Doubts about the node that does an entry of a plan. JSON lists them among the other doubts; their kind tells them
+//! apart.
 
 use crate::units::{Bytes, grouped};
 use serde::{Deserialize, Serialize};

@@ -32,7 +32,7 @@ pub struct AccountRecord {
     /// All threads that live, those that allocated most first; only in the document of `loadline account`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threads: Option<Vec<ThreadRecord>>,
-    /// The longest time all threads stood still; `null` where the process was not stopped.
+    /// The longest time all threads were paused; `null` where the process was not stopped.
     pub pause_ms: Option<f64>,
     /// From the first question to the last.
     pub took_ms: f64,

@@ -1,4 +1,5 @@
-//! Accounts beside each other: which process one is of, those of all JVMs of a machine, and two of one JVM compared.
+//! Several accounts: the process that an account is about, the accounts of all JVMs of a machine, and the comparison
+//! of two accounts of one JVM.
 
 use super::{AccountDocument, DoubtRecord, Machine};
 use serde::{Deserialize, Serialize};

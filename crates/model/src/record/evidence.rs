@@ -40,7 +40,7 @@ pub struct IntervalRecord {
 pub struct SpectrumRecord {
     /// Name of the phase.
     pub phase: String,
-    /// Which of the times of an answer.
+    /// The kind of time: one of the times of an answer.
     pub time: Timing,
     /// Quantile (0–1, ascending, denser towards 1) and time in ms.
     pub points: Vec<(f64, f64)>,
@@ -64,15 +64,15 @@ pub struct RequestDot {
 pub struct RequestRow {
     /// Name of the phase.
     pub phase: String,
-    /// Which request of a mix, from 0; `None` where it never began.
+    /// The number of the request in a mix, from 0; `None` if it never began.
     pub request: Option<u32>,
-    /// Which connection, from 0; `None` where it never began.
+    /// The number of the connection, from 0; `None` if the request never began.
     pub connection: Option<u32>,
     /// Seconds from the command's start to its intended start.
     pub intended_s: f64,
     /// Seconds from the command's start to its actual start.
     pub started_s: f64,
-    /// From the actual start until its connection stood; 0 where it stood before.
+    /// From the actual start until its connection was open; 0 if it was open before.
     pub connect_ms: f64,
     /// From the actual start to the first bytes of the answer; to the end where none came.
     pub first_byte_ms: f64,

@@ -1,5 +1,5 @@
-//! Which code holds the memory, as a second start of the same command showed it: it ran under a profiler, went through
-//! the same load, and left a heap dump. Nothing of it was weighed.
+//! The code that holds the memory, as a second start of the same command showed it. That start ran under a profiler,
+//! went through the same load, and left a heap dump. Nothing of it was weighed.
 
 use serde::{Deserialize, Serialize};
 

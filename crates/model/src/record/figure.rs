@@ -1,4 +1,4 @@
-//! A figure derived from the marks of one trial, with the points it rests on or why there is none.
+//! A figure derived from the marks of one trial, with the points it rests on or the reason why it is missing.
 
 use super::Unit;
 use serde::{Deserialize, Serialize};

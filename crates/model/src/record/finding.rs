@@ -411,7 +411,7 @@ impl Finding {
         )
     }
 
-    /// Whether it is true of nearly every JVM, so that beside a cause of its own weight it says little.
+    /// Whether the finding is true of nearly every JVM. Such a finding says little next to a cause of the same weight.
     pub fn is_habit(&self) -> bool {
         matches!(
             self,

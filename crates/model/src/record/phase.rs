@@ -375,7 +375,7 @@ pub struct CpuByPurpose {
 }
 
 impl CpuByPurpose {
-    /// What does not end once the program is compiled, in seconds: all but the JIT's.
+    /// The CPU time that does not end once the program is compiled, in seconds: all but the JIT's.
     pub fn without_jit_s(&self) -> f64 {
         self.app_s + self.gc_s + self.vm_s
     }

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 /// Schema of the document that `loadline watch --json` prints.
 pub const WATCH_SCHEMA: &str = "loadline.watch/1";
-/// Owners that are told of one watched JVM, the rest of them as one: with fifty JVMs a thousand series, which is what a
-/// node may have.
+/// The most owners that a watch reports for one JVM; it reports the rest of them as one. Fifty JVMs then make a
+/// thousand series, which is what a node may have.
 pub const WATCH_OWNERS_MAX: usize = 20;
 
 /// All JVMs that are watched, at one moment.

@@ -1,4 +1,4 @@
-//! The file that a build tool made and `{artifact}` stands for: a scenario leaves it open, `--artifact` says it.
+//! The file that a build tool made, for which `{artifact}` stands. A scenario leaves it open, `--artifact` names it.
 
 use super::Subject;
 use crate::error::{Error, Result};
@@ -7,7 +7,8 @@ use std::path::Path;
 const PLACEHOLDER: &str = "{artifact}";
 
 impl Subject {
-    /// Takes the file that was typed, and checks that it is said where it stands and stands where it is said.
+    /// Takes the file that was typed. Checks that a subject with `{artifact}` has a file, and that a typed file has an
+    /// `{artifact}` to replace.
     ///
     /// # Errors
     /// `Request`, as [`Subject::check_artifact`]; and for a file without effect.
@@ -20,10 +21,10 @@ impl Subject {
         self.check_artifact()
     }
 
-    /// Checks that it is said what `{artifact}` stands for, where it stands.
+    /// Checks that there is a file for `{artifact}`, if the command or a variable of the environment contains it.
     ///
     /// # Errors
-    /// `Request` where it is not.
+    /// `Request` where the file is missing.
     pub fn check_artifact(&self) -> Result<()> {
         match self.artifact {
             None if self.names_artifact() => {

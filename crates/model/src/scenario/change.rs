@@ -60,7 +60,7 @@ impl Change {
         }
     }
 
-    /// The one JVM option that it stands for, where it stands for one.
+    /// The one JVM option that sets the largest heap or the most direct memory; `None` for every other change.
     pub fn option(&self) -> Option<String> {
         match self {
             Self::HeapMax(heap) => Some(format!("-Xmx{}", heap.java())),

@@ -90,7 +90,7 @@ pub struct CompareSettings {
     #[serde(deserialize_with = "named")]
     pub least: Vec<(String, Amount)>,
     /// The joint confidence of all intervals of the judged metrics: `95%` or `0.95`.
-    #[arg(long, value_name = "SHARE", help = "Of all intervals of the judged metrics together [default: 95%]")]
+    #[arg(long, value_name = "SHARE", help = "Confidence of all judged intervals together [default: 95%]")]
     #[schemars(extend("default" = "95%"))]
     #[serde(deserialize_with = "parsed")]
     pub confidence: Option<Confidence>,

@@ -237,8 +237,8 @@ impl Configuration {
         self.env.iter().cloned().chain(preload).collect()
     }
 
-    /// The JVM options that heap, collector and NMT stand for, then those typed; what unlocks others comes first, as
-    /// the JVM demands.
+    /// The JVM options for heap, collector and NMT, then those typed. Options that unlock others come first, as the JVM
+    /// demands.
     pub fn jvm_options(&self) -> Vec<String> {
         let mut options = Vec::new();
         if let Some(heap) = self.heap {

@@ -103,7 +103,7 @@ pub(super) fn validate_figures(figures: &[Derived]) -> Result<()> {
     Ok(())
 }
 
-/// Letters, digits and `others` only: it stands in names of metrics, in budgets and in files.
+/// Checks that a word has letters, digits and `others` only: names of metrics, budgets and files contain it.
 fn is_word(key: &str, word: &str, others: [char; 2]) -> Result<()> {
     let sound = |c: char| c.is_ascii_alphanumeric() || others.contains(&c);
     match word.starts_with(|c: char| c.is_ascii_alphabetic()) && word.chars().all(sound) && word.len() <= 64 {

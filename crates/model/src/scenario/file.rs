@@ -101,7 +101,7 @@ impl Scenario {
         self.marks_possible().into_iter().filter(|mark| *mark != MarkPoint::Trimmed).collect()
     }
 
-    /// Changes what a trial has beside the load.
+    /// Changes the settings of a trial that are not its load: the rest, the sampling rate and how the JVM is asked.
     pub(super) fn change_trial(&mut self, typed: &TrialOptions) {
         if let Some(rest) = typed.rest {
             let last = self.load.last_work().map_or(0, |last| last + 1);
@@ -137,7 +137,7 @@ impl Scenario {
     /// `Request` where the subject is no JVM, or its code runs in a container.
     pub fn explain(&mut self, typed: Explain) -> Result<()> {
         if self.subject.kind != Kind::Jvm {
-            return Err(Error::request("only the code of a JVM can be explained, and the subject is none"));
+            return Err(Error::request("only the code of a JVM can be explained, and the subject is not one"));
         }
         if self.subject.image.is_some() {
             return Err(Error::request("a profiler cannot be put into the container of `--image`")
@@ -155,7 +155,7 @@ impl Scenario {
         let asked = if typed.classes { "--classes" } else { "--heap-dump" };
         let any = typed.classes || typed.heap_dump.is_some();
         if any && self.subject.kind != Kind::Jvm {
-            return Err(Error::request(format!("`{asked}` asks a JVM, and the subject is none")));
+            return Err(Error::request(format!("`{asked}` needs a JVM, and the subject is not one")));
         }
         if typed.heap_dump.is_some() && self.subject.image.is_some() {
             return Err(Error::request("`--heap-dump` would be written inside the container, which is removed")
@@ -201,8 +201,8 @@ pub struct Marking {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema, Args)]
 #[command(next_help_heading = "Explaining")]
 pub struct Explain {
-    /// The library of async-profiler, or the jar of `tools.profiler:async-profiler` [default: beside this program, else
-    /// the newest in the local Maven repository]
+    /// The library of async-profiler, or the jar of `tools.profiler:async-profiler` [default: next to this program,
+    /// else the newest in the local Maven repository]
     #[arg(long, value_name = "FILE")]
     pub profiler: Option<PathBuf>,
 }
@@ -215,7 +215,7 @@ pub struct Inside {
     /// since the start, for which the server is started once more afterwards, without load
     #[arg(long)]
     pub classes: bool,
-    /// Write a heap dump into a new FILE at the end of the first trial: a full GC, then the JVM stands still while it
+    /// Write a heap dump into a new FILE at the end of the first trial: a full GC, then the JVM pauses while it
     /// writes about as much as lives in its heap
     #[arg(long, value_name = "FILE")]
     pub heap_dump: Option<PathBuf>,
@@ -354,7 +354,7 @@ struct CollectFile {
     /// Full collections, one after the other.
     #[schemars(extend("minimum" = 1, "maximum" = 10, "default" = 1))]
     times: Option<u32>,
-    /// How long the weighing waits after the last; where left out, until RSS stands still.
+    /// How long the weighing waits after the last; where left out, until RSS no longer changes.
     settle: Option<Span>,
 }
 

@@ -57,7 +57,7 @@ pub struct FindSettings {
     #[schemars(with = "Option<schema::Step>", extend("default" = "2%"))]
     #[serde(deserialize_with = "parsed")]
     pub step: Option<Share>,
-    /// Fresh trials in a row that must hold at the line, beside the one that chose it.
+    /// Fresh trials in a row that must hold at the line, without the one that chose it.
     #[arg(long, value_name = "N", help = "Fresh trials in a row that must hold [default: 4]")]
     #[schemars(extend("minimum" = 1, "maximum" = 1000, "default" = 4))]
     pub proofs: Option<u32>,
@@ -102,7 +102,7 @@ const MAX_RATE: &str = "Find the highest rate that `--limit` carries, instead of
 const STEP: (f64, f64) = (0.001, 0.5);
 /// More than this is no headroom.
 const HEADROOM_MAX: f64 = 10.0;
-/// Proofs and trials that anybody waits for.
+/// The most proofs or trials that an option takes.
 const TRIALS_MAX: u64 = 1000;
 
 impl Find {

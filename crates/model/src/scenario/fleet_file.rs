@@ -1,4 +1,4 @@
-//! The fleet file: YAML text → [`Fleet`]. Scenario files that it names are read by whoever calls.
+//! The fleet file: YAML text → [`Fleet`]. The caller reads the scenario files that it names.
 
 use super::fleet::{SEARCH_EVERY, WITHIN};
 use super::load_settings::{LoadOptions, PerSecond};
@@ -181,7 +181,7 @@ impl ServiceFile {
         let subject = SubjectSettings { image: self.image.clone(), ..SubjectSettings::default() };
         let options = ScenarioOptions { url, load, subject, ..ScenarioOptions::default() };
         let mut scenario = Scenario::of_command(&self.command, &options)?;
-        // Nobody asked for it, and it says nothing of a limit.
+        // The file does not ask for a rest, and a rest says nothing about a limit.
         scenario.load.drop_last_rest();
         scenario.marks = scenario.marks_usual();
         scenario.subject.dir = self.image.is_none().then(|| base.to_owned());

@@ -49,7 +49,7 @@ impl Scenario {
         let mut words = words.chain(env.map(|(_, value)| value));
         let outside = words.find_map(|word| OUTSIDE.into_iter().find(|outside| word.contains(outside)));
         if let Some(outside) = outside {
-            return Err(Error::request(format!("`{outside}` stands for what is not in the image"))
+            return Err(Error::request(format!("`{outside}` means a path outside the image"))
                 .hint("name what the image has, by its path in there"));
         }
         self.validate_each(Configuration::validate_in_image)
@@ -102,8 +102,8 @@ mod tests {
         check("image: 'a b'", "", "is no name of an image");
         check("image: ''", "", "is no name of an image");
         check("image: app, socket: x.sock", "", "cannot be reached");
-        check("image: app, command: ['{jdk}']", "", "`{jdk}` stands for what is not in the image");
-        check("image: app, env: {A: '{work}'}", "", "`{work}` stands for");
+        check("image: app, command: ['{jdk}']", "", "`{jdk}` means a path outside the image");
+        check("image: app, env: {A: '{work}'}", "", "`{work}` means a path outside");
         check("image: app", "args: ['{code}']", "`{code}`");
         check("image: app, dir: x", "", "`dir` has no effect");
         check("image: app", "jdk: 17", "`jdk` has no effect");

@@ -88,8 +88,8 @@ pub(super) fn resolve_load(phases: Vec<Named<PhaseSettings>>, base: &Path) -> Re
 }
 
 impl PhaseSettings {
-    /// `same`, `idle`, `driver` and `phases` say all there is; what stood beside them, but for `fitting`, would have no
-    /// effect.
+    /// Checks that a phase with `key` has no other key, except those in `fitting`. The keys `same`, `idle`, `driver`
+    /// and `phases` each describe the whole phase, so any other key would have no effect.
     fn stands_alone(&self, key: &str, fitting: &[&str]) -> Result<()> {
         match self.given().find(|other| *other != key && !fitting.contains(other)) {
             Some(other) => {

@@ -116,7 +116,7 @@ fn change_pool(schedule: &mut Schedule, connections_max: Option<u32>) -> Result<
 fn change_spacing(schedule: &mut Schedule, typed: &LoadOptions) -> Result<()> {
     if typed.poisson {
         let Schedule::Open { arrivals: Arrivals::Rate { spacing, .. }, .. } = schedule else {
-            return Err(Error::request("`--poisson` says how requests lie within a rate, but there is none")
+            return Err(Error::request("`--poisson` spaces the requests of a rate, and no rate is given")
                 .hint("give one: `--rate 500`"));
         };
         *spacing = Spacing::Poisson;
@@ -215,7 +215,7 @@ mod tests {
             let error = load(words).unwrap_err();
             assert!(error.what.contains(what), "{words}: {error}");
         };
-        check("--poisson", "`--poisson` says how requests lie within a rate");
+        check("--poisson", "`--poisson` spaces the requests of a rate");
         check("--connections-max 50", "`--connections-max` is for an open model");
         check("--rate 5 --connections-max 5", "fewer than the 25 connections to begin with");
         check("--rate 0", "a rate of 0/s is not possible");

@@ -56,12 +56,12 @@ impl LoadPlan {
         self.truncate(works);
     }
 
-    /// Whether a subject is told when to go on, and so gets something to read.
+    /// Whether the subject works by itself in a phase. Loadline then tells it when to go on, so it gets input to read.
     pub fn has_own_work(&self) -> bool {
         self.own_works().next().is_some()
     }
 
-    /// Whether the load engine, or another driver, works beside the subject in any phase.
+    /// Whether the load engine, or another driver, works in any phase.
     pub fn is_driven(&self) -> bool {
         self.iter().any(|phase| matches!(phase.kind, PhaseKind::Work(_) | PhaseKind::Driver(_)))
     }
@@ -90,7 +90,7 @@ impl LoadPlan {
         names.collect()
     }
 
-    /// The status that the load expects of the path that is asked for readiness, where it names one.
+    /// The status that the load expects from the path of the readiness check, if the load names one.
     pub fn ready_status(&self, ready: &Ready) -> Option<u16> {
         let Ready::Http(path) = ready else { return None };
         let asked = self.engine_works().flat_map(|(_, work)| work.requests().map(|request| (request, work.expect)));

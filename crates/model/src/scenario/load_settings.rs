@@ -160,7 +160,7 @@ settings! {
         /// Full collections at each marker, before the subject is weighed.
         #[schemars(extend("maximum" = 10, "default" = 0))]
         collect: u32,
-        /// How long the weighing waits after them; where left out, until RSS stands still.
+        /// How long the weighing waits after them; where left out, until RSS no longer changes.
         settle: Span,
         /// Whether the phase ends in a mark of its name: `true`, or `collected` for one after full collections.
         #[schemars(with = "Option<schema::MarkOfPhase>", extend("default" = false))]
@@ -304,7 +304,7 @@ impl LoadOptions {
     }
 }
 
-/// The work of a load of which no more is said than a request.
+/// The work of a load that gives no more than a request.
 pub(super) fn usual_work(request: Request) -> Work {
     Work::closed(request, defaults::CONNECTIONS, Until::Elapsed(defaults::DURATION))
 }
@@ -492,7 +492,7 @@ pub(super) struct BodySettings {
         requires = "body_size",
         hide_possible_values = true
     )]
-    #[arg(help = "What a body of a size consists of: random or zero [default: random]")]
+    #[arg(help = "Content of a body given by size: random or zero [default: random]")]
     #[schemars(extend("default" = "random"))]
     fill: Option<Fill>,
 }
@@ -564,7 +564,7 @@ impl ExpectSettings {
 #[schemars(rename = "TlsHow", extend("dependentRequired" = schema::needs("key", "cert")))]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct TlsSettings {
-    /// Certificates (PEM) that are trusted beside those of the machine; relative to the scenario file.
+    /// Certificates (PEM) that are trusted in addition to those of the machine; relative to the scenario file.
     #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
     #[arg(help = "Certificates (PEM) to trust beside those of the machine")]
     pub(super) ca: Option<PathBuf>,
@@ -574,7 +574,7 @@ pub(super) struct TlsSettings {
     /// The certificate (PEM) shown to a server that asks for one; relative to the scenario file.
     #[arg(long, value_name = "FILE", help = "The certificate (PEM) shown to a server that asks for one")]
     pub(super) cert: Option<PathBuf>,
-    /// Its key (PEM); where left out, the key stands in the file of the certificate.
+    /// Its key (PEM); where left out, the file of the certificate has the key.
     #[arg(long, value_name = "FILE", requires = "cert")]
     #[arg(help = "Its key (PEM) [default: in the file of the certificate]")]
     pub(super) key: Option<PathBuf>,
@@ -635,7 +635,10 @@ impl FromStr for Warmup {
             "steady" => return Ok(Self::Steady(defaults::STEADY_WITHIN)),
             _ => {}
         }
-        if let Ok(count) = parse_count(text) {
+        // `5m` is a time, as everywhere else on a command line: a warm-up of five million requests is not plausible.
+        if let Ok(count) = parse_count(text)
+            && !text.ends_with('m')
+        {
             return Ok(Self::Requests(count));
         }
         let refuse = |_| {

@@ -31,7 +31,7 @@ pub(super) enum Written {
     Named(Vec<(String, ConfigurationSettings)>),
 }
 
-/// The oldest release `found` stands for: what Loadline itself asks of a machine.
+/// The oldest release that `found` stands for: the one that Loadline itself requires of a machine.
 const RELEASE_FOUND_MIN: u32 = 17;
 /// More configurations than anyone compares.
 const CONFIGURATIONS_MAX: usize = 1000;

@@ -26,7 +26,7 @@ pub struct OwnWork {
     /// Full collections at each marker, before the subject is weighed; 0 is none.
     #[serde(default)]
     pub collect: u32,
-    /// How long the weighing waits after them; where not given, until RSS stands still.
+    /// How long the weighing waits after them; where not given, until RSS no longer changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settle: Option<Span>,
 }
@@ -80,7 +80,7 @@ impl OwnWork {
 pub struct Collect {
     /// Full collections, one after the other: at least 1. Only the next one gives back what a cleaner frees.
     pub times: u32,
-    /// How long the weighing waits after the last; where not given, until RSS stands still.
+    /// How long the weighing waits after the last; where not given, until RSS no longer changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settle: Option<Span>,
 }

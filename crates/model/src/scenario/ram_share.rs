@@ -1,4 +1,5 @@
-//! The heap that HotSpot takes of the memory it sees, where nobody gives it in bytes, and the shares that give a heap.
+//! The heap that HotSpot derives from the memory it sees, unless an option gives the heap in bytes; and the shares of
+//! memory that yield a given heap.
 //!
 //! Source: `Arguments::set_heap_size` (`arguments.cpp`, JDK 11 to 26), the same in `gcArguments.cpp` of JDK 27:
 //!
@@ -9,8 +10,8 @@
 
 use crate::units::MIB;
 
-/// `MaxHeapSize` before the memory is looked at: `ScaleForWordSize(96*M)`, on 64 bits 1.3 times that in whole words;
-/// 124.8 MiB (`gc_globals.hpp`, JDK 11 to 27). Where the smaller share comes to less, memory is small.
+/// `MaxHeapSize` before HotSpot looks at the memory: `ScaleForWordSize(96*M)`, on 64 bits 1.3 times that in whole
+/// words; 124.8 MiB (`gc_globals.hpp`, JDK 11 to 27). If the share for small memory comes to less, memory is small.
 const HEAP_USUAL: u64 = 96 * MIB * 13 / 10 / 8 * 8;
 /// No collector of HotSpot rounds a heap to less: regions of Shenandoah have 256 KiB at least (JDK 11 to 25).
 const HEAP_GRAIN: f64 = 262_144.0;
@@ -27,24 +28,24 @@ pub struct RamShare {
 }
 
 impl Default for RamShare {
-    /// As they are unless they are set (JDK 11 to 27).
+    /// HotSpot's defaults (JDK 11 to 27).
     fn default() -> Self {
         Self { small: 0.50, large: 0.25 }
     }
 }
 
 impl RamShare {
-    /// The share that is taken of so much memory, in bytes.
+    /// The share that HotSpot takes of this much memory, in bytes.
     pub fn of(self, memory: u64) -> f64 {
         if self.is_small(memory) { self.small } else { self.large }
     }
 
-    /// Whether so much memory, in bytes, is small.
+    /// Whether this much memory, in bytes, is small.
     pub fn is_small(self, memory: u64) -> bool {
         part(memory, self.small) < HEAP_USUAL
     }
 
-    /// The heap of so much memory, both in bytes, before the collector rounds it up.
+    /// The heap for this much memory, both in bytes, before the collector rounds it up.
     pub fn heap(self, memory: u64) -> u64 {
         match self.is_small(memory) {
             true => part(memory, self.small),
@@ -52,7 +53,7 @@ impl RamShare {
         }
     }
 
-    /// The least memory of which such a heap is taken, both in bytes.
+    /// The least memory from which HotSpot takes such a heap, both in bytes.
     pub fn memory(self, heap: u64) -> u64 {
         let least = |heap: u64, share: f64| (heap as f64 / share).ceil() as u64;
         match heap < HEAP_USUAL {

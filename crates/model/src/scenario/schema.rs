@@ -125,7 +125,7 @@ pub(super) fn bodiless() -> Value {
     json!({"anyOf": [both(&["get", "body"]), both(&["head", "body"])]})
 }
 
-/// Returns the kinds of phases: a key that stands alone, with those that fit it, or a model of load with one request or
+/// Returns the kinds of phases: a key that allows only the keys that fit it, or a model of load with one request or
 /// several.
 pub(super) fn kinds_of_phases() -> Value {
     let alone = |key: &str, fitting: &[&str]| {

@@ -57,7 +57,7 @@ pub struct Subject {
 }
 
 impl Default for Subject {
-    /// A JVM without a command, as it is where nothing else is said.
+    /// A JVM without a command, and the default of every other setting.
     fn default() -> Self {
         Self {
             build: None,

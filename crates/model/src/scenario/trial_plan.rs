@@ -231,7 +231,7 @@ mod tests {
         serde_json::from_str(&serde_json::to_string(plan).unwrap()).unwrap()
     }
 
-    /// Every scenario file that stands below a folder.
+    /// Finds every scenario file in a folder and in the folders below it.
     fn scenario_files(folder: &Path, found: &mut Vec<PathBuf>) {
         for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
             match path.is_dir() {

@@ -138,8 +138,8 @@ impl Default for Tune {
 #[command(next_help_heading = "Tuning")]
 #[serde(deny_unknown_fields, default)]
 pub struct TuneSettings {
-    /// `p99<50ms`, `rate>=98%`, `failed==0`, in every trial; may be repeated [default: failed==0 and rate>=98%, in a
-    /// closed model 90%]
+    /// `p99<50ms`, `rate>=98%`, `failed==0`, in every trial; may be repeated [default: failed==0 and rate>=98%, with
+    /// `--closed` 90%]
     #[arg(long, value_name = "TARGET")]
     #[serde(skip)]
     pub target: Vec<Budget>,
@@ -150,11 +150,11 @@ pub struct TuneSettings {
     pub objective: Option<Objective>,
     /// The share by which the CPU time of a request may rise; 2 %, or 10 millicores where that is more, if left out.
     #[arg(long, value_name = "SHARE", value_parser = price)]
-    #[arg(help = "What the CPU time of a request may rise by [default: 2%, or 10 millicores where that is more]")]
+    #[arg(help = "Most rise of the CPU time of a request [default: 2%, or 10 millicores if that is more]")]
     #[schemars(with = "Option<schema::Step>")]
     #[serde(deserialize_with = "parsed")]
     pub price: Option<Share>,
-    /// Remedies beside those that are known: a JVM option, `env.NAME=VALUE` or `args.WORD`.
+    /// Further remedies: a JVM option, `env.NAME=VALUE` or `args.WORD`.
     #[arg(long = "try", value_name = "CHANGE", allow_hyphen_values = true)]
     #[arg(help = "A remedy of your own: a JVM option, `env.NAME=VALUE`, `args.WORD`; may be repeated")]
     #[schemars(with = "Vec<String>")]
@@ -183,7 +183,7 @@ pub struct TuneSettings {
 }
 
 const OBJECTIVE: &str =
-    "What to make small: rss (the larger of loaded and rested), rss.loaded, rss.rested, rss.peak, limit [default: rss]";
+    "Memory to reduce: rss (the larger of loaded and rested), rss.loaded, rss.rested, rss.peak, limit [default: rss]";
 const SKIP: &str = "A remedy not to try, by its id or the beginning of it (`--list` names them); may be repeated";
 const MAY_REMOVE: &str =
     "A flag of your own that a remedy may take out (`-Xmn`, `DisableExplicitGC`, `-javaagent`); may be repeated";
@@ -197,10 +197,10 @@ fn price(text: &str) -> std::result::Result<Share, String> {
     price.ok_or_else(|| format!("`{text}` is no share between 0 % and 100 %; write it as `2%`"))
 }
 
-/// The finest step in which CPU is asked for and paid: 10 millicores. Where a server takes less than half a core, 2 %
-/// of its CPU time are less than that, and nobody would give up memory for them.
+/// The finest step in which CPU is requested and paid: 10 millicores. If a server takes less than half a core, 2 % of
+/// its CPU time are less than this step. So little CPU is not worth any memory.
 const PRICE_CPUS: f64 = 0.010;
-/// Minutes that anybody waits for.
+/// The most minutes that `--minutes` takes.
 const MINUTES_MAX: f64 = 100_000.0;
 
 impl Tune {

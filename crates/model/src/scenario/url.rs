@@ -15,7 +15,7 @@ pub struct Url {
     pub path: String,
 }
 
-/// A host as it stands in a URL and in the header `Host`: an IPv6 address in brackets (RFC 3986, section 3.2.2).
+/// A host as a URL and the header `Host` write it: an IPv6 address in brackets (RFC 3986, section 3.2.2).
 pub fn bracketed(host: &str) -> String {
     if host.contains(':') { format!("[{host}]") } else { host.to_owned() }
 }

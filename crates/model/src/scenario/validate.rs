@@ -305,7 +305,7 @@ fn validate_request(request: &Request) -> Result<()> {
     if let Some(ExpectStatus::Exactly(status)) = request.checks.status {
         within("expect", u64::from(status), 100, 999)?;
     }
-    // Spaces stand in placeholders only; the request is encoded, and checked to the byte, by the load engine.
+    // Only placeholders contain spaces. The load engine encodes the request and checks it to the byte.
     if !request.path.starts_with('/') || request.path.contains(['\r', '\n']) {
         return Err(Error::request(format!("`{}` is no request path; it begins with `/`", request.path)));
     }

@@ -10,7 +10,7 @@ macro_rules! worded {
         }
 
         impl $name {
-            /// All of them, in the order in which they are told.
+            /// All values, in the order in which messages list them.
             pub const ALL: [Self; [$($word),*].len()] = [$(Self::$value),*];
 
             /// The word for it.
@@ -20,7 +20,7 @@ macro_rules! worded {
                 }
             }
 
-            /// The value of a word; where there is none, all words, to say what would have been right.
+            /// Returns the value of a word. The error lists all words, to show what would have been right.
             fn of_word(word: &str) -> std::result::Result<Self, String> {
                 let known = Self::ALL.into_iter().find(|one| one.word() == word);
                 known.ok_or_else(|| Self::ALL.map(Self::word).join(", "))

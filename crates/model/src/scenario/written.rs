@@ -131,7 +131,7 @@ pub(super) fn texts_or_none_by_name<'de, D: serde::Deserializer<'de>>(
     Ok(written.into_iter().map(|(name, value)| (name, value.map(Scalar::text))).collect())
 }
 
-/// So much of a line is shown beside what is wrong with it.
+/// An error shows at most this much of the line that is wrong.
 const LINE_CHARS_MAX: usize = 200;
 
 /// Turns a YAML error into one that shows the line and names the nearest valid key.

@@ -1,6 +1,6 @@
-//! YAML, bounded before its parser sees it. The parser (libyaml-rs 0.3) takes a time that grows with the square of how
-//! deep `[` and `{` stand in each other, before anything of the file is looked at: 200,000 of them take it half a
-//! minute, in which no signal is seen.
+//! YAML, bounded before its parser sees it. The time of the parser (libyaml-rs 0.3) grows with the square of how deep
+//! `[` and `{` are nested. It spends that time before it yields anything of the file: 200,000 of them take half a
+//! minute, during which no signal is seen.
 
 use super::written::explain;
 use crate::error::{Error, Result};
@@ -8,8 +8,8 @@ use serde::de::DeserializeOwned;
 
 /// No file of scenarios or services is larger: 10,000 services of a fleet have some 3 MB.
 pub const YAML_BYTES_MAX: u64 = 16 << 20;
-/// So deep `[` and `{` may stand in each other, as far as it is seen: a second's work, and three for each of 10,000
-/// services of a fleet.
+/// How deep `[` and `{` may be nested, by the count of [`nested`]. The parser takes a second for so many. They are
+/// enough for three in each of 10,000 services of a fleet.
 const DEPTH_MAX: usize = 40_000;
 
 /// Parses a file of at most [`YAML_BYTES_MAX`].
@@ -42,9 +42,9 @@ pub fn within_bounds(text: &str) -> Result<()> {
     Ok(())
 }
 
-/// How deep `[` and `{` of a line stand in each other at most, and how many it leaves open at most. Only the parser
-/// knows which of them are part of a text. So each that opens counts, and one that closes counts only on the line that
-/// opened it, where no quote, comment or tag can hide it.
+/// How deep `[` and `{` of a line are nested at most, and how many it leaves open at most. Only the parser knows which
+/// of them are part of a text. So each opening one counts. A closing one counts only on the line that opened it, and
+/// only if that line has no quote, comment or tag that could hide it.
 fn nested(line: &str) -> (usize, usize) {
     let hides = line.bytes().any(|byte| matches!(byte, b'"' | b'\'' | b'#' | b'!' | b'%'));
     line.bytes().fold((0, 0), |(deepest, open): (usize, usize), byte| match byte {

@@ -177,7 +177,7 @@ mod tests {
     use super::*;
     use std::io::Cursor;
 
-    /// What a reading of these bytes yields.
+    /// Returns what `read` makes of these bytes.
     fn of<T>(bytes: &[u8], read: impl FnOnce(&mut Input<'_>) -> T) -> T {
         let mut file = Cursor::new(bytes);
         let (mut input, len) = Input::new(&mut file).unwrap();

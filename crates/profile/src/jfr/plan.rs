@@ -18,7 +18,7 @@ pub(crate) enum Value {
 }
 
 impl Value {
-    /// A number or a key; 0, which is no key, where there is none.
+    /// The number or key; 0, which is no key, for any other value.
     pub(crate) fn number(&self) -> u64 {
         match self {
             Self::Number(number) => *number,

@@ -172,7 +172,8 @@ impl Tables {
         }
     }
 
-    /// The text of a string; empty for none. A pooled string that is pooled again is none: no circle can be walked.
+    /// The text of a string; empty for none. A pooled string that points into the pool again has none, so no circle can
+    /// be walked.
     pub(crate) fn string<'t>(&'t self, text: &'t Text) -> &'t str {
         let inline = |text: &'t Text| if let Text::Inline(text) = text { text.as_str() } else { "" };
         match text {

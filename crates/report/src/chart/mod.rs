@@ -35,7 +35,7 @@ pub(super) const COLOURS: &str = include_str!("colours.css");
 /// The style rules that give each class its colour.
 pub(super) const RULES: &str = include_str!("chart.css");
 
-/// A chart that stands alone.
+/// A chart as a file of its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plot {
     /// Stem for a file's name, of `a-z`, `0-9` and `-`; no two plots of a document share it.

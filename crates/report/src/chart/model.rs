@@ -1,11 +1,11 @@
-//! A chart as values: panels that share an x axis, and what is drawn in them. How it becomes SVG is `svg`'s.
+//! A chart as values: panels that share an x axis, and the items in them. `svg` turns it into SVG.
 
 use super::scale::Scale;
 use super::thin::{Point, WIDTH};
 use crate::table::Table;
 use crate::units::shortened;
 
-/// Longest name beside a sign.
+/// Longest name next to a sign.
 const BESIDE_CHARS: usize = 28;
 
 /// A chart with the table that says the same.
@@ -24,9 +24,9 @@ pub(crate) struct Chart {
     pub(crate) title: String,
     /// The chart in a sentence, for those who do not see it.
     pub(crate) description: String,
-    /// Charts of one group are zoomed together; empty where nothing is zoomed.
+    /// Charts of one group are zoomed together; empty if nothing is zoomed.
     pub(crate) group: String,
-    /// The axis at the bottom; `None` where the panels are rows of another kind.
+    /// The axis at the bottom; `None` if the panels are rows of another kind.
     pub(crate) x: Option<Axis>,
     /// Top to bottom.
     pub(crate) panels: Vec<Panel>,
@@ -44,7 +44,7 @@ pub(crate) struct Axis {
     pub(crate) scale: Scale,
     /// The quantity on the axis, with the unit.
     pub(crate) title: String,
-    /// Unit behind a number that is read off, such as ` ms`.
+    /// Unit of a number that is read off, such as ` ms`.
     pub(crate) unit: &'static str,
     /// Values with their text, ascending.
     pub(crate) ticks: Vec<(f64, String)>,
@@ -80,7 +80,7 @@ impl Axis {
 /// A plot with a y axis, or rows without one; its height is in pixels.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Panel {
-    /// Above it; empty where the chart's title says it all.
+    /// The title above the plot; empty if the chart's title is enough.
     pub(crate) title: String,
     /// The axis at the left.
     pub(crate) y: Option<Axis>,
@@ -126,7 +126,7 @@ pub(crate) enum Sign {
     Line(Class),
     /// A small dot.
     Dot(Class),
-    /// An area; hatched where the second value says so.
+    /// An area; hatched if the second value is true.
     Area(Class, bool),
     /// One of [`SHAPES`].
     Mark(usize, Class),
@@ -134,7 +134,7 @@ pub(crate) enum Sign {
     Cross,
 }
 
-/// Signs that are told apart without colour, each about 9 pixels wide around its place.
+/// Signs that are distinct without colour, each about 9 pixels wide around its place.
 pub(crate) const SHAPES: [&str; 8] = [
     "M-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0-9 0z",
     "M-4-4h8v8h-8z",
@@ -160,7 +160,7 @@ pub(crate) enum Anchor {
 }
 
 /// A thing in a panel. `across` is from the left in [`WIDTH`], `down` from the top in tenths of a pixel, `class` its
-/// style; `words` are shown where a pointer rests on it.
+/// style; `words` are shown when a pointer rests on it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Item {
     /// A line through points in the order of x, with the name under which it is read off.
@@ -173,7 +173,7 @@ pub(crate) enum Item {
     Dots { points: Vec<Point>, class: Class },
     /// Level stretches of equal thickness: left end, and length in [`WIDTH`].
     Stretches { runs: Vec<(Point, u32)>, thick: u32, class: Class },
-    /// An upright rectangle, with a label written inside where there is room.
+    /// An upright rectangle, with a label inside if there is room.
     Area { across: (u32, u32), down: (u32, u32), class: Class, hatched: bool, words: String, label: String },
     /// The sign of this index in [`SHAPES`].
     Mark { at: Point, shape: usize, class: Class, words: String },
@@ -188,7 +188,7 @@ pub(crate) enum Item {
 }
 
 impl Item {
-    /// A line, thinned to what can be seen.
+    /// A line, thinned to the visible points.
     pub(crate) fn line(points: &[Point], class: impl Into<Class>, name: impl Into<String>) -> Self {
         Self::Line { points: super::thin::line(points), class: class.into(), name: name.into() }
     }
@@ -207,8 +207,8 @@ impl Item {
         [Self::line(&[(0, down), (WIDTH, down)], "line bound", name), words]
     }
 
-    /// A name beside a sign; `taken` are the places of the names before it. Those of neighbours move down until they
-    /// do not touch.
+    /// A name next to a sign; `taken` holds the places of earlier names. A name moves down until it touches no
+    /// neighbour.
     pub(crate) fn beside(at: Point, name: &str, class: &str, taken: &mut Vec<Point>) -> Self {
         let mut y = at.1 + 40;
         while taken.iter().any(|other| other.0.abs_diff(at.0) < WIDTH / 3 && other.1.abs_diff(y) < 130) {
@@ -225,7 +225,7 @@ impl Item {
         Self::Area { across, down, class: format!("part {class}"), hatched, words, label }
     }
 
-    /// The area with a label inside; anything else as it is.
+    /// The area with a label inside; any other item unchanged.
     pub(crate) fn labelled(mut self, text: &str) -> Self {
         if let Self::Area { label, .. } = &mut self {
             text.clone_into(label);

@@ -1,4 +1,4 @@
-//! Charts of what trials say together: differences with their intervals, every trial as a dot, weight against speed.
+//! Charts of several trials together: differences with their intervals, every trial as a dot, weight against speed.
 
 use super::model::{Anchor, Axis, Chart, Figure, Item, Panel, SHAPES, Sign};
 use super::palette::series_class;
@@ -20,12 +20,12 @@ use loadline_base::order::Order as _;
 const ROW: u32 = 440;
 /// Height of a configuration in a chart of dots.
 const DOT_ROW: u32 = 380;
-/// Metrics drawn where none was asked for.
+/// Metrics drawn if the user asked for none.
 const METRICS_MAX: usize = 12;
 /// Differences beyond this share would press all others into a line.
 const CHANGE_MAX: f64 = 3.0;
 const PARETO_HEIGHT: u32 = 260;
-/// Names up to this length leave room beside them.
+/// Names up to this length leave room for the median next to them.
 const ASIDE_CHARS: usize = 24;
 const NAME_CHARS: usize = 40;
 
@@ -49,7 +49,7 @@ pub(crate) fn forests(document: &Document) -> Vec<Figure> {
     candidates.iter().enumerate().map(|(at, candidate)| forest(document, at, &judged(document, candidate))).collect()
 }
 
-/// A change of the baseline: estimate and ends of the interval, 0 where nothing changed.
+/// A change from the baseline: estimate and ends of the interval, 0 if nothing changed.
 fn changes(comparison: &ComparisonRecord) -> Option<(f64, Option<(f64, f64)>)> {
     if let Some(ratio) = comparison.ratio {
         let ends = comparison.ratio_low.zip(comparison.ratio_high);

@@ -13,9 +13,9 @@ use loadline_base::order::Order as _;
 
 const HEIGHT: u32 = 120;
 const TICKS: usize = 6;
-/// Longest condition beside its line.
+/// Longest label next to its line.
 const NAME_CHARS: usize = 40;
-/// Room beside the outermost dots, as a ratio: about a step or two of a search.
+/// Room outside the outermost dots, as a ratio: about a step or two of a search.
 const ROOM: f64 = 1.04;
 
 /// A trial with its place.
@@ -23,11 +23,11 @@ struct Dot<'a> {
     trial: &'a Trial,
     probe: &'a ProbeRecord,
     reached: Reached,
-    /// MiB; requests per second where rates were searched.
+    /// MiB; requests per second if the search was for a rate.
     x: f64,
 }
 
-/// The picture; none where no trial has a limit to stand at.
+/// The picture; empty if no trial has a limit to place it at.
 pub(crate) fn finds(document: &Document) -> Vec<Figure> {
     let dots: Vec<Dot<'_>> = document.trials.iter().filter_map(dot).collect();
     let find = document.find.as_ref().filter(|_| !dots.is_empty());
@@ -36,13 +36,13 @@ pub(crate) fn finds(document: &Document) -> Vec<Figure> {
 }
 
 /// Returns the dot of a trial: at its limit if the limit was tried, at the asked rate if a rate was tried. If the limit
-/// was no concern, the dot is at the largest charge, which is what the trial needed.
+/// was no concern, the dot is at the largest charge, which the trial needed.
 fn dot(trial: &Trial) -> Option<Dot<'_>> {
     let (probe, reached) = (trial.probe.as_ref()?, reached(trial));
     let bytes = match probe.stage {
         ProbeStage::Limit | ProbeStage::Warm => trial.limit_bytes,
         ProbeStage::Reference | ProbeStage::Heap => reached.peak_bytes,
-        // A start without load has nothing that a panel shows.
+        // A start without load has no number that a panel shows.
         ProbeStage::HeapStart | ProbeStage::Rate => None,
     };
     let mib = bytes.map(|bytes| bytes as f64 / MIB);
@@ -50,8 +50,8 @@ fn dot(trial: &Trial) -> Option<Dot<'_>> {
     Some(Dot { trial, probe, reached, x })
 }
 
-/// Verdicts with their classes, filled where it held and hollow where it failed, so that it is told without colour, and
-/// their words.
+/// Verdicts with their classes and words. A dot is filled if the trial held and hollow if it failed, so that the
+/// verdict is visible without colour.
 const VERDICTS: [(ProbeVerdict, &str, &str); 3] = [
     (ProbeVerdict::Holds, "held", "held"),
     (ProbeVerdict::Fails, "failed", "failed"),
@@ -82,7 +82,7 @@ fn across(find: &FindRecord, dots: &[Dot<'_>]) -> Axis {
     Axis { scale, title: title.to_owned(), unit, ticks: texts }
 }
 
-/// The edge and what is named beside it, where it lies.
+/// The named places on the axis: the line, its headroom, the warm host, the knee and the highest rate, if they exist.
 fn marks(find: &FindRecord) -> Vec<(f64, String)> {
     let mib = |bytes: u64| bytes as f64 / MIB;
     let named = |bytes: u64, what: &str| (mib(bytes), format!("{what} {}", Bytes(bytes)));
@@ -121,7 +121,7 @@ fn chart(find: &FindRecord, dots: &[Dot<'_>]) -> Chart {
         panel.items.splice(0..0, asked);
     }
     let panels = [
-        // A trial that did not reach its measured phases has no rate, and answered nothing in them.
+        // A trial that did not reach its measured phases has no rate; it answered no request in them.
         panel("correct answers per second", rates, dots, &x, &|dot| Some(rate(dot).unwrap_or(0.0))),
         of_p99,
         panel("CPU per request, \u{b5}s", cpus, dots, &x, &cpu),
@@ -141,7 +141,7 @@ fn chart(find: &FindRecord, dots: &[Dot<'_>]) -> Chart {
     }
 }
 
-/// Returns the bounds of the target on p99: in ms, and as they are written.
+/// Returns the bounds of the target on p99: in ms, and as the user wrote them.
 fn bounds(find: &FindRecord) -> Vec<(f64, String)> {
     let of = |text: &String| {
         let budget: Budget = text.parse().ok()?;
@@ -153,7 +153,7 @@ fn bounds(find: &FindRecord) -> Vec<(f64, String)> {
     find.target.iter().filter_map(of).collect()
 }
 
-/// A panel; none where no trial has its value.
+/// A panel; `None` if no trial has its value.
 fn panel(title: &str, y: Axis, dots: &[Dot<'_>], x: &Axis, value: &dyn Fn(&Dot<'_>) -> Option<f64>) -> Option<Panel> {
     let mark = |dot: &Dot<'_>| {
         let at = (x.across(dot.x), y.down(value(dot)?, HEIGHT));

@@ -1,5 +1,5 @@
-//! Flame graphs of native memory, hanging: each box is a frame below its caller, as wide as the bytes that it and all
-//! that it called allocated.
+//! Flame graphs of native memory, drawn downwards: each box is a frame below its caller. Its width is the number of
+//! bytes that it and everything that it called allocated.
 
 use super::model::{Chart, Figure, Item, Panel, Sign};
 use super::owners;
@@ -14,21 +14,21 @@ use std::collections::VecDeque;
 
 /// Height of a row, in pixels.
 const ROW: u32 = 18;
-/// Rows of a graph: a graph with more joins the frames of others that call nothing else, and is then cut.
+/// Rows of a graph. A deeper graph joins frames that call only one other frame, and is then cut.
 const ROWS_MAX: u32 = 40;
-/// Two pixels of a large screen: the edges of a box cover what is narrower, which is left out.
+/// Two pixels of a large screen. The edges of a narrower box would cover it, so it is left out.
 const NARROWEST: u32 = 2 * WIDTH / COLUMNS;
-/// Boxes of a graph, of which each takes some 300 bytes of a page.
+/// Boxes of a graph. Each takes some 300 bytes of a page.
 const BOXES_MAX: usize = 3000;
-/// Stacks, and frames of a stack: as many as a record has at most.
+/// Stacks, and frames of a stack: the most that a record has.
 const STACKS_MAX: usize = 400;
 const DEPTH_MAX: usize = 128;
-/// The narrowest plot that has names inside, in pixels: the style sheet hides them below.
+/// The narrowest plot with names inside, in pixels: below this width the style sheet hides them.
 const ROOM: f64 = 560.0;
-/// Rows of a table, and the share that a frame of it has at least: its reciprocal.
+/// Rows of a table, and the least share of a frame in it, as its reciprocal.
 const ROWS_OF_TABLE_MAX: usize = 200;
 const SHARE_MIN: u64 = 100;
-/// A name where a pointer rests, and where two stand together.
+/// Longest name under a pointer, also for two joined names.
 const NAME_CHARS: usize = 180;
 
 /// The frames that a box stands for.
@@ -44,7 +44,7 @@ enum What {
     Stacks,
 }
 
-/// A call, of all stacks that begin alike.
+/// A call, of all stacks with the same beginning.
 #[derive(Debug)]
 struct Node {
     what: What,
@@ -52,17 +52,17 @@ struct Node {
     bytes: u64,
     /// Bytes of the stacks that end in this frame.
     own_bytes: u64,
-    /// Places of what it calls, the largest first.
+    /// Places of the frames that it calls, the largest first.
     calls: Vec<usize>,
 }
 
-/// The stacks of a flame graph, joined where they begin alike; the first node is all of it.
+/// The stacks of a flame graph, joined as far as their beginnings agree; the first node is all of it.
 struct Tree<'a> {
     flame: &'a FlameRecord,
     nodes: Vec<Node>,
 }
 
-/// A node in its place, or a row of nodes of which each is all that the one before calls.
+/// A node in its place, or a row of nodes, each the only call of the one before.
 #[derive(Debug)]
 struct Placed {
     first: usize,
@@ -145,7 +145,7 @@ impl<'a> Tree<'a> {
         self.nodes[at].own_bytes = self.nodes[at].own_bytes.saturating_add(bytes);
     }
 
-    /// The boxes that are drawn, callers first; whether nodes had to be joined.
+    /// The boxes to draw, callers first, and whether nodes had to be joined.
     fn boxes(&self) -> (Vec<Placed>, bool) {
         let each = self.placed(false);
         match each.iter().any(|of| of.row >= ROWS_MAX) {
@@ -178,7 +178,7 @@ impl<'a> Tree<'a> {
         boxes
     }
 
-    /// The one call of a node that allocated all of its bytes, where neither is of the application.
+    /// The single call of a node that allocated all of its bytes, if neither is of the application.
     fn only_call(&self, at: usize) -> Option<usize> {
         let is_other = |at: usize| matches!(self.nodes[at].what, What::Frame(_)) && self.class(at) != "f-own";
         let [call] = self.nodes[at].calls[..] else { return None };
@@ -249,7 +249,7 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// As much of a name as has room: without its package, without its line, the method or the symbol alone.
+/// The part of a name that fits: without its package, without its line, or only the method or the symbol.
 fn label(name: &str, room: f64) -> String {
     let texts = match name.split_once('`') {
         Some((_, symbol)) => [name, name, symbol],
@@ -263,14 +263,14 @@ fn label(name: &str, room: f64) -> String {
     texts.into_iter().find(|text| fits(text, room)).unwrap_or_default().to_owned()
 }
 
-/// The names of both ends, where they have room.
+/// The names of both ends, if they fit.
 fn joined(first: &str, last: &str, frames: usize, room: f64) -> String {
     let ends = [first, last].map(|name| label(name, room / 2.0));
     let text = format!("{} \u{2026} {} ({frames} frames)", ends[0], ends[1]);
     if ends.iter().all(|end| !end.is_empty()) && fits(&text, room) { text } else { String::new() }
 }
 
-/// Whether a text has room. One with characters that are shown by their numbers never has.
+/// Whether a text fits. A text with characters that are shown by their numbers never does.
 fn fits(text: &str, room: f64) -> bool {
     !text.contains(is_hidden) && owners::fits(text, room)
 }

@@ -9,15 +9,15 @@ use crate::table::Table;
 use crate::units::shortened;
 
 const HEIGHT: u32 = 240;
-/// Names below the axis; more would stand on each other.
+/// Names below the axis; more would overlap.
 const NAMES_MAX: usize = 6;
 const NAME_CHARS: usize = 12;
 /// Changes drawn with their names.
 const GUIDES_MAX: usize = 12;
-/// Beyond this many points intervals are a black field, and signs a line.
+/// Beyond this many points, intervals would merge into a black field, and signs into a line.
 const SIGNS_MAX: usize = 150;
 
-/// The chart with its table; `None` below two values.
+/// The chart with its table; `None` for fewer than two values.
 pub(crate) fn of_metric(series: &SeriesRecord, metric: &MetricHistory, name: &str, table: Table) -> Option<Figure> {
     let values = || metric.values.iter().enumerate().filter_map(|(at, value)| Some((at, (*value)?)));
     let known = values().filter(|(_, value)| value.centre.is_finite()).count();

@@ -14,8 +14,10 @@ use crate::units::{grouped, milliseconds, shortened};
 use crate::words::dash;
 use loadline_base::order::Order as _;
 
-/// If more requests are known than this, they are drawn as a density.
+/// If there are more requests than this, they are drawn as a density.
 const DOTS_MAX: u64 = 2000;
+/// Owners with a sign below the timeline; the bars of the account name all.
+const OWNERS_NAMED: usize = 6;
 /// Characters of a mark above its bar.
 const MARK_CHARS: usize = 30;
 /// Failures drawn; the table counts all.
@@ -35,7 +37,7 @@ struct Course<'a> {
     x: Axis,
 }
 
-/// Its account, its timeline and its requests, as far as its evidence allows.
+/// The charts of its account, its timeline and its requests, as far as its evidence allows.
 pub(crate) fn figures(trial: &Trial, evidence: Option<&Evidence>) -> [Option<Figure>; 3] {
     let none = Evidence::default();
     let evidence = evidence.unwrap_or(&none);
@@ -112,8 +114,8 @@ impl Course<'_> {
         let all = samples.iter().flat_map(|sample| SERIES.iter().filter_map(|(.., value)| value(sample)));
         let all = all.map(|bytes| bytes as f64 / MIB).chain(direct.iter().map(|(_, mib)| *mib));
         let y = Axis::new(Scale::from_zero(all), "MiB", " MiB", 5);
-        let height = 170;
-        let mut items = Vec::new();
+        let height = 220;
+        let (mut items, areas) = self.owners(&y, height);
         let mut legend = Vec::new();
         for (name, class, value) in SERIES {
             let known = samples.iter().filter_map(|sample| Some((sample.at_s, value(sample)?)));
@@ -132,10 +134,44 @@ impl Course<'_> {
             let words = "direct memory (NMT's Other, at marks)".to_owned();
             legend.push((Sign::Mark(2, "l-direct".to_owned()), words));
         }
-        (Panel::plot("memory, MiB", y, height, items), legend)
+        legend.extend(areas);
+        (Panel::plot("memory, MiB; areas: owners at marks", y, height, items), legend)
     }
 
-    /// Direct buffers at the marks, in MiB, where no sample has them. NMT counts them as Other.
+    /// Owners stacked from mark to mark, with the signs of the largest.
+    fn owners(&self, y: &Axis, height: u32) -> (Vec<Item>, Vec<(Sign, String)>) {
+        let marks = self.trial.marks.iter();
+        let accounts: Vec<(f64, &AccountRecord)> =
+            marks.filter_map(|mark| Some((mark.at_s, account_of(mark)?))).collect();
+        if accounts.len() < 2 {
+            return (Vec::new(), Vec::new());
+        }
+        let of_accounts = accounts.iter().flat_map(|(_, account)| &account.owners);
+        let names = owners::in_order(of_accounts.map(|owner| owner.name.as_str()));
+        let mut below = vec![0.0; accounts.len()];
+        let mut items = Vec::new();
+        for name in &names {
+            let above: Vec<f64> =
+                accounts.iter().zip(&below).map(|((_, account), sum)| sum + account.holds(name) as f64 / MIB).collect();
+            let edge = |tops: &[f64]| -> Vec<Point> {
+                accounts.iter().zip(tops).map(|((at, _), top)| (self.x.across(*at), y.down(*top, height))).collect()
+            };
+            let (lower, upper) = (edge(&below), edge(&above));
+            if lower != upper {
+                let points = lower.into_iter().chain(upper.into_iter().rev()).collect();
+                items.push(Item::Fill { points, class: owners::class(name) });
+            }
+            below = above;
+        }
+        let most = |name: &str| accounts.iter().map(|(_, account)| account.holds(name)).max().unwrap_or(0);
+        let mut largest = names;
+        largest.largest_first(|name| most(name));
+        largest.truncate(OWNERS_NAMED);
+        let keys = largest.into_iter().map(|name| owners::key(name, label(name).to_owned())).collect();
+        (items, keys)
+    }
+
+    /// Direct buffers at the marks, in MiB, if no sample has them. NMT counts them as Other.
     fn direct(&self) -> Vec<(f64, f64)> {
         let other = |mark: &crate::record::Mark| {
             let nmt = mark.nmt.as_ref()?;
@@ -145,7 +181,7 @@ impl Course<'_> {
         self.trial.marks.iter().filter_map(other).collect()
     }
 
-    /// Correct answers per second: of the intervals or, where there are none, between samples.
+    /// Correct answers per second: of the intervals or, without intervals, between samples.
     fn rates(&self) -> Vec<(f64, f64, f64)> {
         let intervals = &self.evidence.intervals;
         if !intervals.is_empty() {
@@ -159,7 +195,7 @@ impl Course<'_> {
         let mut before: Option<&Sample> = None;
         for sample in &self.evidence.timeline {
             match before {
-                // A second evens out how answers fall into samples; a count that falls back is a new phase.
+                // A second evens out how answers fall into samples. A count that falls back shows a new phase.
                 Some(last) if sample.ok >= last.ok && sample.at_s - last.at_s < 1.0 => continue,
                 Some(last) if sample.ok > last.ok => {
                     let rate = (sample.ok - last.ok) as f64 / (sample.at_s - last.at_s);
@@ -183,7 +219,7 @@ impl Course<'_> {
         let mut end = f64::NEG_INFINITY;
         for (from, to, rate) in &rates {
             let (left, right, level) = (self.x.across(*from), self.x.across(*to), y.down(*rate, height));
-            // Between phases nothing is answered.
+            // Between phases there are no answers.
             if from - end > 0.2 {
                 if end.is_finite() {
                     points.push((self.x.across(end), height * 10));
@@ -198,7 +234,7 @@ impl Course<'_> {
         Some(Panel::plot("correct answers per second", y, height, vec![line]))
     }
 
-    /// Time in collections between two samples: when, and how much.
+    /// Time in collections between two samples: the moment, and the amount.
     fn pauses(&self) -> Vec<(f64, f64)> {
         let known: Vec<(f64, f64)> =
             self.evidence.timeline.iter().filter_map(|sample| Some((sample.at_s, sample.gc_ms?))).collect();
@@ -338,7 +374,7 @@ impl Course<'_> {
     }
 
     fn quantile_line(&self, y: &Axis, quantile: f64, class: &str, name: &str) -> Vec<Item> {
-        // A line for each phase: between phases there is nothing to draw.
+        // One line for each phase, because there is nothing to draw between phases.
         let phases = self.evidence.intervals.chunk_by(|left, right| left.phase == right.phase);
         let line = |intervals: &[IntervalRecord]| {
             let point = |interval: &IntervalRecord| {
@@ -377,7 +413,7 @@ impl Course<'_> {
     }
 }
 
-/// Samples in a row: their highest RSS, the rest as of the last of them that has it.
+/// Consecutive samples as a row: their highest RSS, and the other values from the last sample that has them.
 fn timeline_row(part: &[Sample], first: &Sample, last: &Sample) -> Vec<String> {
     vec![
         format!("{:.1}", first.at_s),

@@ -1,5 +1,5 @@
-//! Pictures of a tuning: the way from as it is to the answer, a step for each remedy that was kept; memory against CPU
-//! of every setting that was weighed.
+//! Pictures of a tuning. One shows the way from as it is to the answer, a step for each kept remedy. The other shows
+//! memory against CPU of every setting that was weighed.
 
 use super::model::{Anchor, Axis, Chart, Figure, Item, Panel, Sign};
 use super::owners;
@@ -19,19 +19,19 @@ use loadline_base::order::Order as _;
 
 /// Height of a row of the steps, in tenths of a pixel.
 const ROW: u32 = 420;
-/// Steps drawn; the others are in the last one.
+/// Steps drawn; the last one includes all others.
 const STEPS_MAX: usize = 24;
-/// Steps that print as 0.0 MiB are none.
+/// Steps that print as 0.0 MiB are left out.
 const STEP_BYTES_MIN: f64 = 0.05 * MIB;
-/// Owners named where a pointer rests on a step.
+/// Owners named when a pointer rests on a step.
 const OWNERS_MAX: usize = 4;
 const FRONT_HEIGHT: u32 = 260;
 const POINTS_MAX: usize = 200;
 const NAME_CHARS: usize = 40;
-/// The answer, where it stands for its remedies.
+/// The name of the answer in place of its remedies.
 const ANSWER: &str = "the answer";
 
-/// The pictures; none where nothing was weighed.
+/// The pictures; empty if nothing was weighed.
 pub(crate) fn tunes(document: &Document) -> Vec<Figure> {
     let Some(tune) = &document.tune else { return Vec::new() };
     waterfall(tune).into_iter().chain(front(tune)).collect()
@@ -49,12 +49,12 @@ struct WaterfallStep {
 }
 
 impl WaterfallStep {
-    /// The bytes more, with their sign.
+    /// The bytes added, with their sign.
     fn change(&self) -> String {
         signed(Unit::Bytes, Some(self.to - self.from))
     }
 
-    /// The owners that it moved most, each with its change.
+    /// The owners that the step changed most, each with its change.
     fn owners(&self) -> Option<String> {
         let told = |(owner, lost): &(String, f64)| format!("{} {}", label(owner), signed(Unit::Bytes, Some(-lost)));
         let told: Vec<String> = self.owners.iter().take(OWNERS_MAX).map(told).collect();
@@ -62,7 +62,7 @@ impl WaterfallStep {
     }
 }
 
-/// The ids of the answer, in the order of the table.
+/// The remedies of the answer, in the order of the table.
 fn kept(tune: &TuneRecord) -> Vec<&RemedyRecord> {
     tune.remedies.iter().filter(|of| of.fate == Fate::Kept).collect()
 }
@@ -74,13 +74,13 @@ fn setting_of<'a>(tune: &'a TuneRecord, ids: &[&str]) -> Option<&'a SettingRecor
     tune.path.iter().chain(&tune.front).find(same)
 }
 
-/// What the answer weighs by its confirmation.
+/// The weight of the answer, from its confirmation.
 fn confirmed(tune: &TuneRecord) -> Option<f64> {
     objective_gain(tune).filter(|gain| gain.unit == Unit::Bytes).map(|gain| gain.candidate_median)
 }
 
-/// Returns the bytes that each owner lost by a remedy, between two settings that differ by it alone: those with the
-/// most remedies.
+/// Returns the bytes that each owner lost by a remedy. It compares two settings that differ by it alone, and
+/// takes the pair with the most remedies.
 fn moved_by(tune: &TuneRecord, id: &str) -> Vec<(String, f64)> {
     let mut with: Vec<&SettingRecord> = tune.path.iter().filter(|of| of.remedies.iter().any(|own| own == id)).collect();
     with.largest_first(|of| of.remedies.len());
@@ -97,7 +97,7 @@ fn moved_by(tune: &TuneRecord, id: &str) -> Vec<(String, f64)> {
     lost
 }
 
-/// From as it is to the answer: a step for each remedy, and one for what they save beside each other.
+/// The steps from as it is to the answer: one for each remedy, and one for the rest, which the remedies save together.
 fn steps(tune: &TuneRecord, before: f64, after: f64) -> Vec<WaterfallStep> {
     let mut kept = kept(tune);
     let weight = |of: &RemedyRecord| of.saved_bytes.filter(|bytes| bytes.is_finite()).unwrap_or(0.0);
@@ -120,7 +120,7 @@ fn waterfall(tune: &TuneRecord) -> Option<Figure> {
         |of: &SettingRecord| of.bytes.filter(|bytes| bytes.is_finite()).map(|bytes| (of.owners.clone(), bytes));
     let (owners_before, before) = tune.as_is.as_ref().and_then(weighed)?;
     let ids: Vec<&str> = kept(tune).iter().map(|of| of.id.as_str()).collect();
-    // Where the search did not weigh just these remedies, the owners are not known.
+    // If the search did not weigh exactly these remedies, the owners are not known.
     let winner = setting_of(tune, &ids).and_then(weighed);
     let winner = winner.or_else(|| Some((Vec::new(), confirmed(tune).filter(|bytes| bytes.is_finite())?)));
     let (owners_after, after) = winner.filter(|_| !ids.is_empty())?;
@@ -159,7 +159,7 @@ fn row(top: u32, name: &str, number: String) -> Vec<Item> {
     ]
 }
 
-/// A bar divided among owners; undivided where they are not known.
+/// A bar divided among owners; undivided if they are not known.
 fn stacked(owners: &[OwnerBytes], total: f64, x: &Axis, top: u32) -> Vec<Item> {
     let mut parts: Vec<(&str, f64)> = owners.iter().map(|of| (of.owner.as_str(), of.bytes)).collect();
     parts.retain(|(_, bytes)| *bytes > 0.0);
@@ -170,7 +170,7 @@ fn stacked(owners: &[OwnerBytes], total: f64, x: &Axis, top: u32) -> Vec<Item> {
     owners::bar(parts.into_iter(), x, top, false)
 }
 
-/// A step hangs between what was before it and what is behind it; one that takes more is drawn as what is worse.
+/// A step drawn between the levels before and after it. A step that adds memory is drawn in the style of worse.
 fn stretch(step: &WaterfallStep, x: &Axis, top: u32) -> Item {
     let (from, to) = (x.across(step.from / MIB), x.across(step.to / MIB));
     let style = match step.owners.first() {
@@ -196,8 +196,8 @@ fn steps_table(before: f64, steps: &[WaterfallStep], after: f64) -> Table {
     let row = |of: &WaterfallStep| vec![of.name.clone(), of.change(), mib(of.to), of.owners().unwrap_or_else(dash)];
     let rows = std::iter::once(end(AS_IS, before)).chain(steps.iter().map(row)).chain([end(ANSWER, after)]);
     let notes =
-        ["By the trials of the search: each step as it was weighed beside the others of its time. together: what the \
-         remedies save, or do not save, beside each other."
+        ["From the trials of the search: each step with the other settings of its trial. together: the saving of all \
+         remedies at once."
             .to_owned()];
     Table::new("Steps in numbers", ["step", "change", "then", "owners"], rows).worded(1, 1).noted(notes)
 }
@@ -262,7 +262,7 @@ fn class(point: &SettingPoint<'_>) -> &'static str {
     }
 }
 
-/// A setting by what sets it apart from the answer.
+/// The name of a setting: its difference from the answer.
 fn name(tune: &TuneRecord, of: &SettingRecord) -> String {
     let ids: Vec<&str> = kept(tune).iter().map(|of| of.id.as_str()).collect();
     let more: Vec<&str> = of.remedies.iter().map(String::as_str).filter(|id| !ids.contains(id)).collect();

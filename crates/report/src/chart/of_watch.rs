@@ -1,4 +1,4 @@
-//! The chart of a life that was watched: its memory by part up to its end, the limit above it, and when it was weighed.
+//! The chart of a watched life: its memory by part up to its end, the limit above it, and when it was weighed.
 
 use super::model::{Axis, Chart, Figure, Guide, Item, Panel, Sign};
 use super::scale::Scale;
@@ -22,11 +22,11 @@ const LINES: [(&str, &str, &str); 2] =
     [("heap", "line l-used", "heap after old collections"), ("memory", "line l-rss", "what no reclaim takes back")];
 const LIMIT: &str = "line s1";
 const HEIGHT: u32 = 260;
-/// A limit further above what was held than this many times is left out of the picture, which would be flat.
+/// A limit more than this many times above the memory held is left out, because it would make the picture flat.
 const LIMIT_WITHIN: f64 = 3.0;
 const ROWS_MAX: usize = 40;
 
-/// The chart, where anything is known over time.
+/// The chart, if any data over time is known.
 pub(crate) fn last_hours(of: &PostMortem) -> Option<Figure> {
     let course = &of.course;
     let stretches = course.parts.iter().map(|part| part.values.len()).max().filter(|stretches| *stretches > 1)?;

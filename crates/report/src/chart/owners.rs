@@ -11,7 +11,7 @@ use loadline_base::order::Order as _;
 /// Pixels of a bar on a page.
 const BAR_PIXELS: f64 = 860.0;
 
-/// Whether a text inside an area has room in so many pixels, of which a character takes 6.6.
+/// Whether a text inside an area fits into `room` pixels; a character takes 6.6.
 pub(super) fn fits(text: &str, room: f64) -> bool {
     width(text) as f64 * 6.6 + 8.0 < room
 }
@@ -24,13 +24,18 @@ pub(crate) fn in_order<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str>
     names
 }
 
+/// The class that colours an owner.
+pub(crate) fn class(name: &str) -> String {
+    owner_style(name).0
+}
+
 /// The sign of an owner with its words.
 pub(crate) fn key(name: &str, words: String) -> (Sign, String) {
     let (class, hatched) = owner_style(name);
     (Sign::Area(class, hatched), words)
 }
 
-/// A bar divided among owners, from their names and bytes; names stand inside where they are wanted and have room.
+/// A bar divided among owners, from their names and bytes, with names inside if they are wanted and fit.
 pub(crate) fn bar<'a>(parts: impl Iterator<Item = (&'a str, f64)>, x: &Axis, top: u32, is_named: bool) -> Vec<Item> {
     let mut sum = 0.0;
     let mut items = Vec::new();

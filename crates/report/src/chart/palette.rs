@@ -1,37 +1,39 @@
-//! The same colour for the same thing everywhere, and beside each colour a dash, a shape or hatching.
+//! The same colour for the same thing everywhere, and with each colour a dash, a shape or hatching.
 
 use crate::owner::Owner;
 
 /// Styles of configurations before they repeat.
 pub(crate) const SERIES: usize = 8;
 
-/// The class of an owner, and whether it is hatched: memory that holds nothing, or that nobody owns. Families share a
-/// hue; an owner that is not known is grey.
+/// The class of an owner, and whether it is hatched, which marks memory that holds nothing or has no owner. Families
+/// share a hue; an unknown owner is grey.
 pub(crate) fn owner_style(name: &str) -> (String, bool) {
     let entry = Owner::named(name).map(Owner::entry);
     let (colour, hatched) = entry.map_or(("other", false), |entry| (entry.colour, entry.hatched));
     (format!("o-{colour}"), hatched)
 }
 
-/// The class of a configuration, by its place.
+/// The class of a configuration, by its position.
 pub(crate) fn series_class(place: usize) -> String {
     format!("s{}", place % SERIES)
 }
 
-/// The rules of charts with the colours of the light theme in the place of their names: for a file that stands alone,
-/// and for drawers that know no variables.
+/// The rules of charts with colours in place of their names, for a stand-alone file and for drawers without variables.
+/// The light theme comes first; a drawer without media queries skips the dark one.
 pub(crate) fn literal(colours: &str, rules: &str) -> String {
-    // The first block is the light theme: `--name: value;` on each line.
-    let light = colours.split('}').next().unwrap_or_default();
+    let (light, dark) = colours.split_once("@media").unwrap_or((colours, ""));
+    let coloured: String = rules.split_inclusive('}').filter(|rule| rule.contains("var(")).collect();
+    let dark = valued(dark, &coloured);
+    format!("{}@media (prefers-color-scheme: dark) {{{dark}\n}}\n", valued(light, rules))
+}
+
+/// Rules with the values of a theme, which has `--name: value;` on each line.
+fn valued(theme: &str, rules: &str) -> String {
     let declared = |line: &str| -> Option<(String, String)> {
         let (name, value) = line.trim().strip_prefix("--")?.split_once(':')?;
         Some((format!("var(--{name})"), value.trim().trim_end_matches(';').to_owned()))
     };
-    let mut text = rules.to_owned();
-    for (name, value) in light.lines().filter_map(declared) {
-        text = text.replace(&name, &value);
-    }
-    text
+    theme.lines().filter_map(declared).fold(rules.to_owned(), |text, (name, value)| text.replace(&name, &value))
 }
 
 #[cfg(test)]
@@ -63,7 +65,7 @@ mod tests {
         0.2126 * linear(part(0)) + 0.7152 * linear(part(2)) + 0.0722 * linear(part(4))
     }
 
-    /// How far two colours stand apart, 1 to 21, after WCAG 2.2.
+    /// The contrast of two colours, 1 to 21, after WCAG 2.2.
     fn contrast(one: &str, other: &str) -> f64 {
         let (one, other) = (luminance(one), luminance(other));
         (one.max(other) + 0.05) / (one.min(other) + 0.05)
@@ -75,7 +77,7 @@ mod tests {
         let (light, dark) = super::super::COLOURS.split_once("@media").unwrap();
         for (name, theme) in [("light", light), ("dark", dark)] {
             let colours = colours(theme);
-            // WCAG 2.2, AA: 4.5 for text, 3 for what is no text.
+            // WCAG 2.2, AA: 4.5 for text, 3 for anything else.
             let text = [
                 (&["ink", "soft", "faint", "link", "better", "worse", "same", "fail"][..], "paper"),
                 (&["ink", "soft", "link"], "panel"),

@@ -1,6 +1,6 @@
 //! From values to places and back to round numbers: linear and logarithmic scales, and the ticks of an axis.
 
-/// Ticks are told by a number of at most this many digits behind the point.
+/// Tick labels have at most this many decimals.
 const DIGITS_MAX: usize = 6;
 
 /// Whether equal distances are equal differences or equal ratios.
@@ -24,7 +24,8 @@ pub(crate) struct Scale {
 }
 
 impl Scale {
-    /// From `low` to `high`, whatever they are: a range that is empty or no number becomes one that can be drawn.
+    /// From `low` to `high`, for any two values: an empty range or one that is not a number becomes one that can be
+    /// drawn.
     pub(crate) fn linear(low: f64, high: f64) -> Self {
         let low = if low.is_finite() { low } else { 0.0 };
         let high = if high.is_finite() && high > low { high } else { low + low.abs().max(1.0) };
@@ -122,7 +123,7 @@ fn log_steps(low: f64, high: f64) -> Vec<f64> {
     all.filter(|value| *value >= low * 0.999_999 && *value <= high * 1.000_001).collect()
 }
 
-/// A tick as text, with as many digits as tell it from its neighbours.
+/// A tick as text, with as many digits as distinguish it from its neighbours.
 pub(crate) fn tick_text(value: f64, ticks: &[f64]) -> String {
     let told = |digits: usize| {
         ticks.iter().all(|tick| {
@@ -133,7 +134,7 @@ pub(crate) fn tick_text(value: f64, ticks: &[f64]) -> String {
     let digits = (0..DIGITS_MAX).find(|digits| told(*digits)).unwrap_or(DIGITS_MAX);
     let text = match (digits, value.abs()) {
         (0, whole) => crate::units::grouped(whole.round() as u64),
-        // Beside ticks of hundredths a 100 need not be 100.00.
+        // Next to ticks of hundredths, 100 need not be printed as 100.00.
         (_, whole) if (value - value.round()).abs() < 1e-9 => crate::units::grouped(whole.round() as u64),
         (_, part) => crate::units::trimmed(part, digits),
     };

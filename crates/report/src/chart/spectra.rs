@@ -12,7 +12,7 @@ use crate::words::{dash, gathered};
 
 /// The numbers on an axis of quantiles: the share of answers that took longer, and the quantile in percent.
 const NINES: [(f64, &str); 7] = [
-    // A sign would run into the next number on a phone.
+    // On a phone a percent sign would run into the next number.
     (1.0, "0"),
     (0.5, "50 %"),
     (0.1, "90 %"),
@@ -24,7 +24,7 @@ const NINES: [(f64, &str); 7] = [
 const QUANTILES: [f64; 6] = [0.5, 0.75, 0.9, 0.99, 0.999, 0.9999];
 const HEIGHT: u32 = 240;
 
-/// A spectrum with what it belongs to.
+/// A spectrum with its origin.
 struct Of<'a> {
     configuration: &'a str,
     trial: u32,
@@ -47,7 +47,7 @@ pub(crate) fn figures<'a>(document: &'a Document, evidence: &'a [Evidence]) -> V
 }
 
 fn figure(index: usize, (phase, time): (&str, Timing), spectra: &[Of<'_>], names: &[&str]) -> Figure {
-    // The end of the axis is the last quantile that more than one answer stands behind.
+    // The axis ends at the quantile 1 − 1/count of the largest spectrum, with a count of 20 to 1,000,000.
     let count = spectra.iter().map(|of| of.spectrum.count).max().unwrap_or(0).clamp(20, 1_000_000);
     let longer = Scale { low: 1.0, high: count as f64, kind: ScaleKind::Log };
     let ticks: Vec<(f64, String)> = NINES

@@ -1,5 +1,5 @@
-//! Charts as SVG: fluid ones for the page, which keep their text and strokes at any width and are zoomed by moving
-//! their inner viewports, and fixed ones that stand alone.
+//! Charts as SVG. Fluid charts for the page keep their text and strokes at any width and are zoomed by moving their
+//! inner viewports. Fixed charts are stand-alone files.
 
 use super::model::{Anchor, Axis, Chart, Guide, Item, Panel, SHAPES, Sign};
 use super::thin::{Point, WIDTH};
@@ -18,24 +18,24 @@ const RIGHT: u32 = 18;
 const LINE: u32 = 14;
 /// Between panels.
 const GAP: u32 = 10;
-/// Width of a character of small text: that of the widest font at hand, so that texts do not touch.
+/// Width of a character of small text in the widest font at hand, so that texts do not touch.
 const CHARACTER: f64 = 7.3;
-/// The narrowest plot that labels are kept apart for: a phone.
+/// The narrowest plot in which labels are kept apart: a phone.
 const NARROWEST: f64 = 300.0;
-/// From the middle of a sign to the text beside it.
+/// From the middle of a sign to the text next to it.
 const BESIDE_SIGN: i32 = 9;
 const LABEL_ROWS: usize = 4;
 /// Longest name of a guide, band or key.
 const NAME_CHARS: usize = 48;
 /// Longest title or description.
 const TEXT_CHARS: usize = 400;
-/// Width of a chart that stands alone.
+/// Width of a stand-alone chart.
 pub(crate) const FIXED_WIDTH: u32 = 960;
 
 /// How widths are written.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Frame {
-    /// In shares of a width that only the reader's window decides.
+    /// In shares of a width that depends on the reader's window.
     Fluid,
     /// In pixels; the plot is this wide.
     Fixed(f64),
@@ -74,7 +74,7 @@ impl Frame {
                 }
                 Self::Fixed(_) => {
                     let stroke = match (across, down) {
-                        // Some drawers leave out a stroke of no length.
+                        // Some drawers leave out a stroke of length 0.
                         (0, 0) => "h0.01".to_owned(),
                         (_, 0) => format!("h{}", self.x(across)),
                         _ => format!("v{}", short(down as f64 / 10.0)),
@@ -138,7 +138,7 @@ struct ChartLayout {
     left: u32,
     /// Upper edge of each panel.
     tops: Vec<u32>,
-    /// Row of each guide's label; `None` where there is no room for it.
+    /// Row of each guide's label; `None` if there is no room for it.
     rows: Vec<Option<usize>>,
     /// Upper edge of the labels of guides.
     labels: u32,
@@ -180,7 +180,7 @@ fn label_rows(chart: &Chart) -> Vec<Option<usize>> {
     let place = |guide: &Guide| {
         let at = on_a_phone(guide.x);
         let width = text_width(&shortened(&guide.label, NAME_CHARS)) + 8.0;
-        // Labels stand behind their line, those near the right end before it.
+        // A label comes after its line, but before it near the right end.
         let (from, to) = if guide_ends(guide.x) { (at - width, at) } else { (at, at + width) };
         let row = ends.iter().position(|end| *end <= from)?;
         ends[row] = to;
@@ -189,7 +189,7 @@ fn label_rows(chart: &Chart) -> Vec<Option<usize>> {
     chart.guides.iter().map(place).collect()
 }
 
-/// Whether each number of an axis has room on a phone beside those before it; the last one counts more than its
+/// Whether each number of an axis fits on a phone after those before it. The last number takes precedence over its
 /// neighbour.
 fn ticks_that_fit(axis: &Axis) -> Vec<bool> {
     let reach = |(tick, text): &(f64, String)| {
@@ -211,8 +211,8 @@ fn guide_ends(x: u32) -> bool {
     x > WIDTH * 7 / 10
 }
 
-/// A chart for the page: its plots are as wide as it, and the style sheet leaves room beside it for the numbers of its
-/// axes. It carries what the script needs to zoom it and to read it off.
+/// A chart for the page. Its plots take the full width, and the style sheet leaves room at the side for the numbers of
+/// its axes. It carries the data that the script needs to zoom it and to read it off.
 pub(crate) fn fluid(chart: &Chart) -> Markup {
     let layout = ChartLayout::new(chart, 0);
     let mut out = Markup::new();
@@ -229,7 +229,7 @@ pub(crate) fn fluid(chart: &Chart) -> Markup {
         ("aria-describedby", &id),
         ("data-top", &layout.labels),
     ];
-    // Only what answers to keys is a stop on the way through the page.
+    // The tab order of the page includes only charts that respond to keys.
     if let Some(x) = &x {
         attributes.extend([("tabindex", &"0" as &dyn Display), ("data-group", &chart.group), ("data-x", x)]);
     }
@@ -323,7 +323,7 @@ pub(crate) fn definitions() -> Markup {
 pub(crate) fn draw_sign(out: &mut Markup, sign: &Sign, x: u32, y: u32) {
     let (middle, end) = (x + 9, x + 18);
     match sign {
-        // Dots have round ends: a stroke of no length is one.
+        // Dots have round ends: a stroke of length 0 is a dot.
         Sign::Dot(class) => {
             out.empty("path", &[("d", &format!("M{middle} {y}h0.01")), ("class", class)]);
         }
@@ -356,7 +356,7 @@ fn reference(shape: usize) -> String {
     format!("#m{}", shape % SHAPES.len())
 }
 
-/// What is shown where a pointer rests on an element.
+/// The text shown when a pointer rests on an element.
 fn hover(out: &mut Markup, words: &str) {
     if !words.is_empty() {
         out.words("title", &[], shortened(words, TEXT_CHARS));

@@ -1,4 +1,4 @@
-//! From as many values as were measured to as many as a picture can show, without losing a peak.
+//! Thins the measured values to as many as a picture can show, without losing a peak.
 
 /// Columns of a picture: about as many as it has pixels on a large screen.
 pub(crate) const COLUMNS: u32 = 1000;
@@ -42,7 +42,7 @@ fn straightened(points: Vec<Point>) -> Vec<Point> {
     kept
 }
 
-/// Dots of which no two cover each other: one for each cell of about a pixel.
+/// Dots that do not cover each other: one for each cell of about a pixel.
 pub(crate) fn dots(points: impl Iterator<Item = Point>) -> Vec<Point> {
     let mut kept: Vec<Point> = points.map(|(x, y)| (x / 3 * 3, y / 8 * 8)).collect();
     kept.sort_unstable();
@@ -61,7 +61,7 @@ pub(crate) fn evenly<T: Copy>(values: &[T], most: usize) -> Vec<T> {
 pub(crate) struct Stretch {
     /// First column.
     pub(crate) from: u32,
-    /// First column behind.
+    /// The column after the last.
     pub(crate) to: u32,
     /// Row, from the top.
     pub(crate) row: u32,
@@ -82,7 +82,7 @@ impl Density {
         Self { rows, columns, counts: vec![0.0; columns as usize * rows as usize] }
     }
 
-    /// Spreads `count` evenly over the cells from column `from` to column `to`, both inside, of the rows likewise.
+    /// Spreads `count` evenly over the cells from column `from` to column `to`, both included, and the rows likewise.
     pub(crate) fn add(&mut self, (from, to): (u32, u32), (top, bottom): (u32, u32), count: f64) {
         let (to, bottom) = (to.min(self.columns - 1).max(from), bottom.min(self.rows - 1).max(top));
         let share = count / (f64::from(to - from + 1) * f64::from(bottom - top + 1));

@@ -22,7 +22,7 @@ pub(crate) fn metric_words(metric: &str) -> String {
     if place.is_empty() { words } else { format!("{words} {place}") }
 }
 
-/// The words for a family of metrics; `None` where its name says it.
+/// The words for a family of metrics; `None` if its name is enough.
 fn known_words(head: &str) -> Option<&'static str> {
     Some(match head {
         "rss" => "RSS",
@@ -66,7 +66,7 @@ pub(crate) fn judged_text(comparison: &ComparisonRecord) -> String {
     Estimate::judged(comparison).wide().to_string()
 }
 
-/// The difference in the other way than [`judged_text`], without its interval: as a change, or in the metric's unit.
+/// The other form of the difference than [`judged_text`], without its interval: as a change, or in the metric's unit.
 pub(crate) fn also_text(comparison: &ComparisonRecord) -> String {
     match (comparison.least, comparison.ratio) {
         (LeastRecord::Relative(_), Some(_)) => {
@@ -85,7 +85,7 @@ pub(crate) fn least_text(comparison: &ComparisonRecord) -> String {
     }
 }
 
-/// Configurations in the order of the metrics or, where there are none, of the trials; a baseline is the first.
+/// Configurations in the order of the metrics or, without metrics, of the trials; a baseline comes first.
 pub(crate) fn configurations(document: &Document) -> Vec<&str> {
     let baseline = document.comparisons.first().map(|comparison| comparison.baseline.as_str());
     each_once(baseline.into_iter().chain(document.configurations()))

@@ -50,7 +50,7 @@ pub fn bencher(document: &Document) -> String {
     serde_json::to_string_pretty(&benchmarks).unwrap_or_default() + "\n"
 }
 
-/// The name of a measure, and what our numbers are multiplied with: what Bencher has a measure for gets its unit.
+/// The name of a measure, and the factor for our numbers. A measure that is built into Bencher gets Bencher's unit.
 fn measure(metric: &MetricRecord, principal: Option<&str>) -> (String, f64) {
     let phase = principal.map(|rate| split(rate).1);
     match split(&metric.metric) {
@@ -66,7 +66,7 @@ fn name_of(text: &str) -> String {
     visible.chars().take(NAME_MAX).collect()
 }
 
-/// A name that is not among these yet: two may be cut to one.
+/// A name that is not in `known` yet: cutting may make two names equal.
 fn unused(known: &Map<String, Value>, name: &str, characters_max: usize) -> String {
     let numbered = |number: usize| {
         let end = format!("-{number}");

@@ -1,4 +1,4 @@
-//! Strict readers of our own for the tests, with the demands of the real readers of the exports.
+//! Strict readers for the tests, with the demands of the real readers of the exports.
 
 use pulldown_cmark::{Event, Options, Parser, Tag};
 use quick_xml::Reader;
@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 /// The tags that the exports themselves write.
 const OWN_TAGS: [&str; 6] = ["<details>", "</details>", "<summary>", "</summary>", "<code>", "</code>"];
 
-/// A comment: [`check_markdown`], after the hidden lines and without the command that it ends with. The scenario's own
-/// marker is the first line, and no other comment of HTML is there.
+/// Checks a comment: [`check_markdown`], after the hidden lines and without the command at its end. The scenario's own
+/// marker is the first line, and there is no other HTML comment.
 pub(super) fn check_comment(text: &str) {
     assert!(text.chars().count() <= 65_000, "{}", text.chars().count());
     let mut lines = text.lines();
@@ -32,7 +32,7 @@ pub(super) fn check_comment(text: &str) {
     check_calls_nobody(body);
 }
 
-/// Checks that text outside of code mentions nobody and refers to nothing.
+/// Checks that text outside of code has no mentions (`@`) and no references (`#`).
 fn check_calls_nobody(body: &str) {
     let (mut text, mut in_code) = (String::new(), false);
     for event in Parser::new_ext(body, Options::all()) {
@@ -48,8 +48,8 @@ fn check_calls_nobody(body: &str) {
     assert!(after('#').all(|next| next == Some('\u{200b}')), "{text}");
 }
 
-/// No link, no image, no foreign HTML, no heading above the third level, no table row that is cut short, no endless
-/// line, nothing that steers a terminal.
+/// Checks for no link, no image, no foreign HTML, no heading above the third level, no truncated table row, no endless
+/// line, and nothing that steers a terminal.
 pub(super) fn check_markdown(text: &str) {
     assert!(!text.contains('\u{1b}') && text.lines().all(|line| line.len() < 40_000), "{text}");
     for event in Parser::new_ext(text, Options::all()) {
@@ -110,7 +110,7 @@ impl Element {
     }
 }
 
-/// The report, as the schema of Jenkins' xUnit plugin (junit-10.xsd) demands, which refuses a report that breaks it.
+/// The report as the schema of Jenkins' xUnit plugin (junit-10.xsd) demands; the plugin refuses any other report.
 pub(super) fn check_junit(text: &str) -> Element {
     let legal =
         |c: char| matches!(c, '\t' | '\n' | '\r' | '\u{20}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}') || c > '\u{ffff}';
@@ -197,14 +197,14 @@ fn keys(of: &Value) -> String {
     keys.into_iter().collect::<Vec<_>>().join(" ")
 }
 
-/// The items, of which a viewer can split the names and draw the numbers.
+/// The items. A viewer must be able to split their names and draw their numbers.
 pub(super) fn check_jmh(text: &str) -> Vec<Value> {
     let items: Vec<Value> = serde_json::from_str(text).unwrap();
     for item in &items {
         assert_eq!(keys(item), JMH_ITEM);
         let text = |key: &str| item[key].as_str().unwrap();
         let number = |key: &str| item[key].as_u64().unwrap();
-        // A class and a method at least; viewers take the name with its parameters apart at spaces and `=`.
+        // A class and a method at least. Viewers split the name with its parameters at spaces and `=`.
         let parts: Vec<&str> = text("benchmark").split('.').collect();
         assert!(parts.len() == 3 && parts.iter().all(|part| !part.is_empty()), "{parts:?}");
         let splits = |text: &str| text.is_empty() || text.contains([' ', '=', '\n']);
@@ -241,8 +241,8 @@ fn check_score(of: &Value) {
 
 // ---- Bencher ----
 
-/// The benchmarks after the schema of Bencher's format (`bmf.json`), whose names are as long as Bencher allows, and of
-/// whose keys none is there twice.
+/// The benchmarks after the schema of Bencher's format (`bmf.json`). Names are as long as Bencher allows, and no key
+/// occurs twice.
 pub(super) fn check_bencher(text: &str) -> BTreeMap<String, BTreeMap<String, BTreeMap<String, f64>>> {
     let number = serde_json::json!({"type": "number"});
     let measure = serde_json::json!({
@@ -276,7 +276,7 @@ fn check_schema(schema: &Value, text: &str) {
 
 // ---- GitHub ----
 
-/// Commands that GitHub knows, of which no text ends one or begins another.
+/// Commands that GitHub knows. No text in them ends a command or begins another.
 pub(super) fn check_annotations(text: &str) {
     for line in text.lines() {
         let (head, message) = line.strip_prefix("::").unwrap().split_once("::").unwrap();
@@ -290,7 +290,7 @@ pub(super) fn check_annotations(text: &str) {
 
 // ---- CSV ----
 
-/// The rows, each as long as the head. No cell steers a terminal or is a formula to a spreadsheet.
+/// The rows, each as long as the head. No cell steers a terminal or looks like a formula to a spreadsheet.
 pub(super) fn check_csv(text: &str) -> Vec<Vec<String>> {
     let reader = csv::ReaderBuilder::new().has_headers(false).from_reader(text.as_bytes());
     let rows: Vec<Vec<String>> =
@@ -305,8 +305,8 @@ pub(super) fn check_csv(text: &str) -> Vec<Vec<String>> {
 
 // ---- OpenMetrics ----
 
-/// The samples with their values. Families stand together, are declared once, hold no series twice, and end with
-/// `# EOF`.
+/// The samples with their values. Each family is contiguous, is declared once, and holds no series twice. The text ends
+/// with `# EOF`.
 pub(super) fn check_openmetrics(text: &str) -> Vec<(String, f64)> {
     let body = text.strip_suffix("# EOF\n").unwrap();
     assert!(!body.contains("# EOF\n") && !body.contains('\r'));

@@ -1,6 +1,6 @@
-//! Tables for spreadsheets and data frames: CSV after RFC 4180. A result in long form, a row for each number; the
-//! comparisons of a result, a fleet and a history with a row for each of their things.
-//! Cells of foreign text that a spreadsheet would take for a formula get an apostrophe before them.
+//! Tables for spreadsheets and data frames: CSV after RFC 4180. A result is in long form, a row for each number. The
+//! comparisons of a result, a fleet and a history have a row for each comparison, service or point.
+//! A cell of foreign text that a spreadsheet would take for a formula gets an apostrophe at its start.
 
 use super::super::quantity::plain;
 use super::super::words::name_of;
@@ -23,10 +23,10 @@ const FLEET_HEAD: &str = "service,index,verdict,line_bytes,limit_bytes,declared_
 const HISTORY_HEAD: &str = "scenario,configuration,metric,unit,point,name,commit,build,started,trials,centre,low,high,\
     change,change_low,change_high,verdict,conditions_changed";
 
-/// Every metric of every trial, in the order of the trials. A trial that measured nothing has one row without a metric;
-/// one of a search or of a tuning says first what it was for and what it reached, and whether the target held.
+/// Every metric of every trial, in the order of the trials. A trial without measurements has one row without a metric.
+/// A trial of a search or a tuning first has its purpose, its results, and whether the target held.
 pub fn csv(document: &Document) -> String {
-    // Trials of two archives may share an index, but not a configuration as well.
+    // Trials of two archives may share an index, but not the configuration as well.
     let mut by_trial: BTreeMap<(&str, u32), Vec<(&MetricRecord, &ValueRecord)>> = BTreeMap::new();
     for metric in &document.metrics {
         for value in &metric.values {
@@ -104,7 +104,7 @@ fn service(of: &ServiceRecord) -> Vec<String> {
     cells
 }
 
-/// Every metric at every point of a history, with what changed there.
+/// Every metric at every point of a history, with the changes there.
 pub fn history_csv(document: &HistoryDocument) -> String {
     let metrics = document.series.iter().flat_map(|series| series.metrics.iter().map(move |metric| (series, metric)));
     let rows = metrics.flat_map(|(series, of)| (0..series.points.len()).map(move |at| point(series, of, at)));
@@ -131,7 +131,7 @@ fn written<Row: AsRef<[String]>>(head: &str, rows: impl Iterator<Item = Row>) ->
     std::iter::once(format!("{head}\r\n")).chain(rows).collect()
 }
 
-/// Foreign text as a cell. The signs that begin a formula are those OWASP names under "CSV Injection".
+/// Foreign text as a cell. OWASP lists the signs that begin a formula under "CSV Injection".
 fn cell(text: &str) -> String {
     let text = visible(text);
     let formula = text.starts_with(['=', '+', '-', '@']);

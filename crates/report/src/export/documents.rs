@@ -1,5 +1,5 @@
-//! `docs/ci.md` and `docs/exports.md` are held against what they speak of: examples against what the exports give, a
-//! scenario against its parser, the names of the table of metrics against the documents.
+//! Checks `docs/ci.md` and `docs/exports.md` against the code: examples against the exports, a scenario against its
+//! parser, the names in the table of metrics against the documents.
 
 use super::metrics::{Metric, Source, TABLE};
 use super::{

@@ -65,8 +65,8 @@ impl Format {
         }
     }
 
-    /// A document in this format. `against` is the same against the archive that is the baseline, which is what a
-    /// comment is on; `html` makes the page, which has more than the document.
+    /// A document in this format. `against` is the same document compared with the archive that is the baseline, for a
+    /// comment. `html` makes the page, which has more than the document.
     pub fn text(self, document: &Document, against: Option<&Document>, html: impl FnOnce() -> String) -> String {
         match self {
             Self::Html => html(),

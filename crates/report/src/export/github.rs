@@ -1,4 +1,4 @@
-//! Output that GitHub Actions shows of a step: the summary (Markdown in `$GITHUB_STEP_SUMMARY`) and annotations, which
+//! Output that GitHub Actions shows for a step: the summary (Markdown in `$GITHUB_STEP_SUMMARY`) and annotations, which
 //! are commands on standard output: `::error title=Budget failed::rss.loaded is 62.0 MiB …`.
 
 use super::inert::short;
@@ -8,24 +8,24 @@ use crate::summary::doubts_by_kind;
 use crate::summary::find::told;
 use crate::summary::tune_answer;
 
-/// GitHub drops a summary above 1 MiB altogether. The rest is for what else the step writes there.
+/// GitHub drops a summary above 1 MiB altogether. The remaining space is for other output of the step.
 const SUMMARY_BYTES_MAX: usize = 1_000_000;
 const CUT: &str = "\nThe summary is cut here, below the 1 MiB that GitHub shows; the archive has the rest.\n";
 const CLOSE: &str = "\n</details>\n";
 /// GitHub shows ten annotations of a kind for a step.
 const ANNOTATIONS_MAX: usize = 10;
 
-/// The summary of a step: the verdict and the budgets are open, everything else can be opened.
+/// The summary of a step: the verdict and the budgets are open, all other parts can be opened.
 pub fn github_summary(document: &Document) -> String {
     cut(short_markdown(document), SUMMARY_BYTES_MAX)
 }
 
-/// Whole lines as far as they fit, then a note; parts that were open are closed.
+/// Whole lines as far as they fit, then a note; open parts are closed.
 fn cut(text: String, bytes_max: usize) -> String {
     if text.len() <= bytes_max {
         return text;
     }
-    // A part that is open may lie in another one.
+    // An open part may be inside another one.
     let room = bytes_max.saturating_sub(CUT.len() + 2 * CLOSE.len());
     let mut out = String::new();
     for line in text.split_inclusive('\n') {
@@ -34,7 +34,7 @@ fn cut(text: String, bytes_max: usize) -> String {
         }
         out.push_str(line);
     }
-    // Only lines of our own begin with these tags: foreign text stands behind other characters.
+    // Only Loadline's own lines begin with these tags: foreign text comes after other characters.
     let opened = out.lines().filter(|line| *line == "<details>").count();
     let closed = out.lines().filter(|line| *line == "</details>").count();
     out.push_str(&CLOSE.repeat(opened.saturating_sub(closed)));
@@ -42,9 +42,9 @@ fn cut(text: String, bytes_max: usize) -> String {
     out
 }
 
-/// An error for each budget that failed and each trial that did, a warning for each undecided budget and each kind of
-/// doubt; ten of each, of which the last says how many more there are. A notice has the load line that was found, or
-/// what tuning says.
+/// An error for each failed budget and each failed trial, a warning for each undecided budget and each kind of doubt.
+/// There are at most ten of each; the last one says how many more there are. A notice has the load line that was found,
+/// or the answer of a tuning.
 pub fn github_annotations(document: &Document) -> String {
     let of_verdict = |verdict| document.budgets.iter().filter(move |of| of.verdict == verdict);
     let mut errors: Vec<String> =
@@ -73,7 +73,7 @@ pub fn github_annotations(document: &Document) -> String {
     limited("error", errors) + &limited("warning", warnings) + &notices
 }
 
-/// The kind, the title and the text of the annotation that has the answer of a search.
+/// The kind, the title and the text of the annotation with the answer of a search.
 fn searched(document: &Document) -> Option<(&'static str, &'static str, String)> {
     let find = document.find.as_ref()?;
     let (kind, title) = match find.outcome {
@@ -84,7 +84,7 @@ fn searched(document: &Document) -> Option<(&'static str, &'static str, String)>
     Some((kind, title, short(&told(find, &document.trials))))
 }
 
-/// The same of a tuning.
+/// The same for a tuning.
 fn tuned(document: &Document) -> Option<(&'static str, &'static str, String)> {
     let tune = document.tune.as_ref()?;
     let (kind, title) = match tune.outcome {

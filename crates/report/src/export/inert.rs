@@ -1,8 +1,9 @@
-//! Foreign text made harmless before a format quotes it: what steers a terminal or a reader's eye becomes visible.
+//! Makes foreign text harmless before a format quotes it: characters that steer a terminal or mislead a reader's eye
+//! become visible.
 
 use crate::units::{self, visible};
 
-/// The most characters that a cell or a sentence shows; longer text is cut, with a sign that it was.
+/// The most characters that a cell or a sentence shows; longer text is cut, with a sign.
 const CHARACTERS_MAX: usize = 300;
 
 /// [`visible`], and no longer than a person reads.

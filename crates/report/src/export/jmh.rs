@@ -1,5 +1,5 @@
-//! The result as JMH's own JSON (`-rf json`, JMH 1.37), so that its viewers and the plugin of Jenkins show it: an item
-//! for each configuration, a fork for each trial, the rate as score, everything else as secondary metrics.
+//! The result as JMH's own JSON (`-rf json`, JMH 1.37), so that its viewers and the plugin of Jenkins show it. It has
+//! an item for each configuration and a fork for each trial. The rate is the score, all else is secondary metrics.
 //!
 //! A sample of the shape: `{"benchmark": "loadline.tiny-http.steady", "mode": "thrpt", "forks": 3, …}`.
 
@@ -88,7 +88,7 @@ fn item(document: &Document, configuration: &str) -> Option<Item> {
     let metrics: Vec<&MetricRecord> =
         document.metrics.iter().filter(|of| of.configuration == configuration && !values(of).is_empty()).collect();
     let rate = principal_rate(document);
-    // If no load was driven, the metric that was weighed first is the score.
+    // If no load was driven, the score is the first metric that was weighed.
     let primary = *metrics.iter().find(|of| Some(of.metric.as_str()) == rate).or(metrics.first())?;
     let phase = Some(split(&primary.metric).1).filter(|phase| !phase.is_empty()).unwrap_or("weight");
     let trials: Vec<&Trial> = document.trials.iter().filter(|trial| trial.configuration == configuration).collect();
@@ -129,7 +129,7 @@ fn values(of: &MetricRecord) -> Vec<f64> {
     of.values.iter().filter(|value| value.used).map(|value| value.value).collect()
 }
 
-/// The score is the median, and its confidence the interval of the result document: JMH's mean has no robust one.
+/// The score is the median, and its confidence the interval of the result document: JMH's mean has no robust interval.
 fn score(of: &MetricRecord) -> Score {
     let mut sorted = values(of);
     let raw_data = sorted.iter().map(|value| [Number(*value)]).collect();
@@ -173,7 +173,7 @@ fn percentile(sorted: &[f64], percent: f64) -> f64 {
     }
 }
 
-/// A span as JMH prints it: `30 s`, `5250 ms`; `single-shot` where there is none.
+/// A span as JMH prints it: `30 s`, `5250 ms`; `single-shot` without a phase.
 fn time(phase: Option<&PhaseRecord>) -> String {
     let Some(ms) = phase.map(|of| (of.seconds * 1e3).round()).filter(|ms| ms.is_finite()) else {
         return "single-shot".to_owned();
@@ -189,7 +189,7 @@ fn segment(text: &str) -> String {
     word(text).replace('.', "_")
 }
 
-/// The value of a parameter, without what viewers split at.
+/// The value of a parameter, without the characters at which viewers split.
 fn word(text: &str) -> String {
     let text = crate::units::visible(text);
     let text: String = text.chars().map(|c| if c.is_whitespace() || c == '=' { '_' } else { c }).collect();

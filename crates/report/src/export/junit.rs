@@ -1,9 +1,9 @@
-//! JUnit XML, which every CI system shows: a test case for each budget, each trial, a search and a tuning. One that
-//! failed is a failure, undecided is skipped, a trial that failed is an error.
+//! JUnit XML, which every CI system shows: a test case for each budget, each trial, a search and a tuning. A failed
+//! check is a failure, an undecided one is skipped, a failed trial is an error.
 //!
-//! Numbers of a case stand in its `system-out`: the schema of Jenkins' xUnit plugin, the strictest reader, takes
-//! `properties` in a suite only, and `skipped` not in the root. `time`, `timestamp` and `hostname` are left out:
-//! they are optional, nothing here is a test's time, and two reports of one archive are to be equal.
+//! The numbers of a case are in its `system-out`. The schema of Jenkins' xUnit plugin, the strictest reader, takes
+//! `properties` in a suite only, and `skipped` not in the root. `time`, `timestamp` and `hostname` are left out. They
+//! are optional, no case here has a test's time, and two reports of one archive must be equal.
 
 use super::super::quantity::plain;
 use super::super::words::name_of;
@@ -26,9 +26,9 @@ type WriteResult = io::Result<()>;
 #[derive(Debug)]
 struct Case {
     name: String,
-    /// `None` where it passed.
+    /// `None` if it passed.
     trouble: Option<Trouble>,
-    /// Names with their numbers; those that are empty are left out.
+    /// Names with their numbers; empty ones are left out.
     numbers: Option<Vec<(&'static str, String)>>,
 }
 
@@ -38,7 +38,7 @@ struct Trouble {
     /// `failure` for a check that did not hold, `error` or `skipped`.
     element: &'static str,
     message: String,
-    /// Its type, with more words; what was skipped has neither.
+    /// Its type, with more words; a skipped case has neither.
     more: Option<(&'static str, String)>,
 }
 
@@ -52,7 +52,7 @@ impl Trouble {
     }
 }
 
-/// Four suites, `loadline.tune`, `loadline.find`, `loadline.budget` and `loadline.trial`; those without cases are left
+/// Four suites, `loadline.tune`, `loadline.find`, `loadline.budget` and `loadline.trial`; suites without cases are left
 /// out.
 pub fn junit(document: &Document) -> String {
     let mut xml = Writer::new_with_indent(Vec::new(), b' ', 2);
@@ -94,7 +94,7 @@ fn write(xml: &mut Xml, document: &Document) -> WriteResult {
     Ok(())
 }
 
-/// The name, and how many cases went how.
+/// The name, and the number of cases with each outcome.
 fn attributes<'a>(name: &'a str, cases: &[&Case]) -> Vec<(&'a str, Cow<'a, str>)> {
     let count =
         |element: &str| cases.iter().filter_map(|of| of.trouble.as_ref()).filter(|of| of.element == element).count();
@@ -180,7 +180,7 @@ fn budget(of: &BudgetRecord) -> Case {
     Case { name, trouble, numbers: Some(numbers) }
 }
 
-/// The answer of a search: one that found no line for want of trials is skipped.
+/// The answer of a search; skipped if it ran out of trials before it found a line.
 fn search(of: &FindRecord, trials: &[Trial]) -> Case {
     let message = short(&told(of, trials));
     let trouble = match of.outcome {
@@ -203,7 +203,7 @@ fn search(of: &FindRecord, trials: &[Trial]) -> Case {
     Case { name: format!("load line of {}", visible(&of.configuration)), trouble, numbers: Some(numbers.into()) }
 }
 
-/// The answer of a tuning: one that ended without any is skipped, as is a plan.
+/// The answer of a tuning; skipped if it ended without an answer, or if it is a plan.
 fn tuning(of: &TuneRecord, scenario: &str) -> Case {
     let message = short(&tune_answer::told(of));
     let trouble = match of.outcome {

@@ -1,5 +1,5 @@
-//! Markdown for a README, a pull request, an issue: the page as its printer (`print`) writes it, and what of it goes
-//! into a comment.
+//! Markdown for a README, a pull request, an issue: the page as its printer (`print`) writes it, and the parts of it
+//! that go into a comment.
 
 mod comment;
 mod escape;
@@ -13,20 +13,20 @@ use crate::screen::Glyphs;
 use crate::summary::{page_of_history, summarize, summarize_fleet};
 pub(super) use print::printed;
 
-/// Every metric too, which a page folds away.
-const DEPTH: Depth = Depth { each: false, details: true, whole: false };
+/// Includes every metric, which a page folds away.
+const DEPTH: Depth = Depth { details: true, ..Depth::NONE };
 
 /// The result for a page of Markdown. Headings begin at the third level, so that it fits below others.
 pub fn markdown(document: &Document) -> String {
     printed(&summarize(document, &[], DEPTH), closed)
 }
 
-/// The same for a summary, of which only what somebody has to look at is open.
+/// The same for a summary, in which only parts that need attention are open.
 pub(super) fn short_markdown(document: &Document) -> String {
     printed(&summarize(document, &[], DEPTH), |of| closed(of) || of.topic > Topic::StandsOut)
 }
 
-/// The fleet for a page of Markdown, and the comparison that nodes made blocks of.
+/// The fleet for a page of Markdown, with the comparison whose blocks are the nodes.
 pub fn fleet_markdown(document: &FleetDocument) -> String {
     printed(&summarize_fleet(document, Glyphs::Blocks, Depth::default()), closed)
 }
@@ -36,7 +36,7 @@ pub fn history_markdown(document: &HistoryDocument) -> String {
     printed(&page_of_history(document, Depth::default()), closed)
 }
 
-/// Sections that are closed until somebody opens them.
+/// Sections that are closed until a reader opens them.
 fn closed(of: &Section) -> bool {
     of.fold != Fold::Never
 }

@@ -1,4 +1,4 @@
-//! Which metrics a reader looks at first, told by the parts of their names.
+//! The metrics that a reader looks at first, recognized by the parts of their names.
 
 use crate::comparison::split;
 use crate::owner::Owner;
@@ -9,22 +9,22 @@ use crate::scenario::{MarkPoint, WARMUP};
 const HEADLINES: [&str; 10] =
     ["rss", "rss_peak", "charge", "rate", "p50", "p99", "failed", "cpu_per_1000", "alloc_per_request", "start_up"];
 
-/// Whether a metric is worth a line over all builds: one of the first, an owner of the account under load, or a figure
-/// that the scenario asked for.
+/// Whether a metric is worth a line over all builds: a headline, an owner of the account under load, or a figure that
+/// the scenario asked for.
 pub(super) fn is_tracked(record: &MetricRecord) -> bool {
     let (what, place) = split(&record.metric);
     let is_owner = place == MarkPoint::Loaded.word() && Owner::named(what).is_some();
     record.unit.is_of_figures() || is_owner || is_first(&record.metric)
 }
 
-/// Whether a person looks at it first: of weight only that at the end of the load.
+/// Whether a person looks at it first. A weight counts only at the end of the load.
 fn is_first(metric: &str) -> bool {
     let (what, place) = split(metric);
     let weight = matches!(what, "rss" | "charge");
     HEADLINES.contains(&what) && place != WARMUP && (!weight || place == MarkPoint::Loaded.word())
 }
 
-/// The rate of the principal phase: of the last that is no warm-up, or of the last at all.
+/// The rate of the principal phase: the last phase that is not a warm-up, or else the last phase.
 pub(super) fn principal_rate(document: &Document) -> Option<&str> {
     let is_rate = |metric: &&MetricRecord| metric.unit == Unit::PerSecond && split(&metric.metric).0 == "rate";
     let mut rates = document.metrics.iter().filter(is_rate).rev();

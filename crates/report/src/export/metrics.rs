@@ -1,4 +1,4 @@
-//! The table of every metric that an export names: its name, unit and help, and where its value comes from. The
+//! The table of every metric that an export names: its name, unit and help, and the source of its value. The
 //! OpenMetrics text, the scrape of `watch`, OTLP and the rows of searches and tunings in the CSV follow from it.
 //! A new metric is a row here.
 
@@ -14,14 +14,14 @@ use crate::summary::tried::Reached;
 /// A row of the table.
 #[derive(Debug)]
 pub(super) struct Metric {
-    /// The name: in Prometheus' text behind `loadline_` and before `_total`, in the CSV the whole of it. It is empty
-    /// where only OTLP has the metric. It ends with its unit, one of [`UNITS`].
+    /// The name: in Prometheus' text, the part between `loadline_` and `_total`; in the CSV, all of it. It is empty if
+    /// only OTLP has the metric. It ends with its unit, one of [`UNITS`].
     pub(super) name: &'static str,
     /// Whether it is a total that only rises.
     pub(super) counts: bool,
     /// The help of Prometheus' text.
     pub(super) help: &'static str,
-    /// The same in OTLP, where it has that.
+    /// The same in OTLP, if OTLP has the metric.
     pub(super) otlp: Option<Otlp>,
     pub(super) source: Source,
 }
@@ -34,16 +34,16 @@ pub(super) struct Otlp {
     pub(super) attributes: Attributes,
 }
 
-/// The document that has the value, and how it is read.
+/// The document that has the value, and the way to read it.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Source {
     /// The version of a result or a fleet.
     Build,
     /// The median of the metric of this name, once in a trial.
     Once(&'static str),
-    /// Medians of the metric of this name, at each place, which the label tells.
+    /// Medians of the metric of this name at each place, which becomes a label.
     At(&'static str, &'static str),
-    /// Medians of several metrics, at each place: the label of the place, that of the metric, and its value for each.
+    /// Medians of several metrics at each place: the label of the place, that of the metric, and its value for each.
     Each(&'static str, &'static str, Attributes),
     /// Medians of every owner of the account.
     Owners,
@@ -88,7 +88,7 @@ impl Source {
 
 type Attributes = &'static [(&'static str, &'static str)];
 
-/// A metric without a help is one of a trial, which only the CSV has.
+/// A metric without a help belongs to a trial, and only the CSV has it.
 const fn gauge(name: &'static str, source: Source) -> Metric {
     Metric { name, counts: false, help: "", otlp: None, source }
 }
@@ -97,7 +97,7 @@ const fn counter(name: &'static str, source: Source) -> Metric {
     Metric { counts: true, ..gauge(name, source) }
 }
 
-/// Only OTLP has it.
+/// A metric that only OTLP has.
 const fn sent(name: &'static str, unit: &'static str, attributes: Attributes, source: Source) -> Metric {
     gauge("", source).otlp(name, unit, attributes)
 }
@@ -111,13 +111,13 @@ impl Metric {
         Self { otlp: Some(Otlp { name, unit, attributes }), ..self }
     }
 
-    /// The unit in Prometheus' text; `None` of a number of things.
+    /// The unit in Prometheus' text; `None` for a number of things.
     pub(super) fn unit(&self) -> Option<&'static str> {
         UNITS.into_iter().find(|unit| self.name.strip_suffix(unit).is_some_and(|rest| rest.ends_with('_')))
     }
 }
 
-/// Units of Prometheus' text, of two endings the longer first.
+/// Units of Prometheus' text. If two fit as endings, the longer one comes first.
 const UNITS: [&str; 5] = ["bytes_per_second", "per_second", "bytes", "seconds", "ratio"];
 const KINDS: Attributes = &[("anon", "anon"), ("file", "file")];
 const PARTS: Attributes = &[("heap_used", "used"), ("heap_committed", "committed"), ("heap_live", "live")];
@@ -133,7 +133,7 @@ pub(super) const TABLE: &[Metric] = &[
     gauge("memory_in_use_bytes", At("rss_in_use", "mark"))
         .help("Resident memory at a mark without what malloc retains."),
     gauge("memory_pss_bytes", At("pss", "mark")).help("Resident memory at a mark, shared pages divided."),
-    gauge("memory_charge_bytes", At("charge", "mark")).help("What the memory cgroup counts at a mark."),
+    gauge("memory_charge_bytes", At("charge", "mark")).help("The charge of the memory cgroup at a mark."),
     gauge("memory_rss_peak_bytes", Once("rss_peak")).help("Highest resident memory of the trial."),
     gauge("memory_resident_bytes", Owners).help("Resident memory at a mark by owner; in each trial they sum to RSS."),
     gauge("memory_rss_kind_bytes", Each("mark", "kind", KINDS))
@@ -169,11 +169,11 @@ pub(super) const TABLE: &[Metric] = &[
         .help("1 for the verdict on a difference, 0 for the others."),
     gauge("budget_verdict", Result(of_result::budgets)).help("1 for the verdict on a budget, 0 for the others."),
     gauge("budget_value", Result(|of, to| of_result::of_budgets(of, to, |of| of.value)))
-        .help("What was judged, in the unit of the budget."),
+        .help("The value judged, in the unit of the budget."),
     gauge("budget_bound", Result(|of, to| of_result::of_budgets(of, to, |of| of.bound)))
-        .help("What the budget allows, in the unit of the budget."),
+        .help("The bound, in the unit of the budget."),
     gauge("tuning_bytes", Result(of_result::tuned_bytes))
-        .help("What tuning makes small, as it is and tuned; medians of the confirmation."),
+        .help("The objective of tuning, before and after; medians of the confirmation."),
     gauge("tuning_cpu_ratio", Result(of_result::tuned_cpu)).help(
         "CPU time of a request tuned, over that as it is, without the JIT's where known; estimated within blocks.",
     ),
@@ -183,7 +183,7 @@ pub(super) const TABLE: &[Metric] = &[
     gauge("fleet_node_seconds", Fleet(|of, to| to.one(of.node_seconds)))
         .help("How long the nodes were at work, in sum."),
     gauge("fleet_to_win_bytes", Fleet(|of, to| to.one((!of.services.is_empty()).then_some(of.wasted_bytes as f64))))
-        .help("What limits of production are larger than those to set, in sum."),
+        .help("The sum by which limits in production exceed those to set."),
     gauge("fleet_line_bytes", Service(|of, to| to.whole(of.line.as_ref().map(|line| line.limit_bytes))))
         .help("The smallest limit at which the target of a service holds."),
     gauge("fleet_limit_bytes", Service(|of, to| to.whole(of.limit_bytes)))
@@ -251,7 +251,7 @@ pub(super) const TABLE: &[Metric] = &[
     sent("jvm.memory.committed", "By", METASPACE, Now(|now| now.metaspace_bytes)),
     sent("jvm.memory.limit", "By", HEAP, Now(|now| now.heap_max_bytes)),
     gauge("jvm_heap_floor_bytes", Now(|now| now.heap_floor_bytes))
-        .help("What the last collection of the old generation left in the heap.")
+        .help("Bytes that the last collection of the old generation left in the heap.")
         .otlp("jvm.memory.used_after_last_gc", "By", HEAP),
     gauge("jvm_threads", Now(|now| now.threads)).help("Threads.").otlp("jvm.thread.count", "{thread}", &[]),
     gauge("jvm_classes", Now(|now| now.classes)).help("Classes loaded.").otlp("jvm.class.count", "{class}", &[]),
@@ -260,7 +260,7 @@ pub(super) const TABLE: &[Metric] = &[
     counter("cgroup_oom_kills", Now(|now| now.oom_kills))
         .help("Processes of the cgroup that the kernel killed for want of memory."),
     counter("watch_sample_seconds", Jvm(|of, to| to.one(of.sampling_ms / 1e3)))
-        .help("What sampling the JVM took Loadline."),
+        .help("Loadline's own time for sampling the JVM."),
     gauge("watch_unreadable", Jvm(|of, to| to.whole(of.unreadable.len() as u64)))
         .help("Sources of the JVM that cannot be read."),
     counter(
@@ -279,7 +279,7 @@ pub(super) const TABLE: &[Metric] = &[
     gauge("watch_set_aside_processes", Watch(|of, to| to.whole(of.set_aside)))
         .help("Processes that do not answer in time; JVMs may be among them."),
     gauge("watch_set_aside", Jvm(|of, to| to.whole(of.set_aside.as_ref().map(|_| 1))))
-        .help("1 for a JVM of which the last turn saw nothing."),
+        .help("1 for a JVM that the last turn could not read."),
     counter("watch_turns", Watch(|of, to| to.whole(of.turns))).help("Turns in which all JVMs were looked at."),
     counter("watch_finds_failed", Watch(|of, to| to.whole(of.finds_failed)))
         .help("Looks for JVMs that failed, and changed nothing."),

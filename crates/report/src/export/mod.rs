@@ -1,6 +1,6 @@
-//! The result document, and that of a fleet, in the formats of others: tables, Markdown, JUnit, JMH, GitHub,
+//! The result document, and that of a fleet, in the formats of other tools: tables, Markdown, JUnit, JMH, GitHub,
 //! OpenMetrics, Bencher. Pure: a document goes in, text comes out; `docs/exports.md` shows each. Names and messages in
-//! it are foreign text.
+//! a document are foreign text.
 
 mod bencher;
 mod csv;

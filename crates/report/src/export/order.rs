@@ -1,5 +1,5 @@
-//! Every page has one order, whatever it is of and whoever prints it: the answer, the memory picture, what stands out,
-//! memory over time, the load, the conditions, the doubts.
+//! Every page has one order, for every document and every printer: the answer, the memory picture, the findings, memory
+//! over time, the load, the conditions, the doubts.
 
 use super::markdown::printed;
 use super::samples;
@@ -12,12 +12,12 @@ use crate::record::{
 };
 use crate::screen::Glyphs;
 use crate::summary::{
-    Sources, page_of, page_of_history, summarize_account, summarize_accounts, summarize_changes, summarize_fleet,
-    summarize_post_mortem, summarize_watch,
+    Sources, page_of, page_of_history, summarize, summarize_account, summarize_accounts, summarize_changes,
+    summarize_fleet, summarize_post_mortem, summarize_watch,
 };
 use crate::{find_sample, fleet_sample, history_sample, render, tune_sample};
 
-/// Words of small letters, digits and dots; those of HTML without its tags.
+/// Words of small letters, digits and dots; HTML without its tags.
 fn words_of(text: &str, is_html: bool) -> String {
     let mut words = String::new();
     let mut in_tag = false;
@@ -29,7 +29,7 @@ fn words_of(text: &str, is_html: bool) -> String {
     words.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The first place of each of these words on a page comes after that of the words before.
+/// Each of these words first occurs on a page after the words before it.
 fn check_text(name: &str, text: &str, expected: &[&str]) {
     let place = |words: &&str| text.find(words).unwrap_or_else(|| panic!("{name} lacks {words}: {text}"));
     let places: Vec<usize> = expected.iter().map(place).collect();
@@ -38,11 +38,11 @@ fn check_text(name: &str, text: &str, expected: &[&str]) {
 
 /// `told` are the words on a terminal and in Markdown, `drawn` those on a page of HTML.
 fn check(name: &str, build: impl Fn(Depth) -> Page, told: &[&str], drawn: &[&str]) {
-    let page = build(Depth { each: true, details: true, whole: false });
+    let page = build(Depth { each: true, details: true, ..Depth::NONE });
     assert!(page.sections.is_sorted_by_key(|of| of.topic), "{name}: {page:?}");
     check_text(&format!("{name} on a terminal"), &words_of(&render(&page), false), told);
     check_text(&format!("{name} in Markdown"), &words_of(&printed(&page, |_| false), false), told);
-    let page = build(Depth { each: true, details: true, whole: true });
+    let page = build(Depth { each: true, details: true, whole: true, ..Depth::NONE });
     assert!(page.sections.is_sorted_by_key(|of| of.topic), "{name}: {page:?}");
     let text = written(&page, "0", false);
     // The links at its head have the names of all sections.
@@ -94,8 +94,8 @@ fn results_read_from_the_answer_to_the_doubts() {
     check_result(
         "a trial",
         &trial(),
-        &["serial rss", "account rss mib", "what stands out", "load times in ms", run],
-        &["serial rss", "account of serial", "what stands out", "timeline of serial", "load times in ms", run],
+        &["serial rss", "what stands out", "account rss mib", "load times in ms", run],
+        &["serial rss", "timeline of serial", "account of serial", "what stands out", "load times in ms", run],
     );
     let words = ["better in rate.steady", "account at loaded", "what stands out", "serial trial 1"];
     let words = [&words[..], &["details g1 against serial", run]].concat();
@@ -104,6 +104,19 @@ fn results_read_from_the_answer_to_the_doubts() {
     check_result("a search", &(with_all(find_sample::found()), Evidence::default()), &words, &words);
     let words = ["saves 412.3 mib of 1413.0 mib rss", "by owner mib", "what stands out", "repeat loadline tune"];
     check_result("a tuning", &(with_all(tune_sample::proved()), Evidence::default()), &words, &words);
+}
+
+#[test]
+fn the_answer_alone_has_no_tables_and_a_line_is_one() {
+    let printed = |document: &Document, depth| render(&summarize(document, &[], depth));
+    let brief = Depth { brief: true, ..Depth::NONE };
+    let (document, _) = trial();
+    let text = printed(&document, brief);
+    assert!(text.contains("what stands out") && text.lines().count() < 12, "{text}");
+    let line = printed(&document, Depth { line: true, ..Depth::NONE });
+    assert!(line.starts_with("  serial: RSS") && line.lines().count() == 1, "{line}");
+    let text = printed(&with_all(find_sample::found()), brief);
+    assert!(text.contains("headroom") && !text.contains("docker run") && !text.contains("trials, sizes"), "{text}");
 }
 
 #[test]
@@ -132,7 +145,7 @@ fn jvms_that_run_and_that_ended_do_too() {
     let words = ["it was not near its limit", "what it held last", "2 records of its history"];
     check("a life that ended", |_| summarize_post_mortem(&ended), &words, &words);
 
-    let words = ["rss is", "account mib", "what stands out", "conditions", "doubts"];
+    let words = ["rss is", "what stands out", "account mib", "conditions", "doubts"];
     check("an account", |_| summarize_account(&weighed(), &[]), &words, &words);
     let all = AccountsDocument { accounts: vec![weighed()], ..AccountsDocument::default() };
     let words = ["pss limit and what would come back", "the same by owner", "conditions", "doubts"];

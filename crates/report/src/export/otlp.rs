@@ -1,5 +1,5 @@
-//! Watched JVMs in OTLP's JSON form (opentelemetry-proto 1.x, `ExportMetricsServiceRequest`): gauges and sums that may
-//! fall, so that receivers can ignore temporality. Names follow OpenTelemetry's conventions for JVMs where it has them
+//! Watched JVMs in OTLP's JSON form (opentelemetry-proto 1.x, `ExportMetricsServiceRequest`): gauges, and sums that may
+//! fall, so that receivers can ignore temporality. Names follow OpenTelemetry's conventions for JVMs if there are any
 //! (`jvm.memory.used`); all others begin with `loadline.`.
 
 use super::metrics::{Otlp, TABLE};
@@ -8,8 +8,8 @@ use crate::record::{WatchDocument, WatchedJvm};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// A request for all JVMs, each a resource of its own; `resource` are attributes of all of them, `at_unix_ns` the time
-/// of the samples.
+/// A request for all JVMs, each a resource of its own. `resource` holds attributes of all of them, `at_unix_ns` is the
+/// time of the samples.
 pub fn otlp(document: &WatchDocument, resource: &[(String, String)], at_unix_ns: u128) -> String {
     let at = at_unix_ns.to_string();
     let jvms: Vec<Value> = document.jvms.iter().map(|jvm| of_jvm(document, jvm, resource, &at)).collect();
@@ -20,7 +20,7 @@ fn attribute(name: &str, value: &str) -> Value {
     json!({ "key": name, "value": { "stringValue": value } })
 }
 
-/// The name of a label: that of OpenTelemetry's conventions where they have it.
+/// The name of a label: that of OpenTelemetry's conventions if they have it.
 fn convention(label: &str) -> String {
     match label {
         "namespace" => "k8s.namespace.name".to_owned(),
@@ -67,12 +67,12 @@ fn of_jvm(document: &WatchDocument, jvm: &WatchedJvm, resource: &[(String, Strin
 
 /// Returns the attributes that name a JVM: each key once, as the protocol demands. The JVM's own attributes win over
 /// those of all JVMs, which may describe the pod of Loadline. Receivers tell resources apart by service and instance:
-/// Prometheus makes `job` and `instance` of them, and drops the others. If nobody names the service, it is the JVM.
+/// Prometheus makes `job` and `instance` of them, and drops the others. Without a service name, the JVM's name is used.
 fn attributes(jvm: &WatchedJvm, resource: &[(String, String)]) -> Vec<Value> {
     let mut texts = vec![("loadline.jvm".to_owned(), jvm.name.clone())];
     texts.extend(jvm.labels.iter().map(|label| (convention(&label.name), label.value.clone())));
     texts.extend(jvm.version.iter().map(|version| ("process.runtime.version".to_owned(), version.clone())));
-    // A pod is there once; a unit or a class of the same name may be on each host.
+    // A pod exists once; a unit or a class of the same name may run on each host.
     let host = resource.iter().find(|(key, _)| key == "host.name").map(|(_, host)| host);
     let pod = jvm.labels.iter().any(|label| label.name == "pod");
     let instance = host.filter(|_| !pod).map(|host| format!("{}@{host}", jvm.name));

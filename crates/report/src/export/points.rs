@@ -18,7 +18,7 @@ pub(super) struct Point {
 pub(super) struct Points(pub(super) Vec<Point>);
 
 impl Points {
-    /// A value with labels. A value that is missing or no number leaves no point.
+    /// Adds a value with labels. A value that is missing or not a number adds no point.
     pub(super) fn at(&mut self, labels: &Labels<'_>, value: impl Into<Option<f64>>) {
         if let Some(value) = value.into().filter(|value| value.is_finite()) {
             let labels = labels.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
@@ -26,24 +26,24 @@ impl Points {
         }
     }
 
-    /// The only value.
+    /// Adds the only value.
     pub(super) fn one(&mut self, value: impl Into<Option<f64>>) {
         self.at(&[], value);
     }
 
-    /// The only value, a whole number.
+    /// Adds the only value, a whole number.
     pub(super) fn whole(&mut self, value: impl Into<Option<u64>>) {
         self.one(value.into().map(|value| value as f64));
     }
 
-    /// A value for each of `all`, 1 where it is the one.
+    /// Adds a value for each of `all`: 1 for the current state `is`.
     pub(super) fn states<V: Copy + PartialEq + Serialize>(&mut self, labels: &Labels<'_>, all: &[V], is: V) {
         for state in all {
             self.at(&[labels, &[("verdict", &name_of(state))]].concat(), f64::from(u8::from(*state == is)));
         }
     }
 
-    /// All that `read` adds, with this label before its own.
+    /// Adds all points that `read` adds, with this label before their own.
     pub(super) fn under(&mut self, name: &str, value: &str, read: impl FnOnce(&mut Self)) {
         let before = self.0.len();
         read(self);

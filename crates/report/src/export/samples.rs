@@ -1,4 +1,4 @@
-//! Documents made by hand for the tests of the exports: compared, failing, hostile, empty; numbers are invented.
+//! Documents made by hand for the tests of the exports: compared, failing, hostile, empty. The numbers are invented.
 
 use crate::doubt::{Doubt, MemoryPool};
 use crate::owner::Owner;
@@ -16,7 +16,7 @@ use serde_json::Value;
 
 pub(crate) const MIB: f64 = crate::units::MIB as f64;
 
-/// Text that tries to leave the place it is given, of each format in turn.
+/// Text that tries to break out of its place in each format.
 pub(super) fn hostile_texts() -> Vec<String> {
     let mut texts: Vec<String> = [
         "<script>alert(1)</script>",
@@ -129,7 +129,7 @@ pub(super) fn compared() -> Document {
     document
 }
 
-/// A trial failed, another did well.
+/// A failed trial and a good one.
 pub(super) fn failing() -> Document {
     let mut document = empty();
     document.trials = vec![trial("serial", 0), trial("serial", 1)];
@@ -150,7 +150,7 @@ pub(super) fn failing() -> Document {
     document
 }
 
-/// `compared`, and behind it what is [`named`] each of [`hostile_texts`].
+/// `compared`, followed by the contents of [`named`] for each of [`hostile_texts`].
 pub(super) fn hostile() -> Document {
     let texts = hostile_texts();
     let mut document = Document { conditions: named(&texts.join("|")).conditions, ..compared() };
@@ -168,15 +168,15 @@ pub(super) fn hostile() -> Document {
     document
 }
 
-/// The document with this text in the place of each of its own, but for the kinds that the format has names for and
-/// for what stands under the keys in `kept`.
+/// The document with `text` in place of each of its texts. The exceptions are kinds that the format has names for, and
+/// the texts under the keys in `kept`.
 pub(crate) fn with_every_text<T: Serialize + DeserializeOwned>(document: &T, text: &str, kept: &[&str]) -> T {
     let mut value = serde_json::to_value(document).unwrap();
     replace_texts(&mut value, text, &[&KINDS, kept].concat());
     serde_json::from_value(value).unwrap()
 }
 
-/// Keys with a word of the format behind them.
+/// Keys whose values are words of the format.
 const KINDS: [&str; 21] = [
     "better",
     "by",
@@ -247,14 +247,14 @@ pub(crate) fn weighed() -> AccountDocument {
     serde_json::from_str(include_str!("../../../../tests/cli/accounts/made-up.json")).unwrap()
 }
 
-/// Each way in which a search and a tuning end, with what a test expects of it.
+/// Each way in which a search and a tuning end, with the result that a test expects.
 pub(super) fn endings<E>(of_search: fn(FindOutcome) -> E, of_tuning: fn(TuneOutcome) -> E) -> Vec<(E, Document)> {
     let searches = find_sample::endings().into_iter().map(|(outcome, document)| (of_search(outcome), document));
     let tunings = tune_sample::endings().into_iter().map(|(outcome, document)| (of_tuning(outcome), document));
     searches.chain(tunings).collect()
 }
 
-/// Two JVMs, one that grows and one of which nothing could be read.
+/// Two JVMs, one that grows and one that could not be read.
 pub(super) fn watched(name: &str) -> WatchDocument {
     let mib = |mib: u64| Some(mib << 20);
     let now = WatchSample {
@@ -291,7 +291,7 @@ pub(super) fn watched(name: &str) -> WatchDocument {
     WatchDocument { jvms: vec![one, blind], loadline: "0.1.0".to_owned(), ..WatchDocument::default() }
 }
 
-/// An owner of so many bytes, which nobody shares.
+/// An owner of `bytes` bytes, none of them shared.
 pub(crate) fn owner(name: &str, bytes: u64) -> OwnerRecord {
     OwnerRecord { name: name.to_owned(), rss_bytes: bytes, pss_bytes: bytes, ..OwnerRecord::default() }
 }

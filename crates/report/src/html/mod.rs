@@ -1,8 +1,8 @@
-//! A page as one file of HTML that is complete in itself: a readable template, a style sheet, charts drawn beforehand,
-//! a small script where they are zoomed. A policy inside forbids it to load or to run anything else, whatever foreign
-//! text it shows.
+//! A page as one self-contained HTML file: a readable template, a style sheet, charts drawn beforehand, and a small
+//! script if charts are zoomed. A policy inside forbids it to load or to run anything else, whatever foreign text it
+//! shows.
 //!
-//! The template is filled by names, without a crate for templates: nearly all of the page is tables and charts made in
+//! The template is filled by names, without a crate for templates. Nearly all of the page is tables and charts made in
 //! loops, and `Markup`, which the charts need anyway, escapes by type.
 
 mod page;
@@ -17,22 +17,22 @@ use crate::record::{AccountDocument, Document, Evidence, FleetDocument, HistoryD
 use crate::units::shortened;
 use base64::Engine;
 
-/// The page with a `{{name}}` where something goes in.
+/// The page with a `{{name}}` at each place to fill.
 const TEMPLATE: &str = include_str!("report.html");
 const STYLE: &str = include_str!("report.css");
 const SCRIPT: &str = include_str!("report.js");
 const TITLE_CHARS: usize = 160;
-/// All that there is to say.
-const WHOLE: Depth = Depth { each: true, details: true, whole: true };
+/// Everything that a report can show.
+const WHOLE: Depth = Depth { each: true, details: true, whole: true, ..Depth::NONE };
 
-/// The report of these trials as an HTML document that refers to nothing outside itself. `evidence` belongs to trials
-/// by their index; `missing` says what an archive lacks.
+/// The report of these trials as an HTML document that refers to nothing outside itself. `evidence` refers to trials by
+/// their index; `missing` names the parts that an archive lacks.
 pub fn html(document: &Document, evidence: &[Evidence], missing: &[String]) -> String {
     let page = page_of(Sources { document, evidence, missing }, WHOLE);
     written(&page, &document.conditions.loadline, true)
 }
 
-/// The account of a JVM that runs, with what explains it, as an HTML document that refers to nothing outside itself and
+/// The account of a running JVM, with its explanation, as an HTML document that refers to nothing outside itself and
 /// has no script.
 pub fn account_page(document: &AccountDocument) -> String {
     written(&page_of_account(document, &[], WHOLE), &document.loadline, false)
@@ -54,11 +54,11 @@ pub fn history_page(document: &HistoryDocument) -> String {
     written(&page_of_history(document, WHOLE), &document.loadline, false)
 }
 
-/// The page with this version of Loadline in its foot; with the script where charts are zoomed.
+/// The page with this version of Loadline in its foot, and with the script if charts are zoomed.
 pub(super) fn written(page: &Page, version: &str, zooms: bool) -> String {
     let mut out = Markup::new();
     for (index, part) in TEMPLATE.split("{{").enumerate() {
-        // Before the first name stands markup alone.
+        // The text before the first name is plain markup.
         let (name, rest) = part.split_once("}}").filter(|_| index > 0).unwrap_or(("", part));
         match name {
             "policy" => drop(out.text(policy(zooms))),
@@ -86,7 +86,7 @@ fn style() -> Markup {
     out
 }
 
-/// Our own style and, where charts are zoomed, our own script, known by their hashes, and nothing else from anywhere.
+/// Allows only the page's own style and, if charts are zoomed, its own script, both by their hashes.
 fn policy(zooms: bool) -> String {
     let style = hash(style().as_str());
     let script = if zooms { format!("; script-src 'sha256-{}'; img-src data:", hash(SCRIPT)) } else { String::new() };
@@ -192,7 +192,7 @@ mod tests {
         assert!(page.contains(">rss.loaded, MiB</text>"), "a picture says its unit: {page}");
         assert!(page.contains("9c01d2e") && page.contains("JDK: 17.0.15 | 21.0.3"));
         assert!(!page.contains("<script") && !page.contains("http://") && !page.contains("https://"));
-        // Thousands of points make a small page.
+        // A page with thousands of points is still small.
         let page = history_page(&history_sample::long(1_000));
         assert!(page.len() < 400_000, "{}", page.len());
     }

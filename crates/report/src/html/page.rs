@@ -10,11 +10,11 @@ use crate::units::shortened;
 const NAME_CHARS: usize = 160;
 /// A sentence.
 const TEXT_CHARS: usize = 2000;
-/// Verdicts at the head of the page; the sections below have all.
+/// Verdicts at the head of the page; the sections below have all of them.
 const VERDICTS_MAX: usize = 24;
-/// Doubts told; hundreds of them would say the same.
+/// Doubts shown; hundreds of them would only repeat themselves.
 const DOUBTS_MAX: usize = 200;
-/// A page beyond this size gets no more charts: some eighty long trials.
+/// A page beyond this size gets no more charts; that is some eighty long trials.
 const CHARTS_BYTES_MAX: usize = 8 << 20;
 
 pub(super) fn write(out: &mut Markup, page: &Page) {
@@ -98,13 +98,13 @@ fn part(out: &mut Markup, part: &Part, of: &Section, level: usize, charts: &mut 
             lines(out, &of.lines);
         }
         Part::Section(within) => section(out, within, level, charts),
-        // A chart says the same.
+        // A chart shows the same.
         Part::Bars(_) => {}
     }
     out.line();
 }
 
-/// The element of a heading; none is below the fourth level.
+/// The element of a heading, at most the fourth level.
 fn tag(level: usize) -> &'static str {
     match level {
         ..=2 => "h2",
@@ -152,7 +152,7 @@ fn doubts(out: &mut Markup, all: &[(String, String)]) {
     });
 }
 
-/// The table in every order, with what chooses one of them. Without a script: the table stands there once for each.
+/// The table in every order, with buttons that choose one. The page needs no script, because it has a table per order.
 fn ordered(out: &mut Markup, orders: &[(&'static str, Table)]) {
     out.element("div", &[("class", &"orders"), ("role", &"group"), ("aria-label", &"Order")], |out| {
         for (number, (word, _)) in orders.iter().enumerate() {

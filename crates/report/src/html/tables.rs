@@ -1,4 +1,4 @@
-//! Pieces of the page that hold words and numbers: tables, facts, figures with their legend.
+//! Pieces of the page with words and numbers: tables, facts, figures with their legend.
 
 use crate::chart::{Figure, Sign, draw_sign, fluid};
 use crate::markup::{Attribute, Markup};
@@ -6,20 +6,20 @@ use crate::table::{Cell, Table};
 use crate::units::shortened;
 use crate::words::Standing;
 
-/// A cell of a table; whole commands and flags stand among the facts.
+/// A cell of a table; whole commands and flags are among the facts.
 const CELL_CHARS: usize = 300;
 /// A fact: a command line with all its flags, but not a megabyte.
 const FACT_CHARS: usize = 12_000;
-/// Rows of a table; the JSON document has all.
+/// Rows of a table; the JSON document has all of them.
 const ROWS_MAX: usize = 2000;
 /// Cells up to this length are not broken.
 const BRIEF_CHARS: usize = 24;
-/// Lines that the style sheet shows without scrolling, where none is broken.
+/// Lines that the style sheet shows without scrolling, if no line is broken.
 const LINES_SHOWN: usize = 12;
 /// Cells of this length and more get a column that is wide enough to read.
 const LONG_CHARS: usize = 40;
 
-/// A table in a box of its own, in which it scrolls where the page is narrow.
+/// A table in a box of its own, which scrolls if the page is narrow.
 pub(super) fn table(out: &mut Markup, table: &Table) {
     let numbers: Vec<bool> = (0..table.head.len()).map(|column| table.has_numbers(column)).collect();
     let head = |out: &mut Markup| {
@@ -81,7 +81,7 @@ fn cells(out: &mut Markup, row: &[Cell], numbers: &[bool]) {
     }
 }
 
-/// A cell with the minus that is as wide as a plus.
+/// A cell with a minus as wide as a plus.
 fn written(cell: &Cell) -> String {
     match cell {
         Cell::Quantity(quantity) => quantity.clone().wide().to_string(),
@@ -107,7 +107,7 @@ pub(super) fn facts(out: &mut Markup, facts: &[(String, String)]) {
     });
 }
 
-/// A sentence in which what stands between backticks is meant literally.
+/// A sentence in which text between backticks is literal.
 pub(super) fn prose(out: &mut Markup, text: &str) {
     let parts: Vec<&str> = text.split('`').collect();
     for (index, part) in parts.iter().enumerate() {
@@ -120,7 +120,7 @@ pub(super) fn prose(out: &mut Markup, text: &str) {
     }
 }
 
-/// Text whose options, such as `-Xmx8m`, are not broken behind their dash where a line ends.
+/// Text whose options, such as `-Xmx8m`, do not break after their dash at the end of a line.
 fn unbroken(out: &mut Markup, text: &str) {
     for piece in text.split_inclusive(' ') {
         let word = piece.trim_end_matches(' ');
@@ -131,19 +131,19 @@ fn unbroken(out: &mut Markup, text: &str) {
     }
 }
 
-/// Whether a dash stands in it that joins nothing.
+/// Whether the word contains a dash that begins an option instead of joining two words.
 fn is_option(word: &str) -> bool {
     let mut before = ' ';
     word.chars().any(|c| {
         let begins = c.is_alphanumeric() && before == '-';
         let joins = before.is_alphanumeric() && c == '-';
-        // A dash that joins is forgotten.
+        // A dash that joins two words is treated as a letter.
         before = if joins { 'a' } else { c };
         begins
     })
 }
 
-/// Text of a terminal or a file, line by line. Long ones scroll, by keys too.
+/// Text of a terminal or a file, line by line. A long text scrolls, by keys too.
 pub(super) fn lines(out: &mut Markup, lines: &[String]) {
     let stop: &[Attribute<'_>] = &[("tabindex", &"0")];
     out.element("pre", if lines.len() > LINES_SHOWN { stop } else { &[] }, |out| {
@@ -158,7 +158,8 @@ pub(super) fn lines(out: &mut Markup, lines: &[String]) {
     });
 }
 
-/// A chart with its legend, the place where the script writes what it reads off, and its numbers to be unfolded.
+/// A chart with its legend, the place where the script writes values read off the chart, and a folded table of its
+/// numbers.
 pub(super) fn figure(out: &mut Markup, figure: &Figure) {
     out.element("figure", &[], |out| {
         out.words("figcaption", &[], shortened(&figure.chart.title, CELL_CHARS));

@@ -12,19 +12,19 @@ pub enum Key {
     Up,
     /// The next one.
     Down,
-    /// A page before.
+    /// One page up.
     PageUp,
-    /// A page on.
+    /// One page down.
     PageDown,
     /// The first.
     First,
     /// The last.
     Last,
-    /// The one that is chosen, in full.
+    /// Shows the chosen one in full.
     Open,
     /// Back.
     Close,
-    /// Back, and from the list the end.
+    /// Back; from the list, the end.
     Quit,
     /// The next order.
     Sort,
@@ -32,19 +32,18 @@ pub enum Key {
     Redraw,
 }
 
-/// Bytes that have not made a key yet.
+/// Bytes that do not form a key yet.
 #[derive(Debug, Default)]
 pub struct Keys {
     pending: Vec<u8>,
 }
 
-/// A sequence is no longer than this: what goes on is nothing that a key sends.
+/// A sequence is no longer than this. A longer one comes from no key.
 const SEQUENCE_MAX: usize = 16;
 const ESCAPE: u8 = 0x1b;
 
 impl Keys {
-    /// The keys in these bytes, and in those before them. An escape that nothing follows by the next call is the key of
-    /// that name.
+    /// The keys in these bytes and the pending ones. An escape that is still alone at the next call is the escape key.
     pub fn take(&mut self, bytes: &[u8]) -> Vec<Key> {
         if bytes.is_empty() {
             let alone = self.pending == [ESCAPE];
@@ -66,7 +65,7 @@ impl Keys {
     }
 }
 
-/// The first key, where these bytes hold a whole one, and how many of them it takes.
+/// The first key, if these bytes hold a whole one, and the number of bytes that it takes.
 fn first(bytes: &[u8]) -> Option<(Option<Key>, usize)> {
     let plain = |byte: u8| match byte {
         b'k' => Some(Key::Up),
@@ -85,12 +84,12 @@ fn first(bytes: &[u8]) -> Option<(Option<Key>, usize)> {
     match bytes {
         [] | [ESCAPE] | [ESCAPE, b'[' | b'O'] => None,
         [ESCAPE, b'[' | b'O', rest @ ..] => {
-            // Parameters lie below the final byte.
+            // Parameter bytes are below the final byte.
             let end = rest.iter().position(|byte| (0x40..=0x7e).contains(byte))?;
             Some((sequence(&rest[..end], rest[end]), end + 3))
         }
         [ESCAPE, ESCAPE, ..] => Some((Some(Key::Close), 1)),
-        // With Alt held down; it means what it means alone.
+        // A key with Alt held down; it means the same as without Alt.
         [ESCAPE, byte, ..] => Some((plain(*byte), 2)),
         [byte, ..] => Some((plain(*byte), 1)),
     }

@@ -15,11 +15,11 @@ use crate::units::{Bytes, visible};
 use picture::{Line, Scene, View, drawn, hidden_lines, in_full, sorted};
 use std::sync::Arc;
 
-/// The place where watching is shown.
+/// The output of a watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DisplayMode {
     Nowhere,
-    /// A line for what happens.
+    /// A line for each event.
     Lines,
     /// A terminal, with keys or without.
     Drawn {
@@ -48,11 +48,11 @@ pub struct Screen {
     size: Size,
 }
 
-/// Lines of what happened that are kept.
+/// Past events that are kept, a line each.
 const LATELY: usize = 20;
 /// Lines by which a page moves.
 const PAGE: usize = 10;
-/// A screen of its own, without a cursor, and lines that are cut where they are too long; and back.
+/// Switches to a screen of its own, without a cursor, where long lines are cut; and back.
 const ENTER: &str = "\x1b[?1049h\x1b[?25l\x1b[?7l";
 const LEAVE: &str = "\x1b[?7h\x1b[?25h\x1b[?1049l";
 
@@ -62,7 +62,7 @@ impl Screen {
         Self::at(if quiet { DisplayMode::Nowhere } else { DisplayMode::Lines })
     }
 
-    /// Drawn on a terminal; whoever draws calls [`Screen::enter`] before and [`Screen::leave`] after.
+    /// Drawn on a terminal. The caller must call [`Screen::enter`] before and [`Screen::leave`] after drawing.
     pub fn drawn(glyphs: Glyphs, keys: bool) -> Self {
         Self::at(DisplayMode::Drawn { glyphs, keys })
     }
@@ -74,7 +74,7 @@ impl Screen {
 
     /// Takes over the terminal.
     pub fn enter() {
-        // A terminal that has gone is no reason to end.
+        // The watch goes on if the terminal has gone.
         let _ = print(ENTER);
     }
 
@@ -83,7 +83,7 @@ impl Screen {
         let _ = print(LEAVE);
     }
 
-    /// Takes a turn; lines are printed at once. A closed pipe is no reason to end.
+    /// Takes a turn; lines are printed at once. A closed pipe does not end the watch.
     pub fn take(&mut self, events: &[WatchEvent], document: impl FnOnce() -> Arc<WatchDocument>) {
         match self.place {
             DisplayMode::Nowhere => return,
@@ -106,7 +106,7 @@ impl Screen {
         self.view.chosen = chosen.or(sorted(&self.document, self.view.order).first().map(|jvm| jvm.pid));
     }
 
-    /// Puts a line among what happened.
+    /// Adds a line to the events.
     pub fn note(&mut self, text: &str) {
         self.lately.push(format!("{} {text}", self.time()));
     }
@@ -134,7 +134,7 @@ impl Screen {
         let _ = print(&format!("\x1b[H{all}\x1b[J"));
     }
 
-    /// Leaves what was drawn last where it can be read on; the terminal is given back before.
+    /// Prints the last screen so that it stays readable; the terminal must be given back before.
     pub fn end(&self) {
         if let DisplayMode::Drawn { glyphs, .. } = self.place {
             let scene = Scene { keys: false, ..self.scene() };
@@ -179,7 +179,7 @@ impl Screen {
         Scene { document: &self.document, view: &self.view, lately: &self.lately, glyphs, keys }
     }
 
-    /// An event on a line; `None` for one that another of the same turn has told.
+    /// An event on a line; `None` if another event of the same turn has the same information.
     fn line(&self, event: &WatchEvent, turn: &[WatchEvent]) -> Option<String> {
         let of_name = |other: &&WatchEvent| other.name == event.name;
         let appeared = |other: &WatchEvent| matches!(other.what, Happened::Appeared(_));
@@ -187,14 +187,14 @@ impl Screen {
             Happened::Verdict(_) | Happened::Rises(_) if turn.iter().filter(of_name).any(appeared) => return None,
             what => happened(what),
         };
-        // On a screen the list tells the rest.
+        // On a screen the list shows the rest.
         let jvm = self.document.jvms.iter().find(|jvm| matches!(event.what, Happened::Appeared(pid) if pid == jvm.pid));
         let jvm = jvm.filter(|_| self.place == DisplayMode::Lines);
         let rest = jvm.map(|jvm| format!(": {}; {}", holds(jvm), told(&jvm.growth))).unwrap_or_default();
         Some(format!("{} {}: {what}{rest}", self.time(), event.name))
     }
 
-    /// When it was; on a screen, whose head has the day, the time alone.
+    /// The time of an event; only the time of day on a screen, whose head has the date.
     fn time(&self) -> &str {
         let taken = self.document.taken.as_str();
         if self.place == DisplayMode::Lines { taken } else { taken.split_once('T').map_or(taken, |(_, time)| time) }

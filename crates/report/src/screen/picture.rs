@@ -21,13 +21,13 @@ pub struct Size {
 /// The glyphs that draw courses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Glyphs {
-    /// Blocks of eighths, where the terminal writes UTF-8.
+    /// Blocks of eighths, if the terminal writes UTF-8.
     Blocks,
     /// Letters that every terminal has.
     Ascii,
 }
 
-/// By what JVMs are sorted.
+/// The key by which JVMs are sorted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Order {
     #[default]
@@ -47,12 +47,12 @@ pub(super) struct View {
     pub(super) chosen: Option<u32>,
     /// Whether it is shown in full.
     pub(super) open: bool,
-    /// Lines of it that are above the screen.
+    /// Its lines above the screen.
     pub(super) scrolled: usize,
     pub(super) order: Order,
 }
 
-/// All that a picture is made of.
+/// All inputs of a picture.
 #[derive(Debug)]
 pub(super) struct Scene<'a> {
     pub(super) document: &'a WatchDocument,
@@ -64,17 +64,17 @@ pub(super) struct Scene<'a> {
     pub(super) keys: bool,
 }
 
-/// A line, and whether it is the one that is chosen.
+/// A line, and whether it is the chosen one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Line {
     pub(super) text: String,
     pub(super) chosen: bool,
 }
 
-/// The fewest lines that are drawn: head, heads of the columns, a line, help for the keys.
+/// The fewest lines drawn: head, heads of the columns, a line, help for the keys.
 const LINES_MIN: usize = 5;
 const COLUMNS_MIN: usize = 20;
-/// Lines of what happened that are shown where there is room.
+/// Lines of events that are shown if there is room.
 const LATELY: usize = 8;
 /// The beginning of a line of a list: not chosen, and chosen.
 const MARK: [&str; 2] = ["  ", "> "];
@@ -88,7 +88,7 @@ impl Glyphs {
     }
 }
 
-/// Every order with its name, each before the one that a key chooses next.
+/// Every order with its name; a key chooses the next one in this list.
 const ORDERS: [(Order, &str); 4] =
     [(Order::Name, "name"), (Order::Memory, "anon"), (Order::Held, "held"), (Order::Left, "left")];
 
@@ -158,7 +158,7 @@ fn plain(text: String) -> Line {
 }
 
 fn head(document: &WatchDocument, columns: usize) -> String {
-    // A time between samples is as it was typed.
+    // A time between samples is shown as the user typed it.
     let ms = document.every_ms;
     let every = if ms < 1000 { format!("{ms} ms") } else { roughly(ms as f64 / 1e3) };
     let left = watch::counted(&document.jvms, &every);
@@ -171,7 +171,7 @@ fn rendered(blocks: Vec<Part>, columns: usize) -> Vec<String> {
     render_within(&blocks, columns).lines().map(str::to_owned).collect()
 }
 
-/// The list, scrolled so that the chosen one is seen, and below it what happened.
+/// The list, scrolled so that the chosen JVM is visible, and the events below it.
 fn list(scene: &Scene<'_>, columns: usize, room: usize) -> (Vec<Line>, String) {
     let view = scene.view;
     let hint = format!("up down: choose   Enter: in full   s: sort (by {})   q: end", view.order.name());
@@ -185,7 +185,7 @@ fn list(scene: &Scene<'_>, columns: usize, room: usize) -> (Vec<Line>, String) {
     let mut table: Table = watch::lines(&jvms, columns);
     let notes = std::mem::take(&mut table.notes);
     let lines = rendered(vec![Part::Table(table)], columns);
-    // The title, which says the unit, stands beside the heads of the columns.
+    // Only the heads of the columns are used; the notes below name the unit in place of the title.
     let heads = lines.get(1).cloned().unwrap_or_default();
     let chosen = jvms.iter().position(|jvm| Some(jvm.pid) == view.chosen).unwrap_or(0);
     let rows = room.saturating_sub(1).min(jvms.len());
@@ -210,7 +210,7 @@ fn list(scene: &Scene<'_>, columns: usize, room: usize) -> (Vec<Line>, String) {
     (body, hint)
 }
 
-/// Returns the latest events, as many as there is room for.
+/// Returns the latest events that fit.
 fn lately(scene: &Scene<'_>, room: usize) -> Vec<String> {
     let shown = scene.lately.len().min(room).min(LATELY);
     scene.lately[scene.lately.len() - shown..].iter().map(|line| format!("  {}", visible(line))).collect()

@@ -1,4 +1,4 @@
-//! Screens of all sizes, of made-up JVMs, and what keys do to them.
+//! Screens of all sizes, of made-up JVMs, and the effects of keys on them.
 
 use super::picture::{Glyphs, Scene, Size, View, drawn};
 use super::{Key, Pressed, Screen};
@@ -60,7 +60,7 @@ fn document(number: u32) -> WatchDocument {
     WatchDocument { taken: "2026-11-23T13:26:43Z".to_owned(), every_ms: 10_000, jvms, ..WatchDocument::default() }
 }
 
-/// The first of them with all that can be known.
+/// The first of them with all data that can be known.
 fn known(number: u32) -> WatchDocument {
     let mut document = document(number);
     let shop = &mut document.jvms[0];
@@ -144,7 +144,7 @@ fn keys_choose_open_scroll_and_end() {
     ] {
         assert_eq!((screen.press(key), chosen(&screen)), (Pressed::Draw, then), "{key:?}");
     }
-    // The one that holds most stays chosen in every order.
+    // The JVM with the most memory stays chosen in every order.
     for _ in 0..4 {
         screen.press(Key::Sort);
         assert_eq!(screen.view.chosen, Some(1));

@@ -1,4 +1,4 @@
-//! The page of one account: why RSS is more than the heap, who holds it, what could come back, what is charged.
+//! The page of one account: why RSS is more than the heap, who holds it, how much could come back, how much is charged.
 
 use super::cells::{account_of, mib, rounds_to_none, sum};
 use super::details::{Detail, details, remainders};
@@ -20,9 +20,9 @@ use loadline_base::order::Order as _;
 
 /// Owners named in the sentence.
 const LARGEST: usize = 3;
-/// Beyond this share of RSS, where the unexplained pages are is shown without being asked for.
+/// Beyond this share of RSS, the addresses of unexplained pages are shown even if the user did not ask for them.
 const UNEXPLAINED_SHARE_MAX: f64 = 0.005;
-/// A command line of two lines; all of it is in the JSON document.
+/// A command line takes two lines at most; the JSON document has all of it.
 const COMMAND_CHARS_MAX: usize = 130;
 
 /// Summarizes the account of a running JVM, with the details asked for.
@@ -46,6 +46,7 @@ pub(crate) fn page_of_account(document: &AccountDocument, asked: &[Detail], dept
                 ruled_out: &document.ruled_out,
                 explained: document.explanation.iter().map(|found| ("", found)).collect(),
                 named: false,
+                first: !depth.whole,
             };
             sections.push(findings.section(depth));
             let code = document.explanation.iter();
@@ -74,7 +75,7 @@ pub(super) fn which(document: &AccountDocument) -> String {
     format!("pid {}{name}", document.jvm.pid)
 }
 
-/// Returns what the JVM was asked for after it was weighed: live objects, a heap dump, the pools of Netty.
+/// Returns the data that the JVM was asked for after it was weighed: live objects, a heap dump, the pools of Netty.
 pub(super) fn asked_for(document: &AccountDocument) -> Vec<Part> {
     let mark = &document.mark;
     let objects = document.objects.iter().map(|found| Part::Table(inside::objects(found, mark.heap.used_bytes)));
@@ -109,7 +110,7 @@ fn facts(document: &AccountDocument) -> Vec<(String, String)> {
     facts.0
 }
 
-/// Names the source of the JVM's memory layout: its own tables, or the JVM, which was asked.
+/// Names the source of the JVM's memory layout: its own tables, or an answer of the JVM.
 fn told_text(told: &ToldRecord) -> String {
     match (told.by, told.why.as_str()) {
         (ToldBy::Tables, "") => "its own tables, from outside".to_owned(),
@@ -119,7 +120,7 @@ fn told_text(told: &ToldRecord) -> String {
     }
 }
 
-/// Direct memory with its ceiling, and what stands beside it.
+/// Direct memory with its ceiling, Netty's own direct memory, and mapped files.
 pub(super) fn direct_text(direct: &DirectRecord) -> String {
     let mut text = format!("{} MiB in {} buffers", mib(direct.reserved_bytes), grouped(direct.buffers));
     if let Some(most) = direct.max_bytes {
@@ -156,7 +157,7 @@ fn limit_text(charge: &ChargeRecord) -> String {
     let place = format!("cgroup {}, {}", charge.version, charge.cgroup);
     match charge.limit_bytes {
         Some(limit) => format!(
-            "{}, of which {} are charged ({place})",
+            "{}, {} of it charged ({place})",
             Bytes(limit),
             share(charge.usage_bytes, limit).map_or("an unknown part".to_owned(), |share| format!("{share} %"))
         ),
@@ -171,7 +172,7 @@ fn shortened(command: &str) -> String {
     format!("{} ... (--json)", kept.rsplit_once(' ').map_or(kept, |(words, _)| words))
 }
 
-/// One sentence against the question why RSS is more than the heap, and one that says who is behind it.
+/// One sentence that answers why RSS is more than the heap, and one that names the largest owners.
 pub(super) fn answer(account: &AccountRecord) -> String {
     let heap = account.heap_bytes();
     let total = account.total_bytes;
@@ -227,8 +228,8 @@ impl Row {
     }
 }
 
-/// The owners as rows, in the order of the account. Those that would print as 0.0 share one row, so that the RSS of
-/// the rows adds up to that of the owners; `unexplained` always has its own.
+/// The owners as rows, in the order of the account. Owners that would print as 0.0 share one row, so that the RSS of
+/// the rows adds up to that of the owners. `unexplained` always has its own row.
 fn rows(account: &AccountRecord) -> Vec<Row> {
     let row = |owner: &OwnerRecord| Row {
         name: label(&owner.name).to_owned(),
@@ -266,7 +267,7 @@ pub(super) fn owners(account: &AccountRecord) -> Table {
     let total = Row { name: "RSS".to_owned(), what: "", rss_bytes, pss_bytes, swap_bytes: swap };
     let swapped = !rounds_to_none(swap);
     let head = match swapped {
-        // The share gives its columns to the swap.
+        // The swap takes the columns of the share.
         true => ["owner", "RSS", "PSS", "swap", "what it is"],
         false => ["owner", "RSS", "PSS", "%", "what it is"],
     };
@@ -293,7 +294,7 @@ fn cost(account: &AccountRecord) -> String {
     };
     let took = milliseconds(account.took_ms);
     match account.pause_ms {
-        Some(pause) => format!("{added}Its threads stood still for {} ms of {took}.", milliseconds(pause)),
+        Some(pause) => format!("{added}Its threads were paused for {} ms of {took}.", milliseconds(pause)),
         None => format!("{added}It ran on for the {took} ms this took: what changed meanwhile may blur the rows."),
     }
 }
@@ -370,7 +371,7 @@ fn why_charge_differs(mark: &Mark, charge: &ChargeRecord) -> String {
 
 // ---- Numbers ----
 
-/// Percent with one decimal; `None` of nothing.
+/// Percent with one decimal; `None` if the whole is 0.
 fn share(part: u64, of: u64) -> Option<String> {
     (of > 0).then(|| format!("{:.1}", part as f64 / of as f64 * 100.0))
 }

@@ -1,4 +1,4 @@
-//! The account of a JVM in words: laws on made-up records, and the sentences the numbers choose.
+//! The account of a JVM in words: laws on made-up records, and the sentences that the numbers select.
 
 use super::*;
 use crate::export::samples::{account, weighed as document};

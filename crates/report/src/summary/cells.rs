@@ -1,4 +1,4 @@
-//! How numbers stand in a cell, the sums behind them, and what a subject weighs.
+//! The form of numbers in a cell, the sums behind them, and the weight of a subject.
 
 use crate::record::{AccountRecord, Mark, Trial};
 use crate::units::{Bytes, grouped, visible};
@@ -10,7 +10,7 @@ pub(crate) fn mib(bytes: impl Into<Option<u64>>) -> String {
     bytes.into().map_or_else(dash, |bytes| format!("{:.1}", Bytes(bytes).as_mib()))
 }
 
-/// A size with its unit; a dash for one that is not known.
+/// A size with its unit; a dash if it is not known.
 pub(super) fn size(bytes: Option<u64>) -> String {
     bytes.map_or_else(dash, |bytes| Bytes(bytes).to_string())
 }
@@ -20,7 +20,7 @@ pub(super) fn kib(bytes: u64) -> String {
     grouped(bytes / 1024)
 }
 
-/// How a number changed, with its sign; nothing that rounds to none has one.
+/// The change of a number, with its sign; a change that rounds to 0 has no sign.
 pub(super) fn signed(growth: i64, show: fn(u64) -> String) -> String {
     let shown = show(growth.unsigned_abs());
     match growth {
@@ -30,13 +30,13 @@ pub(super) fn signed(growth: i64, show: fn(u64) -> String) -> String {
     }
 }
 
-/// A text that leaves room for the numbers of its row, with what steers a terminal written out.
+/// A text cut to leave room for the numbers of its row, with steering characters written out.
 pub(super) fn beginning(text: &str, most: usize) -> String {
     let text = visible(text);
     if width(&text) > most { format!("{}...", first(&text, most.saturating_sub(3))) } else { text }
 }
 
-/// As [`beginning`], the end of a path or of a class, which says more.
+/// As [`beginning`], but keeps the end of a path or of a class, which says more.
 pub(super) fn end(text: &str, most: usize) -> String {
     let text = visible(text);
     if width(&text) > most { format!("...{}", last(&text, most.saturating_sub(3))) } else { text }
@@ -47,12 +47,12 @@ pub(super) fn rounds_to_none(bytes: u64) -> bool {
     Bytes(bytes).as_mib() < 0.05
 }
 
-/// A damaged archive may hold numbers whose sum is none.
+/// The sum of sizes. A damaged archive may hold numbers whose sum overflows.
 pub(super) fn sum(bytes: impl Iterator<Item = u64>) -> u64 {
     bytes.fold(0, u64::saturating_add)
 }
 
-/// The account of a mark, if it says who holds anything.
+/// The account of a mark, if it lists any owners.
 pub(crate) fn account_of(mark: &Mark) -> Option<&AccountRecord> {
     mark.account.as_ref().filter(|account| !account.owners.is_empty())
 }
@@ -62,7 +62,7 @@ pub(super) fn weight(mark: Option<&Mark>) -> Option<u64> {
     mark.map(|mark| mark.weight().1)
 }
 
-/// The word for what a subject weighs in this trial.
+/// The word for a subject's weight in this trial.
 pub(super) fn weight_word(trial: &Trial) -> &'static str {
     trial.marks.first().map_or("RSS", |mark| mark.weight().0)
 }

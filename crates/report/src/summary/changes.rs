@@ -13,14 +13,14 @@ use crate::table::Table;
 use crate::units::{grouped, growth};
 use crate::words::dash;
 
-/// Rows of each kind of part, and of one that was asked for.
+/// Rows of each kind of part, and rows of a kind that the user asked for.
 const ROWS_MAX: usize = 10;
 const ROWS_ASKED_MAX: usize = 40;
-/// Characters left for names beside three numbers and an owner, and beside five numbers.
+/// Room for names, in characters: next to three numbers and an owner, and next to five numbers.
 const NAME_MAX: usize = 30;
 const NAME_COUNTED_MAX: usize = 25;
 
-/// Summarizes the changes; only the parts asked for, or, if none was asked for, the first of every kind.
+/// Summarizes the changes: only the parts asked for, or the first of every kind if the user asked for none.
 pub fn summarize_changes(document: &ChangesDocument, asked: &[Detail]) -> Page {
     let (then, now) = (&document.then, &document.now);
     let mut sections = vec![Section::new(Topic::Conditions, "conditions", [facts(document)])];
@@ -47,7 +47,7 @@ pub fn summarize_changes(document: &ChangesDocument, asked: &[Detail]) -> Page {
     Page::new(format!("{}, weighed twice by loadline {}", which(now), document.loadline), sections)
 }
 
-/// The kind of part that a detail shows; `None` for mappings and flags, which are no parts of owners.
+/// The kind of part that a detail shows; `None` for mappings and flags, which are not parts of owners.
 fn kind_of(detail: Detail) -> Option<&'static str> {
     match detail {
         Detail::Thread | Detail::Pool => Some("thread"),
@@ -108,7 +108,7 @@ fn title(kind: &str) -> (String, &'static str) {
     (title.to_owned(), word)
 }
 
-/// Parts of one kind: with their counts where one has several, with what was asked for where that is known.
+/// Parts of one kind: with their counts if one has several, with the bytes asked for if those are known.
 fn parts(parts: &[PartChangeRecord], rows: usize) -> Table {
     let counted = parts.iter().any(|part| part.then_count.max(part.now_count) > 1);
     let allocated = parts.iter().any(|part| part.then_allocated_bytes.is_some());
@@ -144,7 +144,7 @@ fn parts(parts: &[PartChangeRecord], rows: usize) -> Table {
     table.noted((!left.is_empty()).then_some(note))
 }
 
-/// Those of the comparison, of this account, and what the earlier one had beside them.
+/// The doubts of the comparison and of the later account, then those that only the earlier account has.
 fn all_doubts(document: &ChangesDocument) -> Vec<DoubtRecord> {
     let now = document.doubts.iter().chain(&document.now.doubts);
     let told = |other: &DoubtRecord| document.now.doubts.iter().any(|doubt| doubt.doubt.is_like(&other.doubt));

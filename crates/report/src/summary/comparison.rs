@@ -1,5 +1,5 @@
-//! The comparison of trials: the verdicts first, in words and in one table, then who is dominated, the budgets, and
-//! what disturbed the blocks.
+//! The comparison of trials: the verdicts first, in words and in one table, then dominated configurations, the budgets,
+//! and disturbances of the blocks.
 
 use super::super::quantity::{Estimate, Quantity, budget_number, shown};
 use super::super::width::{first, width};
@@ -57,7 +57,7 @@ pub(super) fn verdicts(document: &Document) -> Vec<Part> {
     vec![Part::Table(table)]
 }
 
-/// Every metric, for those who want to see more than what was judged.
+/// Every metric, for users who want to see more than the judged ones.
 pub(super) fn all_metrics(document: &Document) -> Section {
     let table = |pair: &Pair<'_>| {
         let mut table = table_of(pair, "details, ");
@@ -65,7 +65,7 @@ pub(super) fn all_metrics(document: &Document) -> Section {
         Part::Table(table)
     };
     let mut parts: Vec<Part> = pairs(document, false).iter().map(table).collect();
-    // The trials of a search or of a tuning differ on purpose: their medians are of nothing.
+    // The trials of a search or of a tuning differ on purpose, so their medians mean nothing.
     let searched = document.find.is_some() || document.tune.is_some();
     if document.comparisons.is_empty() && !searched && !document.metrics.is_empty() {
         parts.push(Part::Table(medians(&document.metrics)));
@@ -97,8 +97,8 @@ pub(super) fn with_medians(row: &ComparisonRecord, metric: &str) -> [Cell; 6] {
     [Cell::judged(row.verdict), metric.into(), before, after, difference, interval]
 }
 
-/// Several candidates: their medians stand beside each other in the table of weight and speed. One of which nothing can
-/// be told takes one row.
+/// The table for several candidates. Their medians are side by side in the table of weight and speed. A candidate about
+/// which nothing can be told takes one row.
 fn table_of_several(pairs: &[Pair<'_>], title: &str) -> Table {
     let row = |row: &&ComparisonRecord| -> Vec<Cell> {
         let [difference, interval] = Cell::estimate(Estimate::judged(row));
@@ -117,7 +117,7 @@ fn table_of_several(pairs: &[Pair<'_>], title: &str) -> Table {
     Table::new(title, head, pairs.iter().flat_map(of_pair)).worded(3, 0)
 }
 
-/// A name that leaves room for numbers.
+/// A name cut to leave room for numbers.
 fn brief(name: &str) -> String {
     const WIDTH: usize = 12;
     if width(name) > WIDTH { format!("{}…", first(name, WIDTH - 1)) } else { name.to_owned() }
@@ -131,7 +131,7 @@ fn interval_note(rows: &[&ComparisonRecord]) -> Option<String> {
     Some(format!("Intervals hold together with {confidence}; {blocks}. Least differences that matter: {least}."))
 }
 
-/// `95 % confidence (99 % each)`, in at most so many digits behind the point.
+/// `95 % confidence (99 % each)`, with at most `digits` decimals.
 pub(super) fn confidence(row: &ComparisonRecord, digits: usize) -> String {
     let percent = |share: f64| trimmed(share * 100.0, digits);
     let each = (row.confidence_each > row.confidence).then(|| format!(" ({} % each)", percent(row.confidence_each)));
@@ -147,7 +147,7 @@ fn least(rows: &[&ComparisonRecord]) -> String {
     each_once(rows.iter().map(text)).join(" or ")
 }
 
-/// How many blocks would decide what these do not: of one candidate for each metric, of several the most.
+/// How many blocks would decide the open metrics: for one candidate per metric, for several the most.
 fn needed(rows: &[&ComparisonRecord]) -> Vec<String> {
     let undecided = || rows.iter().filter(|row| row.verdict == DifferenceVerdict::CannotTell);
     let foreseen: Vec<(u32, &str)> =
@@ -164,7 +164,7 @@ fn needed(rows: &[&ComparisonRecord]) -> Vec<String> {
     foreseen.iter().map(|(count, _)| *count).max().map(|most| format!("{} {what}", blocks(most))).into_iter().collect()
 }
 
-/// Weight against speed, in one table: who is dominated, and in which speed.
+/// Weight against speed, in one table: which configurations are dominated, and in which speed.
 pub(super) fn pareto(document: &Document) -> Option<Part> {
     let unit = |metric: &str| document.metrics.iter().find(|record| record.metric == metric).map(|record| record.unit);
     let value = |metric: &str, value: f64| shown(unit(metric).unwrap_or(Unit::Count), Some(value));
@@ -193,7 +193,7 @@ pub(super) fn pareto(document: &Document) -> Option<Part> {
     Some(Part::Table(table.worded(1, 1).noted([note.to_owned()])))
 }
 
-/// Every budget with its verdict, and what was measured.
+/// Every budget with its verdict and its measurement.
 pub(super) fn budgets(budgets: &[BudgetRecord]) -> Section {
     let row = |budget: &BudgetRecord| {
         let text = |value: Option<f64>| budget_number(budget, value);
@@ -210,7 +210,7 @@ pub(super) fn budgets(budgets: &[BudgetRecord]) -> Section {
     Section::titled(Topic::Answer, "budgets", table.filled().map(Part::Table)).id("budgets")
 }
 
-/// Budgets that are broken, said before everything else.
+/// Broken budgets, listed before everything else.
 pub(super) fn failing(budgets: &[BudgetRecord]) -> impl Iterator<Item = Verdict> {
     let failed = budgets.iter().filter(|budget| budget.verdict == BudgetVerdict::Fail);
     failed.map(|budget| {
@@ -275,7 +275,7 @@ mod tests {
         assert_eq!(verdict(&z).sentence(), "z against g1: cannot tell in any of 2 metrics.");
         let said = "serial against g1: better in rate.steady; cannot tell p99.steady.";
         assert_eq!(verdict(&serial).sentence(), said);
-        // A single metric that cannot be told is named.
+        // A single undecided metric is named.
         assert_eq!(verdict(&of("z", &rows[2..3])).sentence(), "z against g1: cannot tell rate.steady.");
     }
 }

@@ -36,11 +36,11 @@ const NMT_OFF: &str = "NMT is off: start the JVM with -XX:NativeMemoryTracking=s
 const ROWS_MAX: usize = 40;
 /// Stretches of unexplained memory.
 const REMAINDERS_MAX: usize = 10;
-/// Characters left for words beside addresses, and for names beside numbers.
+/// Room in characters for words next to addresses, and for names next to numbers.
 const WORDS_MAX: usize = 36;
 const NAME_MAX: usize = 48;
 
-/// The table of one kind of detail, or why there is none.
+/// The table of one kind of detail, or the reason why it is missing.
 pub(super) fn details(account: &AccountRecord, document: &AccountDocument, detail: Detail) -> Part {
     let mark = &document.mark;
     let (found, none) = match detail {
@@ -76,7 +76,7 @@ fn of_kind<'a>(account: &'a AccountRecord, kind: &str) -> Vec<(&'a OwnerRecord, 
     found
 }
 
-/// The first rows, and a note of what the others hold.
+/// The first rows, and a note on the memory of the others.
 fn listing(
     title: &str,
     head: &[&str],
@@ -90,7 +90,7 @@ fn listing(
     Table::new(title, head.iter().copied(), rows).noted((!left.is_empty()).then_some(note))
 }
 
-/// Stacks by name, of documents that have no list of threads.
+/// Stacks by name, for documents without a list of threads.
 fn threads(account: &AccountRecord) -> Table {
     let row = |_: &OwnerRecord, detail: &DetailRecord| {
         vec![beginning(&detail.name, NAME_MAX), grouped(detail.count), kib(detail.rss_bytes)]
@@ -115,7 +115,7 @@ fn tags(account: &AccountRecord) -> Table {
     listing("malloc by NMT tag, KiB", &head, &of_kind(account, "tag"), row)
 }
 
-/// All of them: who asks for addresses looks for one.
+/// All regions, because a user who asks for addresses looks for a certain one.
 fn regions(regions: &[RegionRecord]) -> Table {
     let row = |region: &RegionRecord| {
         let name = |name: &'_ str| label(if is_heap(name) { Owner::JavaHeap.name() } else { name }).to_owned();
@@ -130,7 +130,7 @@ fn regions(regions: &[RegionRecord]) -> Table {
     Table::new("mappings by address, resident KiB", head, regions.iter().map(row)).worded(1, 1)
 }
 
-/// Lists the unexplained pages by address; `None` if there are none.
+/// Lists the unexplained pages by address; `None` if there are no such pages.
 pub(super) fn remainders(account: &AccountRecord) -> Option<Table> {
     let (shown, left) = account.unexplained.split_at(account.unexplained.len().min(REMAINDERS_MAX));
     let row = |found: &RemainderRecord| {

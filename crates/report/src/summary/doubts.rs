@@ -1,4 +1,4 @@
-//! The doubts at the end of a summary: of one trial, or of all of them under one roof.
+//! The doubts at the end of a summary: of one trial, or of all trials, merged.
 
 use super::tried;
 use crate::doubt::{Comparing, Doubt};
@@ -6,17 +6,17 @@ use crate::page::{Part, Section, Topic};
 use crate::record::{Document, DoubtRecord, Trial};
 use crate::words::gathered;
 
-/// The section of doubts; without a part where there are none.
+/// The section of doubts; without a part if there are no doubts.
 pub(super) fn doubts(doubts: &[DoubtRecord]) -> Section {
     section(doubts.iter().map(|doubt| (doubt.text.clone(), doubt.next.clone())).collect())
 }
 
-/// The same of doubts with what to do.
+/// The same section from doubts with their next steps.
 fn section(doubts: Vec<(String, String)>) -> Section {
     Section::new(Topic::Doubts, "doubts", Part::Doubts(doubts).filled()).id("doubts")
 }
 
-/// The section of all doubts of a document; those of a tuning's answer first, which name nothing to do.
+/// The section of all doubts of a document. Those of a tuning's answer come first; they have no next step.
 pub(super) fn section_of(document: &Document) -> Section {
     let own = document.tune.iter().flat_map(|tune| &tune.doubts).map(|text| (text.clone(), String::new()));
     let others = of_document(document).into_iter().map(|doubt| (doubt.text, doubt.next));
@@ -31,7 +31,7 @@ pub(crate) fn by_kind(document: &Document) -> Vec<(DoubtRecord, usize)> {
 
 /// The doubts of a document, each once: those of the whole, then those of its trials.
 fn of_document(document: &Document) -> Vec<DoubtRecord> {
-    // Trials that are not shown as a comparison are not too few for one.
+    // Trials that are not shown as a comparison cannot be too few for one.
     let compares = document.comparisons.iter().any(|row| row.blocks > 1);
     let shown =
         |doubt: &&DoubtRecord| compares || !matches!(doubt.doubt, Doubt::Comparing(Comparing::FewBlocks { .. }));
@@ -39,7 +39,7 @@ fn of_document(document: &Document) -> Vec<DoubtRecord> {
     own.chain(doubts_of_trials(&document.trials)).collect()
 }
 
-/// The doubts of all trials, each with where it comes from.
+/// The doubts of all trials, each with its origin.
 fn doubts_of_trials(trials: &[Trial]) -> Vec<DoubtRecord> {
     let of_trial = |trial: &'_ Trial| {
         let doubts = trial.doubts.iter().filter(|of| !tried::is_answer(trial, &of.doubt));
@@ -56,8 +56,8 @@ fn doubts_of_trials(trials: &[Trial]) -> Vec<DoubtRecord> {
     merged(trials.iter().flat_map(of_trial)).into_iter().map(told).collect()
 }
 
-/// Doubts of several things with the number of each, those that ask for the same under one roof: the first of each kind
-/// with the numbers of all that have one alike. Doubts of one thing stand behind each other.
+/// Merges doubts of numbered things. Doubts that are alike become one, the first of its kind, with the numbers of all
+/// things that have it. The doubts of one thing must follow each other.
 pub(super) fn merged(doubts: impl Iterator<Item = (u32, DoubtRecord)>) -> Vec<(DoubtRecord, Vec<u32>)> {
     let doubts = doubts.map(|(number, doubt)| (doubt, number));
     let mut found = gathered(doubts, |one, other| one.doubt.is_like(&other.doubt));

@@ -1,10 +1,10 @@
-//! Phases that an outside program drove, in the table of the load: what it told, and whose words that are.
+//! Phases that an outside program drove, in the table of the load: the figures that it reported, and their source.
 
 use crate::record::{DriverRecord, PhaseRecord, Times, Timing};
 use crate::units::{grouped, milliseconds};
 use crate::words::{dash, gathered};
 
-/// Requests, failed, rate and five times; a dash for what was not told.
+/// Requests, failed, rate and five times; a dash for a figure that was not reported.
 pub(super) fn cells(phase: &PhaseRecord, driver: &DriverRecord) -> Vec<String> {
     let Some(reported) = &driver.reported else {
         return [vec!["not read".to_owned()], vec![dash(); 7]].concat();
@@ -16,12 +16,12 @@ pub(super) fn cells(phase: &PhaseRecord, driver: &DriverRecord) -> Vec<String> {
     cells
 }
 
-/// The times a driver told.
+/// The times that a driver reported.
 pub(super) fn times(phase: &PhaseRecord) -> Option<Times> {
     Some(phase.driver.as_ref()?.reported.as_ref()?.times_ms)
 }
 
-/// A sentence for each way in which phases were driven: whose figures they are.
+/// A sentence for each way in which phases were driven: where their figures come from.
 pub(super) fn notes(phases: &[PhaseRecord]) -> Vec<String> {
     let driven = phases.iter().filter_map(|phase| Some((sentence(phase.driver.as_ref()?), phase.name.as_str())));
     let told = gathered(driven, String::eq).into_iter();

@@ -1,4 +1,4 @@
-//! The code and the objects that hold memory: what to look at first, each with the way from there to the allocation.
+//! The code and the objects that hold memory: the first ones to look at, each with the way to its allocation.
 
 use super::cells::{mib, signed};
 use crate::chart;
@@ -18,26 +18,26 @@ use std::collections::BTreeMap;
 pub(super) const ID: &str = "code";
 /// Sites and holders that a screen shows together; a page has all of them.
 const SHOWN_MAX: usize = 5;
-/// A screen leaves out what holds less than this part of what holds most: its reciprocal.
+/// A screen leaves out entries that hold less than this part of the largest one: its reciprocal.
 const SHARE_MIN: u64 = 20;
 /// A peak that is gone after the load is shown from this part of RSS on: its reciprocal.
 const PEAK_SHARE_MIN: u64 = 10;
 /// Steps of a way that a screen shows.
 const STEPS_MAX: usize = 4;
-/// Anything smaller needs no line beside what is larger.
+/// Anything smaller needs no line next to larger entries.
 const SMALL_BYTES: u64 = 1 << 20;
 /// Anything smaller prints as 0.0 MiB in a table.
 const ROW_BYTES_MIN: u64 = SMALL_BYTES / 20;
 /// A step or a name, in characters.
 const NAME_MAX: usize = 160;
 
-/// Returns what a trial's second start showed; `None` if there was none.
+/// Returns the findings of a trial's second start; `None` if there was no second start.
 pub(super) fn of_trial(trial: &Trial, depth: Depth) -> Option<Section> {
     let loaded = trial.at(MarkPoint::Loaded).or(trial.marks.last());
     trial.explanation.as_ref().map(|found| section(found, loaded, trial.index, depth))
 }
 
-/// The code and the objects that hold memory, beside what the owners held at a mark of this trial.
+/// The code and the objects that hold memory, together with the owners' memory at a mark of this trial.
 pub(super) fn section(found: &ExplanationRecord, mark: Option<&Mark>, trial: u32, depth: Depth) -> Section {
     let lines = lines(found, mark);
     let least = lines.first().map_or(0, |first| first.bytes / SHARE_MIN);
@@ -63,7 +63,7 @@ pub(super) fn section(found: &ExplanationRecord, mark: Option<&Mark>, trial: u32
     Section::new(Topic::Answer, "which code holds memory", parts).id(ID)
 }
 
-/// The code or the object behind a finding, in words that follow it; `None` where what was found holds less than a MiB.
+/// The code or the object behind a finding, in words that follow it; `None` if it holds less than a MiB.
 pub(super) fn code_behind(finding: &FindingRecord, found: &ExplanationRecord) -> Option<String> {
     let largest = |is_of: &dyn Fn(&SiteRecord) -> bool, bytes: fn(&SiteRecord) -> u64, word: &str| {
         let sites = found.sites.iter().filter(|site| line_of(site).is_some() && is_of(site));
@@ -126,14 +126,14 @@ pub(super) fn code_behind(finding: &FindingRecord, found: &ExplanationRecord) ->
     }
 }
 
-/// The line that allocated most of what a holder mainly keeps; `None` where no line did.
+/// The line that allocated most of the objects that a holder mainly keeps; `None` if no line did.
 fn allocated(holder: &HolderRecord, objects: &[AllocatedRecord]) -> Option<String> {
     let mainly = holder.classes.first()?;
     let most = objects.iter().find(|of| of.class == mainly.name)?;
     (most.bytes >= mainly.bytes / 2).then(|| shortened(&most.site, NAME_MAX))
 }
 
-/// The line with the most calls of a purpose, and how many of all there are.
+/// The line with the most calls of a purpose, and its share of all such calls.
 fn most_calls(found: &ExplanationRecord, purpose: CallPurpose, word: &str) -> Option<String> {
     let of_purpose = || found.calls.iter().filter(|site| site.purpose == purpose);
     let most = of_purpose().max_by_key(|site| site.calls)?;
@@ -149,7 +149,7 @@ fn line_and_call(site: &SiteRecord) -> String {
     shortened(&format!("{}{}", site.site, call.unwrap_or_default()), NAME_MAX)
 }
 
-/// The fields where the objects of a holder gather: those before them belong to whoever serves requests.
+/// The fields in which the objects of a holder gather. Earlier fields belong to the code that serves requests.
 fn deepest(holder: &HolderRecord) -> String {
     let fields = holder.path.get(1..).unwrap_or_default();
     match &fields[fields.len().saturating_sub(2)..] {
@@ -201,12 +201,12 @@ fn held(found: &ExplanationRecord) -> impl Iterator<Item = ((String, String), u6
     sites.chain(holders).map(|(name, bytes, way)| (name, bytes, way.unwrap_or_default()))
 }
 
-/// The line of a site: what the JVM does by itself has a name alone.
+/// The line of a site; the JVM's own activity has only a name.
 fn line_of(site: &SiteRecord) -> Option<String> {
     (site.site != site.kind).then(|| shortened(&site.site, NAME_MAX))
 }
 
-/// The same within a sentence.
+/// The same line within a sentence.
 fn at(site: &SiteRecord) -> String {
     line_of(site).map_or(String::new(), |line| format!(", allocated at {line}"))
 }
@@ -220,7 +220,7 @@ struct SiteLine {
 }
 
 impl SiteLine {
-    /// A line with the way to the code, and what else there is to say.
+    /// A line with the way to the code, and further remarks.
     fn new(bytes: u64, text: String, way: Option<String>, more: Option<String>) -> Self {
         let way: Vec<String> = way.into_iter().chain(more).collect();
         Self { bytes, text, way: way.join("; ") }
@@ -231,7 +231,7 @@ impl SiteLine {
 fn lines(found: &ExplanationRecord, mark: Option<&Mark>) -> Vec<SiteLine> {
     let account = mark.and_then(|mark| mark.account.as_ref());
     let peak_min = mark.map_or(0, |mark| mark.rss_bytes / PEAK_SHARE_MIN);
-    // The owner has a larger part, which malloc does not give.
+    // The owner has a larger part, which does not come from malloc.
     let has_more = |site: &SiteRecord| ["thread_stacks", "metaspace"].contains(&site.owner.as_str());
     let sites = found.sites.iter().map(|site| match account.and_then(|account| with_it(site, found, account)) {
         Some(held) => line_of_makers(site, held),
@@ -259,7 +259,7 @@ fn line_of_site(site: &SiteRecord, account: Option<&AccountRecord>, peak_min: u6
     let freed = site.loaded_bytes.saturating_sub(site.kept_bytes);
     let is_line = line_of(site).is_some();
     let collected = match (site.loaded_bytes, freed) {
-        // The JVM's own memory comes and goes by itself.
+        // The JVM's own memory comes and goes without the application.
         (loaded, _) if loaded < SMALL_BYTES || !is_line => None,
         (_, freed) if freed < SMALL_BYTES => Some("a full GC frees none of it".to_owned()),
         (loaded, freed) if loaded - freed < SMALL_BYTES => {
@@ -267,15 +267,15 @@ fn line_of_site(site: &SiteRecord, account: Option<&AccountRecord>, peak_min: u6
         }
         (_, freed) => Some(format!("a full GC frees {}, which garbage held", Bytes(freed))),
     };
-    // Half as urgent as what stays: only a limit feels it.
+    // Half as urgent as memory that stays, because only a limit feels it.
     let peak = if site.peak_bytes >= peak_min { site.peak_bytes / 2 } else { 0 };
     let text = format!("{}: {held}{}", site.kind, at(site));
     SiteLine::new(site.loaded_bytes.max(peak), text, via(&site.frames).filter(|_| is_line), collected)
 }
 
-/// Returns the bytes that a site's threads or loaded classes hold beside malloc's memory: a part of the owner, and the
-/// whole of it. Stacks are divided by the number of threads. Metaspace is divided by the bytes of malloc that loading
-/// took, since nothing records who asked for it.
+/// Returns the bytes that a site's threads or loaded classes hold in addition to malloc's memory: a part of the owner,
+/// and the whole of it. Stacks are divided by the number of threads. Metaspace is divided by the bytes of malloc that
+/// loading took, since nothing records who asked for it.
 fn with_it(site: &SiteRecord, found: &ExplanationRecord, account: &AccountRecord) -> Option<(u64, u64)> {
     let of_owner = || found.sites.iter().filter(|other| other.owner == site.owner);
     let (part, all) = match site.owner.as_str() {
@@ -317,7 +317,7 @@ fn line_of_holder(holder: &HolderRecord) -> SiteLine {
     SiteLine::new(holder.retained_bytes, text, down_to(&holder.path), Some(objects))
 }
 
-/// The steps below a site: those of Java code, where there are any.
+/// The steps below a site: those of Java code, if there are any.
 fn via(steps: &[String]) -> Option<String> {
     let is_native = |step: &&String| step.contains('`');
     let below = steps.iter().skip(1);
@@ -328,7 +328,8 @@ fn via(steps: &[String]) -> Option<String> {
     (!shown.is_empty()).then(|| format!("via {}", shown.join(" > ")))
 }
 
-/// The last steps from a holder to where objects gather: those before them belong to whoever serves requests.
+/// The last steps from a holder to the place where objects gather. Earlier steps belong to the code that serves
+/// requests.
 fn down_to(steps: &[String]) -> Option<String> {
     let below = steps.get(1..).unwrap_or_default();
     let left_out = below.len().saturating_sub(STEPS_MAX);

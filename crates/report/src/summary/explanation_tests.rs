@@ -87,7 +87,7 @@ fn threads_and_class_loaders_bring_their_stacks_and_their_metaspace() {
     account.owners = vec![row("thread_stacks", 20), row("metaspace", 60)];
     let text = text(&trial, Depth::default());
     insta::assert_snapshot!(text);
-    // Three quarters of what loading took, and three quarters of all threads.
+    // Three quarters of the memory that loading took, and three quarters of all threads.
     assert!(text.contains("some 45.0 of 60.0 MiB") && text.contains("some 15.0 of 20.0 MiB"), "{text}");
 }
 

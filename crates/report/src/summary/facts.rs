@@ -10,7 +10,7 @@ use crate::words::outcome_words;
 const WORDS_MAX: usize = 10;
 const WORDS_CHARS: usize = 200;
 
-/// The heading of what may explain a difference that the change does not.
+/// The heading of conditions that may explain a difference that the change does not.
 pub(crate) const DIFFERING: &str = "conditions that differ";
 
 /// Cores, memory and kernel of a machine.
@@ -19,12 +19,12 @@ pub(super) fn machine_text(machine: &Machine) -> String {
     format!("{} cores, {memory_gib:.1} GiB, Linux {}", machine.cores, machine.kernel)
 }
 
-/// The machine with what its kernel offers for limits.
+/// The machine with its kernel's support for limits.
 pub(super) fn host_text(machine: &Machine) -> String {
     format!("{}, memory cgroup {}", machine_text(machine), machine.cgroup)
 }
 
-/// CPUs by number, or that any may be used.
+/// CPUs by number, or a note that any may be used.
 pub(super) fn cpus_text(cpus: Option<&[u32]>) -> String {
     match cpus {
         Some(cpus) => cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(","),
@@ -32,7 +32,7 @@ pub(super) fn cpus_text(cpus: Option<&[u32]>) -> String {
     }
 }
 
-/// The conditions with the command that repeats the trials; those of a trial too, where it is the only one.
+/// The conditions with the command that repeats the trials. If there is only one trial, its conditions are included.
 pub(super) fn section(document: &Document, alone: Option<&Trial>) -> Section {
     let conditions = &document.conditions;
     let mut facts = Facts::default();
@@ -54,7 +54,7 @@ pub(super) fn section(document: &Document, alone: Option<&Trial>) -> Section {
     Section::new(Topic::Conditions, "conditions", parts).id("conditions")
 }
 
-/// Returns what a trial ran and how it ended; unknown facts are left out.
+/// Returns the facts of a trial's run and end; unknown facts are left out.
 pub(super) fn trial_facts(trial: &Trial) -> Vec<(String, String)> {
     let mut facts = Facts::default();
     if let Some(jvm) = &trial.jvm {
@@ -103,7 +103,7 @@ fn configurations(document: &Document) -> Vec<(String, String)> {
     document.configurations().into_iter().filter_map(fact).collect()
 }
 
-/// Blocks that something disturbed, and what became of them.
+/// Blocks that were disturbed, and whether they were repeated.
 fn disturbed(blocks: &[BlockRecord]) -> Vec<(String, String)> {
     let fact = |block: &BlockRecord| {
         let why = block.disturbed.as_ref()?;
@@ -120,7 +120,7 @@ pub(super) fn jvm_text(jvm: &Jvm) -> String {
     format!("{}{}", parts.into_iter().flatten().collect::<Vec<_>>().join(", "), java.unwrap_or_default())
 }
 
-/// Flags in force that say how memory is sized; all of them are in the JSON document.
+/// Flags in force that size memory; all flags are in the JSON document.
 fn flags_text(flags: &[String]) -> String {
     let shown: Vec<String> = flags.iter().filter_map(|flag| telling(flag.trim_start_matches("-XX:"))).collect();
     match flags.len() - shown.len() {

@@ -1,5 +1,5 @@
-//! The figures derived from the marks: each with its interval over trials and its ideal, what it is made of, and why it
-//! was refused.
+//! The figures derived from the marks: each with its interval over trials and its ideal, its formula, and the reason
+//! for a refusal.
 
 use super::super::quantity::{Estimate, Quantity, shown};
 use crate::record::{Document, FigureKind, FigureRecord, MetricRecord, Trial, Unit, each_once};
@@ -7,7 +7,7 @@ use crate::table::{Cell, Table};
 use crate::units::grouped;
 use crate::words::{NONE, metric_of};
 
-/// Every figure of every configuration; `None` where none was asked for.
+/// Every figure of every configuration; `None` if the scenario asks for none.
 pub(crate) fn figures(document: &Document) -> Option<Table> {
     let names = each_once(document.trials.iter().flat_map(|trial| &trial.figures).map(|figure| figure.name.as_str()));
     let head = ["figure", "configuration", "value", "interval", "ideal", "trials"];
@@ -45,7 +45,7 @@ fn row(
     vec![first.name.as_str().into(), configuration.into(), value, interval, ideal, told.into()]
 }
 
-/// The formula with its marks, and what is known of its error.
+/// The formula with its marks, and its standard error if it is known.
 fn made_of(name: &str, document: &Document) -> Option<String> {
     let all = || document.trials.iter().flat_map(|trial| &trial.figures).filter(|figure| figure.name == name);
     let figure = all().find(|figure| figure.value.is_some())?;

@@ -1,5 +1,5 @@
-//! The page of a search for the load line: the answer, the trial in which memory is no concern, and the line with its
-//! proof and what that proves. Then come every trial and the limits that other ways to size would have needed.
+//! The page of a search for the load line: the answer, the trial in which memory is no concern, the line, and its proof
+//! with the meaning. Then come every trial and the limits that other ways to size would have needed.
 
 use super::account::{answer as account_answer, owners};
 use super::cells::{account_of, mib};
@@ -19,12 +19,12 @@ use crate::table::Table;
 use crate::units::{Bytes, per_second, several, trimmed};
 use crate::words::Standing;
 
-/// File pages charged to somebody else that are worth a word. The C library and locales, which every process of a host
-/// shares, come to 2 to 3 MiB.
+/// File pages charged to another cgroup are reported from this size on. The C library and locales, which every process
+/// of a host shares, come to 2 to 3 MiB.
 const FOREIGN_BYTES_MIN: u64 = 4 << 20;
-/// Linux reads ahead 128 KiB unless it was told otherwise; up to here the line is hardly moved by it.
+/// Linux reads ahead 128 KiB by default. Up to this value, read-ahead hardly moves the line.
 const READ_AHEAD_MAX: u64 = 256 << 10;
-/// Minutes read better from here on.
+/// From here on, minutes read better.
 const MINUTES_FROM_S: f64 = 120.0;
 
 /// Builds the page of a search, in place of the page of trials.
@@ -89,7 +89,7 @@ fn memory(trial: &Trial) -> Vec<Part> {
     account.map_or(Vec::new(), |account| vec![Part::Text(account_answer(account)), Part::Table(owners(account))])
 }
 
-/// The trial that held last, which is one of the proof where there is one.
+/// The last trial that held; it is a trial of the proof, if there is a proof.
 fn held_last(trials: &[Trial]) -> Option<&Trial> {
     let held = |trial: &&Trial| trial.probe.as_ref().is_some_and(|of| of.verdict == ProbeVerdict::Holds);
     let proof = |trial: &&Trial| held(trial) && is_at(trial, ProbeStage::Limit);
@@ -169,7 +169,7 @@ fn with_heap(find: &FindRecord, line: &LineRecord) -> String {
     }
 }
 
-/// States what an unfinished search knows.
+/// States the results of an unfinished search.
 fn known(trials: &[Trial]) -> Option<String> {
     let of = |verdict: ProbeVerdict| {
         trials.iter().filter_map(move |trial| {
@@ -194,7 +194,7 @@ pub(super) fn sentence(phrase: &str) -> String {
 
 // ---- The facts ----
 
-/// The line, its proof and all that belongs to it, each with its label.
+/// The line, its proof and all related facts, each with its label.
 fn answer_facts(find: &FindRecord, trials: &[Trial]) -> Vec<(String, String)> {
     let mut facts = Facts::default();
     if let Some(line) = &find.line {
@@ -239,7 +239,7 @@ fn answer_facts(find: &FindRecord, trials: &[Trial]) -> Vec<(String, String)> {
     let fresh = find.proofs.saturating_sub(u32::from(find.prove_bytes.is_none())).max(1);
     let row = if fresh == 1 { "" } else { " in a row" };
     let fresh = several(u64::from(fresh), "fresh trial");
-    let how = format!("in steps of {}, proved by {fresh}{row}", percent(find.step));
+    let how = format!("in steps of {}, held by {fresh}{row}", percent(find.step));
     facts.add("spent", format!("{spent}, {} without pauses, {how}", span(find.seconds)));
     facts.0
 }
@@ -262,7 +262,7 @@ fn proof(held: u32, proof: Option<ProofRecord>, failing_share_max: Option<f64>) 
     format!("held {}{chosen}: {bound}", times(held, tried))
 }
 
-/// Which of the trials are fresh, where the search chose the value by one of them.
+/// How many of the trials are fresh, if the search chose the value by some of them.
 fn chosen(proof: ProofRecord) -> String {
     let ProofRecord { tried, choosing, candidates } = proof;
     if choosing == 0 {
@@ -313,7 +313,7 @@ fn charge(line: &LineRecord, trials: &[Trial]) -> Option<String> {
     Some(format!("anonymous pages with the kernel's own {} at most{range}{file}", Bytes(anon)))
 }
 
-/// File pages that trials on a cold host did not pay for.
+/// File pages that were not charged to trials on a cold host.
 fn foreign(trials: &[Trial]) -> Option<String> {
     let cold = trials.iter().filter(|trial| is_at(trial, ProbeStage::Limit));
     let most = cold.filter_map(|trial| trial.cgroup?.foreign_file_bytes).max()?;
@@ -321,7 +321,7 @@ fn foreign(trials: &[Trial]) -> Option<String> {
     Some(format!("up to {most} of those it had mapped were charged to somebody else: a host without them needs more"))
 }
 
-/// A disk that reads far ahead moves the line.
+/// Warns of a disk that reads far ahead, because that moves the line.
 fn read_ahead(trials: &[Trial]) -> Option<String> {
     let bytes = trials.iter().find_map(|trial| trial.probe.as_ref()?.read_ahead_bytes);
     let bytes = bytes.filter(|bytes| *bytes > READ_AHEAD_MAX).map(Bytes)?;

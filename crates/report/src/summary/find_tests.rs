@@ -12,7 +12,7 @@ use proptest::prelude::*;
 
 const WIDTH: usize = 80;
 
-/// Whether a search found what it was made for.
+/// Whether a search found the value it was asked for.
 fn is_answered(outcome: FindOutcome) -> bool {
     outcome.is_found()
 }
@@ -199,7 +199,7 @@ fn a_discarded_trial_says_nothing_and_why_it_is_there() {
 fn a_rate_that_was_searched_is_the_answer() {
     let document = find_sample::highest_rate(512 * MIB);
     insta::assert_snapshot!(shown(&document));
-    // With a limit that is too small no rate holds.
+    // With a limit that is too small, no rate holds.
     let text = told_of(&find_sample::highest_rate(64 * MIB));
     assert!(text.starts_with("At no rate that was asked, down to 0."), "{text}");
     assert!(text.ends_with("the target holds with 64.0 MiB. Give more memory, or ask for less."), "{text}");

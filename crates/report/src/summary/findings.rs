@@ -13,15 +13,17 @@ const SHOWN_MAX: usize = 3;
 pub(super) struct Findings<'a> {
     pub(super) found: &'a [FindingRecord],
     pub(super) ruled_out: &'a [RuledOutRecord],
-    /// What a profiler and a heap dump showed of each configuration (of "" for an account); empty without `explain`.
+    /// The results of a profiler and a heap dump for each configuration ("" for an account); empty without `explain`.
     pub(super) explained: Vec<(&'a str, &'a ExplanationRecord)>,
-    /// Whether each finding says which configuration it is of: there are several.
+    /// Whether each finding names its configuration, because there are several.
     pub(super) named: bool,
+    /// Whether they come right after the answer.
+    pub(super) first: bool,
 }
 
 impl Findings<'_> {
-    /// The section of findings, each with what to do; a page with whole lists also has the causes that were ruled out.
-    /// With `explain` it is the answer, and each finding names its code in the same sentence.
+    /// The section of findings, each with its next step. A page with whole lists also has the causes that were ruled
+    /// out. With `explain` it is the answer, and each finding names its code in the same sentence.
     pub(super) fn section(&self, depth: Depth) -> Section {
         let shown = shown(self.found);
         let line = |one: &&FindingRecord| {
@@ -34,11 +36,12 @@ impl Findings<'_> {
         let more = more(self.found, &shown).map(Part::Text);
         let against = if depth.whole { self.considered() } else { None };
         let parts = list.into_iter().chain(more).chain(against);
-        let topic = if self.explained.is_empty() { Topic::StandsOut } else { Topic::Answer };
+        let is_first = self.first || !self.explained.is_empty();
+        let topic = if is_first { Topic::Answer } else { Topic::StandsOut };
         Section::new(topic, "what stands out", parts).id("findings")
     }
 
-    /// Causes with the evidence against them; `None` where there are none.
+    /// Causes with the evidence against them; `None` if there are no such causes.
     fn considered(&self) -> Option<Part> {
         let text = |one: &RuledOutRecord| format!("{}{}", self.whose(&one.of), one.text);
         let fact = |one: &RuledOutRecord| (one.kind.replace('_', " "), text(one));
@@ -52,13 +55,13 @@ impl Findings<'_> {
     }
 }
 
-/// How many are not shown.
+/// How many findings are not shown.
 fn more(found: &[FindingRecord], shown: &[&FindingRecord]) -> Option<String> {
     let left = found.len().saturating_sub(shown.len()) as u64;
     (left > 0).then(|| format!("{} of less weight: `--json` has all.", several(left, "more finding")))
 }
 
-/// Those that fit a screen: the first one of each configuration, then the second one of each, in the order of
+/// The findings that fit a screen: the first one of each configuration, then the second one of each, in the order of
 /// configurations.
 fn shown(found: &[FindingRecord]) -> Vec<&FindingRecord> {
     let mut ranked: Vec<(usize, &FindingRecord)> = Vec::new();
@@ -72,7 +75,7 @@ fn shown(found: &[FindingRecord]) -> Vec<&FindingRecord> {
     ranked.into_iter().map(|(_, one)| one).collect()
 }
 
-/// A finding with the most that it is worth.
+/// A finding with the most that it can save.
 fn told(found: &FindingRecord) -> String {
     let gain = found.gain_bytes_max.filter(|bytes| *bytes > 0);
     let gain = gain.map(|bytes| format!("at most {} to gain", Bytes(bytes)));
@@ -95,7 +98,7 @@ mod tests {
         let of = OfTrials { configuration: "small".to_owned(), trial: 0, trials_alike: 1 };
         let text = "a full GC freed 1 of 60 MiB & more".to_owned();
         let ruled_out = [RuledOutRecord { kind: "native_held_by_garbage".to_owned(), of: Some(of), text }];
-        let findings = Findings { found: &[], ruled_out: &ruled_out, explained: Vec::new(), named: true };
+        let findings = Findings { found: &[], ruled_out: &ruled_out, explained: Vec::new(), named: true, first: false };
         let page = |whole| Page::new("a page", [findings.section(Depth { whole, ..Depth::default() })]);
         let html = written(&page(true), "0", false);
         let told = html.contains("native held by garbage") && html.contains("small: a full GC freed 1 of 60 MiB &amp;");

@@ -1,4 +1,4 @@
-//! The flags of a running JVM: how many were set by whom, and which.
+//! The flags of a running JVM: how many were set by which source, and the flags themselves.
 
 use super::cells::end;
 use crate::page::Part;
@@ -6,11 +6,11 @@ use crate::record::{FlagOrigin, FlagsRecord};
 use crate::table::Table;
 use crate::units::grouped;
 
-/// Characters left for names, and for values beside them.
+/// Room in characters for names, and for values next to them.
 const NAME_MAX: usize = 34;
 const VALUE_MAX: usize = 28;
 
-/// How many flags were set by whom, in a sentence.
+/// How many flags were set by which source, in a sentence.
 pub(super) fn text(flags: &FlagsRecord) -> String {
     let by = |origin: FlagOrigin| {
         let count = flags.set.iter().filter(|flag| flag.origin == origin).count();
@@ -24,7 +24,7 @@ pub(super) fn text(flags: &FlagsRecord) -> String {
     }
 }
 
-/// Those that are not at their default, or why none is shown.
+/// The flags that are not at their default, or the reason why none is shown.
 pub(super) fn table(flags: Option<&FlagsRecord>) -> Part {
     let Some(flags) = flags else {
         return Part::Text("The flags are not known: they could not be read from outside.".to_owned());

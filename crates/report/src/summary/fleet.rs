@@ -1,5 +1,5 @@
-//! The page of a fleet: every service with its line beside what it has, services without an answer and what they need,
-//! and the memory that can be won. All reports of a fleet are made of these values.
+//! The page of a fleet: every service with its line and its current limit, services without an answer and what they
+//! need, and the memory that can be saved. All reports of a fleet are made of these values.
 
 use super::cells::{beginning, end, mib, signed};
 use super::doubts::doubts;
@@ -15,13 +15,13 @@ use loadline_base::order::Order as _;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// Columns of what is printed.
+/// Columns of printed output.
 const WIDTH: usize = 80;
-/// The most of a name; names of services differ at their ends.
+/// Longest name; names of services differ at their ends.
 const NAME_CHARS: usize = 26;
-/// The most and the least of a trend: a month of nights.
+/// The longest and the shortest trend: a month of nights.
 const TREND_CHARS: (usize, usize) = (31, 6);
-/// Doubts and names told; the document has all.
+/// Doubts and names shown; the document has all of them.
 const TOLD_MAX: usize = 20;
 const MODEL_CHARS: usize = 34;
 const KERNEL_CHARS: usize = 22;
@@ -53,7 +53,7 @@ pub fn summarize_fleet(document: &FleetDocument, glyphs: Glyphs, depth: Depth) -
     let unanswered = Part::Doubts(unanswered(document)).filled();
     all.push(Section::new(Topic::Answer, "without an answer", unanswered));
     all.push(Section::titled(Topic::Conditions, "nodes", [Part::Table(nodes(&document.nodes))]));
-    // A comparison has a section of this name.
+    // A comparison may already have a section with the usual id.
     all.push(doubts(&all_doubts(document)).id("doubts-of-all"));
     Page::new(title, all)
 }
@@ -80,12 +80,12 @@ fn failing(document: &FleetDocument) -> Vec<String> {
     told.chain(more).collect()
 }
 
-/// Whether the target does not hold, or not with what the service has.
+/// Whether the target does not hold at all, or not with the service's current limit.
 fn fails(of: &ServiceRecord) -> bool {
     of.verdict == LineVerdict::NotHeld || of.is_below_line()
 }
 
-/// Those that lack most first, then the most wasted, then those of which neither is known.
+/// Services that lack most come first, then the most wasteful, then those for which neither is known.
 pub(crate) fn by_waste(document: &FleetDocument) -> Vec<&ServiceRecord> {
     let order = |of: &ServiceRecord| match of.wasted_bytes {
         Some(wasted @ ..0) => (0, wasted),
@@ -204,12 +204,15 @@ const GAVE_UP: &str = "allow it more trials (`find.trials_max`), or look for wha
 
 fn next(verdict: LineVerdict) -> &'static str {
     match verdict {
-        LineVerdict::Unknown => "allow it more minutes in the plan, or start it again on a quiet node",
-        _ => "mend what it says, and start it again; `loadline doctor` says what a node lacks",
+        LineVerdict::Unknown => "allow it more minutes in a new plan, or start it with another `--out` and merge both",
+        _ => {
+            "mend what it says, start it with another `--out`, and merge both; `loadline doctor` shows what a node \
+             lacks"
+        }
     }
 }
 
-/// Ascending numbers as engines take them: `4,17,209-212`.
+/// Ascending numbers in the form that container engines take: `4,17,209-212`.
 pub(crate) fn ranges(numbers: &[u32]) -> String {
     let runs = numbers.chunk_by(|one, next| one.checked_add(1) == Some(*next));
     let shown = runs.filter_map(|run| match run {
@@ -240,7 +243,7 @@ fn nodes(nodes: &[NodeRecord]) -> Table {
     Table::new("nodes", ["nodes", "CPUs", "model", "kernel", "cgroup"], kinds.iter().map(row)).worded(1, 3)
 }
 
-/// Those of the plan, then those of services behind their names.
+/// The doubts of the plan, then those of services after their names.
 fn all_doubts(document: &FleetDocument) -> Vec<DoubtRecord> {
     let of_service = |of: &ServiceRecord| {
         let named = |doubt: &DoubtRecord| DoubtRecord { text: format!("{}: {}", of.name, doubt.text), ..doubt.clone() };
@@ -258,7 +261,7 @@ fn all_doubts(document: &FleetDocument) -> Vec<DoubtRecord> {
     all
 }
 
-/// Says how much memory can be won: `3.4 GiB to win on 12 services`.
+/// Says how much memory can be saved: `3.4 GiB to win on 12 services`.
 fn to_win(document: &FleetDocument) -> String {
     let winning = document.services.iter().filter(|of| of.wasted_bytes.is_some_and(|wasted| wasted > 0)).count() as u64;
     let bytes = document.wasted_bytes;

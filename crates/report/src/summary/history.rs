@@ -1,4 +1,4 @@
-//! The page of a history: what changed when, by how much and who holds it, then every point of every metric. All
+//! The page of a history: each change with its time, its size and its owners, then every point of every metric. All
 //! reports of a history are made of these values.
 
 use super::cells::beginning;
@@ -15,20 +15,20 @@ use crate::units::several;
 use crate::words::dash;
 use std::collections::BTreeSet;
 
-/// Rows of a table on the screen, and on a page; points at which something changed are always there.
+/// Rows of a table on the screen, and on a page; points with a change are always included.
 const ROWS_SCREEN: usize = 12;
 const ROWS_PAGE: usize = 100;
 /// Pictures of a page; hundreds of them would open slowly.
 const PICTURES_MAX: usize = 60;
-/// Series told; the document has all.
+/// Series shown; the document has all of them.
 const SERIES_MAX: usize = 50;
-/// Points at which something changed that have a row, however many did.
+/// Most points with a change that have a row.
 const MARKED_MAX: usize = 50;
 /// Sentences of one series.
 const SENTENCES_MAX: usize = 40;
 const NAME_CHARS: usize = 24;
 const NOTE_CHARS: usize = 200;
-/// Changes of conditions told in a sentence.
+/// Changes of conditions listed in a sentence.
 const CONDITIONS_TOLD: usize = 3;
 
 /// Summarizes a history, with all rows of each metric if `each` is set.
@@ -36,7 +36,7 @@ pub fn summarize_history(document: &HistoryDocument, each: bool) -> Page {
     page(document, if each { usize::MAX } else { ROWS_SCREEN }, 0)
 }
 
-/// The same for a page, which has room for more rows and, where all is wanted, for pictures.
+/// The same for a page, which has room for more rows and, if `depth` asks for everything, for pictures.
 pub(crate) fn page_of_history(document: &HistoryDocument, depth: Depth) -> Page {
     page(document, ROWS_PAGE, if depth.whole { PICTURES_MAX } else { 0 })
 }
@@ -98,7 +98,7 @@ fn facts(document: &HistoryDocument) -> Vec<(String, String)> {
     vec![("points".to_owned(), format!("{most}{points}, {order}; {archives}, {trials}"))]
 }
 
-/// Describes a series, a sentence for each change and each trend, those of the first metrics first.
+/// Describes a series: a sentence for each change and each trend, those of the first metrics first.
 fn sentences(series: &SeriesRecord) -> Vec<String> {
     let mut told = Vec::new();
     for metric in &series.metrics {
@@ -114,7 +114,7 @@ fn sentences(series: &SeriesRecord) -> Vec<String> {
     told
 }
 
-/// Why nothing is told: it may be that nothing could be.
+/// Why no change is reported: perhaps no change could have been found.
 fn nothing(series: &SeriesRecord) -> String {
     let points = several(series.points.len() as u64, "point");
     let known = series.metrics.iter().any(|metric| metric.noise.is_some());
@@ -164,7 +164,7 @@ fn of_trend(series: &SeriesRecord, metric: &MetricHistory, trend: &TrendRecord) 
     format!("`{metric}` {word} little by little, {moved} from {from} to {to}, {each} a point{owners}{meanwhile}")
 }
 
-/// Where a trend leads.
+/// The direction of a trend.
 fn way(trend: &TrendRecord) -> &'static str {
     if trend.difference < 0.0 { "falls" } else { "rises" }
 }
@@ -174,7 +174,7 @@ fn name(series: &SeriesRecord, at: u32) -> String {
     series.points.get(at as usize).map_or_else(dash, |point| code(&point.name))
 }
 
-/// A name between backticks, which it may not have itself.
+/// A name between backticks; backticks within the name are replaced.
 fn code(name: &str) -> String {
     beginning(&name.replace('`', "'"), NAME_CHARS)
 }
@@ -201,7 +201,7 @@ fn conditions(all: &[String]) -> String {
     told.chain(more).collect::<Vec<_>>().join(", ")
 }
 
-/// A row for each point, the latest ones and those at which something changed.
+/// A row for each of the latest points and for each point with a change.
 fn table(series: &SeriesRecord, metric: &MetricHistory, rows_max: usize) -> Table {
     let points = series.points.len();
     let latest = points.saturating_sub(rows_max);
@@ -229,7 +229,7 @@ fn table(series: &SeriesRecord, metric: &MetricHistory, rows_max: usize) -> Tabl
     Table::new(metric.metric.clone(), head, rows).worded(2, 1).noted(hidden.into_iter().chain(noise))
 }
 
-/// The day of a point; what is no date stands as it is.
+/// The day of a point; a text that is not a date stays unchanged.
 fn day(point: &PointRecord) -> &str {
     point.started.split('T').next().unwrap_or_default()
 }

@@ -13,7 +13,7 @@ use loadline_base::order::Order as _;
 
 const CLASSES_MAX: usize = 15;
 const THREADS_MAX: usize = 40;
-/// Characters left for names beside numbers.
+/// Room in characters for names next to numbers.
 const NAME_MAX: usize = 34;
 const POOL_MAX: usize = 30;
 
@@ -22,7 +22,7 @@ const CUT: &str = "Names are cut at 15 bytes by the kernel.";
 const TIERS: &str = "Profiled nmethods are of tiers 2 and 3, which go when tier 4 replaces them; non-profiled ones of \
     tiers 1 and 4; non-nmethods are stubs and the interpreter.";
 
-/// The code cache by segment, or why there is none.
+/// The code cache by segment, or the reason why it is missing.
 pub(super) fn code(mark: &Mark) -> Part {
     if mark.code.is_empty() {
         return Part::Text("How full the code cache is, is not known: the JVM did not tell it.".to_owned());
@@ -37,18 +37,18 @@ pub(super) fn code(mark: &Mark) -> Part {
     Part::Table(Table::new("code cache by segment, MiB", head, rows).noted(notes))
 }
 
-/// Threads by pool, or why there are none.
+/// Threads by pool, or the reason why they are missing.
 pub(super) fn pools(mark: &Mark) -> Part {
     if mark.pools.is_empty() {
         return Part::Text("No thread could be told apart.".to_owned());
     }
     let row = |pool: &ThreadPoolRecord| pools::row(&pool.name, pool, pool.cpu_s, pool.allocated_bytes);
     let title = "threads by pool, resident stacks; CPU time and what was allocated in the heap so far";
-    let note = format!("{CUT} `*` stands for numbers that differ.");
+    let note = format!("{CUT} `*` replaces numbers that differ.");
     Part::Table(pools::table(title, mark.pools.iter().map(row).collect(), note))
 }
 
-/// Threads one by one: those that are heaviest in any column, the deepest first.
+/// Threads one by one: those that are heaviest in any column, the deepest stack first.
 pub(super) fn threads(threads: &[ThreadRecord]) -> Part {
     let total = |of: fn(&ThreadRecord) -> f64| threads.iter().map(of).sum::<f64>().max(f64::MIN_POSITIVE);
     let columns: [fn(&ThreadRecord) -> f64; 3] = [
@@ -86,7 +86,7 @@ pub(crate) fn of_trial(trial: &Trial) -> Option<Table> {
     trial.objects.as_ref().map(|found| objects(found, heap_used))
 }
 
-/// Live objects by class, those that grew most first where there is a start to grow from.
+/// Live objects by class. Classes that grew most come first, if an earlier count is known.
 pub(super) fn objects(found: &ObjectsRecord, heap_used: Option<u64>) -> Table {
     let row = |class: &ObjectClass| {
         let mut row = vec![end(&spelled(&class.name), NAME_MAX), grouped(class.now.instances), kib(class.now.bytes)];
@@ -152,7 +152,7 @@ fn kinds(found: &ObjectsRecord) -> Option<String> {
 
 pub(super) fn dump(found: &HeapDumpRecord) -> Part {
     let text = format!(
-        "The heap dump is in {}: {}, written in {:.2} s, in which the JVM stood still.",
+        "The heap dump is in {}: {}, written in {:.2} s, while the JVM was paused.",
         found.path,
         Bytes(found.bytes),
         found.seconds

@@ -117,7 +117,7 @@ fn threads_are_shown_that_are_heaviest_in_any_column() {
     assert_eq!(shown.matches("exec-").count(), 37, "{shown}");
     assert!(shown.contains("and 23 more with 184 KiB of stacks, which allocated 46.0 MiB (--json)"), "{shown}");
     assert!(!shown.contains('\u{1b}') && shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
-    // Nothing of a damaged document is divided by.
+    // No value of a damaged document is used as a divisor.
     let nothing = [f64::NAN, f64::INFINITY, 0.0].map(|cpu_s| thread(1, "", Some(u64::MAX), cpu_s, Some(u64::MAX)));
     assert!(text(threads(&nothing)).contains("threads: resident stacks"));
 }
@@ -127,6 +127,6 @@ fn a_dump_says_where_it_is() {
     let dumped = HeapDumpRecord { path: "/tmp/a.hprof".to_owned(), bytes: 3 << 20, seconds: 0.25 };
     assert_eq!(
         text(dump(&dumped)),
-        "  The heap dump is in /tmp/a.hprof: 3.0 MiB, written in 0.25 s, in which the JVM\n  stood still.\n"
+        "  The heap dump is in /tmp/a.hprof: 3.0 MiB, written in 0.25 s, while the JVM\n  was paused.\n"
     );
 }

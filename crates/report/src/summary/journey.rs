@@ -1,4 +1,4 @@
-//! How the account changes from mark to mark: a table, a picture, what grew, what came back, predictions checked.
+//! The account from mark to mark: a table, a picture, what grew, what came back, and checks of predictions.
 
 use super::cells::{account_of, mib, rounds_to_none, sum, weight_word};
 use super::own;
@@ -13,24 +13,24 @@ use crate::words::dash;
 use loadline_base::order::Order as _;
 use std::borrow::Cow;
 
-/// The marks shown after `start` and `loaded`, with what leads to them. `warm` is left out, so that the table fits 80
-/// columns.
+/// The marks shown after `start` and `loaded`, with the events that lead to them. `warm` is left out, so that the table
+/// fits 80 columns.
 pub(super) const LATER: [(&str, &str); 3] = [
     (MarkPoint::Rested.word(), "rest"),
     (MarkPoint::Collected.word(), "a full GC"),
     (MarkPoint::Trimmed.word(), "a trim"),
 ];
-/// Marks in the table where the scenario names its own, so that it fits 80 columns.
+/// Marks in the table if the scenario names its own, so that it fits 80 columns.
 const COLUMNS_MAX: usize = 6;
-/// Owners named in the sentence of what grew.
+/// Owners named in the sentence about growth.
 const GROWN: usize = 4;
 
 /// The accounts of a trial, in the order of its marks, and the word for their size. If several processes form the
-/// subject, `rss_bytes` is PSS. If the scenario names its own marks, the journey has those, and of the usual ones the
-/// first and those after a collection.
+/// subject, `rss_bytes` is PSS. If the scenario names its own marks, the journey has those. It then has only the first
+/// of the usual marks and those after a collection.
 struct Journey<'a>(Vec<(&'a str, Cow<'a, AccountRecord>)>, &'static str);
 
-/// The table and the picture; nothing where no mark has an account.
+/// The table and the picture; empty if no mark has an account.
 pub(super) fn journey(trial: &Trial) -> Vec<Part> {
     let journey = Journey::of(trial);
     if journey.0.is_empty() {
@@ -40,7 +40,7 @@ pub(super) fn journey(trial: &Trial) -> Vec<Part> {
     vec![Part::Table(table), Part::Bars(journey.bars())]
 }
 
-/// Two accounts of one process: the table, what changed as its last column, and what grew in a sentence.
+/// Two accounts of one process: a table whose last column is the change, and a sentence about the growth.
 pub(super) fn between(then: &AccountRecord, now: &AccountRecord) -> (Table, String) {
     let journey = Journey(vec![("then", Cow::Borrowed(then)), ("now", Cow::Borrowed(now))], "RSS");
     let cells = |(label, held): (String, Vec<Option<u64>>)| {
@@ -60,7 +60,7 @@ pub(crate) fn growth_notes(trial: &Trial) -> Vec<String> {
     Journey::of(trial).what_grew().into_iter().chain(predictions(trial)).collect()
 }
 
-/// Whether the journey says what the load added, so that nobody else need.
+/// Whether the journey reports what the load added, so that no other part needs to.
 pub(super) fn tells_growth(trial: &Trial) -> bool {
     Journey::of(trial).what_grew().is_some()
 }
@@ -95,7 +95,7 @@ impl<'a> Journey<'a> {
         names
     }
 
-    /// The rows of the table with what each account holds: owners, those that would print as 0.0 as one, and the total.
+    /// The rows of the table with the bytes in each account: owners, all that would print as 0.0 as one, the total.
     fn rows(&self) -> Vec<(String, Vec<Option<u64>>)> {
         let line = |label: String, cell: &dyn Fn(&AccountRecord) -> Option<u64>| {
             (label, self.0.iter().map(|(_, account)| cell(account)).collect())
@@ -141,7 +141,7 @@ impl<'a> Journey<'a> {
         }
     }
 
-    /// Describes what the load added and who holds it, then the change at each later mark.
+    /// Describes the memory that the load added and its owners, then the change at each later mark.
     fn what_grew(&self) -> Option<String> {
         if self.0.iter().any(|(name, _)| own::is_own(name)) {
             return self.steps();
@@ -165,7 +165,7 @@ impl<'a> Journey<'a> {
         Some(text)
     }
 
-    /// From one account to another, each with its name: the total, who holds more or less, and the rest.
+    /// The change from one named account to another: the total, the owners that hold more or less, and the rest.
     fn grew(&self, (from, before): (&str, &AccountRecord), (to, after): (&str, &AccountRecord)) -> String {
         let total = Growth::between(Bytes(before.total_bytes), Bytes(after.total_bytes));
         let changed = match is_shown(total) {
@@ -198,7 +198,7 @@ impl<'a> Journey<'a> {
     }
 }
 
-/// The account with PSS in the place of RSS.
+/// The account with PSS in place of RSS.
 fn divided(account: &AccountRecord) -> AccountRecord {
     let mut account = account.clone();
     account.total_bytes = account.pss_bytes;
@@ -216,7 +216,7 @@ fn is_shown(growth: Growth) -> bool {
     !rounds_to_none(growth.0.unsigned_abs())
 }
 
-/// By how much the total changed, and in brackets the owner that changed most in the same way.
+/// The change of the total, and in brackets the owner that changed most in the same direction.
 fn step(before: &AccountRecord, after: &AccountRecord) -> (Growth, String) {
     let growth = Growth::between(Bytes(before.total_bytes), Bytes(after.total_bytes));
     let most = changes(before, after).into_iter().find(|(_, change)| (change.0 < 0) == (growth.0 < 0));
@@ -240,8 +240,8 @@ fn changes<'a>(before: &'a AccountRecord, after: &'a AccountRecord) -> Vec<(&'a 
     found
 }
 
-/// Compares the bytes predicted to come back, before a full collection and before a trim, with those that did. For a
-/// collection it also says why nothing could be predicted.
+/// Compares the bytes predicted to come back, before a full collection and before a trim, with the actual ones. For a
+/// collection it also says why a prediction was not possible.
 fn predictions(trial: &Trial) -> Vec<String> {
     let check = |name: &str, what: &str, predicted: fn(&WouldReturn) -> Option<String>| {
         let at = trial.marks.iter().position(|mark| mark.name == name)?;

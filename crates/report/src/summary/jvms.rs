@@ -1,4 +1,5 @@
-//! The page of all JVMs of a machine: a row for each, what they hold by group of owners, and who could not be read.
+//! The page of all JVMs of a machine: a row for each, their memory by group of owners, and the JVMs that could not be
+//! read.
 
 use super::cells::{beginning, end, mib, sum};
 use super::doubts::{doubts, merged};
@@ -11,7 +12,7 @@ use crate::table::Table;
 use crate::units::{Bytes, milliseconds, several};
 use crate::words::dash;
 
-/// Characters left for names beside the numbers of each table.
+/// Room in characters for names next to the numbers of each table.
 const NAME_MAX: usize = 26;
 const NAME_BESIDE_GROUPS_MAX: usize = 18;
 /// The words that `--sort` takes for the groups of owners, in the order of [`Group::ALL`].
@@ -36,7 +37,7 @@ pub fn summarize_accounts(document: &AccountsDocument) -> Page {
     Page::new(format!("{}, weighed by loadline {}", jvms(rows.len()), document.loadline), sections)
 }
 
-/// JVMs without an account, and what else cannot be looked into.
+/// JVMs without an account, and the number of processes that cannot be examined.
 fn unread(document: &AccountsDocument) -> Vec<(String, String)> {
     let told = |one: &UnreadRecord| (format!("pid {}", one.pid), format!("{}: {}", one.name, one.why));
     let hidden = (document.hidden > 0).then(|| {
@@ -66,7 +67,7 @@ fn jdk(document: &AccountDocument) -> String {
     beginning(&known, 9)
 }
 
-/// A row for each JVM, and one for all.
+/// A row for each JVM, and a total.
 fn sizes(document: &AccountsDocument, rows: &[Row<'_>]) -> Table {
     let limit = |of: &AccountDocument| of.mark.charge.as_ref().and_then(|charge| charge.limit_bytes);
     let row = |(of, account): &Row<'_>| {
@@ -86,12 +87,12 @@ fn sizes(document: &AccountsDocument, rows: &[Row<'_>]) -> Table {
     table.worded(2, 0).noted(notes(document, rows))
 }
 
-/// A size of all JVMs; one that is not known of one of them is not known of all.
+/// The sum of a size over all JVMs; `None` if it is unknown for one of them.
 fn total(rows: &[Row<'_>], of: impl Fn(&AccountRecord) -> Option<u64>) -> Option<u64> {
     rows.iter().try_fold(0, |sum: u64, (_, account)| Some(sum.saturating_add(of(account)?)))
 }
 
-/// Returns notes on what the numbers do not show by themselves, and on the effect of weighing.
+/// Returns notes that explain the numbers, and the effect of weighing.
 fn notes(document: &AccountsDocument, rows: &[Row<'_>]) -> Vec<String> {
     let mut notes = vec![format!(
         "A page that several share counts once in the sum of PSS; the sum of RSS, {}, counts it for each.",
@@ -105,7 +106,7 @@ fn notes(document: &AccountsDocument, rows: &[Row<'_>]) -> Vec<String> {
     let took: f64 = rows.iter().map(|(of, _)| of.mark.took_ms).sum();
     let added = sum(rows.iter().filter_map(|(_, account)| u64::try_from(account.observer_bytes?).ok()));
     let stood = match pause {
-        Some(pause) => format!("threads stood still for {} ms at most", milliseconds(pause)),
+        Some(pause) => format!("threads were paused for {} ms at most", milliseconds(pause)),
         None => "no thread was held".to_owned(),
     };
     notes.push(format!(
@@ -132,7 +133,7 @@ fn groups(rows: &[Row<'_>]) -> Table {
         .noted([format!("{}.", words.join("; "))])
 }
 
-/// The doubts of all accounts, each with a JVM that has it, and how many others do.
+/// The doubts of all accounts, each with one JVM that has it, and the number of others.
 fn doubts_of_all(accounts: &[AccountDocument]) -> Vec<DoubtRecord> {
     let of_account =
         |of: &AccountDocument| of.doubts.iter().map(|doubt| (of.jvm.pid, doubt.clone())).collect::<Vec<_>>();

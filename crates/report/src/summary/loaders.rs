@@ -1,4 +1,4 @@
-//! The class loaders: of one account by type, and over the marks of a trial where classes came or went.
+//! The class loaders: of one account by type, and over the marks of a trial if classes came or went.
 
 use super::cells::{beginning, end, mib, rounds_to_none, signed};
 use crate::page::Part;
@@ -8,20 +8,20 @@ use crate::units::{Bytes, Growth, grouped};
 use crate::words::gathered;
 use loadline_base::order::Order as _;
 
-/// More classes than this must come or go between two marks to be told: a little is always loaded late.
+/// A change is reported only if more classes than this came or went between two marks: a few always load late.
 const CLASSES_MIN: u64 = 50;
-/// A type whose loaders brought fewer and are the same is not told.
+/// A type is not reported if its loaders are the same and loaded fewer classes than this.
 const LATE_CLASSES: u64 = 10;
-/// Types told of each span.
+/// Types reported for each span.
 const TYPES_MAX: usize = 3;
 /// Types of one account.
 const ROWS_MAX: usize = 40;
-/// Characters left for names beside numbers.
+/// Room in characters for names next to numbers.
 const NAME_MAX: usize = 30;
 const MARK_MAX: usize = 14;
 const TYPE_MAX: usize = 36;
 
-/// The loaders of one account by type, or why there are none.
+/// The loaders of one account by type, or the reason why they are missing.
 pub(super) fn by_type(mark: &Mark) -> Part {
     let Some(loaders) = &mark.loaders else {
         return Part::Text("The class loaders are not known: the JVM did not tell them.".to_owned());
@@ -57,7 +57,7 @@ pub(crate) fn of_trial(trial: &Trial) -> Option<Table> {
     Table::new("class loaders, from mark to mark", head, rows).worded(2, 0).noted(in_all(trial)).filled()
 }
 
-/// How many classes came or went, whichever source saw more of it.
+/// How many classes came or went, by the source that saw more.
 fn moved(from: &Mark, to: &Mark) -> u64 {
     let counted = from.classes.zip(to.classes).map_or(0, |(from, to)| to.loaded.abs_diff(from.loaded));
     let change = to.loaders.as_ref().and_then(|loaders| loaders.change);

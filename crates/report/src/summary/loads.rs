@@ -1,4 +1,4 @@
-//! The page of a load without a trial: what does not hold, the conditions, each phase, the thresholds.
+//! The page of a load without a trial: failures, the conditions, each phase, the thresholds.
 
 use super::cells::beginning;
 use super::doubts::doubts;
@@ -10,7 +10,7 @@ use crate::table::Table;
 use crate::units::{Bytes, grouped, milliseconds, per_second, several};
 use crate::words::dash;
 
-/// A path that leaves room for the numbers of its row.
+/// A path cut to leave room for the numbers of its row.
 const NAME_MAX: usize = 44;
 
 /// Summarizes a load.
@@ -35,7 +35,8 @@ pub fn summarize_load(document: &LoadDocument) -> Page {
     Page::new(format!("{}, loaded by loadline {}", conditions.url, conditions.loadline), sections)
 }
 
-/// Lists what does not hold: the rate first, since all other figures are of another load than the one asked for.
+/// Lists the failures. The rate comes first, because all other figures then belong to another load than the one asked
+/// for.
 fn failing(document: &LoadDocument) -> Vec<String> {
     let rates = document.doubts.iter().filter(|doubt| matches!(doubt.doubt, Doubt::AchievedBelowOffered { .. }));
     let mut lines: Vec<String> = rates.map(|doubt| doubt.text.clone()).collect();
@@ -117,7 +118,7 @@ fn bytes(phase: &PhaseRecord, generator: &Generator) -> String {
     format!("received {} ({}/s){sent}", size(generator.received_bytes), size(per_s.round() as u64))
 }
 
-/// Small sums in KiB: many short answers in a second are no MiB.
+/// Small sums in KiB, because many short answers in a second are less than a MiB.
 fn size(bytes: u64) -> String {
     match bytes {
         // 1,023.95 KiB would be written as 1,024.0.
@@ -149,7 +150,7 @@ fn times(phase: &PhaseRecord) -> Option<Table> {
     let rows = kinds.into_iter().filter_map(|(name, times)| Some(row(name, times.as_ref()?)));
     let note = match phase.is_open() {
         true => "Response time is from the intended start, service time from the actual one.",
-        false => "Closed model: from the actual start; a server that stalls is asked less, which flatters it.",
+        false => "Closed model: from the actual start; a server that stalls gets fewer requests, which flatters it.",
     };
     let title = format!("times in ms, of {} correct answers", grouped(phase.ok));
     let head = ["", "p50", "p75", "p90", "p99", "p99.9", "p99.99", "max", "mean"];
@@ -175,7 +176,7 @@ fn verdicts(document: &LoadDocument) -> Vec<String> {
     lines
 }
 
-/// `p99<50ms: holds (12.3 ms)`; with the phase where several are judged.
+/// `p99<50ms: holds (12.3 ms)`; with the phase if several are judged.
 fn sentence(threshold: &ThresholdRecord, document: &LoadDocument) -> String {
     let several = document.thresholds.iter().any(|other| other.phase != threshold.phase);
     let phase = if several { format!(" in {}", threshold.phase) } else { String::new() };

@@ -1,4 +1,4 @@
-//! Netty's pools in words: every chunk a cell, what thread caches keep, what is handed out, and why chunks linger.
+//! Netty's pools in words: every chunk a cell, buffers in thread caches, buffers in use, and why chunks linger.
 
 use super::cells::{mib, size, sum};
 use crate::page::{Facts, Part};
@@ -12,19 +12,19 @@ use crate::words::{dash, name_of};
 use loadline_base::order::Order as _;
 use std::collections::BTreeMap;
 
-/// Signs of a chunk from nothing used to all of it, for a tenth of the chunk each between them.
+/// Signs of a chunk from unused to fully used, one for each tenth of the chunk in between.
 const SHADES: [char; 10] = ['_', '.', ':', '~', '=', '+', '*', '#', '%', '@'];
-/// Cells of a line; more go into the next.
+/// Cells of a line; more cells go into the next line.
 const CELLS: usize = 20;
-/// Cells of one arena at one mark, and arenas, on a page; the JSON document has all.
+/// Cells of one arena at one mark, and arenas, on a page; the JSON document has all of them.
 const CELLS_MAX: usize = 400;
 const ARENAS_MAX: usize = 64;
-/// A chunk lingers where cached buffers keep this share of what is in use of it, or more: it could be given back
-/// but for them. The rest are pages of small buffers, of which an arena keeps one for each size.
+/// A chunk lingers if cached buffers keep at least this share of its used memory: without them it could be given back.
+/// The rest are pages of small buffers; an arena keeps one for each size.
 const CAUSE_MIN: f64 = 0.9;
 /// Sizes of cached buffers that are listed.
 const SIZES_MAX: usize = 5;
-/// From this release on a JVM warns of an agent that is loaded while it runs.
+/// From this release on a JVM warns if an agent is loaded while it runs.
 const WARNS_FROM: u32 = 21;
 
 /// How full a chunk is: 0 for empty, 9 for full, tenths between them.
@@ -69,7 +69,7 @@ fn library_facts(library: &NettyLibrary, pools: &NettyPools) -> Vec<(String, Str
     vec![("netty".to_owned(), netty), ("direct".to_owned(), format!("{own}, {jdk}; the limit is {}", size(most)))]
 }
 
-/// Returns the agent's cost to the JVM, and what it could not read.
+/// Returns the agent's cost to the JVM, and the data that it could not read.
 fn own_facts(pools: &NettyPools, release: Option<u32>) -> Vec<(String, String)> {
     let cost = &pools.agent;
     let [took, held] = [cost.took_ms, cost.loop_ms_max].map(milliseconds);
@@ -108,7 +108,7 @@ fn allocator_blocks(allocator: &NettyAllocator) -> Part {
     Part::under(format!("{class} ({found})"), blocks)
 }
 
-/// Memory of one kind that an allocator holds: by its own metric or, before there was one, by its chunks.
+/// Memory of one kind that an allocator holds: by its own metric or, in versions without that metric, by its chunks.
 fn used(allocator: &NettyAllocator, memory: NettyMemory) -> Option<u64> {
     let metric = match memory {
         NettyMemory::Direct => allocator.used_direct_bytes,
@@ -122,7 +122,7 @@ fn holds(arena: &NettyArena) -> bool {
     !arena.chunks.is_empty() || arena.huge_bytes.unwrap_or(0) > 0 || arena.unreached_bytes.unwrap_or(0) > 0
 }
 
-/// The bytes that these chunks have of something.
+/// The sum of one number over these chunks.
 fn total<'a>(chunks: impl IntoIterator<Item = &'a NettyChunk>, what: fn(&NettyChunk) -> u64) -> u64 {
     sum(chunks.into_iter().map(what))
 }
@@ -132,7 +132,7 @@ fn cell_lines(chunks: &[NettyChunk]) -> Vec<String> {
     chunks.chunks(CELLS).map(|line| line.iter().map(|chunk| SHADES[shade(chunk)]).collect()).collect()
 }
 
-/// A row for each arena and, where it has many chunks, further rows for their cells.
+/// A row for each arena and, if it has many chunks, further rows for their cells.
 fn arenas(allocator: &NettyAllocator, shown: &[&NettyArena]) -> Table {
     let mut rows = Vec::new();
     for arena in shown {
@@ -192,8 +192,8 @@ fn plain_size(bytes: u64) -> String {
     }
 }
 
-/// Why chunks that are nearly empty are not given back, where the evidence shows it: what they have in use is what
-/// thread caches keep of them. One such chunk for each arena is no riddle: an arena keeps its first.
+/// Why nearly empty chunks are not given back, if the evidence shows it: thread caches keep nearly all of their used
+/// memory. One such chunk for each arena is normal, because an arena keeps its first.
 fn lingering(allocator: &NettyAllocator) -> Option<String> {
     let lingers = |chunk: &NettyChunk| {
         let used = chunk.used_bytes();
@@ -260,8 +260,8 @@ fn in_caches(allocator: &NettyAllocator) -> u64 {
     sum(allocator.caches.iter().map(|cache| cache.bytes))
 }
 
-/// Empty chunks that nothing gives back. An arena frees a chunk when it gets empty, which takes it down to `q000`; one
-/// that is empty further up was forgotten there.
+/// Empty chunks that are never given back. An arena frees a chunk when it becomes empty and so moves down to `q000`. An
+/// empty chunk in a higher list was forgotten there.
 fn stranded(allocator: &NettyAllocator) -> Option<String> {
     use NettyList::{Q025, Q050, Q075, Q100};
     let chunks = allocator.arenas.iter().flat_map(|arena| &arena.chunks);
@@ -279,7 +279,7 @@ fn stranded(allocator: &NettyAllocator) -> Option<String> {
     })
 }
 
-/// Why chunks stay, where the evidence shows it.
+/// Why chunks stay, if the evidence shows it.
 fn why(allocator: &NettyAllocator) -> impl Iterator<Item = String> {
     let pooled = Some(allocator).filter(|of| of.kind == NettyKind::Pooled);
     [lingering, lingering_in_sum, stranded].into_iter().filter_map(move |reason| reason(pooled?))
@@ -376,17 +376,17 @@ fn totals(pools: &NettyPools) -> Vec<String> {
     let of = |what: fn(&NettyChunk) -> u64| total(arenas.iter().flat_map(|arena| &arena.chunks), what);
     let pinned = allocators.iter().filter_map(|of| of.pinned_direct_bytes).reduce(u64::saturating_add);
     let chunks: usize = arenas.iter().map(|arena| arena.chunks.len()).sum();
-    // Some versions of Netty do not tell the chunk of a cached buffer.
+    // Some versions of Netty do not report the chunk of a cached buffer.
     let cached = of(|chunk| chunk.cached_bytes).max(sum(allocators.iter().map(|allocator| in_caches(allocator))));
     let sizes =
         [Some(of(|chunk| chunk.bytes)), Some(of(NettyChunk::used_bytes)), Some(cached), pinned, direct_bytes(pools)];
     [arenas.len(), chunks].map(|count| count.to_string()).into_iter().chain(sizes.map(mib)).collect()
 }
 
-/// Direct memory of a JVM: what the JDK counts, and what Netty counts where that is past the JDK.
+/// Direct memory of a JVM: the memory that the JDK counts, plus Netty's count if Netty bypasses the JDK.
 ///
-/// Whether Netty allocates past the JDK differs by version and JDK. If the JDK's counter could include Netty's, it is
-/// assumed to; the error is at most the smaller of the two.
+/// Whether Netty allocates past the JDK differs by version and JDK. If the JDK's counter could include Netty's memory,
+/// it is assumed to; the error is at most the smaller of the two.
 fn direct_bytes(pools: &NettyPools) -> Option<u64> {
     let own = pools.libraries.iter().filter_map(|library| library.direct_used_bytes);
     let own = own.reduce(u64::saturating_add);

@@ -1,4 +1,4 @@
-//! Pools in words: the strip, the explanation where the evidence shows it, and none where it does not.
+//! Pools in words: the strip, the explanation if the evidence shows it, and no explanation otherwise.
 
 use super::*;
 use crate::terminal::render_within;
@@ -75,7 +75,7 @@ fn without_the_evidence_nothing_is_claimed() {
     for chunks in [
         vec![],
         vec![chunk(0, 0); 3],
-        // Used by something else.
+        // Something other than caches uses them.
         vec![chunk(MIB, 0); 3],
         vec![chunk(MIB, MIB / 2); 3],
         // The first chunk of an arena stays anyway.

@@ -12,7 +12,7 @@ use crate::units::{Bytes, Growth, grouped, milliseconds};
 use crate::words::dash;
 use std::collections::BTreeSet;
 
-/// A row for each mark; columns that no mark fills are left out.
+/// A row for each mark; columns without any value are left out.
 pub(crate) fn weights(trial: &Trial) -> Table {
     let any = |has: fn(&Mark) -> bool| trial.marks.iter().any(has);
     let (nmt, charge) = (any(|mark| mark.nmt.is_some()), any(|mark| mark.charge_bytes.is_some()));
@@ -55,7 +55,7 @@ pub(crate) fn weights(trial: &Trial) -> Table {
     Table::new("weight, MiB", head, trial.marks.iter().map(row)).noted(notes)
 }
 
-/// One sentence: what the load added, what rest, a full collection and a trim gave back.
+/// One sentence: the memory that the load added, and the memory that rest, a full collection and a trim gave back.
 fn what_changed(trial: &Trial) -> Option<String> {
     let at = |point: MarkPoint| weight(trial.at(point));
     let (start, loaded) = (at(MarkPoint::Start)?, at(MarkPoint::Loaded)?);
@@ -76,7 +76,7 @@ fn live_set(trial: &Trial) -> Option<String> {
     trial.at(MarkPoint::Collected)?.heap.live_bytes.map(|live| format!("Live set {}.", Bytes(live)))
 }
 
-/// Direct memory at the mark that had the most, where there is any to speak of.
+/// Direct memory at the mark that had the most, if it is large enough to mention.
 fn direct(trial: &Trial) -> Option<String> {
     let marks = trial.marks.iter().filter_map(|mark| Some((mark, mark.direct.as_ref()?)));
     let (mark, direct) = marks.max_by_key(|(_, direct)| direct.bytes())?;
@@ -143,7 +143,7 @@ fn throttling(trial: &Trial) -> Option<String> {
     Some(format!("Limited to {limit}, throttled in {}.", phases.join(", ")))
 }
 
-/// States the Java heap allocated for an answer in each phase, beside the subject's allocation at rest.
+/// States the Java heap allocated for an answer in each phase, and the subject's allocation at rest.
 fn allocation(trial: &Trial) -> Option<String> {
     let each = |phase: &PhaseRecord| {
         let bytes = phase.alloc_per_request()?;
@@ -158,7 +158,7 @@ fn allocation(trial: &Trial) -> Option<String> {
     (!phases.is_empty()).then(|| format!("Allocated per request: {} ({idle}).", phases.join(", ")))
 }
 
-/// CPU of both sides in the last phase that worked.
+/// CPU of the subject and the load generator in the last phase that worked.
 fn costs(trial: &Trial) -> Option<String> {
     let phase = trial.phases.iter().rev().find(|phase| phase.requests > 0)?;
     let per_request = |cpu_s: f64| cpu_s * 1e6 / phase.requests as f64;
@@ -203,8 +203,8 @@ const ONE_EACH: &str = "One trial each shows no difference for sure: repeat it b
 
 /// A row for each trial.
 ///
-/// The rate is that of the last working phase of the plan that counted anything; a trial that did not come so far has
-/// none.
+/// The rate is that of the last working phase of the plan that counted anything; a trial that did not get that far has
+/// no rate.
 pub(super) fn side_by_side<'a>(trials: &'a [Trial]) -> Table {
     let weighed = own::columns(trials);
     let brief = |name: &&'a str| if *name == MarkPoint::Collected.word() { "coll." } else { *name };

@@ -1,4 +1,4 @@
-//! The page of searches at each value of one setting: memory against CPU where the setting is a CPU limit.
+//! The page of searches at each value of one setting: memory against CPU if the setting is a CPU limit.
 
 use super::cells::mib;
 use super::facts;

@@ -1,29 +1,30 @@
-//! Subjects that work by themselves: whose marks have the columns, what they told, whose words their figures are.
+//! Subjects that work by themselves: the marks that become columns, the counters they reported, and the source of their
+//! figures.
 
 use crate::record::{Mark, PhaseRecord, Trial, each_once};
 use crate::scenario::MarkPoint;
 
-/// The marks that say most of a trial without any of its own.
+/// The marks that say most about a trial whose scenario names none.
 const USUAL: [MarkPoint; 4] = [MarkPoint::Start, MarkPoint::Loaded, MarkPoint::Rested, MarkPoint::Collected];
-/// Marks in a table beside other columns.
+/// Marks in a table with other columns.
 const COLUMNS_MAX: usize = 5;
-/// Numbers that are told in a note; all of them are in the JSON document.
+/// Numbers shown in a note; all of them are in the JSON document.
 const TOLD_MAX: usize = 12;
 
-/// Whether a mark is no moment of every trial, but was named by the scenario.
+/// Whether a mark was named by the scenario, and is not one that every trial has.
 pub(super) fn is_own(mark: &str) -> bool {
     MarkPoint::ALL.iter().all(|point| point.word() != mark)
 }
 
-/// The marks that say most of these trials: those the scenario names, first and last ones where there are many; or,
-/// without any, the usual ones.
+/// The marks that say most about these trials: those that the scenario names, cut to the first and last ones if there
+/// are many. If it names none, the usual ones.
 pub(super) fn columns(trials: &[Trial]) -> Vec<&str> {
     let marks = trials.iter().flat_map(|trial| &trial.marks).map(|mark| mark.name.as_str());
     let own = each_once(marks.filter(|mark| is_own(mark)));
     if own.is_empty() { USUAL.map(MarkPoint::word).to_vec() } else { ends(own, COLUMNS_MAX) }
 }
 
-/// The first and last values, at most so many.
+/// The first and last values, at most `most` of them.
 pub(super) fn ends<T>(mut all: Vec<T>, most: usize) -> Vec<T> {
     if all.len() > most {
         let behind = most / 2;
@@ -47,7 +48,7 @@ pub(super) fn told(marks: &[Mark]) -> Option<String> {
     (!shown.is_empty()).then(|| format!("The subject told at its markers: {}{more}.", shown.join("; ")))
 }
 
-/// Whose words the figures of phases are in which the subject worked by itself.
+/// The source of the figures of phases in which the subject worked by itself.
 pub(super) fn work(phases: &[PhaseRecord]) -> Option<String> {
     let own: Vec<&PhaseRecord> = phases.iter().filter(|phase| phase.is_own()).collect();
     let names: Vec<&str> = own.iter().map(|phase| phase.name.as_str()).collect();

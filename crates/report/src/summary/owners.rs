@@ -14,12 +14,12 @@ use loadline_base::order::Order as _;
 const OWNERS_MAX: usize = 4;
 /// The share of a difference that is most of it.
 const MOST: f64 = 0.75;
-/// Owners that are not sure are shown up to here.
+/// Unsure owners are shown up to this number.
 const UNSURE_MAX: usize = 3;
-/// And as far as they are such a share of what changed.
+/// Unsure owners are shown only if they are at least this share of the change.
 const UNSURE_LEAST: f64 = 0.1;
 
-/// The memory of each candidate against that of its baseline: who holds the difference, in a sentence and in a table.
+/// The memory of each candidate against that of its baseline: the owners of the difference, in a sentence and a table.
 pub(super) fn section(document: &Document) -> Section {
     let parts = pairs(document, true).iter().flat_map(|pair| of_pair(document, pair)).collect::<Vec<_>>();
     Section::new(Topic::Memory, "memory", parts).id("memory")
@@ -59,7 +59,7 @@ fn at<'a>(document: &'a Document, pair: &Pair<'_>, mark: &str) -> Vec<&'a Compar
     let own = |of: &&ComparisonRecord| {
         let (owner, place) = split(&of.metric);
         let same = of.baseline == pair.baseline && of.candidate == pair.candidate && place == mark;
-        // A reader does not care for a difference that rounds to 0.
+        // A difference that rounds to 0 is of no interest to a reader.
         same && Owner::named(owner).is_some() && Quantity::new(of.unit, of.difference).is_shown()
     };
     let mut found: Vec<&ComparisonRecord> = document.comparisons.iter().filter(own).collect();
@@ -67,7 +67,7 @@ fn at<'a>(document: &'a Document, pair: &Pair<'_>, mark: &str) -> Vec<&'a Compar
     found
 }
 
-/// Owners whose difference is surely one, then those that may explain what memory does.
+/// Owners with a sure difference, then those that may explain the change of memory.
 fn table(owners: &[&ComparisonRecord], moved: &ComparisonRecord, pair: &Pair<'_>, mark: &str) -> Table {
     let (sure, unsure): (Vec<_>, Vec<_>) = owners.iter().partition(|of| is_sure(of));
     let matters = |of: &&ComparisonRecord| of.difference.abs() >= UNSURE_LEAST * moved.difference.abs();
@@ -87,7 +87,7 @@ fn table(owners: &[&ComparisonRecord], moved: &ComparisonRecord, pair: &Pair<'_>
     Table::new(title, head, rows).worded(1, 1).noted(note)
 }
 
-/// Whether a difference is surely one, however small.
+/// Whether a difference is sure, however small.
 fn is_sure(of: &ComparisonRecord) -> bool {
     of.low.is_some_and(|low| low > 0.0) || of.high.is_some_and(|high| high < 0.0)
 }

@@ -9,10 +9,10 @@ use loadline_base::order::Order as _;
 use std::collections::BTreeMap;
 
 const POOLS_MAX: usize = 40;
-/// Characters left for names beside numbers.
+/// Room in characters for names next to numbers.
 const NAME_MAX: usize = 30;
 
-const ENDED: &str = "What threads had allocated that ended meanwhile is in no row.";
+const ENDED: &str = "The table leaves out threads that ended meanwhile.";
 
 /// A pool at two marks.
 #[derive(Debug, Default)]
@@ -28,15 +28,14 @@ impl Pair<'_> {
         self.to.allocated_bytes?.checked_sub(self.from.allocated_bytes.unwrap_or(0))
     }
 
-    /// `exec-*` where one mark has `exec-1` and the other `exec-*`.
+    /// `exec-*` if one mark has `exec-1` and the other `exec-*`.
     fn name(&self, pool: &str) -> String {
         let with_any = self.names.iter().find(|name| name.contains('*'));
         with_any.filter(|_| !pool.contains('*')).map_or_else(|| pool.to_owned(), |name| (*name).to_owned())
     }
 }
 
-/// Threads by pool between two marks in a row with much allocated in between, the last such; `None` where no marks tell
-/// it.
+/// Threads by pool for the last pair of neighbouring marks with much allocated in between; `None` if no marks show it.
 pub(crate) fn of_trial(trial: &Trial) -> Option<Table> {
     let spans = trial.marks.windows(2).filter_map(|span| {
         let (from, to) = (&span[0], &span[1]);
@@ -73,7 +72,7 @@ pub(super) fn table(title: &str, rows: Vec<Vec<String>>, note: String) -> Table 
     Table::new(title, head, rows.into_iter().take(POOLS_MAX)).noted(more.into_iter().chain([note]))
 }
 
-/// The pools of two marks by their names; a pool may have had another number of members then, and so another name.
+/// The pools of two marks by their names. A pool may have had another number of members then, and so another name.
 fn pairs<'a>(from: &'a Mark, to: &'a Mark) -> BTreeMap<String, Pair<'a>> {
     let plain = |name: &str| name.replace('*', "0");
     let names: Vec<String> = from.pools.iter().chain(&to.pools).map(|pool| plain(&pool.name)).collect();

@@ -1,4 +1,4 @@
-//! The page of a JVM that ended: who ended it, what it held, what grew, and what it would have needed.
+//! The page of a JVM that ended: the cause, its memory at the end, what grew, and the memory it would have needed.
 
 use super::cells::mib;
 use super::watch::{PARTS_NOTE, by_owner, grown, part_name, told, weighed};

@@ -1,10 +1,10 @@
-//! The table of remedies, as it is listed.
+//! The table of remedies, as listed for the user.
 
 use super::tune::price_words;
 use crate::diagnosis::remedy::TABLE;
 use crate::page::{Page, Part, Section, Topic};
 
-/// Every remedy with what it does, moves and costs, and where that was measured.
+/// Every remedy with its effect, the owners it moves, its cost, and the source of these measurements.
 pub fn summarize_remedies() -> Page {
     let of = |remedy: &crate::diagnosis::remedy::Remedy| {
         let owners: Vec<&str> = remedy.owners.iter().map(|owner| owner.entry().label).collect();

@@ -1,23 +1,24 @@
-//! One trial: who holds its memory, its course, its load, its conditions.
+//! One trial: the owners of its memory, its course, its load, its conditions.
 
 use super::facts::trial_facts;
 use super::journey::{growth_notes, journey};
 use super::netty;
 use super::numbers::{by_category, load, weights};
 use super::tried::trial_text;
-use super::{explanation, inside, loaders, pools};
+use super::{account_of, explanation, inside, loaders, pools};
 use crate::chart;
+use crate::owner::Owner;
 use crate::page::{Depth, Fold, Literal, Part, Section, Topic, Verdict};
 use crate::quantity::shown;
-use crate::record::{Evidence, Outcome, Trial, Unit};
+use crate::record::{Evidence, Mark, Outcome, Trial, Unit};
 use crate::scenario::MarkPoint;
 use crate::units::{grouped, milliseconds, shortened};
 use crate::words::{Standing, outcome_words};
 
-/// Last lines of a subject that are shown, and flags.
+/// Last lines of a subject and flags that are shown.
 const LINES_MAX: usize = 40;
 const FLAGS_MAX: usize = 1000;
-/// Reasons in a sentence.
+/// Length of the reasons in a sentence.
 const WHY_CHARS: usize = 400;
 
 /// The sections of a trial, each in its place on a page.
@@ -36,6 +37,7 @@ pub(super) fn sections(trial: &Trial, evidence: Option<&Evidence>, depth: Depth)
     memory.extend(trial.heap_dump.as_ref().map(inside::dump));
     memory.extend(netty::of_trial(trial));
     if depth.whole {
+        memory.extend(owners(trial));
         memory.extend(netty::chunks(trial).map(Part::Table));
         memory.extend(pools::of_trial(trial).map(Part::on_demand));
     }
@@ -43,11 +45,29 @@ pub(super) fn sections(trial: &Trial, evidence: Option<&Evidence>, depth: Depth)
     let phases = (!trial.phases.is_empty()).then(|| Part::Table(load(trial)));
     let explanation = explanation::of_trial(trial, depth);
     let measured = [
+        Section::titled(Topic::Memory, "memory over time", timeline.map(Part::figure)).id("course"),
         Section::titled(Topic::Memory, "memory", memory).id("memory"),
-        Section::titled(Topic::Course, "memory over time", timeline.map(Part::figure)).id("course"),
         Section::titled(Topic::Load, "load", phases.into_iter().chain(requests.map(Part::figure))).id("load"),
     ];
     explanation.into_iter().chain(measured).collect()
+}
+
+/// Each owner of the trial, with what it is and what moves it, in a folded section.
+fn owners(trial: &Trial) -> Option<Part> {
+    let accounts: Vec<_> = trial.marks.iter().filter_map(account_of).collect();
+    let is_held = |owner: &Owner| accounts.iter().any(|account| account.holds(owner.name()) > 0);
+    let of = |owner: Owner| {
+        let entry = owner.entry();
+        let moved = match entry.moved_by {
+            [] => "No option moves it by itself.".to_owned(),
+            some => format!("Options that move it: {}.", some.join(", ")),
+        };
+        let text = Part::Text(format!("{}. {moved}", entry.what));
+        Part::Section(Section::new(Topic::Memory, entry.label, [text]).folded(Fold::Closed))
+    };
+    let each = Owner::ALL.into_iter().filter(is_held).map(of);
+    let section = Section::new(Topic::Memory, "what each owner is, and what moves it", each).folded(Fold::Closed);
+    Part::Section(section).filled()
 }
 
 /// All of a trial under one heading, as one of several.
@@ -60,7 +80,7 @@ pub(super) fn section(trial: &Trial, evidence: Option<&Evidence>, depth: Depth, 
     Part::Section(section.id(format!("trial-{}", trial.index + 1)))
 }
 
-/// Flags and last lines, where all is wanted.
+/// Flags and last lines, if `depth` asks for everything.
 pub(super) fn lists(trial: &Trial, depth: Depth) -> Vec<Part> {
     let flags = trial.jvm.as_ref().and_then(|jvm| jvm.flags.as_deref()).unwrap_or_default();
     let last = trial.end.as_ref().map(|end| end.last_lines.as_slice()).unwrap_or_default();
@@ -76,7 +96,7 @@ pub(super) fn lists(trial: &Trial, depth: Depth) -> Vec<Part> {
     lists.into_iter().filter(|(_, lines)| depth.whole && !lines.is_empty()).map(list).collect()
 }
 
-/// How a trial ended that did not complete; else what it weighed, where it is the only one.
+/// How an incomplete trial ended; otherwise the weight of the trial, if it is the only one.
 pub(super) fn verdict(trial: &Trial, is_alone: bool) -> Option<Verdict> {
     if trial.is_failed() {
         let (word, ended) = outcome_words(trial.outcome);
@@ -88,7 +108,7 @@ pub(super) fn verdict(trial: &Trial, is_alone: bool) -> Option<Verdict> {
     Some(Verdict::new(Standing::Told, "weighed", text).about(&trial.configuration))
 }
 
-/// A trial of a search is told by what it was for, and is not asked for its weight; one of a tuning is.
+/// Describes a trial: one of a search by its purpose, without a weight, and one of a tuning by both.
 fn said(trial: &Trial) -> String {
     let ended = (trial.outcome != Outcome::Completed && trial.probe.is_none()).then(|| outcome_words(trial.outcome).1);
     let weight = weight(trial).unwrap_or("no mark was reached".to_owned());
@@ -99,9 +119,14 @@ fn said(trial: &Trial) -> String {
     ended.map_or(text.clone(), |ended| format!("{ended}; {text}"))
 }
 
-/// RSS at the mark `loaded` (the last mark where there is none), rate and p99 of the last phase that worked.
+/// The mark that the answer of a trial is about: `loaded`, or the last mark without it.
+pub(super) fn told_mark(trial: &Trial) -> Option<&Mark> {
+    trial.at(MarkPoint::Loaded).or(trial.marks.last())
+}
+
+/// RSS at the mark of the answer, rate and p99 of the last phase that worked.
 fn weight(trial: &Trial) -> Option<String> {
-    let mark = trial.at(MarkPoint::Loaded).or(trial.marks.last())?;
+    let mark = told_mark(trial)?;
     let (word, bytes) = mark.weight();
     let mut parts = vec![format!("{word} {} {}", shown(Unit::Bytes, Some(bytes as f64)), shortened(&mark.name, 30))];
     if let Some(phase) = trial.phases.iter().rev().find(|phase| phase.works() && phase.is_counted()) {

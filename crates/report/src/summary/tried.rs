@@ -1,4 +1,4 @@
-//! The trials of a search as rows of a table: what each was for, what it reached, whether it held.
+//! The trials of a search as rows of a table: the purpose of each, its results, and whether it held.
 
 use super::cells::mib;
 use super::drivers;
@@ -20,7 +20,7 @@ pub(crate) struct Reached {
     pub(crate) p99_ms: Option<f64>,
     /// CPU of the subject per correct answer.
     pub(crate) cpu_us: Option<f64>,
-    /// The largest charge; what is known of it where the kernel does not keep that.
+    /// The largest charge. If the kernel does not record it, the known part of it or the peak RSS.
     pub(crate) peak_bytes: Option<u64>,
 }
 
@@ -45,7 +45,7 @@ pub(crate) fn reached(trial: &Trial) -> Reached {
     }
 }
 
-/// Whether a doubt of a failed trial only says that it failed: what is an answer is no reason to distrust it.
+/// Whether a doubt of a failed trial only says that it failed. Such a failure is an answer, not a reason for distrust.
 pub(crate) fn is_answer(trial: &Trial, doubt: &Doubt) -> bool {
     let verdict = trial.probe.as_ref().map(|of| of.verdict).or(trial.tuned.as_ref().map(|of| of.verdict));
     let failed = verdict == Some(ProbeVerdict::Fails);
@@ -60,7 +60,7 @@ pub(crate) fn is_answer(trial: &Trial, doubt: &Doubt) -> bool {
     failed && says_so
 }
 
-/// Whether the target held: as an answer, and behind what a trial was for.
+/// Whether the target held, in words: as an answer, and after the purpose of a trial.
 fn held_words(verdict: ProbeVerdict) -> (&'static str, &'static str) {
     match verdict {
         ProbeVerdict::Holds => ("yes", ": held"),
@@ -91,7 +91,7 @@ pub(crate) fn tried(trials: &[Trial]) -> Table {
     Table::new("trials, sizes in MiB, p99 in ms, CPU in us per request", head, rows).worded(2, 2).noted(notes)
 }
 
-/// The table of [`tried`] with why each trial did not hold, for a page with room.
+/// The table of [`tried`] with the reason why each trial did not hold, for a page with room.
 pub(crate) fn tried_told(trials: &[Trial]) -> Table {
     let mut table = tried(trials);
     table.head.push("why".to_owned());
@@ -162,7 +162,7 @@ pub(crate) fn trial_text(trial: &Trial) -> Option<String> {
     Some(format!("{stage}{with}{}{cause}", held_words(probe.verdict).1))
 }
 
-/// A trial of a tuning: what was set, and what of it the process does not have.
+/// A trial of a tuning: its settings, and those that the process does not have.
 fn tuned_text(tuned: &TuneTrialRecord) -> String {
     let set = if tuned.remedies.is_empty() { "as it is".to_owned() } else { tuned.remedies.join(", ") };
     let stage = match tuned.stage {

@@ -1,5 +1,5 @@
-//! The page of a tuning: the answer, what it changes, the fate of every remedy, and how the answer was found. It says
-//! what the record says and judges nothing.
+//! The page of a tuning: the answer, its changes, the fate of every remedy, and the way to the answer. It repeats the
+//! record and judges nothing.
 
 use super::cells::beginning;
 use super::comparison;
@@ -27,9 +27,9 @@ use loadline_base::order::Order as _;
 
 /// Owners on a screen.
 const OWNERS_MAX: usize = 6;
-/// Changes of owners that print as 0.0 are of none.
+/// Changes of owners that print as 0.0 are left out.
 const OWNER_BYTES_MIN: f64 = 0.05 * MIB as f64;
-/// Longest text of a remedy's options where they stand beside other words.
+/// Longest text of a remedy's options next to other words.
 const OPTIONS_CHARS: usize = 160;
 /// Longest reason on a screen: a message of a JVM, but not its whole output.
 const WHY_CHARS: usize = 400;
@@ -38,7 +38,7 @@ const METRIC_CHARS: usize = 16;
 const IDS_CHARS: usize = 27;
 
 /// The note on the settings that the search weighed.
-pub(crate) const NO_PROOF: &str = "By the search's own trials, which chose among them: that is no proof.";
+pub(crate) const NO_PROOF: &str = "From the search's own trials, which also chose the settings: not confirmed.";
 
 /// Builds the page of a tuning, in place of the page of trials.
 pub(super) fn page(of: Sources<'_>, tune: &TuneRecord, depth: Depth) -> Page {
@@ -94,19 +94,19 @@ fn verdict(tune: &TuneRecord) -> Verdict {
     Verdict::new(standing, word, told(tune))
 }
 
-/// Whether a tuning said what it was asked.
+/// Whether a tuning answered the question it was asked.
 fn is_answered(outcome: TuneOutcome) -> bool {
     matches!(outcome, TuneOutcome::Proved | TuneOutcome::Planned)
 }
 
-/// Facts under a heading; nothing where there are none.
+/// Facts under a heading; `None` without facts.
 fn headed(heading: &str, facts: Vec<(String, String)>) -> Option<Part> {
     Part::under(heading, Part::Facts(facts).filled()).filled()
 }
 
 // ---- What it changes ----
 
-/// Every metric of the confirmation; `None` where nothing was proved.
+/// Every metric of the confirmation; `None` if nothing was proved.
 fn gains(tune: &TuneRecord) -> Option<Table> {
     let all = gains_told(tune);
     let first = all.first()?;
@@ -144,24 +144,24 @@ fn owners(tune: &TuneRecord, most: usize) -> Option<Table> {
     Table::new("by owner, MiB", ["owner", AS_IS, "tuned", "change"], rows).filled()
 }
 
-/// MiB without their unit; a dash for what is not known.
+/// MiB without their unit; a dash if the value is not known.
 fn mib(bytes: impl Into<Option<f64>>) -> Cell {
     Cell::known(bytes.into().map(|bytes| Quantity::new(Unit::Bytes, bytes).bare()))
 }
 
-/// A dash for what is empty.
+/// A dash for an empty text.
 fn or_dash(text: String) -> Cell {
     if text.is_empty() { NONE.into() } else { text.into() }
 }
 
 // ---- The remedies ----
 
-/// Every fate in the order in which they are told, with its word and what it means.
+/// Every fate in the order of the report, with its word and its meaning.
 const FATES: [(Fate, &str, &str); 10] = [
     (Fate::Kept, "kept", "it is part of the answer"),
     (Fate::NotConfirmed, "unproved", "it was part of a set that was not confirmed"),
     (Fate::TooCostly, "too costly", "it saves memory, at more than the price"),
-    (Fate::NotMissed, "not missed", "it saved something alone, and nothing beside the others"),
+    (Fate::NotMissed, "not missed", "it saved something alone, and nothing together with the others"),
     (Fate::NoEffect, "no effect", "it was tried and saved less than what matters"),
     (Fate::Harmful, "harmful", "memory grew, or the target broke"),
     (Fate::Refused, "refused", "the server did not start with it"),
@@ -193,7 +193,7 @@ fn fates(tune: &TuneRecord) -> Vec<(String, String)> {
     facts.0
 }
 
-/// The remedies of a fate: what could be saved first, else what was saved, the largest first.
+/// The remedies of a fate, the largest saving first: the possible one of planned remedies, the actual one of others.
 fn ranked(tune: &TuneRecord, fate: Fate) -> Vec<&RemedyRecord> {
     let weight = |of: &RemedyRecord| match fate {
         Fate::Planned => of.gain_bytes_max.map_or(-1.0, |bytes| bytes as f64),
@@ -226,7 +226,7 @@ fn named(of: &RemedyRecord) -> String {
     }
 }
 
-/// A kept remedy says what it saved; any other one says why, which has its numbers.
+/// The text of a remedy: a kept one has its saving, any other one its reason, which includes the numbers.
 fn remedy_text(of: &RemedyRecord, fate: Fate) -> String {
     let numbers = numbers(of);
     let why = match fate {
@@ -254,7 +254,7 @@ fn planned_text(of: &RemedyRecord) -> String {
     format!("{}: {what}{bound}, {}", named(of), price_words(of.price))
 }
 
-/// Every remedy and what became of it, in the order of the table, for a page with room.
+/// Every remedy and its fate, in the order of the table, for a page with room.
 fn remedies(tune: &TuneRecord) -> Option<Table> {
     let row = |of: &RemedyRecord| -> Vec<Cell> {
         vec![
@@ -274,8 +274,8 @@ fn remedies(tune: &TuneRecord) -> Option<Table> {
     let fates: Vec<String> = seen.map(|(_, word, meaning)| format!("{word}: {meaning}")).collect();
     let notes = [
         format!("{}.", fates.join("; ")),
-        "at most: by the account as it is. saved: beside the others of its time, by the owners that it moves; from \
-         the search, so not proved by itself."
+        "at most: an upper bound from the account before tuning. saved: measured in the search, together with the \
+         other settings of that trial; not confirmed by itself."
             .to_owned(),
     ];
     Table::new("every remedy, MiB", head, tune.remedies.iter().map(row)).worded(3, 3).noted(notes).filled()
@@ -283,7 +283,7 @@ fn remedies(tune: &TuneRecord) -> Option<Table> {
 
 // ---- Memory against CPU ----
 
-/// The least memory at each price. A front of one setting is none.
+/// The least memory at each price; `None` for a front of a single setting.
 fn front(tune: &TuneRecord) -> Option<Part> {
     if tune.front.len() < 2 {
         return None;
@@ -319,7 +319,7 @@ fn setting_text(of: &SettingRecord, as_is: Option<f64>, tune: &TuneRecord) -> St
     text
 }
 
-// ---- How it was come by ----
+// ---- How it was found ----
 
 fn how_heading(outcome: TuneOutcome) -> &'static str {
     match outcome {
@@ -329,7 +329,7 @@ fn how_heading(outcome: TuneOutcome) -> &'static str {
     }
 }
 
-/// Lists what was asked, what was not confirmed, the noise, and what was spent.
+/// Lists the request, the unconfirmed parts, the noise, and the time and trials spent.
 fn method(tune: &TuneRecord) -> Vec<(String, String)> {
     let mut facts = Facts::default();
     facts.add("objective", objective_words(tune.objective).1.to_owned());
@@ -384,7 +384,7 @@ fn path(tune: &TuneRecord, ids_chars: usize) -> Option<Table> {
     Table::new(title, head, tune.path.iter().enumerate().map(row)).worded(3, 1).filled()
 }
 
-/// The table of [`path`] with what is set and what was missed, for a page with room.
+/// The table of [`path`] with the settings and the missed targets, for a page with room.
 fn path_told(tune: &TuneRecord) -> Option<Table> {
     let mut table = path(tune, usize::MAX)?;
     table.head.extend(["set", "missed"].map(str::to_owned));

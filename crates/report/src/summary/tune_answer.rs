@@ -1,4 +1,4 @@
-//! The answer of a tuning in words: what to set, what it saves, with its interval, what it costs, what that rests on.
+//! The answer of a tuning in words: what to set, its saving with the interval, its cost, and the evidence.
 
 use super::find::{percent, sentence, times};
 use crate::comparison::{CPU_OF_JIT, CPU_WITHOUT_JIT, split};
@@ -13,13 +13,13 @@ use crate::units::several;
 use loadline_base::order::Order as _;
 
 pub(crate) const AS_IS: &str = "as it is";
-/// Owners named where nothing was proved.
+/// Owners named if nothing was proved.
 const OWNERS_TOLD: usize = 3;
-/// The least saving of a remedy that two trials can tell from three as it is, in standard deviations of one trial: 1.5
-/// standard errors, as tuning judges it.
+/// The least saving of a remedy that two trials can distinguish from three trials as it is, in standard deviations of
+/// one trial: 1.5 standard errors, as tuning judges it.
 const SEEN: f64 = 1.37;
 
-/// The first trial of the baseline whose JVM is known; else the first as it is.
+/// The first trial of the baseline whose JVM is known; otherwise the first trial as it is.
 pub(crate) fn as_is_trial(trials: &[Trial]) -> Option<&Trial> {
     let as_is = |trial: &&Trial| trial.tuned.as_ref().is_some_and(|of| of.remedies.is_empty());
     let usual = |trial: &&Trial| trial.tuned.as_ref().is_some_and(|of| of.stage == TuneStage::Baseline);
@@ -56,7 +56,7 @@ pub(crate) fn told_each(tune: &TuneRecord) -> Vec<String> {
 const NO_SETTING: &str = "No setting that saves memory can help: give the server more CPU or another configuration, \
                           or ask for less.";
 
-/// How many remedies would be tried, and how many not.
+/// How many of the remedies a plan would try.
 fn planned(tune: &TuneRecord) -> String {
     let all = tune.remedies.len();
     match tune.remedies.iter().filter(|of| of.fate == Fate::Planned).count() {
@@ -86,8 +86,8 @@ pub(super) fn blamed(tune: &TuneRecord) -> Vec<(String, String)> {
     facts.0
 }
 
-/// Lists what to set, what it saves, what it costs and its proof; if the target does not hold, what was missed. Empty
-/// if there is neither.
+/// Lists what to set, its saving, its cost and its proof; if the target does not hold, the missed numbers. Empty if
+/// there is neither.
 pub(crate) fn answer(tune: &TuneRecord) -> Vec<(String, String)> {
     let mut facts = Facts::default();
     let has_answer = matches!(tune.outcome, TuneOutcome::Proved | TuneOutcome::Unpriced);
@@ -97,7 +97,7 @@ pub(crate) fn answer(tune: &TuneRecord) -> Vec<(String, String)> {
         saves(tune).into_iter().for_each(|(verb, text)| facts.add(verb, text));
         facts.add("costs", costs(tune));
         facts.add("price", unpriced(tune).map(|why| format!("not proved: {why}")));
-        facts.add("proof", proof(tune).map(|text| format!("{text}; none of the search's trials is among them")));
+        facts.add("evidence", proof(tune).map(|text| format!("{text}; none of the search's trials is among them")));
         facts.add("limit", tune.lines.as_ref().and_then(limits));
     }
     if tune.outcome == TuneOutcome::NotHeld {
@@ -106,7 +106,7 @@ pub(crate) fn answer(tune: &TuneRecord) -> Vec<(String, String)> {
     facts.0
 }
 
-/// Where nothing was proved: what is left unexplained, what could not be seen, and what to measure to go on.
+/// If nothing was proved: the largest owners, the savings too small to see, and the next measurements.
 pub(super) fn unsettled(tune: &TuneRecord) -> Vec<(String, String)> {
     let mut facts = Facts::default();
     if !matches!(tune.outcome, TuneOutcome::NothingProved | TuneOutcome::Unpriced) {
@@ -126,7 +126,7 @@ fn held_by(owner: &str, bytes: f64) -> String {
     format!("{owner} {}", shown(Unit::Bytes, Some(bytes)))
 }
 
-/// What to ask for next.
+/// The next things to ask for.
 fn to_go_on(tune: &TuneRecord) -> Vec<String> {
     let mut next = Vec::new();
     let costly = tune.remedies.iter().filter(|of| of.fate == Fate::TooCostly);
@@ -146,7 +146,7 @@ fn to_go_on(tune: &TuneRecord) -> Vec<String> {
     next
 }
 
-/// Why the price of the answer is not proved; `None` where it is.
+/// Why the price of the answer is not proved; `None` if it is proved.
 fn unpriced(tune: &TuneRecord) -> Option<String> {
     let attempt = tune.confirmations.iter().find(|of| !of.confirmed && of.remedies == kept(tune))?;
     (tune.outcome == TuneOutcome::Unpriced).then(|| attempt.why.clone())
@@ -157,8 +157,8 @@ fn kept(tune: &TuneRecord) -> Vec<String> {
     tune.remedies.iter().filter(|of| of.fate == Fate::Kept).map(|of| of.id.clone()).collect()
 }
 
-/// `saves`, and `412.3 MiB of 1413.0 MiB RSS (29.2 %), 398.0 to 427.1 MiB at 95 % confidence`; `takes` where the
-/// winner weighs more.
+/// `saves`, and `412.3 MiB of 1413.0 MiB RSS (29.2 %), 398.0 to 427.1 MiB at 95 % confidence`; `takes` if the winner
+/// weighs more.
 fn saves(tune: &TuneRecord) -> Option<(&'static str, String)> {
     let gain = objective_gain(tune)?;
     let size = |value: f64| shown(gain.unit, Some(value));
@@ -173,7 +173,7 @@ fn saves(tune: &TuneRecord) -> Option<(&'static str, String)> {
     Some((verb, format!("{}{more} {} {what}{share}{ends}", size(saved.abs()), size(before))))
 }
 
-/// Names the size that is minimized: in a word or two, and in full.
+/// Names the size to minimize: in a word or two, and in full.
 pub(crate) fn objective_words(objective: Objective) -> (&'static str, &'static str) {
     match objective {
         Objective::Rss => ("RSS", "RSS, the larger of after the load and after the rest"),
@@ -187,18 +187,18 @@ pub(crate) fn objective_words(objective: Objective) -> (&'static str, &'static s
 /// CPU time, times and rates with the winner.
 pub(super) fn costs(tune: &TuneRecord) -> Option<String> {
     let all = gains_told(tune);
-    // CPU time, and the usual percentile; the table has all.
+    // CPU time, and the usual percentile; the table has all metrics.
     let told = all.iter().filter(|gain| is_cpu(gain) || split(&gain.metric).0 == "p99");
     let costs: Vec<String> = told.map(|gain| cost(gain, &all)).collect();
     (!costs.is_empty()).then(|| costs.join("; "))
 }
 
-/// The objective among what was confirmed: the judged size, or what stands first.
+/// The confirmed objective: the judged size, or else the first gain.
 pub(crate) fn objective_gain(tune: &TuneRecord) -> Option<&ComparisonRecord> {
     tune.gains.iter().find(|gain| gain.primary && gain.unit == Unit::Bytes).or(tune.gains.first())
 }
 
-/// Lists the confirmed gains without those of the warm-up: the objective first, CPU time next, then what was judged.
+/// Lists the confirmed gains without those of the warm-up: the objective first, CPU time next, then other judged ones.
 pub(super) fn gains_told(tune: &TuneRecord) -> Vec<&ComparisonRecord> {
     let Some(objective) = objective_gain(tune) else { return Vec::new() };
     let others = tune.gains.iter().filter(|gain| !std::ptr::eq(*gain, objective));
@@ -213,7 +213,7 @@ fn is_cpu(gain: &ComparisonRecord) -> bool {
 
 fn cost(gain: &ComparisonRecord, all: &[&ComparisonRecord]) -> String {
     let (gain, words) = (of_a_request(gain), cost_words(gain, all));
-    // The JIT's may be most of it or next to nothing, before or after.
+    // The JIT's CPU time may be most of it or next to nothing, before or after.
     if is_cpu(&gain) && split(&gain.metric).0 != CPU_OF_JIT && gain.ratio.is_some() {
         return format!("{words} {}", Estimate::judged(&gain));
     }
@@ -221,7 +221,7 @@ fn cost(gain: &ComparisonRecord, all: &[&ComparisonRecord]) -> String {
     format!("{words} {before} before, {after} with it")
 }
 
-/// CPU time of 1,000 requests as that of one, its difference as a change; any other metric as it is.
+/// CPU time of 1,000 requests as that of one request, with its difference as a change. Any other metric is unchanged.
 pub(super) fn of_a_request(gain: &ComparisonRecord) -> ComparisonRecord {
     if !is_cpu(gain) {
         return gain.clone();
@@ -241,7 +241,7 @@ pub(super) fn of_a_request(gain: &ComparisonRecord) -> ComparisonRecord {
     }
 }
 
-/// A metric in words where there are plain ones; CPU time names its phase where there is that of another one too.
+/// A metric in words, if there are plain ones. CPU time names its phase if several phases have it.
 pub(super) fn cost_words(gain: &ComparisonRecord, all: &[&ComparisonRecord]) -> String {
     let (family, place) = split(&gain.metric);
     let is_only = place.is_empty() || all.iter().filter(|gain| split(&gain.metric).0 == family).count() == 1;
@@ -256,7 +256,7 @@ pub(super) fn cost_words(gain: &ComparisonRecord, all: &[&ComparisonRecord]) -> 
     }
 }
 
-/// Names the trials that the numbers rest on.
+/// Names the trials behind the numbers.
 pub(super) fn proof(tune: &TuneRecord) -> Option<String> {
     let of_gains = objective_gain(tune).map(|gain| gain.blocks);
     let of_attempt = tune.confirmations.iter().rev().find(|of| of.confirmed).map(|of| of.blocks);

@@ -1,4 +1,4 @@
-//! A paragraph for a change request: what is set, what it saves and costs, on what that rests, and what it leaves open.
+//! A paragraph for a change request: the setting, its saving and cost, the evidence, and the open questions.
 
 use super::facts::machine_text;
 use super::tune_answer::{as_is_trial, costs, objective_words, proof, set_told};
@@ -18,7 +18,7 @@ pub(crate) fn request(document: &Document, tune: &TuneRecord) -> Option<Vec<Stri
     if !tune.target.is_empty() {
         text.push(format!("Target, held in every trial that counts: {}.", tune.target.join(", ")));
     }
-    text.push(format!("What was made small: {}.", objective_words(tune.objective).1));
+    text.push(format!("Objective: {}.", objective_words(tune.objective).1));
     text.push(format!(
         "Measured on {day} with loadline {} in {proof}, after {} in all; those that chose these settings do not count.",
         of.loadline,

@@ -1,4 +1,4 @@
-//! The page of watched JVMs: a line each, one in full, and what happened.
+//! The page of watched JVMs: a line each, one in full, and the events.
 
 use super::cells::{end, mib, signed, size};
 use crate::owner;
@@ -11,14 +11,14 @@ use crate::units::{Bytes, grouped, roughly, several};
 use crate::width::{filled, first, width as wide};
 use crate::words::{dash, word_of};
 
-/// Columns of what is printed once.
+/// Columns of output that is printed once.
 const WIDTH: usize = 80;
-/// The most and the least that a name is cut to.
+/// The longest and the shortest form of a name.
 const NAME_CHARS: (usize, usize) = (44, 12);
-/// The least that a picture of a course is worth drawing in.
+/// The least width for a picture of a course.
 const SPARKS_MIN: usize = 8;
 
-/// Summarizes all watched JVMs: a line each; of one alone, all that is known.
+/// Summarizes all watched JVMs: a line each, or all known facts if there is only one.
 pub fn summarize_watch(document: &WatchDocument) -> Page {
     let answer = |part| vec![Section::new(Topic::Answer, "", [part])];
     let mut sections = match document.jvms.as_slice() {
@@ -38,7 +38,7 @@ pub(crate) fn nobody(document: &WatchDocument) -> &'static str {
     }
 }
 
-/// Counts the processes that were not examined, and says why; `None` if all were.
+/// Counts the processes that were not examined, and says why; `None` if all were examined.
 pub(crate) fn hidden(document: &WatchDocument) -> Option<String> {
     let process = |count| several(count, "process");
     let said = [
@@ -51,7 +51,7 @@ pub(crate) fn hidden(document: &WatchDocument) -> Option<String> {
     (!said.is_empty()).then(|| said.join(" "))
 }
 
-/// A line each, of no more columns than this where that can be: what says least goes first.
+/// A line each, within `width` columns if possible: the least useful columns go first.
 pub(crate) fn lines(jvms: &[&WatchedJvm], width: usize) -> Table {
     let row = |jvm: &&WatchedJvm| {
         let now = &jvm.now;
@@ -77,8 +77,8 @@ pub(crate) fn lines(jvms: &[&WatchedJvm], width: usize) -> Table {
     table.noted(vec![note.to_owned()])
 }
 
-/// Takes out columns of these names, one after the other, until the table has the width; the first column can be cut to
-/// so many characters.
+/// Removes columns of these names, one after the other, until the table fits the width. The first column can be cut to
+/// `least` characters.
 fn narrowed(mut table: Table, width: usize, spare: &[&str], least: usize) -> Table {
     for name in spare {
         if columns(&table) <= width + longest_name(&table).saturating_sub(least) {
@@ -93,7 +93,7 @@ fn longest_name(table: &Table) -> usize {
     table.rows.iter().map(|row| wide(&row[0].to_string())).max().unwrap_or(0)
 }
 
-/// How wide a table is drawn.
+/// The width of a drawn table.
 pub(super) fn columns(table: &Table) -> usize {
     let widest = |column: usize| {
         let cells = table.rows.iter().map(|row| wide(&row[column].to_string()));
@@ -108,7 +108,7 @@ fn share(part: Option<u64>, whole: Option<u64>) -> String {
     part.zip(whole).and_then(percent).map_or_else(dash, |percent| format!("{percent} %"))
 }
 
-/// What a JVM does over time, in a word or two.
+/// The behaviour of a JVM over time, in a word or two.
 fn growth_word(growth: &GrowthRecord) -> String {
     let rises = matches!(growth.verdict, GrowthWord::Warming | GrowthWord::CannotTell);
     if rises && growth.bytes_per_hour.is_some() { "rises".to_owned() } else { word_of(growth.verdict) }
@@ -135,7 +135,7 @@ fn verdict(growth: &GrowthRecord) -> String {
     format!("{near}{}{}", growth_word(growth), pace.unwrap_or_default())
 }
 
-/// The phrase with its window and the owner: what stands alone on a line.
+/// The phrase with its window and the owner, for a line of its own.
 pub(crate) fn told(growth: &GrowthRecord) -> String {
     let owner = growth.owner.as_ref().map(|owner| format!(" ({owner})")).unwrap_or_default();
     let window = growth.window_s.map(|window| format!(", seen for {}", roughly(window))).unwrap_or_default();
@@ -154,8 +154,8 @@ pub(crate) fn holds(jvm: &WatchedJvm) -> String {
     format!("{anon} anonymous, {files} of files, {heap} in the heap{}", limit.unwrap_or_default())
 }
 
-/// One JVM, all that is known, within so many columns; `glyphs` draw its course, from the least to the most, and none
-/// of them no course.
+/// One JVM with all known facts, within `width` columns. `glyphs` draw its course, from the least to the most; without
+/// glyphs there is no course.
 pub(crate) fn in_full(jvm: &WatchedJvm, width: usize, glyphs: &str) -> [Section; 3] {
     let [first, then] = facts(jvm);
     let held = match &jvm.course {
@@ -176,13 +176,13 @@ pub(crate) fn in_full(jvm: &WatchedJvm, width: usize, glyphs: &str) -> [Section;
     ]
 }
 
-/// Lists the bytes that each owner holds, if nothing more is known of it.
+/// Lists the bytes that each owner holds, if no other data about them is known.
 pub(super) fn by_owner(title: &str, owners: &[WatchOwner]) -> Table {
     let owners = owners.iter().map(|owner| vec![owner.name.clone(), mib(owner.bytes)]);
     Table::new(title, ["owner", "held"], owners)
 }
 
-/// Whose it is and how it stands; what else its counters tell.
+/// The JVM's identity and its state, and the values of its counters.
 fn facts(jvm: &WatchedJvm) -> [Part; 2] {
     let now = &jvm.now;
     // A watch that began after the last old collection knows it from the history.
@@ -202,7 +202,7 @@ fn facts(jvm: &WatchedJvm) -> [Part; 2] {
     [Part::facts(whose), Part::facts([("heap", heap), ("counts", counted.collect::<Vec<_>>().join(", "))])]
 }
 
-/// Each part: what it holds, how that changed, and what it does over time.
+/// Each part: the bytes it holds, their change, and its behaviour over time.
 fn parts(jvm: &WatchedJvm, course: &WatchCourse, width: usize, glyphs: &str) -> Table {
     let row = |part: &WatchPart| {
         let change = |over_s: u64| {
@@ -231,12 +231,12 @@ fn parts(jvm: &WatchedJvm, course: &WatchCourse, width: usize, glyphs: &str) -> 
     table.noted(vec![PARTS_NOTE.to_owned()])
 }
 
-/// How much larger a part became, with its sign.
+/// The growth of a part, with its sign.
 pub(super) fn grown(change: &WatchChange) -> String {
     signed(change.after_bytes as i64 - change.before_bytes as i64, mib)
 }
 
-/// The note on what the parts of a JVM are.
+/// The note that explains the parts of a JVM.
 pub(super) const PARTS_NOTE: &str = "memory: what no reclaim takes back; java heap: committed, as far as it may be \
                                      resident; threads: 128 KiB each; rest: mostly malloc's.";
 
@@ -258,7 +258,7 @@ pub(crate) fn part_name(name: &str) -> &str {
     }
 }
 
-/// A course in letters, from its least to its most; what moves by less than a twentieth is flat.
+/// A course in letters, from its least to its most; a course that moves by less than a twentieth is flat.
 pub(crate) fn sparks(values: &[Option<u64>], width: usize, glyphs: &str) -> String {
     let glyphs: Vec<char> = glyphs.chars().collect();
     if glyphs.is_empty() || values.is_empty() || width == 0 {
@@ -277,8 +277,8 @@ pub(crate) fn sparks(values: &[Option<u64>], width: usize, glyphs: &str) -> Stri
     drawn.iter().map(glyph).collect()
 }
 
-/// Shows the figures of an account with its age, so that nobody takes an old figure for a fresh one. The table is in
-/// halves beside each other if the width allows.
+/// Shows the figures of an account with its age, so that old figures do not pass for fresh ones. The table is in two
+/// halves side by side if the width allows.
 pub(super) fn weighed(account: &WatchAccount, width: usize, since: &str) -> Vec<Part> {
     let ago = format!("{} {since}", roughly(account.age_s));
     let total = mib(account.total_bytes);
@@ -291,7 +291,7 @@ pub(super) fn weighed(account: &WatchAccount, width: usize, since: &str) -> Vec<
     std::iter::once(owners).chain(categories).collect()
 }
 
-/// Rows in two halves beside each other where they are many and there is room.
+/// Rows in two halves side by side, if they are many and there is room.
 fn side_by_side(title: String, head: &str, rows: Vec<(String, u64)>, width: usize) -> Table {
     let rows: Vec<[String; 2]> = rows.into_iter().map(|(name, bytes)| [name, mib(bytes)]).collect();
     if rows.len() < 6 || width < 70 {
@@ -304,7 +304,7 @@ fn side_by_side(title: String, head: &str, rows: Vec<(String, u64)>, width: usiz
     Table::new(title, [head.clone(), head], (0..half).map(pair)).worded(2, 0)
 }
 
-/// How many of them do what: `4 JVMs watched every 10 s, 1 growing, 1 near the limit`.
+/// How many JVMs show which behaviour: `4 JVMs watched every 10 s, 1 growing, 1 near the limit`.
 pub(crate) fn counted(jvms: &[WatchedJvm], every: &str) -> String {
     let number = |is: &dyn Fn(&WatchedJvm) -> bool| jvms.iter().filter(|jvm| is(jvm)).count() as u64;
     let growing = number(&|jvm| jvm.growth.verdict == GrowthWord::Grows);

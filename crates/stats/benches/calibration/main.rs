@@ -1,6 +1,6 @@
-//! How often the verdict on growth errs, on many made-up lives and beside what is usually asked of a curve: the whole
-//! calibration. `bench/watch.sh` runs it; LOADLINE_LIVES says how many lives of each kind, LOADLINE_ARCHIVES names
-//! folders of archives, as PATH does.
+//! The whole calibration: how often the verdict on growth errs on many made-up lives, next to the usual tests of a
+//! curve. `bench/watch.sh` runs it. LOADLINE_LIVES sets the number of lives of each kind. LOADLINE_ARCHIVES names
+//! folders of archives, written as in PATH.
 #![expect(clippy::print_stdout, reason = "the tables are its result")]
 
 #[path = "../../tests/growth/calibration.rs"]
@@ -16,7 +16,7 @@ use rivals::{RIVALS, Rival};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-/// Lives of the whole run are drawn with another seed than those of the tests.
+/// The whole run draws its lives with another seed than the tests.
 const SEED: u64 = 2;
 
 fn rate(rates: &Rates) -> f64 {
@@ -89,7 +89,7 @@ fn the_whole_calibration() {
     hints(each);
 }
 
-/// How often a rise on a flat base is hinted at in time.
+/// How often a hint reports a rise on a flat base in time.
 fn hints(each: u64) {
     let ladder = Ladder::default();
     println!(
@@ -110,7 +110,7 @@ fn hints(each: u64) {
     }
 }
 
-/// Anonymous memory of a trial of an archive, from its `timeline.jsonl`, each sample held for so many cells.
+/// Anonymous memory of an archived trial, from its `timeline.jsonl`, with each sample held for `cells` cells.
 fn stretched(timeline: &Path, cells: usize) -> Option<Life> {
     let text = std::fs::read_to_string(timeline).ok()?;
     let anon = |line: &str| {

@@ -103,8 +103,8 @@ fn mann_kendall(life: &Life, floors: &[f64], corrected: bool) -> bool {
     (score - score.signum()) / variance.sqrt() > 3.09
 }
 
-/// By how much dependence widens the score: autocorrelation of the ranks of what the trend leaves, where it is beyond
-/// what chance gives in one of twenty.
+/// The factor by which dependence widens the variance of the score. It comes from the autocorrelation of the ranks of
+/// the residuals, counted only beyond what chance gives in one of twenty.
 fn dependence(floors: &[f64], slope: f64) -> f64 {
     let count = floors.len();
     let left: Vec<f64> = floors.iter().enumerate().map(|(at, floor)| floor - slope * at as f64).collect();

@@ -1,4 +1,4 @@
-//! Floors: the least value of each cell, and what is computed of them once for all windows.
+//! Floors: the least value of each cell, and the data computed from them once for all windows.
 
 use super::{DAY, HOUR};
 use std::collections::VecDeque;
@@ -6,24 +6,24 @@ use std::collections::VecDeque;
 /// The bytes that one thing held, cell by cell.
 #[derive(Debug, Clone, Copy)]
 pub struct Floors<'a> {
-    /// The least value of each cell in bytes, oldest first; of a heap, what was used after the last collection of its
-    /// old generation. `NaN` where nothing was seen.
+    /// The least value of each cell in bytes, oldest first. For a heap, the bytes used after the last collection of its
+    /// old generation. `NaN` if nothing was seen in the cell.
     pub values: &'a [f64],
     /// How many cells old the JVM was when the first of `values` began.
     pub age: usize,
-    /// How many collections of the old generation ended in each cell, where the value is that of the last one.
+    /// How many collections of the old generation ended in each cell, if the value is that of the last collection.
     pub collections: Option<&'a [u32]>,
 }
 
-/// Cells after the start of a JVM in which nothing is judged.
+/// Cells after the start of a JVM that are not judged.
 pub(super) const WARM_UP: usize = 3;
-/// Cells after the first one in which the hour of the day cannot be taken out: it takes three days, each with the half
-/// day behind it.
+/// Cells after the first one in which the hour of the day cannot be removed. Removing it takes three days, each with
+/// the half day behind it.
 pub(super) const SEASONED: usize = 3 * DAY + DAY / 2;
-/// Days of which the same time is looked at.
+/// Number of past days whose same time of day is compared.
 const DAYS: usize = 7;
 
-/// The least of each cell and the `size - 1` before it; infinite where none of them was seen.
+/// The least value of each cell and the `size - 1` cells before it; infinite if none of them was seen.
 pub fn trailing_minima(values: &[f64], size: usize) -> Vec<f64> {
     let mut rising: VecDeque<usize> = VecDeque::with_capacity(size + 1);
     (0..values.len())
@@ -42,7 +42,7 @@ pub fn trailing_minima(values: &[f64], size: usize) -> Vec<f64> {
         .collect()
 }
 
-/// The deepest fall of `minima` below an earlier one of them, up to each cell; those before `since` do not count.
+/// The deepest fall of `minima` below an earlier one, up to each cell. Minima before `since` do not count.
 pub(super) fn deepest_falls(minima: &[f64], since: usize) -> Vec<f64> {
     let (mut peak, mut deepest) = (f64::NEG_INFINITY, 0.0_f64);
     let fall = |(at, least): (usize, &f64)| {
@@ -56,8 +56,8 @@ pub(super) fn deepest_falls(minima: &[f64], since: usize) -> Vec<f64> {
 }
 
 /// Values less what the same time of day usually adds: the median deviation of the last seven days from their mean.
-/// `NaN` before there are three such days. A day's mean is centred and so known half a day later; nothing of the future
-/// is in it, since only earlier days are looked at.
+/// `NaN` before there are three such days. A day's mean is centred, so it is known half a day later. Only earlier days
+/// are used, so the result contains nothing of the future.
 pub(super) fn deseasoned(values: &[f64]) -> Vec<f64> {
     let deviations = deviations(values);
     let usual = |at: usize| {
@@ -77,7 +77,7 @@ pub(super) fn deseasoned(values: &[f64]) -> Vec<f64> {
     (0..values.len()).map(flat).collect()
 }
 
-/// How far each value is from the mean of the day around it; `NaN` where not all of that day was seen.
+/// How far each value is from the mean of the day around it; `NaN` if part of that day was not seen.
 fn deviations(values: &[f64]) -> Vec<f64> {
     let half = DAY / 2;
     let (mut sum, mut unseen) = (0.0, 0_usize);

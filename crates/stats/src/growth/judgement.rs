@@ -31,18 +31,18 @@ impl Verdict {
     }
 }
 
-/// Growth that three judgements in a row saw, or that one sees.
+/// Growth that three judgements in a row saw, or that a single judgement sees.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Growth {
-    /// Bytes an hour, of cells as they are in life, and the interval that holds it with 95 % confidence.
+    /// Bytes an hour, of ten-minute cells as in real life.
     pub slope: f64,
-    /// The lower end.
+    /// The lower end of the interval that holds the slope with 95 % confidence.
     pub low: f64,
     /// The upper end.
     pub high: f64,
-    /// Cells of the window that it was seen in.
+    /// Cells of the window in which the growth was seen.
     pub window: usize,
-    /// When it meets the limit.
+    /// When memory meets the limit.
     pub projection: Projection,
 }
 
@@ -62,18 +62,18 @@ pub struct Hint {
 pub enum Unsure {
     /// Less than a day was seen.
     Young,
-    /// Too few collections of the old generation, of so many that a window needs.
+    /// Fewer collections of the old generation than a window needs.
     Collections {
-        /// In the longest window there is.
+        /// Collections in the longest window there is.
         seen: u32,
-        /// By any window.
+        /// Collections that any window needs.
         needed: u32,
     },
-    /// There are gaps in what was seen, in every window.
+    /// Every window has gaps in what was seen.
     Gaps,
-    /// It moves by so many bytes without a pattern.
+    /// Memory moves by this many bytes without a pattern.
     Moves {
-        /// Between the least and the most floor of the longest window there is.
+        /// Between the lowest and the highest floor of the longest window there is.
         bytes: f64,
     },
 }

@@ -1,6 +1,6 @@
 //! The ladder of windows, from two hours to twenty-five days, and the judgement over all of them.
 //!
-//! The constants were chosen on simulated lives (`lives`); what each is worth stands in `docs/watch.md`.
+//! The constants were chosen on simulated lives (`lives`). `docs/watch.md` shows what each constant is worth.
 
 use super::floors::{SEASONED, WARM_UP, deepest_falls, deseasoned, trailing_minima};
 use super::precedent::{Precedent, Told};
@@ -26,46 +26,46 @@ pub(super) const RUNGS: [(usize, usize); 15] = [
     (DAY, 20),
     (DAY, 25),
 ];
-/// The least trend, in deviations of a normal distribution; what Student's t needs for it depends on the floors.
+/// The least trend, in deviations of a normal distribution. Student's t needs more, depending on the number of floors.
 const TREND: f64 = 3.5;
-/// The same for the steps, and for those between days, of which several deployments can make stairs by chance.
+/// The same for the steps, and for steps between days, where several deployments can make stairs by chance.
 const STEPS: f64 = 2.0;
 const STEPS_OF_DAYS: f64 = 3.0;
-/// A rise exceeds the deepest fall on record by this factor.
+/// A rise must exceed the deepest fall on record by this factor.
 const FALL: f64 = 1.5;
-/// How steep the later half of a window is at least, against the earlier one, where the limit is near.
+/// The least slope of a window's later half, relative to the earlier one, if the limit is near.
 const BEND: f64 = 0.7;
-/// The belief in a rise about which nothing else is known.
+/// The belief in a rise if no earlier life is known to compare it with.
 const BY_ITSELF: Belief = Belief { near: 0.6, straight: 3.0, errors: 1.5, steepening: 1.0 };
-/// The same where an earlier life says that this is no fill.
+/// The same if an earlier life shows that this is not a fill.
 const TOLD: Belief = Belief { near: 1.0, straight: 5.0, errors: 1.25, steepening: 1.5 };
-/// The least rise in bytes a day that is looked at.
+/// The least rise in bytes a day that is considered.
 const LEAST_A_DAY: f64 = 1024.0 * 1024.0;
 /// The rise that matters: this share of the limit within a week, or the limit itself.
 const SHARE_A_WEEK: f64 = 0.05;
-/// Collections of the old generation that a window needs, where its floors come from them.
+/// Collections of the old generation that a window needs, if its floors come from them.
 const COLLECTIONS: u32 = 4;
-/// No window begins before this share of the age: what is young may still be filling.
+/// No window begins before this share of the age: a young JVM may still be filling.
 const YOUNG: f64 = 0.1;
 /// Judgements in a row that make an alarm or a hint.
 const IN_A_ROW: usize = 3;
 
-/// How far a rise is believed to go on. Either the limit is near and the later half about as steep as the earlier one;
-/// or even the fill that bends as much as the floors allow passes the limit, and the rise did not begin within the
-/// window.
+/// How far a rise is believed to go on. There are two ways to believe it. Either the limit is near and the later half
+/// is about as steep as the earlier one. Or even the fill that bends as much as the floors allow passes the limit, and
+/// the rise did not begin within the window.
 #[derive(Debug, Clone, Copy)]
 struct Belief {
-    /// How many windows away the limit may be: of what does not bend much, and of what is straight.
+    /// How many windows away the limit may be: for a rise that does not bend much, and for a straight one.
     near: f64,
     straight: f64,
-    /// Standard errors by which a fill may bend more than what was seen.
+    /// Standard errors by which a fill may bend more than the floors did.
     errors: f64,
-    /// Standard errors by which the later half may be steeper, beyond which a rise began within the window.
+    /// Standard errors by which the later half may be steeper. Beyond that, the rise began within the window.
     steepening: f64,
 }
 
 impl Belief {
-    /// Whether a window of so many cells says that these bytes more will come, at a pace that needs `rest` cells.
+    /// Whether a window of `cells` cells shows that `bytes` more will come, at a pace that needs `rest` cells.
     fn holds(&self, halves: &Halves, cells: usize, bytes: f64, rest: f64) -> bool {
         let windows = rest / cells as f64;
         let straight = || halves.steepening() <= self.steepening && halves.fill(self.errors).until(bytes).is_some();
@@ -108,7 +108,7 @@ impl Default for Ladder {
 }
 
 impl Ladder {
-    /// Computes what every window needs of these floors at every moment.
+    /// Computes the data of these floors that every window needs at every moment.
     pub fn over<'a>(&'a self, floors: Floors<'a>, precedent: Option<&'a Precedent>) -> Judge<'a> {
         let count = floors.values.len();
         let season = if count > SEASONED { deseasoned(floors.values) } else { Vec::new() };
@@ -162,9 +162,9 @@ struct Moment {
     steady: bool,
     /// How many windows there were.
     windows: usize,
-    /// Collections of the longest window, where they were too few.
+    /// Collections of the longest window, if they were too few.
     rare: Option<u32>,
-    /// How far the floors of the longest window were apart.
+    /// The range of the longest window's floors.
     span: f64,
 }
 
@@ -173,7 +173,7 @@ impl Judge<'_> {
     pub fn at(&self, cells: usize, limit: f64) -> Judgement {
         let cells = cells.min(self.floors.values.len());
         let now = self.moment(cells, limit);
-        // Growth rises, so that what came before is asked for only then.
+        // Growth includes a rise, so the earlier moments are computed only if there is one.
         let before = |steps: usize| Some(self.moment(now.rise.and(cells.checked_sub(steps * STEP))?, limit));
         let before: [Option<Moment>; IN_A_ROW - 1] = std::array::from_fn(|at| before(at + 1));
         let row = |seen: fn(&Moment) -> bool| before.iter().all(|moment| moment.as_ref().is_some_and(seen));
@@ -204,7 +204,7 @@ impl Judge<'_> {
         moment
     }
 
-    /// Adds the reading of one window; nothing if the JVM or its history is too young for it.
+    /// Adds the reading of one window; adds nothing if the JVM or its history is too young for it.
     fn look(&self, rung: &Rung, cells: usize, limit: f64, moment: &mut Moment) {
         let Some(begin) = self.begin(rung, cells) else { return };
         if let Some(collected) = &self.collected {
@@ -262,8 +262,8 @@ impl Judge<'_> {
         (begin + age >= young).then_some(begin)
     }
 
-    /// The floors of the window, without the hour of the day where that can be taken out of all of it; `None` where
-    /// one of them was not seen.
+    /// The floors of the window, without the hour of the day if it can be removed from all of it. `None` if one of the
+    /// floors was not seen.
     fn floors_of(&self, rung: &Rung, begin: usize) -> Option<(&Grain, [f64; FLOORS_MAX])> {
         let (_, raw, flat) = self.grains.iter().find(|(size, ..)| *size == rung.size)?;
         let flat = flat.as_ref().filter(|_| begin >= SEASONED);
@@ -278,8 +278,8 @@ impl Judge<'_> {
     }
 }
 
-/// Whether a slope in bytes a cell matters: a MiB a day at least, and a share of the limit, or all of what is left,
-/// within a week.
+/// Whether a slope in bytes a cell matters. It must give at least a MiB a day. Within a week it must also reach a share
+/// of the limit, or all that is left below the limit.
 fn matters(slope: f64, limit: f64, level: f64) -> bool {
     let week = slope * (7 * DAY) as f64;
     slope * DAY as f64 >= LEAST_A_DAY && (week >= SHARE_A_WEEK * limit || week >= limit - level)

@@ -1,33 +1,33 @@
 //! An earlier life of the same service, and whether it ever rose as much.
 //!
 //! Within one life a fill and a leak look alike for a long time. If an earlier life of the same service became as old
-//! and never rose as much, this rise is new. If it did rise as much, it says nothing: leaks and fills both repeat.
+//! and never rose as much, this rise is new. An earlier rise as large says nothing: leaks and fills both repeat.
 
 use super::Floors;
 use super::floors::{WARM_UP, trailing_minima};
 use super::ladder::RUNGS;
 
-/// A rise counts as known where one of this share of it was seen.
+/// A rise counts as known if the earlier life had one of at least this share of it.
 const KNOWN: f64 = 0.5;
-/// Windows count that began at this share of the age or later: what fills after a start is no precedent for what rises
+/// Only windows that began at this share of the age or later count: a fill after a start is no precedent for a rise
 /// long after one.
 const AS_OLD: f64 = 0.2;
 /// Ages by powers of two, in cells: up to 32,768 of them, or seven months.
 const AGES: usize = 16;
 
-/// An earlier life, by the widths of all windows.
+/// An earlier life, by the width of each window.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Precedent {
-    /// How many cells old it became.
+    /// The age that the life reached, in cells.
     age: usize,
     rises: Vec<Rises>,
 }
 
-/// The most that anything rose over one width.
+/// The largest rise over one width.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Rises {
     width: usize,
-    /// In windows that began at an age or later.
+    /// The largest rise in windows that began at an age or later.
     most: [f64; AGES],
 }
 
@@ -39,11 +39,11 @@ fn place(age: usize) -> usize {
 /// The answer of a precedent to a rise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Told {
-    /// It never rose so, although it became as old.
+    /// The earlier life never rose so, although it became as old.
     Never,
-    /// It rose so, too.
+    /// The earlier life rose so, too.
     Rose,
-    /// It did not become old enough to tell.
+    /// The earlier life did not become old enough to tell.
     TooYoung,
 }
 
@@ -70,7 +70,7 @@ impl Precedent {
         Self { age: floors.age + count, rises: rises.collect() }
     }
 
-    /// Judges a rise over so many cells at this age.
+    /// Judges a rise over `width` cells at this age.
     pub(super) fn tells(&self, rise: f64, width: usize, age: usize) -> Told {
         let Some(rises) = self.rises.iter().find(|rises| rises.width == width) else { return Told::TooYoung };
         let most = rises.most[place((AS_OLD * age as f64) as usize)];

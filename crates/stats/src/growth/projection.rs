@@ -6,13 +6,13 @@ use super::{DAY, Floors, HOUR};
 /// Cells from now until the limit is reached, with 95 % confidence.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Projection {
-    /// Not before.
+    /// The limit is not reached before this.
     pub earliest: f64,
-    /// Not after; `None` where it may come to rest before, or no whole day was seen.
+    /// The limit is reached by then; `None` if memory may come to rest before, or no whole day was seen.
     pub latest: Option<f64>,
 }
 
-/// Days of which the peaks count.
+/// Days whose peaks count.
 const DAYS: usize = 7;
 
 impl Projection {

@@ -1,4 +1,4 @@
-//! One window: a few floors at equal distances, and what they say of a trend.
+//! One window: a few floors at equal distances, and their trend.
 
 /// The most floors a window has.
 pub(super) const FLOORS_MAX: usize = 25;
@@ -18,7 +18,7 @@ pub(super) struct Window {
     pub(super) last: f64,
 }
 
-/// Both halves of a window, which share two of its floors: what fills is less steep in the later one.
+/// Both halves of a window, which share two of its floors. A fill is less steep in the later half.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Halves {
     /// The least-squares slopes of the halves and of the whole.
@@ -48,7 +48,7 @@ impl Window {
         let squares: f64 = floors.windows(2).map(|pair| (pair[1] - pair[0] - mean_step).powi(2)).sum();
         let step_error = (squares / (count - 2) as f64).sqrt() / ((count - 1) as f64).sqrt() + LEAST;
         let half = count / 2 + 1;
-        // In a half either error is larger, because a half has less spread and fewer steps.
+        // In a half both errors are larger, because a half has less spread and fewer steps.
         let by_fit = fit_error * (spread(count) / spread(half)).sqrt();
         let by_steps = step_error * ((count - 1) as f64 / (half - 1) as f64).sqrt();
         let halves = Halves {
@@ -80,12 +80,12 @@ impl Halves {
         self.late / self.early.max(LEAST)
     }
 
-    /// How much steeper the later half is, in standard errors: what began to rise within the window is.
+    /// How much steeper the later half is, in standard errors. A rise that began within the window makes it steeper.
     pub(super) fn steepening(&self) -> f64 {
         (self.late - self.early) / self.error
     }
 
-    /// The fill that bends as much as these floors allow, so many standard errors off.
+    /// The fill that bends as much as these floors allow within `errors` standard errors.
     pub(super) fn fill(&self, errors: f64) -> Fill {
         let steepens = self.late - self.early - errors * self.error;
         let ratio = (self.slope + steepens / 2.0) / (self.slope - steepens / 2.0);
@@ -101,12 +101,12 @@ impl Halves {
 }
 
 impl Fill {
-    /// The same where so many cells are a distance.
+    /// The same fill in cells, if floors are `size` cells apart.
     pub(super) fn in_cells(self, size: f64) -> Self {
         Self { slope: self.slope / size, constant: self.constant * size }
     }
 
-    /// Time until it has risen by so many bytes more; `None` where it comes to rest before.
+    /// Time until the fill has risen by `bytes` more; `None` if it comes to rest before.
     pub(super) fn until(&self, bytes: f64) -> Option<f64> {
         let share = bytes / (self.slope * self.constant);
         let straight = self.constant.is_infinite();
@@ -114,7 +114,7 @@ impl Fill {
     }
 }
 
-/// Keeps what never moved from being divided by nothing: a byte in a million.
+/// Avoids a division by 0 if memory never moved: a millionth of a byte.
 const LEAST: f64 = 1e-6;
 
 /// The least-squares slope, and its standard error.
@@ -135,14 +135,14 @@ fn spread(count: usize) -> f64 {
     count * (count * count - 1.0) / 12.0
 }
 
-/// The sum of floors times their distance from the middle, to which the least-squares slope is in proportion.
+/// The sum of floors times their distance from the middle. The least-squares slope is proportional to it.
 fn moment(floors: &[f64]) -> f64 {
     let middle = (floors.len() as f64 - 1.0) / 2.0;
     floors.iter().enumerate().map(|(at, floor)| (at as f64 - middle) * floor).sum()
 }
 
-/// The median slope between two floors (Theil 1950, Sen 1968), per distance; of the first 25 of them, and `NaN` below
-/// two.
+/// The median slope between two floors (Theil 1950, Sen 1968), per distance. Only the first 25 floors count; `NaN` for
+/// fewer than two.
 pub fn median_slope(floors: &[f64]) -> f64 {
     let mut slopes = [0.0; FLOORS_MAX * (FLOORS_MAX - 1) / 2];
     let floors = &floors[..floors.len().min(FLOORS_MAX)];
@@ -156,7 +156,7 @@ pub fn median_slope(floors: &[f64]) -> f64 {
     if pairs == 0 { f64::NAN } else { middle(&mut slopes[..pairs]) }
 }
 
-/// The median, in an order that is lost.
+/// The median; reorders the values.
 fn middle(values: &mut [f64]) -> f64 {
     let half = values.len() / 2;
     let odd = values.len() % 2 == 1;

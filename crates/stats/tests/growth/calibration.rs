@@ -1,5 +1,5 @@
 //! How often the ladder cries wolf, and how soon it finds a leak, on made-up lives: a small run. `benches/calibration`
-//! has the whole, and the rivals.
+//! has the whole run, and the rivals.
 
 use crate::lives::{Dice, Leak, Life, TUNED, leaking, life};
 use loadline_stats::growth::{DAY, Floors, HOUR, Ladder, Precedent, STEP, Verdict};
@@ -9,7 +9,7 @@ pub(crate) fn floors(life: &Life) -> Floors<'_> {
     Floors { values: &life.floors, age: 0, collections: life.collections.as_deref() }
 }
 
-/// The cells after which the ladder raises an alarm, judging every half hour, with an earlier life or without.
+/// The cells after which the ladder raises an alarm, judging every half hour, with or without an earlier life.
 pub(crate) fn alarms(ladder: &Ladder, life: &Life, before: Option<&Life>) -> Vec<usize> {
     let precedent = before.map(|before| Precedent::of(&floors(before)));
     let judge = ladder.over(floors(life), precedent.as_ref());
@@ -22,7 +22,7 @@ pub(crate) fn episodes(alarms: &[usize]) -> usize {
     alarms.iter().take(1).count() + alarms.windows(2).filter(|pair| pair[1] - pair[0] > DAY).count()
 }
 
-/// `each` lives of a kind, with what is known before them; those that restart get as many more as they are shorter.
+/// `each` lives of a kind, with the earlier life that is known. Lives that restart are shorter, so there are more.
 pub(crate) fn lives<'a>(
     seed: u64,
     kinds: &'a [&'a str],
@@ -76,7 +76,7 @@ pub(crate) enum History {
     None,
     /// An earlier life of the same service.
     LifeBefore,
-    /// One that had nothing but noise: the version before lacked what this one has.
+    /// An earlier life with nothing but noise: the previous version lacked what this one has.
     PlainLifeBefore,
 }
 
@@ -85,7 +85,7 @@ pub(crate) enum History {
 pub(crate) struct LeakOutcome {
     /// Hours from the leak's start.
     after: Option<f64>,
-    /// Hours that were left before the limit; `None` where the life ended before it.
+    /// Hours left before the limit; `None` if the life ended before reaching it.
     left: Option<f64>,
     /// Whether the first alarm's interval held the truth, and whether it was open.
     held: Option<bool>,
@@ -121,7 +121,7 @@ pub(crate) fn find(ladder: &Ladder, life: &Life, before: Option<&Life>, mib_an_h
     }
 }
 
-/// Leaks of one form, on every kind they are put on.
+/// Leaks of one form, on every kind that they are added to.
 pub(crate) fn leaks(seed: u64, leak: Leak, mib_an_hour: f64, each: u64, history: History) -> Vec<LeakOutcome> {
     let ladder = Ladder::default();
     let kinds: Vec<&str> = match leak {
@@ -138,7 +138,7 @@ pub(crate) fn leaks(seed: u64, leak: Leak, mib_an_hour: f64, each: u64, history:
             let own = || Dice::of(&[seed, form, number, at]);
             let dice = |which| Dice::of(&[seed, form, number, at, which]);
             let leaking = leaking((&mut own(), &mut dice(1)), &kind, leak, mib_an_hour, days);
-            // The version before did not leak.
+            // The previous version did not leak.
             let before = (history == History::LifeBefore).then(|| life(&mut own(), &mut dice(2), &kind, 28));
             find(ladder, &leaking, before.as_ref(), mib_an_hour)
         })
@@ -146,14 +146,14 @@ pub(crate) fn leaks(seed: u64, leak: Leak, mib_an_hour: f64, each: u64, history:
     kinds.into_iter().zip(0..).flat_map(one).collect()
 }
 
-/// Leaks as they are told.
+/// The figures reported of a set of leaks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Told {
-    /// Shares in percent: found; of the found, those whose interval holds the truth, and those without an upper end.
+    /// Shares in percent: leaks found; of those, leaks whose interval holds the truth, and leaks without an upper end.
     pub(crate) found: f64,
     pub(crate) holds: f64,
     pub(crate) open: f64,
-    /// Median hours to the alarm, where what was missed counts as never, and left before the limit.
+    /// Median hours to the alarm, with a missed leak as infinite, and median hours left before the limit.
     pub(crate) after: f64,
     pub(crate) left: f64,
 }

@@ -1,6 +1,6 @@
-//! Made-up lives of JVMs, in floors of ten minutes, MiB inside and bytes outside: kinds without a leak, and leaks on
-//! top of them. Every life begins with the start of the JVM and a warm-up fill of 0.2 to 1 h, and has 28 days unless
-//! its kind ends sooner; a limit stands 1.15 to 2 times above what it needs without a leak.
+//! Made-up lives of JVMs, in floors of ten minutes, in MiB inside this module and in bytes outside: kinds without a
+//! leak, and leaks on top of them. Every life begins with the start of the JVM and a warm-up fill of 0.2 to 1 h. It has
+//! 28 days unless its kind ends sooner. Its limit is 1.15 to 2 times its peak without a leak.
 
 use loadline_base::numbers::SplitMix64;
 use loadline_stats::growth::{DAY, HOUR};
@@ -24,8 +24,8 @@ pub(crate) const TUNED: [&str; 15] = [
     "restarts",
     "mixed",
 ];
-/// Kinds that were looked at only to see what goes wrong: fills that begin late, growth that bends but has no ceiling
-/// in sight, wide walks, larger steps, days that differ by a third, high-water marks.
+/// Kinds used only to see what goes wrong. They are fills that begin late, growth that bends but has no ceiling in
+/// sight, wide walks, larger steps, days that differ by a third, and high-water marks.
 pub(crate) const CHECKED: [&str; 9] = [
     "late_fill_6h",
     "late_fill_24h",
@@ -38,8 +38,8 @@ pub(crate) const CHECKED: [&str; 9] = [
     "pools",
 ];
 
-/// Kinds that were made when all constants stood: a line of days that ends, a logarithm that begins late, a fill of its
-/// start and a later one, nightly and weekly batches.
+/// Kinds made after all constants were fixed. They are a line of days that ends, a logarithm that begins late, a fill
+/// at the start and a later one, and nightly and weekly batches.
 pub(crate) const UNSEEN: [&str; 4] = ["ramp", "late_log", "two_fills", "batches"];
 
 /// How a leak grows.
@@ -130,7 +130,7 @@ impl Dice {
         (0..count).map(of).collect()
     }
 
-    /// Rises between collections and falls to the floor at each; what lies on top, and the collections.
+    /// Memory that rises between collections and falls to the floor at each: the part above the floor, and collections.
     fn saw(&mut self, load: &[f64], hours: (f64, f64), height: f64) -> (Vec<f64>, Vec<u32>) {
         let period = self.log_between(hours.0, hours.1) * HOUR as f64;
         let mean = load.iter().sum::<f64>() / load.len() as f64;
@@ -147,7 +147,7 @@ impl Dice {
         load.iter().map(tooth).unzip()
     }
 
-    /// A walk that is reflected at both ends of its range, and needs about so many days from one to the other.
+    /// A walk that is reflected at both ends of its range, and needs about `days` days from one to the other.
     fn walk(&mut self, count: usize, half: f64, days: f64) -> Vec<f64> {
         let step = 2.0 * half / (days * DAY as f64).sqrt();
         let mut at = self.between(-half, half);
@@ -161,7 +161,7 @@ impl Dice {
     }
 }
 
-/// A life of a service of this `kind`: what the service is, is drawn with `own`, what befalls this life with `dice`.
+/// A life of a service of this `kind`. `own` draws the properties of the service, `dice` the events of this life.
 pub(crate) fn life(own: &mut Dice, dice: &mut Dice, kind: &str, days: usize) -> Life {
     let days = if kind == "restarts" { 1 + dice.0.below(5) as usize } else { days };
     let count = days * DAY;
@@ -214,7 +214,7 @@ fn filled(count: usize, own: &mut Dice, level: f64, from: f64, constant: f64) ->
     (0..count).map(|at| height * (1.0 - (-(hours(at) - from).max(0.0) / constant).exp())).collect()
 }
 
-/// What lies on top in everything but fills and the kinds that were made last.
+/// The memory on top of the level, for every kind except fills and the kinds that were made last.
 fn usual(life: &mut Life, (own, dice): (&mut Dice, &mut Dice), kind: &str, level: f64, noise: f64) -> Vec<f64> {
     let count = life.floors.len();
     let mut on_top = vec![0.0; count];
@@ -247,7 +247,7 @@ fn usual(life: &mut Life, (own, dice): (&mut Dice, &mut Dice), kind: &str, level
         "steps" => steps(dice, &mut on_top, 4.0, (0.01 * level, 0.10 * level), 0.6),
         "big_steps" => {
             steps(dice, &mut on_top, 2.0, (0.05 * level, 0.20 * level), 0.5);
-            // Memory has a least.
+            // Memory has a minimum.
             let least = on_top.iter().zip(&life.floors).map(|(top, floor)| top + floor).fold(f64::INFINITY, f64::min);
             let lift = (0.3 * level - least).max(0.0);
             on_top.iter_mut().for_each(|top| *top += lift);
@@ -277,7 +277,7 @@ fn usual(life: &mut Life, (own, dice): (&mut Dice, &mut Dice), kind: &str, level
     on_top
 }
 
-/// The same of kinds that change over weeks.
+/// The same for kinds that change over weeks.
 fn slow(life: &mut Life, (own, dice): (&mut Dice, &mut Dice), kind: &str, level: f64, noise: f64) -> Vec<f64> {
     let count = life.floors.len();
     match kind {
@@ -320,7 +320,7 @@ fn slow(life: &mut Life, (own, dice): (&mut Dice, &mut Dice), kind: &str, level:
     }
 }
 
-/// The same of the kinds that were made last.
+/// The same for the kinds that were made last.
 fn unseen(count: usize, (own, dice): (&mut Dice, &mut Dice), kind: &str, level: f64) -> Vec<f64> {
     let from = 24.0 * dice.between(2.0, 14.0);
     let height = level * own.between(0.1, 0.5);
@@ -365,7 +365,7 @@ fn steps(dice: &mut Dice, on_top: &mut [f64], days: f64, height: (f64, f64), up:
     }
 }
 
-/// If collections are counted, holds each floor at what the last collection left until the next.
+/// If collections are counted, each floor stays at what the last collection left until the next collection.
 fn settle(life: &mut Life) {
     let Some(collections) = &life.collections else { return };
     let first = collections.iter().position(|ended| *ended > 0).unwrap_or(0);
@@ -378,7 +378,7 @@ fn settle(life: &mut Life) {
     }
 }
 
-/// A life that leaks so many MiB an hour on top, cut off where it meets its limit.
+/// A life that leaks this many MiB an hour on top, cut off when it meets its limit.
 pub(crate) fn leaking(
     (own, dice): (&mut Dice, &mut Dice),
     kind: &str,
@@ -401,7 +401,7 @@ pub(crate) fn leaking(
             Leak::Load => worked,
             Leak::Stairs => stair - *first_stair.get_or_insert(stair),
         };
-        // A collection leaves everything that had leaked by then.
+        // A collection leaves everything that has leaked so far.
         if life.collections.as_ref().is_none_or(|ended| ended[at] > 0) {
             held = leaked;
         }

@@ -13,8 +13,8 @@ const SEED: u64 = 1;
 
 #[test]
 fn lives_without_a_leak_are_not_called_one() {
-    // Some three, two and one years; the whole calibration has the rates. The first of the unseen ones is a straight
-    // line that ends: before its end it is a leak for anyone.
+    // Some three, two and one years; the whole calibration has the rates. The first of the unseen kinds is a straight
+    // line that ends: before its end it looks like a leak to any test.
     for (kinds, most) in [(&TUNED[..], 0), (&CHECKED[..], 1), (&UNSEEN[1..], 0)] {
         let rates = false_alarms(SEED, kinds, 3, History::None);
         let (count, years) = rates.sums();

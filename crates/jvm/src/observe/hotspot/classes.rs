@@ -222,7 +222,7 @@ impl Classes {
         self.declared(memory, class)?.into_iter().find_map(|field| self.named(memory, pool, name, field))
     }
 
-    /// Its static fields that refer to objects: where each stands in the mirror, and its name.
+    /// Its static fields that refer to objects: the place of each in the mirror, and its name.
     pub(super) fn static_references(&self, memory: &dyn Memory, class: u64) -> Option<Vec<(Field, Name)>> {
         let pool = self.constants(memory, class)?;
         let named = |[name, _, offset, _]: [u64; 4]| {
@@ -241,7 +241,7 @@ impl Classes {
     fn references(&self, memory: &dyn Memory, class: u64, are_static: bool) -> Option<Vec<[u64; 4]>> {
         let pool = self.constants(memory, class)?;
         let is_reference = |[_, descriptor, _, access]: &[u64; 4]| {
-            // Only the first byte tells objects and arrays from numbers.
+            // Only the first byte distinguishes objects and arrays from numbers.
             let mut first = [0];
             let descriptor = || self.constant(memory, pool, *descriptor);
             (access & STATIC != 0) == are_static
@@ -375,7 +375,7 @@ impl Name {
     }
 }
 
-/// The loaders of a walk, each with the class that was its newest: those that come later stand before it.
+/// The loaders of a walk, each with the class that was its newest then. Later classes come before it in the list.
 #[derive(Debug, Default)]
 pub struct NewestClasses {
     newest: HashMap<u64, u64>,

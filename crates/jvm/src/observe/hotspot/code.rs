@@ -51,9 +51,9 @@ fn name(memory: &dyn Memory, heap: u64, size: u64) -> Option<(u64, String)> {
     Some((at, found.strip_prefix(SEGMENT).unwrap_or(&found).trim_end_matches('\'').to_owned()))
 }
 
-/// Bytes in use, and the most that were, where what stands between the size of a segment and the name of the heap is in
-/// order (`heap.hpp`): the next segment, three words about free blocks among which is how many segments they have, and
-/// the most.
+/// Bytes in use, and the most that were. `None` unless the fields between segment size and name of the heap are in
+/// order (`heap.hpp`): the next segment, four words about free blocks, and the most. One of the four is the number of
+/// segments in free blocks.
 ///
 /// ```text
 /// segment size, its logarithm, next segment, free list, insertion point, free segments, free blocks, most bytes, name

@@ -67,7 +67,7 @@ struct Counter {
     field: Field,
 }
 
-/// The counters of one JVM; what is not loaded yet has counted nothing.
+/// The counters of one JVM. A class that is not loaded yet has counted nothing.
 #[derive(Debug)]
 pub struct DirectCounters {
     objects: Objects,

@@ -59,7 +59,7 @@ impl Flag {
 }
 
 /// The origin of a flag's value.
-// `JVMFlagOrigin` of jvmFlag.hpp; its descriptions stand in the published schemas.
+// `JVMFlagOrigin` of jvmFlag.hpp; the published schemas contain the descriptions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FlagOrigin {

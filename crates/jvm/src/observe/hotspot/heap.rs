@@ -29,10 +29,10 @@ const ROW_SLACK_MAX: u64 = 128;
 pub struct HeapRead {
     /// Sizes.
     pub info: HeapInfo,
-    /// Where it lies, unless it is ZGC's, which is mapped more than once or anywhere; as `ranges` the memory in which
-    /// Shenandoah describes its regions.
+    /// The addresses of the heap. Empty for ZGC, whose heap is mapped more than once or anywhere. `ranges` holds the
+    /// memory in which Shenandoah describes its regions.
     pub addresses: JvmAddresses,
-    /// Objects of G1 in regions of their own; `None` where the collector is another, or does not describe them.
+    /// Objects of G1 in regions of their own; `None` if the collector is another one, or does not describe them.
     pub humongous: Option<HumongousRecord>,
 }
 

@@ -1,5 +1,5 @@
-//! Class loaders with their classes and their metaspace (`ClassLoaderData`, JDK 17–25): what
-//! `VM.classloader_stats` says of them.
+//! Class loaders with their classes and their metaspace (`ClassLoaderData`, JDK 17–25): the content of
+//! `VM.classloader_stats`.
 
 use super::super::Unavailable;
 use super::super::class_loaders::{ClassLoader, LoaderClasses};
@@ -13,7 +13,7 @@ use super::objects::Objects;
 use std::collections::{BTreeMap, HashSet};
 
 pub(super) const LOADER: &str = "java/lang/ClassLoader";
-/// Whether the data are of hidden classes alone, beside those of their loader.
+/// Whether the data are of hidden classes alone, in addition to the data of their loader.
 const OF_HIDDEN: [&str; 1] = ["ClassLoaderData::_has_class_mirror_holder"];
 const LOADER_FIELD: [&str; 1] = ["ClassLoaderData::_class_loader"];
 

@@ -293,7 +293,7 @@ fn code_heaps_name_themselves() {
 }
 
 proptest! {
-    /// Whatever stands in memory: readings end, and what is taken is in order.
+    /// Readings come to an end with any content of memory, and accepted values are in order.
     #[test]
     fn hostile_memory_is_read_to_an_end(words in prop::collection::vec(
         prop_oneof![

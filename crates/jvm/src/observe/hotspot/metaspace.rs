@@ -38,7 +38,7 @@ const CHUNK_BYTES_MAX: u64 = 16 << 20;
 const LEVEL_MAX: u64 = 14;
 /// Chunks of one loader: 16 GiB in chunks of 16 KiB.
 const CHUNKS_MAX: u32 = 1 << 20;
-/// The words of a node in which its range stands for the second time: behind what is reserved, in one of its fields.
+/// The words of a node in which one of its fields may repeat its range, behind the reserved space.
 const AGAIN_WORDS: std::ops::Range<u64> = 4..16;
 
 /// Reads the nodes that hold class metadata, by address. `contexts` are the addresses of the variables of `CONTEXTS`.

@@ -1,7 +1,7 @@
-//! A running HotSpot by its own tables, read from outside: nothing is asked of the JVM, nothing is added to it, and no
-//! thread of it stands still. HotSpot describes its own fields for debuggers (`vmStructs.cpp`, JDK 11–27): the names,
-//! where they stand, and how large they are come from the running JVM and are never assumed. A name that this JVM does
-//! not have makes what needs it unavailable, and nothing else.
+//! A running HotSpot by its own tables, read from outside. Loadline asks nothing of the JVM, adds nothing to it, and
+//! stops none of its threads. HotSpot describes its own fields for debuggers (`vmStructs.cpp`, JDK 11–27). Their names,
+//! places and sizes come from the running JVM and are never assumed. If this JVM does not have a name, only the
+//! readings that need it are unavailable.
 //!
 //! | file | what it reads |
 //! |---|---|

@@ -134,7 +134,8 @@ impl Pools<'_> {
         self.follow(arena, "parent", ALLOCATOR).filter(|allocator| *allocator != 0)
     }
 
-    /// The chunks of these allocators; `None` where an object on the way is none, or is being moved.
+    /// The chunks of these allocators; `None` if a reference on the way leads to no object, or to one that is being
+    /// moved.
     fn chunks(&mut self, allocators: &BTreeSet<u64>) -> Option<NettyChunksRecord> {
         let (mut found, mut seen) = (BTreeMap::<String, NettyChunksRecord>::new(), HashSet::new());
         for allocator in allocators {

@@ -1,6 +1,6 @@
 //! Objects in the Java heap, as far as a static field leads to one. Collectors move them, so each is read only if it
 //! proves itself: a mirror names its class, an object's header names its own. Any other object is refused, not guessed;
-//! a moment later it stands still.
+//! a moment later it no longer moves.
 
 use super::super::Unavailable;
 use super::super::memory::Memory;
@@ -28,7 +28,7 @@ pub struct Objects {
 /// The class of an object, and of another that it refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Linked {
-    /// Address of the object at this moment; 0 if there is none.
+    /// Address of the object at this moment; 0 for no object.
     pub object: u64,
     /// Its own class; `None` if there is no object.
     pub class: Option<u64>,
@@ -66,7 +66,7 @@ struct Array {
     length: u32,
 }
 
-/// What references and names of classes that have 32 bits are widened by, by the names that releases have for it.
+/// The base and the shift that widen references and class names of 32 bits, under the names that releases give them.
 const OOP_BASE: [&str; 3] =
     ["CompressedOops::_base", "CompressedOops::_narrow_oop._base", "Universe::_narrow_oop._base"];
 const OOP_SHIFT: [&str; 3] =
@@ -269,8 +269,8 @@ impl Objects {
         (bytes.is_empty() || memory.read(first, &mut bytes)).then_some(bytes)
     }
 
-    /// The objects that an array refers to, at most so many; empty ones are left out. The elements stand behind the
-    /// length, at a multiple of their size (JDK 11–27, with compressed class pointers).
+    /// The objects that an array refers to, without the null references; `None` for more than `most` elements. The
+    /// elements come after the length, at a multiple of their size (JDK 11–27, with compressed class pointers).
     pub(super) fn elements(&self, memory: &dyn Memory, array: u64, most: u32) -> Option<Vec<u64>> {
         (self.header != HeaderForm::Wide).then_some(())?;
         let (length_at, narrow) = (self.length_at(), matches!(self.references, ReferenceForm::Narrow { .. }));

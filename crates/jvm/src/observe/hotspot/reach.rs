@@ -11,7 +11,7 @@ const ONE_MAX: usize = 30_000;
 const ALL_MAX: usize = 150_000;
 /// Elements of one array that are followed.
 const ELEMENTS_MAX: u32 = 1 << 20;
-/// Whoever extends these is not entered: it leads to everything.
+/// The walk does not enter an object of these classes or of their subclasses: it leads to everything.
 const NOT_ENTERED: [&str; 5] =
     ["java/lang/Thread", "java/lang/ThreadGroup", "java/lang/ClassLoader", "java/lang/Class", "java/lang/Module"];
 const REFERENCE: &str = "java/lang/ref/Reference";
@@ -26,7 +26,7 @@ enum Shape {
     NotEntered,
 }
 
-/// Counts what is reached; an object counts once, for whoever reaches it first.
+/// Counts the objects that are reached. An object counts once, for the walk that reaches it first.
 pub(super) struct Reach<'a> {
     memory: &'a dyn Memory,
     objects: &'a Objects,

@@ -38,7 +38,7 @@ pub struct HumongousRecord {
     pub region_bytes: u64,
 }
 
-/// How the kinds of regions are told apart (`HeapRegionType::Tag`, JDK 11–27).
+/// The tags that distinguish the kinds of regions (`HeapRegionType::Tag`, JDK 11–27).
 #[derive(Clone, Copy)]
 struct Tags {
     at: u64,
@@ -118,7 +118,7 @@ fn sum(fields: Fields<'_>, objects: &Objects, humongous: &[(u64, u64)], region_b
     sum
 }
 
-/// Bytes of the heap that are mapped to be written: what is not committed is not accessible.
+/// Bytes of the heap that are mapped writable. Memory that is not committed is not accessible.
 pub(super) fn committed(maps: &[Mapping], (start, end): (u64, u64)) -> u64 {
     let inside = maps.iter().filter(|mapping| mapping.start < end && start < mapping.end);
     let accessible = inside.filter(|mapping| mapping.perms.starts_with("rw"));

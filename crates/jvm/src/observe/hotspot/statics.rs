@@ -38,7 +38,7 @@ pub struct StaticCollectionRecord {
     pub bytes: u64,
 }
 
-/// How a collection tells by a field how many entries it has.
+/// How a field of a collection gives the number of its entries.
 #[derive(Clone, Copy)]
 enum Way {
     /// The field is a number of 32 or 64 bits.

@@ -1,5 +1,5 @@
-//! The tables of `vmStructs` (`vmStructs.cpp`, JDK 11–27): rows of fields, types and constants, which the library
-//! exports by name, with the layout of a row beside them. JDK 17 has some 790 fields, 770 types and 480 constants.
+//! The tables of `vmStructs` (`vmStructs.cpp`, JDK 11–27): rows of fields, types and constants. The library exports
+//! them by name, together with the layout of a row. JDK 17 has some 790 fields, 770 types and 480 constants.
 //!
 //! Offsets are filled in when the JVM starts, so the rows are read from its memory and not from the file.
 

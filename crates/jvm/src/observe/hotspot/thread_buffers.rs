@@ -87,7 +87,8 @@ impl<'a> Way<'a> {
         }))
     }
 
-    /// The bytes of each buffer of a thread; `None` where an object on the way is none, or is being moved.
+    /// The bytes of each buffer of a thread; `None` if a reference on the way leads to no object, or to one that is
+    /// being moved.
     fn buffers(&self, thread: u64, left: &mut usize) -> Option<Vec<u64>> {
         let Self { memory, objects, .. } = *self;
         let mut cache_in = |map: Option<u64>| {

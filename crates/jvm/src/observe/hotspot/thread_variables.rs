@@ -40,7 +40,7 @@ impl<'a> Variables<'a> {
         Ok(Self { memory, objects, map, entry, table, value })
     }
 
-    /// The entries of a map; `None` where it is none, or is being moved.
+    /// The entries of a map; `None` if the object is no map, or is being moved.
     pub(super) fn entries(&self, map: u64) -> Option<Vec<u64>> {
         let Self { memory, objects, .. } = *self;
         (objects.class_of(memory, map)? == self.map).then_some(())?;

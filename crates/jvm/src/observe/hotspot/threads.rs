@@ -26,7 +26,7 @@ const THREADS_KEPT: usize = 4096;
 const TRIES: usize = 50;
 /// No TLAB is as large (`-XX:+UseLargePages` with ZGC has some of 64 MiB).
 const TLAB_MAX: u64 = 4 << 30;
-/// A thread's counters and its TLAB's bounds stand side by side, within its first few hundred bytes.
+/// A thread's counters and its TLAB's bounds lie side by side, within its first few hundred bytes.
 const COUNTERS_BYTES_MAX: usize = 4096;
 /// 1 EiB: no thread comes that far.
 const ALLOCATED_MAX: u64 = 1 << 60;

@@ -1,7 +1,7 @@
-//! A comment on a pull request: the page without all that needs nobody's attention. There remain the
-//! verdicts of a change, what is worse, better or broken, who holds the difference, which conditions differ, and the
-//! command that repeats it. A hidden marker in the first line tells a poster which comment is this scenario's, a second
-//! one what it said; posting is left to others.
+//! A comment on a pull request: the page without the parts that need no attention. It has the verdicts on a change, the
+//! metrics that are worse, better or broken, the owners of the difference, the conditions that differ, and the command
+//! that repeats it. A hidden marker in the first line tells a poster which scenario the comment belongs to, a second
+//! marker what the verdict was. Loadline does not post the comment itself.
 
 mod command;
 mod marker;
@@ -19,25 +19,25 @@ use crate::words::{Standing, name_of, pairs};
 use marker::marker;
 use serde::Serialize;
 
-/// GitHub refuses a comment above 65,536 characters; the rest is for what a poster adds.
+/// GitHub refuses a comment above 65,536 characters; the rest is for additions by the poster.
 const CHARACTERS_MAX: usize = 65_000;
 /// Room for the note that says how many rows are left out.
 const NOTE_CHARACTERS: usize = 200;
-/// A command above this length is none that somebody would copy.
+/// A command above this length is too long to copy.
 const COMMAND_CHARACTERS: usize = 2_000;
-/// Verdicts that are said at the top.
+/// Verdicts at the top.
 const VERDICTS_MAX: usize = 5;
 
 /// The content of a comment if nothing changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unchanged {
-    /// Nothing at all: an empty text, which nobody should post.
+    /// An empty text, which must not be posted.
     Silent,
     /// A sentence that nothing changed.
     Told,
 }
 
-/// The verdict of a comment in one word, which its second line holds; a later variant takes precedence.
+/// The verdict of a comment in one word, in its second line; a later variant takes precedence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Change {
@@ -48,9 +48,9 @@ enum Change {
     Failed,
 }
 
-/// The comment; empty where nothing changed and that is not to be told. At most 65,000 characters.
+/// The comment; empty if nothing changed and `unchanged` asks for silence. At most 65,000 characters.
 pub fn comment(document: &Document, unchanged: Unchanged) -> String {
-    // A trial that failed in the archive that others are held against is not this change.
+    // A failed trial of the baseline archive does not belong to this change.
     let is_old = |name: &str| is_of_baseline_archive(document, name);
     let trials = document.trials.iter().filter(|trial| !(trial.is_failed() && is_old(&trial.configuration)));
     let document = &Document { trials: trials.cloned().collect(), ..document.clone() };
@@ -88,7 +88,7 @@ fn change(document: &Document) -> Change {
     }
 }
 
-/// The first line, for a reader who stops there: the page's verdicts on a change, or its answer, then who holds the
+/// The first line, for a reader who stops there: the page's verdicts on a change, or its answer, then the owners of the
 /// difference.
 fn top(document: &Document, page: &Page) -> String {
     if let Some(tune) = &document.tune {
@@ -122,7 +122,7 @@ fn ended(text: String) -> String {
     if text.ends_with('.') { text } else { text + "." }
 }
 
-/// The sentence that nothing changed, with how much was compared.
+/// The sentence that nothing changed, with the number of comparisons.
 fn unchanged(document: &Document) -> String {
     let pairs = pairs(document, true);
     let metrics = |verdict| pairs.iter().flat_map(|pair| &pair.rows).filter(|row| row.verdict == verdict).count();
@@ -157,7 +157,7 @@ fn filtered(page: Page) -> Page {
         (Topic::Answer, "comparison" | "budgets") => Some(of_changes(of)),
         (Topic::Answer, "code") if compares => Some(of),
         (Topic::Memory, _) if compares => {
-            // Its sentences stand at the top.
+            // The sentences of this section are at the top.
             let tables = of.parts.iter().filter(|part| matches!(part, Part::Table(_))).cloned();
             Some(Section { parts: tables.collect(), ..of.clone() })
         }
@@ -171,7 +171,7 @@ fn filtered(page: Page) -> Page {
     Page::new("", kept)
 }
 
-/// A table with the rows that are of a change.
+/// A table with only the rows of a change.
 fn changed(part: Part) -> Option<Part> {
     let Part::Table(mut table) = part else { return None };
     let is_change = |cell: &Cell| matches!(cell, Cell::Verdict(standing, _) if is_of_change(*standing));
@@ -183,14 +183,14 @@ fn is_of_change(standing: Standing) -> bool {
     matches!(standing, Standing::Fail | Standing::Worse | Standing::Better)
 }
 
-/// All of it as far as it fits, cut at whole lines; what stands at the end is always there.
+/// The parts in order; the body is cut at whole lines if it does not fit, the end is always included.
 fn assembled(begin: String, body: &str, end: &str) -> String {
     let length = |text: &str| text.chars().count();
     let mut out = begin;
     let mut room = CHARACTERS_MAX.saturating_sub(length(&out) + length(end) + NOTE_CHARACTERS);
     let mut left_out = 0u64;
     for line in body.split_inclusive('\n') {
-        // Once a line does not fit, a shorter one behind it would stand alone.
+        // After a line that does not fit, all further lines are left out: a shorter one would lose its context.
         if left_out > 0 || length(line) > room {
             left_out += u64::from(line.starts_with(['|', '-'])).max(u64::from(left_out == 0));
             continue;

@@ -1,4 +1,4 @@
-//! Foreign text in Markdown. Inside a code span nothing is markup; where a span cannot hold a text, and in sentences,
+//! Foreign text in Markdown. Inside a code span nothing is markup. If a span cannot hold a text, and in sentences,
 //! punctuation becomes character references, which CommonMark never takes for structure (section 2.5).
 
 use super::super::inert::short;
@@ -9,15 +9,15 @@ pub(super) fn code(text: &str) -> String {
     if text.trim().is_empty() {
         return "(empty)".to_owned();
     }
-    // A pipe would end a cell, also inside a span; backticks and spaces at the ends need care that no two renderers
-    // agree on.
+    // A pipe would end a cell, even inside a span. Backticks and spaces at the ends are read differently by different
+    // renderers.
     if text.contains(['`', '|', '\\']) || text.trim() != text {
         return format!("<code>{}</code>", referenced(&text, |_| true));
     }
     format!("`{text}`")
 }
 
-/// Signs that are themselves wherever they stand within a line.
+/// Signs without a special meaning anywhere within a line.
 fn is_harmless(c: char) -> bool {
     matches!(c, ',' | ';' | '.' | '?' | '%' | '/' | '(' | ')' | '=' | '+' | '-' | '\'' | ':')
 }
@@ -26,7 +26,7 @@ fn is_harmless(c: char) -> bool {
 pub(super) fn prose(text: &str) -> String {
     let text = short(text);
     let mut out = String::with_capacity(text.len());
-    // At the start of a line `-`, `+` and `1.` may begin a list; elsewhere they are themselves.
+    // At the start of a line `-`, `+` and `1.` may begin a list; elsewhere they have no meaning.
     let start = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (digits, rest) = text.split_at(start);
     let first = rest.chars().next().map_or(0, char::len_utf8);
@@ -43,7 +43,7 @@ pub(super) fn within(text: &str) -> String {
 }
 
 fn unlinked(mut out: String) -> String {
-    // GitHub makes links of addresses and names, unless a character without width breaks them.
+    // GitHub makes links of addresses and names, unless a zero-width character breaks them.
     for (linked, broken) in [
         ("://", "&#58;//"),
         ("www.", "www&#46;"),
@@ -56,11 +56,11 @@ fn unlinked(mut out: String) -> String {
     out
 }
 
-/// A sentence of ours from the result document: what stands between backticks is code, the rest is prose.
+/// A sentence of Loadline from the result document: text between backticks is code, the rest is prose.
 pub(super) fn sentence(text: &str) -> String {
     let text = short(text);
     let pieces: Vec<&str> = text.split('`').collect();
-    // An even number of pieces leaves a backtick without its other.
+    // An even number of pieces means that a backtick has no partner.
     if pieces.len().is_multiple_of(2) {
         return prose(&text);
     }

@@ -1,5 +1,5 @@
-//! The printer of a page as Markdown. Foreign text stands in code spans or as character references, so that no renderer
-//! takes it for markup.
+//! The printer of a page as Markdown. Foreign text goes into code spans or becomes character references, so that no
+//! renderer takes it for markup.
 
 use super::escape::{code, prose, sentence, within};
 use crate::page::{Fold, Page, Part, Section, Verdict};
@@ -24,9 +24,9 @@ pub(in crate::export) fn printed(page: &Page, folds: impl Fn(&Section) -> bool) 
     out
 }
 
-/// A part that is closed until somebody opens it.
+/// A part that is closed until a reader opens it.
 fn folded(title: &str, body: &str) -> String {
-    // The empty lines make what stands between them Markdown again.
+    // The empty lines make the text between them Markdown again.
     format!("\n<details>\n<summary>{title}</summary>\n\n{body}\n</details>\n")
 }
 
@@ -50,7 +50,7 @@ fn part(out: &mut String, part: &Part, of: &Section, level: usize) {
                 Fold::Open | Fold::Closed => out.push_str(&folded(&sentence(&within.heading), body.trim_start())),
             }
         }
-        // Lines to copy are the page's, as pictures are.
+        // Markdown leaves out lines to copy and pictures.
         Part::Literal(_) | Part::Bars(_) | Part::Figure(_) => {}
     }
 }
@@ -62,7 +62,7 @@ fn list(out: &mut String, lines: impl Iterator<Item = String>) {
     }
 }
 
-/// A fact without a label goes on with the one before.
+/// A fact without a label continues the one before.
 fn fact((label, text): &(String, String)) -> String {
     match label.is_empty() {
         true => sentence(text),
@@ -104,7 +104,7 @@ fn table(out: &mut String, one: &Table, of: &Section, level: usize) {
     one.notes.iter().for_each(|note| out.push_str(&format!("\n{}\n", sentence(note))));
 }
 
-/// A cell; one word that is a name of something stands as code.
+/// A cell; a single word that names something is written as code.
 fn written(cell: &Cell, is_number: bool) -> String {
     let text = cell.to_string();
     match cell {

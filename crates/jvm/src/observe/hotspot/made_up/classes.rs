@@ -21,7 +21,7 @@ const PARENT_AT: u64 = 24;
 pub(super) const HEAP: u64 = 0x7_0000_0000;
 const LOADER: &[u8] = b"java/lang/ClassLoader";
 const ATOMIC: &[u8] = b"java/util/concurrent/atomic/AtomicLong";
-/// As a JVM may have them, and as nobody would write them.
+/// Names that a JVM may have, and names that no programmer would write.
 const NAMES: [&[u8]; 8] = [
     b"java/nio/Bits",
     b"<img src=x onerror=alert(1)>",
@@ -43,7 +43,7 @@ pub(in super::super) enum References {
         shift: u32,
     },
     Wide,
-    /// One of four colours; the shift of others stands in a variable.
+    /// One of four colours (`bit`), or another one, for which a variable holds the shift.
     Coloured {
         bit: Option<u32>,
     },
@@ -270,7 +270,7 @@ impl Loaded {
         at
     }
 
-    /// The word of eight bytes that refers to an object, as it stands in a handle.
+    /// The word of eight bytes that refers to an object, as a handle contains it.
     fn word_of(&self, object: u64) -> u64 {
         match self.form.references {
             References::Coloured { bit: Some(bit) } => object << (13 + bit) | 1 << (12 + bit) | 0x5a0,
@@ -421,8 +421,8 @@ impl Resident {
     }
 }
 
-/// Six numbers of 16 bits for each field (`fieldInfo.hpp` until JDK 20); the lowest bits of an offset say that it is
-/// one. A field without a name, injected by the JVM, stands behind all that are counted.
+/// Six numbers of 16 bits for each field (`fieldInfo.hpp` until JDK 20); the lowest bits of an offset mark it as one.
+/// A field without a name, injected by the JVM, comes after all that are counted.
 fn array(fields: &[[u32; 4]]) -> Vec<u8> {
     let injected = [[1, 1, 12, 0]];
     let numbers = fields.iter().chain(&injected).flat_map(|[name, descriptor, offset, access]| {
@@ -504,14 +504,14 @@ pub(in super::super) fn loaded(plan: &mut PlanBytes) -> Loaded {
     loaded
 }
 
-/// Checks that a JVM with classes that nobody changed is read as it was planted.
+/// Checks that the readers find the classes of an unchanged JVM as they were planted.
 pub(in super::super) fn laws(loaded: &Loaded, hotspot: &HotSpot) {
     let (memory, objects) = (&loaded.memory, loaded.objects(hotspot));
     let classes = objects.classes();
     let mut walked = Vec::new();
     let all = classes.walk(memory, |loader, class| walked.push((loader, class)));
     assert_eq!(all, Ok(()));
-    // The newest of both stand first.
+    // The newest loader comes first, and of each loader the newest class.
     let mut expected: BTreeMap<(usize, usize), (u64, u64)> = BTreeMap::new();
     for (n, class) in loaded.classes.iter().enumerate() {
         let loader = loaded.loaders.iter().position(|loader| loader.data == class.loader).unwrap_or_default();

@@ -29,7 +29,7 @@ fn many(loaders: u64, classes: u64) -> (Loaded, HotSpot) {
     (made, hotspot)
 }
 
-/// How many classes are handed out; an error is none.
+/// How many classes are handed out; `None` after an error.
 fn walked(made: &Loaded, hotspot: &HotSpot) -> Option<u64> {
     let mut count = 0;
     let walk = made.objects(hotspot).classes().walk(&made.memory, |_, _| count += 1);

@@ -111,7 +111,7 @@ impl MadeUpMemory {
     pub(super) fn place(&mut self, len: u64, step: u64) -> u64 {
         let at = self.next.next_multiple_of(step);
         self.next = at + len;
-        // All of it can be read, also what nobody writes.
+        // All of it can be read, including bytes that are never written.
         for page in (at & !(PAGE - 1)..at + len).step_by(PAGE as usize) {
             self.part(page);
         }

@@ -8,7 +8,7 @@ use crate::observe::Unavailable;
 
 const KIB: u64 = 1 << 10;
 const LISTS: [&str; 6] = ["qInit", "q000", "q025", "q050", "q075", "q100"];
-/// Fields of an object stand behind the longest header, eight bytes each; a static one stands in the mirror.
+/// Fields of an object come after the longest header, eight bytes each; a static field lies in the mirror.
 const AT: [u64; 7] = [16, 24, 32, 40, 48, 56, 64];
 const DEFAULT_AT: u64 = 64;
 const PLAIN: Form = Form { references: References::Wide, header: Header::Narrow { shift: 0 }, stream: true, spread: 0 };
@@ -90,7 +90,7 @@ impl Pools {
         read(&self.made.memory, &self.hotspot.tables, &self.made.objects(&self.hotspot))
     }
 
-    /// What is read where a field refers to something else.
+    /// Reads the chunks while the field at `at` refers to another object.
     fn with(&mut self, at: u64, object: u64) -> Result<NettyChunksRecord, Unavailable> {
         let whole = self.made.memory.clone();
         self.made.refer(at, object);
@@ -100,7 +100,7 @@ impl Pools {
     }
 }
 
-/// An array of references; nobody asks for its class.
+/// An array of references. No reader checks its class.
 fn array(made: &mut Loaded, class: u64, elements: &[u64]) -> u64 {
     let length_at = if made.form.header == Header::InMark { 8 } else { 12 };
     let size = if matches!(made.form.references, References::Narrow { .. }) { 4 } else { 8 };

@@ -62,7 +62,7 @@ fn cells(memory: &mut MadeUpMemory, table: u64, name: &str, says: Says) -> Optio
 
 /// Whether the tables say the same of this name.
 pub(in super::super) fn agrees(tables: &Tables, name: &str, says: Says) -> bool {
-    // Nothing of HotSpot is as large: the tables have it, and nobody gets it.
+    // Nothing of HotSpot is as large: the tables contain such a value, but do not return it.
     const TOO_LARGE: u64 = 1 << 20;
     match says {
         Says::Offset(offset) if offset >= TOO_LARGE => tables.offset(&[name]).is_err(),

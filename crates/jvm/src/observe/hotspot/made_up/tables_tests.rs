@@ -149,7 +149,7 @@ fn what_cannot_be_an_offset_is_none() {
     assert!(tables.address(&["A::c"]).is_err(), "a field that is not static has no address");
 }
 
-/// Name, type, bytes of the value, origin, and value and origin as they are told.
+/// Name, type, bytes of the value, origin; then value and origin as the reader returns them.
 type Made<'a> = (&'a str, u32, u64, u32, &'a str, Option<FlagOrigin>);
 
 const FLAGS: [Made; 10] = [

@@ -1,4 +1,4 @@
-//! Whatever is made up is read by its laws: random plans, the corpus of the fuzzers, and what is near it.
+//! Checks the laws on made-up JVMs: random plans, the corpus of the fuzzers, and inputs near it.
 
 use super::{classes, tables, threads};
 use loadline_test_support::all_simulations_run;

@@ -151,7 +151,7 @@ fn lists_that_lie_are_refused() {
     for at in whole.list..whole.list + 40 {
         let mut made = alike(3, 5);
         made.memory.hole = at..at + 1;
-        // The upper half of the length is none of it.
+        // The upper half of the word with the length is not part of the length.
         assert_eq!(made.sum().is_none(), !(whole.list + 4..whole.list + 8).contains(&at), "without {at:#x}");
     }
 }
@@ -218,7 +218,7 @@ impl Memory for Changing<'_> {
 
 #[test]
 fn counters_that_take_more_than_8_mib_are_refused_at_once() {
-    // 24 bytes of each are read where the fields stand side by side, and 4,096 where they are as far apart as may be.
+    // 24 bytes of each are read if the fields are side by side, and 4,096 if they are as far apart as allowed.
     for (counter, most) in [(COUNTER, 100_000), (PAGE - 8, 2_048)] {
         for (count, is_read) in [(most, true), (most + 1, false), (u64::from(u32::MAX), false)] {
             let mut made = listed(&vec![0x10_0000; count.min(most + 1) as usize]);

@@ -1,4 +1,4 @@
-//! The command that repeats a result, without what says where the result goes: who repeats it has other places.
+//! The command that repeats a result, without its output paths: the person who repeats it has other paths.
 
 use crate::export::Format;
 
@@ -25,13 +25,13 @@ pub(super) fn shorter(command: &str) -> String {
     kept.join(" ")
 }
 
-/// Whether an option has a place behind it.
+/// Whether a path follows an option.
 fn has_place(option: &str) -> bool {
     let word = option.strip_prefix("--").unwrap_or_default();
     word == "out" || Format::ALL.iter().any(|format| format.word() == word)
 }
 
-/// The words as they were written for a shell, quotes included.
+/// The words as written for a shell, quotes included.
 fn words(command: &str) -> Vec<&str> {
     let (mut found, mut start, mut quoted, mut escaped) = (Vec::new(), None, false, false);
     for (at, character) in command.char_indices() {
