@@ -16,7 +16,7 @@ const OWN_SHARE_MIN: f64 = 0.04;
 pub(super) const THRESHOLDS: [&str; 4] =
     ["MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "MALLOC_TOP_PAD_", "MALLOC_MMAP_MAX_"];
 
-/// Malloc retains what was freed. Source: bigbluebutton #25309 (one arena: p95 of RSS −7.5 % in a controlled 36 h),
+/// Malloc retains what was freed. Source: bigbluebutton #25309 (two arenas: RSS −63 MB),
 /// SapMachine #2110 (one arena by default), glibc's manual for thresholds, hotspot-dev 2021-08 054323 and JDK-8293114
 /// (trim by the JVM), and measured: Netty's uploads 632 to 184 MB with one arena, a trim returns 76 to 87 % of the row.
 pub(super) fn retained(facts: &Facts) -> Option<FindingRecord> {
