@@ -9,7 +9,9 @@ loadline=${LOADLINE:-$PWD/target/release/loadline}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-"$loadline" find scenarios/vertx/vertx-find.loadline.yaml --out "$work/archive" | tee docs/pictures/load-line.txt
+# Paths of this machine stay here.
+"$loadline" find scenarios/vertx/vertx-find.loadline.yaml --out "$work/archive" |
+    sed -E "s#$work/archive#loadline-archive/vertx-find#; s#\(/[^)]*/java\)#(java)#" | tee docs/pictures/load-line.txt
 "$loadline" report "$work/archive" --plot "$work/pictures" >/dev/null
 cp "$work/pictures/load-line.svg" docs/pictures/load-line.svg
 cp "$work/pictures/account-trial-1.svg" docs/pictures/memory.svg
