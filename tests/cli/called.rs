@@ -123,6 +123,23 @@ pub(crate) fn products() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
+/// What lies in a folder.
+pub(crate) fn entries(folder: &Path) -> Vec<PathBuf> {
+    std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
+}
+
+/// The Rust files of `src` and `crates`, without those of the folders that are to be left out.
+pub(crate) fn rust_files(is_left_out: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
+    let mut folders = vec![root().join("src"), root().join("crates")];
+    let mut files = Vec::new();
+    while let Some(folder) = folders.pop() {
+        let (inner, found): (Vec<_>, Vec<_>) = entries(&folder).into_iter().partition(|path| path.is_dir());
+        folders.extend(inner.into_iter().filter(|path| !is_left_out(path)));
+        files.extend(found.into_iter().filter(|path| path.extension().is_some_and(|end| end == "rs")));
+    }
+    files
+}
+
 pub(crate) fn read(path: impl AsRef<Path>) -> String {
     let path = path.as_ref();
     std::fs::read_to_string(path).unwrap_or_else(|cause| panic!("{}: {cause}", path.display()))

@@ -1,10 +1,10 @@
 //! The documents against the program: messages that are explained are still said, links lead somewhere.
 
-use crate::called::{read, root};
+use crate::called::{entries, read, root, rust_files};
 use crate::schemas::doubts;
 use loadline::doubt::Doubt;
 use loadline::owner::{Group, Owner};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Headings of the troubleshooting document that quote a message.
 fn messages() -> Vec<String> {
@@ -22,23 +22,7 @@ fn fixed(message: &str) -> Vec<&str> {
 
 /// All of `src` without its tests, each string on one line.
 fn sources() -> String {
-    let mut text = String::new();
-    let mut folders = vec![root().join("src"), root().join("crates")];
-    while let Some(folder) = folders.pop() {
-        for path in entries(&folder) {
-            match path.is_dir() {
-                true if path.ends_with("tests") => {}
-                true => folders.push(path),
-                false if path.extension().is_some_and(|end| end == "rs") => text.push_str(&joined(&read(path))),
-                false => {}
-            }
-        }
-    }
-    text
-}
-
-fn entries(folder: &Path) -> Vec<PathBuf> {
-    std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
+    rust_files(|folder| folder.ends_with("tests")).iter().map(|path| joined(&read(path))).collect()
 }
 
 /// Without tests; a string that goes on after `\` and a line end is one string.

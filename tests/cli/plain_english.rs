@@ -1,6 +1,6 @@
 //! The pages that a stranger reads first: short, in plain English, each with a command.
 
-use crate::called::{read, root};
+use crate::called::{entries, read, root, rust_files};
 use std::path::{Path, PathBuf};
 
 /// Flesch (1948): 60 to 70 is plain English. Code is counted as a short word.
@@ -15,8 +15,7 @@ const HABITS: [&str; 9] =
     [" is said", " is told", " anew", " what is not ", " stands ", " is none", " nobody ", " as is.", " beside it"];
 
 fn pages() -> Vec<PathBuf> {
-    let folder = std::fs::read_dir(root().join("docs/how-to")).unwrap();
-    let mut pages: Vec<PathBuf> = folder.map(|entry| entry.unwrap().path()).collect();
+    let mut pages = entries(&root().join("docs/how-to"));
     pages.sort();
     assert!(pages.len() >= 10, "{pages:?}");
     pages
@@ -100,8 +99,9 @@ fn syllables_are_those_that_are_spoken() {
 
 /// All other pages of `docs`, but for those that the program writes.
 fn longer_pages() -> Vec<PathBuf> {
-    let folder = std::fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().path());
-    folder.filter(|path| path.extension().is_some_and(|end| end == "md")).collect()
+    let mut pages = entries(&root().join("docs"));
+    pages.retain(|path| path.extension().is_some_and(|end| end == "md"));
+    pages
 }
 
 #[test]
@@ -199,19 +199,9 @@ fn no_text_on_a_screen_has_a_bad_habit() {
 
 /// The sources of the program, without its tests.
 fn sources() -> Vec<PathBuf> {
-    let mut folders = vec![root().join("src"), root().join("crates")];
-    let mut files = Vec::new();
-    while let Some(folder) = folders.pop() {
-        for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
-            let name = path.file_name().unwrap().to_string_lossy().into_owned();
-            match path.is_dir() {
-                true if !["tests", "target", "test-support", "made_up"].contains(&&*name) => folders.push(path),
-                false if name.ends_with(".rs") && !name.contains("test") && !name.contains("sample") => {
-                    files.push(path)
-                }
-                _ => {}
-            }
-        }
-    }
+    const LEFT_OUT: [&str; 4] = ["tests", "target", "test-support", "made_up"];
+    let name = |path: &Path| path.file_name().unwrap().to_string_lossy().into_owned();
+    let mut files = rust_files(|folder| LEFT_OUT.contains(&&*name(folder)));
+    files.retain(|path| !name(path).contains("test") && !name(path).contains("sample"));
     files
 }

@@ -1,6 +1,6 @@
 //! Pages of the documents that the program itself writes. `LOADLINE_DOCS=write` makes them again.
 
-use crate::called::{loadline, read, root};
+use crate::called::{loadline, read, root, verbs};
 use std::fmt::Write;
 
 /// The page of this name must be this text.
@@ -12,7 +12,7 @@ fn check(name: &str, text: &str) {
     assert!(path.exists() && read(&path) == text, "{name} is not current: LOADLINE_DOCS=write makes it again");
 }
 
-/// What a command prints.
+/// Runs a command that must succeed silently, and returns its output.
 fn printed(command: &[&str]) -> String {
     let told = loadline(command);
     assert_eq!((told.code, told.stderr.as_str()), (0, ""), "{told}");
@@ -30,12 +30,10 @@ fn the_page_of_remedies_is_that_of_the_program() {
 
 #[test]
 fn the_page_of_options_is_that_of_the_program() {
-    let help = printed(&["--help"]);
-    let commands = help.split("\nCommands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
-    let verbs: Vec<&str> = commands.lines().filter_map(|line| line.split_whitespace().next()).collect();
-    assert!(verbs.contains(&"weigh") && verbs.len() > 15, "{verbs:?}");
+    let verbs = verbs();
+    assert!(verbs.iter().any(|verb| verb == "weigh") && verbs.len() > 15, "{verbs:?}");
     let mut page = "# Options\n\nThe help of each verb, as `loadline VERB --help` prints it.\n".to_owned();
-    for verb in verbs.iter().filter(|verb| **verb != "help") {
+    for verb in &verbs {
         let help = printed(&[verb, "--help"]);
         write!(page, "\n## {verb}\n\n```text\n{}\n```\n", help.trim_end()).unwrap();
     }

@@ -11,7 +11,7 @@ use super::judging::{AsItIs, ConfirmationPairs, PROVABLE, Rejection, Unconfirmed
 use super::outcome::{Means, Noise, Observed};
 use super::setting::{Candidate, Setting};
 use crate::comparison;
-use crate::diagnosis::remedy::{Group, Offered};
+use crate::diagnosis::remedy::{Ceiling, Group, Offered};
 use crate::record::{ConfirmationRecord, Fate, PriceClass, TuneStage};
 use crate::scenario::Change;
 use crate::units::{Bytes, MIB};
@@ -433,10 +433,10 @@ impl<'c, 'o> Phases<'c, 'o> {
         let mut open = levels.iter().take_while(|level| set.is_some_and(|set| **level <= set)).count();
         let lost = levels[open..].iter().position(|level| self.fates.get(*level).is_some());
         let mut lost = lost.map_or(levels.len(), |further| open + further);
-        while open < lost && self.is_worth_more(&levels[..lost], open, winner)? {
+        while open < lost && self.is_worth_more(&levels[..lost], winner)? {
             let middle = open + (lost - open) / 2;
             let is_first = winner.level_of(group).is_none() && lost == levels.len();
-            let next = match self.near_price(&levels, open, winner)? {
+            let next = match self.near_price(&levels, winner)? {
                 Some(near) if lost == levels.len() => near,
                 Some(near) => near.min(middle),
                 None if is_first => self.loosest_that_shows(&levels, winner)?.unwrap_or(middle),
@@ -454,15 +454,11 @@ impl<'c, 'o> Phases<'c, 'o> {
     }
 
     /// Whether the tightest of these levels may save enough in addition to the level that is set already.
-    fn is_worth_more(&self, levels: &[Candidate<'o>], open: usize, winner: &Setting<'o>) -> Replay<'o, bool> {
-        let value = |level: &Candidate<'o>| level.ceiling.map(|ceiling| ceiling.value as f64);
-        let (Some(set), Some(tightest)) =
-            (open.checked_sub(1).and_then(|at| value(&levels[at])), levels.last().and_then(value))
-        else {
-            return Continue(true);
-        };
+    fn is_worth_more(&self, levels: &[Candidate<'o>], winner: &Setting<'o>) -> Replay<'o, bool> {
+        let tightest = levels.last().and_then(|level| level.ceiling);
+        let Some((set, tightest)) = set_among(levels, winner).zip(tightest) else { return Continue(true) };
         let Known(outcomes) = self.first(winner, 1, TuneStage::Race)? else { return Continue(false) };
-        Continue(set - tightest >= WORTH_MORE * Means::of(&outcomes).bytes)
+        Continue(set.value.saturating_sub(tightest.value) as f64 >= WORTH_MORE * Means::of(&outcomes).bytes)
     }
 
     /// The loosest of these levels that may save so much that a trial shows it.
@@ -479,9 +475,8 @@ impl<'c, 'o> Phases<'c, 'o> {
     /// The tightest level, counted in these, at which the collector takes no more than the price. Its work is taken to
     /// grow as the room above what lives shrinks, since each collection frees that room. `None` where nothing is set or
     /// its work is not told; a level before `open` where the last one that won is at the price already.
-    fn near_price(&self, levels: &[Candidate<'o>], open: usize, winner: &Setting<'o>) -> Replay<'o, Option<usize>> {
-        let set = open.checked_sub(1).and_then(|at| levels[at].ceiling);
-        let Some(set) = set.filter(|_| self.scheduler.price > 0.0) else { return Continue(None) };
+    fn near_price(&self, levels: &[Candidate<'o>], winner: &Setting<'o>) -> Replay<'o, Option<usize>> {
+        let Some(set) = set_among(levels, winner).filter(|_| self.scheduler.price > 0.0) else { return Continue(None) };
         let Known(outcomes) = self.first(winner, 1, TuneStage::Race)? else { return Continue(None) };
         let Some(extra) = self.as_is.collects_more(&outcomes) else { return Continue(None) };
         let room = set.room as f64 * (extra / self.scheduler.price).max(1.0 / ROOM_PER_STEP);
@@ -724,6 +719,11 @@ impl<'c, 'o> Phases<'c, 'o> {
         }
         Continue(pairs.unproved())
     }
+}
+
+/// The level of these ceilings that is set.
+fn set_among(levels: &[Candidate<'_>], winner: &Setting<'_>) -> Option<Ceiling> {
+    levels.first().and_then(|level| winner.level_of(level.group)?.ceiling)
 }
 
 fn enough_for(candidate: Candidate<'_>) -> usize {

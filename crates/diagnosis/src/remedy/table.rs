@@ -184,8 +184,7 @@ pub const TABLE: &[Remedy] = &[
         source: "measured (docs/tune.md); an unbounded heap may take a quarter of the machine (JDK 11-25)",
         against: "too small: collections take CPU, then OutOfMemoryError under a load that was not tried",
         needs: &[HEAP_UNSET],
-        offering: Offering::Levels(heap::ceilings),
-        ..heap("heap.max", "a heap ceiling, its value searched", |_| Err(NotOffered::NoGain(0)))
+        ..row("heap.max", "a heap ceiling, its value searched", Offering::Levels(heap::ceilings))
     },
     Remedy {
         rank: 1,
@@ -270,8 +269,7 @@ pub const TABLE: &[Remedy] = &[
         source: "measured (docs/tune.md): buffers that only a collection frees wait for it below this ceiling",
         against: "too small: OutOfMemoryError: Direct buffer memory",
         needs: &[Unset(&["MaxDirectMemorySize"])],
-        offering: Offering::Levels(heap::direct_ceilings),
-        ..heap("direct.max", "a ceiling of direct memory, its value searched", |_| Err(NotOffered::NoGain(0)))
+        ..row("direct.max", "a ceiling of direct memory, its value searched", Offering::Levels(heap::direct_ceilings))
     },
     Remedy {
         group: Group::BufferCache,
@@ -439,7 +437,11 @@ pub const TABLE: &[Remedy] = &[
 ];
 
 const fn heap(id: &'static str, what: &'static str, offer: fn(&Facts) -> Result<Offer, NotOffered>) -> Remedy {
-    let (group, owners, price, offering) = (Group::Heap, HEAP, Cpu, Offering::One(offer));
+    row(id, what, Offering::One(offer))
+}
+
+const fn row(id: &'static str, what: &'static str, offering: Offering) -> Remedy {
+    let (group, owners, price) = (Group::Heap, HEAP, Cpu);
     Remedy { id, group, what, owners, price, rank: 0, share_min: 0.0, source: "", against: "", needs: &[], offering }
 }
 
