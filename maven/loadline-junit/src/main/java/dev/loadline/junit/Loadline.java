@@ -111,11 +111,11 @@ public final class Loadline {
         Path report = folder.resolve("budgets.xml");
         Path said = folder.resolve("said.txt");
         List<String> command = new ArrayList<>(List.of(program, "run", scenario, "--junit", report.toString()));
-        command.addAll(List.of("--out", folder.resolve("archive").toString(), "--quiet"));
         // Quiet is one line: the whole summary has a file of its own.
         if (!options.contains("--markdown")) {
             command.addAll(List.of("--markdown", folder.resolve("summary.md").toString()));
         }
+        command.addAll(List.of("--out", folder.resolve("archive").toString(), "--quiet"));
         command.addAll(options);
         ProcessBuilder builder = new ProcessBuilder(command).redirectError(said.toFile());
         Process process = builder.redirectOutput(ProcessBuilder.Redirect.DISCARD).start();
