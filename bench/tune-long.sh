@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Does the answer of a tuning hold on a server that is warm? Each server is weighed as it is and with the answer, after
-# MINUTES of its load. Nothing else may run beside it. LOADLINE names another binary to measure.
+# MINUTES of its load. Both run at the same time, so the machine is the same for both; nothing else may run beside them.
+# LOADLINE names another binary to measure.
 #   bench/tune-long.sh MINUTES SCENARIO=ARCHIVE...
 set -euo pipefail
 minutes=$1
@@ -12,7 +13,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 printf 'machine: %s cores, Linux %s\n' "$(nproc)" "$(uname -r)"
-printf 'command: bench/tune-long.sh %s, one trial each after %s min of load\n\n' "$minutes" "$minutes"
+printf 'command: bench/tune-long.sh %s, one trial each after %s min of load, both at the same time\n\n' "$minutes" "$minutes"
 printf '%-12s %-8s %10s %10s %8s %8s  %s\n' server as MiB p99_ms us/req failed options
 for pair in "$@"; do
     scenario=${pair%%=*}
@@ -27,12 +28,18 @@ for pair in "$@"; do
             *) options+=(--env "$word") ;;
         esac
     done <"$work/answer"
+    name=$(basename "$scenario" .yaml)
+    weigh() { # weigh AS OPTION...
+        "$loadline" run "$scenario" --warmup "$((minutes * 60))s" --trials 1 --json --quiet --out "$work/$name-$1" \
+            "${@:2}" >"$work/$1.json" || true
+    }
+    weigh as-is &
+    weigh answer "${options[@]}" &
+    wait
     for as in as-is answer; do
         given=()
         [ "$as" = as-is ] || given=("${options[@]}")
-        "$loadline" run "$scenario" --warmup "$((minutes * 60))s" --trials 1 --json --quiet --out "$work/$as-$RANDOM" \
-            "${given[@]}" >"$work/run.json" || true
-        python3 - "$work/run.json" "$(basename "$scenario" .yaml)" "$as" "${given[*]}" <<'PYTHON'
+        python3 - "$work/$as.json" "$name" "$as" "${given[*]}" <<'PYTHON'
 import json, sys
 trial = json.load(open(sys.argv[1]))["trials"][0]
 mark = {m["name"]: m for m in trial["marks"]}.get("loaded", {})

@@ -8,7 +8,7 @@ use crate::bounded;
 use crate::error::{Error, Result};
 use crate::kernel::private_file;
 use crate::locked::Locked;
-use crate::record::{Conditions, IntervalTimes, PhaseRecord, Row, Sample, Trial};
+use crate::record::{Conditions, IntervalTimes, Outcome, PhaseRecord, Row, Sample, Trial};
 use crate::scenario::Scenario;
 use std::fs::File;
 use std::io::{BufWriter, ErrorKind, Seek, SeekFrom, Write};
@@ -41,8 +41,13 @@ impl Writer {
         let path = folder.join(INDEX);
         let index = private_file::options().create_new(true).open(&path).map_err(|cause| match cause.kind() {
             std::io::ErrorKind::AlreadyExists => {
-                Error::request(format!("{} already holds an archive", folder.display()))
-                    .hint("choose another folder with `--out DIR`; archives are never overwritten")
+                let is_empty = super::read(folder)
+                    .is_ok_and(|of| of.trials.iter().all(|trial| trial.outcome != Outcome::Completed));
+                let hint = match is_empty {
+                    true => "no trial in it was completed: delete it, or choose another folder with `--out DIR`",
+                    false => "choose another folder with `--out DIR`; archives are never overwritten",
+                };
+                Error::request(format!("{} already holds an archive", folder.display())).hint(hint)
             }
             _ => Error::io("create", &path, &cause),
         })?;

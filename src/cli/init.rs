@@ -39,6 +39,9 @@ pub(super) struct Verb {
     /// No talk on stderr
     #[arg(long, short)]
     quiet: bool,
+    /// Arguments of the program, in place of the usual ones; `{port}` stands for its port
+    #[arg(last = true, value_name = "ARGUMENT", conflicts_with = "image")]
+    arguments: Vec<String>,
 }
 
 const EXAMPLES: &str = "\
@@ -46,6 +49,7 @@ Examples:
   loadline init
   loadline init services/shop --out load/shop.loadline.yaml
   loadline init target/app.jar --no-start
+  loadline init target/app.jar -- --listen '{port}'
   loadline init --image app:1.2";
 
 /// The schema by which an editor checks a scenario file.
@@ -69,18 +73,35 @@ pub(super) fn run(verb: Verb, call: Call) -> Result<Code> {
     std::fs::create_dir_all(&base).map_err(|cause| Error::io("create", &base, &cause))?;
     SCHEMA.clone_into(&mut draft.schema);
     draft.dir = detect::way(&base, &folder);
+    if !verb.arguments.is_empty() {
+        draft.take_arguments(&verb.arguments);
+    }
     let is_built = draft.build.as_ref().is_none_or(|build| !build.is_needed);
+    let mut started = Started::NotTried;
     if !verb.no_start && is_built {
         let health = jar.as_ref().map_or_else(detect::health, detect::Jar::health);
-        start(&mut draft, &base, health, &session, &mut progress)?;
+        started = start(&mut draft, &base, health, &session, &mut progress)?;
     }
     let text = draft.text();
     read(&text, &base, &session)?;
     write(&base.join(SCHEMA), SCENARIO_SCHEMA, true)?;
     write(&file, &text, verb.force)?;
     report::print(&format!("{}\n", file.display()))?;
-    progress.step(&format!("next: loadline run {}", shell_word(&file.to_string_lossy())));
-    Ok(Code::Yes)
+    let run = format!("loadline run {}", shell_word(&file.to_string_lossy()));
+    let (next, code) = match started {
+        Started::Failed => (format!("next: correct `subject` in it, then {run}"), Code::Subject),
+        Started::Answered | Started::NotTried => (format!("next: {run}"), Code::Yes),
+    };
+    progress.step(&next);
+    Ok(code)
+}
+
+/// Whether the server answered when it was started once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Started {
+    Answered,
+    Failed,
+    NotTried,
 }
 
 /// Finds the subject that is to be weighed.
@@ -106,17 +127,25 @@ fn start(
     health: Vec<String>,
     session: &Session,
     progress: &mut Progress,
-) -> Result<()> {
+) -> Result<Started> {
     let scenario = read(&draft.text(), base, session)?;
     let told_port = draft.port.is_none();
     let usual = Usual { pages: detect::pages(), health, told_port };
     progress.step("starting it once, to see where it answers (--no-start leaves that out)");
     match first_answer(session, &scenario, &usual) {
-        Ok(found) => draft.settle(found),
-        Err(error) if error.kind == ErrorKind::Interrupted => return Err(error),
-        Err(error) => progress.warn(&format!("{error}\n\nthe scenario is written all the same, with guesses")),
+        Ok(found) => {
+            draft.settle(found);
+            Ok(Started::Answered)
+        }
+        Err(error) if error.kind == ErrorKind::Interrupted => Err(error),
+        Err(error) => {
+            progress.warn(&format!(
+                "{error}\n\nthe scenario is written all the same, with guesses: if the program takes its port \
+                 in another way, give its arguments after `--`, with `{{port}}`"
+            ));
+            Ok(Started::Failed)
+        }
     }
-    Ok(())
 }
 
 /// Reads the scenario as `loadline run` will.

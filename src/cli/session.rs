@@ -150,6 +150,22 @@ impl CommandLine {
         Self(std::iter::once("loadline".to_owned()).chain(typed).collect())
     }
 
+    /// The same without `--out`: a folder that holds an archive takes no second one.
+    fn repeating(&self) -> Self {
+        let ours = self.0.iter().position(|word| word == "--").unwrap_or(self.0.len());
+        let mut words = self.0[..ours].iter();
+        let mut kept = Vec::new();
+        while let Some(word) = words.next() {
+            match word.as_str() {
+                "--out" => drop(words.next()),
+                word if word.starts_with("--out=") => {}
+                _ => kept.push(word.clone()),
+            }
+        }
+        kept.extend_from_slice(&self.0[ours..]);
+        Self(kept)
+    }
+
     /// Puts words behind the verb.
     pub(super) fn insert(&mut self, words: Vec<String>) {
         let behind = self.0.len().min(2);
@@ -368,7 +384,7 @@ impl Session {
             started: utc(self.clock.origin_unix_s()),
             machine: machine_now(self.clock),
             seed: scenario.seed,
-            command: self.typed.to_string(),
+            command: self.typed.repeating().to_string(),
             load: trial::describe_load(&scenario.load),
             left_out: Vec::new(),
             source: source_of(commit.as_deref(), build.as_deref()),
@@ -425,13 +441,17 @@ fn weighed(trials: &[Trial]) -> bool {
     trials.iter().any(|trial| !trial.marks.is_empty())
 }
 
-/// No error where none failed; that of the only trial; else the first one, the others told before.
+/// No error where none failed; that of the only trial; else the first one, and before it those that say something else.
 fn summed_up(failed: Vec<Error>, total: usize, progress: &mut Progress) -> Result<()> {
     let count = failed.len();
     let mut failed = failed.into_iter();
     let Some(first) = failed.next() else { return Ok(()) };
+    let mut told = vec![first.what.clone()];
     for other in failed {
-        progress.warn(&other.to_string());
+        if !told.contains(&other.what) {
+            told.push(other.what.clone());
+            progress.warn(&other.to_string());
+        }
     }
     Err(if total > 1 { first.at(format!("{count} of {total} trials failed")) } else { first })
 }

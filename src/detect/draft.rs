@@ -91,6 +91,19 @@ load:
         )
     }
 
+    /// Puts the user's own arguments of the program in place of those that were guessed.
+    pub(crate) fn take_arguments(&mut self, arguments: &[String]) {
+        let Start::Command(words) = &mut self.start else { return };
+        match words.iter().position(|word| word == "-jar") {
+            Some(jar) => words.truncate(jar + 2),
+            None => words.retain(|word| !word.contains("{port}")),
+        }
+        words.extend_from_slice(arguments);
+        if arguments.iter().any(|word| word.contains("{port}")) {
+            self.port = None;
+        }
+    }
+
     /// Puts in what was learned when it was started once, in place of what was guessed.
     pub(crate) fn settle(&mut self, found: FirstAnswer) {
         self.port = (!found.told_port).then_some(found.port);

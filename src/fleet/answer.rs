@@ -2,7 +2,7 @@
 
 use super::ServiceVersions;
 use super::service::past;
-use crate::record::{EntryOutcome, FindOutcome, FindRecord, ProbeStage, ProbeVerdict, Task, Trial, limit_to_set};
+use crate::record::{EntryOutcome, FindOutcome, FindRecord, ProbeStage, ProbeVerdict, Task, Trial, to_set};
 use crate::scenario::{Change, Last, RamShare, Scenario};
 use crate::units::Bytes;
 
@@ -64,7 +64,7 @@ impl Proof {
     /// By what the trials say together.
     pub fn of(find: &FindRecord) -> Self {
         match find.outcome {
-            FindOutcome::Found | FindOutcome::AtLowerBound => Self::Held,
+            FindOutcome::Found | FindOutcome::AtLowerBound | FindOutcome::Grows => Self::Held,
             FindOutcome::Never | FindOutcome::NotHeld => Self::Failed,
             FindOutcome::GivenUp => Self::Unknown,
         }
@@ -77,9 +77,9 @@ pub fn proved(proof: &FindRecord, last: &Last, headroom: f64, below: Option<(&Fi
     let mut find = proof.clone();
     let Some(line) = &mut find.line else { return find };
     (line.heap_bytes, line.direct_bytes) = (last.heap_bytes, last.direct_bytes);
-    let limit = limit_to_set(line.limit_bytes, headroom);
-    (find.headroom, find.limit_bytes) = (headroom, Some(limit));
-    find.share_options = last.heap_bytes.map_or_else(Vec::new, |heap| RamShare::options(heap, limit));
+    let (limit, heap) = to_set(line.limit_bytes, last.heap_bytes, headroom);
+    (find.headroom, find.limit_bytes, find.heap_bytes) = (headroom, Some(limit), heap);
+    find.share_options = heap.map_or_else(Vec::new, |heap| RamShare::options(heap, limit));
     let Some((below, trials)) = below else { return find };
     find.trials += below.trials;
     find.seconds += below.seconds;

@@ -59,6 +59,8 @@ impl Night<'_> {
         // A limit that somebody wanted proved once is no question of a fleet. The last line that an entry proves is no
         // part of its scenario either, by which the entry searches again where that line does not hold.
         scenario.find.prove = None;
+        // Every night proves the line, and adds the headroom to it: no longer load has a place in that.
+        scenario.find.soak = Span::default();
         let question = question(&scenario)?;
         let inputs = scenario.configurations.first().and_then(|of| of.inputs.as_deref());
         let made_unix_s = unix_s(self.made).unwrap_or_default();

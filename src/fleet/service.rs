@@ -3,7 +3,7 @@
 use crate::doubt::{ClockSlip, Merging};
 use crate::record::{
     DoubtRecord, EntryOutcome, EntryResult, FindOutcome, LineRecord, LineVerdict, PlanEntry, PlanHeader, ServiceRecord,
-    Task, limit_to_set,
+    Task, to_set,
 };
 use crate::scenario::{Last, PAST_MAX, PastLine};
 use crate::units::{Bytes, growth, several, trimmed, unix_s};
@@ -38,7 +38,7 @@ pub(super) fn service(entry: &PlanEntry, result: Option<&EntryResult>, around: A
         return ServiceRecord { verdict: LineVerdict::Missing, text: MISSING.to_owned(), ..before };
     };
     let now = result.line.as_ref().filter(|_| result.outcome == EntryOutcome::Answered);
-    let limit_bytes = now.map(|now| to_set(entry, result, now));
+    let limit_bytes = now.map(|now| limit_to_set(entry, result, now));
     let other = now.and_then(|now| other_cpu(last?, result, now));
     let own = doubts_of(entry, result, around).into_iter().chain(other.clone()).map(record);
     let mut service = ServiceRecord {
@@ -102,10 +102,11 @@ fn line(now: &Last, result: &EntryResult) -> LineRecord {
 }
 
 /// The limit to set. A proof adds no headroom to what it proves, so that of the scenario is added here.
-fn to_set(entry: &PlanEntry, result: &EntryResult, now: &Last) -> u64 {
+fn limit_to_set(entry: &PlanEntry, result: &EntryResult, now: &Last) -> u64 {
     let find = result.find.as_ref().filter(|find| find.prove_bytes.is_none());
     let set = find.filter(|find| find.line.as_ref().is_some_and(|line| line.limit_bytes == now.limit_bytes));
-    set.and_then(|find| find.limit_bytes).unwrap_or_else(|| limit_to_set(now.limit_bytes, entry.scenario.find.headroom))
+    set.and_then(|find| find.limit_bytes)
+        .unwrap_or_else(|| to_set(now.limit_bytes, now.heap_bytes, entry.scenario.find.headroom).0)
 }
 
 /// The lines of earlier nights with the last one, of which the oldest are forgotten.

@@ -21,7 +21,7 @@ use crate::archive::{self, Archive};
 use crate::comparison;
 use crate::diagnosis;
 use crate::error::Result;
-use crate::record::{Conditions, Document, Evidence, LinesRecord, OverRecord, RESULT_SCHEMA, Trial};
+use crate::record::{Conditions, Document, Evidence, Finding, LinesRecord, OverRecord, RESULT_SCHEMA, Trial};
 use crate::scenario::Scenario;
 use crate::series::{search, tune};
 use std::path::{Path, PathBuf};
@@ -70,7 +70,13 @@ pub fn add_lines(document: &mut Document, folder: &Path) {
 
 /// The document of a search. Metrics and comparisons are of trials that ask the same; those of a search do not.
 pub fn of_search(conditions: &Conditions, scenario: &Scenario, trials: &[Trial]) -> Document {
-    Document { find: search::found(scenario, trials), ..document(conditions, trials) }
+    let find = search::found(scenario, trials);
+    let mut of = document(conditions, trials);
+    if find.as_ref().is_some_and(|find| find.heap_bytes.is_some()) {
+        // The search has tried heaps: no rule of thumb for one stands beside its answer.
+        of.findings.retain(|one| !matches!(one.finding, Finding::HeapFarAboveLive { .. }));
+    }
+    Document { find, ..of }
 }
 
 /// The document of searches at each value of one setting. Their trials are in archives of their own.

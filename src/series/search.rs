@@ -49,8 +49,12 @@ impl<'a> Search<'a> {
             ..TrialPlan::of(self.scenario, self.configuration)
         };
         let limit = Change::Limit(Bytes(attempt.limit));
-        if attempt.stage == ProbeStage::HeapStart {
-            plan.load = LoadPlan::default();
+        match attempt.stage {
+            ProbeStage::HeapStart => plan.load = LoadPlan::default(),
+            ProbeStage::Soak => {
+                plan.load.prolong(self.scenario.find.soak);
+            }
+            _ => {}
         }
         let changes = given(attempt.heap, attempt.direct).chain([limit]);
         changes.for_each(|change| change.apply(&mut plan.configuration));
@@ -170,6 +174,7 @@ fn title(attempt: &Attempt, before: usize) -> String {
     let heap = attempt.heap.map_or_else(String::new, |heap| format!(" with a heap of {}", Bytes(heap)));
     let what = match (attempt.stage, attempt.purpose) {
         (ProbeStage::Reference, _) => "what it needs where memory is no concern",
+        (ProbeStage::Soak, _) => "what is to be set, under a longer load",
         (_, Some(Stage::Bracket)) => "to bracket",
         (_, Some(Stage::Bisect)) => "to bisect",
         (_, Some(Stage::Prove)) => "to prove",

@@ -156,7 +156,9 @@ pub(super) fn readable(text: &[u8]) -> String {
         rest = &rest[c.len_utf8()..];
         match after_colour(c, rest) {
             Some(after) => rest = after,
-            None => shown.push(if c.is_control() && c != '\t' { '\u{fffd}' } else { c }),
+            // A stack trace is indented by tabs.
+            None if c == '\t' => shown.push_str("    "),
+            None => shown.push(if c.is_control() { '\u{fffd}' } else { c }),
         }
     }
     shown
@@ -244,7 +246,7 @@ mod tests {
         assert_eq!(output.marker(0).unwrap().values, [("x".to_owned(), "1".to_owned())]);
         assert_eq!(output.marker(1), None);
         assert_eq!(output.out_of_memory_error().unwrap(), "java.lang.OutOfMemoryError: Java heap space");
-        assert_eq!(output.tail_texts(2), ["\tat X", "no end"]);
+        assert_eq!(output.tail_texts(2), ["    at X", "no end"]);
         assert_eq!(output.bytes(), text.len() as u64);
     }
 

@@ -6,7 +6,7 @@ use crate::doubt::{Allocation, Doubt, noise};
 use crate::kernel::ports::{Ports, Reuse};
 use crate::observe::vm_flags::Flags;
 use crate::record::{AllocatedBy, Jvm, Machine, PhaseRecord, Trial};
-use crate::scenario::Configuration;
+use crate::scenario::{Configuration, MarkPoint};
 use crate::units::{Bytes, Millicpus};
 
 /// A generator this busy has no room to send on time.
@@ -22,6 +22,8 @@ const ACHIEVED_SHARE_MIN: f64 = 0.99;
 const LAG_MS_MAX: f64 = 1.0;
 /// Below it a limit now and then cuts a burst; the alert `CPUThrottlingHigh` of kubernetes-mixin begins there too.
 const THROTTLED_SHARE_MAX: f64 = 0.25;
+/// A heap that holds less is no large part of what is weighed.
+const GARBAGE_MIN: u64 = 8 << 20;
 /// Beyond it, the kernel looks long for a free port and connects begin to fail.
 const PORTS_SHARE_MAX: f64 = 0.80;
 
@@ -202,7 +204,16 @@ pub(super) fn of_collector(jvm: &Jvm, asked: &[String], cpus: usize, cores: u32)
 /// Doubts about a trial as a whole.
 pub(super) fn of_trial(trial: &Trial) -> Vec<Doubt> {
     let swap_bytes = trial.marks.iter().filter_map(|mark| mark.swap_bytes).max().unwrap_or(0);
-    if swap_bytes > 0 { vec![Doubt::SwapInUse { swap_bytes }] } else { Vec::new() }
+    let swapped = (swap_bytes > 0).then_some(Doubt::SwapInUse { swap_bytes });
+    swapped.into_iter().chain(no_collection(trial)).collect()
+}
+
+/// A JVM that never collected under its load holds garbage in proportion to how long that lasted.
+fn no_collection(trial: &Trial) -> Option<Doubt> {
+    let heap_bytes = trial.at(MarkPoint::Loaded)?.heap.used_bytes.filter(|bytes| *bytes >= GARBAGE_MIN)?;
+    let works = || trial.phases.iter().filter(|phase| phase.works());
+    let never = works().next().is_some() && works().all(|phase| phase.subject.gc_count == Some(0));
+    never.then(|| Doubt::NoCollection { seconds: works().map(|phase| phase.seconds).sum(), heap_bytes })
 }
 
 /// Variables of the configuration that a process does not have as they were set.

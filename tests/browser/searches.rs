@@ -20,6 +20,8 @@ const COURSE: SearchSpec = SearchSpec {
     limit_max: 1024 * MIB,
     rate_per_s: None,
     prove: None,
+    headroom: 0.1,
+    soak: true,
     trials_max: 60,
     warm: true,
     starts_alone: false,

@@ -13,7 +13,7 @@ use loadline::record::{
     AllocatedBy, CgroupRecord, ClassesRecord, CpuByPurpose, DoubtRecord, DriverRecord, FailureCause, Failures,
     FindOutcome, FindRecord, ImageRecord, KneeRecord, LeftOutRecord, LineOver, LineRecord, Missed, OverRecord, Pages,
     PlanEntry, ProbeRecord, ProbeStage, ProbeVerdict, ProcessRecord, ProofRecord, RateRecord, Reported, RuleRecord,
-    Task, Throttling, Times, Timing, Tool, Unit, Unknowns, Why,
+    SoakRecord, Task, Throttling, Times, Timing, Tool, Unit, Unknowns, Why,
 };
 use loadline::scenario::{Last, PastLine, Scenario, TrialPlan, parse, parse_fleet};
 use loadline::units::Bytes;
@@ -146,6 +146,16 @@ fn highest_rate() -> RateRecord {
     }
 }
 
+fn soak() -> SoakRecord {
+    SoakRecord {
+        limit_bytes: Some(118 << 20),
+        heap_bytes: Some(9 << 20),
+        seconds: 60.0,
+        failed_bytes: vec![107 << 20],
+        why: vec!["p99.steady was 812 ms; the target is p99<50ms".to_owned()],
+    }
+}
+
 /// A search with all that one can say.
 fn searched() -> Value {
     let line = LineRecord {
@@ -174,8 +184,10 @@ fn searched() -> Value {
         line: Some(line.clone()),
         warm: Some(line),
         knee: Some(knee),
+        soak: Some(soak()),
         headroom: 0.1,
         limit_bytes: Some(107 << 20),
+        heap_bytes: Some(9 << 20),
         options: vec!["-Xmx8m".to_owned()],
         share_options: vec!["-XX:MaxRAMPercentage=7.4".to_owned(), "-XX:MinRAMPercentage=7.4".to_owned()],
         others: vec![rule],
@@ -223,14 +235,22 @@ fn a_search_is_as_described() {
     };
     // Every word that the program writes, and no other.
     for outcome in
-        [FindOutcome::AtLowerBound, FindOutcome::NotHeld, FindOutcome::Never, FindOutcome::GivenUp].map(|of| json!(of))
+        [FindOutcome::AtLowerBound, FindOutcome::Grows, FindOutcome::NotHeld, FindOutcome::Never, FindOutcome::GivenUp]
+            .map(|of| json!(of))
     {
         check("/find/outcome", outcome, true);
     }
     for unknowns in [Unknowns::Limit, Unknowns::AsIs, Unknowns::Rate] {
         check("/find/unknowns", json!(unknowns), true);
     }
-    for stage in [ProbeStage::Reference, ProbeStage::HeapStart, ProbeStage::Heap, ProbeStage::Warm, ProbeStage::Rate] {
+    for stage in [
+        ProbeStage::Reference,
+        ProbeStage::HeapStart,
+        ProbeStage::Heap,
+        ProbeStage::Warm,
+        ProbeStage::Soak,
+        ProbeStage::Rate,
+    ] {
         check("/trials/0/probe/stage", json!(stage), true);
     }
     for verdict in [ProbeVerdict::Holds, ProbeVerdict::Discarded] {
@@ -344,6 +364,7 @@ pub(crate) fn doubts() -> Vec<Doubt> {
         Doubt::SharedCpus,
         Doubt::CollectorByCpus { cpus: 1, cores: 2, collector: "Serial".to_owned() },
         Doubt::Throttled { phase: phase(), share: 0.38, cpu_limit_millicpus: 500 },
+        Doubt::NoCollection { seconds: 12.0, heap_bytes: 48 << 20 },
         Doubt::NeverWarm { seconds: 60.0, why: vec!["the compilers took 22 % of CPU time".to_owned()] },
         Doubt::FlagsIgnored { flags: vec!["-XX:+UseX".to_owned()] },
         Doubt::FlagChanged { asked: "-XX:X=1".to_owned(), in_force: "-XX:X=2".to_owned() },

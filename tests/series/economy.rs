@@ -221,7 +221,7 @@ fn searches_are_cheap_and_honest() {
         let mean = f64::from(sum.trials.iter().sum::<u32>()) / f64::from(sum.searches);
         let near = sum.off.iter().filter(|off| off.abs() <= 0.03).count() as f64 / f64::from(sum.searches);
         assert_eq!(sum.found, sum.searches, "{}", kind.name);
-        assert!(mean <= 16.0, "{}: {mean} trials", kind.name);
+        assert!(mean <= 17.0, "{}: {mean} trials", kind.name);
         assert!(f64::from(sum.below) <= 0.01 * f64::from(sum.searches), "{}: {} below", kind.name, sum.below);
         // A mishap in a proof refutes the limit.
         assert!(near >= if kind.mishaps > 0 { 0.85 } else { 0.99 }, "{}: {near} within 3 %", kind.name);

@@ -56,7 +56,7 @@ fn a_search_says_the_same_from_its_archive() {
     let limit = loadline::units::Bytes(line.limit_bytes).to_string();
     let text = said(&document);
     assert!(text.contains(&format!("load line {limit} with -Xmx{}m", line.heap_bytes.unwrap() / MIB)), "{text}");
-    assert!(text.contains("evidence held 5 of 5 times"), "{text}");
+    assert!(text.contains("evidence 5 of 5 starts held"), "{text}");
     assert!(text.contains("file pages were dropped and read again"), "{text}");
 }
 

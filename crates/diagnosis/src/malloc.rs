@@ -67,7 +67,8 @@ pub(super) fn of_compilers(facts: &Facts) -> Option<String> {
     let (compilers, retained) = (Bytes(compilers.min(retained)), Bytes(retained));
     theirs.then(|| {
         format!(
-            "of {retained} that malloc retains, {compilers} are the JIT compilers': no number of arenas lowers that"
+            "of {retained} that malloc retains, {compilers} are the JIT compilers': fewer arenas do not lower that, a \
+             trim may"
         )
     })
 }

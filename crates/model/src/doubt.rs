@@ -170,6 +170,17 @@ doubts! {
             format!("the subject was not warm after {seconds:.0} s of warm-up: {why}")
         },
             "read CPU times as those of a young JVM; `--warmup steady:2m` warms up for longer";
+        /// Not one collection ran under the load, so what is resident of the heap depends on how long that lasted.
+        NoCollection {
+            /// How long the phases of work lasted.
+            seconds: f64,
+            /// Used heap after the load.
+            heap_bytes: u64,
+        } => {
+            let heap = Bytes(*heap_bytes);
+            format!("no collection ran in {seconds:.0} s of load: {heap} of heap hold all that it allocated")
+        },
+            "compare memory under one heap for all that has to be collected (`--jvm=-Xmx64m`), or a longer load";
         /// Options that were asked for and are not in force.
         FlagsIgnored {
             /// The options as typed, or the JVM's own line in backticks.
@@ -344,7 +355,7 @@ doubts! {
             /// By how much what was read differs from the kernel's sums.
             moved_bytes: u64,
         } => format!("{} changed while the account at mark {mark} was taken", Bytes(*moved_bytes)),
-            "hold the threads while it is read (without `--no-stop`), or repeat it";
+            "repeat it on a quiet machine, so that the threads can be held (an account: without `--no-stop`)";
         /// The Java heap is mapped several times, and RSS counts it as often (ZGC without generations).
         HeapMultiMapped {
             /// Java heap in RSS.

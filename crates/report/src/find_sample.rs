@@ -3,7 +3,7 @@
 use crate::export::samples;
 use crate::record::{
     CgroupRecord, ClassesRecord, Conditions, Document, FailureCause, FindOutcome, Heap, KneeRecord, Mark, Model,
-    Outcome, Pages, PhaseRecord, ProbeVerdict, Quantiles, SubjectWork, Trial, Unknowns,
+    Outcome, Pages, PhaseRecord, ProbeStage, ProbeVerdict, Quantiles, SubjectWork, Trial, Unknowns,
 };
 use crate::scenario::{Find, RamShare};
 use crate::search::{Attempt, Ruling, SearchSpec, conclude, next, rules};
@@ -29,6 +29,8 @@ pub(crate) const COURSE: SearchSpec = SearchSpec {
     limit_max: 2048 * MIB,
     rate_per_s: None,
     prove: None,
+    headroom: 0.1,
+    soak: true,
     trials_max: 60,
     warm: true,
     starts_alone: false,
@@ -42,8 +44,9 @@ pub(crate) fn found() -> Document {
     let Some(find) = &mut document.find else { return document };
     let line = find.line.clone().unwrap();
     let heap = line.heap_bytes.unwrap();
-    find.options = vec![format!("-Xmx{}m", heap / MIB), "-XX:+UseSerialGC".to_owned()];
-    find.share_options = find.limit_bytes.map_or_else(Vec::new, |limit| RamShare::options(heap, limit));
+    let set = find.heap_bytes.unwrap();
+    find.options = vec![format!("-Xmx{}m", set / MIB), "-XX:+UseSerialGC".to_owned()];
+    find.share_options = find.limit_bytes.map_or_else(Vec::new, |limit| RamShare::options(set, limit));
     find.knee =
         Some(KneeRecord { heap_bytes: heap + 16 * MIB, limit_bytes: line.limit_bytes + 16 * MIB, cpu_ratio: 0.82 });
     find.others = rules(heap, line.limit_bytes, Some(ClassesRecord { jdk: 27_000, application: 3_000 }));
@@ -84,11 +87,27 @@ pub(crate) fn endings() -> Vec<(FindOutcome, Document)> {
     });
     vec![
         (FindOutcome::Found, found()),
+        (FindOutcome::Grows, grows()),
         (FindOutcome::AtLowerBound, searched(&SearchSpec { limit_min: Some(512 * MIB), ..COURSE })),
         (FindOutcome::NotHeld, not_held),
         (FindOutcome::Never, never),
         (FindOutcome::GivenUp, searched(&SearchSpec { trials_max: 9, ..COURSE })),
     ]
+}
+
+/// A search whose line holds, and whose longer load holds at no limit.
+fn grows() -> Document {
+    let mut trials: Vec<Trial> = Vec::new();
+    while let Some(attempt) = next(&COURSE, &trials) {
+        let mut made = trial(&attempt, trials.len() as u32);
+        if let Some(probe) = made.probe.as_mut().filter(|probe| probe.stage == ProbeStage::Soak) {
+            (probe.verdict, probe.cause) = (ProbeVerdict::Fails, Some(FailureCause::OomKill));
+            probe.why = vec!["the kernel killed it for memory".to_owned()];
+        }
+        trials.push(made);
+    }
+    let find = conclude(&COURSE, &find(), &trials);
+    Document { trials, find: Some(find), ..empty() }
 }
 
 /// A search in which every text is `text`.

@@ -5,14 +5,14 @@ use crate::doubt::{Doubt, Merging};
 use crate::export::samples;
 use crate::record::{
     DoubtRecord, FLEET_PLAN_SCHEMA, FLEET_SCHEMA, FleetDocument, LineRecord, LineVerdict, Machine, NodeRecord,
-    PlanHeader, ServiceRecord, StandingRecord, limit_to_set,
+    PlanHeader, ServiceRecord, StandingRecord, to_set,
 };
 use crate::scenario::PastLine;
 use crate::units::{MIB, growth};
 
 /// A service: its verdict, its line, what it had before and what it has, in MiB.
 fn service(name: &str, verdict: LineVerdict, line: Option<u64>, last: Option<u64>, declared: u64) -> ServiceRecord {
-    let limit_bytes = line.map(|line| limit_to_set(line * MIB, 0.1));
+    let limit_bytes = line.map(|line| to_set(line * MIB, Some(line / 2 * MIB), 0.1).0);
     let past = |last: u64| {
         let night =
             |at: u64| PastLine { at: format!("2026-11-{at:02}T01:00:00Z"), limit_bytes: (last + at % 3 * 8) * MIB };

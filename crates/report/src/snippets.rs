@@ -2,7 +2,7 @@
 //! Options and variables are foreign text. Each kind quotes them by the rules of its reader.
 
 use super::page::Literal;
-use crate::record::{FindRecord, ImageRecord, Trial, TuneRecord};
+use crate::record::{FindRecord, ImageRecord, Trial, TuneOutcome, TuneRecord};
 use crate::scenario::{Change, shell_word, shell_words};
 use crate::units::{Bytes, MIB, steers};
 
@@ -20,9 +20,8 @@ const HEAP_SHARES: [&str; 2] = ["-XX:MaxRAMPercentage=", "-XX:MaxRAM="];
 
 /// The JVM options to set, including that of the heap.
 pub(crate) fn options(find: &FindRecord) -> Vec<String> {
-    let heap = find.line.as_ref().and_then(|line| line.heap_bytes);
     let given = find.options.iter().any(|option| option.starts_with("-Xmx"));
-    let heap = heap.filter(|_| !given).map(|heap| format!("-Xmx{}", Bytes(heap).java()));
+    let heap = find.heap_bytes.filter(|_| !given).map(|heap| format!("-Xmx{}", Bytes(heap).java()));
     heap.into_iter().chain(find.options.iter().cloned()).collect()
 }
 
@@ -86,7 +85,7 @@ pub(crate) fn of_tuning(tune: &TuneRecord, trial: Option<&Trial>) -> Vec<Literal
             | Change::Jvm(_) => setting.options.extend(change.typed()),
         }
     }
-    if tune.changes.is_empty() {
+    if tune.changes.is_empty() || tune.outcome == TuneOutcome::Unpriced {
         return Vec::new();
     }
     if let Some(tuned) = tune.lines.as_ref().and_then(|lines| lines.tuned.as_ref()) {
@@ -340,14 +339,14 @@ mod tests {
         assert_eq!(text[1..3], ["image: \"team/app:1\"", "resources:"]);
         assert!(!text.contains(&"[Service]".to_owned()), "{text:?}");
         assert_eq!(text.last().unwrap(), "Take -Xmx64m out of the image's command: it wins over JAVA_TOOL_OPTIONS.");
-        let bare = FindRecord { options: Vec::new(), line: None, ..find };
+        let bare = FindRecord { options: Vec::new(), line: None, heap_bytes: None, ..find };
         assert!(!snippets(&bare, Some(&trial))[0].lines[0].contains("-e "), "what it sets itself stays");
     }
 
     #[test]
     fn the_heap_found_is_among_the_options() {
         let find = find_sample::found().find.unwrap();
-        let heap = find.line.as_ref().unwrap().heap_bytes.unwrap();
+        let heap = find.heap_bytes.unwrap();
         let bare = FindRecord { options: owned(&["-Xss512k"]), ..find.clone() };
         assert_eq!(options(&bare), [format!("-Xmx{}m", heap >> 20), "-Xss512k".to_owned()]);
         assert_eq!(options(&find), find.options);
@@ -387,7 +386,8 @@ mod tests {
         assert!(!lines(&bare).iter().any(|line| line.to_lowercase().contains("mem")), "{bare:?}");
         for (outcome, document) in tune_sample::endings() {
             let tune = document.tune.unwrap();
-            assert_eq!(of_tuning(&tune, None).is_empty(), tune.changes.is_empty(), "{outcome:?}");
+            let is_set = outcome == TuneOutcome::Proved && !tune.changes.is_empty();
+            assert_eq!(of_tuning(&tune, None).is_empty(), !is_set, "{outcome:?}");
         }
     }
 
@@ -439,7 +439,7 @@ mod tests {
         assert!(both[0].contains("-Xmx128m -XX:+UseSerialGC'"), "the answer's own heap stays: {both:?}");
         tune.changes.truncate(1);
         let found = lines(&of_tuning(&tune, None));
-        assert!(found[0].contains("'JAVA_TOOL_OPTIONS=-Xmx7m -XX:+UseSerialGC'"), "{found:?}");
+        assert!(found[0].contains("'JAVA_TOOL_OPTIONS=-Xmx8m -XX:+UseSerialGC'"), "{found:?}");
     }
 
     #[test]

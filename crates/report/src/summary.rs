@@ -113,6 +113,7 @@ fn of_trials(of: Sources<'_>, depth: Depth) -> Page {
     let alone = trials.first().filter(|_| trials.len() == 1);
     let mut verdicts: Vec<Verdict> = trials.iter().filter_map(|trial| verdict(trial, alone.is_some())).collect();
     verdicts.extend(comparison::failing(&document.budgets));
+    verdicts.extend(comparison::kept(&document.budgets));
     if compares {
         verdicts.extend(comparison::judged(document));
     }
@@ -154,7 +155,7 @@ fn finished(of: Sources<'_>, done: &str, mut sections: Vec<Section>, depth: Dept
         ruled_out: &document.ruled_out,
         explained: explained.collect(),
         named: document.trials.iter().any(|trial| trial.configuration != document.trials[0].configuration),
-        first: document.trials.len() == 1 && !depth.whole,
+        first: !depth.whole && is_weighed_alone(document),
     };
     let code = sections.iter().position(|section| section.id == explanation::ID);
     sections.insert(code.unwrap_or(sections.len()), findings.section(depth));
@@ -165,6 +166,12 @@ fn finished(of: Sources<'_>, done: &str, mut sections: Vec<Section>, depth: Dept
     sections.push(Section::titled(Topic::Load, "times by percentile", spectra).id("spectra"));
     let of = &document.conditions;
     Page::new(format!("{}, {done} by loadline {}", of.scenario, of.loadline), sections)
+}
+
+/// Whether there is one trial, and it has an account.
+fn is_weighed_alone(document: &Document) -> bool {
+    let [only] = document.trials.as_slice() else { return false };
+    only.marks.iter().any(|mark| mark.account.is_some())
 }
 
 /// Every trial; a page folds them, except for the first.

@@ -64,9 +64,16 @@ pub(crate) fn proved() -> Document {
                 remedies: owned(&["malloc.arenas", "malloc.trim", "heap.max", "heap.ratios"]),
                 confirmed: false,
                 blocks: 5,
+                price: 0.02,
                 why: "p99.steady was 61.0 ms in block 3; the target is p99<50ms".to_owned(),
             },
-            ConfirmationRecord { remedies: owned(&WINNER), confirmed: true, blocks: 5, why: String::new() },
+            ConfirmationRecord {
+                remedies: owned(&WINNER),
+                confirmed: true,
+                blocks: 5,
+                price: 0.02,
+                why: String::new(),
+            },
         ],
         remedies: remedies(),
         path: path(),
@@ -107,11 +114,12 @@ pub(crate) fn endings() -> Vec<(TuneOutcome, Document)> {
     let mut unpriced = proved();
     if let Some(tune) = &mut unpriced.tune {
         tune.outcome = TuneOutcome::Unpriced;
-        tune.text.push_str("; its price is not proved");
+        tune.text = "do not set it yet: its price is not proved".to_owned();
         let kept = tune.remedies.iter().filter(|of| of.fate == Fate::Kept).map(|of| of.id.clone()).collect();
-        let why = "CPU time of a request +1.4 %, and 2.0 % is the price: up to +9.1 % is not ruled out; some 60 blocks of \
+        let why = "CPU time of a request +1.4 %, up to +9.1 % is not ruled out, and 2.0 % is the price; some 60 blocks of \
             two trials would prove it";
-        let attempt = ConfirmationRecord { remedies: kept, confirmed: false, blocks: 5, why: why.to_owned() };
+        let attempt =
+            ConfirmationRecord { remedies: kept, confirmed: false, blocks: 5, price: 0.02, why: why.to_owned() };
         (tune.confirmations, tune.lines) = (vec![attempt], None);
     }
     vec![

@@ -3,11 +3,12 @@
 use super::answers::counted;
 use super::course::{SearchState, rate_of, rate_step, standing};
 use super::edge::EdgeStep;
+use super::soak;
 use super::spec::SearchSpec;
 use crate::numbers::median;
 use crate::record::{
     FindOutcome, FindRecord, KneeRecord, LineRecord, ProbeRecord, ProbeStage, ProbeVerdict, ProofRecord, RateRecord,
-    SubjectWork, Trial, Unknowns, limit_to_set,
+    SubjectWork, Trial, Unknowns, to_set,
 };
 use crate::scenario::Find;
 use crate::units::Bytes;
@@ -45,10 +46,18 @@ pub fn conclude(spec: &SearchSpec, find: &Find, trials: &[Trial]) -> FindRecord 
     let standing = standing(spec, trials);
     let line = line(standing.limit_step, ProbeStage::Limit, &standing, trials);
     let warm = line.as_ref().and_then(|_| self::line(standing.warm_step, ProbeStage::Warm, &standing, trials));
-    let outcome = outcome(spec, &standing, trials);
     // A user who names a limit to be proved has chosen its headroom already.
     let headroom = if spec.prove.is_some() { 0.0 } else { find.headroom };
-    let limit_bytes = line.as_ref().map(|line| limit_to_set(line.limit_bytes, headroom));
+    let soak = soak::record(standing.soak, trials);
+    let outcome = match &soak {
+        Some(soak) if soak.limit_bytes.is_none() => FindOutcome::Grows,
+        _ => outcome(spec, &standing, trials),
+    };
+    let set = match &soak {
+        // The load went on for longer, and nothing held: there is nothing to set.
+        Some(soak) => soak.limit_bytes.map(|limit| (limit, soak.heap_bytes)),
+        None => line.as_ref().map(|line| to_set(line.limit_bytes, line.heap_bytes, headroom)),
+    };
     let configuration = trials.first().map(|trial| trial.configuration.clone()).unwrap_or_default();
     FindRecord {
         text: text(spec, outcome, line.as_ref(), &standing, trials),
@@ -62,8 +71,10 @@ pub fn conclude(spec: &SearchSpec, find: &Find, trials: &[Trial]) -> FindRecord 
         reference: standing.reference.map(|trial| trial.index),
         line,
         warm,
+        soak,
         headroom,
-        limit_bytes,
+        limit_bytes: set.map(|(limit, _)| limit),
+        heap_bytes: set.and_then(|(_, heap)| heap),
         options: Vec::new(),
         share_options: Vec::new(),
         others: Vec::new(),
@@ -212,7 +223,7 @@ fn text(
     }
     let why = |stage| counted(trials, stage).last().map(|(_, probe)| probe.why.join("; ")).unwrap_or_default();
     match (outcome, line) {
-        (FindOutcome::Found | FindOutcome::AtLowerBound, Some(line)) => {
+        (FindOutcome::Found | FindOutcome::AtLowerBound | FindOutcome::Grows, Some(line)) => {
             let heap = line.heap_bytes.map_or_else(String::new, |heap| format!(" with a heap of {}", Bytes(heap)));
             let held = format!("{} held at {}{heap}", so_often(line.held, line.tried()), Bytes(line.limit_bytes));
             match line.below_bytes {

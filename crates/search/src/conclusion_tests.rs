@@ -143,10 +143,15 @@ fn the_bound_holds_in_nineteen_searches_of_twenty() {
 
 #[test]
 fn headroom_is_whole_mebibytes_and_never_less() {
-    assert_eq!(limit_to_set(100 * MIB, 0.0), 100 * MIB);
-    assert_eq!(limit_to_set(100 * MIB + 1, 0.0), 101 * MIB);
-    assert_eq!(limit_to_set(100 * MIB, 0.1), 110 * MIB);
-    assert_eq!(limit_to_set(100 * MIB, 0.125), 113 * MIB);
+    let limit = |line: u64, headroom| to_set(line, None, headroom).0;
+    assert_eq!(limit(100 * MIB, 0.0), 100 * MIB);
+    assert_eq!(limit(100 * MIB + 1, 0.0), 101 * MIB);
+    assert_eq!(limit(100 * MIB, 0.1), 110 * MIB);
+    assert_eq!(limit(100 * MIB, 0.125), 113 * MIB);
+    // The heap has it as well, and the limit has room for what the heap has more.
+    assert_eq!(to_set(100 * MIB, Some(11 * MIB), 0.1), (110 * MIB, Some(13 * MIB)));
+    assert_eq!(to_set(100 * MIB, Some(11 * MIB), 0.0), (100 * MIB, Some(11 * MIB)));
+    assert_eq!(to_set(20 * MIB, Some(18 * MIB), 0.01), (21 * MIB, Some(19 * MIB)));
 }
 
 #[test]

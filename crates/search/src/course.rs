@@ -1,6 +1,6 @@
 //! The course of a search. It begins with one trial in which memory is no concern. Then come the smallest heap, the
-//! smallest limit with that heap and its proof, and the limit of a host that holds the file pages already. The trials
-//! so far decide the next step.
+//! smallest limit with that heap and its proof, the limit of a host that holds the file pages already, and a longer
+//! load on what is to be set. The trials so far decide the next step.
 
 use super::answers::{answers, counted};
 use super::cause::room;
@@ -9,6 +9,7 @@ use super::grid::Grid;
 use super::heap::{heap_standing, ran_out_of_direct};
 use super::needs::Needs;
 use super::ruling::Ruling;
+use super::soak::{self, Soak};
 use super::spec::SearchSpec;
 use crate::record::{FailureCause, Pages, ProbeRecord, ProbeStage, ProbeVerdict, Trial, Unknowns};
 use crate::units::MIB;
@@ -86,6 +87,7 @@ pub(super) struct SearchState<'a> {
     pub(super) alone: bool,
     pub(super) limit_step: Option<EdgeStep>,
     pub(super) warm_step: Option<EdgeStep>,
+    pub(super) soak: Option<Soak>,
 }
 
 /// The next trial, after these in the order in which they ran; `None` where all is known that can be.
@@ -101,6 +103,7 @@ pub fn next(spec: &SearchSpec, trials: &[Trial]) -> Option<Attempt> {
         let EdgeStep::Probe { value, stage: purpose } = step? else { return None };
         let (heap, limit) = match stage {
             ProbeStage::Heap | ProbeStage::HeapStart => (Some(value), spec.limit_max),
+            ProbeStage::Soak => (standing.soak.and_then(|soak| soak.heap), value),
             _ => (standing.heap, value),
         };
         let (purpose, direct) = (Some(purpose), standing.direct);
@@ -115,6 +118,7 @@ pub fn next(spec: &SearchSpec, trials: &[Trial]) -> Option<Attempt> {
     attempt(of_heap, standing.heap_step, pages)
         .or_else(|| attempt(ProbeStage::Limit, standing.limit_step, Pages::Cold))
         .or_else(|| attempt(ProbeStage::Warm, standing.warm_step, Pages::Warm))
+        .or_else(|| attempt(ProbeStage::Soak, standing.soak.map(|soak| soak.step), Pages::Cold))
 }
 
 /// The next rate to try, at the limit that is given.
@@ -175,6 +179,7 @@ pub(super) fn standing<'a>(spec: &SearchSpec, trials: &'a [Trial]) -> SearchStat
         let patience = patience(spec, spec.proofs.min(WARM_PROOFS));
         standing.warm_step = Some(edge::next(&grid, &patience, &answers(trials, ProbeStage::Warm, of_heap, |_| None)));
     }
+    standing.soak = (spec.soak && spec.prove.is_none()).then(|| soak::standing(spec, trials, value, heap));
     standing
 }
 

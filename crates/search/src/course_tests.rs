@@ -24,6 +24,8 @@ struct ServerModel {
     greed: u64,
     /// Direct memory, part of `native`.
     direct: u64,
+    /// Live heap and native memory that come on top under a longer load.
+    grows: [u64; 2],
 }
 
 impl ServerModel {
@@ -37,7 +39,16 @@ impl ServerModel {
         self.native + heap.min(self.greed) + (self.file as f64 * self.hot) as u64
     }
 
+    /// The same server after a longer load.
+    fn grown(self) -> Self {
+        let [live, native] = self.grows;
+        Self { live: self.live + live, native: self.native + native, ..self }
+    }
+
     fn trial(&self, attempt: &Attempt) -> Trial {
+        if attempt.stage == ProbeStage::Soak && self.grows != [0, 0] {
+            return Self { grows: [0, 0], ..self.grown() }.trial(attempt);
+        }
         let heap = attempt.heap.unwrap_or(self.greed);
         let heap_max = heap;
         let resident = heap.min(self.greed);
@@ -89,6 +100,8 @@ const COURSE: SearchSpec = SearchSpec {
     limit_max: 2048 * MIB,
     rate_per_s: None,
     prove: None,
+    headroom: 0.1,
+    soak: false,
     trials_max: 60,
     warm: false,
     starts_alone: false,
@@ -106,7 +119,15 @@ fn search(spec: &SearchSpec, server: &ServerModel) -> Vec<Trial> {
 }
 
 fn server() -> ServerModel {
-    ServerModel { live: 20 * MIB, native: 60 * MIB, file: 50 * MIB, hot: 0.55, greed: 200 * MIB, direct: 0 }
+    ServerModel {
+        live: 20 * MIB,
+        native: 60 * MIB,
+        file: 50 * MIB,
+        hot: 0.55,
+        greed: 200 * MIB,
+        direct: 0,
+        grows: [0, 0],
+    }
 }
 
 #[test]
@@ -198,6 +219,40 @@ fn the_highest_rate_of_a_limit_is_found() {
 }
 
 #[test]
+fn what_is_to_be_set_is_tested_under_a_longer_load() {
+    let spec = SearchSpec { soak: true, ..COURSE };
+    let record = |of: ServerModel| {
+        let trials = search(&spec, &of);
+        let soaks = trials.iter().filter(|trial| trial.probe.as_ref().unwrap().stage == ProbeStage::Soak).count();
+        (conclude(&spec, &Find::default(), &trials), soaks)
+    };
+    // The headroom is enough: one more trial, and the same answer as without it.
+    let (steady, soaks) = record(server());
+    let without = conclude(&COURSE, &Find::default(), &search(&COURSE, &server()));
+    assert_eq!((steady.limit_bytes, steady.heap_bytes, soaks), (without.limit_bytes, without.heap_bytes, 1));
+    assert!(steady.outcome.is_found() && steady.soak.unwrap().failed_bytes.is_empty());
+    // Native memory or the live set grows: the answer is one that holds then.
+    for grows in [[0, 40 * MIB], [9 * MIB, 0], [4 * MIB, 30 * MIB]] {
+        let of = ServerModel { grows, ..server() };
+        let (found, soaks) = record(of);
+        let (limit, heap) = (found.limit_bytes.unwrap(), found.heap_bytes.unwrap());
+        let grown = of.grown();
+        assert!(heap >= grown.heap_min() && limit >= grown.limit_min(heap), "{grows:?} {limit} {heap}");
+        assert!(limit as f64 <= grown.limit_min(heap) as f64 * 1.25 && (2..=6).contains(&soaks), "{limit} {soaks}");
+        assert_eq!(
+            found.line.as_ref().map(|line| line.limit_bytes),
+            without.line.as_ref().map(|line| line.limit_bytes)
+        );
+        assert!(found.outcome.is_found());
+    }
+    // What grows without end has no limit to set, and its line stays.
+    let (leaks, soaks) = record(ServerModel { grows: [0, 4096 * MIB], ..server() });
+    assert!(leaks.line.is_some() && leaks.limit_bytes.is_none(), "{leaks:?}");
+    assert_eq!(leaks.outcome, crate::record::FindOutcome::Grows);
+    assert_eq!((soaks, leaks.soak.unwrap().failed_bytes.len()), (6, 6));
+}
+
+#[test]
 fn a_search_goes_on_from_its_trials() {
     let trials = search(&COURSE, &server());
     for known in 0..trials.len() {
@@ -217,6 +272,7 @@ proptest! {
             hot,
             greed: (live * 5 / 4 + 1) * garbage * MIB,
             direct: 0,
+            grows: [0, 0],
         };
         let spec = SearchSpec { limit_max: 8192 * MIB, ..COURSE };
         let trials = search(&spec, &of);

@@ -2,7 +2,9 @@
 
 use crate::comparison::{speaks_of, split};
 use crate::record::{PhaseRecord, Trial};
-use crate::scenario::{Amount, Budget, Figure, Guard, Late, Limit, LoadPlan, PhaseGuard, Relation, Statistic};
+use crate::scenario::{
+    Amount, Budget, Figure, Guard, Late, Limit, LoadPlan, Phase, PhaseGuard, Relation, Statistic, Until,
+};
 use std::time::Duration;
 
 /// So many times as long as where memory was no concern: no target is met after that.
@@ -28,6 +30,7 @@ const START_ALONE_MIN: Duration = Duration::from_secs(5);
 pub fn guard(load: &LoadPlan, target: &[Budget], reference: &Trial) -> Guard {
     let phases = load.iter().filter(|phase| phase.kind.works());
     let same = |name: &str| reference.phases.iter().find(|phase| phase.name == name);
+    let as_long = |phase: &Phase| Some(lasting(same(&phase.name)?, phase));
     let of = |name: &str, before: &PhaseRecord| PhaseGuard {
         name: name.to_owned(),
         seconds_max: Some(before.seconds * LONGER + LONGER_S),
@@ -35,7 +38,16 @@ pub fn guard(load: &LoadPlan, target: &[Budget], reference: &Trial) -> Guard {
         failed_max: target.iter().filter_map(|budget| failed_max(budget, before)).min(),
         rate_min_per_s: rate_min_per_s(target, before),
     };
-    Guard { phases: phases.filter_map(|phase| Some(of(&phase.name, same(&phase.name)?))).collect() }
+    Guard { phases: phases.filter_map(|phase| Some(of(&phase.name, &as_long(phase)?))).collect() }
+}
+
+/// What a phase did in the first trial, taken to the length that it has in the plan where that is more.
+fn lasting(before: &PhaseRecord, planned: &Phase) -> PhaseRecord {
+    let until = planned.kind.work().and_then(|work| work.schedule.until());
+    let Some(Until::Elapsed(span)) = until.filter(|_| !planned.is_warmup()) else { return before.clone() };
+    let longer = (span.as_s() / before.seconds.max(f64::MIN_POSITIVE)).max(1.0);
+    let requests = (before.requests as f64 * longer).round() as u64;
+    PhaseRecord { seconds: before.seconds * longer, requests, ..before.clone() }
 }
 
 /// How long a start may take that may usually take so long.
@@ -162,10 +174,20 @@ mod tests {
         let rest = PhaseRecord { name: "rest".to_owned(), seconds: 5.0, ..PhaseRecord::default() };
         let reference = Trial { phases: vec![before(), rest], ..Trial::new("a", 0, 0) };
         let target = ["p99<50ms", "max<2s", "failed<1%", "failed<0.1%"].map(budget);
-        let guard = guard(&scenario.load, &target, &reference);
+        let of = |load: &LoadPlan| guard(load, &target, &reference);
+        let guard = of(&scenario.load);
         let [only] = guard.phases.as_slice() else { panic!("{guard:?}") };
         assert_eq!((only.name.as_str(), only.seconds_max, only.failed_max), ("steady", Some(45.0), Some(2)));
         assert_eq!((only.late.len(), only.rate_min_per_s), (2, Some(100.0)));
+        // A phase that lasts six times as long may have six times as many late answers, and failures.
+        let mut steady = LoadPlan(vec![scenario.load[0].clone()]);
+        assert!(steady.prolong(crate::units::Span::seconds(60)));
+        let longer = of(&steady).phases.remove(0);
+        assert_eq!(
+            (longer.seconds_max, longer.failed_max, longer.rate_min_per_s),
+            (Some(245.0), Some(12), Some(100.0))
+        );
+        assert!(longer.late[0].requests_max > only.late[0].requests_max, "{longer:?}");
     }
 
     #[test]

@@ -21,6 +21,7 @@ mod over;
 mod question;
 mod rules;
 mod ruling;
+mod soak;
 mod spec;
 
 pub use cause::cause_of;

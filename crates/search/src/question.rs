@@ -5,7 +5,7 @@ use crate::comparison;
 use crate::error::{Error, Result};
 use crate::record::{FindRecord, ProbeRecord, ProbeStage, Trial, Unknowns};
 use crate::scenario::{Budget, Change, Configuration, FindSettings, Kind, MarkPoint, RamShare, Scenario};
-use crate::units::Bytes;
+use crate::units::{Bytes, Span};
 
 /// Options by which a user has chosen the heap.
 const HEAP_GIVEN: [&str; 2] = ["-Xmx", "-XX:MaxHeapSize="];
@@ -86,7 +86,7 @@ pub fn found(scenario: &Scenario, trials: &[Trial]) -> Option<FindRecord> {
     let mut record = conclude(&spec, &scenario.find, trials);
     let heap = record.line.as_ref().and_then(|line| line.heap_bytes);
     let direct = record.line.as_ref().and_then(|line| line.direct_bytes);
-    let given = given(heap, direct).filter_map(|change| change.option());
+    let given = given(record.heap_bytes, direct).filter_map(|change| change.option());
     record.options = given.chain(configuration.jvm_options()).collect();
     if let Some(line) = &record.line {
         let classes = asked.probe.as_ref().and_then(|probe| probe.classes);
@@ -94,7 +94,8 @@ pub fn found(scenario: &Scenario, trials: &[Trial]) -> Option<FindRecord> {
         let set = heap.or_else(|| heap_given(scenario, configuration));
         let needed = set.or(live);
         record.others = needed.map(|heap| rules(heap, line.limit_bytes, classes)).unwrap_or_default();
-        let share = set.zip(record.limit_bytes).map(|(heap, limit)| RamShare::options(heap, limit));
+        let share =
+            record.heap_bytes.or(set).zip(record.limit_bytes).map(|(heap, limit)| RamShare::options(heap, limit));
         record.share_options = share.unwrap_or_default();
     }
     Some(record)
@@ -111,6 +112,8 @@ pub fn spec(scenario: &Scenario, configuration: &Configuration, limit_max: u64) 
         limit_max,
         rate_per_s: scenario.load.rate_per_s().filter(|_| find.max_rate),
         prove: find.prove.map(|limit| limit.0),
+        headroom: find.headroom,
+        soak: find.soak > Span::default() && scenario.load.can_last(find.soak),
         trials_max: find.trials_max,
         warm: find.warm,
         starts_alone: starts_alone(scenario),

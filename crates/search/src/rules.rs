@@ -34,7 +34,7 @@ pub fn rules(heap: u64, line: u64, classes: Option<ClassesRecord>) -> Vec<RuleRe
 fn share_text(heap: u64, line: u64, share: RamShare) -> String {
     let needed = share.memory(heap);
     let limit = needed.max(line);
-    let why = if needed > line { "the heap found asks for it" } else { "the line asks for it" };
+    let why = if needed > line { "the heap needs this limit" } else { "all else needs this limit" };
     format!("the heap would be {:.0} % of it, {}; {why}", share.of(limit) * 100.0, Bytes(share.heap(limit)))
 }
 
@@ -65,10 +65,10 @@ mod tests {
         let text = |heap: u64, line: u64, large: f64| {
             share_text(heap * MIB, line * MIB, RamShare { large, ..RamShare::default() })
         };
-        assert_eq!(text(64, 100, 0.25), "the heap would be 50 % of it, 64.0 MiB; the heap found asks for it");
-        assert_eq!(text(8, 100, 0.25), "the heap would be 50 % of it, 50.0 MiB; the line asks for it");
-        assert_eq!(text(8, 16, 0.25), "the heap would be 50 % of it, 8.0 MiB; the line asks for it");
-        assert_eq!(text(1024, 1200, 0.75), "the heap would be 75 % of it, 1024.0 MiB; the heap found asks for it");
+        assert_eq!(text(64, 100, 0.25), "the heap would be 50 % of it, 64.0 MiB; the heap needs this limit");
+        assert_eq!(text(8, 100, 0.25), "the heap would be 50 % of it, 50.0 MiB; all else needs this limit");
+        assert_eq!(text(8, 16, 0.25), "the heap would be 50 % of it, 8.0 MiB; all else needs this limit");
+        assert_eq!(text(1024, 1200, 0.75), "the heap would be 75 % of it, 1024.0 MiB; the heap needs this limit");
     }
 
     #[test]

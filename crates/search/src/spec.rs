@@ -20,6 +20,10 @@ pub struct SearchSpec {
     pub rate_per_s: Option<f64>,
     /// The one limit to prove, in bytes, where none is searched for.
     pub prove: Option<u64>,
+    /// The share that is added to line and heap in what is to be set.
+    pub headroom: f64,
+    /// Whether what is to be set is tested once more, under a longer load.
+    pub soak: bool,
     /// Trials after which the search ends.
     pub trials_max: u32,
     /// Whether the warm line is searched, too.

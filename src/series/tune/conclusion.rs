@@ -71,7 +71,7 @@ impl Conclusion<'_> {
             path,
             front,
             lines: None,
-            doubts: self.doubts(noise, &gains),
+            doubts: self.doubts(noise, &gains, &winner),
             gains,
             noise: noise.map(|of| NoiseRecord { bytes: of.bytes, cpu: of.has_cpu.then_some(of.cpu) }),
             trials: self.trials.len() as u32,
@@ -103,7 +103,7 @@ impl Conclusion<'_> {
     fn text(&self, outcome: TuneOutcome, changes: &[Change], gains: &[ComparisonRecord]) -> String {
         match outcome {
             TuneOutcome::Proved => set_and_saved(changes, gains),
-            TuneOutcome::Unpriced => format!("{}; its price is not proved", set_and_saved(changes, gains)),
+            TuneOutcome::Unpriced => format!("do not {} yet: its price is not proved", set(changes)),
             TuneOutcome::NothingProved if self.replayed.fates.attempts.is_empty() => {
                 "nothing proved: no remedy saved what could be told".to_owned()
             }
@@ -312,9 +312,10 @@ impl Conclusion<'_> {
         }
     }
 
-    fn doubts(&self, noise: Option<&Noise>, gains: &[ComparisonRecord]) -> Vec<String> {
+    fn doubts(&self, noise: Option<&Noise>, gains: &[ComparisonRecord], winner: &Setting<'_>) -> Vec<String> {
         let mut doubts = Vec::new();
-        let price = self.price.0;
+        let (attempts, ids) = (&self.replayed.fates.attempts, winner.ids());
+        let price = attempts.iter().find(|of| of.remedies == ids).map_or(self.price.0, |of| of.price);
         let cpu = gains.iter().find(|of| of.primary && comparison::split(&of.metric).0 == self.priced.family());
         if let Some(high) = cpu.and_then(|of| of.ratio_high).filter(|high| *high > 1.0 + price) {
             doubts.push(format!(
@@ -354,11 +355,13 @@ impl Conclusion<'_> {
 
 /// `set -Xmx64m: it saves 12.0 MiB`.
 fn set_and_saved(changes: &[Change], gains: &[ComparisonRecord]) -> String {
-    let set: Vec<String> = changes.iter().flat_map(Change::typed).collect();
     let saved = gains.first().map(|of| Bytes((-of.difference).max(0.0) as u64));
     let saved = saved.map_or_else(String::new, |saved| format!(": it saves {saved}"));
-    match set.is_empty() {
-        true => format!("take your own options out{saved}"),
-        false => format!("set {}{saved}", set.join(" ")),
-    }
+    set(changes) + &saved
+}
+
+/// `set -Xmx64m`.
+fn set(changes: &[Change]) -> String {
+    let words: Vec<String> = changes.iter().flat_map(Change::typed).collect();
+    if words.is_empty() { "take your own options out".to_owned() } else { format!("set {}", words.join(" ")) }
 }

@@ -41,6 +41,8 @@ pub(super) struct AsItIs {
     pub(super) noise: Noise,
     /// The share by which the CPU time of a request may rise.
     price: f64,
+    /// The share of CPU time that a saved byte is worth.
+    worth: f64,
     /// CPU time of the collector for a request, and its standard deviation; `None` where it is not told apart.
     collecting_s: Option<(f64, f64)>,
 }
@@ -60,10 +62,10 @@ pub(super) enum Rejection {
 }
 
 impl AsItIs {
-    pub(super) fn new(as_is: &[&Observed], price: f64) -> Self {
+    pub(super) fn new(as_is: &[&Observed], price: f64, worth: f64) -> Self {
         let collecting = collecting_s(as_is);
         let collecting_s = collecting.map(|all| (all.iter().sum::<f64>() / all.len() as f64, deviation(&all)));
-        Self { means: Means::of(as_is), noise: Noise::of(as_is), price, collecting_s }
+        Self { means: Means::of(as_is), noise: Noise::of(as_is), price, worth, collecting_s }
     }
 
     /// Whether its memory is known owner by owner.
@@ -100,16 +102,22 @@ impl AsItIs {
 
     /// Whether trials are so alike in CPU time that a price can be proved at all.
     pub(super) fn can_be_priced(&self) -> bool {
-        PROVABLE * self.noise.cpu <= self.price
+        PROVABLE * self.noise.cpu_believed() <= self.price
     }
 
     fn doubt_of_price(&self) -> f64 {
-        DEVIATIONS_PRICE[usize::from(!self.can_be_priced())]
+        // Three trials may be alike by luck.
+        DEVIATIONS_PRICE[usize::from(!self.can_be_priced() || self.noise.cpu_believed() > self.noise.cpu)]
+    }
+
+    /// The share by which CPU time may rise: the price, or what the bytes are worth that these owners hold less.
+    pub(super) fn allowed(&self, means: &Means, owners: &[Owner]) -> f64 {
+        self.price.max(self.worth * self.saved(&self.means, means, owners))
     }
 
     /// Standard error of the CPU time of a request, as a share.
     pub(super) fn cpu_error(&self, means: &Means) -> f64 {
-        self.noise.cpu * standard_error(&self.means, means)
+        self.noise.cpu_believed() * standard_error(&self.means, means)
     }
 
     /// CPU time of a request over that as it is, where both are known of trials that were weighed.
@@ -128,15 +136,15 @@ impl AsItIs {
         if means.trials == 0 || self.means.trials == 0 {
             return Some(Rejection::Unweighed);
         }
-        let ratio = means.cpu_ratio(&self.means);
+        let (ratio, owners) = (means.cpu_ratio(&self.means), setting.owners());
+        let allowed = self.allowed(&means, &owners);
         // Only a price that is exceeded beyond doubt rejects.
-        if ratio > 1.0 + self.price + self.doubt_of_price() * self.cpu_error(&means) {
+        if ratio > 1.0 + allowed + self.doubt_of_price() * self.cpu_error(&means) {
             return Some(Rejection::Costs(ratio));
         }
-        if let Some(ratio) = self.collects_too_much(setting, outcomes) {
+        if let Some(ratio) = self.collects_too_much(setting, outcomes, allowed) {
             return Some(Rejection::Costs(ratio));
         }
-        let owners = setting.owners();
         let saved = self.saved(&self.means, &means, &owners);
         if saved < -self.least(&self.means, &means, &owners) {
             return Some(Rejection::Grew(-saved));
@@ -149,13 +157,13 @@ impl AsItIs {
     /// CPU time of a request over that as it is, if the collector alone takes more than the price. The collector's part
     /// differs little between trials, so it shows a price that the program's part hides. With another collector, work
     /// moves from one part to the other.
-    fn collects_too_much(&self, setting: &Setting<'_>, outcomes: &[&Observed]) -> Option<f64> {
+    fn collects_too_much(&self, setting: &Setting<'_>, outcomes: &[&Observed], allowed: f64) -> Option<f64> {
         let (_, deviation) = self.collecting_s.filter(|_| setting.level_of(Group::Collector).is_none())?;
         let (before, all_s) = self.collecting_s.map(|(before, _)| before).zip(self.means.cpu_s)?;
         let rise = self.collects_more(outcomes)?;
         let deviation = deviation.max(COLLECTING_MIN * before) / all_s;
         let error = deviation * (1.0 / outcomes.len() as f64 + 1.0 / self.means.trials.max(1) as f64).sqrt();
-        (rise > self.price + DEVIATIONS_PRICE[1] * error).then_some(1.0 + rise)
+        (rise > allowed + DEVIATIONS_PRICE[1] * error).then_some(1.0 + rise)
     }
 
     /// CPU time that the collector takes for a request beyond what it takes as it is, over all CPU time of a request as
@@ -231,32 +239,44 @@ pub(super) fn standard_error(one: &Means, other: &Means) -> f64 {
 pub(super) struct ConfirmationPairs<'c> {
     pub(super) pairs: Vec<(&'c Observed, &'c Observed)>,
     pub(super) price: f64,
+    /// The share of CPU time that a saved byte is worth; the price is never less than the whole saving's worth.
+    pub(super) worth: f64,
     pub(super) seed: u64,
 }
 
 impl ConfirmationPairs<'_> {
+    /// The bytes that each pair saved.
+    fn saved(&self) -> Option<(f64, Option<(f64, f64)>)> {
+        let saved: Vec<f64> = self.pairs.iter().filter_map(|(as_is, with)| Some(as_is.bytes? - with.bytes?)).collect();
+        comparison::of_pairs(&saved, self.seed, CONFIDENCE, 2)
+    }
+
+    /// The share by which CPU time may rise: the price, or the worth of the bytes that are saved at least.
+    pub(super) fn allowed(&self) -> f64 {
+        let least = self.saved().and_then(|(_, ends)| ends).map_or(0.0, |(low, _)| low);
+        self.price.max(self.worth * least)
+    }
+
     /// Why the pairs do not prove that the winner is better at no more than the price; `None` where they do.
     pub(super) fn unproved(&self) -> Option<Unconfirmed> {
-        let of = |values: &[f64]| comparison::of_pairs(values, self.seed, CONFIDENCE, 2);
-        let saved: Vec<f64> = self.pairs.iter().filter_map(|(as_is, with)| Some(as_is.bytes? - with.bytes?)).collect();
         let ratio = |(as_is, with): &(&Observed, &Observed)| Some(with.cpu_s? / as_is.cpu_s.filter(|cpu| *cpu > 0.0)?);
         let ratios: Vec<f64> = self.pairs.iter().filter_map(ratio).collect();
-        let Some((centre, Some((low, _)))) = of(&saved) else { return Some(Unconfirmed::Unweighed) };
+        let Some((centre, Some((low, _)))) = self.saved() else { return Some(Unconfirmed::Unweighed) };
         if low <= 0.0 || centre < MIB as f64 {
             return Some(Unconfirmed::Saves { centre, low });
         }
-        let Some((ratio, Some((low, high)))) = of(&ratios) else { return Some(Unconfirmed::CpuUnmeasured) };
-        let price = self.price;
+        let of_cpu = comparison::of_pairs(&ratios, self.seed, CONFIDENCE, 2);
+        let Some((ratio, Some((low, high)))) = of_cpu else { return Some(Unconfirmed::CpuUnmeasured) };
+        let price = self.allowed();
         // Below the price is proved by the upper end alone: a mean below it may be luck.
-        let blocks = self.blocks_to_prove(ratio, high);
+        let blocks = self.blocks_to_prove(1.0 + price - ratio, high - ratio);
         (high > 1.0 + price).then_some(Unconfirmed::Costs { ratio, low, high, price, blocks })
     }
 
-    /// The pairs that would prove this mean to lie below the price, by an interval that narrows with the square root of
-    /// their number; `None` if it does not lie there.
-    fn blocks_to_prove(&self, ratio: f64, high: f64) -> Option<u32> {
-        let room = 1.0 + self.price - ratio;
-        (room > 0.0).then(|| (self.pairs.len() as f64 * ((high - ratio) / room).powi(2)).ceil() as u32)
+    /// The pairs that would prove a mean that lies so far below the price, by an interval of this half width, which
+    /// narrows with the square root of their number; `None` if it does not lie there.
+    fn blocks_to_prove(&self, room: f64, half: f64) -> Option<u32> {
+        (room > 0.0).then(|| (self.pairs.len() as f64 * (half / room).powi(2)).ceil() as u32)
     }
 
     /// Whether the pairs prove a saving, and leave open on which side of the price their CPU time is, where more of
@@ -301,10 +321,11 @@ impl fmt::Display for Unconfirmed {
             Self::Costs { ratio, low, high, price, blocks } => {
                 let [ratio, low, high] = [ratio, low, high].map(|ratio| (ratio - 1.0) * 100.0);
                 let price = price * 100.0;
-                write!(f, "CPU time of a request {ratio:+.1} %, and {price:.1} % is the price")?;
+                write!(f, "CPU time of a request {ratio:+.1} %")?;
                 if low <= price {
-                    write!(f, ": up to {high:+.1} % is not ruled out")?;
+                    write!(f, ", up to {high:+.1} % is not ruled out")?;
                 }
+                write!(f, ", and {price:.1} % is the price")?;
                 blocks.map_or(Ok(()), |blocks| write!(f, "; some {blocks} blocks of two trials would prove it"))
             }
             Self::Unweighed => write!(f, "too few trials were weighed"),
@@ -333,6 +354,7 @@ mod tests {
             owners: Default::default(),
             cpu_s: Some((app_us + gc_us) * 1e-6),
             gc_s: Some(gc_us * 1e-6),
+            young: false,
             seconds: 25.0,
         }
     }
@@ -340,7 +362,7 @@ mod tests {
     #[test]
     fn a_collector_that_takes_more_than_the_price_is_seen_through_the_noise_of_the_program() {
         let as_is = [observed(770.0, 19.0), observed(1062.0, 23.0), observed(674.0, 18.0)];
-        let as_is = AsItIs::new(&as_is.each_ref(), 0.06);
+        let as_is = AsItIs::new(&as_is.each_ref(), 0.06, 0.0);
         let ratio = |outcomes: &[Observed]| {
             let rejection = as_is.rejection(&Setting::default(), &outcomes.iter().collect::<Vec<_>>());
             if let Some(Rejection::Costs(ratio)) = rejection { Some((ratio * 100.0).round()) } else { None }
@@ -350,5 +372,40 @@ mod tests {
         assert_eq!(ratio(&[observed(632.0, 40.0), observed(620.0, 45.0)]), None);
         let untold = Observed { gc_s: None, ..observed(429.0, 239.0) };
         assert_eq!(ratio(&[untold]), None);
+    }
+
+    #[test]
+    fn what_is_saved_is_worth_cpu_time_and_more_if_it_is_surely_more() {
+        let pair = |saved_mib: f64, cpu: f64| {
+            let with = |mib: f64, us: f64| Observed { bytes: Some(mib * MIB as f64), ..observed(us, 0.0) };
+            (with(200.0, 1000.0), with(200.0 - saved_mib, cpu))
+        };
+        let unproved = |saved_mib: f64, worth: f64| {
+            let each = [950.0, 1100.0, 1020.0, 1060.0, 990.0].map(|cpu| pair(saved_mib, cpu));
+            let pairs = each.iter().map(|(as_is, with)| (as_is, with)).collect();
+            let pairs = ConfirmationPairs { pairs, price: 0.02, worth, seed: 1 };
+            (pairs.unproved().is_some(), pairs.allowed())
+        };
+        assert_eq!(unproved(100.0, 0.0), (true, 0.02));
+        // A server of 50 millicores and a core for 4 GiB: 100 MiB are worth 49 % of its CPU time.
+        let worth = 1.0 / (4096.0 * MIB as f64) / 0.05;
+        let (is_open, allowed) = unproved(100.0, worth);
+        assert!(!is_open && (allowed - 0.488).abs() < 0.01, "{allowed}");
+        // A saving of 1 MiB is worth less than the price.
+        assert_eq!(unproved(1.0, worth), (true, 0.02));
+    }
+
+    #[test]
+    fn three_young_jvms_that_are_alike_by_luck_throw_nothing_away() {
+        let young = |app: f64| Observed { young: true, ..observed(app, 1.0) };
+        let as_is = [388.0, 427.0, 380.0].map(young);
+        let with = [596.0, 664.0].map(|app| Observed { bytes: Some(10.0 * MIB as f64), ..young(app) });
+        let is_rejected = |young: bool, worth: f64| {
+            let of = as_is.each_ref().map(|of| Observed { young, ..of.clone() });
+            let as_is = AsItIs::new(&of.each_ref(), 0.12, worth);
+            as_is.rejection(&Setting::default(), &with.each_ref()).is_some()
+        };
+        assert!(is_rejected(false, 0.0), "warm JVMs that agree within 6 % are believed");
+        assert!(!is_rejected(true, 0.28 / (90.0 * MIB as f64)), "90 MiB are worth 28 % here, and 20 % is noise");
     }
 }

@@ -12,7 +12,7 @@ use super::outcome::{Means, Noise, Observed};
 use super::setting::{Candidate, Setting};
 use crate::comparison;
 use crate::diagnosis::remedy::{Ceiling, Group, Offered};
-use crate::record::{ConfirmationRecord, Fate, PriceClass, TuneStage};
+use crate::record::{ConfirmationRecord, Fate, NO_TIME, PriceClass, TuneStage};
 use crate::scenario::Change;
 use crate::units::{Bytes, MIB};
 use FirstOutcomes::{BudgetSpent, Known};
@@ -32,7 +32,7 @@ const NEAR: f64 = 0.7;
 /// the price and more blocks may move it out.
 pub(super) const BLOCKS: u32 = 5;
 const LOOKS: [u32; 4] = [BLOCKS, 7, 10, 14];
-const BLOCKS_MAX: u32 = 20;
+pub(super) const BLOCKS_MAX: u32 = 20;
 /// Attempts to confirm.
 const ATTEMPTS: u32 = 2;
 /// After the target broke in a confirmation, a candidate stays that saves this share of all that is saved.
@@ -59,6 +59,8 @@ pub(super) struct Scheduler<'o> {
     pub(super) needs_reference: bool,
     /// The share by which the CPU time of a request may rise.
     pub(super) price: f64,
+    /// The share of the CPU time of a request that a saved byte is worth.
+    pub(super) worth: f64,
     /// Draws the order within blocks.
     pub(super) seed: u64,
     /// Trials after which the search ends.
@@ -141,7 +143,7 @@ impl<'o> Scheduler<'o> {
         if as_is.iter().any(|of| !of.holds) {
             return Continue(Finish::NotHeld);
         }
-        let mut phases = Phases { scheduler: self, as_is: AsItIs::new(&as_is, self.price), fates };
+        let mut phases = Phases { scheduler: self, as_is: AsItIs::new(&as_is, self.price, self.worth), fates };
         let bundle = phases.bundle()?;
         let fewer = phases.leave_out(bundle)?;
         let winner = phases.race(fewer)?;
@@ -588,12 +590,13 @@ impl<'c, 'o> Phases<'c, 'o> {
             // A set that contains it could not be priced either.
             return not_better(Fate::TooCostly, "its CPU time was not told, so it has no price".to_owned());
         }
-        let beyond_price = cpu.map_or(-1.0, |ratio| ratio - 1.0 - self.scheduler.price);
+        let allowed = self.as_is.allowed(&means, &variant.owners());
+        let beyond_price = cpu.map_or(-1.0, |ratio| ratio - 1.0 - allowed);
         if !self.as_is.can_be_priced() {
             // No price can be proved here. Only one that is exceeded beyond doubt tells against a candidate.
             return if count >= enough { Contest::Better } else { Contest::Open };
         }
-        if count == UNDECIDED && beyond_price > -PROVABLE * self.as_is.noise.cpu {
+        if count == UNDECIDED && beyond_price > -PROVABLE * self.as_is.noise.cpu_believed() {
             let near = if beyond_price > 0.0 { "" } else { ", too near to the price to be proved" };
             return not_better(Fate::TooCostly, saving_at_price(saved, cpu.unwrap_or(1.0)) + near);
         }
@@ -627,15 +630,22 @@ impl<'c, 'o> Phases<'c, 'o> {
             if winner.is_as_it_is() {
                 break;
             }
-            let unconfirmed = self.run_blocks(&winner, attempt)?;
-            self.note_attempt(&winner, attempt, unconfirmed.as_ref());
+            let (unconfirmed, price) = self.run_blocks(&winner, attempt)?;
+            self.note_attempt(&winner, attempt, unconfirmed.as_ref(), price);
             let Some(unconfirmed) = unconfirmed else { return Continue(Finish::Proved(winner)) };
             if unconfirmed.is_unpriced() {
                 unpriced.get_or_insert_with(|| winner.clone());
             }
             let is_last = attempt + 1 == ATTEMPTS || !self.scheduler.has_time_for(BLOCKS, attempt + 1, 0);
-            if is_last || unpriced.is_some() && !self.as_is.can_be_priced() {
+            if is_last {
                 break;
+            }
+            if unpriced.is_some() && !self.as_is.can_be_priced() {
+                let Some((before, stand_in)) = self.stand_in(&winner) else { break };
+                let why = format!("its price is too noisy to be proved; `{}` was confirmed in its place", stand_in.id);
+                self.fates.set(before, CandidateFate::unmeasured(Fate::NotConfirmed, why));
+                winner = winner.without(before).with(stand_in);
+                continue;
             }
             let suspects = self.suspects(&winner, &unconfirmed);
             if suspects.is_empty() {
@@ -659,14 +669,35 @@ impl<'c, 'o> Phases<'c, 'o> {
         Continue(Finish::Nothing)
     }
 
-    fn note_attempt(&mut self, winner: &Setting<'o>, attempt: u32, unconfirmed: Option<&Unconfirmed>) {
+    /// The part of a winner that saves most, and a candidate of another kind that may save as much of the same owners
+    /// by itself: beside that part it saved little more, or was not even tried. Its price may be plainer.
+    fn stand_in(&self, winner: &Setting<'o>) -> Option<(Candidate<'o>, Candidate<'o>)> {
+        let saved = |candidate: &Candidate<'o>| self.fates.saved(*candidate);
+        let heaviest = winner.candidates().max_by(|one, other| saved(one).total_cmp(&saved(other)))?;
+        let is_idle = |candidate: &Candidate<'o>| match self.fates.get(*candidate) {
+            _ if winner.has(*candidate) => *candidate != heaviest,
+            Some(of) => {
+                let is_dropped = of.fate == Fate::NoEffect || of.fate == Fate::NotTried && of.why != NO_TIME;
+                is_dropped && winner.level_of(candidate.group).is_none()
+            }
+            None => false,
+        };
+        let may_do = |candidate: &Candidate<'o>| {
+            Setting::new([heaviest, *candidate]).shares_owners(*candidate)
+                && candidate.gain_bytes_max() as f64 >= saved(&heaviest)
+        };
+        let others = self.scheduler.candidates().filter(|of| is_idle(of) && may_do(of));
+        others.max_by_key(|of| of.gain_bytes_max()).map(|stand_in| (heaviest, stand_in))
+    }
+
+    fn note_attempt(&mut self, winner: &Setting<'o>, attempt: u32, unconfirmed: Option<&Unconfirmed>, price: f64) {
         let remedies = winner.ids();
         let blocks = self.scheduler.outcomes.iter().filter(|of| {
             of.stage == TuneStage::Confirmation && of.block / BLOCKS_MAX == attempt && of.remedies == remedies
         });
         let blocks = blocks.count() as u32;
         let why = unconfirmed.map_or_else(String::new, ToString::to_string);
-        self.fates.attempts.push(ConfirmationRecord { remedies, confirmed: unconfirmed.is_none(), blocks, why });
+        self.fates.attempts.push(ConfirmationRecord { remedies, confirmed: unconfirmed.is_none(), blocks, price, why });
     }
 
     /// Candidates that go after an attempt that failed: the one that costs most for what it saves where CPU time was
@@ -692,10 +723,11 @@ impl<'c, 'o> Phases<'c, 'o> {
         }
     }
 
-    /// Runs the blocks of an attempt; the reason why they do not confirm the setting, if they do not.
-    fn run_blocks(&self, winner: &Setting<'o>, attempt: u32) -> Replay<'o, Option<Unconfirmed>> {
-        let Scheduler { price, seed, .. } = *self.scheduler;
-        let mut pairs = ConfirmationPairs { pairs: Vec::new(), price, seed };
+    /// Runs the blocks of an attempt; the reason why they do not confirm the setting, if they do not, and the price
+    /// that they were judged by.
+    fn run_blocks(&self, winner: &Setting<'o>, attempt: u32) -> Replay<'o, (Option<Unconfirmed>, f64)> {
+        let Scheduler { price, worth, seed, .. } = *self.scheduler;
+        let mut pairs = ConfirmationPairs { pairs: Vec::new(), price, worth, seed };
         let most = self.scheduler.blocks_max();
         for block in (attempt * BLOCKS_MAX..).take(most as usize) {
             let done = pairs.pairs.len() as u32;
@@ -709,7 +741,7 @@ impl<'c, 'o> Phases<'c, 'o> {
             for which in comparison::order(seed, block, settings.len()) {
                 let outcome = self.scheduler.confirming(&settings[which], block)?;
                 if which == 1 && !outcome.holds {
-                    return Continue(Some(Unconfirmed::Broke(outcome.why.join("; "))));
+                    return Continue((Some(Unconfirmed::Broke(outcome.why.join("; "))), pairs.allowed()));
                 }
                 outcomes[which] = Some(outcome);
             }
@@ -717,7 +749,7 @@ impl<'c, 'o> Phases<'c, 'o> {
                 pairs.pairs.push((as_is, with));
             }
         }
-        Continue(pairs.unproved())
+        Continue((pairs.unproved(), pairs.allowed()))
     }
 }
 

@@ -2,7 +2,7 @@
 //! that harm, that cost, and many that do nothing.
 
 use super::outcome::Observed;
-use super::scheduler::{Finish, Scheduler, TrialRequest, TuneStep};
+use super::scheduler::{BLOCKS_MAX, Finish, Scheduler, TrialRequest, TuneStep};
 use super::setting::{Candidate, Setting};
 use crate::diagnosis::remedy::{Ceiling, Group, NotOffered, Offer, Offered};
 use crate::numbers::SplitMix64;
@@ -42,6 +42,8 @@ struct World {
     gc: Option<f64>,
     /// Its JVMs are young: what the second compiler is worth does not show.
     young: bool,
+    /// The share of CPU time that a saved byte is worth.
+    worth: f64,
     /// Seconds that a tuning may take.
     seconds_max: Option<f64>,
 }
@@ -67,7 +69,8 @@ impl World {
             (Owner::Libjvm, 20.0),
         ];
         let (offered, effects, owners) = (Vec::new(), Vec::new(), owners.into());
-        let mut world = Self { offered, effects, owners, cpu_noise, gc: None, young: false, seconds_max: None };
+        let mut world =
+            Self { offered, effects, owners, cpu_noise, gc: None, young: false, worth: 0.0, seconds_max: None };
         world.add_malloc(helps, random);
         world.add_others(helps, random);
         world.add_harm(seed, random);
@@ -225,6 +228,7 @@ impl World {
             cpu_s: Some(0.001 * self.cpu(&request.setting) * (1.0 + self.cpu_noise * random.normal()))
                 .filter(|_| !self.young || !request.setting.ids().contains(&"c1".to_owned())),
             gc_s: self.gc.map(|gc| gc + 0.001 * self.effects(&request.setting).map(|of| of.gc).sum::<f64>()),
+            young: false,
             seconds: 30.0,
         }
     }
@@ -253,6 +257,7 @@ impl World {
             outcomes: Vec::new(),
             needs_reference: false,
             price: PRICE,
+            worth: self.worth,
             seed,
             trials_max: 40,
             seconds_max: self.seconds_max,
@@ -383,6 +388,38 @@ fn what_cannot_be_priced_is_told_with_what_it_saves() {
     println!("{summary:?}");
     assert!(summary.unpriced >= 85 && summary.lost <= 0.2 * summary.gain, "{summary:?}");
     assert!(summary.broken <= 1 && summary.too_costly <= 1 && summary.trials <= 50.0, "{summary:?}");
+}
+
+/// Two remedies save the same memory. The free one takes CPU time near to what the memory is worth, and noise hides on
+/// which side; the other one takes none. It is tried in place of the first, and proved.
+#[test]
+fn what_saves_the_same_stands_in_for_a_price_that_noise_hides() {
+    let retained = [Owner::MallocRetained];
+    let world = || {
+        let owners = [(Owner::MallocRetained, 100.0), (Owner::JavaHeapUsed, 40.0)].into();
+        let (offered, effects, worth) = (Vec::new(), Vec::new(), 0.3 / (90.0 * MIB));
+        let mut world =
+            World { offered, effects, owners, cpu_noise: 0.14, gc: None, young: false, worth, seconds_max: None };
+        let effect = |cpu| Effect { retained: 0.97, cpu, ..Effect::default() };
+        world.add("trim", Group::Malloc, &retained, PriceClass::Free, 1, effect(0.2));
+        world.add("young", Group::Own(0), &retained, PriceClass::Cpu, 0, effect(0.0));
+        world
+    };
+    let all: Vec<(bool, bool, f64)> = (0..40)
+        .map(|seed| {
+            let world = world();
+            let (finish, outcomes) = world.tune(seed);
+            let is_proved = matches!(finish, Finish::Proved(_));
+            let (Finish::Proved(winner) | Finish::Unpriced(winner)) = &finish else { return (false, false, 0.0) };
+            let cost = world.cpu(winner) - 1.0;
+            assert!(outcomes.len() <= 4 + 2 + 2 * 2 * BLOCKS_MAX as usize, "{}", outcomes.len());
+            (is_proved, winner.ids() == ["young"], cost)
+        })
+        .collect();
+    let proved = all.iter().filter(|of| of.0).count();
+    let stood_in = all.iter().filter(|of| of.0 && of.1).count();
+    assert!(proved >= 32 && stood_in >= 15, "{proved} proved, {stood_in} by the other one: {all:?}");
+    assert!(all.iter().filter(|of| of.0).all(|of| of.2 <= 0.3), "no proof of what costs more than it is worth");
 }
 
 #[test]

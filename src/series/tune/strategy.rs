@@ -66,6 +66,7 @@ impl<'a> Tuner<'a> {
             outcomes: trials.iter().filter_map(|trial| Observed::of(trial, tune.objective, priced)).collect(),
             needs_reference: !self.closed().is_empty() || self.scenario.load.warms_slowly(),
             price: self.price(trials),
+            worth: self.cpus_as_is(trials).map_or(0.0, |cpus| tune.cpus_per_byte / cpus),
             seed: self.scenario.seed,
             trials_max: tune.trials_max as usize,
             seconds_max: tune.minutes.map(|minutes| minutes * 60.0),

@@ -104,6 +104,8 @@ pub enum ProbeStage {
     Limit,
     /// For the smallest limit on a host where the file pages are in memory already.
     Warm,
+    /// With the limit and the heap to set, under a longer load.
+    Soak,
     /// For the highest rate.
     Rate,
 }
@@ -212,11 +214,17 @@ pub struct FindRecord {
     pub warm: Option<LineRecord>,
     /// The point from which more memory saves no more CPU, if that is not the line itself.
     pub knee: Option<KneeRecord>,
+    /// The test of what is to be set under a longer load; `null` where there was none, or it has not ended.
+    #[serde(default)]
+    pub soak: Option<SoakRecord>,
     /// The safety margin added to the line, as a share such as 0.1.
     #[cfg_attr(test, schemars(range(min = 0.0)))]
     pub headroom: f64,
     /// The limit to set: the line with its headroom, in whole MiB; `null` where there is no line.
     pub limit_bytes: Option<u64>,
+    /// The heap to set: that of the line with the same headroom, in whole MiB; `null` where the search gave none.
+    #[serde(default)]
+    pub heap_bytes: Option<u64>,
     /// JVM options to set with it.
     pub options: Vec<String>,
     /// JVM options that give the same heap as shares of that limit, in place of `-Xmx`; none where no heap was given.
@@ -235,11 +243,32 @@ pub struct FindRecord {
     pub seconds: f64,
 }
 
-/// The limit to set for a line: with its headroom, in whole MiB, since that is what people write.
-pub fn limit_to_set(line_bytes: u64, headroom: f64) -> u64 {
+/// The test of a limit and a heap under a load that lasts longer than that of the search.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct SoakRecord {
+    /// The limit that held, which is the one to set; `null` where none held.
+    pub limit_bytes: Option<u64>,
+    /// The heap of that trial; `null` where the search gave none.
+    pub heap_bytes: Option<u64>,
+    /// How long the load lasted.
+    pub seconds: f64,
+    /// Limits that failed, in the order of trials.
+    pub failed_bytes: Vec<u64>,
+    /// Why the last of them failed.
+    pub why: Vec<String>,
+}
+
+/// The limit to set for a line, and the heap: each with the headroom, in whole MiB, since that is what people write.
+/// The limit has room for all of the heap.
+pub fn to_set(line_bytes: u64, heap_bytes: Option<u64>, headroom: f64) -> (u64, Option<u64>) {
     // 10 % more than 100 MiB is 110.00000000000001 in binary, and 110 MiB is meant.
     const NEARLY: f64 = 1e-9;
-    (((line_bytes as f64 * (1.0 + headroom)) / MIB as f64 - NEARLY).ceil() as u64).saturating_mul(MIB)
+    let with =
+        |bytes: u64| (((bytes as f64 * (1.0 + headroom)) / MIB as f64 - NEARLY).ceil() as u64).saturating_mul(MIB);
+    let heap = heap_bytes.map(with);
+    let more = heap.zip(heap_bytes).map_or(0, |(set, was)| set.saturating_sub(was));
+    (with(line_bytes).max(line_bytes.saturating_add(more).div_ceil(MIB).saturating_mul(MIB)), heap)
 }
 
 /// The unknowns that a search varies.
@@ -267,6 +296,8 @@ pub enum FindOutcome {
     Found,
     /// The target held at the smallest limit that was to be asked.
     AtLowerBound,
+    /// A line was found, and nothing that could be set held a longer load.
+    Grows,
     /// The target did not hold where memory was no concern.
     NotHeld,
     /// The target held without a concern for memory, but at no limit that was to be asked.
@@ -277,7 +308,7 @@ pub enum FindOutcome {
 }
 
 impl FindOutcome {
-    /// Whether there is a line, or a rate.
+    /// Whether there is a line to go by, or a rate.
     pub fn is_found(self) -> bool {
         matches!(self, Self::Found | Self::AtLowerBound)
     }

@@ -199,6 +199,9 @@ pub struct ConfirmationRecord {
     pub confirmed: bool,
     /// Blocks of two trials that were made.
     pub blocks: u32,
+    /// The share by which the CPU time of a request was allowed to rise: the price, or what the saved memory is worth.
+    #[serde(default)]
+    pub price: f64,
     /// Why they were not.
     pub why: String,
 }

@@ -191,7 +191,7 @@ pub struct Marking {
     /// When to weigh: start,warm,loaded,rested,collected,trimmed [default: all but trimmed]
     #[arg(long, value_name = "MARKS")]
     pub marks: Option<String>,
-    /// Trials of each configuration, a fresh JVM each [default: 1]
+    /// Trials of each configuration, a fresh JVM each [default: 1, of `compare` 5]
     #[arg(long, value_name = "N")]
     pub trials: Option<u32>,
 }

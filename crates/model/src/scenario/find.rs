@@ -6,7 +6,7 @@ use super::schema;
 use super::validate::{memory, within};
 use super::written::parsed;
 use crate::error::{Error, Result};
-use crate::units::Bytes;
+use crate::units::{Bytes, Span};
 use serde::{Deserialize, Serialize};
 
 /// How the load line is searched.
@@ -21,6 +21,8 @@ pub struct Find {
     pub proofs: u32,
     /// The share of the line that is added to it in the answer.
     pub headroom: f64,
+    /// How long the load of the last trial lasts, which tests the limit and the heap to set; 0 leaves it out.
+    pub soak: Span,
     /// Leaves the heap to the JVM, which chooses it by the limit.
     pub as_is: bool,
     /// The smallest limit to ask.
@@ -66,6 +68,10 @@ pub struct FindSettings {
     #[schemars(with = "Option<schema::Headroom>", extend("default" = "10%"))]
     #[serde(deserialize_with = "parsed")]
     pub headroom: Option<Share>,
+    /// How long the load of one more trial lasts, which tests the limit and the heap to set; `0s` leaves it out.
+    #[arg(long, value_name = "TIME", help = SOAK)]
+    #[schemars(extend("default" = "60s"))]
+    pub soak: Option<Span>,
     /// The smallest limit to ask.
     #[arg(long, value_name = "SIZE", help = "The smallest limit to ask [default: 16m]")]
     pub limit_min: Option<Bytes>,
@@ -95,6 +101,8 @@ pub struct FindSettings {
 
 const LIMIT_MAX: &str =
     "The limit at which memory is no concern [default: that of `--limit`, or most of what the machine has]";
+const SOAK: &str =
+    "Load of one more trial, which tests the limit and the heap to set; `0s` leaves it out [default: 60s]";
 const PROVE: &str = "Prove this limit instead of a search; exit code 1 if it does not hold";
 const MAX_RATE: &str = "Find the highest rate that `--limit` carries, instead of a limit; `--rate` is where to begin";
 
@@ -114,6 +122,7 @@ impl Find {
         self.as_is |= of.as_is;
         self.step = of.step.map_or(self.step, Share::value);
         self.headroom = of.headroom.map_or(self.headroom, Share::value);
+        self.soak = of.soak.unwrap_or(self.soak);
         self.limit_min = of.limit_min.or(self.limit_min);
         self.limit_max = of.limit_max.or(self.limit_max);
         let fresh = of.proofs.unwrap_or(self.fresh());
@@ -173,6 +182,7 @@ impl Default for Find {
             step: 0.02,
             proofs: 5,
             headroom: 0.10,
+            soak: Span::seconds(60),
             as_is: false,
             limit_min: None,
             limit_max: None,

@@ -50,6 +50,26 @@ impl LoadPlan {
         }
     }
 
+    /// Whether a longer load than its own, of this length, can be made of it.
+    pub fn can_last(&self, span: Span) -> bool {
+        self.clone().prolong(span)
+    }
+
+    /// Has the last measured phase of the load engine last so long; whether it has an end, and would have been shorter.
+    pub fn prolong(&mut self, span: Span) -> bool {
+        let measured = self.iter_mut().rev().filter(|phase| !phase.is_warmup());
+        let Some(work) = measured.filter_map(|phase| phase.kind.work_mut()).next() else { return false };
+        let is_shorter = match work.schedule.until() {
+            Some(Until::Elapsed(own)) => own < span,
+            Some(Until::Requests(_)) => true,
+            None => false,
+        };
+        if is_shorter {
+            work.schedule.set_until(Until::Elapsed(span));
+        }
+        is_shorter
+    }
+
     /// Leaves out the rest after the last work.
     pub fn drop_last_rest(&mut self) {
         let works = self.last_work().map_or(0, |last| last + 1);
@@ -166,5 +186,31 @@ impl<'a> IntoIterator for &'a LoadPlan {
 
     fn into_iter(self) -> Self::IntoIter {
         self.0.iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_measured_phase_can_last_longer() {
+        let of = |phases: &str| {
+            let text = format!("name: x\nsubject: {{command: [x]}}\nconfigurations: {{a: {{}}}}\nload:\n{phases}");
+            let mut load = super::super::parse(&text, std::path::Path::new("/x"), &[17]).unwrap().load;
+            let longer = load.prolong(Span::seconds(60));
+            let until = load.iter().filter_map(|phase| phase.kind.work()?.schedule.until());
+            (longer, until.collect::<Vec<_>>())
+        };
+        let (warm, steady) =
+            ("  - warmup: {same: steady}\n", "  - steady: {constant: {rate: 9, duration: 10s}, get: /}\n");
+        let [ten, sixty] = [10, 60].map(|seconds| Until::Elapsed(Span::seconds(seconds)));
+        assert_eq!(of(&format!("{warm}{steady}  - rest: {{idle: 5s}}\n")), (true, vec![ten, sixty]));
+        let closed = "  - steady: {closed: {connections: 2, requests: 50}, get: /}\n";
+        assert_eq!(of(closed), (true, vec![sixty]));
+        let long = "  - steady: {constant: {rate: 9, duration: 2m}, get: /}\n";
+        assert_eq!(of(long), (false, vec![Until::Elapsed(Span::seconds(120))]), "it is long enough");
+        let program = "  - steady: {driver: wrk}\n";
+        assert!(!of(program).0, "nobody can prolong what another program does");
     }
 }

@@ -92,6 +92,10 @@ pub struct Tune {
     /// archives.
     #[serde(default)]
     pub price_cpus: f64,
+    /// CPUs that a saved byte is worth when an answer is confirmed; 0 where the user gave a share, and in older
+    /// archives.
+    #[serde(default)]
+    pub cpus_per_byte: f64,
     /// Remedies of the user's own.
     pub tries: Vec<Try>,
     /// Ids of remedies that are not tried.
@@ -119,6 +123,7 @@ impl Default for Tune {
             objective: Objective::default(),
             price: 0.02,
             price_cpus: PRICE_CPUS,
+            cpus_per_byte: CPUS_PER_BYTE,
             tries: Vec::new(),
             skip: Vec::new(),
             may_remove: Vec::new(),
@@ -148,9 +153,10 @@ pub struct TuneSettings {
     #[arg(long, value_name = "WHAT", help = OBJECTIVE)]
     #[schemars(with = "Option<Objective>", extend("default" = "rss"))]
     pub objective: Option<Objective>,
-    /// The share by which the CPU time of a request may rise; 2 %, or 10 millicores where that is more, if left out.
+    /// The share by which the CPU time of a request may rise. If left out: 2 %, or 10 millicores, or a core for 4 GiB
+    /// that are saved, whichever is most.
     #[arg(long, value_name = "SHARE", value_parser = price)]
-    #[arg(help = "Most rise of the CPU time of a request [default: 2%, or 10 millicores if that is more]")]
+    #[arg(help = PRICE)]
     #[schemars(with = "Option<schema::Step>")]
     #[serde(deserialize_with = "parsed")]
     pub price: Option<Share>,
@@ -184,6 +190,8 @@ pub struct TuneSettings {
 
 const OBJECTIVE: &str =
     "Memory to reduce: rss (the larger of loaded and rested), rss.loaded, rss.rested, rss.peak, limit [default: rss]";
+const PRICE: &str = "Most rise of the CPU time of a request [default: 2%, 10 millicores, or a core for 4 GiB saved, \
+                     whichever is most]";
 const SKIP: &str = "A remedy not to try, by its id or the beginning of it (`--list` names them); may be repeated";
 const MAY_REMOVE: &str =
     "A flag of your own that a remedy may take out (`-Xmn`, `DisableExplicitGC`, `-javaagent`); may be repeated";
@@ -200,6 +208,9 @@ fn price(text: &str) -> std::result::Result<Share, String> {
 /// The finest step in which CPU is requested and paid: 10 millicores. If a server takes less than half a core, 2 % of
 /// its CPU time are less than this step. So little CPU is not worth any memory.
 const PRICE_CPUS: f64 = 0.010;
+/// What a byte is worth in CPUs: general-purpose machines are sold with 4 GiB a core (AWS m7, Azure Dv5, Google Cloud
+/// n2-standard, 2026).
+const CPUS_PER_BYTE: f64 = 1.0 / (4096.0 * crate::units::MIB as f64);
 /// The most minutes that `--minutes` takes.
 const MINUTES_MAX: f64 = 100_000.0;
 
@@ -208,7 +219,7 @@ impl Tune {
     pub fn apply(&mut self, of: TuneSettings) {
         self.objective = of.objective.unwrap_or(self.objective);
         if let Some(price) = of.price {
-            (self.price, self.price_cpus) = (price.value(), 0.0);
+            (self.price, self.price_cpus, self.cpus_per_byte) = (price.value(), 0.0, 0.0);
         }
         self.tries.extend(of.tries);
         self.skip.extend(of.skip);

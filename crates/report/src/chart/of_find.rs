@@ -40,7 +40,7 @@ pub(crate) fn finds(document: &Document) -> Vec<Figure> {
 fn dot(trial: &Trial) -> Option<Dot<'_>> {
     let (probe, reached) = (trial.probe.as_ref()?, reached(trial));
     let bytes = match probe.stage {
-        ProbeStage::Limit | ProbeStage::Warm => trial.limit_bytes,
+        ProbeStage::Limit | ProbeStage::Warm | ProbeStage::Soak => trial.limit_bytes,
         ProbeStage::Reference | ProbeStage::Heap => reached.peak_bytes,
         // A start without load has no number that a panel shows.
         ProbeStage::HeapStart | ProbeStage::Rate => None,
@@ -58,11 +58,12 @@ const VERDICTS: [(ProbeVerdict, &str, &str); 3] = [
     (ProbeVerdict::Discarded, "hollow", "discarded: the machine disturbed it"),
 ];
 /// Stages that are drawn, with their shapes and words.
-const STAGES: [(ProbeStage, usize, &str); 5] = [
+const STAGES: [(ProbeStage, usize, &str); 6] = [
     (ProbeStage::Reference, 1, "no concern for memory, at its largest charge"),
     (ProbeStage::Heap, 2, "for the heap, at its largest charge"),
     (ProbeStage::Limit, 0, "for the limit, at its limit"),
     (ProbeStage::Warm, 3, "for the limit of a warm host, at its limit"),
+    (ProbeStage::Soak, 1, "what is to be set, under a longer load, at its limit"),
     (ProbeStage::Rate, 0, "for the rate, at what was asked"),
 ];
 

@@ -78,6 +78,7 @@ fn searched(document: &Document) -> Option<(&'static str, &'static str, String)>
     let find = document.find.as_ref()?;
     let (kind, title) = match find.outcome {
         FindOutcome::Found | FindOutcome::AtLowerBound => ("notice", "Load line"),
+        FindOutcome::Grows => ("error", "Nothing holds a longer load"),
         FindOutcome::NotHeld | FindOutcome::Never => ("error", "Target not held"),
         FindOutcome::GivenUp => ("warning", "No load line"),
     };
@@ -179,12 +180,13 @@ mod tests {
     fn the_answer_of_a_search_or_a_tuning_is_one_annotation() {
         let of_search = |outcome: FindOutcome| match outcome {
             FindOutcome::Found | FindOutcome::AtLowerBound => "::notice title=Load line::",
+            FindOutcome::Grows => "::error title=Nothing holds a longer load::",
             FindOutcome::NotHeld | FindOutcome::Never => "::error title=Target not held::",
             FindOutcome::GivenUp => "::warning title=No load line::",
         };
         let of_tuning = |outcome: TuneOutcome| match outcome {
             TuneOutcome::Proved => "::notice title=Tuned::Set `MALLOC_ARENA_MAX=1 ",
-            TuneOutcome::Unpriced => "::warning title=Price not proved::Set `MALLOC_ARENA_MAX=1 ",
+            TuneOutcome::Unpriced => "::warning title=Price not proved::Do not set `MALLOC_ARENA_MAX=1 ",
             TuneOutcome::NothingProved => "::warning title=Nothing proved::",
             TuneOutcome::NotHeld => "::error title=Target not held::",
             TuneOutcome::Planned => "::notice title=Tuning planned::",

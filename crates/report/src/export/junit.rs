@@ -185,6 +185,7 @@ fn search(of: &FindRecord, trials: &[Trial]) -> Case {
     let message = short(&told(of, trials));
     let trouble = match of.outcome {
         FindOutcome::Found | FindOutcome::AtLowerBound => None,
+        FindOutcome::Grows => Trouble::failure("nothing holds a longer load", message),
         FindOutcome::NotHeld | FindOutcome::Never => Trouble::failure("target not held", message),
         FindOutcome::GivenUp => Trouble::skipped(message),
     };
@@ -272,7 +273,7 @@ mod tests {
     fn a_search_and_a_tuning_are_cases_and_their_trials_are_no_errors() {
         let of_search = |outcome: FindOutcome| match outcome {
             FindOutcome::Found | FindOutcome::AtLowerBound => None,
-            FindOutcome::NotHeld | FindOutcome::Never => Some("failure"),
+            FindOutcome::Grows | FindOutcome::NotHeld | FindOutcome::Never => Some("failure"),
             FindOutcome::GivenUp => Some("skipped"),
         };
         let of_tuning = |outcome: TuneOutcome| match outcome {

@@ -116,7 +116,10 @@ fn the_answer_alone_has_no_tables_and_a_line_is_one() {
     let line = printed(&document, Depth { line: true, ..Depth::NONE });
     assert!(line.starts_with("  serial: RSS") && line.lines().count() == 1, "{line}");
     let text = printed(&with_all(find_sample::found()), brief);
-    assert!(text.contains("headroom") && !text.contains("docker run") && !text.contains("trials, sizes"), "{text}");
+    assert!(
+        text.contains("Set 105.0 MiB") && !text.contains("docker run") && !text.contains("trials, sizes"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -31,9 +31,13 @@ fn sentence(rows: &[&ComparisonRecord]) -> String {
     if tells_nothing(rows) {
         return format!("cannot tell in any of {} metrics.", rows.len());
     }
+    // A difference that was found is told with its size.
+    let told = |row: &&&ComparisonRecord| match row.verdict {
+        DifferenceVerdict::Better | DifferenceVerdict::Worse => format!("{} {}", row.metric, Estimate::judged(row)),
+        DifferenceVerdict::Equivalent | DifferenceVerdict::CannotTell => row.metric.clone(),
+    };
     let said = VERDICTS.into_iter().filter_map(|verdict| {
-        let metrics: Vec<&str> =
-            rows.iter().filter(|row| row.verdict == verdict).map(|row| row.metric.as_str()).collect();
+        let metrics: Vec<String> = rows.iter().filter(|row| row.verdict == verdict).map(|row| told(&row)).collect();
         let link = if verdict == DifferenceVerdict::CannotTell { "" } else { " in" };
         (!metrics.is_empty()).then(|| format!("{}{link} {}", word_of(verdict), metrics.join(", ")))
     });
@@ -168,7 +172,7 @@ fn needed(rows: &[&ComparisonRecord]) -> Vec<String> {
 pub(super) fn pareto(document: &Document) -> Option<Part> {
     let unit = |metric: &str| document.metrics.iter().find(|record| record.metric == metric).map(|record| record.unit);
     let value = |metric: &str, value: f64| shown(unit(metric).unwrap_or(Unit::Count), Some(value));
-    let records: Vec<&ParetoRecord> = document.pareto.iter().filter(|record| record.points.len() > 1).collect();
+    let records: Vec<&ParetoRecord> = document.pareto.iter().filter(|record| differs(record)).collect();
     let weight = &records.first()?.x;
     let mut head = vec!["configuration", weight];
     head.extend(records.iter().map(|record| record.y.as_str()).chain([""]));
@@ -191,6 +195,13 @@ pub(super) fn pareto(document: &Document) -> Option<Part> {
     let table = Table::new(format!("{weight} against speed, medians"), head, records.first()?.points.iter().map(row));
     let note = "A configuration is dominated where another one is at least as good in both.";
     Some(Part::Table(table.worded(1, 1).noted([note.to_owned()])))
+}
+
+/// Whether the speeds of a record differ at all: a rate that the plan of the load sets tells none apart.
+fn differs(record: &ParetoRecord) -> bool {
+    const SAME: f64 = 1.001;
+    let speeds = || record.points.iter().map(|point| point.y);
+    record.points.len() > 1 && speeds().fold(0.0, f64::max) > SAME * speeds().fold(f64::INFINITY, f64::min)
 }
 
 /// Every budget with its verdict and its measurement.
@@ -216,6 +227,22 @@ pub(super) fn failing(budgets: &[BudgetRecord]) -> impl Iterator<Item = Verdict>
     failed.map(|budget| {
         let about = format!("budget {} is broken by {}", budget.expression, budget.configuration);
         Verdict::new(Standing::Fail, "broken", budget.why.clone()).about(about)
+    })
+}
+
+/// How budgets stand where none is broken; `None` without a budget, and where one is.
+pub(super) fn kept(budgets: &[BudgetRecord]) -> Option<Verdict> {
+    let of = |verdict: BudgetVerdict| budgets.iter().filter(|budget| budget.verdict == verdict).count();
+    if budgets.is_empty() || of(BudgetVerdict::Fail) > 0 {
+        return None;
+    }
+    let several_of = |count: usize| several(count as u64, "budget");
+    Some(match (of(BudgetVerdict::Pass), of(BudgetVerdict::Undecided)) {
+        (pass, 0) => Verdict::new(Standing::Pass, "kept", format!("{} pass", several_of(pass))),
+        (0, open) => Verdict::new(Standing::Undecided, "undecided", format!("{} undecided", several_of(open))),
+        (pass, open) => {
+            Verdict::new(Standing::Undecided, "undecided", format!("{} pass, {open} undecided", several_of(pass)))
+        }
     })
 }
 
@@ -273,7 +300,7 @@ mod tests {
         ];
         assert_eq!(shown, expect);
         assert_eq!(verdict(&z).sentence(), "z against g1: cannot tell in any of 2 metrics.");
-        let said = "serial against g1: better in rate.steady; cannot tell p99.steady.";
+        let said = "serial against g1: better in rate.steady +1.0 % (0.0 … +2.0); cannot tell p99.steady.";
         assert_eq!(verdict(&serial).sentence(), said);
         // A single undecided metric is named.
         assert_eq!(verdict(&of("z", &rows[2..3])).sentence(), "z against g1: cannot tell rate.steady.");

@@ -1,6 +1,7 @@
 //! The facts before any number, each under its label: machine, load, JVM, flags, limit.
 
 use super::sides;
+use crate::doubt::Doubt;
 use crate::page::{Facts, Part, Section, Topic};
 use crate::record::{BlockRecord, Document, EndCause, Jvm, Machine, Outcome, Trial};
 use crate::units::{Bytes, several, shortened};
@@ -157,6 +158,16 @@ fn telling(flag: &str) -> Option<String> {
         _ if collector || OTHERS.contains(&name) => Some(flag.to_owned()),
         _ => None,
     }
+}
+
+/// The collector, if the JVM chose it by the few CPUs that it was given: with another one the answer is another.
+pub(super) fn collector_by_cpus(trials: &[Trial]) -> Option<String> {
+    let chosen = trials.iter().flat_map(|trial| &trial.doubts).find_map(|of| match &of.doubt {
+        Doubt::CollectorByCpus { cpus, cores, collector } => Some((collector, cpus, cores)),
+        _ => None,
+    });
+    let (collector, cpus, cores) = chosen?;
+    Some(format!("{collector}, which the JVM chose because it sees {cpus} of {cores} CPUs: is that so in production?"))
 }
 
 #[cfg(test)]

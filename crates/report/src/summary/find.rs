@@ -9,21 +9,25 @@ use super::tried::{cause_words, tried};
 use super::{Sources, each_trial, finished};
 use crate::chart::finds;
 use crate::page::{Depth, Facts, Page, Part, Section, Topic, Verdict};
+use crate::quantity::shown;
 use crate::record::{
-    FindOutcome, FindRecord, LineRecord, ProbeStage, ProbeVerdict, ProofRecord, RuleRecord, Trial, Unknowns,
+    FindOutcome, FindRecord, LineRecord, ProbeStage, ProbeVerdict, ProofRecord, RuleRecord, Trial, Unit, Unknowns,
 };
 use crate::scenario::MarkPoint;
-use crate::search::PROOF_CONFIDENCE;
+use crate::search::{PROOF_CONFIDENCE, cpu_per_request};
 use crate::snippets;
 use crate::table::Table;
 use crate::units::{Bytes, per_second, several, trimmed};
 use crate::words::Standing;
+use loadline_base::numbers::median;
 
 /// File pages charged to another cgroup are reported from this size on. The C library and locales, which every process
 /// of a host shares, come to 2 to 3 MiB.
 const FOREIGN_BYTES_MIN: u64 = 4 << 20;
 /// Linux reads ahead 128 KiB by default. Up to this value, read-ahead hardly moves the line.
 const READ_AHEAD_MAX: u64 = 256 << 10;
+/// From this ratio on, the answer itself says what the line costs in CPU time: fresh JVMs differ by less.
+const COSTS_FROM: f64 = 1.25;
 /// From here on, minutes read better.
 const MINUTES_FROM_S: f64 = 120.0;
 
@@ -62,6 +66,7 @@ fn verdict(find: &FindRecord, trials: &[Trial]) -> Verdict {
     let (standing, word) = match find.outcome {
         FindOutcome::Found => (Standing::Pass, what_was_sought(find)),
         FindOutcome::AtLowerBound => (Standing::Pass, "held"),
+        FindOutcome::Grows => (Standing::Fail, "grows"),
         FindOutcome::NotHeld | FindOutcome::Never => (Standing::Fail, "not held"),
         FindOutcome::GivenUp => (Standing::Undecided, "no line"),
     };
@@ -111,12 +116,7 @@ pub(crate) fn told(find: &FindRecord, trials: &[Trial]) -> String {
         };
     }
     match (find.outcome, &find.line) {
-        (FindOutcome::Found, Some(line)) => {
-            let set = find.limit_bytes.map_or_else(String::new, |limit| {
-                format!(" With {} of headroom, set {}.", percent(find.headroom), Bytes(limit))
-            });
-            format!("The load line is {}{}.{set}", Bytes(line.limit_bytes), with_heap(find, line))
-        }
+        (FindOutcome::Found | FindOutcome::Grows, Some(line)) => line_told(find, line, trials),
         (FindOutcome::AtLowerBound, Some(line)) => format!(
             "The target holds at {}{}, the smallest limit that was to be asked: the load line lies there or below. \
              Give a smaller `limit_min` to find it.",
@@ -135,6 +135,28 @@ pub(crate) fn told(find: &FindRecord, trials: &[Trial]) -> String {
             format!("{}{known} Give more trials with `trials_max`.", sentence(&find.text))
         }
     }
+}
+
+/// The line with its evidence and its cost, and what is to be set.
+fn line_told(find: &FindRecord, line: &LineRecord, trials: &[Trial]) -> String {
+    let (limit, tried) = (Bytes(line.limit_bytes), several(u64::from(line.tried()), "start"));
+    let mut told = vec![format!("The load line is {limit}{}: {} of {tried} held.", with_heap(find, line), line.held)];
+    told.extend(costs(line, trials).filter(|of| of.ratio >= COSTS_FROM).map(|of| sentence(&of.told)));
+    told.extend(match (find.limit_bytes, &find.soak) {
+        (Some(limit), Some(soak)) => {
+            Some(format!("Set {}: it held {} of load.", set_words(find, limit), span(soak.seconds)))
+        }
+        (Some(limit), None) => {
+            Some(format!("With {} of headroom, set {}.", percent(find.headroom), set_words(find, limit)))
+        }
+        (None, Some(soak)) => {
+            let most = Bytes(soak.failed_bytes.iter().max().copied().unwrap_or_default());
+            let seconds = span(soak.seconds);
+            Some(format!("Do not set it: under {seconds} of load it failed even with {most}, so something grows."))
+        }
+        (None, None) => None,
+    });
+    told.join(" ")
 }
 
 /// The answer of a search for the highest rate.
@@ -204,6 +226,7 @@ fn answer_facts(find: &FindRecord, trials: &[Trial]) -> Vec<(String, String)> {
         facts.add("evidence", proof(line.held, line.proof, Some(line.failing_share_max)));
         facts.add("below", below(line));
         facts.add("edge", edge(line));
+        facts.add("cpu", costs(line, trials).map(|of| of.told));
         facts.add("charge", charge(line, trials));
         facts.add("file pages", foreign(trials));
         facts.add("read-ahead", read_ahead(trials));
@@ -212,9 +235,12 @@ fn answer_facts(find: &FindRecord, trials: &[Trial]) -> Vec<(String, String)> {
     if let Some(limit) = find.limit_bytes {
         let text = match find.headroom {
             share if share > 0.0 => {
-                format!("set {}: the line and {} of safety margin, which is your choice", Bytes(limit), percent(share))
+                let (set, share) = (set_words(find, limit), percent(share));
+                let raised = find.soak.as_ref().is_some_and(|soak| !soak.failed_bytes.is_empty());
+                let raised = if raised { ", raised by the soak" } else { "" };
+                format!("set {set}: the line and {share} of safety margin, which is your choice{raised}")
             }
-            _ => format!("set {}: no margin is added", Bytes(limit)),
+            _ => format!("set {}: no margin is added", set_words(find, limit)),
         };
         facts.add("headroom", text);
         let options = snippets::options(find);
@@ -222,6 +248,7 @@ fn answer_facts(find: &FindRecord, trials: &[Trial]) -> Vec<(String, String)> {
         facts.add("options", if options.is_empty() { none } else { crate::scenario::shell_words(&options) });
         facts.add("as shares", as_shares(find, limit));
     }
+    facts.add("soak", soaked(find, trials));
     facts.add("knee", knee(find));
     if let Some(rate) = &find.rate {
         facts.add("rate", format!("{}/s", per_second(rate.rate_per_s)));
@@ -230,6 +257,7 @@ fn answer_facts(find: &FindRecord, trials: &[Trial]) -> Vec<(String, String)> {
         let why = if rate.cause_text.is_empty() { not_held } else { rate.cause_text.join("; ") };
         facts.add("above", rate.above_per_s.map(|above| format!("at {}/s {why}", per_second(above))));
     }
+    facts.add("collector", facts::collector_by_cpus(trials));
     facts.add("target", (!find.target.is_empty()).then(|| find.target.join(", ")));
     let mut spent = several(u64::from(find.trials), "trial");
     let starts = trials.iter().filter(|trial| is_at(trial, ProbeStage::HeapStart)).count();
@@ -239,9 +267,62 @@ fn answer_facts(find: &FindRecord, trials: &[Trial]) -> Vec<(String, String)> {
     let fresh = find.proofs.saturating_sub(u32::from(find.prove_bytes.is_none())).max(1);
     let row = if fresh == 1 { "" } else { " in a row" };
     let fresh = several(u64::from(fresh), "fresh trial");
-    let how = format!("in steps of {}, held by {fresh}{row}", percent(find.step));
-    facts.add("spent", format!("{spent}, {} without pauses, {how}", span(find.seconds)));
+    let how = match find.prove_bytes {
+        Some(_) => format!("{fresh}{row} had to hold"),
+        None => format!("limits lie {} apart, and {fresh}{row} had to hold", percent(find.step)),
+    };
+    facts.add("spent", format!("{spent}, {} without pauses; {how}", span(find.seconds)));
     facts.0
+}
+
+/// `118.0 MiB and -Xmx13m`.
+fn set_words(find: &FindRecord, limit: u64) -> String {
+    let heap = find.heap_bytes.map_or_else(String::new, |heap| format!(" and -Xmx{}", Bytes(heap).java()));
+    format!("{}{heap}", Bytes(limit))
+}
+
+/// CPU time of a request at the line.
+struct Costs {
+    /// The same over that with ample memory.
+    ratio: f64,
+    told: String,
+}
+
+/// CPU time of a request at the line against the first trial that held with ample memory; `None` where one is unknown.
+fn costs(line: &LineRecord, trials: &[Trial]) -> Option<Costs> {
+    let held = |trial: &&Trial| trial.probe.as_ref().is_some_and(|of| of.verdict == ProbeVerdict::Holds);
+    let ample =
+        trials.iter().filter(held).find(|trial| is_at(trial, ProbeStage::Reference)).and_then(cpu_per_request)?;
+    let own = |trial: &&Trial| is_at(trial, ProbeStage::Limit) && trial.limit_bytes == Some(line.limit_bytes);
+    let at_line: Vec<f64> = trials.iter().filter(held).filter(own).filter_map(cpu_per_request).collect();
+    let at_line = median(&at_line)?;
+    let [line, most] = [at_line, ample].map(|cpu_s| shown(Unit::Seconds, Some(cpu_s)));
+    let ratio = at_line / ample;
+    let change = percent(ratio - 1.0);
+    let sign = if ratio < 1.0 { "" } else { "+" };
+    Some(Costs {
+        ratio,
+        told: format!("a request takes {line} of CPU there, {most} with ample memory ({sign}{change})"),
+    })
+}
+
+/// What a longer load on what is to be set has shown; without one, that there was none.
+fn soaked(find: &FindRecord, trials: &[Trial]) -> Option<String> {
+    let line = find.line.as_ref().filter(|_| find.prove_bytes.is_none())?;
+    let Some(soak) = &find.soak else {
+        let loaded = trials.iter().filter(|trial| is_at(trial, ProbeStage::Limit));
+        let loaded = loaded.map(|trial| trial.measured_phases().map(|phase| phase.seconds).sum::<f64>());
+        let longest = span(loaded.reduce(f64::max)?);
+        return Some(format!("none: no trial lasted longer than {longest} of load, and a leak or a cache needs more"));
+    };
+    let sizes: Vec<String> = soak.failed_bytes.iter().map(|bytes| Bytes(*bytes).to_string()).collect();
+    let why = soak.why.join("; ");
+    let failed = if sizes.is_empty() { String::new() } else { format!("failed with {} ({why})", sizes.join(", ")) };
+    let held = soak.limit_bytes.map(|limit| format!("{} held {} of load", Bytes(limit), span(soak.seconds)));
+    let more = soak.limit_bytes.map(|limit| limit as f64 / line.limit_bytes as f64 - 1.0);
+    let more = more.filter(|_| !sizes.is_empty()).map(|more| format!(", {} above the line", percent(more)));
+    let held = held.map(|held| held + &more.unwrap_or_default());
+    Some([held, Some(failed).filter(|failed| !failed.is_empty())].into_iter().flatten().collect::<Vec<_>>().join("; "))
 }
 
 /// Names the options that give the same heap as shares of the limit to set.
@@ -256,10 +337,10 @@ fn proof(held: u32, proof: Option<ProofRecord>, failing_share_max: Option<f64>) 
     let chosen = proof.map_or_else(String::new, chosen);
     let bound = failing_share_max.filter(|share| *share < 1.0).map(|share| {
         let (confidence, fewer) = (PROOF_CONFIDENCE * 100.0, share * 100.0);
-        format!("with {confidence:.0} % confidence fewer than {fewer:.0} % of starts fail under this load on this host")
+        format!("fewer than {fewer:.0} % of starts fail under this load on this host ({confidence:.0} % confidence)")
     });
-    let bound = bound.unwrap_or_else(|| "too few to bound how often a start fails".to_owned());
-    format!("held {}{chosen}: {bound}", times(held, tried))
+    let bound = bound.unwrap_or_else(|| "these are too few to bound how often a start fails".to_owned());
+    format!("{held} of {} held{chosen}; {bound}", several(u64::from(tried), "start"))
 }
 
 /// How many of the trials are fresh, if the search chose the value by some of them.
@@ -268,9 +349,12 @@ fn chosen(proof: ProofRecord) -> String {
     if choosing == 0 {
         return String::new();
     }
-    let fresh = several(u64::from(tried.saturating_sub(choosing)), "fresh trial");
-    let after = if candidates > 1 { format!(" of the {candidates} limits that were tried") } else { String::new() };
-    format!(" ({fresh}{after})")
+    let fresh = tried.saturating_sub(choosing);
+    let after = match candidates.saturating_sub(1) {
+        0 => String::new(),
+        failed => format!(", after {} had failed the same test", several(u64::from(failed), "other candidate")),
+    };
+    format!(": one chose it, {fresh} fresh ones confirmed it{after}")
 }
 
 /// `5 of 5 times`.

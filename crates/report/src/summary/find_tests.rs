@@ -44,7 +44,8 @@ fn every_ending_says_what_it_is_and_what_to_do() {
         let first = text.lines().next().unwrap();
         assert_eq!(first.starts_with("tiny-http, its load line"), is_answered(outcome), "{outcome:?}: {first}");
         let piece = match outcome {
-            FindOutcome::Found => "With 10 % of headroom, set ",
+            FindOutcome::Found => "it held",
+            FindOutcome::Grows => "so something grows",
             FindOutcome::AtLowerBound => "`limit_min`",
             FindOutcome::NotHeld => "No limit can help",
             FindOutcome::Never => "`limit_max`",
@@ -86,25 +87,27 @@ fn what_was_proved_is_said_with_its_limits() {
     let document = find_sample::found();
     let proof = fact(&document, "evidence").unwrap();
     let begins =
-        "held 5 of 5 times (4 fresh trials): with 95 % confidence fewer than 60 % of starts fail under this load";
+        "5 of 5 starts held: one chose it, 4 fresh ones confirmed it; fewer than 60 % of starts fail under this";
     assert!(proof.starts_with(begins), "{proof}");
     let proved = find_sample::proved(400 * MIB);
     let proof = fact(&proved, "evidence").unwrap();
-    assert!(proof.starts_with("held 5 of 5 times: with 95 % confidence fewer than 45 % of starts fail"));
+    assert!(proof.starts_with("5 of 5 starts held; fewer than 45 % of starts fail"));
     let mut mishap = find_sample::found();
     let line = mishap.find.as_mut().and_then(|find| find.line.as_mut()).unwrap();
     line.proof = Some(ProofRecord { tried: 6, choosing: 1, candidates: 2 });
     let proof = fact(&mishap, "evidence").unwrap();
-    assert!(proof.starts_with("held 5 of 6 times (5 fresh trials of the 2 limits that were tried): with"));
+    assert!(
+        proof.starts_with("5 of 6 starts held: one chose it, 5 fresh ones confirmed it, after 1 other candidate had")
+    );
     let once = super::proof(1, Some(ProofRecord { tried: 1, choosing: 1, candidates: 1 }), Some(1.0));
     assert!(once.contains("too few to bound how often a start fails"), "{once}");
     let shares =
-        "-XX:MaxRAMPercentage=6.6 -XX:MinRAMPercentage=6.6 give the same heap under 105.0 MiB, in place of -Xmx";
+        "-XX:MaxRAMPercentage=7.6 -XX:MinRAMPercentage=7.6 give the same heap under 105.0 MiB, in place of -Xmx";
     assert!(fact(&document, "as shares").unwrap().starts_with(shares), "{:?}", fact(&document, "as shares"));
-    assert!(proof.ends_with("fail under this load on this host"), "{proof}");
+    assert!(proof.ends_with("on this host (95 % confidence)"), "{proof}");
     let below = fact(&document, "below").unwrap();
     assert!(below.contains("file pages were dropped and read again, over and over (p99.steady was 812 ms"), "{below}");
-    assert!(fact(&document, "headroom").unwrap().starts_with("set 105.0 MiB: the line and 10 % of safety margin"));
+    assert!(fact(&document, "headroom").unwrap().starts_with("set 105.0 MiB and -Xmx8m: the line and 10 % of safety"));
     assert!(fact(&document, "knee").unwrap().ends_with("18 % less CPU per request; computed, not proved"));
     assert_eq!(fact(&document, "edge"), None);
     assert_eq!(fact(&document, "file pages"), None);

@@ -22,8 +22,8 @@ pub(super) struct Findings<'a> {
 }
 
 impl Findings<'_> {
-    /// The section of findings, each with its next step. A page with whole lists also has the causes that were ruled
-    /// out. With `explain` it is the answer, and each finding names its code in the same sentence.
+    /// The section of findings, each with its next step, and the causes that were ruled out where they are the answer
+    /// or there is room. With `explain` it is the answer, and each finding names its code in the same sentence.
     pub(super) fn section(&self, depth: Depth) -> Section {
         let shown = shown(self.found);
         let line = |one: &&FindingRecord| {
@@ -34,8 +34,11 @@ impl Findings<'_> {
         };
         let list = Part::Doubts(shown.iter().map(line).collect()).filled();
         let more = more(self.found, &shown).map(Part::Text);
-        let against = if depth.whole { self.considered() } else { None };
-        let parts = list.into_iter().chain(more).chain(against);
+        let has_room = depth.whole || self.first && !depth.brief;
+        let against = if has_room || self.found.is_empty() && self.first { self.considered() } else { None };
+        let none = self.found.is_empty() && self.first;
+        let none = none.then(|| Part::Text("Nothing: no known cause explains more than this JVM needs.".to_owned()));
+        let parts = list.into_iter().chain(none).chain(more).chain(against);
         let is_first = self.first || !self.explained.is_empty();
         let topic = if is_first { Topic::Answer } else { Topic::StandsOut };
         Section::new(topic, "what stands out", parts).id("findings")

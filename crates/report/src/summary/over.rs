@@ -29,8 +29,7 @@ fn answer(over: &OverRecord) -> Vec<Verdict> {
         let rate = find.rate.as_ref().map(|rate| format!("up to {}/s hold", per_second(rate.rate_per_s)));
         let limit = find.limit_bytes.map(|limit| format!("set {}", Bytes(limit)));
         let what = rate.or(limit)?;
-        let heap = find.line.as_ref().and_then(|line| line.heap_bytes);
-        let heap = heap.map(|heap| format!(" with -Xmx{}", Bytes(heap).java())).unwrap_or_default();
+        let heap = find.heap_bytes.map(|heap| format!(" with -Xmx{}", Bytes(heap).java())).unwrap_or_default();
         Some(Verdict::told(format!("{}={}: {what}{heap}.", over.axis, line.value)))
     };
     over.lines.iter().filter_map(told).collect()

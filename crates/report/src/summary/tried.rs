@@ -150,6 +150,7 @@ pub(crate) fn trial_text(trial: &Trial) -> Option<String> {
         ProbeStage::Heap => "for the heap",
         ProbeStage::Limit => "for the limit",
         ProbeStage::Warm => "for the limit of a warm host",
+        ProbeStage::Soak => "what is to be set, under a longer load",
         ProbeStage::Rate => "for the rate",
     };
     let with = [

@@ -47,7 +47,9 @@ pub(super) fn page(of: Sources<'_>, tune: &TuneRecord, depth: Depth) -> Page {
     let is_told = !is_answered(tune.outcome) || answer.is_empty();
     let mut verdicts: Vec<Verdict> = is_told.then(|| verdict(tune)).into_iter().collect();
     verdicts.extend(comparison::failing(&document.budgets));
-    let mut parts = vec![Part::Facts([answer, unsettled(tune), blamed(tune)].concat())];
+    let mut beside = Facts::default();
+    beside.add("collector", facts::collector_by_cpus(&document.trials));
+    let mut parts = vec![Part::Facts([answer, unsettled(tune), blamed(tune), beside.0].concat())];
     parts.extend(gains(tune).map(Part::Table));
     let as_is = as_is_trial(&document.trials);
     let snippets = snippets::of_tuning(tune, as_is).into_iter().map(Part::Literal);
@@ -161,7 +163,7 @@ const FATES: [(Fate, &str, &str); 10] = [
     (Fate::Kept, "kept", "it is part of the answer"),
     (Fate::NotConfirmed, "unproved", "it was part of a set that was not confirmed"),
     (Fate::TooCostly, "too costly", "it saves memory, at more than the price"),
-    (Fate::NotMissed, "not missed", "it saved something alone, and nothing together with the others"),
+    (Fate::NotMissed, "not missed", "redundant: it saved memory alone, and nothing beside the others"),
     (Fate::NoEffect, "no effect", "it was tried and saved less than what matters"),
     (Fate::Harmful, "harmful", "memory grew, or the target broke"),
     (Fate::Refused, "refused", "the server did not start with it"),

@@ -42,8 +42,7 @@ pub(crate) fn told_each(tune: &TuneRecord) -> Vec<String> {
         }
         TuneOutcome::Unpriced => {
             let why = unpriced(tune).map(|why| format!("Its price is not proved: {why}."));
-            let costs = costs(tune).map(|costs| format!("Measured: {costs}."));
-            return std::iter::once(set_told(tune)).chain(why).chain(costs).collect();
+            return std::iter::once(not_yet(tune)).chain(why).collect();
         }
         TuneOutcome::NothingProved => Some("Leave it as it is.".to_owned()),
         TuneOutcome::NotHeld => Some(NO_SETTING.to_owned()),
@@ -59,21 +58,36 @@ const NO_SETTING: &str = "No setting that saves memory can help: give the server
 /// How many of the remedies a plan would try.
 fn planned(tune: &TuneRecord) -> String {
     let all = tune.remedies.len();
-    match tune.remedies.iter().filter(|of| of.fate == Fate::Planned).count() {
+    let tried = match tune.remedies.iter().filter(|of| of.fate == Fate::Planned).count() {
         1 => format!("One remedy of {all} would be tried."),
         count => format!("{count} remedies of {all} would be tried."),
-    }
+    };
+    let each = tune.seconds / f64::from(tune.trials.max(1));
+    let how = "Without `--dry-run` a tuning makes 20 to 50 trials";
+    if each > 0.0 { format!("{tried} {how}, and one took {each:.0} s here.") } else { format!("{tried} {how}.") }
 }
 
 /// Says what to set and what that saves.
 pub(super) fn set_told(tune: &TuneRecord) -> String {
-    let saves = saves(tune).map_or(String::new(), |(verb, text)| format!(": it {verb} {text}"));
-    let out = shell_words(&tune.taken_out());
+    let (saves, out) = (it_saves(tune), shell_words(&tune.taken_out()));
     match (tune.answer.is_empty(), out.is_empty()) {
         (_, true) => format!("Set `{}`{saves}.", shell_words(&tune.answer)),
         (true, false) => format!("Take out `{out}`{saves}."),
         (false, false) => format!("Set `{}` and take out `{out}`{saves}.", shell_words(&tune.answer)),
     }
+}
+
+/// Says what not to set yet, and what it would save.
+fn not_yet(tune: &TuneRecord) -> String {
+    let (answer, out) = (shell_words(&tune.answer), shell_words(&tune.taken_out()));
+    let each = [("set", answer), ("take out", out)].into_iter().filter(|(_, words)| !words.is_empty());
+    let each: Vec<String> = each.map(|(verb, words)| format!("{verb} `{words}`")).collect();
+    format!("Do not {} yet{}.", each.join(" and "), it_saves(tune))
+}
+
+/// `: it saves 412.3 MiB of 1413.0 MiB RSS`.
+fn it_saves(tune: &TuneRecord) -> String {
+    saves(tune).map_or(String::new(), |(verb, text)| format!(": it {verb} {text}"))
 }
 
 /// Lists the user's own options that the diagnosis blames and that stay, each once, with how to try without it.
@@ -92,11 +106,14 @@ pub(crate) fn answer(tune: &TuneRecord) -> Vec<(String, String)> {
     let mut facts = Facts::default();
     let has_answer = matches!(tune.outcome, TuneOutcome::Proved | TuneOutcome::Unpriced);
     if has_answer && !tune.changes.is_empty() {
-        facts.add("set", Some(shell_words(&tune.answer)).filter(|text| !text.is_empty()));
-        facts.add("take out", Some(shell_words(&tune.taken_out())).filter(|text| !text.is_empty()));
+        let is_proved = tune.outcome == TuneOutcome::Proved;
+        let [set, out] = if is_proved { ["set", "take out"] } else { ["candidate", "without"] };
+        facts.add(set, Some(shell_words(&tune.answer)).filter(|text| !text.is_empty()));
+        facts.add(out, Some(shell_words(&tune.taken_out())).filter(|text| !text.is_empty()));
         saves(tune).into_iter().for_each(|(verb, text)| facts.add(verb, text));
-        facts.add("costs", costs(tune));
-        facts.add("price", unpriced(tune).map(|why| format!("not proved: {why}")));
+        // An open price tells CPU time itself, by the pairs of trials that left it open.
+        facts.add("costs", costs(tune).filter(|_| is_proved));
+        facts.add("price", unpriced(tune).map(|why| format!("not proved: {why}")).or_else(|| allowed(tune)));
         facts.add("evidence", proof(tune).map(|text| format!("{text}; none of the search's trials is among them")));
         facts.add("limit", tune.lines.as_ref().and_then(limits));
     }
@@ -150,6 +167,14 @@ fn to_go_on(tune: &TuneRecord) -> Vec<String> {
 fn unpriced(tune: &TuneRecord) -> Option<String> {
     let attempt = tune.confirmations.iter().find(|of| !of.confirmed && of.remedies == kept(tune))?;
     (tune.outcome == TuneOutcome::Unpriced).then(|| attempt.why.clone())
+}
+
+/// How much CPU time the answer was allowed to take, by which it was proved; `None` without CPU time.
+fn allowed(tune: &TuneRecord) -> Option<String> {
+    let attempt = tune.confirmations.iter().find(|of| of.confirmed && of.price > 0.0)?;
+    let millicores = tune.price_cpus? * 1000.0 * attempt.price / tune.price.max(f64::MIN_POSITIVE);
+    let worth = if attempt.price > tune.price { ", what the memory is worth at 4 GiB a core" } else { "" };
+    Some(format!("allowed were {} of CPU per request, {millicores:.0} millicores{worth}", percent(attempt.price)))
 }
 
 /// The ids of the remedies of the answer.

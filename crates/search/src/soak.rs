@@ -1,0 +1,76 @@
+//! The soak: a last trial with the limit and the heap that are to be set, under a load that lasts longer than that of
+//! the trials which found them. A JVM's own memory and many caches grow for longer than those trials last.
+
+use super::answers::{answers, counted};
+use super::edge::{self, EdgeStep, Patience};
+use super::grid::Grid;
+use super::spec::SearchSpec;
+use crate::record::{FailureCause, ProbeRecord, ProbeStage, ProbeVerdict, SoakRecord, Trial, to_set};
+use crate::units::MIB;
+
+/// A limit that fails is followed by one that is so much larger, a heap that was too small by one that is so much
+/// larger: the smallest heap that holds has no room for what lives longer.
+const STEP: f64 = 1.1;
+const HEAP_STEP: f64 = 1.25;
+/// What still fails after so many trials grows with the load.
+const ANSWERS_MAX: u32 = 6;
+
+/// How far the soak has come.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Soak {
+    /// The next limit, or the one that held.
+    pub(super) step: EdgeStep,
+    /// The heap that goes with it, in bytes; `None` where the search gives none.
+    pub(super) heap: Option<u64>,
+}
+
+/// The state of the soak of this line, in bytes, and of the heap that it was found with. The limit grows with the heap,
+/// byte for byte.
+pub(super) fn standing(spec: &SearchSpec, trials: &[Trial], line: u64, heap: Option<u64>) -> Soak {
+    let (limit, heap) = to_set(line, heap, spec.headroom);
+    let own = || counted(trials, ProbeStage::Soak);
+    let of_heap = |cause| matches!(cause, FailureCause::OutOfMemoryError | FailureCause::Collections);
+    let was_small = |probe: &ProbeRecord| heap.is_some() && probe.cause.is_some_and(of_heap);
+    let too_small = own().filter(|(_, probe)| was_small(probe)).count() as u32;
+    let grown = |heap: u64| ((heap as f64 * HEAP_STEP.powi(too_small as i32) / MIB as f64).ceil() as u64) * MIB;
+    let more = |to: Option<u64>| to.zip(heap).map_or(0, |(to, from)| to.saturating_sub(from));
+    // What a larger heap alone made larger says nothing of the limit.
+    let value = |trial: &Trial, probe: &ProbeRecord| {
+        trial.limit_bytes.filter(|_| !was_small(probe)).map(|limit| limit.saturating_sub(more(probe.heap_bytes)))
+    };
+    let grid = Grid::by_ratio(limit, limit, spec.limit_max, STEP, MIB);
+    let answers_max = ANSWERS_MAX.saturating_sub(too_small);
+    let patience = Patience { proofs: 1, answers_max, first_stride: 1 };
+    let answers = answers(trials, ProbeStage::Soak, value, |_| None);
+    let heap = heap.map(grown);
+    let more = more(heap);
+    let step = match edge::next(&grid, &patience, &answers) {
+        EdgeStep::Probe { .. } if answers_max == 0 => EdgeStep::Never { value: limit + more },
+        EdgeStep::Probe { value, stage } => EdgeStep::Probe { value: (value + more).min(spec.limit_max), stage },
+        EdgeStep::Found { value, held, proof, below } => EdgeStep::Found { value: value + more, held, proof, below },
+        EdgeStep::GivenUp { held } => EdgeStep::GivenUp { held: held.map(|value| value + more) },
+        EdgeStep::Never { value } => EdgeStep::Never { value: value + more },
+    };
+    Soak { step, heap }
+}
+
+/// What the soak says; `None` while it goes on.
+pub(super) fn record(soak: Option<Soak>, trials: &[Trial]) -> Option<SoakRecord> {
+    let limit_bytes = match soak?.step {
+        EdgeStep::Probe { .. } => return None,
+        EdgeStep::Found { value, .. } => Some(value),
+        EdgeStep::GivenUp { held } => held,
+        EdgeStep::Never { .. } => None,
+    };
+    let own = || counted(trials, ProbeStage::Soak);
+    let held = own().filter(|(trial, probe)| probe.verdict == ProbeVerdict::Holds && trial.limit_bytes == limit_bytes);
+    let failed = || own().filter(|(_, probe)| probe.verdict == ProbeVerdict::Fails);
+    let loaded_s = |trial: &Trial| trial.measured_phases().map(|phase| phase.seconds).sum::<f64>();
+    Some(SoakRecord {
+        limit_bytes,
+        heap_bytes: held.last().filter(|_| limit_bytes.is_some()).and_then(|(_, probe)| probe.heap_bytes),
+        seconds: own().map(|(trial, _)| loaded_s(trial)).fold(0.0, f64::max),
+        failed_bytes: failed().filter_map(|(trial, _)| trial.limit_bytes).collect(),
+        why: failed().last().map(|(_, probe)| probe.why.clone()).unwrap_or_default(),
+    })
+}
