@@ -45,7 +45,7 @@ for subject in "${subjects[@]}"; do
     for ((seed = 1; seed <= seeds; seed++)); do
         out="$work/$subject-$seed"
         # shellcheck disable=SC2046
-        "$loadline" find "${load[@]}" "${target[@]}" --no-warm --seed "$seed" --out "$out" --json -- $(server "$subject") \
+        "$loadline" find "${load[@]}" "${target[@]}" --no-warm --headroom 0 --soak 0s --seed "$seed" --out "$out" --json -- $(server "$subject") \
             >"$out.json" || { printf '%-8s %4s exit code %s\n' "$subject" "$seed" "$?"; continue; }
         field "$out.json" '"%-8s %4s %9.1f %7d %8.0f  %s at %.1f MiB; %s" % ("'"$subject"'", '"$seed"', line["limit_bytes"]/2**20,
             d["find"]["trials"], d["find"]["seconds"], line["cause"], line["below_bytes"]/2**20, " ".join(d["find"]["options"]))'

@@ -14,6 +14,7 @@ const MIB: u64 = 1 << 20;
 fn find(release: u32, appetite: &str) -> Call {
     let call =
         Call::verb("find --json --rate 50 -d 1s --warmup 300ms -c 4 --gc serial --no-warm --proofs 2 --step 10%");
+    let call = call.with("--soak 3s");
     let call = call.with("--url http://127.0.0.1:{port}/").archiving().of_jdk(release);
     let call = call.with("--target failed==0").with("--jvm -XX:TieredStopAtLevel=1").with("--limit-max 512m");
     call.subject("Appetite", &format!("{{port}} {appetite}")).alone()
@@ -43,7 +44,11 @@ fn heap_and_limit_of_a_known_appetite_are_found() {
         let heap = line.heap_bytes.unwrap();
         assert!((33 * MIB..64 * MIB).contains(&heap), "{heap}");
         assert!(line.limit_bytes > heap + 16 * MIB && line.limit_bytes < heap + 120 * MIB, "{line:?}");
-        assert_eq!((line.held, find.options.first()), (3, Some(&format!("-Xmx{}m", heap / MIB))));
+        // What is to be set has held for longer, with more heap than the smallest that held.
+        let (soak, set) = (find.soak.clone().unwrap(), find.heap_bytes.unwrap());
+        assert!(set > heap && soak.heap_bytes == Some(set) && soak.limit_bytes == find.limit_bytes, "{soak:?}");
+        assert!(soak.seconds >= 2.9, "{soak:?}");
+        assert_eq!((line.held, find.options.first()), (3, Some(&format!("-Xmx{}m", set / MIB))));
         let below = line.below_bytes.unwrap();
         assert!(below < line.limit_bytes && line.limit_bytes as f64 / below as f64 <= 1.101, "{line:?}");
         assert!(line.cause.is_some() && !line.cause_text.is_empty(), "{line:?}");

@@ -159,7 +159,7 @@ fn a_program_on_musl_is_weighed_and_its_limit_found_in_an_image() {
 }
 
 fn the_limit_of_a_server_is_found() {
-    let call = Call::verb("find --json --no-warm --proofs 2 --step 10% --limit-max 256m").alone();
+    let call = Call::verb("find --json --no-warm --proofs 2 --step 10% --soak 3s --limit-max 256m").alone();
     let Some(image) = image(call.folder(), "serves") else { return };
     let text = format!(
         "name: musl\nsubject: {{kind: native, image: '{}', command: ['{{port}}', '{SERVES_MIB}']}}\nload:\n  \

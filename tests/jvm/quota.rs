@@ -67,7 +67,7 @@ fn the_load_line_is_found_at_each_of_several_quotas() {
     }
     for release in newest() {
         let asked = "find --json --rate 20 -d 1s --warmup 300ms -c 4 --gc serial --no-warm --proofs 1 --step 10% \
-                     --heap 24m --limit-max 512m --target failed==0 --over cpu_limit=10m,500m,1 --ready-within 5s";
+                     --soak 3s --heap 24m --limit-max 512m --target failed==0 --over cpu_limit=10m,500m,1 --ready-within 5s";
         let call = Call::verb(asked).with("--url http://127.0.0.1:{port}/").archiving().of_jdk(release);
         let ran = call.subject("Appetite", "{port} live=8").alone().run().expect(1);
         let over = ran.document().over.unwrap();

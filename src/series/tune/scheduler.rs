@@ -43,7 +43,7 @@ const WORTH_MORE: f64 = 0.02;
 /// The first level of a ceiling may save so many times the least that a trial can tell.
 const SHOWN_TIMES: f64 = 1.5;
 /// One step leaves this part of the room at least: a load that needs much for a moment shows in no mean.
-const ROOM_PER_STEP: f64 = 4.0;
+const ROOM_PER_STEP: f64 = 2.5;
 
 /// Settings that are ceilings: their levels are in the order of tightness, the loosest first.
 const CEILINGS: [Group; 2] = [Group::Heap, Group::Direct];

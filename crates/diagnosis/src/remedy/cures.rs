@@ -5,6 +5,7 @@ use super::changes::young_of;
 use super::heap::{CEILINGS, whole_mib};
 use super::{Facts, NotOffered, Offer};
 use crate::native::YOUNG_LEAST;
+use crate::owner::Owner;
 use crate::record::{Finding, FindingRecord};
 use crate::scenario::Change;
 use crate::units::Bytes;
@@ -39,7 +40,10 @@ pub(super) fn young(facts: &Facts, halves: u64) -> Result<Offer, NotOffered> {
         let why = format!("a young generation of {} is too small, or no smaller than yours", Bytes(size));
         return Err(NotOffered::NotHere(why));
     }
-    Ok(Offer { changes: vec![young_of(Bytes(size))], ..offer })
+    // What garbage held goes to malloc when it is freed, and most of it stays there.
+    let retained = facts.held_by(&[Owner::MallocRetained, Owner::MallocUnsplit]);
+    let gain_bytes_max = offer.gain_bytes_max.map(|bytes| bytes.saturating_add(retained));
+    Ok(Offer { changes: vec![young_of(Bytes(size))], gain_bytes_max, ..offer })
 }
 
 /// G1 with larger regions. Unless another option bounds the heap, the remedy lowers its ceiling, too: memory falls by

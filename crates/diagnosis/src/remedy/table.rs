@@ -184,7 +184,7 @@ pub const TABLE: &[Remedy] = &[
         source: "measured (docs/tune.md); an unbounded heap may take a quarter of the machine (JDK 11-25)",
         against: "too small: collections take CPU, then OutOfMemoryError under a load that was not tried",
         needs: &[HEAP_UNSET],
-        ..row("heap.max", "a heap ceiling, its value searched", Offering::Levels(heap::ceilings))
+        ..row("heap.max", "a heap ceiling, found by a search", Offering::Levels(heap::ceilings))
     },
     Remedy {
         rank: 1,
@@ -269,7 +269,7 @@ pub const TABLE: &[Remedy] = &[
         source: "measured (docs/tune.md): buffers that only a collection frees wait for it below this ceiling",
         against: "too small: OutOfMemoryError: Direct buffer memory",
         needs: &[Unset(&["MaxDirectMemorySize"])],
-        ..row("direct.max", "a ceiling of direct memory, its value searched", Offering::Levels(heap::direct_ceilings))
+        ..row("direct.max", "a ceiling of direct memory, found by a search", Offering::Levels(heap::direct_ceilings))
     },
     Remedy {
         group: Group::BufferCache,

@@ -108,7 +108,7 @@ fn configurations(document: &Document) -> Vec<(String, String)> {
 fn disturbed(blocks: &[BlockRecord]) -> Vec<(String, String)> {
     let fact = |block: &BlockRecord| {
         let why = block.disturbed.as_ref()?;
-        let became = if block.used { "it counts" } else { "it was repeated and does not count" };
+        let became = if block.used { "kept" } else { "repeated, so it does not count" };
         Some((format!("block {}", block.block + 1), format!("{why}; {became}")))
     };
     blocks.iter().filter_map(fact).collect()

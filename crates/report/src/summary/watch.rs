@@ -188,8 +188,8 @@ fn facts(jvm: &WatchedJvm) -> [Part; 2] {
     // A watch that began after the last old collection knows it from the history.
     let kept = jvm.course.iter().flat_map(|course| &course.parts).find(|part| part.name == "heap");
     let floor = match now.heap_floor_bytes.or(kept.and_then(|heap| heap.bytes)) {
-        Some(floor) => format!("{} after the last old collection", Bytes(floor)),
-        None => "no old collection seen yet".to_owned(),
+        Some(floor) => format!("{} after the last collection of the old generation", Bytes(floor)),
+        None => "no collection of the old generation seen yet".to_owned(),
     };
     let [used, committed, most] = [now.heap_used_bytes, now.heap_committed_bytes, now.heap_max_bytes].map(size);
     let heap = format!("{used} in use of {committed} committed, {floor}, at most {most}");
