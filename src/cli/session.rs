@@ -455,3 +455,33 @@ fn summed_up(failed: Vec<Error>, total: usize, progress: &mut Progress) -> Resul
     }
     Err(if total > 1 { first.at(format!("{count} of {total} trials failed")) } else { first })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_repeats_a_run_names_no_folder_that_is_taken() {
+        let repeats = |words: &str| {
+            let words: Vec<OsString> = words.split(' ').map(OsString::from).collect();
+            CommandLine::of(&words).repeating().to_string()
+        };
+        assert_eq!(repeats("/opt/loadline run a.yaml --out b -n 9"), "loadline run a.yaml -n 9");
+        assert_eq!(repeats("loadline run a.yaml --out=b --seed 2"), "loadline run a.yaml --seed 2");
+        // What follows `--` is the server's own.
+        assert_eq!(repeats("loadline find --out b -- java --out c"), "loadline find -- java --out c");
+        assert_eq!(repeats("loadline find --out"), "loadline find");
+    }
+
+    #[test]
+    fn several_errors_are_summed_up_in_the_first() {
+        let error = |what: &str| Error::subject(what.to_owned());
+        let mut progress = Progress::new(true);
+        assert!(summed_up(Vec::new(), 3, &mut progress).is_ok());
+        let failed = vec![error("it died"), error("it died"), error("no answer")];
+        let first = summed_up(failed, 5, &mut progress).unwrap_err();
+        assert_eq!((first.what.as_str(), first.context), ("it died", vec!["3 of 5 trials failed".to_owned()]));
+        let only = summed_up(vec![error("it died")], 1, &mut progress).unwrap_err();
+        assert!(only.context.is_empty());
+    }
+}

@@ -94,14 +94,14 @@ load:
     /// Puts the user's own arguments of the program in place of those that were guessed.
     pub(crate) fn take_arguments(&mut self, arguments: &[String]) {
         let Start::Command(words) = &mut self.start else { return };
-        match words.iter().position(|word| word == "-jar") {
-            Some(jar) => words.truncate(jar + 2),
-            None => words.retain(|word| !word.contains("{port}")),
+        if let Some(jar) = words.iter().position(|word| word == "-jar") {
+            words.truncate(jar + 2);
         }
-        words.extend_from_slice(arguments);
         if arguments.iter().any(|word| word.contains("{port}")) {
+            words.retain(|word| !word.contains("{port}"));
             self.port = None;
         }
+        words.extend_from_slice(arguments);
     }
 
     /// Puts in what was learned when it was started once, in place of what was guessed.
@@ -213,6 +213,24 @@ pub(super) mod tests {
 
     fn words(text: &str) -> Vec<String> {
         text.split(' ').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn the_users_arguments_take_the_place_of_those_that_were_guessed() {
+        let after = |words: &[&str], arguments: &[&str]| {
+            let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+            let mut draft = Draft { start: Start::Command(owned(words)), port: Some(8080), ..Draft::default() };
+            draft.take_arguments(&owned(arguments));
+            let Start::Command(words) = draft.start else { panic!("no command") };
+            (words.join(" "), draft.port)
+        };
+        let jar = ["java", "{jvm}", "-jar", "app.jar", "--server.port={port}"];
+        let given = after(&jar, &["--listen", "{port}"]);
+        assert_eq!(given, ("java {jvm} -jar app.jar --listen {port}".to_owned(), None));
+        // Without a port among them the server has one of its own.
+        assert_eq!(after(&jar, &["serve"]), ("java {jvm} -jar app.jar serve".to_owned(), Some(8080)));
+        let property = ["java", "{jvm}", "-Dhttp.port={port}", "-jar", "app.jar"];
+        assert_eq!(after(&property, &["{port}"]), ("java {jvm} -jar app.jar {port}".to_owned(), None));
     }
 
     fn draft() -> Draft {

@@ -245,7 +245,7 @@ pub(super) fn of_limit(limit: Option<Bytes>, options: &[String], flags: &Flags) 
 mod tests {
     use super::*;
     use crate::kernel::machine::CpuTimes;
-    use crate::record::{ConnectionsRecord, Failures, Generator, Quantiles, SubjectWork};
+    use crate::record::{ConnectionsRecord, Failures, Generator, Heap, Mark, Quantiles, SubjectWork};
     use std::time::Duration;
 
     const SUBJECT: Beside = Beside::Subject { cpus: 1.0 };
@@ -290,6 +290,29 @@ mod tests {
         let expect = "noisy machine: during steady other programs used 0.00 cores, 0.0 % was stolen, \
             and for 3.1 % of the time a program waited for memory";
         assert_eq!(texts, [expect]);
+    }
+
+    #[test]
+    fn a_heap_that_nobody_collected_is_a_doubt() {
+        let found = |used_mib: u64, collections: &[Option<u64>]| {
+            let heap = Heap { used_bytes: Some(used_mib << 20), ..Heap::default() };
+            let phase = |gc_count: &Option<u64>| {
+                let subject = SubjectWork { gc_count: *gc_count, ..SubjectWork::default() };
+                PhaseRecord { subject, ..phase() }
+            };
+            let trial = Trial {
+                marks: vec![Mark { name: "loaded".to_owned(), heap, ..Mark::default() }],
+                phases: collections.iter().map(phase).collect(),
+                ..Trial::default()
+            };
+            of_trial(&trial).iter().map(Doubt::text).collect::<Vec<_>>()
+        };
+        let text = "no collection ran in 20 s of load: 48.0 MiB of heap hold all that it allocated";
+        assert_eq!(found(48, &[Some(0), Some(0)]), [text]);
+        assert_eq!(found(48, &[Some(0), Some(1)]), [""; 0]);
+        assert_eq!(found(48, &[Some(0), None]), [""; 0], "what is not known is no evidence");
+        assert_eq!(found(4, &[Some(0)]), [""; 0]);
+        assert_eq!(found(48, &[]), [""; 0]);
     }
 
     #[test]

@@ -127,7 +127,7 @@ fn folder_environment_and_cpus_arrive() {
     let tail = running.end(LONG).tail;
     assert_eq!(tail[0], folder.path().canonicalize().unwrap().to_str().unwrap());
     assert_eq!(tail[1], "hello");
-    assert_eq!(tail[2], format!("Cpus_allowed_list:\t{first}"));
+    assert_eq!(tail[2], format!("Cpus_allowed_list:    {first}"));
 }
 
 #[test]
