@@ -97,17 +97,12 @@ pub(crate) fn endings() -> Vec<(FindOutcome, Document)> {
 
 /// A search whose line holds, and whose longer load holds at no limit.
 fn grows() -> Document {
-    let mut trials: Vec<Trial> = Vec::new();
-    while let Some(attempt) = next(&COURSE, &trials) {
-        let mut made = trial(&attempt, trials.len() as u32);
-        if let Some(probe) = made.probe.as_mut().filter(|probe| probe.stage == ProbeStage::Soak) {
+    searched_with(&COURSE, |trial| {
+        if let Some(probe) = trial.probe.as_mut().filter(|probe| probe.stage == ProbeStage::Soak) {
             (probe.verdict, probe.cause) = (ProbeVerdict::Fails, Some(FailureCause::OomKill));
             probe.why = vec!["the kernel killed it for memory".to_owned()];
         }
-        trials.push(made);
-    }
-    let find = conclude(&COURSE, &find(), &trials);
-    Document { trials, find: Some(find), ..empty() }
+    })
 }
 
 /// A search in which every text is `text`.
@@ -122,9 +117,16 @@ fn find() -> Find {
 
 /// The document of a whole search.
 pub(crate) fn searched(spec: &SearchSpec) -> Document {
+    searched_with(spec, |_| {})
+}
+
+/// The same, where `change` was made to each trial.
+fn searched_with(spec: &SearchSpec, change: impl Fn(&mut Trial)) -> Document {
     let mut trials: Vec<Trial> = Vec::new();
     while let Some(attempt) = next(spec, &trials) {
-        trials.push(trial(&attempt, trials.len() as u32));
+        let mut made = trial(&attempt, trials.len() as u32);
+        change(&mut made);
+        trials.push(made);
     }
     let find = conclude(spec, &find(), &trials);
     Document { trials, find: Some(find), ..empty() }

@@ -1,7 +1,7 @@
 //! The cause of failure of a trial that did not hold: from the traces it left, the surest first.
 
 use crate::doubt::{Doubt, noise};
-use crate::record::{EndCause, FailureCause, Missed, PhaseRecord, Trial};
+use crate::record::{EndCause, FailureCause, Missed, PhaseRecord, ProbeRecord, Trial};
 
 /// A collector that takes this share of a phase leaves the server too little.
 const GC_SHARE: f64 = 0.25;
@@ -68,6 +68,11 @@ pub(super) fn is_disturbed(trial: &Trial, cause: FailureCause) -> bool {
 pub(super) fn is_short(cause: Option<FailureCause>) -> bool {
     use FailureCause::{Collections, FilePages, OomKill, OutOfMemoryError};
     matches!(cause, Some(OomKill | OutOfMemoryError | FilePages | Collections))
+}
+
+/// Whether the heap was too small in a trial that failed.
+pub(super) fn is_of_heap(probe: &ProbeRecord) -> bool {
+    matches!(probe.cause, Some(FailureCause::OutOfMemoryError | FailureCause::Collections))
 }
 
 /// How many steps of this share the edge is taken to lie below a limit that held: few where many of the file pages were

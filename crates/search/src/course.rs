@@ -3,7 +3,7 @@
 //! load on what is to be set. The trials so far decide the next step.
 
 use super::answers::{answers, counted};
-use super::cause::room;
+use super::cause::{is_of_heap, room};
 use super::edge::{self, EdgeStep, Patience, Stage};
 use super::grid::Grid;
 use super::heap::{heap_standing, ran_out_of_direct};
@@ -11,7 +11,7 @@ use super::needs::Needs;
 use super::ruling::Ruling;
 use super::soak::{self, Soak};
 use super::spec::SearchSpec;
-use crate::record::{FailureCause, Pages, ProbeRecord, ProbeStage, ProbeVerdict, Trial, Unknowns};
+use crate::record::{Pages, ProbeRecord, ProbeStage, ProbeVerdict, Trial, Unknowns};
 use crate::units::MIB;
 
 /// Below this not even a JVM that does nothing starts.
@@ -189,9 +189,8 @@ fn patience(spec: &SearchSpec, proofs: u32) -> Patience {
 
 /// How often a limit failed because the heap was too small, with this direct memory: the next larger one is tried then.
 fn too_small(trials: &[Trial], direct: Option<u64>) -> u64 {
-    let of_heap = |cause: FailureCause| matches!(cause, FailureCause::OutOfMemoryError | FailureCause::Collections);
     let fails = |(trial, probe): &(&Trial, &ProbeRecord)| {
-        probe.cause.is_some_and(of_heap) && probe.direct_bytes == direct && !ran_out_of_direct(trial)
+        is_of_heap(probe) && probe.direct_bytes == direct && !ran_out_of_direct(trial)
     };
     counted(trials, ProbeStage::Limit).filter(fails).count() as u64
 }

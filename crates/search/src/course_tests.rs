@@ -3,7 +3,7 @@
 use super::*;
 use crate::conclude;
 use crate::doubt::{Doubt, MemoryPool};
-use crate::record::{AccountRecord, CgroupRecord, Heap, Mark, Outcome};
+use crate::record::{AccountRecord, CgroupRecord, FailureCause, Heap, Mark, Outcome};
 use crate::scenario::{Find, RamShare};
 use proptest::prelude::*;
 
@@ -245,7 +245,7 @@ fn what_is_to_be_set_is_tested_under_a_longer_load() {
         );
         assert!(found.outcome.is_found());
     }
-    // What grows without end has no limit to set, and its line stays.
+    // A server that grows without end has no limit to set; the search keeps its line.
     let (leaks, soaks) = record(ServerModel { grows: [0, 4096 * MIB], ..server() });
     assert!(leaks.line.is_some() && leaks.limit_bytes.is_none(), "{leaks:?}");
     assert_eq!(leaks.outcome, crate::record::FindOutcome::Grows);

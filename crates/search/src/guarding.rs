@@ -41,7 +41,7 @@ pub fn guard(load: &LoadPlan, target: &[Budget], reference: &Trial) -> Guard {
     Guard { phases: phases.filter_map(|phase| Some(of(&phase.name, &as_long(phase)?))).collect() }
 }
 
-/// What a phase did in the first trial, taken to the length that it has in the plan where that is more.
+/// The record of a phase in the first trial, scaled to the planned length if that is longer.
 fn lasting(before: &PhaseRecord, planned: &Phase) -> PhaseRecord {
     let until = planned.kind.work().and_then(|work| work.schedule.until());
     let Some(Until::Elapsed(span)) = until.filter(|_| !planned.is_warmup()) else { return before.clone() };

@@ -2,17 +2,18 @@
 //! the trials which found them. A JVM's own memory and many caches grow for longer than those trials last.
 
 use super::answers::{answers, counted};
+use super::cause::is_of_heap;
 use super::edge::{self, EdgeStep, Patience};
 use super::grid::Grid;
 use super::spec::SearchSpec;
-use crate::record::{FailureCause, ProbeRecord, ProbeStage, ProbeVerdict, SoakRecord, Trial, to_set};
+use crate::record::{ProbeRecord, ProbeStage, ProbeVerdict, SoakRecord, Trial, to_set};
 use crate::units::MIB;
 
 /// A limit that fails is followed by one that is so much larger, a heap that was too small by one that is so much
 /// larger: the smallest heap that holds has no room for what lives longer.
 const STEP: f64 = 1.1;
 const HEAP_STEP: f64 = 1.25;
-/// What still fails after so many trials grows with the load.
+/// If so many trials fail, memory grows with the load.
 const ANSWERS_MAX: u32 = 6;
 
 /// How far the soak has come.
@@ -29,12 +30,11 @@ pub(super) struct Soak {
 pub(super) fn standing(spec: &SearchSpec, trials: &[Trial], line: u64, heap: Option<u64>) -> Soak {
     let (limit, heap) = to_set(line, heap, spec.headroom);
     let own = || counted(trials, ProbeStage::Soak);
-    let of_heap = |cause| matches!(cause, FailureCause::OutOfMemoryError | FailureCause::Collections);
-    let was_small = |probe: &ProbeRecord| heap.is_some() && probe.cause.is_some_and(of_heap);
+    let was_small = |probe: &ProbeRecord| heap.is_some() && is_of_heap(probe);
     let too_small = own().filter(|(_, probe)| was_small(probe)).count() as u32;
     let grown = |heap: u64| ((heap as f64 * HEAP_STEP.powi(too_small as i32) / MIB as f64).ceil() as u64) * MIB;
     let more = |to: Option<u64>| to.zip(heap).map_or(0, |(to, from)| to.saturating_sub(from));
-    // What a larger heap alone made larger says nothing of the limit.
+    // A limit that rose with the heap alone says nothing of the limit.
     let value = |trial: &Trial, probe: &ProbeRecord| {
         trial.limit_bytes.filter(|_| !was_small(probe)).map(|limit| limit.saturating_sub(more(probe.heap_bytes)))
     };
@@ -54,7 +54,7 @@ pub(super) fn standing(spec: &SearchSpec, trials: &[Trial], line: u64, heap: Opt
     Soak { step, heap }
 }
 
-/// What the soak says; `None` while it goes on.
+/// The result of the soak; `None` while it goes on.
 pub(super) fn record(soak: Option<Soak>, trials: &[Trial]) -> Option<SoakRecord> {
     let limit_bytes = match soak?.step {
         EdgeStep::Probe { .. } => return None,
@@ -65,11 +65,10 @@ pub(super) fn record(soak: Option<Soak>, trials: &[Trial]) -> Option<SoakRecord>
     let own = || counted(trials, ProbeStage::Soak);
     let held = own().filter(|(trial, probe)| probe.verdict == ProbeVerdict::Holds && trial.limit_bytes == limit_bytes);
     let failed = || own().filter(|(_, probe)| probe.verdict == ProbeVerdict::Fails);
-    let loaded_s = |trial: &Trial| trial.measured_phases().map(|phase| phase.seconds).sum::<f64>();
     Some(SoakRecord {
         limit_bytes,
         heap_bytes: held.last().filter(|_| limit_bytes.is_some()).and_then(|(_, probe)| probe.heap_bytes),
-        seconds: own().map(|(trial, _)| loaded_s(trial)).fold(0.0, f64::max),
+        seconds: own().map(|(trial, _)| trial.measured_s()).fold(0.0, f64::max),
         failed_bytes: failed().filter_map(|(trial, _)| trial.limit_bytes).collect(),
         why: failed().last().map(|(_, probe)| probe.why.clone()).unwrap_or_default(),
     })

@@ -3,9 +3,9 @@
 
 use super::changes::young_of;
 use super::heap::{CEILINGS, whole_mib};
+use super::others::RETAINED;
 use super::{Facts, NotOffered, Offer};
 use crate::native::YOUNG_LEAST;
-use crate::owner::Owner;
 use crate::record::{Finding, FindingRecord};
 use crate::scenario::Change;
 use crate::units::Bytes;
@@ -40,8 +40,8 @@ pub(super) fn young(facts: &Facts, halves: u64) -> Result<Offer, NotOffered> {
         let why = format!("a young generation of {} is too small, or no smaller than yours", Bytes(size));
         return Err(NotOffered::NotHere(why));
     }
-    // What garbage held goes to malloc when it is freed, and most of it stays there.
-    let retained = facts.held_by(&[Owner::MallocRetained, Owner::MallocUnsplit]);
+    // Collected objects give their native memory to malloc, which keeps most of it.
+    let retained = facts.held_by(RETAINED);
     let gain_bytes_max = offer.gain_bytes_max.map(|bytes| bytes.saturating_add(retained));
     Ok(Offer { changes: vec![young_of(Bytes(size))], gain_bytes_max, ..offer })
 }

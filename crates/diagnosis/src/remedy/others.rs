@@ -25,7 +25,7 @@ const ARCHIVED_SHARE: f64 = 0.5;
 /// The share of retained memory that one arena may save: what a trim returns, and chunks that then live elsewhere.
 const ARENAS_SHARE: f64 = 0.9;
 /// The owners of what glibc retains.
-const RETAINED: &[Owner] = &[Owner::MallocRetained, Owner::MallocUnsplit];
+pub(super) const RETAINED: &[Owner] = &[Owner::MallocRetained, Owner::MallocUnsplit];
 
 /// These changes, which save what glibc retains, or what a trim would return if that is more.
 pub(super) fn retained(facts: &Facts, changes: impl Into<Vec<Change>>) -> Result<Offer, NotOffered> {

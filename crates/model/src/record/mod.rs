@@ -752,6 +752,11 @@ impl Trial {
         self.phases.iter().filter(|phase| phase.is_sent() && !phase.is_warmup())
     }
 
+    /// How long these phases lasted together, in seconds.
+    pub fn measured_s(&self) -> f64 {
+        self.measured_phases().map(|phase| phase.seconds).sum()
+    }
+
     /// A trial of which nothing is known yet.
     pub fn new(configuration: &str, block: u32, index: u32) -> Self {
         Self { configuration: configuration.to_owned(), block, index, ..Self::default() }

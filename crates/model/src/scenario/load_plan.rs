@@ -211,6 +211,6 @@ mod tests {
         let long = "  - steady: {constant: {rate: 9, duration: 2m}, get: /}\n";
         assert_eq!(of(long), (false, vec![Until::Elapsed(Span::seconds(120))]), "it is long enough");
         let program = "  - steady: {driver: wrk}\n";
-        assert!(!of(program).0, "nobody can prolong what another program does");
+        assert!(!of(program).0, "another program sends that load");
     }
 }

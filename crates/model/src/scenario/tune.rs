@@ -208,7 +208,7 @@ fn price(text: &str) -> std::result::Result<Share, String> {
 /// The finest step in which CPU is requested and paid: 10 millicores. If a server takes less than half a core, 2 % of
 /// its CPU time are less than this step. So little CPU is not worth any memory.
 const PRICE_CPUS: f64 = 0.010;
-/// What a byte is worth in CPUs: general-purpose machines are sold with 4 GiB a core (AWS m7, Azure Dv5, Google Cloud
+/// CPUs that a byte is worth: general-purpose machines are sold with 4 GiB a core (AWS m7, Azure Dv5, Google Cloud
 /// n2-standard, 2026).
 const CPUS_PER_BYTE: f64 = 1.0 / (4096.0 * crate::units::MIB as f64);
 /// The most minutes that `--minutes` takes.

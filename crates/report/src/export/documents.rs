@@ -2,9 +2,7 @@
 //! parser, the names in the table of metrics against the documents.
 
 use super::metrics::{Metric, Source, TABLE};
-use super::{
-    Unchanged, bencher, comment, comparisons_csv, csv, github_annotations, jmh, junit, markdown, openmetrics, samples,
-};
+use super::{Unchanged, comment, comparisons_csv, csv, markdown, openmetrics, samples};
 use std::path::Path;
 
 const CI: &str = include_str!("../../../../docs/ci.md");
@@ -20,20 +18,28 @@ fn blocks<'a>(document: &'a str, language: &str) -> Vec<&'a str> {
 #[test]
 fn examples_are_what_the_exports_give() {
     let document = samples::compared();
-    let texts = vec![github_annotations(&document), openmetrics(&document)];
     for (language, texts) in [
         ("csv", vec![csv(&document), comparisons_csv(&document)]),
         ("markdown", vec![markdown(&document), comment(&document, Unchanged::Silent)]),
-        ("xml", vec![junit(&document)]),
-        ("json", vec![jmh(&document), bencher(&document)]),
-        ("text", texts),
     ] {
         let given: Vec<&str> = texts.iter().flat_map(|text| text.lines()).collect();
-        for line in blocks(EXPORTS, language).into_iter().flat_map(str::lines) {
+        let examples = blocks(EXPORTS, language);
+        assert!(!examples.is_empty(), "no example in {language}");
+        for line in examples.into_iter().flat_map(str::lines) {
             let cut = |given: &&str| given.contains(line);
             assert!(given.iter().any(cut), "docs/exports.md shows what is not given: {line}");
         }
     }
+}
+
+#[test]
+fn metrics_that_are_named_are_given() {
+    let given = openmetrics(&samples::compared());
+    let section = EXPORTS.split("\n## OpenMetrics\n").nth(1).unwrap().split("\n## ").next().unwrap();
+    let examples = section.lines().find(|line| line.starts_with("Examples: ")).unwrap();
+    let names: Vec<&str> = examples.split('`').skip(1).step_by(2).filter_map(|of| of.split('{').next()).collect();
+    assert_eq!(names.len(), 3, "{examples}");
+    assert!(names.iter().all(|name| given.contains(&format!("\n{name}{{"))), "{names:?}");
 }
 
 #[test]

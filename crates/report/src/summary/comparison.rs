@@ -31,7 +31,7 @@ fn sentence(rows: &[&ComparisonRecord]) -> String {
     if tells_nothing(rows) {
         return format!("cannot tell in any of {} metrics.", rows.len());
     }
-    // A difference that was found is told with its size.
+    // A difference that was found needs its size.
     let told = |row: &&&ComparisonRecord| match row.verdict {
         DifferenceVerdict::Better | DifferenceVerdict::Worse => format!("{} {}", row.metric, Estimate::judged(row)),
         DifferenceVerdict::Equivalent | DifferenceVerdict::CannotTell => row.metric.clone(),

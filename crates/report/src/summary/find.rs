@@ -96,9 +96,8 @@ fn memory(trial: &Trial) -> Vec<Part> {
 
 /// The last trial that held; it is a trial of the proof, if there is a proof.
 fn held_last(trials: &[Trial]) -> Option<&Trial> {
-    let held = |trial: &&Trial| trial.probe.as_ref().is_some_and(|of| of.verdict == ProbeVerdict::Holds);
-    let proof = |trial: &&Trial| held(trial) && is_at(trial, ProbeStage::Limit);
-    trials.iter().rfind(proof).or(trials.iter().rfind(held))
+    let proof = |trial: &&Trial| holds(trial) && is_at(trial, ProbeStage::Limit);
+    trials.iter().rfind(proof).or(trials.iter().rfind(holds))
 }
 
 // ---- The answer ----
@@ -290,11 +289,9 @@ struct Costs {
 
 /// CPU time of a request at the line against the first trial that held with ample memory; `None` where one is unknown.
 fn costs(line: &LineRecord, trials: &[Trial]) -> Option<Costs> {
-    let held = |trial: &&Trial| trial.probe.as_ref().is_some_and(|of| of.verdict == ProbeVerdict::Holds);
     let ample =
-        trials.iter().filter(held).find(|trial| is_at(trial, ProbeStage::Reference)).and_then(cpu_per_request)?;
-    let own = |trial: &&Trial| is_at(trial, ProbeStage::Limit) && trial.limit_bytes == Some(line.limit_bytes);
-    let at_line: Vec<f64> = trials.iter().filter(held).filter(own).filter_map(cpu_per_request).collect();
+        trials.iter().filter(holds).find(|trial| is_at(trial, ProbeStage::Reference)).and_then(cpu_per_request)?;
+    let at_line: Vec<f64> = at_line(line, trials).filter(holds).filter_map(cpu_per_request).collect();
     let at_line = median(&at_line)?;
     let [line, most] = [at_line, ample].map(|cpu_s| shown(Unit::Seconds, Some(cpu_s)));
     let ratio = at_line / ample;
@@ -306,23 +303,22 @@ fn costs(line: &LineRecord, trials: &[Trial]) -> Option<Costs> {
     })
 }
 
-/// What a longer load on what is to be set has shown; without one, that there was none.
+/// The result of the soak; without a soak, a sentence that says so.
 fn soaked(find: &FindRecord, trials: &[Trial]) -> Option<String> {
     let line = find.line.as_ref().filter(|_| find.prove_bytes.is_none())?;
     let Some(soak) = &find.soak else {
-        let loaded = trials.iter().filter(|trial| is_at(trial, ProbeStage::Limit));
-        let loaded = loaded.map(|trial| trial.measured_phases().map(|phase| phase.seconds).sum::<f64>());
-        let longest = span(loaded.reduce(f64::max)?);
+        let limited = trials.iter().filter(|trial| is_at(trial, ProbeStage::Limit));
+        let longest = span(limited.map(Trial::measured_s).reduce(f64::max)?);
         return Some(format!("none: no trial lasted longer than {longest} of load, and a leak or a cache needs more"));
     };
     let sizes: Vec<String> = soak.failed_bytes.iter().map(|bytes| Bytes(*bytes).to_string()).collect();
-    let why = soak.why.join("; ");
-    let failed = if sizes.is_empty() { String::new() } else { format!("failed with {} ({why})", sizes.join(", ")) };
-    let held = soak.limit_bytes.map(|limit| format!("{} held {} of load", Bytes(limit), span(soak.seconds)));
-    let more = soak.limit_bytes.map(|limit| limit as f64 / line.limit_bytes as f64 - 1.0);
-    let more = more.filter(|_| !sizes.is_empty()).map(|more| format!(", {} above the line", percent(more)));
-    let held = held.map(|held| held + &more.unwrap_or_default());
-    Some([held, Some(failed).filter(|failed| !failed.is_empty())].into_iter().flatten().collect::<Vec<_>>().join("; "))
+    let failed = (!sizes.is_empty()).then(|| format!("failed with {} ({})", sizes.join(", "), soak.why.join("; ")));
+    let held = soak.limit_bytes.map(|limit| {
+        let more = percent(limit as f64 / line.limit_bytes as f64 - 1.0);
+        let more = if failed.is_some() { format!(", {more} above the line") } else { String::new() };
+        format!("{} held {} of load{more}", Bytes(limit), span(soak.seconds))
+    });
+    Some(held.into_iter().chain(failed).collect::<Vec<_>>().join("; "))
 }
 
 /// Names the options that give the same heap as shares of the limit to set.
@@ -378,8 +374,7 @@ fn edge(line: &LineRecord) -> Option<String> {
 
 /// Describes the parts of the charge in the trials at the line, and how far fresh JVMs differ in it.
 fn charge(line: &LineRecord, trials: &[Trial]) -> Option<String> {
-    let own = |trial: &&Trial| is_at(trial, ProbeStage::Limit) && trial.limit_bytes == Some(line.limit_bytes);
-    let cgroups: Vec<_> = trials.iter().filter(own).filter_map(|trial| trial.cgroup).collect();
+    let cgroups: Vec<_> = at_line(line, trials).filter_map(|trial| trial.cgroup).collect();
     let anon = middle(cgroups.iter().filter_map(|cgroup| cgroup.anon_peak_bytes))?;
     let file = middle(cgroups.iter().filter_map(|cgroup| cgroup.file_bytes));
     let file = file.map_or_else(String::new, |file| format!(", file pages {} at the end of the load", Bytes(file)));
@@ -413,6 +408,16 @@ fn read_ahead(trials: &[Trial]) -> Option<String> {
         "the kernel reads {bytes} ahead on the disk of the JDK, where 128 KiB is usual: each page read again pushes \
          out others, so a host with less needs a smaller limit; `loadline doctor` says how to change it"
     ))
+}
+
+fn holds(trial: &&Trial) -> bool {
+    trial.probe.as_ref().is_some_and(|of| of.verdict == ProbeVerdict::Holds)
+}
+
+/// The trials for the limit that had this line as theirs.
+fn at_line<'t>(line: &LineRecord, trials: &'t [Trial]) -> impl Iterator<Item = &'t Trial> {
+    let limit = Some(line.limit_bytes);
+    trials.iter().filter(move |trial| is_at(trial, ProbeStage::Limit) && trial.limit_bytes == limit)
 }
 
 fn is_at(trial: &Trial, stage: ProbeStage) -> bool {
