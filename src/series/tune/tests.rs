@@ -421,9 +421,10 @@ fn a_trial_without_an_account_makes_no_owner_lighter() {
     for (owner, bytes) in &all.owners {
         assert!((two.owners[owner] / bytes - 1.0).abs() < 0.02, "{owner:?}: {} of {bytes}", two.owners[owner]);
     }
-    let noise = |of: &[Observed]| Noise::of(&of.iter().collect::<Vec<_>>());
-    for (owner, bytes) in &noise(&part).owners {
-        assert!(*bytes < 2.0 * MIB as f64, "{owner:?} differs by {bytes} from trial to trial");
+    let noise = Noise::of(&part.iter().collect::<Vec<_>>());
+    for owner in all.owners.keys() {
+        let bytes = noise.of_owners(&[*owner]);
+        assert!(bytes < 2.0 * MIB as f64, "{owner:?} differs by {bytes} from trial to trial");
     }
     // Nor is a trial that was not weighed at all one that holds nothing.
     trials.iter_mut().for_each(|trial| trial.marks.clear());
