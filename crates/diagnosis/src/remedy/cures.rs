@@ -84,10 +84,13 @@ pub(super) fn direct_ceiling(facts: &Facts) -> Result<Offer, NotOffered> {
 
 /// The subject without its agents, where Loadline starts it with them.
 pub(super) fn agents(facts: &Facts) -> Result<Offer, NotOffered> {
-    finding(facts, "observers_on")?;
+    // The user suspects an agent that may go, whose cost the diagnosis does not know.
+    if facts.removable(AGENTS).is_empty() {
+        finding(facts, "observers_on")?;
+    }
     let is_agent = |word: &String| AGENTS.iter().any(|kind| word.starts_with(kind));
     match facts.words.iter().any(is_agent) {
-        true => Ok(Offer { gain_bytes_max: None, ..Offer::of(Vec::new(), 0) }),
+        true => Ok(Offer::unknown(Vec::new())),
         false => Err(NotOffered::NotHere("the command names no agent".to_owned())),
     }
 }
@@ -149,6 +152,22 @@ mod tests {
         for remedy in super::super::TABLE.iter().filter(|remedy| remedy.id.starts_with("cure.")) {
             assert!(offer(&facts, remedy.id).unwrap_err().to_string().contains("found nothing"), "{remedy:?}");
         }
+    }
+
+    #[test]
+    fn an_agent_that_may_go_is_tried_without_a_finding() {
+        let facts = |may_remove: &[&str]| Facts {
+            words: vec!["-javaagent:otel.jar".to_owned(), "-Xss4m".to_owned()],
+            findings: Vec::new(),
+            ..facts(may_remove)
+        };
+        assert!(offer(&facts(&[]), "cure.agents").is_err());
+        let without = |word: &str| vec![Change::Without(vec![word.to_owned()])];
+        let both = facts(&["-javaagent", "-Xss"]);
+        assert_eq!(offer(&both, "cure.agents").unwrap().changes, without("-javaagent:otel.jar"));
+        // What no remedy takes out is tried by itself.
+        assert_eq!(offer(&both, "remove.1").unwrap().changes, without("-Xss4m"));
+        assert!(!offers(&both, &Tune::default(), MIB).iter().any(|of| of.id == "remove.2"));
     }
 
     #[test]

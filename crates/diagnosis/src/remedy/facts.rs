@@ -128,6 +128,19 @@ impl Facts {
         typed.chain(chosen.map(|(name, value)| spelled(name, value)))
     }
 
+    /// All of the user's options and flags that may go.
+    pub(super) fn may_all_go(&self) -> Vec<String> {
+        self.settings().into_iter().filter(|word| self.may_go(word)).collect()
+    }
+
+    /// The user's options as typed, then the other flags that the user set.
+    fn settings(&self) -> Vec<String> {
+        let options = self.words.iter().filter(|word| KINDS.iter().any(|kind| word.starts_with(kind)));
+        let is_typed = |flag: &str| self.words.iter().any(|word| subject_of(word) == subject_of(flag));
+        let chosen = self.chosen.iter().filter(|(flag, _)| !is_typed(flag));
+        options.cloned().chain(chosen.map(|(name, value)| spelled(name, value))).collect()
+    }
+
     fn may_go(&self, word: &str) -> bool {
         self.may_remove.iter().any(|meant| subject_of(meant) == subject_of(word))
     }
@@ -137,10 +150,7 @@ impl Facts {
     /// # Errors
     /// The first that is not there, with those that are; none where the flags of the JVM are not known.
     pub fn check_removals(&self) -> Result<(), (String, Vec<String>)> {
-        let options = self.words.iter().filter(|word| KINDS.iter().any(|kind| word.starts_with(kind)));
-        let is_typed = |flag: &str| self.words.iter().any(|word| subject_of(word) == subject_of(flag));
-        let chosen = self.chosen.iter().filter(|(flag, _)| !is_typed(flag));
-        let all: Vec<String> = options.cloned().chain(chosen.map(|(name, value)| spelled(name, value))).collect();
+        let all = self.settings();
         let absent = |meant: &&String| !all.iter().any(|word| subject_of(word) == subject_of(meant));
         match self.may_remove.iter().find(absent).filter(|_| self.flags.is_some()) {
             Some(meant) => Err((meant.clone(), all)),

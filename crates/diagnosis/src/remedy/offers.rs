@@ -24,6 +24,11 @@ impl Offer {
     pub(super) fn of(changes: Vec<Change>, gain_bytes_max: u64) -> Self {
         Self { changes, gain_bytes_max: Some(gain_bytes_max), training: Vec::new() }
     }
+
+    /// Changes whose gain is not known before they are tried.
+    pub(super) fn unknown(changes: Vec<Change>) -> Self {
+        Self { changes, gain_bytes_max: None, training: Vec::new() }
+    }
 }
 
 /// One value of a ceiling that is searched.
@@ -126,25 +131,44 @@ pub fn begins(id: &str, meant: &str) -> bool {
     id.strip_prefix(meant.trim_end_matches('.')).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-/// All remedies, those of the user's own last. None may save less than `least` bytes.
+/// All remedies: those of the table, then the removals that the user allows and no remedy makes, then the user's own.
+/// None may save less than `least` bytes.
 pub fn offers(facts: &Facts, tune: &Tune, least: u64) -> Vec<Offered> {
     let skips = |id: &str| tune.skip.iter().any(|skip| begins(id, skip));
-    let own = tune.tries.iter().enumerate().map(|(place, tried)| Offered {
-        id: format!("try.{}", place + 1),
-        what: format!("`{}`, as asked", tried.text),
+    let of_table = TABLE.iter().flat_map(|remedy| {
+        let offers = if skips(remedy.id) { Err(NotOffered::Skipped) } else { offers_of(remedy, facts, least) };
+        offers.unwrap_or_else(|why| vec![offered(remedy, None, Err(why))])
+    });
+    let mut offers: Vec<Offered> = of_table.collect();
+    let removals = removals(facts, &offers).into_iter().enumerate().map(|(place, word)| {
+        let what = format!("without `{word}`, as allowed");
+        (format!("remove.{}", place + 1), what, Change::Without(vec![word]))
+    });
+    let tries = tune.tries.iter().enumerate().map(|(place, tried)| {
+        (format!("try.{}", place + 1), format!("`{}`, as asked", tried.text), tried.change.clone())
+    });
+    let asked = removals.chain(tries).enumerate().map(|(place, (id, what, change))| Offered {
+        offer: if skips(&id) { Err(NotOffered::Skipped) } else { Ok(Offer::unknown(vec![change])) },
+        id,
+        what,
         group: Group::Own(place),
         owners: Vec::new(),
         price: PriceClass::Cpu,
         rank: 0,
         share_min: 0.0,
         ceiling: None,
-        offer: Ok(Offer { gain_bytes_max: None, ..Offer::of(vec![tried.change.clone()], 0) }),
     });
-    let of_table = TABLE.iter().flat_map(|remedy| {
-        let offers = if skips(remedy.id) { Err(NotOffered::Skipped) } else { offers_of(remedy, facts, least) };
-        offers.unwrap_or_else(|why| vec![offered(remedy, None, Err(why))])
-    });
-    of_table.chain(own).collect()
+    offers.extend(asked.collect::<Vec<_>>());
+    offers
+}
+
+/// The options and flags that may go and that no offer takes out.
+fn removals(facts: &Facts, offers: &[Offered]) -> Vec<String> {
+    let taken = |word: &String| {
+        let changes = offers.iter().filter_map(|of| of.offer.as_ref().ok()).flat_map(|offer| &offer.changes);
+        changes.into_iter().any(|change| matches!(change, Change::Without(words) if words.contains(word)))
+    };
+    facts.may_all_go().into_iter().filter(|word| !taken(word)).collect()
 }
 
 fn offered(remedy: &Remedy, level: Option<&Level>, offer: Result<Offer, NotOffered>) -> Offered {
