@@ -10,7 +10,9 @@ use crate::archive;
 use crate::clock::Clock;
 use crate::doubt::Doubt;
 use crate::error::{Error, Result};
-use crate::record::{DoubtRecord, GrowthWord, Machine, POST_MORTEM_SCHEMA, WATCH_SCHEMA, WatchDocument, WhyWeighed};
+use crate::record::{
+    DoubtRecord, GrowthRecord, GrowthWord, Machine, POST_MORTEM_SCHEMA, WATCH_SCHEMA, WatchDocument, WhyWeighed,
+};
 use crate::report::{self, Keys, Pressed, Progress, Screen, print, render, summarize_post_mortem, summarize_watch};
 use crate::scenario::Asking;
 use crate::series::machine_now;
@@ -45,32 +47,33 @@ pub(super) struct Verb {
     /// The JVMs of this service of systemd
     #[arg(long, value_name = "NAME")]
     unit: Option<String>,
-    /// Between two samples; every window of the verdict is in proportion
+    /// Time between samples; the windows of the verdict scale with it
     #[arg(long, value_name = "TIME", default_value = "10s")]
     every: Span,
     /// Folder of histories and accounts [default: /var/lib/loadline for root, else loadline in the folder for state of
     /// the user]
     #[arg(long, value_name = "DIR")]
     history: Option<PathBuf>,
-    /// Disk space for all of it: the oldest ended lives are removed
+    /// Disk space for histories and accounts; those of JVMs that ended go first, the oldest of them before
     #[arg(long, value_name = "SIZE", default_value = "256m")]
     keep: Bytes,
-    /// When a JVM is weighed, which holds its threads for milliseconds, and for a tenth of a second with 1,000 of them:
-    /// `never`, `on-growth`, `at:75%`, `every:6h`; may be repeated [default: at:66%, at:75% and at:90% of its limit]
+    /// When to take an account, which pauses threads for milliseconds (1,000 threads: 0.1 s): `never`, `on-growth`,
+    /// `at:75%`, `every:6h`; may be repeated [default: at:66%, at:75% and at:90% of its limit]
     #[arg(long, value_name = "WHEN")]
     account: Vec<Weighings>,
-    /// Ask each JVM once in its life, by its attach socket, what no outside can tell: Native Memory Tracking where it
-    /// is on, and where it keeps what. Nothing is held; a JVM that does not answer is left alone
+    /// Ask each JVM once through its attach socket for Native Memory Tracking, if that is on, and for its memory
+    /// layout. No thread is paused; a JVM that does not answer is left alone
     #[arg(long, value_name = "WHEN", default_value = "never", hide_default_value = true)]
     attach: Attach,
     /// Largest owners that metrics carry for each JVM: `top:5`; the rest of them are `other`.
     /// At most 20
     #[arg(long, value_name = "top:N", default_value = "top:5")]
     owners: Owners,
-    /// Judge what is kept of each, print it, and end. Exit code 1: one of them grows
+    /// Judge the kept history of each JVM, print the verdicts, and end. Exit code 1: one grows; 4: it is too early to
+    /// judge one
     #[arg(long)]
     once: bool,
-    /// Say how a JVM that was watched ended, what it held last, what grew before and what it would have needed
+    /// Say how a watched JVM ended, what it held last, what grew before, and how much memory it needed
     #[arg(long, value_name = "PID | FILE", conflicts_with_all = ["once", "account", "listen", "otlp", "duration"])]
     post_mortem: Option<String>,
     /// Write what `--post-mortem` says to an HTML file, too
@@ -239,7 +242,7 @@ fn go_on(
             }
         }
     }
-    show.end();
+    show.end(|| about.document(watching));
     metrics.end().iter().for_each(|why| Progress::new(false).warn(why));
     Ok(Code::Yes)
 }
@@ -295,10 +298,10 @@ impl Show {
         }
     }
 
-    /// The terminal is given back before what was shown last is left on it.
-    fn end(self) {
+    /// The terminal is given back before what was shown last is left on it. Lines end with the last verdicts.
+    fn end(self, document: impl FnOnce() -> WatchDocument) {
         drop(self.console);
-        self.screen.end();
+        self.screen.end(document);
     }
 }
 
@@ -364,8 +367,8 @@ fn once(verb: &Verb, watching: &mut Watching<Here>, about: &About) -> Result<Cod
     }
     let text = if verb.json { report::document(&document) } else { render(&summarize_watch(&document)) };
     print(&text)?;
-    let says = |word| document.jvms.iter().any(|jvm| jvm.growth.verdict == word);
-    Ok(match (says(GrowthWord::Grows), says(GrowthWord::CannotTell)) {
+    let any = |is: fn(&GrowthRecord) -> bool| document.jvms.iter().any(|jvm| is(&jvm.growth));
+    Ok(match (any(|growth| growth.verdict == GrowthWord::Grows), any(GrowthRecord::is_open)) {
         (true, _) => Code::No,
         (false, true) => Code::Machine,
         (false, false) => Code::Yes,

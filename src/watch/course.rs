@@ -12,7 +12,9 @@ use crate::record::{WatchChange, WatchCourse, WatchPart};
 /// How far back is looked for what changed, in seconds.
 const BACK_S: [u64; 3] = [600, 3600, 86_400];
 /// The parts, in the order of the document; the names are those of things and owners.
-const PARTS: [&str; 8] = ["memory", "java_heap", HEAP, "metaspace", "direct", "threads", "rest", "files"];
+const PARTS: [&str; 8] = ["memory", "java_heap", HEAP, "metaspace", "direct", "threads", REST, "files"];
+/// What counters do not tell, mostly malloc's.
+const REST: &str = "rest";
 /// The part of `java_heap` that old collections left.
 const HEAP: &str = "heap";
 
@@ -49,7 +51,7 @@ pub(super) fn course(past: &Past, bounds: &Bounds, stretches: usize) -> WatchCou
     for change in changes(past) {
         parts.iter_mut().filter(|part| part.name == change.name).for_each(|part| part.changes.push(change.clone()));
     }
-    parts.retain(|part| part.bytes.is_some() || part.values.iter().any(Option::is_some));
+    parts.retain(|part| part.name == REST || part.bytes.is_some() || part.values.iter().any(Option::is_some));
     WatchCourse {
         from_age_s: first as f64 * past.cell_s(tier),
         step_s: step as f64 * past.cell_s(tier),
@@ -106,8 +108,9 @@ fn held(part: &str, sample: &Sample) -> Option<u64> {
             seen.rss_anon_bytes?;
             let owners = by_counters(&seen);
             let own = owners.iter().find(|owner| owner.name == part).map(|owner| owner.bytes);
-            // For a JVM without counters this part is not known, rather than nothing.
-            own.or((seen.heap_committed_bytes.is_some() || matches!(part, "rest" | "files")).then_some(0))
+            // No JVM is without a rest: committed heap that was never touched took all of it. For a JVM without
+            // counters the other parts are not known, rather than nothing.
+            own.or((part != REST && (seen.heap_committed_bytes.is_some() || part == "files")).then_some(0))
         }
     }
 }

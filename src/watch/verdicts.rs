@@ -8,7 +8,7 @@ use super::sample::{Sample, unreclaimable};
 use super::shown::THREAD_BYTES;
 use crate::growth::{Floors, Judgement, Ladder, Precedent, Unsure};
 use crate::record::{GrowthRecord, GrowthWord, ThingRecord};
-use crate::units::Bytes;
+use crate::units::{Bytes, roughly};
 use std::collections::BTreeMap;
 
 /// Headroom below this share of the limit is watched by the minute.
@@ -234,9 +234,9 @@ fn told(judgement: &Judgement, cell_s: f64) -> GrowthRecord {
 
 fn why(unsure: Unsure, cell_s: f64) -> String {
     match unsure {
-        Unsure::Young => {
-            let day = crate::growth::DAY as f64 * cell_s;
-            format!("less than {} of it were seen", crate::units::roughly(day))
+        Unsure::Young { seen, grows, steady } => {
+            let [seen, grows, steady] = [seen, grows, steady].map(|cells| roughly(cells as f64 * cell_s));
+            format!("{seen} seen so far; growth shows after {grows} at the soonest, a steady state after {steady}")
         }
         Unsure::Collections { seen, needed } => {
             format!("{seen} collections of the old generation, where {needed} are needed")

@@ -1,4 +1,4 @@
-//! Records of JVMs that are watched: plain values, and the document of `loadline watch --once --json`.
+//! Records of watched JVMs: plain values, and the document of `loadline watch --once --json`.
 
 use super::Machine;
 pub use crate::growth::Verdict as GrowthWord;
@@ -11,7 +11,7 @@ pub const WATCH_SCHEMA: &str = "loadline.watch/1";
 /// thousand series, which is what a node may have.
 pub const WATCH_OWNERS_MAX: usize = 20;
 
-/// All JVMs that are watched, at one moment.
+/// All watched JVMs, at one moment.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -20,7 +20,7 @@ pub struct WatchDocument {
     pub schema: String,
     /// Version of Loadline.
     pub loadline: String,
-    /// When, in UTC.
+    /// When it was taken, in UTC.
     pub taken: String,
     /// The command as typed.
     pub command: String,
@@ -28,17 +28,17 @@ pub struct WatchDocument {
     pub machine: Machine,
     /// Milliseconds between two samples.
     pub every_ms: u64,
-    /// Each JVM, by its name.
+    /// The JVMs, by name.
     pub jvms: Vec<WatchedJvm>,
-    /// Processes that could not be looked into.
+    /// Processes that could not be inspected.
     pub hidden: u64,
-    /// JVMs that are more than can be watched at once.
+    /// JVMs beyond the number that can be watched at once.
     pub left_out: u64,
     /// Processes that are set aside because they do not answer in time.
     pub set_aside: u64,
-    /// Turns that have ended since this watch began.
+    /// Turns completed since this watch began.
     pub turns: u64,
-    /// Looks for JVMs that failed since this watch began, and changed nothing.
+    /// Scans for JVMs that failed since this watch began; a failed scan changes nothing.
     pub finds_failed: u64,
 }
 
@@ -47,19 +47,19 @@ pub struct WatchDocument {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct WatchedJvm {
-    /// Its name to whoever runs it: pod and container, unit, else its main class; the same after a restart.
+    /// Its operational name: pod and container, unit, or else its main class; the same after a restart.
     pub name: String,
     /// The parts of its name, as labels of a metric.
     pub labels: Vec<WatchLabel>,
-    /// Process id, as seen from here.
+    /// Process id, as seen by Loadline.
     pub pid: u32,
     /// When it started, in seconds since 1970.
     pub started_unix_s: u64,
-    /// `25.0.3+9`; `null` where it does not say.
+    /// Its version, such as `25.0.3+9`; `null` if it does not report one.
     pub version: Option<String>,
-    /// `G1`; `null` where it is not known.
+    /// Its collector, such as `G1`; `null` if unknown.
     pub collector: Option<String>,
-    /// How old it is, in seconds.
+    /// Its age in seconds.
     pub age_s: f64,
     /// Its state at the last look.
     pub now: WatchSample,
@@ -67,23 +67,23 @@ pub struct WatchedJvm {
     pub limit: Option<WatchLimit>,
     /// Its growth over time.
     pub growth: GrowthRecord,
-    /// The same of each thing that is judged by itself.
+    /// Growth of each thing that is judged separately.
     pub things: Vec<ThingRecord>,
-    /// Bytes that it holds by owner now, the largest first, as far as counters tell.
+    /// Bytes that it holds by owner now, largest first, as far as counters show.
     pub owners: Vec<WatchOwner>,
-    /// Bytes that it held by owner when it was weighed last; `null` where it was not.
+    /// Bytes that it held by owner when it was last weighed; `null` if it was never weighed.
     pub account: Option<WatchAccount>,
-    /// How its parts came to be what they are; `null` in metrics and on the screen of several.
+    /// The development of its parts over time; `null` in metrics and on the screen of several JVMs.
     pub course: Option<WatchCourse>,
     /// Parts of it that could not be read, and why.
     pub unreadable: Vec<String>,
-    /// Why the last turn saw nothing of it; `null` where it did.
+    /// Why the last turn got no data from it; `null` if it got some.
     pub set_aside: Option<String>,
     /// Samples taken of it since this watch began.
     pub samples: u64,
-    /// Samples of which no record could be kept, as on a disk that was full for long.
+    /// Samples that could not be recorded, for example because the disk stayed full.
     pub samples_lost: u64,
-    /// Milliseconds that all samples of it took.
+    /// Total time that its samples took.
     pub sampling_ms: f64,
 }
 
@@ -98,7 +98,7 @@ pub struct WatchLabel {
     pub value: String,
 }
 
-/// The state of a JVM at one moment; `null` for what could not be read.
+/// The state of a JVM at one moment; a value is `null` if it could not be read.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -107,19 +107,19 @@ pub struct WatchSample {
     pub rss_anon_bytes: Option<u64>,
     /// Resident pages of files.
     pub rss_file_bytes: Option<u64>,
-    /// Resident pages of shared memory, of which ZGC makes its heap.
+    /// Resident pages of shared memory, which ZGC uses for its heap.
     pub rss_shmem_bytes: Option<u64>,
     /// Bytes in swap.
     pub swap_bytes: Option<u64>,
     /// Java heap in use, as of the last collection.
     pub heap_used_bytes: Option<u64>,
-    /// Java heap promised.
+    /// Committed Java heap.
     pub heap_committed_bytes: Option<u64>,
-    /// Heap bytes that the last collection of the old generation left.
+    /// Heap bytes left by the last collection of the old generation.
     pub heap_floor_bytes: Option<u64>,
-    /// The most the heap may grow to.
+    /// Maximum heap size.
     pub heap_max_bytes: Option<u64>,
-    /// Metaspace promised, with the class space.
+    /// Committed metaspace, including the class space.
     pub metaspace_bytes: Option<u64>,
     /// Direct memory.
     pub direct_bytes: Option<u64>,
@@ -127,10 +127,10 @@ pub struct WatchSample {
     pub threads: Option<u64>,
     /// Classes loaded.
     pub classes: Option<u64>,
-    /// Charged to its cgroup.
+    /// Memory charged to its cgroup.
     pub charge_bytes: Option<u64>,
-    /// Part of the charge that no reclaim takes back: anonymous memory and what the kernel holds for it. Without a
-    /// charge: resident anonymous and shared memory of the JVM, and its swap.
+    /// Part of the charge that cannot be reclaimed: anonymous and kernel memory. Without a charge: resident anonymous
+    /// and shared memory of the JVM, and its swap.
     pub unreclaimable_bytes: Option<u64>,
     /// Milliseconds of all collections so far.
     pub gc_ms: Option<u64>,
@@ -138,13 +138,13 @@ pub struct WatchSample {
     pub cpu_ms: Option<u64>,
     /// Bytes allocated in the heap so far.
     pub allocated_bytes: Option<u64>,
-    /// Charges that met the limit so far.
+    /// Charges that hit the limit so far.
     pub at_limit: Option<u64>,
     /// Processes of the cgroup that the kernel killed so far.
     pub oom_kills: Option<u64>,
 }
 
-/// The smallest limit on the path of a JVM's cgroup, or the machine's memory where there is none.
+/// The smallest limit on the path of a JVM's cgroup, or the machine's memory if there is none.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -160,29 +160,37 @@ pub struct WatchLimit {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct GrowthRecord {
-    /// The word.
+    /// The verdict.
     pub verdict: GrowthWord,
-    /// Which thing grows most, as in `things`, where one does.
+    /// The thing that grows most, as in `things`, if one does.
     pub owner: Option<String>,
-    /// Bytes an hour, where it grows or rises: the estimate and the ends of its interval (95 %).
+    /// Estimated growth in bytes per hour, if it grows or rises.
     pub bytes_per_hour: Option<f64>,
-    /// The lower end; `null` where there is only a hint.
+    /// Lower end of its 95 % confidence interval, in bytes per hour; `null` if there is only a hint.
     pub bytes_per_hour_low: Option<f64>,
-    /// The upper end.
+    /// Upper end of the interval, in bytes per hour.
     pub bytes_per_hour_high: Option<f64>,
-    /// Over how many seconds it was seen.
+    /// Seconds over which the growth was observed.
     pub window_s: Option<f64>,
-    /// Seconds to the limit: not before, with 95 % confidence; of a hint at this pace.
+    /// Earliest time to the limit, in seconds, with 95 % confidence; for a hint, the time at this pace.
     pub limit_in_s: Option<f64>,
-    /// Not after; `null` where the slope may be nothing, or there is only a hint.
+    /// Latest time to the limit, in seconds; `null` if the slope may be zero, or there is only a hint.
     pub limit_in_s_latest: Option<f64>,
-    /// Why nothing can be told; empty otherwise.
+    /// Why there is no clear verdict, and what it takes; empty otherwise.
     pub unsure: String,
-    /// Whether nearly all is used and the rest is gone within the hour at the pace of the last minutes.
+    /// Whether less than a tenth of the limit is left and is used up within an hour at the pace of the last 15 minutes.
     pub near_limit: bool,
 }
 
-/// One thing that is judged by itself.
+impl GrowthRecord {
+    /// Whether it is too early, or too unclear, for a verdict.
+    pub fn is_open(&self) -> bool {
+        let youth = self.verdict == GrowthWord::Warming && self.bytes_per_hour.is_none();
+        self.verdict == GrowthWord::CannotTell || youth
+    }
+}
+
+/// One thing that is judged separately.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -213,32 +221,33 @@ pub struct WatchOwner {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct WatchAccount {
-    /// How old the JVM was then, in seconds.
+    /// Age of the JVM then, in seconds.
     pub at_age_s: f64,
-    /// How long ago that was, in seconds.
+    /// Time since then, in seconds.
     pub age_s: f64,
     /// Resident memory then.
     pub total_bytes: u64,
-    /// At most 20 owners, the largest first; all others are the last one, `other`.
+    /// At most 20 owners, largest first; the last one, `other`, is the sum of the rest.
     pub owners: Vec<WatchOwner>,
-    /// Categories of its Native Memory Tracking with what they had committed, as many, where it was asked and tracks.
+    /// Committed bytes of its Native Memory Tracking categories, at most 20 as well; only if the JVM was asked and NMT
+    /// is on.
     pub nmt: Vec<WatchOwner>,
     /// Whether the JVM was asked for it (`--attach once`).
     pub asked: bool,
-    /// The whole account.
+    /// File with the whole account.
     pub file: String,
 }
 
-/// How the parts of a JVM came to be what they are, from its history.
+/// The development of the parts of a JVM over time, from its history.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct WatchCourse {
-    /// How old the JVM was at the beginning of `values`, in seconds.
+    /// Age of the JVM at the beginning of `values`, in seconds.
     pub from_age_s: f64,
-    /// How long each of `values` is, in seconds.
+    /// Duration of each of `values`, in seconds.
     pub step_s: f64,
-    /// Each part.
+    /// The parts.
     pub parts: Vec<WatchPart>,
     /// The limit of each stretch.
     pub limit_bytes: Vec<Option<u64>>,
@@ -249,19 +258,20 @@ pub struct WatchCourse {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct WatchPart {
-    /// `memory`, `heap`, `heap_floor`, `metaspace`, `direct`, `threads`, `rest`, `files`.
+    /// `memory`, `java_heap`, `heap` (left by collections of the old generation), `metaspace`, `direct`, `threads`,
+    /// `rest`, `files`.
     pub name: String,
     /// Bytes that it held at the last look.
     pub bytes: Option<u64>,
-    /// Its bound, if it has one of its own.
+    /// Its own bound, if it has one.
     pub bound_bytes: Option<u64>,
-    /// How it changed, for each time that its history reaches back.
+    /// Its changes, for each time span that its history covers.
     pub changes: Vec<WatchChange>,
-    /// Bytes that it held, stretch by stretch; `null` where nothing was seen.
+    /// The most bytes that it held in each stretch; `null` if nothing was observed.
     pub values: Vec<Option<u64>>,
 }
 
-/// Something that happened to a JVM that is watched.
+/// An event of a watched JVM.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WatchEvent {
     /// Its name.
@@ -270,12 +280,12 @@ pub struct WatchEvent {
     pub what: Happened,
 }
 
-/// How often lives of one name ended since the watch began, or in the hour before where none lives.
+/// Number of ended JVMs of one name since the watch began; a name without a live JVM is dropped after an hour.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WatchEnds {
     /// The name.
     pub name: String,
-    /// Killed by the kernel for want of memory.
+    /// Killed by the kernel for lack of memory.
     pub killed: u64,
     /// In any other way.
     pub other: u64,
@@ -286,17 +296,17 @@ pub struct WatchEnds {
 pub enum Happened {
     /// It is watched from now on, under this pid.
     Appeared(u32),
-    /// The process of this pid has gone.
+    /// The process of this pid has ended.
     Ended(u32),
-    /// The kernel killed the process of this pid for want of memory.
+    /// The kernel killed the process of this pid for lack of memory.
     Killed(u32),
     /// The verdict on its growth over time changed.
     Verdict(GrowthRecord),
-    /// It grew, and does so no more.
+    /// It no longer grows.
     GrowsNoMore(GrowthRecord),
     /// It began to rise.
     Rises(GrowthRecord),
-    /// Its limit is near, and reached within the hour at this pace.
+    /// Its limit is near and will be reached within the hour at this pace.
     NearLimit {
         /// The headroom left, in bytes.
         headroom_bytes: u64,
@@ -305,27 +315,27 @@ pub enum Happened {
     },
     /// It was weighed into this file.
     Weighed(WhyWeighed, PathBuf),
-    /// Something could not be done; told once.
+    /// Something could not be done; reported once.
     Failed(String),
 }
 
-/// Why a JVM that is watched was weighed.
+/// Why a watched JVM was weighed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WhyWeighed {
     /// It reached this share of its limit.
     AtPercent(u64),
     /// It grows.
     Growth,
-    /// It was time, as asked.
+    /// It was due, as requested.
     Time,
-    /// It was seen for the first time and asked, as asked for.
+    /// It was seen for the first time and asked, as requested.
     FirstSight,
 }
 
 /// Schema of the document that `loadline watch --post-mortem --json` prints.
 pub const POST_MORTEM_SCHEMA: &str = "loadline.post_mortem/1";
 
-/// Facts known of a life that ended.
+/// Facts about a JVM that ended.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -344,69 +354,69 @@ pub struct PostMortem {
     pub started_unix_s: u64,
     /// The main class or archive that it ran, with its arguments.
     pub ran: String,
-    /// `25.0.3+9`; `null` where it did not say.
+    /// Its version, such as `25.0.3+9`; `null` if it did not report one.
     pub version: Option<String>,
-    /// `G1`; `null` where it is not known.
+    /// Its collector, such as `G1`; `null` if unknown.
     pub collector: Option<String>,
-    /// How old it was at its last sample, in seconds.
+    /// Its age at its last sample, in seconds.
     pub age_s: f64,
     /// Whether its end was seen.
     pub end: EndKind,
-    /// The cgroup whose limit killed it; empty for the machine, `null` where that is not known.
+    /// The cgroup whose limit killed it; empty for the machine, `null` if unknown.
     pub killed_by: Option<String>,
-    /// The source that reports the kill: `kernel log` or `memory events`; empty where it was not killed.
+    /// The source that reports the kill: `kernel log` or `memory events`; empty if it was not killed.
     pub source: String,
     /// Its state at the last sample.
     pub last: WatchSample,
-    /// The same by owner, as far as counters tell.
+    /// Its bytes by owner at the last sample, as far as counters show.
     pub owners: Vec<WatchOwner>,
     /// The limit that bounded it.
     pub limit_bytes: u64,
     /// Its growth over time, at its end.
     pub growth: GrowthRecord,
-    /// Changes of its parts over the last ten minutes, hour and day, and since it was first seen where that is less.
+    /// Changes of its parts over the last ten minutes, hour and day, and since it was first seen if that is less.
     pub changes: Vec<WatchChange>,
-    /// The size that its parts might have grown to, in bytes; `null` where nothing bounds the heap. Metaspace without a
-    /// bound counts as it last was.
+    /// The size that its parts could have grown to, in bytes; `null` if nothing bounds the heap. Metaspace without a
+    /// bound counts with its last size.
     pub ceilings_bytes: Option<u64>,
     /// Why it met its limit.
     pub cause: DeathCause,
-    /// Memory that it would have needed to live on, in bytes: 1.1 times the most it held, or its ceilings where they
-    /// are the cause; `null` where it grew without bound.
+    /// Memory that it would have needed to survive, in bytes: 1.1 times the most it held, or its ceilings if they are
+    /// the cause. `null` if it grew without bound.
     pub needed_bytes: Option<u64>,
-    /// Accounts that were taken of it.
+    /// Files of the accounts that were taken of it.
     pub accounts: Vec<String>,
-    /// How old it was at each of them, in seconds.
+    /// Its age at each of them, in seconds.
     pub weighed_at_s: Vec<f64>,
-    /// The last of them by owner; its age counts from the last sample.
+    /// The last account by owner; its age counts from the last sample.
     pub account: Option<WatchAccount>,
-    /// How its owners changed from the first of them to the last, where there are two.
+    /// Changes of its owners from the first account to the last, if there are two.
     pub by_account: Vec<WatchChange>,
-    /// Anonymous memory at the kill, by the kernel's log.
+    /// Anonymous memory at the kill, from the kernel log.
     pub killed_anon_bytes: Option<u64>,
-    /// How its parts came to be what they were.
+    /// The development of its parts over time.
     pub course: WatchCourse,
-    /// The part that grew most over the longest time known, where it grew by a tenth of the limit.
+    /// The part that grew most over the longest time known, if it grew by at least a tenth of the limit.
     pub grew: Option<WatchChange>,
-    /// Records of its history that were cut or spoilt.
+    /// Truncated or corrupt records of its history.
     pub spoilt: u64,
 }
 
-/// How a life ended.
+/// How a JVM ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum EndKind {
-    /// Nobody saw it: it lives, or the watch ended before.
+    /// Its end was not observed: it is alive, or the watch ended first.
     #[default]
     Unseen,
-    /// It ended, and not for want of memory.
+    /// It ended, but not for lack of memory.
     Ended,
-    /// The kernel killed it for want of memory.
+    /// The kernel killed it for lack of memory.
     Killed,
 }
 
-/// The cause that brought a life to its limit.
+/// Why a JVM reached its limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -416,25 +426,26 @@ pub enum DeathCause {
     None,
     /// Something grew without bound.
     Leak,
-    /// Nothing leaked: what the JVM may take, by its own settings, is more than the limit.
+    /// Nothing leaked: the JVM's own settings allow more memory than the limit.
     Ceilings,
-    /// Memory grew that no setting of the JVM bounds, mostly malloc's; seen too briefly to tell a leak from a burst.
+    /// Memory grew that no setting of the JVM bounds, mostly malloc's; observed too briefly to tell a leak from a
+    /// burst.
     Native,
-    /// It was near its limit, and why cannot be told.
+    /// It was near its limit, for an unknown reason.
     Unknown,
 }
 
-/// A change over a time before the end.
+/// A change over a time span before the end.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct WatchChange {
-    /// Over how many seconds.
+    /// Length of the time span, in seconds.
     pub over_s: u64,
-    /// As in [`WatchPart`].
+    /// Name of the part, as in [`WatchPart`], or of the owner in `by_account`.
     pub name: String,
-    /// Bytes then and at the end.
+    /// Bytes at the start of the time span.
     pub before_bytes: u64,
-    /// At the end.
+    /// Bytes at its end.
     pub after_bytes: u64,
 }

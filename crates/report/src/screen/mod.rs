@@ -8,8 +8,8 @@ mod picture_tests;
 pub use keys::{Key, Keys};
 pub use picture::{Glyphs, Size};
 
-use super::summary::watch::{holds, told};
-use super::terminal::print;
+use super::summary::watch::{holds, summarize_watch, told};
+use super::terminal::{print, render};
 use crate::record::{Happened, WatchCourse, WatchDocument, WatchEvent, WhyWeighed};
 use crate::units::{Bytes, visible};
 use picture::{Line, Scene, View, drawn, hidden_lines, in_full, sorted};
@@ -134,8 +134,15 @@ impl Screen {
         let _ = print(&format!("\x1b[H{all}\x1b[J"));
     }
 
-    /// Prints the last screen so that it stays readable; the terminal must be given back before.
-    pub fn end(&self) {
+    /// Prints the last screen so that it stays readable, or after lines the verdicts on what still runs. The terminal
+    /// must be given back before.
+    pub fn end(&self, document: impl FnOnce() -> WatchDocument) {
+        if self.place == DisplayMode::Lines {
+            let document = document();
+            if !document.jvms.is_empty() {
+                let _ = print(&format!("\n{}", render(&summarize_watch(&document))));
+            }
+        }
         if let DisplayMode::Drawn { glyphs, .. } = self.place {
             let scene = Scene { keys: false, ..self.scene() };
             let all =

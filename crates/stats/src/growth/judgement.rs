@@ -60,8 +60,16 @@ pub struct Hint {
 /// Why nothing can be told.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Unsure {
-    /// Less than a day was seen.
-    Young,
+    /// Too little was seen. The counts are cells: what was seen, and what it takes until growth, and until a steady
+    /// state, can be told at the soonest.
+    Young {
+        /// Cells that were seen.
+        seen: usize,
+        /// Cells until the shortest window has seen growth three times in a row.
+        grows: usize,
+        /// Cells until a window of a day.
+        steady: usize,
+    },
     /// Fewer collections of the old generation than a window needs.
     Collections {
         /// Collections in the longest window there is.
@@ -87,6 +95,6 @@ pub struct Judgement {
     pub growth: Option<Growth>,
     /// The rise; absent unless it is beyond doubt, whether or not it is growth.
     pub hint: Option<Hint>,
-    /// The reason; absent unless the verdict is [`Verdict::CannotTell`].
+    /// Why nothing can be told: with [`Verdict::CannotTell`], and with [`Verdict::Warming`] that is only youth.
     pub unsure: Option<Unsure>,
 }

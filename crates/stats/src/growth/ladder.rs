@@ -187,13 +187,28 @@ impl Judge<'_> {
             (None, false, None) if age < 4.0 => Verdict::Warming,
             (None, false, None) => Verdict::CannotTell,
         };
-        let unsure = (verdict == Verdict::CannotTell).then_some(match now.rare {
+        let why = || match now.rare {
             Some(seen) => Unsure::Collections { seen, needed: COLLECTIONS },
-            None if cells < DAY => Unsure::Young,
+            None if cells < DAY => self.young(cells),
             None if now.windows == 0 => Unsure::Gaps,
             None => Unsure::Moves { bytes: now.span },
-        });
+        };
+        let unsure = match verdict {
+            Verdict::CannotTell => Some(why()),
+            Verdict::Warming if now.rise.is_none() => Some(self.young(cells)),
+            Verdict::Warming | Verdict::Steady | Verdict::Grows => None,
+        };
         Judgement { verdict, growth, hint, unsure }
+    }
+
+    /// What was seen, and what it takes: the shortest window three times in a row, and a window of a day. Neither
+    /// begins in the warm-up or the first tenth of the life.
+    fn young(&self, seen: usize) -> Unsure {
+        let age = self.floors.age;
+        let (size, count) = RUNGS[0];
+        let grows = size * count + (IN_A_ROW - 1) * STEP + WARM_UP.saturating_sub(age);
+        let tenth = (DAY as f64 / (1.0 - YOUNG)).ceil() as usize;
+        Unsure::Young { seen, grows, steady: tenth.saturating_sub(age).max(DAY) }
     }
 
     fn moment(&self, cells: usize, limit: f64) -> Moment {

@@ -43,7 +43,20 @@ fn what_is_flat_is_steady_after_a_day_and_not_before() {
     assert_eq!(judged(&floors, 0, 1024.0 * MIB).verdict, Verdict::Steady);
     assert_eq!(judged(&floors[..HOUR], 0, 1024.0 * MIB).verdict, Verdict::Warming);
     let half = judged(&floors[..DAY / 2], 0, 1024.0 * MIB);
-    assert_eq!((half.verdict, half.unsure), (Verdict::CannotTell, Some(Unsure::Young)));
+    let Some(Unsure::Young { seen, steady, .. }) = half.unsure else { panic!("{half:?}") };
+    assert_eq!((half.verdict, seen), (Verdict::CannotTell, DAY / 2));
+    assert_ne!(judged(&floors[..steady - 1], 0, 1024.0 * MIB).verdict, Verdict::Steady, "no sooner than promised");
+    assert_eq!(judged(&floors[..steady], 0, 1024.0 * MIB).verdict, Verdict::Steady, "and as soon as promised");
+}
+
+#[test]
+fn a_young_life_is_told_when_its_growth_can_show() {
+    // An hour before its limit.
+    let (floors, limit) = (line(DAY, 500.0, 60.0), 770.0 * MIB);
+    let young = judged(&floors[..1], 0, limit);
+    let Some(Unsure::Young { grows, .. }) = young.unsure else { panic!("{young:?}") };
+    assert_ne!(judged(&floors[..grows - 1], 0, limit).verdict, Verdict::Grows);
+    assert_eq!(judged(&floors[..grows], 0, limit).verdict, Verdict::Grows);
 }
 
 #[test]
