@@ -20,7 +20,7 @@ pub struct LoadPaths {
     /// A row for each second.
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
-    /// A row for each request, or for a fair sample of them.
+    /// A row for each request, or for a random sample of them.
     #[arg(long, value_name = "FILE")]
     pub rows: Option<PathBuf>,
 }

@@ -61,16 +61,16 @@ pub(super) struct Verb {
     /// set); may be repeated. `--json` has all of them
     #[arg(long, value_name = "WHAT", value_delimiter = ',', hide_possible_values = true)]
     by: Vec<Detail>,
-    /// Do not hold the JVM's threads while it is read; what changes meanwhile blurs the account
+    /// Do not pause the JVM's threads; changes while it is read blur the account
     #[arg(long)]
     no_stop: bool,
     /// Use the attach API even for data that can be read from outside; adds 0.2 to 0.3 MiB to the JVM
     #[arg(long)]
     attach: bool,
-    /// List Netty's buffer pools, chunk by chunk, by an agent that is loaded into the JVM after it was weighed
+    /// List Netty's buffer pools, chunk by chunk; loads an agent into the JVM after the account
     #[arg(long)]
     netty: bool,
-    /// List the live objects by class, by a full GC that is made after the JVM was weighed and stops it meanwhile
+    /// List live objects by class after the account; a full GC pauses the JVM
     #[arg(long)]
     classes: bool,
     /// Write a heap dump into a new FILE, after everything else: a full GC, then the JVM pauses while it writes

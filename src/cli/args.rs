@@ -92,7 +92,7 @@ verbs! {
     Load => load,
     /// Weigh a built-in small server in a 6 MB heap, with G1 and with Serial
     Demo => demo,
-    /// Say who holds the resident memory of a running JVM, now
+    /// Say who holds the resident memory of a running JVM
     Account => account,
     /// Name the code and the objects that hold the memory of a server
     Explain => explain,

@@ -29,15 +29,15 @@ pub(super) enum Code {
 /// The table as `--help` shows it.
 pub(super) const HELP: &str = "\
 Exit codes:
-    0  done; the answer is yes where one was asked
+    0  done; if something was asked, the answer is yes
     1  done; the answer is no: a budget is broken, or `load --require` or `--strict` does not hold
     2  the request is wrong: arguments or scenario
     3  the subject failed: did not start, died, not one correct answer
-    4  this machine cannot measure it: permission, no cgroup, missing JDK, full disk
+    4  this machine cannot measure it: no permission, no cgroup, no such JDK, a full disk
    70  a bug in Loadline, with what to send
   125  with `--bisect`, in place of 3 and 4: not measured, or not decided; this commit is skipped
   128  with `--bisect`, in place of 2 and 70: `git bisect run` stops
-  130  interrupted; what was measured is printed, finished trials are in the archive";
+  130  interrupted; the measurements so far are printed, finished trials are in the archive";
 
 impl Code {
     /// Returns the code of a question with this answer.

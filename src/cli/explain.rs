@@ -46,11 +46,11 @@ pub(super) struct Verb {
 #[derive(Debug, Parser)]
 #[command(next_help_heading = "Explaining")]
 pub(super) struct RecordingOptions {
-    /// How long a JVM that runs is recorded; it allocates meanwhile what is to be explained [default: 60s]
+    /// How long to record a running JVM; only what it allocates in that time is explained [default: 60s]
     #[arg(long = "for", value_name = "TIME")]
     span: Option<Span>,
-    /// Have a JVM that runs write a heap dump as well: a full GC, then it pauses while it writes about as much as
-    /// lives in its heap
+    /// Let a running JVM write a heap dump as well: a full GC, then a pause while it writes about as much as lives in
+    /// its heap
     #[arg(long)]
     heap: bool,
 }

@@ -30,7 +30,7 @@ pub(super) struct Verb {
     /// Find the line at each value, as in `cpu_limit=250m,500m,1`; any axis of `compare --vary`
     #[arg(long, help_heading = "Searching", value_name = "AXIS=VALUE,VALUE", value_parser = variation)]
     over: Option<(String, Vec<String>)>,
-    /// Go on with the search of this archive, as it was asked
+    /// Continue the search of this archive, with its own options
     #[arg(long, help_heading = "Searching", value_name = "ARCHIVE")]
     #[arg(conflicts_with_all = ["scenario", "command", "only", "over"])]
     resume: Option<PathBuf>,

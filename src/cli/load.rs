@@ -259,7 +259,7 @@ impl Files {
             && (1..outcome.requests).contains(&(outcome.rows.len() as u64))
         {
             let (kept, all) = (grouped(outcome.rows.len() as u64), grouped(outcome.requests));
-            progress.step(&format!("rows: a fair sample, {kept} of {all} requests (`--rows-max` keeps more)"));
+            progress.step(&format!("rows: a random sample, {kept} of {all} requests (`--rows-max` keeps more)"));
         }
     }
 

@@ -28,7 +28,7 @@ pub(super) struct Verb {
     /// A fleet file; scenarios, each of which is a service; one scenario whose configurations are compared; or a plan
     #[arg(value_name = "FLEET | SCENARIO | PLAN", required = true)]
     what: Vec<PathBuf>,
-    /// File of the plan; what lies below its folder is named from there [default: stdout]
+    /// File of the plan; its paths start from its folder [default: stdout]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Minutes that an entry may take [default: what the fleet file says, or 15; of a comparison three times its load]
@@ -40,7 +40,7 @@ pub(super) struct Verb {
     /// Blocks of a comparison, in all [default: the trials of the scenario, or 5]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     blocks: Option<u32>,
-    /// Prior knowledge of the services: output of `loadline merge --json`, or an earlier plan
+    /// What is known of the services: output of `loadline merge --json`, or an earlier plan
     #[arg(long, value_name = "FILE", conflicts_with = "blocks", help_heading = "Lines")]
     last: Option<PathBuf>,
     /// Search the line of this service again, whatever is known of it; may be repeated

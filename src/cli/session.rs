@@ -46,7 +46,7 @@ pub(super) struct Output {
     /// Print the result document instead of the summary
     #[arg(long)]
     pub(super) json: bool,
-    /// No progress on stderr, and one line in the place of the summary
+    /// No progress on stderr, and one line instead of the summary
     #[arg(long, short)]
     pub(super) quiet: bool,
     #[command(flatten)]

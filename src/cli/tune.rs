@@ -33,7 +33,7 @@ pub(super) struct Verb {
     /// Print all remedies that are known, with what they may cost and where that was measured
     #[arg(long, help_heading = "Tuning", conflicts_with_all = ["scenario", "command", "only", "resume"])]
     list: bool,
-    /// Go on with the tuning of this archive, as it was asked
+    /// Continue the tuning of this archive, with its own options
     #[arg(long, help_heading = "Tuning", value_name = "ARCHIVE")]
     #[arg(conflicts_with_all = ["scenario", "command", "only"])]
     resume: Option<PathBuf>,

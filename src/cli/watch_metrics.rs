@@ -21,13 +21,14 @@ const FIRST_TURN_WITHIN: Duration = Duration::from_secs(1);
 /// Who gets metrics.
 #[derive(Debug, clap::Args)]
 pub(super) struct Receivers {
-    /// Serve metrics to Prometheus at `127.0.0.1:PORT`, `unix:PATH`, or `systemd`, the socket that it hands over
+    /// Serve Prometheus metrics at `127.0.0.1:PORT`, at `unix:PATH`, or on the socket that `systemd` passes
     #[arg(long, value_name = "WHERE", conflicts_with = "once")]
     listen: Option<ListenAddress>,
-    /// Certificate and key of `--listen`, and who may ask, by a web-config file as Prometheus' exporters have it
+    /// Certificate and key of `--listen`, and the clients it accepts: a web-config file as Prometheus' exporters take
+    /// it
     #[arg(long, value_name = "FILE", requires = "listen")]
     pub(super) web_config: Option<PathBuf>,
-    /// Send metrics to a collector of OpenTelemetry over HTTP, as JSON [default: by its OTEL_ variables, else
+    /// Send metrics to an OpenTelemetry collector over HTTP, as JSON [default: by the OTEL_ variables, else
     /// http://localhost:4318/v1/metrics]
     #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = "", require_equals = true)]
     #[arg(conflicts_with = "once")]

@@ -37,7 +37,7 @@ pub(super) struct Verb {
     /// End after so many minutes with what there is, where the plan allows more
     #[arg(long, value_name = "MINUTES", value_parser = minutes)]
     minutes: Option<f64>,
-    /// Run the build steps also where they would only repeat themselves
+    /// Run build steps even if nothing they read has changed
     #[arg(long)]
     rebuild: bool,
     /// Print the result as a document instead of a sentence

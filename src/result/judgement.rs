@@ -31,8 +31,8 @@ pub struct JudgementSettings {
     /// A budget on what was not measured is an error (exit code 2)
     #[arg(long)]
     pub strict: bool,
-    /// Exit as `git bisect run` expects: 0 where budgets are kept, 1 where one is broken, 125 where that is not known,
-    /// 128 where the request is wrong. Without a budget, verdicts are asked
+    /// Exit as `git bisect run` expects: 0 if budgets hold, 1 if one is broken, 125 if that is unknown, 128 if the
+    /// request is wrong. Without a budget, verdicts decide
     #[arg(long, conflicts_with_all = ["undecided", "strict"])]
     pub bisect: bool,
 }

@@ -74,6 +74,7 @@ impl Processes {
             doubts.extend(member.ended(at));
         }
         self.others.retain(lives);
+        let mut left_out = 0;
         for process in living {
             if process.pid == self.main.pid() {
                 self.main.name.clone_from(&process.name);
@@ -93,11 +94,13 @@ impl Processes {
                     known.name.clone_from(&process.name);
                 }
                 Some(known) => known.name.clone_from(&process.name),
-                None if full => {}
+                None if full => left_out += 1,
                 // One that has just ended was never part of what is weighed.
                 None => self.others.extend(Member::open(process, kind, (self.clock, self.asking), doubts)),
             }
         }
+        let doubt = Doubt::ProcessesLeftOut { left_out, most: OTHERS_MAX as u64 };
+        add_news(doubts, (left_out > 0).then_some(doubt));
     }
 }
 

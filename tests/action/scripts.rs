@@ -53,7 +53,7 @@ fn a_change_is_weighed_summarised_and_commented_on() {
         " this/app against main/app: worse in rss.loaded",
         " this/app against main/app: rss.loaded +25.",
         "\n#### Memory\n",
-        "| owner | before | after |",
+        "| owner | main/app | this/app |",
     ]
     .map(|said| text.find(said).unwrap_or_else(|| panic!("{said}: {text}")));
     assert!(places.is_sorted(), "{places:?}: {text}");

@@ -218,7 +218,7 @@ fn table(text: &str) -> Vec<BTreeMap<String, String>> {
 fn rows_beyond_the_bound_are_sampled_and_said_so() {
     let (server, folder) = (Server::start(), tempfile::tempdir().unwrap());
     let called = load_in(folder.path(), &server.url("/hello"), "-n 500 -c 2 --rows a.rows --rows-max 50");
-    expect(&called, 0, &["rows: a fair sample, 50 of 500 requests"]);
+    expect(&called, 0, &["rows: a random sample, 50 of 500 requests"]);
     let rows = table(&std::fs::read_to_string(folder.path().join("a.rows")).unwrap());
     assert_eq!(rows.len(), 50);
     assert!(rows.iter().all(|row| row["response_ms"].is_empty()), "a closed model has no intended start");

@@ -388,6 +388,7 @@ pub(crate) fn doubts() -> Vec<Doubt> {
             pool: MemoryPool::Other,
         },
         Doubt::SeveralJvms { pid: 1, others: vec![2] },
+        Doubt::ProcessesLeftOut { left_out: 3, most: 200 },
         Doubt::LogIncomplete { why: why() },
         Doubt::AchievedBelowOffered { phase: phase(), offered_per_s: 5000.0, achieved_per_s: 4312.0 },
         Doubt::GeneratorLag { phase: phase(), lag_ms_p99: 1.5 },

@@ -169,7 +169,7 @@ doubts! {
             };
             format!("the subject was not warm after {seconds:.0} s of warm-up: {why}")
         },
-            "read CPU times as those of a young JVM; `--warmup steady:2m` warms up for longer";
+            "read CPU times as those of a young JVM; `--warmup steady:5m` warms up for longer";
         /// Not one collection ran under the load, so what is resident of the heap depends on how long that lasted.
         NoCollection {
             /// How long the phases of work lasted.
@@ -411,6 +411,14 @@ doubts! {
             format!("{processes} processes share pages: RSS counts {rss} for {pss} of memory")
         },
             "read PSS, which counts each page once; it is the weight of the subject";
+        /// The subject has more processes than Loadline weighs, so every sum lacks the others.
+        ProcessesLeftOut {
+            /// Processes that were not weighed.
+            left_out: u64,
+            /// The most that are weighed.
+            most: u64,
+        } => format!("{left_out} processes of the subject were not weighed: {most} is the most"),
+            "weigh the processes of one service, without `processes: all`";
         /// A process of the subject that an earlier mark has ended before the subject did.
         ProcessEnded {
             /// Its id.

@@ -396,17 +396,19 @@ impl<'c, 'o> Phases<'c, 'o> {
         let Known(with) = self.first(winner, ENOUGH, TuneStage::LeaveOut)? else { return Continue(true) };
         let with = Means::of(&with);
         let owners = &candidate.owners;
-        let mut lost = 0.0;
+        let (mut lost, mut least) = (0.0, MIB as f64);
         for count in 1..=ENOUGH {
             let Known(outcomes) = self.first(variant, count, TuneStage::LeaveOut)? else { return Continue(true) };
             let without = Means::of(&outcomes);
             lost = self.as_is.saved(&without, &with, owners);
-            let error = self.as_is.noise.of_owners(owners) * standard_error(&without, &with);
-            if self.as_is.rejection(variant, &outcomes).is_some() || lost > error.max(MIB as f64) {
+            least = (self.as_is.noise.of_owners(owners) * standard_error(&without, &with)).max(MIB as f64);
+            if self.as_is.rejection(variant, &outcomes).is_some() || lost > least {
                 return Continue(true);
             }
         }
-        let why = format!("without it there is {} more, which is nothing", Bytes(lost.max(0.0) as u64));
+        let [lost_bytes, least_bytes] = [lost, least].map(|bytes| Bytes(bytes.max(0.0) as u64));
+        let why =
+            format!("without it memory is {lost_bytes} higher, where {least_bytes} is the least that can be told");
         self.fates.set(candidate, CandidateFate::measured(Fate::NotMissed, why, lost, None));
         Continue(false)
     }

@@ -1,4 +1,4 @@
-//! The account at a moment, as recorded: owners of the resident pages, their details, what could come back.
+//! The account at a moment, as recorded: owners of the resident pages, their details, memory that could be returned.
 
 use super::threads::ThreadRecord;
 #[cfg(test)]
@@ -8,43 +8,43 @@ use serde::{Deserialize, Serialize};
 /// Schema of the document that `loadline account --json` prints.
 pub const ACCOUNT_SCHEMA: &str = "loadline.account/1";
 
-/// The owners of the resident pages of a process. Their RSS, with `unexplained` among them, adds up to `total_bytes`.
+/// The owners of the resident pages of a process. Their RSS, including `unexplained`, adds up to `total_bytes`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct AccountRecord {
-    /// RSS of the process as the kernel weighs its mappings; the exact sum of the owners.
+    /// RSS of the process, as the kernel counts its mappings; the exact sum of the owners.
     pub total_bytes: u64,
-    /// The same, shared pages divided among sharers.
+    /// The same, with shared pages divided among sharers.
     pub pss_bytes: u64,
     /// Owners that hold something, in the order of the account.
     pub owners: Vec<OwnerRecord>,
-    /// RSS without an owner; also the last row of `owners` where it is not 0.
+    /// RSS without an owner; also the last row of `owners` if it is not 0.
     pub unexplained_bytes: u64,
     /// Stretches of unexplained pages, largest first.
     pub unexplained: Vec<RemainderRecord>,
-    /// Memory that could come back to the system.
+    /// Memory that could be returned to the system.
     pub would_return: WouldReturn,
-    /// The C allocator's heaps; `null` where they were not walked.
+    /// The C allocator's heaps; `null` if they were not walked.
     pub malloc: Option<MallocRecord>,
     /// All mappings that hold something, in address order; only in the document of `loadline account`.
     pub regions: Option<Vec<RegionRecord>>,
-    /// All threads that live, those that allocated most first; only in the document of `loadline account`.
+    /// All live threads, largest allocation first; only in the document of `loadline account`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threads: Option<Vec<ThreadRecord>>,
-    /// The longest time all threads were paused; `null` where the process was not stopped.
+    /// The longest time all threads were paused; `null` if the process was not stopped.
     pub pause_ms: Option<f64>,
-    /// From the first question to the last.
+    /// Time from the first query to the last.
     pub took_ms: f64,
-    /// RSS that weighing itself added so far at most, contained in the owners: the pages that the threads of the JVM
-    /// which answer touched for the first time; `null` where it is not known.
+    /// Upper bound of the RSS that weighing itself has added so far, included in the owners: pages that the JVM's
+    /// answering threads touched for the first time. `null` if unknown.
     pub observer_bytes: Option<i64>,
-    /// The source of the JVM's memory layout; `null` in older records and for a process that is no JVM.
+    /// The source of the JVM's memory layout; `null` in older records and for a process that is not a JVM.
     pub told: Option<ToldRecord>,
 }
 
 impl AccountRecord {
-    /// An account of nothing but what these owners hold, in resident bytes.
+    /// An account with nothing but these owners, in resident bytes.
     pub fn holding<'n>(owners: impl IntoIterator<Item = (&'n str, u64)>) -> Self {
         let owner = |(name, rss_bytes): (&str, u64)| {
             let name = name.to_owned();
@@ -59,7 +59,7 @@ impl AccountRecord {
         heap.map(|owner| owner.rss_bytes).fold(0, u64::saturating_add)
     }
 
-    /// Resident bytes of the owner of this name; 0 of one that it does not list.
+    /// Resident bytes of the owner of this name; 0 if it is not listed.
     pub fn holds(&self, owner: &str) -> u64 {
         let own = self.owners.iter().filter(|known| known.name == owner);
         own.map(|known| known.rss_bytes).fold(0, u64::saturating_add)
@@ -71,9 +71,10 @@ impl AccountRecord {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ToldRecord {
-    /// Its own tables, or itself.
+    /// The JVM's own tables, or the JVM itself.
     pub by: ToldBy,
-    /// Facts that its tables lack: asked of the JVM, or unknown where it cannot be asked; empty otherwise.
+    /// Facts that its tables lack: the JVM was asked for them, or they are unknown if it cannot be asked. Empty
+    /// otherwise.
     pub why: String,
 }
 
@@ -82,10 +83,10 @@ pub struct ToldRecord {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ToldBy {
-    /// The tables in which HotSpot describes itself, read from outside: nothing was asked of the JVM for it.
+    /// The tables in which HotSpot describes itself, read from outside; the JVM was not asked.
     #[default]
     Tables,
-    /// The JVM, which was asked by its attach socket.
+    /// The JVM, asked through its attach socket.
     Attach,
 }
 
@@ -94,13 +95,14 @@ pub enum ToldBy {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct OwnerRecord {
-    /// Its name, as in `docs/memory.md`: `java_heap.used`, `cds`, `malloc.retained`, `unexplained`; there may be more.
+    /// Its name, as in `docs/memory.md`: `java_heap.used`, `cds`, `malloc.retained`, `unexplained`; more names are
+    /// possible.
     pub name: String,
-    /// Resident.
+    /// Resident memory.
     pub rss_bytes: u64,
-    /// Resident, shared pages divided among sharers.
+    /// Resident memory, with shared pages divided among sharers.
     pub pss_bytes: u64,
-    /// Swapped out.
+    /// Swapped-out memory.
     pub swap_bytes: u64,
     /// Parts of it, largest first: threads, files, NMT tags, code heaps, tables. May add up to less than the owner.
     pub detail: Vec<DetailRecord>,
@@ -111,15 +113,15 @@ pub struct OwnerRecord {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct DetailRecord {
-    /// The kind of part: `thread`, `file`, `tag`, `code_heap`, `table` or `node`; there may be more.
+    /// The kind of part: `thread`, `file`, `tag`, `code_heap`, `table` or `node`; more kinds are possible.
     pub kind: String,
     /// Name of the thread, path of the file, NMT's name of the tag.
     pub name: String,
-    /// How many there are: threads of this name, chunks of this tag; 1 otherwise.
+    /// Number of threads of this name or chunks of this tag; 1 otherwise.
     pub count: u64,
-    /// Resident.
+    /// Resident memory.
     pub rss_bytes: u64,
-    /// Asked for, resident or not, where that is known (chunks of malloc).
+    /// Requested bytes, resident or not, if known (chunks of malloc).
     pub allocated_bytes: Option<u64>,
 }
 
@@ -130,38 +132,40 @@ pub struct DetailRecord {
 pub struct RemainderRecord {
     /// First address, `0x…`.
     pub start: String,
-    /// First address behind, `0x…`.
+    /// First address after it, `0x…`.
     pub end: String,
-    /// As the kernel writes them: `rw-p`.
+    /// Permissions as the kernel writes them: `rw-p`.
     pub perms: String,
-    /// Resident and unexplained in it.
+    /// Resident and unexplained memory in it.
     pub rss_bytes: u64,
-    /// The process whose addresses these are, where several form the subject.
+    /// The process whose addresses these are, if several form the subject.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
-    /// Owner or name of what lies directly before it in the address space.
+    /// Owner or name of the memory directly before it in the address space.
     pub before: String,
-    /// Owner or name of what lies directly behind it.
+    /// Owner or name of the memory directly after it.
     pub behind: String,
 }
 
-/// Memory that could come back to the system, as predicted; `null` where it cannot be predicted.
+/// Predicted memory that could be returned to the system; `null` if it cannot be predicted.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct WouldReturn {
-    /// By a full collection; `null` where it cannot be predicted.
+    /// Memory returned by a full collection; `null` if it cannot be predicted.
     pub gc_bytes: Option<u64>,
-    /// By how much RSS grows instead, since objects move to pages that hold nothing yet; `null` where `gc_bytes` is.
+    /// Growth of RSS instead, because objects move to pages that are still empty; `null` if `gc_bytes` is `null`.
     pub gc_grown_bytes: Option<u64>,
-    /// Why it is so much, or why it is unknown: `keeps`, `shrinks`, `not_collected` …; empty in older records.
+    /// Why the amount is what it is, or why it is unknown: `keeps`, `shrinks`, `not_collected` …; empty in older
+    /// records.
     #[cfg_attr(test, schemars(extend("enum" = reasons())))]
     pub gc_reason: String,
     /// The same in words.
     pub gc_why: String,
-    /// By `System.trim_native_heap` (JDK 17 and newer) or `malloc_trim`; `null` where it cannot be predicted.
+    /// Memory returned by `System.trim_native_heap` (JDK 17 and newer) or `malloc_trim`; `null` if it cannot be
+    /// predicted.
     pub trim_bytes: Option<u64>,
-    /// Why `trim_bytes` is unknown, or nothing on musl; empty where there is nothing to say.
+    /// Why `trim_bytes` is unknown, or nothing on musl; empty if there is nothing to explain.
     pub trim_why: String,
 }
 
@@ -180,14 +184,13 @@ pub struct MallocRecord {
     pub allocator: String,
     /// Arenas walked.
     pub arenas: u64,
-    /// Resident bytes of free chunks in the arenas that the JIT's compiler threads allocate from; absent where that is
-    /// not known.
+    /// Resident bytes of free chunks in the arenas that the JIT's compiler threads allocate from; absent if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compilers_retained_bytes: Option<u64>,
     /// Resident bytes of chunks in use in those arenas; `null` as above, and in older records.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compilers_live_bytes: Option<u64>,
-    /// Taken from the system for arenas, resident or not (what `malloc_info` calls system).
+    /// Memory taken from the system for arenas, resident or not (`system` in `malloc_info`).
     pub system_bytes: u64,
     /// Bytes in chunks in use, resident or not.
     pub live_bytes: u64,
@@ -197,24 +200,24 @@ pub struct MallocRecord {
     pub mmapped_bytes: u64,
     /// Chunks with a mapping of their own.
     pub mmapped_chunks: u64,
-    /// Whether live chunks are told apart by NMT's headers.
+    /// Whether NMT headers identify the live chunks.
     pub tagged: bool,
-    /// Heaps, or groups of musl, that could not be walked to their end; they count as `malloc.unsplit`.
+    /// Heaps, or groups of musl, that could not be walked to the end; they count as `malloc.unsplit`.
     pub walk_errors: u64,
-    /// Groups walked, nested ones too; `null` for an allocator without them, as all but musl's are.
+    /// Groups walked, including nested ones; `null` for allocators other than musl's.
     pub groups: Option<u64>,
-    /// Chunks in use, without those mapped alone; `null` in older records.
+    /// Chunks in use, excluding those with a mapping of their own; `null` in older records.
     pub live_chunks: Option<u64>,
-    /// Bytes that the program asked for in chunks in use, those mapped alone included; `null` where the allocator keeps
-    /// only rounded sizes, as all but musl's do.
+    /// Bytes that the program requested in chunks in use, including those with a mapping of their own. `null` if the
+    /// allocator keeps only rounded sizes, as all but musl's do.
     pub asked_bytes: Option<u64>,
-    /// Resident bytes of pages that lie wholly in free chunks of musl; `null` for other allocators.
+    /// Resident bytes of pages that lie entirely within free chunks of musl; `null` for other allocators.
     pub free_pages_bytes: Option<u64>,
-    /// Resident bytes that `MADV_FREE` (up to musl 1.2.3) gave back in mappings with chunks of musl; they count as
+    /// Resident bytes that `MADV_FREE` (up to musl 1.2.3) gave back in mappings with musl chunks. They count as
     /// resident until memory is short; `null` for other allocators.
     pub lazy_free_bytes: Option<u64>,
-    /// Variables of the process's environment that tune a C allocator, as they are set: `MALLOC_ARENA_MAX=1`; `null`
-    /// where the environment was not read.
+    /// Environment variables of the process that tune a C allocator, as set: `MALLOC_ARENA_MAX=1`; `null` if the
+    /// environment was not read.
     pub settings: Option<Vec<String>>,
 }
 
@@ -225,30 +228,30 @@ pub struct MallocRecord {
 pub struct RegionRecord {
     /// First address, `0x…`.
     pub start: String,
-    /// First address behind, `0x…`.
+    /// First address after it, `0x…`.
     pub end: String,
-    /// As the kernel writes them: `rw-p`.
+    /// Permissions as the kernel writes them: `rw-p`.
     pub perms: String,
     /// The file, a name in brackets, or empty.
     pub path: String,
-    /// Resident.
+    /// Resident memory.
     pub rss_bytes: u64,
-    /// Resident, shared pages divided among sharers.
+    /// Resident memory, with shared pages divided among sharers.
     pub pss_bytes: u64,
-    /// Swapped out.
+    /// Swapped-out memory.
     pub swap_bytes: u64,
-    /// Its owners, each with its part.
+    /// Its owners, each with its share.
     pub owners: Vec<ShareRecord>,
 }
 
-/// An owner's part of a mapping.
+/// An owner's share of a mapping.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ShareRecord {
     /// The owner's name.
     pub name: String,
-    /// Resident.
+    /// Resident memory.
     pub rss_bytes: u64,
 }
 
@@ -257,17 +260,17 @@ pub struct ShareRecord {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ChargeRecord {
-    /// All of it; what the limit is compared with.
+    /// The whole charge, which is compared with the limit.
     pub usage_bytes: u64,
-    /// Pages of no file.
+    /// Anonymous pages.
     pub anon_bytes: u64,
     /// Page cache, without shared memory.
     pub file_bytes: u64,
     /// Shared memory and tmpfs.
     pub shmem_bytes: u64,
-    /// The kernel's own: page tables, stacks, slab; `null` where the cgroup does not say.
+    /// Kernel memory: page tables, stacks, slab; `null` if the cgroup does not report it.
     pub kernel_bytes: Option<u64>,
-    /// The smallest limit of this cgroup and those above it; `null` where there is none.
+    /// The smallest limit of this cgroup and its ancestors; `null` if there is none.
     pub limit_bytes: Option<u64>,
     /// `v1` or `v2`.
     #[cfg_attr(test, schemars(extend("enum" = ["v1", "v2"])))]
@@ -276,11 +279,11 @@ pub struct ChargeRecord {
     pub cgroup: String,
     /// Processes in it.
     pub processes: u64,
-    /// The cgroup above that carries the limit; absent where it is this one, or there is none.
+    /// The ancestor cgroup that carries the limit; absent if it is this one or there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_cgroup: Option<String>,
-    /// On cgroup v2: controllers that `/proc/cgroups` does not list as enabled, of those that JDKs without JDK-8349988
-    /// look for there; absent where it lists all of them or cannot be read.
+    /// On cgroup v2: controllers that JDKs without JDK-8349988 look for in `/proc/cgroups` and that are not listed
+    /// there as enabled. Absent if all are listed or the file cannot be read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unlisted: Vec<String>,
 }
@@ -289,7 +292,7 @@ pub struct ChargeRecord {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AccountDocument {
-    /// Which document this is, and the version of its form.
+    /// The type of this document and the version of its format.
     #[cfg_attr(test, schemars(extend("const" = ACCOUNT_SCHEMA)))]
     pub schema: String,
     /// Version of Loadline.
@@ -305,21 +308,21 @@ pub struct AccountDocument {
     pub jvm: super::Jvm,
     /// The command line of the process.
     pub subject_command: Vec<String>,
-    /// Which process it is; absent in older documents.
+    /// Identity of the process; absent in older documents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<super::IdentityRecord>,
     /// The weighing, with its account.
     pub mark: super::Mark,
-    /// Every flag in force; absent where they could not be read from outside.
+    /// Every flag in force; absent if the flags could not be read from outside.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flags: Option<super::FlagsRecord>,
-    /// The live objects by class, where they were asked for; taken after the weighing.
+    /// The live objects by class, if they were requested; taken after the weighing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub objects: Option<super::ObjectsRecord>,
-    /// The heap dump, where one was asked for.
+    /// The heap dump, if one was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heap_dump: Option<super::HeapDumpRecord>,
-    /// Which code and which objects hold the memory, where that was asked for; recorded after the weighing.
+    /// The code and the objects that hold the memory, if that was requested; recorded after the weighing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub explanation: Option<super::ExplanationRecord>,
     /// The findings, the most worthwhile first; empty in older documents.

@@ -1,14 +1,14 @@
-//! Circumstances of trials other than the subject that they weigh: the one list of possible reasons for a difference
-//! that no change of the subject explains.
+//! Circumstances of trials other than the subject: the one list of possible reasons for a difference that no change of
+//! the subject explains.
 
 use super::{Conditions, Jvm, Trial, each_once};
 use crate::scenario::Cpus;
 use crate::units::{Bytes, clipped};
 use std::fmt;
 
-/// Entries told of each side where a circumstance is a list; the archives have the others.
+/// Entries shown for each side if a circumstance is a list; the archives have the others.
 const TOLD_MAX: usize = 6;
-/// Characters told of an entry: the load of a phase fits, a class path does not.
+/// Characters shown of an entry: the load of a phase fits, a class path does not.
 const CHARACTERS_MAX: usize = 120;
 
 /// The circumstances of a trial other than its subject; unknown ones are left out.
@@ -22,14 +22,14 @@ struct Circumstance {
     entries: Vec<String>,
 }
 
-/// A circumstance that is known of both sides and is not the same: `JDK: 17.0.15 | 21.0.3`.
+/// A circumstance that is known for both sides and differs: `JDK: 17.0.15 | 21.0.3`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Differing {
     /// The name of the circumstance.
     pub label: &'static str,
-    /// How it was, in short; of a list what only this side has.
+    /// Its earlier value, shortened; for a list, the entries that only this side has.
     pub before: String,
-    /// How it is now.
+    /// Its current value.
     pub after: String,
 }
 
@@ -40,7 +40,7 @@ impl fmt::Display for Differing {
 }
 
 impl Circumstances {
-    /// Those of a run and, where there is one, of a trial of it.
+    /// The circumstances of a run and, if given, of one of its trials.
     pub fn of(conditions: &Conditions, trial: Option<&Trial>) -> Self {
         let machine = &conditions.machine;
         let jvm = trial.and_then(|trial| trial.jvm.as_ref());
@@ -85,7 +85,7 @@ impl Circumstances {
     }
 }
 
-/// The flags in force that differ from their defaults; where they are not known, the options that were asked for.
+/// The flags in force that differ from their defaults; if they are unknown, the requested options.
 fn options(jvm: &Jvm) -> Circumstance {
     let (label, words) = jvm.flags.as_ref().map_or(("options", &jvm.options), |flags| ("flags", flags));
     let mut words = each_once(words.iter().map(String::as_str));
@@ -93,7 +93,7 @@ fn options(jvm: &Jvm) -> Circumstance {
     Circumstance { label, entries: words.into_iter().map(str::to_owned).collect() }
 }
 
-/// Returns the entries of a circumstance that only `one` has; all of them where both have the same in another order.
+/// Returns the entries of a circumstance that only `one` has; all of them if both have the same ones in another order.
 fn told(one: &Circumstance, other: &Circumstance) -> String {
     let mut own: Vec<&String> = one.entries.iter().filter(|entry| !other.entries.contains(entry)).collect();
     if own.is_empty() && other.entries.iter().all(|entry| one.entries.contains(entry)) {

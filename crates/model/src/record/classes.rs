@@ -1,22 +1,22 @@
-//! Classes loaded at a moment, as the JVM counts them, and the loaders that hold them, folded by type.
+//! Classes loaded at a moment, as the JVM counts them, and the loaders that hold them, grouped by type.
 
 pub use crate::observe::hsperfdata::ClassCounts;
 
 use crate::units::growth;
 use serde::{Deserialize, Serialize};
 
-/// The class loaders at a mark, folded by the class of the loader.
+/// The class loaders at a mark, grouped by the class of the loader.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct LoadersRecord {
     /// All loaders together.
     pub total: LoaderSum,
-    /// The change since the mark before; `null` at the first.
+    /// The change since the previous mark; `null` at the first mark.
     pub change: Option<LoaderChange>,
-    /// Types, the heaviest and those that grew most first.
+    /// Loader types, heaviest and largest growth first.
     pub types: Vec<LoaderType>,
-    /// Types that are left out of the list.
+    /// Number of types that are not in the list.
     pub types_left_out: u64,
 }
 
@@ -25,26 +25,26 @@ pub struct LoadersRecord {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct LoaderType {
-    /// Class of the loaders, as the JVM spells it; `<boot class loader>` for that one.
+    /// Class of the loaders, as the JVM spells it; `<boot class loader>` for the boot loader.
     pub name: String,
-    /// Those that live.
+    /// The live loaders.
     pub now: LoaderSum,
-    /// The change since the mark before; `null` at the first.
+    /// The change since the previous mark; `null` at the first mark.
     pub change: Option<LoaderChange>,
 }
 
-/// Loaders and what their classes hold.
+/// Loaders and the memory of their classes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct LoaderSum {
-    /// How many.
+    /// Number of loaders.
     pub loaders: u64,
-    /// Classes loaded by them, hidden ones among them.
+    /// Classes loaded by them, including hidden classes.
     pub classes: u64,
     /// Hidden classes among them: lambdas, proxies, scripts.
     pub hidden_classes: u64,
-    /// Chunks of metaspace and class space that they have taken; not all of it need be resident.
+    /// Metaspace and class space chunks that they hold; not necessarily resident.
     pub taken_bytes: u64,
     /// Bytes of those chunks that are used.
     pub used_bytes: u64,
@@ -55,18 +55,18 @@ pub struct LoaderSum {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct LoaderChange {
-    /// Loaders that were not there before.
+    /// Loaders that did not exist at the previous mark.
     pub added: LoaderSum,
-    /// Loaders that are gone, as they were at the mark before.
+    /// Loaders that no longer exist, as they were at the previous mark.
     pub ended: LoaderSum,
-    /// Growth of the loaders that were there before.
+    /// Growth in classes of the loaders that already existed.
     pub kept_classes_growth: i64,
-    /// The same in bytes taken.
+    /// Growth in chunk bytes of the same loaders.
     pub kept_taken_bytes_growth: i64,
 }
 
 impl LoaderSum {
-    /// Both together.
+    /// The sum of both.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -80,7 +80,7 @@ impl LoaderSum {
 }
 
 impl LoaderChange {
-    /// Both together: of two types, or of two spans that follow each other.
+    /// The sum of both: of two types, or of two consecutive spans.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -91,17 +91,17 @@ impl LoaderChange {
         }
     }
 
-    /// By how many classes all of it grew.
+    /// Growth of the total in classes.
     pub fn classes_growth(&self) -> i64 {
         growth(self.ended.classes, self.added.classes).saturating_add(self.kept_classes_growth)
     }
 
-    /// By how many bytes of taken chunks all of it grew.
+    /// Growth of the total in bytes of chunks.
     pub fn taken_bytes_growth(&self) -> i64 {
         growth(self.ended.taken_bytes, self.added.taken_bytes).saturating_add(self.kept_taken_bytes_growth)
     }
 
-    /// How many loaders more there are.
+    /// Growth in the number of loaders.
     pub fn loaders_growth(&self) -> i64 {
         growth(self.ended.loaders, self.added.loaders)
     }

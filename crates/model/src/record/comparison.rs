@@ -1,9 +1,9 @@
-//! Results over all trials: every metric of every trial, differences with their intervals and verdicts, budgets.
-//! Computed from the trials alone, so that a report can be made again from an archive.
+//! Results over all trials: every metric of every trial, differences with their intervals and verdicts, budgets. They
+//! are computed from the trials alone, so a report can be made again from an archive.
 
 use serde::{Deserialize, Serialize};
 
-/// Which way a metric is better.
+/// The direction in which a metric is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -29,20 +29,20 @@ pub enum Unit {
     Seconds,
     /// A share, 0–1.
     Share,
-    /// A number of things.
+    /// A count.
     Count,
     /// Bytes per second.
     BytesPerSecond,
-    /// Bytes for each request.
+    /// Bytes per request.
     BytesPerRequest,
-    /// Bytes for each of the things that a slope is taken over.
+    /// Bytes per unit of the counter of a slope.
     BytesPer,
-    /// One number of the same unit over another; may be below 0 and above 1.
+    /// Ratio of two numbers of the same unit; may be below 0 and above 1.
     Ratio,
 }
 
 impl Unit {
-    /// Whether only figures count in it, which a scenario derives from marks.
+    /// Whether only figures use it, which a scenario derives from marks.
     pub fn is_of_figures(self) -> bool {
         matches!(self, Self::BytesPer | Self::Ratio)
     }
@@ -52,21 +52,21 @@ impl Unit {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct MetricRecord {
-    /// Such as `rss.loaded`, `malloc.retained.loaded`, `p99.steady`, `cpu_per_1000.steady`, `start_up`.
+    /// Its name, such as `rss.loaded`, `malloc.retained.loaded`, `p99.steady`, `cpu_per_1000.steady`, `start_up`.
     pub metric: String,
     /// Unit of the values.
     pub unit: Unit,
-    /// Which way it is better.
+    /// Whether lower or higher is better.
     pub better: Better,
     /// Name of the configuration.
     pub configuration: String,
-    /// In the order of the trials.
+    /// Its values, in the order of the trials.
     pub values: Vec<ValueRecord>,
     /// Median of the values.
     pub median: f64,
-    /// Ends of the interval of the centre of the values; `null` below three trials.
+    /// Lower end of the confidence interval of the centre of the values; `null` with fewer than three trials.
     pub low: Option<f64>,
-    /// The other end.
+    /// Upper end of the interval.
     pub high: Option<f64>,
 }
 
@@ -78,9 +78,9 @@ pub struct ValueRecord {
     pub trial: u32,
     /// Its block.
     pub block: u32,
-    /// In the metric's unit.
+    /// The value, in the metric's unit.
     pub value: f64,
-    /// Whether it counts: it does not where its block was disturbed and repeated.
+    /// Whether it counts; it does not if its block was disturbed and repeated.
     pub used: bool,
 }
 
@@ -93,56 +93,56 @@ pub enum DifferenceVerdict {
     Better,
     /// The candidate is worse than the baseline.
     Worse,
-    /// Whatever the difference is, it is smaller than the least that matters.
+    /// The difference, whatever it is, is smaller than the least that matters.
     Equivalent,
-    /// The trials do not decide the difference.
+    /// The trials do not settle the difference.
     CannotTell,
 }
 
-/// A metric of a candidate against that of the baseline.
+/// A metric of a candidate against the same metric of the baseline.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ComparisonRecord {
-    /// As in [`MetricRecord`].
+    /// Name of the metric, as in [`MetricRecord`].
     pub metric: String,
     /// Unit of `difference`, `low` and `high`.
     pub unit: Unit,
-    /// Which way it is better.
+    /// Whether lower or higher is better.
     pub better: Better,
     /// The configuration compared against.
     pub baseline: String,
     /// The configuration compared.
     pub candidate: String,
-    /// Whether it is one of the metrics asked for (the others are details, a family of their own).
+    /// Whether it is a requested metric. The other metrics are details, in a family of their own.
     pub primary: bool,
     /// Median of the baseline's values.
     pub baseline_median: f64,
     /// Median of the candidate's values.
     pub candidate_median: f64,
-    /// Candidate over baseline: Hodges–Lehmann estimate of the ratio within blocks; `null` where a value is not
+    /// Candidate divided by baseline: Hodges–Lehmann estimate of the ratio within blocks; `null` if a value is not
     /// positive.
     pub ratio: Option<f64>,
-    /// Ends of its interval.
+    /// Lower end of its interval.
     pub ratio_low: Option<f64>,
-    /// The other end.
+    /// Upper end of the interval.
     pub ratio_high: Option<f64>,
     /// Candidate minus baseline: Hodges–Lehmann estimate of the difference within blocks.
     pub difference: f64,
-    /// Ends of its interval; `null` below three blocks.
+    /// Lower end of its interval; `null` with fewer than three blocks.
     pub low: Option<f64>,
-    /// The other end.
+    /// Upper end of the interval.
     pub high: Option<f64>,
-    /// Confidence of the whole family of intervals together, 0–1.
+    /// Joint confidence of the whole family of intervals, 0–1.
     pub confidence: f64,
     /// Confidence of this interval alone, after the correction for the size of its family, 0–1.
     pub confidence_each: f64,
-    /// The least difference that matters, as it was asked: in the metric's unit, or as a share of the baseline.
+    /// The least difference that matters, as requested: in the metric's unit, or as a share of the baseline.
     pub least: LeastRecord,
     /// The verdict on the difference.
     pub verdict: DifferenceVerdict,
     /// Blocks it rests on.
     pub blocks: u32,
-    /// How many blocks in all would probably decide it; `null` where it is decided or cannot be foreseen.
+    /// Total number of blocks that would probably settle it; `null` if it is settled or cannot be predicted.
     pub blocks_needed: Option<u32>,
 }
 
@@ -161,11 +161,11 @@ pub enum LeastRecord {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct BlockRecord {
-    /// From 0.
+    /// Index of the block, from 0.
     pub block: u32,
     /// Configurations in the order they ran.
     pub order: Vec<String>,
-    /// The disturbance by the machine; `null` where it kept quiet.
+    /// The disturbance by the machine; `null` if there was none.
     pub disturbed: Option<String>,
     /// The disturbed block that it repeats.
     pub repeats: Option<u32>,
@@ -173,7 +173,7 @@ pub struct BlockRecord {
     pub used: bool,
 }
 
-/// Two metrics against each other, a point for each configuration.
+/// Two metrics against each other, with a point for each configuration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ParetoRecord {
@@ -181,11 +181,11 @@ pub struct ParetoRecord {
     pub x: String,
     /// Name of the second metric.
     pub y: String,
-    /// In the order of the configurations.
+    /// The points, in the order of the configurations.
     pub points: Vec<ParetoPoint>,
 }
 
-/// A configuration between two metrics.
+/// The values of two metrics for a configuration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ParetoPoint {
@@ -195,7 +195,7 @@ pub struct ParetoPoint {
     pub x: f64,
     /// Median of the second metric.
     pub y: f64,
-    /// A configuration that is at least as good in both and better in one; `null` where there is none.
+    /// A configuration that is at least as good in both metrics and better in one; `null` if there is none.
     pub dominated_by: Option<String>,
 }
 
@@ -208,7 +208,7 @@ pub enum BudgetVerdict {
     Pass,
     /// Exceeded.
     Fail,
-    /// Too near to call, or not measured.
+    /// Too close to call, or not measured.
     #[default]
     Undecided,
 }
@@ -217,19 +217,19 @@ pub enum BudgetVerdict {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct BudgetRecord {
-    /// As written, such as `rss.loaded<=60MiB`.
+    /// The budget as written, such as `rss.loaded<=60MiB`.
     pub expression: String,
     /// The configuration judged.
     pub configuration: String,
-    /// The metric's full name; `null` where there is none of that name.
+    /// The metric's full name; `null` if no metric has this name.
     pub metric: Option<String>,
-    /// Unit of the numbers below; `null` where nothing was measured.
+    /// Unit of the numbers below; `null` if nothing was measured.
     pub unit: Option<Unit>,
-    /// The centre of its values; for a budget against a baseline the change, in its unit or as a ratio minus 1.
+    /// The centre of its values; for a budget against a baseline, the change, in its unit or as a ratio minus 1.
     pub value: Option<f64>,
-    /// Ends of the interval that was judged.
+    /// Lower end of the interval that was judged.
     pub low: Option<f64>,
-    /// The other end.
+    /// Upper end of the interval.
     pub high: Option<f64>,
     /// The bound in the unit of `value`.
     pub bound: Option<f64>,
@@ -246,7 +246,7 @@ pub struct BudgetRecord {
     pub why: String,
 }
 
-/// Whether several differences of one candidate have a verdict each, and none of them says anything.
+/// Whether several differences of one candidate have verdicts and all of them are inconclusive.
 pub fn tells_nothing(judged: &[&ComparisonRecord]) -> bool {
     judged.len() > 1 && judged.iter().all(|of| of.verdict == DifferenceVerdict::CannotTell)
 }

@@ -1,4 +1,4 @@
-//! Evidence for pictures from the folder of a trial, thinned while it is read to what a picture can show.
+//! Evidence for pictures from the folder of a trial, thinned on reading to the detail that a picture can show.
 
 use super::{Sample, Timing};
 
@@ -7,7 +7,7 @@ use super::{Sample, Timing};
 pub struct Evidence {
     /// Index of the trial.
     pub trial: u32,
-    /// The timeline; where it was thinned, each sample stands for several and keeps their highest RSS.
+    /// The timeline; if it was thinned, each sample represents several and keeps their highest RSS.
     pub timeline: Vec<Sample>,
     /// The times of answers by interval, in time order.
     pub intervals: Vec<IntervalRecord>,
@@ -15,16 +15,16 @@ pub struct Evidence {
     pub spectra: Vec<SpectrumRecord>,
     /// Single requests: all, or a fair sample, in order of their start.
     pub requests: Vec<RequestDot>,
-    /// Parts that could not be read, and why; the rest is there.
+    /// Parts that could not be read, with the reason; the rest is complete.
     pub missing: Vec<String>,
 }
 
-/// The answers of about a second (of several, where it was thinned).
+/// The answers of about a second (of several, if it was thinned).
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct IntervalRecord {
     /// Name of the phase.
     pub phase: String,
-    /// Seconds from the command's start to the interval's.
+    /// Seconds from the start of the command to the start of the interval.
     pub at_s: f64,
     /// Its length.
     pub seconds: f64,
@@ -59,7 +59,7 @@ pub struct RequestDot {
     pub failed: bool,
 }
 
-/// A request as it lies in an archive; a line of `requests.csv`.
+/// A request as stored in an archive; a line of `requests.csv`.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RequestRow {
     /// Name of the phase.
@@ -74,13 +74,13 @@ pub struct RequestRow {
     pub started_s: f64,
     /// From the actual start until its connection was open; 0 if it was open before.
     pub connect_ms: f64,
-    /// From the actual start to the first bytes of the answer; to the end where none came.
+    /// From the actual start to the first bytes of the answer; to the end if none came.
     pub first_byte_ms: f64,
     /// From the actual start to the end.
     pub service_ms: f64,
     /// From the intended start to the end; `None` in a closed model.
     pub response_ms: Option<f64>,
-    /// Status; 0 where none came.
+    /// Status; 0 if none came.
     pub status: u16,
     /// Bytes of the answer's body.
     pub body_bytes: u64,

@@ -8,21 +8,21 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ExplanationRecord {
-    /// The library that recorded native memory; `null` where none was used.
+    /// The library that recorded native memory; `null` if none was used.
     pub profiler: Option<String>,
     /// Parts that are missing, each with its reason.
     pub missing: Vec<String>,
     /// Native memory by the code that allocated it, the largest first.
     pub sites: Vec<SiteRecord>,
-    /// The same memory by its whole stacks: a flame graph for each kind that held a MiB, the largest first.
+    /// The same memory by full stack: a flame graph for each kind that held at least 1 MiB, largest first.
     pub flames: Vec<FlameRecord>,
-    /// The objects of the Java heap by what keeps them; `null` where there is no heap dump.
+    /// The objects of the Java heap by holder; `null` if there is no heap dump.
     pub heap: Option<HeldHeapRecord>,
-    /// Objects of the Java heap that were alive at the end, by class and by the code that allocated them, the most
-    /// bytes first. Estimated from samples.
+    /// Objects of the Java heap that were alive at the end, by class and allocating code, most bytes first. Estimated
+    /// from samples.
     pub objects: Vec<AllocatedRecord>,
-    /// Child processes that were started and files that were opened for writing, by the code that did it, the most
-    /// calls first. Empty with an async-profiler before 4.2.
+    /// Child processes that were started and files that were opened for writing, by calling code, most calls first.
+    /// Empty with async-profiler before 4.2.
     pub calls: Vec<CallRecord>,
 }
 
@@ -36,8 +36,8 @@ pub struct SiteRecord {
     pub owner: String,
     /// The memory in words: `direct memory`, `zlib`, `JNI librocksdbjni.so`, `C2 compiler`.
     pub kind: String,
-    /// The first frame that is neither of the JDK nor of a framework, `Orders.export(Orders.java:88)`; where there is
-    /// none, the frame or the part of the JVM that stands for it.
+    /// The first frame outside the JDK and frameworks, `Orders.export(Orders.java:88)`. If there is none, the frame or
+    /// the part of the JVM that represents it.
     pub site: String,
     /// The frames from the site down to the allocation.
     pub frames: Vec<String>,
@@ -45,12 +45,11 @@ pub struct SiteRecord {
     pub loaded_bytes: u64,
     /// Part of `loaded_bytes` that was left after a full collection.
     pub kept_bytes: u64,
-    /// The most that was allocated and not freed at any moment.
+    /// The most that was allocated and not yet freed at any moment.
     pub peak_bytes: u64,
     /// Allocations that were recorded.
     pub allocations: u64,
-    /// Threads that were started here, or class loaders that were made, and were there when the load ended; 0 for other
-    /// memory.
+    /// Threads started or class loaders created here that still existed when the load ended; 0 for other memory.
     pub made: u64,
 }
 
@@ -59,9 +58,9 @@ pub struct SiteRecord {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct AllocatedRecord {
-    /// With its package; `byte[]` for an array.
+    /// Class name with its package; `byte[]` for an array.
     pub class: String,
-    /// The first frame that is neither of the JDK nor of a framework, `Pages.load(Pages.java:21)`.
+    /// The first frame outside the JDK and frameworks, `Pages.load(Pages.java:21)`.
     pub site: String,
     /// The frames from the site down to the allocation.
     pub frames: Vec<String>,
@@ -78,11 +77,11 @@ pub struct AllocatedRecord {
 pub struct CallRecord {
     /// The purpose.
     pub purpose: CallPurpose,
-    /// The first frame that is neither of the JDK nor of a framework, `Ocr.read(Ocr.java:18)`.
+    /// The first frame outside the JDK and frameworks, `Ocr.read(Ocr.java:18)`.
     pub site: String,
     /// The frames from the site down to the call.
     pub frames: Vec<String>,
-    /// How many, from the start of the JVM or of the recording to its end.
+    /// Number of calls, from the start of the JVM or of the recording to its end.
     pub calls: u64,
 }
 
@@ -94,7 +93,7 @@ pub enum CallPurpose {
     /// It started a child process.
     #[default]
     StartsProcess,
-    /// It opened a file which may be written to.
+    /// It opened a file that may be written to.
     OpensFile,
 }
 
@@ -103,17 +102,17 @@ pub enum CallPurpose {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct FlameRecord {
-    /// The memory in words: `direct memory`, `zlib`, `C2 compiler`, whatever it compiled.
+    /// The memory in words: `direct memory`, `zlib`, `C2 compiler` (for all that it compiled).
     pub kind: String,
-    /// The moment of the bytes.
+    /// The moment at which the bytes were live.
     pub at: FlameMoment,
     /// All memory of this kind that was allocated and not yet freed at that moment.
     pub bytes: u64,
-    /// Part of it that belongs to stacks that are left out: the smallest.
+    /// Part of it in stacks that are left out, the smallest ones.
     pub left_out_bytes: u64,
     /// The frames of the stacks, each once.
     pub frames: Vec<FlameFrameRecord>,
-    /// The stacks, the largest first; with what is left out their bytes add up to all.
+    /// The stacks, largest first. Their bytes and `left_out_bytes` add up to `bytes`.
     pub stacks: Vec<FlameStackRecord>,
 }
 
@@ -125,7 +124,7 @@ pub enum FlameMoment {
     /// When the load ended.
     #[default]
     Loaded,
-    /// When this kind of memory was at its peak before that: less than a MiB of it was live when the load ended.
+    /// The earlier peak of this kind of memory: less than 1 MiB of it was live when the load ended.
     Peak,
 }
 
@@ -134,24 +133,24 @@ pub enum FlameMoment {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct FlameFrameRecord {
-    /// `com.shop.Orders.export(Orders.java:88)`, or ``libz.so.1`deflateInit2_``; the middle of a long name is left out.
+    /// `com.shop.Orders.export(Orders.java:88)`, or ``libz.so.1`deflateInit2_``; the middle of a long name is omitted.
     pub name: String,
-    /// Whose code it is.
+    /// The kind of code.
     pub code: FrameCode,
 }
 
-/// Whose code a frame is.
+/// The kind of code that a frame belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FrameCode {
-    /// The application's.
+    /// Code of the application.
     Application,
-    /// A framework's, or generated.
+    /// Code of a framework, or generated code.
     Framework,
-    /// The JDK's, in Java.
+    /// Java code of the JDK.
     Jdk,
-    /// The JVM's, or that of a native library.
+    /// Code of the JVM or of a native library.
     #[default]
     Native,
 }
@@ -161,24 +160,24 @@ pub enum FrameCode {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct FlameStackRecord {
-    /// The outermost frames, as many as are left out before the first one below.
+    /// Number of outermost frames that are omitted before the first of `frames`.
     pub outer_left_out: u64,
-    /// Places in the list of frames, from 0, the outermost frame first.
+    /// Indexes in the list of frames, from 0, outermost frame first.
     pub frames: Vec<u32>,
     /// Bytes that this stack allocated and that were not yet freed.
     pub bytes: u64,
 }
 
-/// The live objects of a Java heap and what keeps them.
+/// The live objects of a Java heap and their holders.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct HeldHeapRecord {
     /// All reachable objects.
     pub live_bytes: u64,
-    /// How many they are.
+    /// Number of these objects.
     pub objects: u64,
-    /// Bytes that the holders below keep together.
+    /// Bytes that the listed holders keep alive in total.
     pub covered_bytes: u64,
     /// The holders, the largest first.
     pub holders: Vec<HolderRecord>,
@@ -191,13 +190,13 @@ pub struct HeldHeapRecord {
 pub struct HolderRecord {
     /// A static field, a thread, a pool: `java.io.DeleteOnExitHook.files`.
     pub name: String,
-    /// The fields from there down to where objects gather.
+    /// The fields from the holder down to where objects accumulate.
     pub path: Vec<String>,
-    /// The size of all that it keeps alive.
+    /// The size of everything that it keeps alive.
     pub retained_bytes: u64,
-    /// How many objects these are.
+    /// Number of these objects.
     pub objects: u64,
-    /// The classes that most of it is of, the largest first.
+    /// The classes that make up most of it, largest first.
     pub classes: Vec<HeldClassRecord>,
 }
 
@@ -206,9 +205,9 @@ pub struct HolderRecord {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct HeldClassRecord {
-    /// As Java writes it.
+    /// Class name as written in Java.
     pub name: String,
-    /// How many.
+    /// Number of objects.
     pub instances: u64,
     /// Their shallow size.
     pub bytes: u64,

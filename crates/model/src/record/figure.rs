@@ -18,28 +18,28 @@ pub enum FigureKind {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FigureRecord {
-    /// As the scenario names it, and as a metric is called.
+    /// Its name in the scenario, which is also the name of the metric.
     pub name: String,
     /// How it follows from the marks.
     pub kind: FigureKind,
-    /// The quantity that is looked at, such as `rss`.
+    /// The quantity it is derived from, such as `rss`.
     pub of: String,
     /// The counter of a slope; `null` for an elasticity.
     pub per: Option<String>,
-    /// In `unit`; `null` where it was refused.
+    /// Its value in `unit`; `null` if it was refused.
     pub value: Option<f64>,
     /// Unit of `value` and `standard_error`.
     #[cfg_attr(test, schemars(extend("enum" = ["bytes_per", "ratio"])))]
     pub unit: Unit,
-    /// The share that could come back, as the scenario says; `null` where it does not.
+    /// The share that could be returned, as given in the scenario; `null` if it gives none.
     pub ideal: Option<f64>,
-    /// Standard error of a slope within this trial; `null` below three points.
+    /// Standard error of a slope within this trial; `null` with fewer than three points.
     pub standard_error: Option<f64>,
     /// The marks of the points, in their order.
     pub marks: Vec<String>,
-    /// The points it rests on: for a slope, the count and `of`; for an elasticity, seconds since the command was
-    /// started and `of`, at base, spike and valley.
+    /// The underlying points: for a slope, the count and `of`; for an elasticity, seconds since the command was started
+    /// and `of`, at base, spike and valley.
     pub points: Vec<(f64, f64)>,
-    /// Why there is no value; `null` where there is one.
+    /// Why there is no value; `null` if there is one.
     pub why: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Records of a search for the load line: the purpose of each trial, and the result of all of them together.
+//! Records of a search for the load line: the purpose of each trial, and the result of all trials together.
 
 pub use crate::scenario::Pages;
 
@@ -9,18 +9,18 @@ use serde::{Deserialize, Serialize};
 /// The page of most machines.
 const PAGE: u64 = 4096;
 
-/// A number that a target asks for and a trial did not reach.
+/// A number that a target requires and that a trial did not meet.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Missed {
-    /// The metric with its phase, such as `p99.steady`; of a trial that was given up, `response`, `service`, `rate` or
-    /// `failed` with its phase.
+    /// The metric with its phase, such as `p99.steady`; for a trial that was stopped early, `response`, `service`,
+    /// `rate` or `failed` with its phase.
     pub metric: String,
     /// Unit of both numbers.
     pub unit: Unit,
     /// The measured value.
     pub value: f64,
-    /// The bound to be reached, or not to be exceeded.
+    /// The bound to reach, or not to exceed.
     pub bound: f64,
     /// The same in words.
     pub text: String,
@@ -33,59 +33,59 @@ impl Missed {
     }
 }
 
-/// The purpose and the result of a trial of a search.
+/// The purpose and the result of one trial of a search.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ProbeRecord {
-    /// Which part of the search.
+    /// The part of the search.
     pub stage: ProbeStage,
-    /// The largest heap (`-Xmx`) that the search gave; `null` where it is fixed or left to the JVM.
+    /// The maximum heap (`-Xmx`) that the search set; `null` if it is fixed or left to the JVM.
     pub heap_bytes: Option<u64>,
-    /// The direct memory (`-XX:MaxDirectMemorySize`) that the search gave beside the heap; `null` where the JVM derives
-    /// it from the heap.
+    /// The maximum direct memory (`-XX:MaxDirectMemorySize`) that the search set in addition to the heap; `null` if the
+    /// JVM derives it from the heap.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub direct_bytes: Option<u64>,
-    /// The rate of the measured phase, requests per second; absent where it is as planned.
+    /// Rate of the measured phase, in requests per second; absent if it is the planned one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_per_s: Option<f64>,
-    /// Whether file pages of the JDK and the application were charged to this trial, or held by somebody else before.
+    /// Whether file pages of the JDK and the application were charged to this trial, or were already charged elsewhere.
     pub pages: Pages,
     /// Whether the target held.
     pub verdict: ProbeVerdict,
     /// The missed targets, with the numbers; or the reason why the trial was discarded.
     #[serde(default)]
     pub why: Vec<String>,
-    /// The numbers behind `why`, where it is about numbers.
+    /// The numbers behind `why`, if it is about numbers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missed: Vec<Missed>,
-    /// The cause of failure, where it failed.
+    /// The cause of failure, if it failed.
     #[serde(default)]
     pub cause: Option<FailureCause>,
-    /// Classes of the JDK and the application; only with the first trial, and where they could be counted.
+    /// Classes of the JDK and the application; only in the first trial, if they could be counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub classes: Option<ClassesRecord>,
-    /// How far the kernel reads ahead on the disk of the JDK; only with the first trial, and where it is known.
+    /// Kernel read-ahead on the disk of the JDK; only in the first trial, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_ahead_bytes: Option<u64>,
-    /// From the preparation of its file pages to the end of its subject.
+    /// Seconds from the preparation of its file pages to the end of its subject.
     #[serde(default)]
     pub seconds: f64,
 }
 
 impl ProbeRecord {
-    /// Whether the search gave this heap with this direct memory.
+    /// Whether the search set this heap with this direct memory.
     pub fn gave(&self, heap: Option<u64>, direct: Option<u64>) -> bool {
         (self.heap_bytes, self.direct_bytes) == (heap, direct)
     }
 }
 
-/// Classes that rules of thumb count, whether they are loaded or not.
+/// Classes that rules of thumb count, loaded or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ClassesRecord {
-    /// In the runtime image of the JDK.
+    /// Classes in the runtime image of the JDK.
     pub jdk: u64,
-    /// In the jars that the subject had open, and in the folders of its class path.
+    /// Classes in the jars that the subject had open and in the folders of its class path.
     pub application: u64,
 }
 
@@ -94,19 +94,19 @@ pub struct ClassesRecord {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ProbeStage {
-    /// The one trial in which memory is no concern.
+    /// The single trial with ample memory.
     Reference,
-    /// For the smallest heap with which the subject becomes ready at all: a start without load.
+    /// Search for the smallest heap with which the subject becomes ready at all: a start without load.
     HeapStart,
-    /// For the smallest heap.
+    /// Search for the smallest heap.
     Heap,
-    /// For the smallest limit, proofs included.
+    /// Search for the smallest limit, including proofs.
     Limit,
-    /// For the smallest limit on a host where the file pages are in memory already.
+    /// Search for the smallest limit on a host with a warm page cache.
     Warm,
-    /// With the limit and the heap to set, under a longer load.
+    /// Test of the limit and the heap to set, under a longer load.
     Soak,
-    /// For the highest rate.
+    /// Search for the highest rate.
     Rate,
 }
 
@@ -119,7 +119,7 @@ pub enum ProbeVerdict {
     Holds,
     /// The target did not hold.
     Fails,
-    /// The machine disturbed the trial, which says nothing and is repeated.
+    /// The machine disturbed the trial. It is void and is repeated.
     Discarded,
 }
 
@@ -130,53 +130,53 @@ pub enum ProbeVerdict {
 pub enum FailureCause {
     /// The kernel killed a process of the subject.
     OomKill,
-    /// The JVM ran out of a pool of its own.
+    /// The JVM exhausted one of its own pools.
     OutOfMemoryError,
     /// The JVM refused to start, or did not become ready in time.
     Start,
     /// The subject ended by itself.
     Died,
-    /// The collector took the time.
+    /// Garbage collections took the time.
     Collections,
-    /// File pages were dropped and read again, over and over.
+    /// File pages were repeatedly dropped and read again.
     FilePages,
-    /// Times grew beyond the target, for no reason that was seen.
+    /// Times exceeded the target, for no observed reason.
     Times,
-    /// Fewer answers than the target asks, for no reason that was seen.
+    /// The subject gave fewer answers than the target requires, for no observed reason.
     Rate,
     /// Requests failed.
     Failures,
-    /// Something else that the target names.
+    /// Another condition of the target failed.
     Other,
 }
 
-/// Counts of the memory cgroup of a trial, at its end.
+/// Counters of the memory cgroup of a trial, at its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CgroupRecord {
     /// The limit.
     pub limit_bytes: u64,
-    /// The size that limits are multiples of, if that is more than a page: 1 MiB in a step of Slurm.
+    /// The granularity of limits, if it is larger than a page: 1 MiB in a Slurm step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grain_bytes: Option<u64>,
-    /// The size of a page, where that is not 4 KiB: what faults and refaults are counted in.
+    /// Page size, if it is not 4 KiB; the unit of faults and refaults.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page_bytes: Option<u64>,
     /// The largest charge; `null` on v2 before Linux 5.19.
     pub peak_bytes: Option<u64>,
-    /// The largest anonymous part of the charge that the timeline saw, with what the kernel itself took.
+    /// The largest anonymous part of the charge on the timeline, plus kernel and shared memory.
     pub anon_peak_bytes: Option<u64>,
     /// File pages charged at the end of the load.
     pub file_bytes: Option<u64>,
-    /// Charges that met the limit and had to reclaim first.
+    /// Charges that hit the limit and had to reclaim first.
     pub limit_hits: u64,
-    /// Faults that needed a disk.
+    /// Page faults that needed a disk (major faults).
     pub major_faults: u64,
-    /// File pages that came back soon after they were dropped.
+    /// File pages that were read again soon after they were dropped.
     pub file_refaults: u64,
-    /// Processes killed for memory.
+    /// Processes killed for lack of memory.
     pub oom_kills: u64,
-    /// File pages that the subject had mapped and somebody else was charged for, at the end of the load.
+    /// File pages that the subject had mapped but that were charged elsewhere, at the end of the load.
     pub foreign_file_bytes: Option<u64>,
 }
 
@@ -193,65 +193,65 @@ impl CgroupRecord {
 pub struct FindRecord {
     /// The configuration searched.
     pub configuration: String,
-    /// Conditions that had to hold, in their plainest form.
+    /// Conditions that had to hold, in their simplest form.
     pub target: Vec<String>,
     /// The unknowns that were varied.
     pub unknowns: Unknowns,
     /// The relative step at which the search stopped, such as 0.02.
     #[cfg_attr(test, schemars(range(min = 0.0)))]
     pub step: f64,
-    /// Trials in a row that had to hold, the one by which the search chose the value among them.
+    /// Consecutive trials that had to hold, including the one by which the search chose the value.
     pub proofs: u32,
     /// How the search ended.
     pub outcome: FindOutcome,
-    /// In one sentence, with the numbers.
+    /// The result in one sentence, with the numbers.
     pub text: String,
-    /// Index of the trial in which memory was no concern; `null` where there is none that held.
+    /// Index of the trial with ample memory; `null` if none held.
     pub reference: Option<u32>,
-    /// The load line with a cold page cache; `null` where none was found.
+    /// The load line with a cold page cache; `null` if none was found.
     pub line: Option<LineRecord>,
-    /// The same on a host where they are in memory already; `null` where it was not found or not searched.
+    /// The load line with a warm page cache; `null` if it was not found or not searched for.
     pub warm: Option<LineRecord>,
-    /// The point from which more memory saves no more CPU, if that is not the line itself.
+    /// The point beyond which more memory saves no more CPU, if it is not the line itself.
     pub knee: Option<KneeRecord>,
-    /// The test of what is to be set under a longer load; `null` where there was none, or it has not ended.
+    /// The test of the values to set under a longer load; `null` if there was none, or it has not ended.
     #[serde(default)]
     pub soak: Option<SoakRecord>,
     /// The safety margin added to the line, as a share such as 0.1.
     #[cfg_attr(test, schemars(range(min = 0.0)))]
     pub headroom: f64,
-    /// The limit to set: the line with its headroom, in whole MiB; `null` where there is no line.
+    /// The limit to set: the line plus its headroom, in whole MiB; `null` if there is no line.
     pub limit_bytes: Option<u64>,
-    /// The heap to set: that of the line with the same headroom, in whole MiB; `null` where the search gave none.
+    /// The heap to set: the heap of the line plus the same headroom, in whole MiB; `null` if the search set none.
     #[serde(default)]
     pub heap_bytes: Option<u64>,
     /// JVM options to set with it.
     pub options: Vec<String>,
-    /// JVM options that give the same heap as shares of that limit, in place of `-Xmx`; none where no heap was given.
+    /// JVM options that set the same heap as a share of that limit instead of `-Xmx`; empty if no heap was set.
     #[serde(default)]
     pub share_options: Vec<String>,
-    /// Limits that other ways to size would have needed.
+    /// Limits that other sizing methods would have required.
     pub others: Vec<RuleRecord>,
-    /// The one limit that was to be proved, where none was searched for.
+    /// The single limit to prove, if none was searched for.
     #[serde(default)]
     pub prove_bytes: Option<u64>,
-    /// The highest rate held, where that was searched.
+    /// The highest rate that held, if it was searched for.
     pub rate: Option<RateRecord>,
-    /// Trials made, those that do not count included.
+    /// Trials run, including those that do not count.
     pub trials: u32,
-    /// From the first to the end of the last, pauses left out.
+    /// Seconds from the start of the first trial to the end of the last, without pauses.
     pub seconds: f64,
 }
 
-/// The test of a limit and a heap under a load that lasts longer than that of the search.
+/// The test of a limit and a heap under a load longer than that of the search.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SoakRecord {
-    /// The limit that held, which is the one to set; `null` where none held.
+    /// The limit that held, which is the one to set; `null` if none held.
     pub limit_bytes: Option<u64>,
-    /// The heap of that trial; `null` where the search gave none.
+    /// The heap of that trial; `null` if the search set none.
     pub heap_bytes: Option<u64>,
-    /// How long the load lasted.
+    /// Duration of the load in seconds.
     pub seconds: f64,
     /// Limits that failed, in the order of trials.
     pub failed_bytes: Vec<u64>,
@@ -259,8 +259,8 @@ pub struct SoakRecord {
     pub why: Vec<String>,
 }
 
-/// The limit to set for a line, and the heap: each with the headroom, in whole MiB, since that is what people write.
-/// The limit has room for all of the heap.
+/// The limit and the heap to set for a line: each plus the headroom, in whole MiB, since people write whole MiB. The
+/// limit has room for all of the heap.
 pub fn to_set(line_bytes: u64, heap_bytes: Option<u64>, headroom: f64) -> (u64, Option<u64>) {
     // 10 % more than 100 MiB is 110.00000000000001 in binary, and 110 MiB is meant.
     const NEARLY: f64 = 1e-9;
@@ -276,14 +276,14 @@ pub fn to_set(line_bytes: u64, heap_bytes: Option<u64>, headroom: f64) -> (u64, 
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Unknowns {
-    /// The largest heap, then the limit.
+    /// The maximum heap, then the limit.
     #[default]
     HeapAndLimit,
-    /// The limit, with a heap that the configuration gives.
+    /// The limit, with a heap that the configuration sets.
     Limit,
-    /// The limit, with a heap that the JVM chooses by it.
+    /// The limit, from which the JVM derives its heap.
     AsIs,
-    /// The rate, with a limit that is given.
+    /// The rate, with a given limit.
     Rate,
 }
 
@@ -294,21 +294,21 @@ pub enum Unknowns {
 pub enum FindOutcome {
     /// A line was found, and the step below it failed.
     Found,
-    /// The target held at the smallest limit that was to be asked.
+    /// The target held at the smallest limit to be tried.
     AtLowerBound,
-    /// A line was found, and nothing that could be set held a longer load.
+    /// A line was found, but no value to set held under a longer load.
     Grows,
-    /// The target did not hold where memory was no concern.
+    /// The target did not hold even with ample memory.
     NotHeld,
-    /// The target held without a concern for memory, but at no limit that was to be asked.
+    /// The target held with ample memory, but at no limit to be tried.
     Never,
-    /// The trials allowed were used up.
+    /// The allowed number of trials was used up.
     #[default]
     GivenUp,
 }
 
 impl FindOutcome {
-    /// Whether there is a line to go by, or a rate.
+    /// Whether there is a line or a rate to rely on.
     pub fn is_found(self) -> bool {
         matches!(self, Self::Found | Self::AtLowerBound)
     }
@@ -320,26 +320,27 @@ impl FindOutcome {
 pub struct LineRecord {
     /// The limit.
     pub limit_bytes: u64,
-    /// The largest heap that goes with it; `null` where the configuration gave it or the JVM chose.
+    /// The maximum heap that goes with it; `null` if the configuration set it or the JVM chose it.
     pub heap_bytes: Option<u64>,
-    /// The direct memory that goes with it; `null` where the JVM derives it from the heap.
+    /// The direct memory that goes with it; `null` if the JVM derives it from the heap.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub direct_bytes: Option<u64>,
-    /// Trials that held at it, in a row.
+    /// Consecutive trials that held at this limit.
     pub held: u32,
     /// How it was proved; absent in documents of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proof: Option<ProofRecord>,
-    /// With 95 % confidence a start fails no more often than this.
+    /// Upper bound of the share of starts that fail, 0–1, with 95 % confidence.
     #[cfg_attr(test, schemars(range(min = 0.0, max = 1.0)))]
     pub failing_share_max: f64,
-    /// The next smaller limit, which failed; `null` where none was asked.
+    /// The next smaller limit, which failed; `null` if none was tried.
     pub below_bytes: Option<u64>,
-    /// The cause of failure at the next smaller limit; `null` where none was asked.
+    /// The cause of failure at the next smaller limit; `null` if none was tried.
     pub cause: Option<FailureCause>,
     /// The same in words, with the numbers.
     pub cause_text: Vec<String>,
-    /// How far the limits were apart at which trials held once and failed once: the width of the edge, as a share.
+    /// Width of the edge between failing and holding, as a share: how far the highest failed limit is above the lowest
+    /// that held.
     #[cfg_attr(test, schemars(range(min = 0.0)))]
     pub edge_width: f64,
 }
@@ -358,60 +359,61 @@ impl RateRecord {
     }
 }
 
-/// Which trials prove a value, and which do not.
+/// The trials that prove a value, and those that do not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ProofRecord {
     /// Trials that count at this value, the failed ones included.
     pub tried: u32,
-    /// Trials of these by which the search chose the value: they prove nothing. 0 where the value was given.
+    /// The number of these trials by which the search chose the value; they prove nothing. 0 if the value was given.
     pub choosing: u32,
-    /// Values that were put to proof one after the other, of which this is the last; at least 1.
+    /// Values that were put to proof in turn, this one last; at least 1.
     pub candidates: u32,
 }
 
-/// The point from which more memory saves no more CPU.
+/// The point beyond which more memory saves no more CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct KneeRecord {
-    /// The largest heap.
+    /// The maximum heap.
     pub heap_bytes: u64,
-    /// The line, with what this heap is larger. Not proved by trials at this limit.
+    /// The line plus the increase in heap. No trial at this limit proved it.
     pub limit_bytes: u64,
-    /// CPU per request there, over that at the line.
+    /// CPU per request at the knee, divided by that at the line.
     #[cfg_attr(test, schemars(range(min = 0.0)))]
     pub cpu_ratio: f64,
 }
 
-/// The limit that a rule of thumb would have asked for.
+/// The limit that a rule of thumb would have required.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RuleRecord {
-    /// Which rule.
+    /// Name of the rule.
     pub name: String,
-    /// The limit it needs for the heap found.
+    /// The limit that the rule requires for the heap found.
     pub limit_bytes: u64,
-    /// How it comes to that, with its terms.
+    /// The calculation with its terms.
     pub how: String,
 }
 
-/// The highest rate that a limit carries.
+/// The highest rate that a limit sustains.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RateRecord {
     /// Requests per second.
     pub rate_per_s: f64,
-    /// Trials that held at it, in a row.
+    /// Consecutive trials that held at this rate.
     pub held: u32,
     /// How it was proved; absent in documents of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proof: Option<ProofRecord>,
-    /// With 95 % confidence a trial at it fails no more often than this; `null` in documents of earlier versions.
+    /// Upper bound of the share of trials at this rate that fail, 0–1, with 95 % confidence; `null` in documents of
+    /// earlier versions.
     #[serde(default)]
     #[cfg_attr(test, schemars(range(min = 0.0, max = 1.0)))]
     pub failing_share_max: Option<f64>,
-    /// The next higher rate, which failed; `null` where none was asked.
+    /// The next higher rate, which failed; `null` if none was tried.
     pub above_per_s: Option<f64>,
-    /// The cause of failure there.
+    /// The cause of failure at that rate, in words.
     pub cause_text: Vec<String>,
 }

@@ -7,7 +7,7 @@ use super::{
 use crate::scenario::Change;
 use serde::{Deserialize, Serialize};
 
-/// A diagnosis with its evidence and its words, so that readers need not know every kind.
+/// A diagnosis with its evidence and wording, so that readers need not know every kind.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FindingRecord {
@@ -20,13 +20,13 @@ pub struct FindingRecord {
     pub text: String,
     /// One thing to do.
     pub next: String,
-    /// Resident bytes that it costs now; 0 where a risk costs none yet.
+    /// Resident bytes that it costs now; 0 for a risk that costs none yet.
     #[serde(default)]
     pub costs_bytes: u64,
-    /// The most that resident memory may become less; `null` where that has no bound that is known.
+    /// Upper bound of the possible reduction of resident memory; `null` if no bound is known.
     #[serde(default)]
     pub gain_bytes_max: Option<u64>,
-    /// Changes to set, the first one to try first; empty where only people can act, or a user's setting is in the way.
+    /// Changes to apply, in the order to try them; empty if only people can act or a user's setting is in the way.
     #[serde(default)]
     pub remedies: Vec<Change>,
 }
@@ -35,21 +35,21 @@ pub struct FindingRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct OfTrials {
-    /// The configuration it is of.
+    /// The configuration.
     pub configuration: String,
-    /// Index of the trial whose numbers these are.
+    /// Index of the trial that the numbers come from.
     pub trial: u32,
-    /// How many trials of the configuration show it.
+    /// Number of trials of the configuration that show it.
     pub trials_alike: u32,
 }
 
 impl FindingRecord {
-    /// By how much resident memory may become less at most, or else what the finding costs.
+    /// The upper bound of the possible reduction of resident memory, or else the cost of the finding.
     pub fn worth_bytes(&self) -> u64 {
         self.gain_bytes_max.unwrap_or(self.costs_bytes)
     }
 
-    /// The configuration it is of; empty for one of an account.
+    /// Its configuration; empty for a finding of an account.
     pub fn configuration(&self) -> &str {
         self.of.as_ref().map_or("", |of| of.configuration.as_str())
     }
@@ -78,97 +78,97 @@ pub enum Finding {
     LoadersKeepComing {
         /// Class of the loaders.
         loader: String,
-        /// The spans that were compared, in time order; each has about as many new loaders for a request.
+        /// The compared spans, in time order; each has about the same number of new loaders per request.
         spans: Vec<LoaderSpan>,
-        /// Loaders of this type that lived after a full collection; `null` where there was none after the spans.
+        /// Loaders of this type alive after a full collection; `null` if there was none after the spans.
         live_after_gc: Option<LoaderSum>,
     },
-    /// Equal loads keep adding class metadata, by whichever loader.
+    /// Equal loads keep adding class metadata, in any loader.
     MetaspaceKeepsGrowing {
-        /// The spans that were compared, in time order; each has grown by about as much for a request.
+        /// The compared spans, in time order; each grew by about the same amount per request.
         spans: Vec<GrowthSpan>,
-        /// Whether a full collection took less than half of it away; `false` where there was none.
+        /// Whether a full collection freed less than half of it; `false` if there was none.
         kept_by_gc: bool,
     },
-    /// Chunks that the program freed and malloc keeps.
+    /// Chunks that the program freed but malloc keeps.
     MallocRetained {
         /// Resident bytes in them.
         retained_bytes: u64,
-        /// Bytes that a trim would return; `null` where they cannot be predicted.
+        /// Bytes that a trim would return; `null` if they cannot be predicted.
         trim_bytes: Option<u64>,
         /// Arenas of glibc; 0 for an allocator without them.
         arenas: u64,
         /// The allocator.
         allocator: String,
     },
-    /// Direct buffers that nobody refers to any more, or may: only a collection frees them, and none comes.
+    /// Direct buffers that are, or may be, unreachable. Only a collection frees them, and none comes.
     DirectMemoryWaits {
         /// Bytes that direct buffers have reserved.
         direct_bytes: u64,
-        /// How many there are.
+        /// Number of buffers.
         buffers: u64,
         /// Part of it that a full collection left; `null` without one.
         left_by_gc_bytes: Option<u64>,
-        /// The most they may reserve; `null` where it is not known.
+        /// The most that they may reserve; `null` if unknown.
         ceiling_bytes: Option<u64>,
-        /// Collections so far; `null` where they are not counted.
+        /// Collections so far; `null` if they are not counted.
         collections: Option<u64>,
     },
-    /// Native memory whose Java owners are garbage: a full collection freed it, and collections come too seldom.
+    /// Native memory whose Java owners are garbage: a full collection freed it, and collections are too rare.
     NativeHeldByGarbage {
         /// Resident bytes that the full collection freed.
         freed_bytes: u64,
-        /// The same by owner, the largest first.
+        /// The same by owner, largest first.
         owners: Vec<OwnerFreed>,
-        /// Collections before it; `null` where they are not counted.
+        /// Collections before it; `null` if they are not counted.
         collections: Option<u64>,
     },
-    /// Direct memory that a full collection leaves: something refers to it.
+    /// Direct memory that survives a full collection because something refers to it.
     DirectMemoryLives {
         /// Bytes that direct buffers have reserved under load.
         direct_bytes: u64,
-        /// How many there are.
+        /// Number of buffers.
         buffers: u64,
         /// Bytes that a full collection left; `null` without one.
         left_by_gc_bytes: Option<u64>,
-        /// The holder of it.
+        /// Its holder.
         holder: DirectHolder,
     },
-    /// Memory that a library mapped itself, outside of the JVM and of malloc.
+    /// Memory that a library mapped itself, outside the JVM and malloc.
     LibraryMemory {
         /// Resident bytes.
         bytes: u64,
-        /// The library that holds most of it, with its allocator where that is known.
+        /// The library that holds most of it, with its allocator if known.
         library: String,
     },
-    /// G1 keeps objects of half a region and more in regions of their own, and the ends of these regions stay empty.
+    /// G1 keeps objects of half a region or more in their own regions, and the ends of these regions stay empty.
     HumongousTails {
         /// Objects of that size.
         objects: u64,
         /// Bytes of the objects.
         object_bytes: u64,
-        /// Bytes of regions behind them, which nothing else can use.
+        /// Bytes of regions after these objects, which nothing else can use.
         tail_bytes: u64,
         /// Size of a region.
         region_bytes: u64,
     },
-    /// Many class loaders of one type with a class or two each: metaspace is held by their number.
+    /// Many class loaders of one type with one or two classes each; their number takes up the metaspace.
     LoadersMany {
         /// Class of the loaders.
         loader: String,
-        /// How many live.
+        /// The live loaders.
         now: LoaderSum,
-        /// How many of them came during the last phase of load; `null` where that is not known.
+        /// Number of them that were added during the last phase of load; `null` if unknown.
         came_last: Option<u64>,
     },
-    /// Much of the heap is alive, and static fields keep large collections.
+    /// Much of the heap is live, and static fields keep large collections.
     HeapHeldByStatics {
         /// Heap bytes that a full collection left.
         live_bytes: u64,
         /// The largest collections.
         holders: Vec<StaticCollectionRecord>,
     },
-    /// Much of the heap is alive, and hangs on `ThreadLocal` variables.
+    /// Much of the heap is live and held by `ThreadLocal` variables.
     HeapHeldByThreadLocals {
         /// Heap bytes that a full collection left.
         live_bytes: u64,
@@ -177,16 +177,16 @@ pub enum Finding {
     },
     /// Virtual threads are parked, with their stacks in the heap.
     VirtualThreadsParked {
-        /// How many there are.
+        /// Number of parked virtual threads.
         threads: u64,
         /// Bytes of their stacks.
         stack_bytes: u64,
         /// Heap bytes that a full collection left.
         live_bytes: u64,
     },
-    /// Objects wait for their finalizer and keep what they refer to.
+    /// Objects wait for their finalizer and keep the objects they refer to alive.
     FinalizersWait {
-        /// How many have a finalizer that has not run.
+        /// Number of objects whose finalizer has not run.
         waiting: u64,
         /// Heap bytes that a full collection left.
         live_bytes: u64,
@@ -200,103 +200,104 @@ pub enum Finding {
         /// The heaviest classes.
         classes: Vec<LiveClassRecord>,
     },
-    /// The program, or a library of it, allocated native memory, and no collection frees it.
+    /// The program, or one of its libraries, allocated native memory that no collection frees.
     NativeMemoryLives {
-        /// By how much it grew from the start of the load, after a full collection.
+        /// Growth since the start of the load, after a full collection.
         bytes: u64,
-        /// The same by owner, the largest first.
+        /// The same by owner, largest first.
         owners: Vec<OwnerFreed>,
-        /// The source of it, as far as that is known.
+        /// Its source, if known.
         by: NativeHolder,
     },
     /// Files that the program mapped are resident.
     MappedFiles {
-        /// Resident pages of them.
+        /// Their resident pages.
         bytes: u64,
-        /// The largest, with what of them is resident.
+        /// The largest files, with their resident size.
         files: Vec<DiskFileRecord>,
     },
-    /// A loader got very many classes while the subject worked: they are generated at run time.
+    /// A loader gained very many classes while the subject worked: they are generated at run time.
     ClassesGenerated {
         /// Class of the loader.
         loader: String,
-        /// By how many the classes of all loaders grew.
+        /// Growth in classes of all loaders.
         classes: u64,
-        /// By how much their metadata grew.
+        /// Growth of their metadata.
         bytes: u64,
     },
     /// Direct memory is at its ceiling.
     DirectMemoryAtCeiling {
         /// Bytes that direct buffers have reserved.
         direct_bytes: u64,
-        /// The most they may reserve.
+        /// The most that they may reserve.
         ceiling_bytes: u64,
         /// Why nothing was freed.
         cause: CeilingCause,
-        /// The error that the subject printed; `null` where it printed none.
+        /// The error that the subject printed; `null` if it printed none.
         error: Option<String>,
     },
     /// The heap was exhausted.
     HeapExhausted {
         /// The error that the subject printed.
         error: String,
-        /// The most that the heap may become; `null` where it is not known.
+        /// Maximum heap size; `null` if unknown.
         max_bytes: Option<u64>,
     },
-    /// `-XX:MaxRAMPercentage` has no effect on so little memory.
+    /// `-XX:MaxRAMPercentage` has no effect with so little memory.
     HeapShareUnheeded {
         /// The memory that the JVM sees.
         memory_bytes: u64,
-        /// The heap that it took.
+        /// The heap that the JVM chose.
         heap_bytes_max: u64,
-        /// The heap that was asked for.
+        /// The requested heap.
         asked_bytes: u64,
     },
-    /// Threads of one pool came while the subject worked, do next to nothing and do not end.
+    /// Threads of one pool were added while the subject worked, do next to nothing and do not end.
     ThreadsPileUp {
         /// The pool.
         pool: IdlePool,
-        /// By how much the number of all threads grew.
+        /// Growth in the number of all threads.
         grown: u64,
     },
-    /// One compilation of the JIT takes much memory, which malloc keeps afterwards.
+    /// One JIT compilation takes much memory, which malloc keeps afterwards.
     CompilerPeak {
-        /// Bytes that it took at the most.
+        /// Peak bytes that it took.
         bytes: u64,
         /// The largest compilation of that method.
         compilation: CompilationRecord,
     },
-    /// Processes that the JVM started and that the same container pays for.
+    /// Processes that the JVM started and that are charged to the same container.
     ChildProcesses {
-        /// Bytes that they hold together, shared pages divided among sharers.
+        /// Total bytes that they hold, with shared pages divided among sharers.
         bytes: u64,
-        /// By name, the largest sum first.
+        /// The processes by program name, largest sum first.
         programs: Vec<ChildProgram>,
     },
-    /// Files in memory (tmpfs, memfd, huge pages) that the JVM has open: charged to its container, and in no RSS.
+    /// In-memory files (tmpfs, memfd, huge pages) that the JVM has open: charged to its container, but not part of its
+    /// RSS.
     FilesInMemory {
         /// Bytes of all of them.
         bytes: u64,
-        /// By place, the largest first.
+        /// The files by location, largest first.
         places: Vec<MemoryFilesRecord>,
     },
-    /// The kernel remembers names of files (dentries) for the container: kernel memory, in no RSS.
+    /// The kernel caches file names (dentries) for the container: kernel memory, which is not part of RSS.
     KernelRemembersNames {
-        /// By how much kernel memory of the cgroup grew while the subject worked.
+        /// Growth of the cgroup's kernel memory while the subject worked.
         kernel_bytes: u64,
-        /// By how many names the machine remembers more.
+        /// Growth in file names cached on the machine.
         names: u64,
-        /// How many of them are names of files that there are not.
+        /// Part of `names` that are names of files that do not exist.
         missing: u64,
     },
-    /// Files that the JVM has written are in the page cache of its container: charged, in no RSS, reclaimable.
+    /// Files that the JVM has written are in the page cache of its container: charged, not part of RSS, reclaimable.
     PageCacheOfFiles {
-        /// By how much the page cache of the cgroup grew.
+        /// Growth of the cgroup's page cache.
         bytes: u64,
         /// The open files that grew most, with their growth.
         files: Vec<DiskFileRecord>,
     },
-    /// Chunks that Netty holds, of which little is handed out.
+    /// Netty holds chunks of which little is handed out.
     NettyChunksFree {
         /// Direct memory that the allocator holds.
         held_bytes: u64,
@@ -305,41 +306,41 @@ pub enum Finding {
         /// Class of the allocator.
         allocator: String,
     },
-    /// Heap that is committed and resident, and holds no object.
+    /// Heap that is committed and resident but holds no objects.
     HeapFree {
-        /// How much.
+        /// Size of this heap.
         free_bytes: u64,
-        /// All that is committed; `null` where it is not known.
+        /// All committed heap; `null` if unknown.
         committed_bytes: Option<u64>,
         /// Whether the subject rested before it was weighed.
         rested: bool,
     },
-    /// Far more of the heap is resident than objects live.
+    /// The resident heap is far larger than the live set.
     HeapFarAboveLive {
-        /// Heap that is resident.
+        /// Resident heap.
         heap_bytes: u64,
         /// Bytes of the live set, or an upper bound of it.
         live_bytes: u64,
-        /// How that is known.
+        /// How the live set is known.
         live_by: LiveBy,
-        /// The most the heap may become; `null` where it is not known.
+        /// Maximum heap size; `null` if unknown.
         max_bytes: Option<u64>,
     },
-    /// The tables of G1 weigh much beside a small heap.
+    /// The tables of G1 are large compared with a small heap.
     G1OnSmallHeap {
         /// Resident bytes of the tables.
         tables_bytes: u64,
-        /// Heap that is resident.
+        /// Resident heap.
         heap_bytes: u64,
     },
-    /// The JVM took Serial by itself, and collections take much time under load.
+    /// The JVM chose Serial by itself, and collections take much time under load.
     SerialUnasked {
-        /// Time in collections over the time of the load, 0–1.
+        /// Time in collections divided by the time of the load, 0–1.
         gc_share: f64,
-        /// CPUs that the subject may use; `null` where it is not pinned.
+        /// CPUs that the subject may use; `null` if it is not pinned.
         cpus: Option<u64>,
     },
-    /// Compiled code, and what compilers hold, weighs much.
+    /// Compiled code and the memory of the compilers are large.
     CodeLarge {
         /// Resident bytes of the code cache.
         code_bytes: u64,
@@ -351,50 +352,50 @@ pub enum Finding {
         /// The pools, the largest stacks first.
         pools: Vec<IdlePool>,
     },
-    /// The JVM runs without an archive of classes that it could map.
+    /// The JVM runs without a class archive that it could map.
     CdsMissing {
-        /// Why.
+        /// Why it runs without one.
         cause: CdsCause,
     },
     /// Observers that watch the JVM from inside.
     ObserversOn {
-        /// Each of them.
+        /// The observers.
         observers: Vec<ObserverOn>,
     },
     /// Memory in transparent huge pages, each of which is resident as a whole.
     HugePages {
-        /// How much.
+        /// Size of this memory.
         huge_bytes: u64,
         /// Whether the JVM was asked to use them (`-XX:+UseTransparentHugePages`).
         asked: bool,
     },
-    /// All that may grow, grown to its ceiling, is more than the limit.
+    /// The ceilings of everything that may grow add up to more than the limit.
     CeilingsAboveLimit {
         /// The limit.
         limit_bytes: u64,
         /// Sum of the ceilings.
         ceilings_bytes: u64,
-        /// Each of them, the largest first.
+        /// The ceilings, largest first.
         ceilings: Vec<Ceiling>,
     },
-    /// The JVM chose a heap as if there were no limit, or another one.
+    /// The JVM chose its heap as if there were no limit or a different one.
     LimitNotSeen {
         /// The limit.
         limit_bytes: u64,
-        /// The most that the heap may become.
+        /// Maximum heap size.
         heap_bytes_max: u64,
-        /// Why.
+        /// Why the JVM did not see the limit.
         cause: UnseenCause,
     },
-    /// Options that were set and change nothing.
+    /// Options that were set but have no effect.
     FlagsIdle {
-        /// Each of them.
+        /// The options.
         flags: Vec<IdleFlag>,
     },
 }
 
 impl Finding {
-    /// Whether it is about a risk to come, and so is reported whatever it weighs now.
+    /// Whether it is about a future risk, and so is reported whatever it weighs now.
     pub fn is_risk(&self) -> bool {
         matches!(
             self,
@@ -431,7 +432,7 @@ impl Finding {
         document.get("kind").and_then(|kind| kind.as_str()).unwrap_or_default().to_owned()
     }
 
-    /// Whether both are the same diagnosis of the same thing, with whatever numbers.
+    /// Whether both are the same diagnosis of the same thing, with any numbers.
     pub fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::LoadersKeepComing { loader: one, .. }, Self::LoadersKeepComing { loader: other, .. })
@@ -445,33 +446,33 @@ impl Finding {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LoaderSpan {
-    /// The mark before.
+    /// The mark at its start.
     pub from: String,
-    /// The mark behind.
+    /// The mark at its end.
     pub to: String,
-    /// Requests answered correctly in between, or what the subject counted as done.
+    /// Requests answered correctly in between, or the work that the subject counted as done.
     pub ok: u64,
     /// New loaders of the type.
     pub added: LoaderSum,
-    /// Those that went.
+    /// Loaders that no longer exist.
     pub ended: LoaderSum,
 }
 
-/// By how much something grew between two marks.
+/// Growth between two marks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct GrowthSpan {
-    /// The mark before.
+    /// The mark at its start.
     pub from: String,
-    /// The mark behind.
+    /// The mark at its end.
     pub to: String,
-    /// Requests answered correctly in between, or what the subject counted as done.
+    /// Requests answered correctly in between, or the work that the subject counted as done.
     pub ok: u64,
     /// The growth.
     pub growth_bytes: u64,
 }
 
-/// Bytes of an owner: those that a full collection freed, or those that it grew by since the start.
+/// Bytes of an owner: freed by a full collection, or grown since the start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct OwnerFreed {
@@ -481,22 +482,22 @@ pub struct OwnerFreed {
     pub bytes: u64,
 }
 
-/// The holder of direct memory that lives.
+/// The holder of live direct memory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "by", rename_all = "snake_case")]
 pub enum DirectHolder {
-    /// The JDK keeps for each thread the buffer of its largest read or write of a channel (`sun.nio.ch.Util`).
+    /// For each thread, the JDK keeps the buffer of its largest channel read or write (`sun.nio.ch.Util`).
     ThreadCaches {
         /// Bytes in these buffers.
         bytes: u64,
-        /// Threads that have any.
+        /// Threads that have such a buffer.
         threads: u64,
         /// The largest buffer.
         largest_bytes: u64,
-        /// The pool that most of these threads belong to, as far as the kernel keeps its name.
+        /// The pool that most of these threads belong to; the kernel may truncate its name.
         pool: Option<String>,
-        /// What malloc is expected to keep of them once the JDK frees them after each use.
+        /// Bytes of them that malloc is expected to keep once the JDK frees them after each use.
         #[serde(default)]
         malloc_keeps_bytes: u64,
     },
@@ -504,38 +505,38 @@ pub enum DirectHolder {
     Netty {
         /// Bytes that Netty counts.
         bytes: u64,
-        /// The chunks that hold most of them; absent where they could not be read.
+        /// The chunks that hold most of them; absent if they could not be read.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         chunks: Option<NettyChunksRecord>,
-        /// Whether the chunks were read after the load, so that no request was under way.
+        /// Whether the chunks were read after the load, so that no request was in flight.
         #[serde(default)]
         rested: bool,
     },
-    /// The program itself, or a library of it.
+    /// The program itself, or one of its libraries.
     Program,
 }
 
-/// The source of native memory that lives.
+/// The source of live native memory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "by", rename_all = "snake_case")]
 pub enum NativeHolder {
-    /// Arenas of the foreign memory API (JDK 22 and newer) that nobody closed.
+    /// Arenas of the foreign memory API (JDK 22 and newer) that were not closed.
     ForeignArenas {
-        /// How many live.
+        /// Number of live arenas.
         arenas: u64,
     },
     /// Compressors and decompressors of zlib.
     Zlib {
-        /// How many live.
+        /// Number of live objects.
         objects: u64,
     },
-    /// A library that is not of the JDK.
+    /// A library outside the JDK.
     Library {
         /// Its file.
         name: String,
     },
-    /// Not known: `Unsafe.allocateMemory`, or native code.
+    /// Unknown: `Unsafe.allocateMemory`, or native code.
     Unknown,
 }
 
@@ -544,11 +545,11 @@ pub enum NativeHolder {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CeilingCause {
-    /// `-XX:+DisableExplicitGC`: the collection that the JDK asks for at the ceiling does not come.
+    /// `-XX:+DisableExplicitGC` suppresses the collection that the JDK requests at the ceiling.
     CollectionsDisabled,
     /// The buffers are alive.
     Alive,
-    /// Not known.
+    /// Unknown.
     Unknown,
 }
 
@@ -558,9 +559,9 @@ pub enum CeilingCause {
 pub struct ChildProgram {
     /// The program, at most 15 bytes: the kernel's name for it.
     pub name: String,
-    /// How many run.
+    /// Number of running processes.
     pub processes: u64,
-    /// Bytes that they hold together.
+    /// Total bytes that they hold.
     pub bytes: u64,
 }
 
@@ -569,9 +570,9 @@ pub struct ChildProgram {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum LiveBy {
-    /// A full collection left it.
+    /// It is the heap that a full collection left.
     FullCollection,
-    /// The last collection, of whatever kind, left as much: no more was live then.
+    /// It is at most the heap that the last collection of any kind left.
     LastCollection,
 }
 
@@ -581,26 +582,26 @@ pub enum LiveBy {
 pub struct IdlePool {
     /// Their name with `*` for the numbers that differ.
     pub name: String,
-    /// How many live.
+    /// Number of live threads.
     pub threads: u64,
     /// Resident pages of their stacks.
     pub stack_bytes: u64,
-    /// CPUs that they used, all together, on average since the JVM began.
+    /// CPUs that they used in total, on average since the JVM started.
     pub cpus: f64,
 }
 
-/// Why there is no archive of classes.
+/// Why there is no class archive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "why", rename_all = "snake_case")]
 pub enum CdsCause {
     /// It was switched off.
     SwitchedOff,
-    /// The JDK has none that fits.
+    /// The JDK has no archive that fits.
     NoArchive,
-    /// One was given, and is not mapped.
+    /// An archive was given but is not mapped.
     NotMapped {
-        /// As it was given.
+        /// The archive as given.
         file: String,
     },
 }
@@ -609,11 +610,11 @@ pub enum CdsCause {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ObserverOn {
-    /// Which one: `NMT`, `JMX`, `JFR`, or an agent with its file.
+    /// The observer: `NMT`, `JMX`, `JFR`, or an agent with its file.
     pub what: String,
-    /// The least it weighs; `null` where nobody measured it.
+    /// The least that it weighs; `null` if it was never measured.
     pub bytes_min: Option<u64>,
-    /// The most.
+    /// The most that it weighs.
     pub bytes_max: Option<u64>,
 }
 
@@ -623,7 +624,7 @@ pub struct ObserverOn {
 pub struct Ceiling {
     /// The part that it bounds.
     pub what: String,
-    /// How much it may become.
+    /// The size that this part may grow to.
     pub bytes: u64,
 }
 
@@ -634,40 +635,40 @@ pub struct Ceiling {
 pub enum UnseenCause {
     /// `-XX:-UseContainerSupport`.
     SwitchedOff,
-    /// The JVM is older than its support of cgroups v2.
+    /// The JVM predates its support of cgroups v2.
     BeforeCgroupV2,
     /// `-XX:MaxRAM` names more memory than the limit.
     MaxRam,
     /// The JVM looks for controllers in `/proc/cgroups`, which does not list them on this kernel.
     ControllersUnlisted,
-    /// The limit is that of a cgroup above, where this release does not look.
+    /// The limit belongs to an ancestor cgroup, where this release does not look.
     LimitAbove,
-    /// The JVM took neither this limit nor the machine's memory: the limit was another one when it started.
+    /// The JVM took neither this limit nor the machine's memory: the limit was different when it started.
     LimitChanged,
-    /// Nothing that is known explains it.
+    /// No known cause explains it.
     Unknown,
 }
 
-/// An option that changes nothing.
+/// An option that has no effect.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct IdleFlag {
-    /// As it was typed.
+    /// The option as typed.
     pub option: String,
-    /// Why it changes nothing.
+    /// Why it has no effect.
     pub cause: IdleCause,
-    /// The option that wins over it, or the collector in force instead; empty where there is none.
+    /// The option that overrides it, or the collector in force instead; empty if there is none.
     pub by: String,
 }
 
-/// Why an option changes nothing.
+/// Why an option has no effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum IdleCause {
     /// This JVM does not have it.
     Unknown,
-    /// Another option wins over it.
+    /// Another option overrides it.
     Overridden,
     /// It is for another collector.
     OtherCollector,

@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct FlagsRecord {
-    /// Those that somebody set, the JVM itself among them, by name.
+    /// Flags that were set, including those set by the JVM itself, by name.
     pub set: Vec<FlagRecord>,
-    /// The values of those at their default, by name.
+    /// Values of the flags at their default, by name.
     pub defaults: BTreeMap<String, String>,
 }
 
@@ -21,9 +21,9 @@ pub struct FlagsRecord {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct FlagRecord {
-    /// Without `-XX:` and sign.
+    /// Name without `-XX:` and sign.
     pub name: String,
-    /// As `VM.flags` prints it: `true`, `8388608`, `75.000000`.
+    /// Value as `VM.flags` prints it: `true`, `8388608`, `75.000000`.
     pub value: String,
     /// The origin of its value.
     pub origin: FlagOrigin,
@@ -35,7 +35,7 @@ impl FlagsRecord {
         self.set.len() + self.defaults.len()
     }
 
-    /// Whether the JVM takes no request to attach.
+    /// Whether the JVM refuses requests to attach.
     pub fn disables_attaching(&self) -> bool {
         self.set.iter().any(|flag| flag.name == "DisableAttachMechanism" && flag.value == "true")
     }

@@ -15,7 +15,7 @@ pub const FLEET_SCHEMA: &str = "loadline.fleet/1";
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PlanHeader {
-    /// Which document this is, and the version of its form.
+    /// The type of this document and the version of its format.
     #[cfg_attr(test, schemars(extend("const" = FLEET_PLAN_SCHEMA)))]
     pub schema: String,
     /// Version of Loadline that made it.
@@ -27,12 +27,12 @@ pub struct PlanHeader {
     pub made: String,
     /// Entries that follow, a line each.
     pub entries: u32,
-    /// SHA-256 of the lines that follow, each with its line feed: what names the plan in every answer.
+    /// SHA-256 of the lines that follow, each with its line feed. It identifies the plan in every answer.
     pub hash: String,
 }
 
-/// One entry of a plan: what one node does, with all that it needs but the contents of the files it reads, of which
-/// `configuration.inputs` has the hash. Relative paths start from the folder in which the plan lies.
+/// One entry of a plan: the task of one node with everything it needs except the contents of its input files.
+/// `configuration.inputs` has the hash of these files. Relative paths start from the folder of the plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PlanEntry {
@@ -42,15 +42,15 @@ pub struct PlanEntry {
     pub name: String,
     /// The task of the node.
     pub task: Task,
-    /// Minutes after which the entry ends with what it has.
+    /// Minutes after which the entry ends with the results so far.
     pub minutes: f64,
     /// The limit that the service has in production.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub declared_bytes: Option<u64>,
-    /// The line that was known before.
+    /// The last known line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<Last>,
-    /// SHA-256 of what is asked: see [`Last::question`].
+    /// SHA-256 of the question: see [`Last::question`].
     pub question: String,
     /// The scenario to run, with its seed.
     #[cfg_attr(test, schemars(with = "serde_json::Value"))]
@@ -62,44 +62,44 @@ pub struct PlanEntry {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Task {
-    /// The load line of a service is searched.
+    /// The load line of a service is searched for.
     Search {
-        /// Why it is not enough to prove the last one.
+        /// Why proving the last line is not enough.
         why: Why,
     },
-    /// The line that was known last is proved; where it fails, or the step below it holds, it is searched again.
+    /// The last known line is proved. If it fails, or the step below it holds, the line is searched for again.
     Prove,
     /// Blocks of a comparison, all on this node.
     Block {
-        /// The first of them, from 0, in the comparison.
+        /// Index of the first block in the comparison, from 0.
         first: u32,
-        /// How many.
+        /// Number of blocks.
         count: u32,
     },
 }
 
-/// Why a line is searched.
+/// Why a line is searched for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
-    /// None is known.
+    /// No line is known.
     First,
-    /// Something else is asked: options, load or target.
+    /// The question changed: options, load or target.
     QuestionChanged,
     /// The files of the service changed.
     InputsChanged,
-    /// Its image is another one.
+    /// Its image changed.
     ImageChanged,
     /// Another JDK runs it.
     JdkChanged,
-    /// The last search is too long ago.
+    /// The last search was too long ago.
     LongAgo,
-    /// The line that was known did not hold.
+    /// The known line did not hold.
     LineFailed,
     /// The step below the line held twice.
     StepBelowHeld,
-    /// It was asked for.
+    /// The search was requested.
     Asked,
 }
 
@@ -107,10 +107,10 @@ pub enum Why {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct EntryResult {
-    /// Which document this is, and the version of its form.
+    /// The type of this document and the version of its format.
     #[cfg_attr(test, schemars(extend("const" = FLEET_ENTRY_SCHEMA)))]
     pub schema: String,
-    /// Version of Loadline that worked; empty where it does not say.
+    /// Version of Loadline that did the work; empty if it is not stated.
     #[serde(default)]
     pub loadline: String,
     /// The hash of the plan.
@@ -123,7 +123,7 @@ pub struct EntryResult {
     pub task: Task,
     /// How it ended.
     pub outcome: EntryOutcome,
-    /// Why, where it is no answer: what happened, and what the subject said.
+    /// Why there is no answer: the event, and the subject's own words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub why: Vec<String>,
     /// The node that did it.
@@ -133,11 +133,11 @@ pub struct EntryResult {
     pub started: String,
     /// How long it took.
     pub seconds: f64,
-    /// The result of the search or the proof; `null` for blocks, and where there is none.
+    /// The result of the search or the proof; `null` for blocks and if there is none.
     pub find: Option<FindRecord>,
-    /// The line as the next plan wants it; `null` where none holds.
+    /// The line in the form that the next plan needs; `null` if none holds.
     pub line: Option<Last>,
-    /// Archives of its trials, by their folders, seen from that of this file, in the order in which they were made.
+    /// Folders of its trials' archives, relative to the folder of this file, in the order they were made.
     pub archives: Vec<String>,
     /// Reasons to distrust the answer.
     #[serde(default)]
@@ -149,9 +149,9 @@ pub struct EntryResult {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum EntryOutcome {
-    /// With an answer; a limit that fails is one.
+    /// It ended with an answer; a failing limit is an answer.
     Answered,
-    /// Its time was up before.
+    /// It ran out of time.
     OutOfTime,
     /// The subject could not be run.
     SubjectFailed,
@@ -163,13 +163,13 @@ pub enum EntryOutcome {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct NodeRecord {
-    /// As the engine calls it; the host's name where there is no engine.
+    /// Its name in the engine; the host name if there is no engine.
     pub name: String,
-    /// CPUs that this entry was allowed.
+    /// CPUs that this entry was allowed to use.
     pub cpus: u32,
     /// The machine, before the first trial.
     pub machine: Machine,
-    /// How often the engine began this entry before.
+    /// How often the engine had started this entry before.
     pub restarts: u32,
 }
 
@@ -177,22 +177,23 @@ pub struct NodeRecord {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FleetDocument {
-    /// Which document this is, and the version of its form.
+    /// The type of this document and the version of its format.
     #[cfg_attr(test, schemars(extend("const" = FLEET_SCHEMA)))]
     pub schema: String,
     /// The plan.
     pub plan: PlanHeader,
     /// The state of its entries.
     pub standing: StandingRecord,
-    /// The nodes that worked, by name: each as it was before its first entry, with the restarts of all of its entries.
+    /// The nodes that did the work, by name: each as it was before its first entry, with the restarts of all its
+    /// entries.
     pub nodes: Vec<NodeRecord>,
-    /// Every service of the plan, in its order; empty where it is a comparison.
+    /// Every service of the plan, in its order; empty for a comparison.
     pub services: Vec<ServiceRecord>,
-    /// Bytes by which limits of production exceed those that would do, summed over the services whose limit does.
+    /// Bytes by which production limits exceed the limits to set, summed over the services with an excess.
     pub wasted_bytes: u64,
-    /// From the begin of a node's first entry to the end of its last one, in sum over the nodes.
+    /// Seconds from the start of a node's first entry to the end of its last one, summed over the nodes.
     pub node_seconds: f64,
-    /// The comparison whose blocks the nodes made; `null` where the plan is of services.
+    /// The comparison whose blocks the nodes ran; `null` for a plan of services.
     pub comparison: Option<Box<Document>>,
     /// Reasons to distrust it.
     #[serde(default)]
@@ -207,9 +208,9 @@ pub struct StandingRecord {
     pub answered: u32,
     /// Indexes without a result.
     pub missing: Vec<u32>,
-    /// Indexes whose result is no answer.
+    /// Indexes whose result is not an answer.
     pub failed: Vec<u32>,
-    /// Indexes with several results, of which the first that began with an answer counts.
+    /// Indexes with several results. The earliest-started result with an answer counts.
     pub double: Vec<u32>,
 }
 
@@ -225,30 +226,30 @@ pub struct ServiceRecord {
     pub verdict: LineVerdict,
     /// Why, in a sentence with the numbers.
     pub text: String,
-    /// The line; `null` where there is none.
+    /// The line; `null` if there is none.
     pub line: Option<LineRecord>,
-    /// The limit to set: the line with its headroom; `null` where there is no line.
+    /// The limit to set: the line plus its headroom; `null` if there is no line.
     pub limit_bytes: Option<u64>,
     /// JVM options to set with it.
     pub options: Vec<String>,
-    /// The limit that it has in production.
+    /// Its limit in production.
     pub declared_bytes: Option<u64>,
-    /// By how much that is larger than the limit to set; negative where it is too small.
+    /// Excess of the production limit over the limit to set; negative if the production limit is too small.
     pub wasted_bytes: Option<i64>,
-    /// The line before; `null` where none was known.
+    /// The previous line; `null` if none was known.
     pub last_bytes: Option<u64>,
     /// Lines of earlier nights, the oldest first.
     #[serde(default)]
     pub past: Vec<PastLine>,
-    /// The node it was found on; empty where there is no result.
+    /// The node that found it; empty if there is no result.
     pub node: String,
-    /// Whether it was found on another model of CPU than the line before.
+    /// Whether it was found on a different CPU model than the previous line.
     pub other_cpu: bool,
     /// Trials made.
     pub trials: u32,
-    /// How long it took.
+    /// Duration in seconds.
     pub seconds: f64,
-    /// The line for the next plan: as it is now, else as it was before.
+    /// The line for the next plan: the current one, otherwise the previous one.
     pub last: Option<Last>,
     /// Reasons to distrust it.
     #[serde(default)]
@@ -256,7 +257,7 @@ pub struct ServiceRecord {
 }
 
 impl ServiceRecord {
-    /// Whether it has less in production than the smallest limit at which the target holds.
+    /// Whether its production limit is below the smallest limit at which the target holds.
     pub fn is_below_line(&self) -> bool {
         let line = self.line.as_ref().map(|line| line.limit_bytes);
         self.declared_bytes.zip(line).is_some_and(|(declared, line)| declared < line)
@@ -268,19 +269,19 @@ impl ServiceRecord {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum LineVerdict {
-    /// The one that was known holds still.
+    /// The known line still holds.
     Proved,
-    /// Found for the first time.
+    /// It was found for the first time.
     First,
-    /// Searched again, and the same within the search's step.
+    /// It was searched for again, with the same result within the search's step.
     Same,
-    /// Searched again: it needs less than before.
+    /// It was searched for again: the service needs less than before.
     Lower,
-    /// Searched again: it needs more than before.
+    /// It was searched for again: the service needs more than before.
     Higher,
     /// The target does not hold, whatever the memory.
     NotHeld,
-    /// It was not found: the search gave up, or its time was up.
+    /// It was not found: the search gave up or ran out of time.
     Unknown,
     /// The subject or its node failed.
     Failed,

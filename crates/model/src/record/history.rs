@@ -6,31 +6,31 @@ use serde::{Deserialize, Serialize};
 /// Schema of the document of a history.
 pub const HISTORY_SCHEMA: &str = "loadline.history/1";
 
-/// Chosen metrics over archives, with what changed when.
+/// Chosen metrics over archives, with their changes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct HistoryDocument {
-    /// Which document this is, and the version of its form.
+    /// The type of this document and the version of its format.
     #[cfg_attr(test, schemars(extend("const" = HISTORY_SCHEMA)))]
     pub schema: String,
     /// Version of Loadline that made it.
     pub loadline: String,
-    /// The archives that make one point.
+    /// The archives that make up one point.
     pub by: HistoryBy,
     /// The key that orders the points.
     pub order: HistoryOrder,
-    /// One for each configuration of each scenario, by name.
+    /// One series for each configuration of each scenario, by name.
     pub series: Vec<SeriesRecord>,
-    /// Items that were left out and why, a sentence each.
+    /// Items that were left out, with the reason, one sentence each.
     pub left_out: Vec<String>,
 }
 
-/// The archives that make one point of a history.
+/// The archives that make up one point of a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum HistoryBy {
-    /// Each archive is one.
+    /// Each archive is one point.
     #[value(help = "Each archive")]
     Date,
     /// All archives of a commit that were made under the same conditions.
@@ -44,9 +44,9 @@ pub enum HistoryBy {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum HistoryOrder {
-    /// When the first archive of each was begun.
+    /// The start of the first archive of each point.
     Date,
-    /// A list of commits that was given.
+    /// A given list of commits.
     Commits,
 }
 
@@ -58,11 +58,11 @@ pub struct SeriesRecord {
     pub scenario: String,
     /// Name of the configuration.
     pub configuration: String,
-    /// The oldest first.
+    /// The points, oldest first.
     pub points: Vec<PointRecord>,
-    /// In the order asked for.
+    /// The metrics, in the requested order.
     pub metrics: Vec<MetricHistory>,
-    /// Metrics that were asked for and that no trial of it has, a sentence each.
+    /// Requested metrics that none of its trials has, one sentence each.
     pub refused: Vec<String>,
 }
 
@@ -72,21 +72,21 @@ pub struct SeriesRecord {
 pub struct PointRecord {
     /// The commit in short, the build, or the date.
     pub name: String,
-    /// The commit that was weighed; `null` where the archive does not say.
+    /// The commit that was weighed; `null` if the archive does not name it.
     pub commit: Option<String>,
-    /// Text behind the commit's hash in the list of commits; absent where there is none.
+    /// Text after the commit's hash in the list of commits; absent if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
-    /// The build; `null` where the archive does not say.
+    /// The build; `null` if the archive does not name it.
     pub build: Option<String>,
-    /// When its first archive was begun: UTC, ISO 8601, as the archive has it.
+    /// When its first archive was started: UTC, ISO 8601, as in the archive.
     pub started: String,
-    /// The archives it is made of.
+    /// The archives that it consists of.
     pub archives: Vec<String>,
     /// Trials that count.
     pub trials: u32,
-    /// Conditions other than the subject that differ from the point before, `what: before | now`; empty where none is
-    /// known to.
+    /// Conditions other than the subject that differ from the previous point, as `what: before | now`; empty if none is
+    /// known to differ.
     pub conditions_changed: Vec<String>,
 }
 
@@ -94,20 +94,20 @@ pub struct PointRecord {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct MetricHistory {
-    /// Full name.
+    /// Full name of the metric.
     pub metric: String,
     /// Unit of the values.
     pub unit: Unit,
-    /// Which way it is better.
+    /// Whether lower or higher is better.
     pub better: Better,
-    /// As many as points; `null` where none of its trials has it.
+    /// One value per point; `null` if none of its trials has the metric.
     pub values: Vec<Option<PointValue>>,
-    /// Standard deviation of a trial, in the metric's unit: from trial to trial of a point, or what neighbouring points
-    /// differ by where that is more; `null` where there are too few.
+    /// Standard deviation of a trial, in the metric's unit: between trials of a point or between neighbouring points,
+    /// whichever is larger. `null` if there are too few.
     pub noise: Option<f64>,
-    /// Changes from one point to the next, in their order.
+    /// Changes from one point to the next, in order.
     pub changes: Vec<ChangeRecord>,
-    /// Stretches in which it goes one way in a line, in their order.
+    /// Stretches of linear rise or fall, in order.
     pub trends: Vec<TrendRecord>,
 }
 
@@ -117,9 +117,9 @@ pub struct MetricHistory {
 pub struct PointValue {
     /// Centre of the values of its trials.
     pub centre: f64,
-    /// Ends of its interval of 95 %; `null` below three trials.
+    /// Lower end of its 95 % confidence interval; `null` with fewer than three trials.
     pub low: Option<f64>,
-    /// The other end.
+    /// Upper end of the interval.
     pub high: Option<f64>,
     /// Trials it rests on.
     pub trials: u32,
@@ -129,27 +129,27 @@ pub struct PointValue {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ChangeRecord {
-    /// Index of the first point behind it.
+    /// Index of the first point after the change.
     pub point: u32,
-    /// Index of the first point that may as well be the first behind it, by how much values vary.
+    /// Lowest index that this first point may equally well have, given the variation of the values.
     pub point_first: u32,
-    /// Index of the last such point.
+    /// Highest such index.
     pub point_last: u32,
     /// After minus before, in the metric's unit.
     pub difference: f64,
-    /// Ends of its interval, after what rose meanwhile is taken out.
+    /// Lower end of its interval, after linear trends on either side are removed.
     pub low: f64,
-    /// The other end.
+    /// Upper end of the interval.
     pub high: f64,
     /// Whether it is better or worse.
     pub verdict: DifferenceVerdict,
     /// Trials before it that were compared.
     pub trials_before: u32,
-    /// Trials behind it that were compared.
+    /// Trials after it that were compared.
     pub trials_after: u32,
     /// Conditions other than the subject that changed between these points; if there are any, no commit is blamed.
     pub conditions_changed: Vec<String>,
-    /// Owners of the account that moved as well, the largest difference first.
+    /// Owners of the account that changed as well, largest difference first.
     pub owners: Vec<OwnerMove>,
 }
 
@@ -161,13 +161,13 @@ pub struct OwnerMove {
     pub owner: String,
     /// After minus before, in bytes.
     pub bytes: f64,
-    /// Ends of its interval of 95 %, in bytes.
+    /// Lower end of its 95 % confidence interval, in bytes.
     pub bytes_low: f64,
-    /// The other end, in bytes.
+    /// Upper end of the interval, in bytes.
     pub bytes_high: f64,
 }
 
-/// A stretch in which a metric goes one way, in a line.
+/// A stretch in which a metric rises or falls linearly.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TrendRecord {
@@ -175,16 +175,16 @@ pub struct TrendRecord {
     pub point_first: u32,
     /// Index of its last point.
     pub point_last: u32,
-    /// From the first to the last, in the metric's unit.
+    /// Change from the first point to the last, in the metric's unit.
     pub difference: f64,
-    /// Ends of its interval.
+    /// Lower end of its interval.
     pub low: f64,
-    /// The other end.
+    /// Upper end of the interval.
     pub high: f64,
     /// Whether it is better or worse.
     pub verdict: DifferenceVerdict,
-    /// Conditions other than the subject that changed meanwhile.
+    /// Conditions other than the subject that changed during the stretch.
     pub conditions_changed: Vec<String>,
-    /// Owners of the account that moved as well, from the first half to the second.
+    /// Owners of the account that changed as well, from the first half to the second.
     pub owners: Vec<OwnerMove>,
 }

@@ -1,4 +1,5 @@
-//! Records of `loadline load`: conditions, phases, a time series, thresholds. The phases have the form of a trial's.
+//! Records of `loadline load`: conditions, phases, a time series, thresholds. The phases have the same form as those of
+//! a trial.
 
 pub use crate::load::Row;
 
@@ -12,19 +13,20 @@ pub const LOAD_SCHEMA: &str = "loadline.load/1";
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LoadDocument {
-    /// Which document this is, and the version of its form.
+    /// The type of this document and the version of its format.
     #[cfg_attr(test, schemars(extend("const" = LOAD_SCHEMA)))]
     pub schema: String,
     /// Conditions that held for every phase.
     pub conditions: LoadConditions,
-    /// In the order they ran; one that was interrupted is the last. `subject` has no figures: the server is not
+    /// The phases, in the order they ran; an interrupted one is the last. `subject` has no figures: the server is not
     /// weighed.
     pub phases: Vec<PhaseRecord>,
-    /// About a second each, in time order.
+    /// Intervals of about a second, in time order.
     pub timeline: Vec<Second>,
     /// Conditions that had to hold, with the verdict in each measured phase.
     pub thresholds: Vec<ThresholdRecord>,
-    /// Whether the generator was not the limit and the offered rate was achieved; `null` where it was not asked.
+    /// Whether the offered rate was achieved and the generator was not the bottleneck; `null` if this was not
+    /// requested.
     pub strict: Option<bool>,
     /// Whether the user ended it early.
     pub interrupted: bool,
@@ -38,29 +40,29 @@ pub struct LoadDocument {
 pub struct LoadConditions {
     /// Version of Loadline.
     pub loadline: String,
-    /// The URL that the load went to, as typed.
+    /// The URL under load, as typed.
     pub url: String,
-    /// The address that took it: `127.0.0.1:8080` or `unix:PATH`.
+    /// The address that received the load: `127.0.0.1:8080` or `unix:PATH`.
     pub address: String,
     /// When it began: UTC, ISO 8601.
     #[cfg_attr(test, schemars(extend("format" = "date-time")))]
     pub started: String,
-    /// The machine that loaded, and how busy it was before.
+    /// The machine that generated the load, and how busy it was before.
     pub machine: Machine,
-    /// CPUs of the generator's threads; `null` where not pinned.
+    /// CPUs of the generator's threads; `null` if not pinned.
     pub load_cpus: Option<Vec<u32>>,
     /// Threads of the generator.
     #[cfg_attr(test, schemars(range(min = 1)))]
     pub threads: u32,
-    /// Seeds everything drawn at random.
+    /// Seed of all random draws.
     pub seed: u64,
     /// The command that repeats it.
     pub command: String,
-    /// The load plan in words, a line for each phase.
+    /// The load plan in words, one line for each phase.
     pub load: Vec<String>,
 }
 
-/// About a second of a phase of work.
+/// About a second of a phase under load.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Second {
@@ -82,7 +84,7 @@ pub struct Second {
     pub open_connections: u64,
     /// Requests that waited for a connection at its end; `null` in a closed model.
     pub queue: Option<u64>,
-    /// Service times of the answers that came in it; `null` where none came.
+    /// Service times of the answers that arrived in it; `null` if none arrived.
     pub service_ms: Option<Quantiles>,
     /// Response times of the same answers; `null` in a closed model.
     pub response_ms: Option<Quantiles>,
@@ -92,15 +94,15 @@ pub struct Second {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ThresholdRecord {
-    /// As typed, in its plainest form: `p99<50ms`.
+    /// The condition as typed, in its simplest form: `p99<50ms`.
     pub condition: String,
     /// Name of the phase.
     pub phase: String,
     /// Whether it holds.
     pub verdict: Verdict,
-    /// The figure: a time in ms, a share of 1, or a number; `null` where it was not measured.
+    /// The measured value: a time in ms, a 0–1 share, or a number; `null` if it was not measured.
     pub value: Option<f64>,
-    /// The same as the condition's unit prints it.
+    /// The same value, printed in the condition's unit.
     pub shown: Option<String>,
 }
 

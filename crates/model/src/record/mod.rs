@@ -1,5 +1,5 @@
-//! Records of a trial, as plain values: the shapes of the result document and of the archive.
-//! All that reports, comparisons and findings know of a trial. Fields may be added, never renamed.
+//! Records of a trial, as plain values: the shapes of the result document and of the archive. Everything that reports,
+//! comparisons and findings know about a trial. Fields may be added, never renamed.
 
 mod account;
 mod accounts;
@@ -93,26 +93,26 @@ pub const RESULT_SCHEMA: &str = "loadline.result/2";
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Document {
-    /// Which document this is, and the version of its form.
+    /// The type of this document and the version of its format.
     #[cfg_attr(test, schemars(extend("const" = RESULT_SCHEMA)))]
     pub schema: String,
-    /// Conditions that held for every trial; where archives are compared, for those of the first.
+    /// Conditions of every trial; if archives are compared, of the trials of the first archive.
     pub conditions: Conditions,
-    /// The archives that are compared, the baseline first, or those of the nodes that made blocks of one comparison;
-    /// empty where the trials are of one run.
+    /// The compared archives, baseline first, or the archives of the nodes that ran blocks of one comparison. Empty if
+    /// all trials come from one run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub archives: Vec<ArchiveRecord>,
-    /// In the order they ran.
+    /// The trials, in the order they ran.
     pub trials: Vec<Trial>,
     /// Every metric of every configuration, in the order of configurations.
     #[serde(default)]
     pub metrics: Vec<MetricRecord>,
-    /// The blocks and what disturbed them; empty where there is one configuration and one trial.
+    /// The blocks and what disturbed them; empty if there is only one configuration and one trial.
     #[serde(default)]
     pub blocks: Vec<BlockRecord>,
-    /// Each candidate against the baseline; empty below two configurations.
+    /// Each candidate against the baseline; empty with fewer than two configurations.
     pub comparisons: Vec<ComparisonRecord>,
-    /// Weight against speed; empty below two configurations.
+    /// Weight against speed; empty with fewer than two configurations.
     #[serde(default)]
     pub pareto: Vec<ParetoRecord>,
     /// Reasons to distrust the comparisons.
@@ -127,17 +127,17 @@ pub struct Document {
     /// The result of tuning; absent unless there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tune: Option<TuneRecord>,
-    /// Diagnoses with their evidence; empty where there are none.
+    /// Diagnoses with their evidence; empty if there are none.
     pub findings: Vec<FindingRecord>,
     /// Causes that were considered, with the evidence against them.
     #[serde(default)]
     pub ruled_out: Vec<RuledOutRecord>,
-    /// Budgets with their verdicts; empty unless some were given.
+    /// Budgets with their verdicts; empty if none were given.
     pub budgets: Vec<BudgetRecord>,
 }
 
 impl Document {
-    /// Names of the configurations in the order of the metrics or, where there are none, of the trials.
+    /// Names of the configurations in the order of the metrics or, without metrics, of the trials.
     pub fn configurations(&self) -> Vec<&str> {
         let of_metrics = self.metrics.iter().map(|metric| metric.configuration.as_str());
         each_once(of_metrics.chain(self.trials.iter().map(|trial| trial.configuration.as_str())))
@@ -168,31 +168,32 @@ pub struct Conditions {
     pub started: String,
     /// The machine and how busy it was before the first trial.
     pub machine: Machine,
-    /// Seeds everything drawn at random.
+    /// Seed of all random draws.
     pub seed: u64,
     /// The command that repeats the run.
     pub command: String,
-    /// The load plan in words, a line for each phase.
+    /// The load plan in words, one line for each phase.
     pub load: Vec<String>,
     /// Optional configurations that could not run here.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOutRecord>,
-    /// Which state of the subject's source was weighed, as far as it is known; absent where nothing is.
+    /// The commit and the build of the subject that was weighed; absent if neither is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<SourceRecord>,
 }
 
-/// Which state of the subject's source was weighed. Whether files were changed since the commit is not looked at.
+/// The commit and the build of the subject that was weighed. Loadline does not check for files changed since the
+/// commit.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SourceRecord {
-    /// The commit; `null` where it is not known.
+    /// The commit; `null` if unknown.
     pub commit: Option<String>,
-    /// The source of the commit: `--commit`, `git` for the HEAD of the working folder, or the name of a variable of CI.
+    /// The source of the commit: `--commit`, `git` for the HEAD of the working folder, or the name of a CI variable.
     pub commit_from: Option<String>,
-    /// The build; `null` where it is not known.
+    /// The build; `null` if unknown.
     pub build: Option<String>,
-    /// The source of the build: `--build`, or the name of a variable of CI.
+    /// The source of the build: `--build`, or the name of a CI variable.
     pub build_from: Option<String>,
 }
 
@@ -200,9 +201,9 @@ pub struct SourceRecord {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ArchiveRecord {
-    /// The name that its configurations are named after; where nodes made blocks of one comparison, the node's entry.
+    /// The name that its configurations are named after; if nodes ran blocks of one comparison, the node's entry.
     pub name: String,
-    /// Index of its first trial in the result; those up to the first of the next one are its own.
+    /// Index of its first trial in the result. Its trials run up to the first trial of the next archive.
     pub index_from: u32,
     /// Conditions that held for each of its trials.
     pub conditions: Conditions,
@@ -214,7 +215,7 @@ pub struct ArchiveRecord {
 pub struct LeftOutRecord {
     /// Its name.
     pub configuration: String,
-    /// The requirement that it lacks.
+    /// The requirement that is not met here.
     pub why: String,
 }
 
@@ -224,14 +225,14 @@ pub struct LeftOutRecord {
 pub struct Machine {
     /// CPUs online.
     pub cores: u32,
-    /// Model of the first CPU, as the kernel tells it; absent where it tells none, and in older archives.
+    /// Model of the first CPU, as the kernel reports it; absent if it reports none, and in older archives.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_model: Option<String>,
     /// Physical memory.
     pub memory_bytes: u64,
     /// Kernel release.
     pub kernel: String,
-    /// `v1`, `v2` or `none`: where the memory controller is.
+    /// The cgroup version that has the memory controller: `v1`, `v2` or `none`.
     #[cfg_attr(test, schemars(extend("enum" = ["v1", "v2", "none"])))]
     pub cgroup: String,
     /// Load average over the last minute when the run began.
@@ -265,57 +266,57 @@ pub enum Outcome {
 pub struct Trial {
     /// Name of the configuration.
     pub configuration: String,
-    /// Which repetition of all configurations, from 0.
+    /// Index of the repetition of all configurations, from 0.
     pub block: u32,
     /// Position in the run, from 0.
     pub index: u32,
-    /// The block, disturbed by the machine, that this trial's block repeats; absent where it repeats none.
+    /// The block that this trial's block repeats because the machine disturbed it; absent if it repeats none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeats: Option<u32>,
     /// How it ended.
     pub outcome: Outcome,
-    /// Why, where it did not complete.
+    /// Why it did not complete; `null` if it did.
     pub why: Option<String>,
-    /// The missed number that made going on hopeless, if the trial was given up for that.
+    /// The missed number that made further running pointless, if the trial was stopped early for that reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hopeless: Option<Missed>,
-    /// The phase that failed or was interrupted; absent where none was. The marks after it show how it left the
+    /// The phase that failed or was interrupted; absent if there was none. The marks after it show how it left the
     /// subject.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_in: Option<FailedIn>,
     /// The command as started.
     pub command: Vec<String>,
-    /// The container image it ran in; absent where it ran in none.
+    /// The container image it ran in; absent if it ran in none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<ImageRecord>,
     /// SHA-256 over the contents of the files that its plan names, as they were before the first trial: code, scripts,
-    /// bodies, schedules, certificates. Neither the JDK nor an image is hashed. Absent where it is not known.
+    /// bodies, schedules, certificates. Neither the JDK nor an image is hashed. Absent if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inputs: Option<String>,
-    /// Environment that the configuration adds; `null` where it was not recorded.
+    /// Environment variables that the configuration adds; `null` if they were not recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub env: Option<BTreeMap<String, String>>,
-    /// Facts found about the JVM; `null` where none was found.
+    /// Facts about the JVM; `null` if none were found.
     pub jvm: Option<Jvm>,
     /// The memory limit, if one was set.
     pub limit_bytes: Option<u64>,
-    /// The CPU limit in thousandths of a CPU; absent where none was set.
+    /// The CPU limit in thousandths of a CPU; absent if none was set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_limit_millicpus: Option<u64>,
-    /// CPUs of the subject; `null` where not pinned.
+    /// CPUs that the subject is pinned to; `null` if it is not pinned.
     pub subject_cpus: Option<Vec<u32>>,
-    /// CPUs of Loadline; `null` where not pinned.
+    /// CPUs that Loadline is pinned to; `null` if it is not pinned.
     pub load_cpus: Option<Vec<u32>>,
-    /// From the start of the command to the first sign of readiness.
+    /// Seconds from the start of the command to the first sign of readiness.
     pub ready_s: Option<f64>,
     /// Weighings, in time order.
     pub marks: Vec<Mark>,
     /// Stretches of load and rest, in time order.
     pub phases: Vec<PhaseRecord>,
-    /// Figures that the scenario derives from the marks; computed from them whenever a document is made.
+    /// Figures that the scenario derives from the marks; recomputed for every document.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub figures: Vec<FigureRecord>,
-    /// Counts of its memory cgroup, if it had one of its own.
+    /// Counters of its memory cgroup, if it had its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cgroup: Option<CgroupRecord>,
     /// Its purpose in a search for the load line.
@@ -324,25 +325,25 @@ pub struct Trial {
     /// Its purpose in a tuning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tuned: Option<TuneTrialRecord>,
-    /// Files that the subject had mapped or open, absolute paths, in a search for the load line; absent elsewhere.
+    /// Absolute paths of files that the subject had mapped or open; only in a search for the load line.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
-    /// Live objects in the heap after everything was measured, if they were asked for; of the process that serves.
+    /// Live heap objects of the serving process after all measurements, if they were requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub objects: Option<ObjectsRecord>,
-    /// The heap dump, where one was asked for.
+    /// The heap dump, if one was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heap_dump: Option<HeapDumpRecord>,
-    /// Which code holds the memory, where that was asked for.
+    /// The code that holds the memory, if that was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub explanation: Option<ExplanationRecord>,
-    /// Compilations of the JIT during which RSS grew, the largest growth first; absent where there were none, or they
-    /// could not be seen.
+    /// JIT compilations during which RSS grew, largest growth first; absent if there were none or they could not be
+    /// observed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub compilations: Vec<CompilationRecord>,
-    /// Highest RSS seen: the kernel's own mark (VmHWM) at the last weighing, or a later sample above it.
+    /// Highest RSS seen: the kernel's high-water mark (VmHWM) at the last weighing, or a later sample above it.
     pub rss_bytes_peak: Option<u64>,
-    /// How the subject ended; `null` where it was never started.
+    /// How the subject ended; `null` if it was never started.
     pub end: Option<End>,
     /// The cost that weighing itself puts on the subject.
     pub observer: Observer,
@@ -352,7 +353,7 @@ pub struct Trial {
     pub folder: Option<String>,
 }
 
-/// A phase that failed or was interrupted. `why` of the trial says why.
+/// A phase that failed or was interrupted. The trial's `why` gives the reason.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FailedIn {
@@ -368,7 +369,7 @@ pub struct FailedIn {
 pub struct Jvm {
     /// Process id, in Loadline's pid namespace.
     pub pid: u32,
-    /// As the JVM says it, e.g. `17.0.15+6-Debian-1deb12u1`.
+    /// Version as the JVM reports it, e.g. `17.0.15+6-Debian-1deb12u1`.
     pub version: Option<String>,
     /// Name and vendor, e.g. `OpenJDK 64-Bit Server VM`.
     pub name: Option<String>,
@@ -376,16 +377,16 @@ pub struct Jvm {
     pub java: Option<String>,
     /// The collector in force: Serial, G1, Parallel, Z, Shenandoah, Epsilon or CMS.
     pub collector: Option<String>,
-    /// Options asked for by the configuration.
+    /// Options that the configuration sets.
     pub options: Vec<String>,
-    /// How they reached the JVM: `none_needed`, `command_line`, `placeholder`, or the name of an environment variable,
-    /// `JDK_JAVA_OPTIONS`.
+    /// How they reached the JVM: `none_needed`, `command_line`, `placeholder`, or the name of an environment variable
+    /// such as `JDK_JAVA_OPTIONS`.
     pub options_through: String,
-    /// Flags in force that differ from their defaults, `-XX:` form; `null` where they could not be read from outside
-    /// and the JVM was not asked, or could not be.
+    /// Flags in force that differ from their defaults, in `-XX:` form. `null` if they could not be read from outside
+    /// and the JVM was not, or could not be, asked.
     pub flags: Option<Vec<String>>,
-    /// The same with who set each, and, of the flags at their default, those that findings and remedies look at; absent
-    /// where they could not be read from outside, and in an account, whose `flags` are all of them.
+    /// The same flags with their origins, plus the flags at their default that findings and remedies use. Absent if
+    /// they could not be read from outside, and in an account, whose `flags` has all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flags_kept: Option<FlagsRecord>,
     /// The C allocator.
@@ -411,87 +412,87 @@ pub struct Mark {
     pub name: String,
     /// Seconds since the command was started.
     pub at_s: f64,
-    /// Resident, shared pages in full.
+    /// Resident memory, with shared pages in full.
     pub rss_bytes: u64,
-    /// Resident, shared pages divided among sharers.
+    /// Resident memory, with shared pages divided among sharers.
     pub pss_bytes: Option<u64>,
     /// Anonymous part of RSS.
     pub anon_bytes: Option<u64>,
-    /// File-backed part of RSS, shared memory included.
+    /// File-backed part of RSS, including shared memory.
     pub file_bytes: Option<u64>,
-    /// Bytes that the memory cgroup counts for the subject; only where it has a cgroup of its own.
+    /// Bytes charged to the subject's memory cgroup; only if it has its own cgroup.
     pub charge_bytes: Option<u64>,
-    /// The charge by kind; `null` where it was not read. A cgroup shared with others is charged for all of them.
+    /// The charge by kind; `null` if it was not read. A shared cgroup is charged for all its processes.
     #[serde(default)]
     pub charge: Option<ChargeRecord>,
-    /// Swapped out.
+    /// Swapped-out memory.
     pub swap_bytes: Option<u64>,
-    /// Threads the kernel counts.
+    /// Threads, as counted by the kernel.
     pub threads: Option<u64>,
     /// The Java heap.
     pub heap: Heap,
-    /// Native Memory Tracking, where it is on.
+    /// Native Memory Tracking, if it is on.
     pub nmt: Option<NmtRecord>,
-    /// The owners of the resident pages; `null` where they could not be determined.
+    /// The owners of the resident pages; `null` if they could not be determined.
     pub account: Option<AccountRecord>,
-    /// Direct memory, as the JDK and Netty count it; `null` where it could not be read.
+    /// Direct memory, as the JDK and Netty count it; `null` if it could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub direct: Option<DirectRecord>,
     /// How long the weighing took.
     pub took_ms: f64,
-    /// How many classes are loaded; absent where the JVM's counters cannot be read.
+    /// Counts of loaded classes; absent if the JVM's counters cannot be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub classes: Option<ClassCounts>,
-    /// Their loaders; absent where the JVM was not asked.
+    /// Their class loaders; absent if the JVM was not asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loaders: Option<LoadersRecord>,
-    /// The code cache by segment; absent where the JVM was not asked.
+    /// The code cache by segment; absent if the JVM was not asked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub code: Vec<CodeHeapRecord>,
     /// Threads by pool, the largest stacks first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pools: Vec<ThreadPoolRecord>,
-    /// Netty's buffer pools, where they were asked for.
+    /// Netty's buffer pools, if they were requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub netty: Option<NettyPools>,
-    /// Numbers that the subject reported with the phase marker of this moment, such as the number of its instances.
+    /// Numbers that the subject reported with this phase marker, such as the number of its instances.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub counters: BTreeMap<String, f64>,
-    /// Memory that the JVM causes and that is in no RSS of it; absent where nothing of it was found or looked for.
+    /// Memory that the JVM causes outside its RSS; absent if none was found or looked for.
     #[serde(default, skip_serializing_if = "BesideRecord::is_empty")]
     pub beside: BesideRecord,
-    /// Direct memory that the JDK keeps for each thread; absent where there is none, or it could not be read.
+    /// Direct memory that the JDK keeps for each thread; absent if there is none or it could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread_buffers: Option<ThreadBuffersRecord>,
-    /// Chunks of Netty's pools, read from outside; absent where there are none, or little direct memory.
+    /// Chunks of Netty's pools, read from outside; absent if there are none or direct memory is small.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub netty_chunks: Option<NettyChunksRecord>,
-    /// The largest collections that static fields refer to, after a full collection; absent elsewhere.
+    /// The largest Java collections that static fields refer to; only after a full collection.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub static_collections: Vec<StaticCollectionRecord>,
-    /// Heap that thread-local variables hold, after a full collection; absent where none holds much.
+    /// Heap that thread-local variables hold, after a full collection; absent if none holds much.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread_values: Option<ThreadValuesRecord>,
-    /// The classes that most of the live heap is of, and those that tell a cause; absent where little is alive.
+    /// The classes that make up most of the live heap, and those that reveal a cause; absent if little is live.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub live_classes: Vec<LiveClassRecord>,
-    /// The processes that form the subject, where all of them are weighed; the one that serves comes first. All other
-    /// figures are their sums, so `rss_bytes` counts a page that n of them share n times, `pss_bytes` once.
+    /// The processes that form the subject, if all of them are weighed; the serving one comes first. All other figures
+    /// are sums over them: `rss_bytes` counts a page that n processes share n times, `pss_bytes` once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub processes: Vec<ProcessRecord>,
 }
 
 impl Mark {
-    /// All that is known to be direct memory. The buffers that the JDK keeps for threads are in its own counter up to
-    /// JDK 23 or so; later ones take them from malloc directly (`sun.nio.ch.Util`, JDK 25), and no counter has them.
+    /// All memory known to be direct memory. The JDK counts the buffers that it keeps for threads up to about JDK 23.
+    /// Later JDKs take them from malloc directly (`sun.nio.ch.Util`, JDK 25), and no counter has them.
     pub fn direct_bytes(&self) -> u64 {
         let counted = self.direct.unwrap_or_default();
         let kept = self.thread_buffers.map_or(0, |buffers| buffers.bytes);
         counted.bytes().saturating_add(if kept > counted.reserved_bytes { kept } else { 0 })
     }
 
-    /// Returns the weight of the subject with its name: RSS, or PSS where several processes form it. Their RSS counts
-    /// shared pages once for each.
+    /// Returns the weight of the subject with its name: RSS, or PSS if several processes form it. Their summed RSS
+    /// counts a shared page once per process.
     pub fn weight(&self) -> (&'static str, u64) {
         match self.pss_bytes.filter(|_| !self.processes.is_empty()) {
             Some(pss_bytes) => ("PSS", pss_bytes),
@@ -508,30 +509,30 @@ pub struct ProcessRecord {
     pub pid: u32,
     /// The program it runs, at most 15 bytes: the kernel's name for it.
     pub name: String,
-    /// Resident, shared pages in full.
+    /// Resident memory, with shared pages in full.
     pub rss_bytes: u64,
-    /// Resident, shared pages divided among sharers.
+    /// Resident memory, with shared pages divided among sharers.
     pub pss_bytes: Option<u64>,
 }
 
-/// Memory that a JVM causes and that is in no RSS of it, but in the charge of its container.
+/// Memory that a JVM causes outside its RSS and that is charged to its container.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct BesideRecord {
-    /// The living processes below it that are not weighed, the largest first.
+    /// Its live descendant processes that are not weighed, largest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub children: Vec<ProcessRecord>,
-    /// Files in memory that it has open, by place, the largest first.
+    /// In-memory files that it has open, by location, largest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<MemoryFilesRecord>,
-    /// The largest files on disks that it has open.
+    /// The largest on-disk files that it has open.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub disk_files: Vec<DiskFileRecord>,
-    /// Names of files that the kernel remembers; absent where it does not say.
+    /// File names that the kernel caches (dentries); absent if the kernel does not report them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dentries: Option<DentriesRecord>,
-    /// The charge of the cgroup that it shares with other processes; absent where it has one of its own.
+    /// The charge of the cgroup that it shares with other processes; absent if it has its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shared_charge: Option<ChargeRecord>,
 }
@@ -544,13 +545,13 @@ impl BesideRecord {
     }
 }
 
-/// Names of files that the kernel remembers (dentries), of the whole machine.
+/// File names that the kernel caches (dentries), for the whole machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct DentriesRecord {
-    /// All of them.
+    /// All dentries.
     pub all: u64,
-    /// Names of files that there are not.
+    /// Negative dentries: names of files that do not exist.
     pub negative: u64,
 }
 
@@ -558,27 +559,27 @@ pub struct DentriesRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LiveClassRecord {
-    /// As the JVM spells it: `[B` is `byte[]`.
+    /// Class name as the JVM spells it: `[B` is `byte[]`.
     pub class: String,
-    /// How many.
+    /// Number of objects.
     pub instances: u64,
-    /// Bytes of these objects, without those they refer to.
+    /// Shallow size of these objects, in bytes.
     pub bytes: u64,
 }
 
-/// A compilation of the JIT, by samples of the timeline.
+/// A JIT compilation, as seen in samples of the timeline.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CompilationRecord {
-    /// The method, `com.example.Scores::of`.
+    /// The method, such as `com.example.Scores::of`.
     pub method: String,
-    /// 1 to 3: C1; 4: C2.
+    /// Compilation tier: 1 to 3 is C1, 4 is C2.
     pub tier: u32,
     /// When it was first seen, in seconds since the command was started.
     pub at_s: f64,
-    /// From the first sample that shows it to the last.
+    /// Seconds from the first sample that shows it to the last.
     pub seconds: f64,
-    /// By how much RSS grew meanwhile, whatever else grew with it.
+    /// RSS growth during that time, whatever caused it.
     pub rss_growth_bytes: u64,
 }
 
@@ -586,22 +587,23 @@ pub struct CompilationRecord {
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Heap {
-    /// Live objects and garbage.
+    /// Heap in use: live objects and garbage.
     pub used_bytes: Option<u64>,
-    /// Promised by the kernel, not necessarily resident.
+    /// Committed heap; not necessarily resident.
     pub committed_bytes: Option<u64>,
-    /// Reachable; known only after a full collection, so only at the mark `collected`.
+    /// Live set; known only after a full collection, so only at the mark `collected`.
     pub live_bytes: Option<u64>,
-    /// The most it may become.
+    /// Maximum heap size.
     #[serde(default)]
     pub max_bytes: Option<u64>,
-    /// Bytes left in it by the last collection, by the JVM's counters: no more was live then. Absent before the first.
+    /// Heap in use after the last collection, by the JVM's counters: an upper bound of the live set then. Absent before
+    /// the first collection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_by_gc_bytes: Option<u64>,
-    /// Collections so far, of all kinds; absent where the JVM does not count them.
+    /// Collections so far, of all kinds; absent if the JVM does not count them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub collections: Option<u64>,
-    /// Objects in regions of their own; absent without G1, and where there are none.
+    /// Humongous objects, which have their own regions; absent without G1 and if there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub humongous: Option<HumongousRecord>,
 }
@@ -610,13 +612,13 @@ pub struct Heap {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct NmtRecord {
-    /// All categories; committed, not resident.
+    /// Committed memory of all categories; not necessarily resident.
     pub total_committed_bytes: u64,
     /// Reserved address space.
     pub total_reserved_bytes: u64,
-    /// Growth of committed since the first mark; `null` at the first mark and where the JVM shows no change.
+    /// Growth of committed memory since the first mark; `null` at the first mark and if the JVM reports no change.
     pub total_growth_bytes: Option<i64>,
-    /// In the JVM's own order and spelling.
+    /// Categories in the JVM's own order and spelling.
     pub categories: Vec<NmtCategory>,
 }
 
@@ -624,13 +626,13 @@ pub struct NmtRecord {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct NmtCategory {
-    /// As the JVM spells it.
+    /// Name as the JVM spells it.
     pub name: String,
-    /// Committed.
+    /// Committed memory.
     pub committed_bytes: u64,
-    /// Reserved.
+    /// Reserved address space.
     pub reserved_bytes: u64,
-    /// Growth of committed since the first mark; `null` at the first mark and where the JVM shows no change.
+    /// Growth of committed memory since the first mark; `null` at the first mark and if the JVM reports no change.
     pub growth_bytes: Option<i64>,
 }
 
@@ -638,14 +640,14 @@ pub struct NmtCategory {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Observer {
-    /// RSS that attaching and asking, the only part of weighing that adds to the subject, has added so far at most: the
-    /// pages that the threads of the JVM which answer touched for the first time.
+    /// Upper bound of the RSS that attaching has added so far: pages that the JVM's answering threads touched for the
+    /// first time. No other part of weighing adds to the subject.
     pub attach_rss_bytes: Option<i64>,
     /// How long the attach handshake took.
     pub attach_ms: Option<f64>,
     /// Timeline samples taken.
     pub samples: u64,
-    /// Mean cost of one, CPU of Loadline.
+    /// Mean CPU time that Loadline spent on one sample.
     pub sample_us_mean: Option<f64>,
     /// Loadline's own peak RSS so far.
     pub own_rss_bytes_peak: Option<u64>,
@@ -655,20 +657,20 @@ pub struct Observer {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct End {
-    /// Why.
+    /// Why it ended.
     pub cause: EndCause,
-    /// Exit code, where it exited.
+    /// Exit code, if it exited.
     pub exit_code: Option<i32>,
-    /// Signal, where one ended it.
+    /// Signal, if one ended it.
     #[cfg_attr(test, schemars(range(min = 0)))]
     pub signal: Option<i32>,
-    /// In words.
+    /// The same in words.
     pub text: String,
     /// Its last lines, oldest first.
     pub last_lines: Vec<String>,
 }
 
-/// A doubt with its words, so that readers need not know every kind.
+/// A doubt with its wording, so that readers need not know every kind.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct DoubtRecord {
@@ -692,29 +694,29 @@ impl From<Doubt> for DoubtRecord {
 pub struct Sample {
     /// Seconds since the command was started.
     pub at_s: f64,
-    /// Resident, from `statm`; the sum where several processes form the subject.
+    /// Resident memory, from `statm`; the sum if several processes form the subject.
     pub rss_bytes: u64,
-    /// Resident, shared pages divided among sharers; about one sample a second has it, where several processes form
-    /// the subject.
+    /// Resident memory, with shared pages divided among sharers; present in about one sample a second, if several
+    /// processes form the subject.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pss_bytes: Option<u64>,
     /// Anonymous part of RSS.
     pub anon_bytes: Option<u64>,
     /// Bytes that the memory cgroup counts, if the subject has one of its own.
     pub charge_bytes: Option<u64>,
-    /// Threads the kernel counts.
+    /// Threads, as counted by the kernel.
     pub threads: Option<u64>,
-    /// As of the last collection (HotSpot updates it only then).
+    /// Heap in use as of the last collection (HotSpot updates it only then).
     pub heap_used_bytes: Option<u64>,
-    /// Promised by the kernel to the heap.
+    /// Committed heap.
     pub heap_committed_bytes: Option<u64>,
-    /// Used by class metadata.
+    /// Metaspace used by class metadata.
     pub metaspace_used_bytes: Option<u64>,
-    /// Direct memory as the JDK and Netty count it, or else `Other` of Native Memory Tracking, committed, where NMT is
-    /// on and the JVM can be asked; about one sample a second has it.
+    /// Direct memory as the JDK and Netty count it; otherwise committed `Other` of Native Memory Tracking, if NMT is on
+    /// and the JVM can be asked. Present in about one sample a second.
     #[serde(default)]
     pub direct_bytes: Option<u64>,
-    /// Allocated in the Java heap since the JVM began, by all threads; about one sample a second has it.
+    /// Allocated in the Java heap by all threads since the JVM started; present in about one sample a second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allocated_bytes: Option<u64>,
     /// Collections so far.
@@ -731,23 +733,23 @@ pub struct Sample {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ImageRecord {
-    /// Its name, as asked for.
+    /// Its name as requested.
     pub name: String,
-    /// The digest of what it consists of, as its tool prints it.
+    /// The digest of its contents, as the tool prints it.
     pub id: String,
     /// The tool that ran it: `podman` or `docker`.
     #[cfg_attr(test, schemars(extend("enum" = ["podman", "docker"])))]
     pub tool: String,
-    /// Its own `JAVA_TOOL_OPTIONS`, which the options of a trial follow; absent where it sets none.
+    /// The image's own `JAVA_TOOL_OPTIONS`, which precede the options of a trial; absent if it sets none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub tool_options: String,
-    /// Heap options in its own words that win over `JAVA_TOOL_OPTIONS`; absent where there are none.
+    /// Heap options that the image sets itself and that override `JAVA_TOOL_OPTIONS`; absent if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub heap_options: Vec<String>,
 }
 
 impl Trial {
-    /// The phases that are measured under load: requests were sent, and not to warm up.
+    /// The phases measured under load: requests were sent, and the phase is not the warm-up.
     pub fn measured_phases(&self) -> impl Iterator<Item = &PhaseRecord> {
         self.phases.iter().filter(|phase| phase.is_sent() && !phase.is_warmup())
     }
@@ -767,8 +769,8 @@ impl Trial {
         self.cpu_limit_millicpus.map(Millicpus)
     }
 
-    /// Whether it did not do what it was made for. One that failed in a search for the load line did, and so did one of
-    /// a tuning: it is an answer.
+    /// Whether it failed to serve its purpose. A failure in a search for the load line or in a tuning is an answer, so
+    /// it does not count.
     pub fn is_failed(&self) -> bool {
         match self.outcome {
             Outcome::Completed => false,
@@ -789,13 +791,13 @@ impl Trial {
         }
     }
 
-    /// Whether its target held, where it was judged: in a search and in a tuning.
+    /// Whether its target held, if it was judged: in a search and in a tuning.
     pub fn verdict(&self) -> Option<ProbeVerdict> {
         let of_search = self.probe.as_ref().map(|probe| probe.verdict);
         of_search.or(self.tuned.as_ref().map(|tuned| tuned.verdict))
     }
 
-    /// The mark at which it weighed more, of loaded and rested.
+    /// The heavier of its marks loaded and rested.
     pub fn heaviest(&self) -> Option<&Mark> {
         let marks = [MarkPoint::Loaded, MarkPoint::Rested].into_iter().filter_map(|point| self.at(point));
         marks.max_by_key(|mark| mark.weight().1)

@@ -7,15 +7,16 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ObjectsRecord {
-    /// All of them.
+    /// All live objects.
     pub total: ObjectSum,
-    /// The same of another JVM of this configuration, when it was ready and before any load; `null` without one.
+    /// Live objects of another JVM of this configuration, when it was ready and before any load; `null` without such a
+    /// JVM.
     pub at_start: Option<ObjectSum>,
     /// Sums over several classes.
     pub kinds: Vec<ObjectKind>,
-    /// Classes, those that grew most first and, without a start, the heaviest first.
+    /// Classes, largest growth first; without `at_start`, heaviest first.
     pub classes: Vec<ObjectClass>,
-    /// Classes with objects that are left out of the list.
+    /// Number of classes with objects that are not in the list.
     pub classes_left_out: u64,
 }
 
@@ -24,9 +25,9 @@ pub struct ObjectsRecord {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ObjectSum {
-    /// How many.
+    /// Number of objects.
     pub instances: u64,
-    /// Bytes of these objects, without those they refer to.
+    /// Shallow size of these objects, in bytes.
     pub bytes: u64,
 }
 
@@ -35,11 +36,11 @@ pub struct ObjectSum {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ObjectClass {
-    /// As the JVM spells it: `[B` is `byte[]`; classes of one name and several loaders are one.
+    /// Class name as the JVM spells it: `[B` is `byte[]`. Classes of the same name from several loaders count as one.
     pub name: String,
-    /// Now.
+    /// The objects now.
     pub now: ObjectSum,
-    /// As [`ObjectsRecord::at_start`].
+    /// The objects at the start; see [`ObjectsRecord::at_start`].
     pub at_start: Option<ObjectSum>,
 }
 
@@ -47,11 +48,11 @@ pub struct ObjectClass {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ObjectKind {
-    /// Which classes.
+    /// The kind of classes.
     pub kind: ObjectKindName,
-    /// Now.
+    /// The objects now.
     pub now: ObjectSum,
-    /// As [`ObjectsRecord::at_start`].
+    /// The objects at the start; see [`ObjectsRecord::at_start`].
     #[serde(default)]
     pub at_start: Option<ObjectSum>,
 }
@@ -67,7 +68,8 @@ pub enum ObjectKindName {
     ByteArrays,
     /// `Integer`, `Long` and the other six.
     Boxed,
-    /// Hash maps without a table, at least so many: they never held anything. Other empty collections cannot be told.
+    /// Hash maps without a table, which never held anything. A lower bound: other empty collections cannot be
+    /// recognised.
     EmptyMaps,
 }
 
@@ -80,7 +82,7 @@ pub struct HeapDumpRecord {
     pub path: String,
     /// Its size.
     pub bytes: u64,
-    /// For how long the JVM wrote it, standing still.
+    /// Seconds for which the JVM was paused to write it.
     pub seconds: f64,
 }
 

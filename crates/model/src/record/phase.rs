@@ -1,4 +1,4 @@
-//! Record of one phase: how much was asked, what was answered, how long it took, what it cost.
+//! Record of one phase: its requests, answers, times and costs.
 
 pub use crate::doubt::AllocatedBy;
 pub use crate::load::Failures;
@@ -15,29 +15,29 @@ use std::time::Duration;
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PhaseRecord {
-    /// As the scenario names it.
+    /// Its name in the scenario.
     pub name: String,
     /// The load model: what starts a request, and when.
     pub model: Model,
-    /// Seconds from the command's start to the phase's.
+    /// Seconds from the start of the command to the start of the phase.
     pub at_s: f64,
-    /// How long it took, to the last answer.
+    /// Duration in seconds, up to the last answer.
     pub seconds: f64,
-    /// Started; `ok` + `failed`.
+    /// Requests started: `ok` + `failed`.
     pub requests: u64,
-    /// Answered correctly.
+    /// Requests answered correctly.
     pub ok: u64,
-    /// The others, by kind.
+    /// Failed requests, by kind.
     pub failed: Failures,
-    /// The rate that the plan asked, requests per second; `null` in a closed model.
+    /// The planned rate, in requests per second; `null` in a closed model.
     pub offered_per_s: Option<f64>,
-    /// Correct answers over `seconds`; what a driver or the subject told, over the time that it told.
+    /// Correct answers per second of `seconds`, or of the time that a driver or the subject reported.
     pub achieved_per_s: f64,
-    /// From the intended start to the last byte; `null` in a closed model, where there is none.
+    /// Time from the intended start to the last byte; `null` in a closed model, which has no intended start.
     pub response_ms: Option<Quantiles>,
-    /// From the actual start to the last byte; `null` where nothing was answered correctly.
+    /// Time from the actual start to the last byte; `null` if no request was answered correctly.
     pub service_ms: Option<Quantiles>,
-    /// The load generator's view of itself; `null` in an idle phase and where another program drove.
+    /// The load generator's view of itself; `null` in an idle phase and if another program drove the load.
     pub generator: Option<Generator>,
     /// The program that drove the load instead of the engine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -46,11 +46,11 @@ pub struct PhaseRecord {
     pub subject: SubjectWork,
     /// Why it ended early, if it did.
     pub cut_short: Option<String>,
-    /// Whether the subject was warm at the end of this warm-up: its compilers rested, and CPU time, allocated bytes and
-    /// compiled code of a request stayed what they were. `null` in other phases, and where that cannot be told.
+    /// Whether the subject was warm at the end of this warm-up: its compilers were idle, and CPU time, allocated bytes
+    /// and compiled code per request were stable. `null` in other phases and if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steady: Option<bool>,
-    /// The statuses behind `failed.status`, with how often each came; absent where there were none.
+    /// The statuses behind `failed.status`, with the number of each; absent if there were none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub wrong_statuses: BTreeMap<u16, u64>,
     /// The first TLS message about a failure behind `failed.tls`, if there was one.
@@ -65,20 +65,20 @@ pub struct PhaseRecord {
     /// Requests that waited for a free connection; `null` in a closed model, where none waits.
     #[serde(default)]
     pub queue: Option<QueueRecord>,
-    /// How old the requests behind `failed.unanswered` were at the end of the drain; `null` where there were none.
+    /// Ages of the requests behind `failed.unanswered` at the end of the drain; `null` if there were none.
     #[serde(default)]
     pub unanswered_ms: Option<Ages>,
-    /// Requests under way when it was stopped or given up, which are in no other figure; `null` in an idle phase.
+    /// Requests in flight when it was stopped or given up, not included in any other figure; `null` in an idle phase.
     #[serde(default)]
     pub in_flight: Option<u64>,
-    /// Requests that came due and never began, which are in `failed.unanswered` and in none of `by_request`; `null` but
+    /// Requests that came due but never began. They are in `failed.unanswered` and not in `by_request`; `null` except
     /// in an open model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub never_begun: Option<u64>,
-    /// Each request of a mix, in the order of the plan; empty where there is one only.
+    /// Each request of a mix, in the order of the plan; empty if there is only one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub by_request: Vec<RequestRecord>,
-    /// Counts that the subject kept in it, if it works by itself.
+    /// Counters that the subject reported for it, if the subject works by itself.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub counters: BTreeMap<String, f64>,
 }
@@ -99,7 +99,7 @@ impl PhaseRecord {
         self.model == Model::Open
     }
 
-    /// Whether each request followed the answer to the one before.
+    /// Whether each request followed the answer to the previous one.
     pub fn is_closed(&self) -> bool {
         self.model == Model::Closed
     }
@@ -114,7 +114,7 @@ impl PhaseRecord {
         self.model == Model::Subject
     }
 
-    /// Whether 0 requests would mean that there were none: a driver that was not read, or a subject that told no
+    /// Whether 0 requests would mean that there were none. A driver that was not read, or a subject that reported no
     /// counters, counted nothing.
     pub fn is_counted(&self) -> bool {
         match &self.driver {
@@ -124,29 +124,29 @@ impl PhaseRecord {
         }
     }
 
-    /// The times that a user waits: response times in an open model, service times in a closed one.
+    /// The times that a user experiences: response times in an open model, service times in a closed one.
     pub fn usual_ms(&self) -> Option<Quantiles> {
         self.response_ms.or(self.service_ms)
     }
 
-    /// Bytes allocated in the Java heap per correct answer, without what the subject allocates at rest; `None` where
+    /// Bytes allocated in the Java heap per correct answer, without what the subject allocates at rest; `None` if
     /// either was not counted.
     pub fn alloc_per_request(&self) -> Option<f64> {
         let bytes = self.subject.allocated_bytes?.saturating_sub(self.subject.allocated_idle_bytes.unwrap_or(0));
         (self.is_counted() && self.ok > 0).then(|| bytes as f64 / self.ok as f64)
     }
 
-    /// The share of its time that went into collections.
+    /// The share of its time spent in collections.
     pub fn gc_share(&self) -> Option<f64> {
         self.subject.gc_ms.filter(|_| self.seconds > 0.0).map(|gc_ms| gc_ms / 1e3 / self.seconds)
     }
 
-    /// The share of periods in which its CPU limit held it back.
+    /// The share of periods in which its CPU limit throttled it.
     pub fn throttled_share(&self) -> Option<f64> {
         self.subject.throttling?.share()
     }
 
-    /// Correct answers as a share of what was offered; `None` in a closed model.
+    /// Correct answers as a share of the offered rate; `None` in a closed model.
     pub fn share_of_offered(&self) -> Option<f64> {
         let offered_per_s = self.offered_per_s.filter(|offered| *offered > 0.0)?;
         Some(self.achieved_per_s / offered_per_s)
@@ -157,9 +157,9 @@ impl PhaseRecord {
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ConnectionsRecord {
-    /// Connections that the plan has, those a growing pool came to included.
+    /// Connections in the plan, including those that a growing pool reached.
     pub asked: u64,
-    /// Established, over and over where requests close them.
+    /// Connections established, including reconnections if requests close them.
     pub opened: u64,
     /// The most that were established at once.
     pub open_max: u64,
@@ -169,7 +169,7 @@ pub struct ConnectionsRecord {
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct QueueRecord {
-    /// Requests that waited, however shortly.
+    /// Requests that waited, however briefly.
     pub requests: u64,
     /// The most that waited at once.
     pub length_max: u64,
@@ -196,38 +196,38 @@ pub struct RequestRecord {
     /// How often it is drawn, relative to the others.
     #[cfg_attr(test, schemars(range(min = 1)))]
     pub weight: u32,
-    /// Answered correctly.
+    /// Requests answered correctly.
     pub ok: u64,
-    /// Failed.
+    /// Failed requests.
     pub failed: u64,
 }
 
-/// Quantiles in milliseconds.
+/// Percentiles in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Quantiles {
     /// Median.
     pub p50: f64,
-    /// 90 %.
+    /// 90th percentile.
     pub p90: f64,
-    /// 99 %.
+    /// 99th percentile.
     pub p99: f64,
-    /// 99.9 %.
+    /// 99.9th percentile.
     pub p999: f64,
     /// Longest.
     pub max: f64,
     /// Arithmetic mean.
     pub mean: f64,
-    /// 75 %; `null` in archives of older versions.
+    /// 75th percentile; `null` in archives of older versions.
     #[serde(default)]
     pub p75: Option<f64>,
-    /// 99.99 %; `null` in archives of older versions.
+    /// 99.99th percentile; `null` in archives of older versions.
     #[serde(default)]
     pub p9999: Option<f64>,
 }
 
 impl Quantiles {
-    /// Returns the quantiles of a histogram in nanoseconds; `None` where it is empty.
+    /// Returns the quantiles of a histogram in nanoseconds; `None` if it is empty.
     pub fn of(histogram: &Histogram<u64>) -> Option<Self> {
         if histogram.is_empty() {
             return None;
@@ -265,42 +265,42 @@ pub struct IntervalTimes<'a> {
 pub struct Generator {
     /// CPU time of the generator's threads per request.
     pub cpu_us_per_request: f64,
-    /// CPU time over elapsed time and threads.
+    /// CPU time divided by elapsed time and threads.
     pub cpu_share: f64,
-    /// From the moment at which a request was due and a connection free for it, to its actual start: 99th percentile;
-    /// `null` in a closed model.
+    /// Lag: the delay of the actual start after the request was due and a connection was free, 99th percentile; `null`
+    /// in a closed model.
     pub lag_ms_p99: Option<f64>,
-    /// The median of the same; `null` in a closed model.
+    /// Median lag; `null` in a closed model.
     #[serde(default)]
     pub lag_ms_p50: Option<f64>,
-    /// The longest of the same; `null` in a closed model.
+    /// Longest lag; `null` in a closed model.
     #[serde(default)]
     pub lag_ms_max: Option<f64>,
-    /// Connections opened, reconnections included.
+    /// Connections opened, including reconnections.
     pub connections_opened: u64,
-    /// Received.
+    /// Bytes received.
     pub received_bytes: u64,
-    /// Sent; `null` in archives of older versions.
+    /// Bytes sent; `null` in archives of older versions.
     #[serde(default)]
     pub sent_bytes: Option<u64>,
-    /// Threads that drove; `null` in archives of older versions.
+    /// Threads that drove the load; `null` in archives of older versions.
     #[serde(default)]
     pub threads: Option<u32>,
 }
 
-/// An outside program that drove a phase. The counts of the phase are those it told.
+/// An external program that drove a phase. The counts of the phase are those that it reported.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct DriverRecord {
-    /// The line `sh -c` was given.
+    /// The command line given to `sh -c`.
     pub command: String,
-    /// `None` where it did not end by itself.
+    /// Exit code; `None` if it did not end by itself.
     pub exit_code: Option<i32>,
-    /// CPU time it used, all processes that ended.
+    /// CPU time of all its processes that ended.
     pub cpu_s: Option<f64>,
-    /// The file in the trial's folder with all it printed; `null` without an archive.
+    /// The file in the trial's folder with all its output; `null` without an archive.
     pub log: Option<String>,
-    /// Its report; `None` where it could not be read, and then the counts of the phase are 0 for want of any.
+    /// Its report; `None` if it could not be read. The counts of the phase are then 0.
     pub reported: Option<Reported>,
 }
 
@@ -308,41 +308,41 @@ pub struct DriverRecord {
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SubjectWork {
-    /// CPU time used, all threads.
+    /// CPU time of all threads.
     pub cpu_s: Option<f64>,
-    /// `cpu_s` by what the threads are for; `null` where the kernel's names of them did not tell: a JVM that is not
+    /// `cpu_s` by purpose of the threads. `null` if the kernel's thread names did not reveal it: a JVM that is not
     /// HotSpot, a native image, an archive of an older version.
     #[serde(default)]
     pub cpu_by_purpose: Option<CpuByPurpose>,
-    /// Collections, pauses of concurrent collectors included.
+    /// Collections, including pauses of concurrent collectors.
     pub gc_count: Option<u64>,
-    /// Time in them.
+    /// Time in collections.
     pub gc_ms: Option<f64>,
     /// Highest RSS on the timeline.
     pub rss_bytes_max: Option<u64>,
-    /// Allocated in the Java heap, by all threads; `null` where it could not be read.
+    /// Bytes allocated in the Java heap by all threads; `null` if they could not be read.
     #[serde(default)]
     pub allocated_bytes: Option<u64>,
     /// The source of `allocated_bytes`.
     #[serde(default)]
     pub allocated_by: Option<AllocatedBy>,
-    /// Part of `allocated_bytes` that it allocates at rest in as much time; `null` where the trial has no rest.
+    /// Part of `allocated_bytes` that it allocates at rest in the same time; `null` if the trial has no rest.
     #[serde(default)]
     pub allocated_idle_bytes: Option<u64>,
-    /// How its CPU limit held it back; absent where it had none.
+    /// Throttling by its CPU limit; absent if it had none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throttling: Option<Throttling>,
 }
 
-/// How a CPU limit held the subject back, by the `cpu.stat` of its cgroup.
+/// Throttling of the subject by a CPU limit, from the `cpu.stat` of its cgroup.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Throttling {
     /// Periods of 100 ms in which it had something to run.
     pub periods: u64,
-    /// Those in which it used up its quota before it was done.
+    /// Periods in which it used up its quota before it was done.
     pub throttled_periods: u64,
-    /// For how many s it was held back, added up over CPUs.
+    /// Seconds for which it was throttled, summed over CPUs.
     pub throttled_s: f64,
 }
 
@@ -353,18 +353,18 @@ impl From<Throttled> for Throttling {
 }
 
 impl Throttling {
-    /// The share of its periods in which it was held back; `None` where it ran in none.
+    /// The share of its periods in which it was throttled; `None` if it ran in none.
     pub fn share(&self) -> Option<f64> {
         (self.periods > 0).then(|| self.throttled_periods as f64 / self.periods as f64)
     }
 }
 
-/// CPU time by what the threads of HotSpot (JDK 11 to 27) are for, in seconds; the four add up to `cpu_s`. The kernel's
-/// names of the threads tell the purpose (man `proc_pid_comm`), and their `schedstat` the time.
+/// CPU time by purpose of the HotSpot threads (JDK 11 to 27), in seconds; the four values add up to `cpu_s`. The
+/// kernel's thread names tell the purpose (man `proc_pid_comm`), and the threads' `schedstat` the time.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CpuByPurpose {
-    /// The program and its libraries: what is left of `cpu_s`.
+    /// The program and its libraries: the rest of `cpu_s`.
     pub app_s: f64,
     /// The JIT compilers.
     pub jit_s: f64,

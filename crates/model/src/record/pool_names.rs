@@ -1,8 +1,8 @@
-//! Names of thread pools. Threads whose names differ in numbers only are one pool.
+//! Names of thread pools. Threads whose names differ only in numbers form one pool.
 
 use std::collections::BTreeMap;
 
-/// Stands for the numbers of a name that are not the same in all of its pool.
+/// Stands for numbers in a name that differ within its pool.
 const ANY: &str = "*";
 
 /// The pool of each name among these: `http-8080-*` of `http-8080-1` and `http-8080-22`. A thread that is alone in its
@@ -36,7 +36,7 @@ fn is_number(piece: &str) -> bool {
     piece.starts_with(|c: char| c.is_ascii_digit())
 }
 
-/// Returns the common form of names that differ in numbers only.
+/// Returns the common form of names that differ only in numbers.
 fn common(names: &[&str]) -> String {
     let Some((first, others)) = names.split_first() else { return String::new() };
     let mut found: Vec<&str> = pieces(first).collect();

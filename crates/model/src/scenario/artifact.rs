@@ -1,4 +1,4 @@
-//! The file that a build tool made, for which `{artifact}` stands. A scenario leaves it open, `--artifact` names it.
+//! The file that a build tool made, as `{artifact}`. A scenario leaves it open; `--artifact` names it.
 
 use super::Subject;
 use crate::error::{Error, Result};
@@ -24,7 +24,7 @@ impl Subject {
     /// Checks that there is a file for `{artifact}`, if the command or a variable of the environment contains it.
     ///
     /// # Errors
-    /// `Request` where the file is missing.
+    /// `Request` if the file is missing.
     pub fn check_artifact(&self) -> Result<()> {
         match self.artifact {
             None if self.names_artifact() => {

@@ -1,4 +1,4 @@
-//! Budgets: what a run in CI must not exceed. `rss.loaded<=60MiB`, `p99<=20ms`, `rss.loaded<=+2%`.
+//! Budgets: bounds that a CI run must not exceed. `rss.loaded<=60MiB`, `p99<=20ms`, `rss.loaded<=+2%`.
 
 use super::Relation;
 use super::compare::Amount;
@@ -11,7 +11,7 @@ use std::str::FromStr;
 pub struct Budget {
     /// Name of the metric as written, such as `rss.loaded` or `p99`.
     pub metric: String,
-    /// How the metric must lie to the bound.
+    /// How the metric must relate to the bound.
     pub relation: Relation,
     /// The bound.
     pub limit: Limit,

@@ -1,5 +1,5 @@
-//! One change of a configuration. Axes of a matrix, options that were typed and what a search tries are all made of
-//! these.
+//! One change of a configuration. The axes of a matrix, the options typed and the attempts of a search all consist of
+//! such changes.
 
 use super::{Configuration, Cpus, Gc, Jdk, Nmt};
 use crate::units::Bytes;
@@ -12,11 +12,11 @@ use std::path::PathBuf;
 pub enum Change {
     /// Another collector.
     Gc(Gc),
-    /// Minimum and maximum of the heap.
+    /// Minimum and maximum heap.
     Heap(Bytes),
-    /// The maximum of the heap alone, which wins over what was set before.
+    /// The maximum heap alone, which overrides earlier settings.
     HeapMax(Bytes),
-    /// The maximum of direct memory, which wins over what was set before.
+    /// The maximum direct memory, which overrides earlier settings.
     DirectMax(Bytes),
     /// Another JDK.
     Jdk(Jdk),
@@ -24,13 +24,13 @@ pub enum Change {
     Limit(Bytes),
     /// Native Memory Tracking on or off.
     Nmt(Nmt),
-    /// Further JVM options; they win over those before.
+    /// Further JVM options; they override earlier ones.
     Jvm(Vec<String>),
-    /// Options of the subject's own that go, as they are typed or as the JVM has them.
+    /// Options of the subject to remove, as they are typed or as the JVM reports them.
     Without(Vec<String>),
-    /// Further variables of the environment; they win over those before.
+    /// Further environment variables; they override earlier ones.
     Env(Vec<(String, String)>),
-    /// Another library to be loaded before all others, or none.
+    /// Another library to preload, or none.
     Preload(Option<String>),
     /// Further arguments.
     Args(Vec<String>),
@@ -60,7 +60,7 @@ impl Change {
         }
     }
 
-    /// The one JVM option that sets the largest heap or the most direct memory; `None` for every other change.
+    /// The JVM option that sets the maximum heap or the maximum direct memory; `None` for every other change.
     pub fn option(&self) -> Option<String> {
         match self {
             Self::HeapMax(heap) => Some(format!("-Xmx{}", heap.java())),
@@ -69,10 +69,10 @@ impl Change {
         }
     }
 
-    /// The change as a user types it, a word for each setting: options of the JVM (`-Xmx128m`), variables of the
-    /// environment (`MALLOC_ARENA_MAX=1`), the subject's own arguments; what Loadline itself sets as its option
-    /// (`--limit=128m`), code as the axis of `--vary` (`code=app.jar`); none for options that go. Not
-    /// quoted for a shell.
+    /// The change as a user types it, one word for each setting, not quoted for a shell. A word is a JVM option
+    /// (`-Xmx128m`), an environment variable (`MALLOC_ARENA_MAX=1`) or an argument of the subject. It is an option of
+    /// Loadline for Loadline's own settings (`--limit=128m`), and an axis of `--vary` for code (`code=app.jar`).
+    /// Removed options give no word.
     pub fn typed(&self) -> Vec<String> {
         let variable = |(name, value): &(String, String)| format!("{name}={value}");
         match self {

@@ -9,17 +9,17 @@ use std::str::FromStr;
 /// The settings of a comparison.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Compare {
-    /// Name of the configuration that the others are compared with; the first one where it names none.
+    /// Name of the configuration that the others are compared with; if `None`, the first one.
     pub baseline: Option<String>,
-    /// The metrics to judge first, as `rss.loaded` or `p99`; the usual ones where it names none.
+    /// The metrics to judge first, such as `rss.loaded` or `p99`; if empty, the usual ones.
     pub metrics: Vec<String>,
-    /// The least difference that matters, by metric or family (`rss`, `rate`); the first that fits counts.
+    /// The smallest difference that matters, by metric or family (`rss`, `rate`); the first match applies.
     pub least: Vec<(String, Amount)>,
     /// The joint confidence of all intervals of the judged metrics, 0–1.
     pub confidence: f64,
     /// The number of blocks that may be repeated because the machine disturbed them.
     pub repeats: u32,
-    /// The most blocks to run until every judged metric is decided; `None` runs the trials asked for.
+    /// The most blocks to run until every judged metric is decided; `None` runs the requested trials.
     pub until_sure: Option<u32>,
 }
 
@@ -37,10 +37,10 @@ impl Default for Compare {
 }
 
 impl Compare {
-    /// The confidence that the field has agreed on.
+    /// The conventional confidence level.
     pub const CONFIDENCE: f64 = 0.95;
 
-    /// Takes in what was written; what it leaves out stays.
+    /// Applies the written settings; omitted ones keep their values.
     pub fn apply(&mut self, of: CompareSettings) {
         self.baseline = of.baseline.or(self.baseline.take());
         if !of.metrics.is_empty() {
@@ -53,13 +53,13 @@ impl Compare {
         self.until_sure = of.until_sure.or(self.until_sure);
     }
 
-    /// The most blocks that run, where so many are planned.
+    /// The most blocks that run, if `planned` are planned.
     pub fn blocks(&self, planned: u32) -> u32 {
         self.until_sure.unwrap_or(0).max(planned)
     }
 
-    /// The numbers of blocks at which it is asked whether all is decided. Few, since each look is another chance to
-    /// be misled, and the intervals are widened for all of them.
+    /// The numbers of blocks after which to check whether every metric is decided. They are few: each look is another
+    /// chance to be misled, and the intervals are widened for all looks.
     pub fn looks(&self) -> Vec<u32> {
         const LOOKS: [u32; 12] = [5, 7, 10, 14, 20, 28, 40, 56, 80, 112, 160, 320];
         let most = self.until_sure.unwrap_or(0);
@@ -73,18 +73,18 @@ impl Compare {
 #[command(next_help_heading = "Comparing")]
 #[serde(deny_unknown_fields, default)]
 pub struct CompareSettings {
-    /// The configuration that the others are compared with; the first one where left out.
+    /// The configuration that the others are compared with; if omitted, the first one.
     #[arg(skip)]
     pub baseline: Option<String>,
     /// Trials of each configuration, one in each block; the same as `trials`.
     #[arg(skip)]
     #[schemars(extend("minimum" = 1, "maximum" = 1000))]
     pub trials: Option<u32>,
-    /// The metrics to judge, such as `rss.loaded` or `p99`; the usual ones where left out.
+    /// The metrics to judge, such as `rss.loaded` or `p99`; if omitted, the usual ones.
     #[arg(long = "metric", value_name = "METRIC", value_delimiter = ',')]
     #[arg(help = "Metrics to judge, such as `rss.loaded,p99` [default: a handful]")]
     pub metrics: Vec<String>,
-    /// The least difference that matters, by metric or family: `{rss: 1MiB, rate: 2%}`.
+    /// The smallest difference that matters, by metric or family: `{rss: 1MiB, rate: 2%}`.
     #[arg(long, value_name = "METRIC=AMOUNT", value_parser = least, help = LEAST)]
     #[schemars(with = "Option<Named<Amount>>")]
     #[serde(deserialize_with = "named")]
@@ -106,9 +106,9 @@ pub struct CompareSettings {
 }
 
 const LEAST: &str =
-    "The least difference of a metric that matters [default: 1MiB of memory, 2% of all else]; may be repeated";
+    "The smallest difference of a metric that matters [default: 1MiB of memory, 2% of all else]; may be repeated";
 
-/// How many blocks are run.
+/// How many blocks to run.
 #[derive(Debug, Default, PartialEq, clap::Args)]
 #[command(next_help_heading = "Comparing")]
 pub struct BlockOptions {
@@ -127,7 +127,7 @@ fn least(text: &str) -> Result<(String, Amount), String> {
     }
 }
 
-/// The joint confidence of all intervals: how likely every one of them holds the true value.
+/// The joint confidence of all intervals: how likely it is that every one of them holds the true value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Confidence(pub f64);
 
@@ -174,7 +174,7 @@ pub enum Amount {
     Size(Bytes),
     /// A span of time.
     Time(Span),
-    /// A share, 0–1: of the baseline where a difference is meant, else of what the metric is a share of.
+    /// A share, 0–1: of the baseline for a difference, otherwise of the quantity that the metric divides by.
     Share(f64),
     /// A plain number: a count, or a rate per second.
     Number(f64),
@@ -224,7 +224,7 @@ impl fmt::Display for Amount {
     }
 }
 
-/// At most six decimals, none that say nothing.
+/// At most six decimals, without trailing zeros.
 fn plain(value: f64) -> String {
     let text = format!("{value:.6}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()

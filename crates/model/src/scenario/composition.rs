@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// A HotSpot JVM, which can be asked.
+    /// A HotSpot JVM, which can be queried.
     #[default]
     Jvm,
-    /// Any other program: all that is known of it is what the kernel says, and what glibc's heaps hold.
+    /// Any other program: only the kernel's figures and the contents of glibc's heaps are known.
     Native,
 }
 
@@ -17,10 +17,10 @@ pub enum Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Processes {
-    /// The one that serves.
+    /// The process that serves.
     #[default]
     One,
-    /// All that descend from the command, as one subject.
+    /// All processes that descend from the command, as one subject.
     All,
 }
 
@@ -28,17 +28,17 @@ pub enum Processes {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Answers {
-    /// Each; the load goes to the first port.
+    /// Every port; the load goes to the first.
     #[default]
     Each,
-    /// One; the load goes to it.
+    /// One port; the load goes to it.
     Any,
 }
 
 /// The block of consecutive ports that begins with `{port}`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Ports {
-    /// How many.
+    /// The number of ports.
     pub count: u16,
     /// How many of them must answer.
     pub answers: Answers,
@@ -48,7 +48,7 @@ impl Ports {
     /// More nodes than anyone starts on one machine.
     pub const COUNT_MAX: u16 = 100;
 
-    /// The ports of the block that begins with this one, as far as there are ports.
+    /// The ports of the block that begins with this one, up to the last valid port.
     pub fn from(self, first: u16) -> impl Iterator<Item = u16> {
         (0..self.count).map_while(move |offset| first.checked_add(offset))
     }

@@ -15,21 +15,21 @@ use std::str::FromStr;
 pub struct Configuration {
     /// Unique within the scenario.
     pub name: String,
-    /// `-Xms` and `-Xmx`: minimum and maximum of the heap.
+    /// `-Xms` and `-Xmx`: minimum and maximum heap.
     pub heap: Option<Bytes>,
     /// The collector.
     pub gc: Option<Gc>,
     /// Further JVM options, as typed.
     pub jvm: Vec<String>,
-    /// Options of the subject's own that it starts without. One that stands nowhere in its command and its variables,
-    /// but in what the command starts, stays there, and the options of the configuration win over it.
+    /// The subject's own options to remove. An option that is only inside a program that the command starts stays
+    /// there; the configuration's options override it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub without: Vec<String>,
-    /// The JDK; `None` is the one the command itself finds.
+    /// The JDK; `None` is the one that the command itself finds.
     pub jdk: Option<Jdk>,
-    /// Environment on top of the subject's.
+    /// Environment variables in addition to the subject's.
     pub env: Vec<(String, String)>,
-    /// A library that the loader puts before all others (`LD_PRELOAD`): a path, or a name that the loader finds.
+    /// A library to load before all others (`LD_PRELOAD`): a path, or a name that the loader finds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preload: Option<String>,
     /// The value of `{code}` in the command: the jar or folder with the code that runs.
@@ -37,31 +37,30 @@ pub struct Configuration {
     pub code: Option<PathBuf>,
     /// Memory limit, enforced by a cgroup.
     pub limit: Option<Bytes>,
-    /// CPU limit, enforced by a cgroup: a quota in each period of 100 ms, as a container has it.
+    /// CPU limit, enforced by a cgroup: a quota per period of 100 ms, as for a container.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_limit: Option<Millicpus>,
-    /// Arguments appended to the command (or put at `{args}`).
+    /// Arguments appended to the command (or inserted at `{args}`).
     pub args: Vec<String>,
     /// CPUs for the subject.
     pub cpus: Cpus,
     /// Native Memory Tracking.
     pub nmt: Nmt,
-    /// Whether it is left out where its JDK, its build or its code is missing; else that ends the run.
+    /// Whether the configuration is left out if its JDK, build or code is missing; otherwise that ends the run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub optional: bool,
-    /// Run once in the subject's folder by `sh -c`, after the subject's own build step.
+    /// A command run once by `sh -c` in the subject's folder, after the subject's own build step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub build: Option<String>,
-    /// The pools of Netty.
+    /// Whether Netty's buffer pools are listed.
     #[serde(default)]
     pub netty: Netty,
-    /// SHA-256, in hexadecimal digits, over the contents of the files that a trial of it needs, as they were before the
-    /// first trial. It is `None` if they were not looked at, or could not be read. The hash covers the code of `{code}`
-    /// (for a folder, every file below it, with its name), a library to preload, bodies, schedules and certificates.
-    /// It also covers every file that a word of the command, of the arguments, of the JVM options or of a driver's line
-    /// names. It does not cover the JDK, which is named by its release or folder, an image, or folders of a class path.
-    /// Nor does it cover what the loader or `PATH` finds, or what environment variables and `-Xlog` or `-XX` options
-    /// name.
+    /// SHA-256, in hexadecimal digits, of the contents of the files that its trials need, as they were before the first
+    /// trial. It is `None` if they were not read, or could not be. The hash covers the code of `{code}` (for a folder,
+    /// every file below it, with its name), a library to preload, bodies, schedules and certificates. It also covers
+    /// every file named by a word of the command, the arguments, the JVM options or a driver's command. It does not
+    /// cover the JDK, which is named by its release or folder, an image, or folders of a class path. Nor does it cover
+    /// what the loader or `PATH` finds, or what environment variables and `-Xlog` or `-XX` options name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inputs: Option<String>,
 }
@@ -72,7 +71,7 @@ pub struct Configuration {
 #[command(next_help_heading = "Subject")]
 #[serde(deny_unknown_fields, default)]
 pub struct ConfigurationSettings {
-    /// Minimum and maximum of the heap, `-Xms` and `-Xmx`.
+    /// Minimum and maximum heap, `-Xms` and `-Xmx`.
     #[arg(long, value_name = "SIZE", help = "Minimum and maximum heap (-Xms and -Xmx)")]
     pub heap: Option<Bytes>,
     /// The collector.
@@ -83,18 +82,18 @@ pub struct ConfigurationSettings {
     /// Further JVM options, as typed.
     #[arg(long, value_name = "OPTION", allow_hyphen_values = true, help = "A further JVM option; may be repeated")]
     pub jvm: Vec<String>,
-    /// The JDK; the one the command itself finds, where left out.
+    /// The JDK; if omitted, the one that the command itself finds.
     #[arg(long, value_name = "JDK", help = "JDK by release (`17`) or folder")]
     #[schemars(with = "Option<schema::Jdk>")]
     #[serde(deserialize_with = "parsed")]
     pub jdk: Option<Jdk>,
-    /// Environment on top of the subject's.
+    /// Environment variables in addition to the subject's.
     #[arg(long, value_name = "NAME=VALUE", value_parser = assignment, help = "Environment variable; may be repeated")]
     #[schemars(with = "Option<Named<Scalar>>")]
     #[serde(deserialize_with = "texts_by_name")]
     pub env: Vec<(String, String)>,
-    /// A library that the loader puts before all others (`LD_PRELOAD`): a path from the folder of this file, or a name
-    /// that the loader finds; `none` for none.
+    /// A library to load before all others (`LD_PRELOAD`): a path relative to this file, or a name that the loader
+    /// finds. `none` preloads nothing.
     #[arg(skip)]
     pub preload: Option<String>,
     /// The value of `{code}` in the command: the jar or folder with the code that runs, relative to this file.
@@ -103,10 +102,10 @@ pub struct ConfigurationSettings {
     /// Memory limit, enforced by a cgroup.
     #[arg(long, value_name = "SIZE")]
     pub limit: Option<Bytes>,
-    /// CPU limit, enforced by a cgroup as a container's is: a quota in each period of 100 ms, on whichever CPUs.
-    #[arg(long, value_name = "CPUS", help = "CPU limit, enforced by a cgroup as a container's is: `500m`, `1.5`, `2`")]
+    /// CPU limit, enforced by a cgroup as for a container: a quota per period of 100 ms, on any CPUs.
+    #[arg(long, value_name = "CPUS", help = "CPU limit, enforced by a cgroup as for a container: `500m`, `1.5`, `2`")]
     pub cpu_limit: Option<Millicpus>,
-    /// Arguments appended to the command, or put at `{args}`.
+    /// Arguments appended to the command, or inserted at `{args}`.
     #[arg(skip)]
     #[schemars(with = "Vec<Scalar>")]
     #[serde(deserialize_with = "texts")]
@@ -116,18 +115,19 @@ pub struct ConfigurationSettings {
     #[schemars(with = "Option<schema::Cpus>")]
     #[serde(deserialize_with = "parsed")]
     pub cpus: Option<Cpus>,
-    /// Native Memory Tracking; it costs memory, so RSS and speed are weighed without it.
+    /// Native Memory Tracking; it costs memory, so measure RSS and speed without it.
     #[arg(long, value_name = "LEVEL", help = "Native Memory Tracking: off or summary")]
     #[schemars(with = "Option<Nmt>", extend("default" = "off"))]
     #[serde(deserialize_with = "parsed")]
     pub nmt: Option<Nmt>,
-    /// Whether it is left out, and that said, where its JDK, its build or its code is missing; else that ends the run.
+    /// Whether the configuration is left out, with a note, if its JDK, build or code is missing; otherwise that ends
+    /// the run.
     #[arg(skip)]
     pub optional: bool,
-    /// Run once by `sh -c` in the subject's folder, after the subject's own build step.
+    /// A command run once by `sh -c` in the subject's folder, after the subject's own build step.
     #[arg(skip)]
     pub build: Option<String>,
-    /// Whether the buffer pools of Netty are listed at each mark; as the subject says where left out.
+    /// Whether Netty's buffer pools are listed at each mark; if omitted, the subject's setting.
     #[arg(skip)]
     pub netty: Option<bool>,
 }
@@ -190,7 +190,7 @@ impl ConfigurationSettings {
     }
 }
 
-/// Without a library of its own; for comparing with one.
+/// Preloads no library, to compare with one that is preloaded.
 const NO_PRELOAD: &str = "none";
 
 fn assignment(text: &str) -> Result<(String, String), String> {
@@ -210,7 +210,7 @@ fn preload(library: String, base: &Path) -> Option<String> {
 }
 
 impl Configuration {
-    /// Takes in what was written; what it leaves out stays. Paths in it start from `base`.
+    /// Applies the written settings; omitted ones keep their values. Relative paths start from `base`.
     pub(super) fn apply(&mut self, of: ConfigurationSettings, base: &Path) {
         self.heap = of.heap.or(self.heap);
         self.gc = of.gc.or(self.gc);
@@ -238,7 +238,7 @@ impl Configuration {
     }
 
     /// The JVM options for heap, collector and NMT, then those typed. Options that unlock others come first, as the JVM
-    /// demands.
+    /// requires.
     pub fn jvm_options(&self) -> Vec<String> {
         let mut options = Vec::new();
         if let Some(heap) = self.heap {
@@ -255,32 +255,32 @@ impl Configuration {
     }
 }
 
-/// Whether the pools of Netty are listed at each mark, by an agent that the JVM is started with.
+/// Whether Netty's buffer pools are listed at each mark, by an agent that the JVM starts with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Netty {
     /// No agent.
     #[default]
     Unread,
-    /// An agent, which weighs 1 to 3 MB itself.
+    /// An agent, which itself takes 1 to 3 MB.
     Listed,
 }
 
 impl Netty {
-    /// As it is written: whether pools are listed.
+    /// The value of a written setting: whether pools are listed.
     pub(super) fn written(listed: bool) -> Self {
         if listed { Self::Listed } else { Self::Unread }
     }
 }
 
-/// Whether the live objects are listed by class after everything was measured.
+/// Whether live objects are listed by class after all measurements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Objects {
     /// The heap is left alone.
     #[default]
     Unread,
-    /// They are, at the end and of a fresh JVM that is ready.
+    /// Objects are listed at the end, and for a fresh JVM that is ready.
     Listed,
 }
 
@@ -362,7 +362,7 @@ impl fmt::Display for Jdk {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Cpus {
-    /// Subject and load apart where there are two or more, else everything shared.
+    /// Subject and load on different CPUs if there are two or more; otherwise they share all.
     #[default]
     Apart,
     /// No pinning.
@@ -414,7 +414,7 @@ worded! {
     /// Native Memory Tracking in the subject.
     #[derive(Default)]
     Nmt {
-        /// Not asked for: it costs memory, so speed and RSS are weighed without it.
+        /// Off: it costs memory, so measure speed and RSS without it.
         #[default]
         Off = "off",
         /// `-XX:NativeMemoryTracking=summary`: the table by category.

@@ -6,47 +6,47 @@ use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 
-/// More figures than this are no question any more, and each one widens the intervals of all.
+/// More figures than this answer no question, and each one widens the intervals of all.
 const FIGURES_MAX: usize = 32;
 
-/// A figure that is asked for: a metric like all others, read in each trial from its marks.
+/// A figure to derive: a metric like any other, computed in each trial from its marks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Derived {
     /// Name of the metric; unique, without a dot.
     pub name: String,
     /// The input of the figure: a metric of marks (`rss`, `heap_live`) or an owner of the account (`malloc.live`).
     pub of: String,
-    /// How the figure follows from it.
+    /// How the figure is computed from the input.
     #[serde(flatten)]
     pub way: Derivation,
 }
 
-/// How a figure follows from the values at marks.
+/// How a figure is computed from the values at marks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Derivation {
-    /// (spike − valley) / (spike − base): the share of what a spike added that came back.
+    /// (spike − valley) / (spike − base): the share of a spike's growth that came back.
     Elasticity {
         /// The mark before the spike.
         base: String,
-        /// The mark at its height.
+        /// The mark at the height of the spike.
         spike: String,
-        /// The mark after it.
+        /// The mark after the spike.
         valley: String,
-        /// The share that could come back, 0–1, where it is known; shown beside the figure.
+        /// The share that could come back, 0–1, if known; shown next to the figure.
         ideal: Option<f64>,
     },
-    /// The slope of a least-squares line through the marks that carry a counter: bytes for each thing counted.
+    /// The slope of a least-squares line through the marks that carry a counter: bytes per counted instance.
     Slope {
-        /// The counter, as phase markers carry it.
+        /// The counter, as named in phase markers.
         per: String,
-        /// The marks to take, two or more; all that carry the counter where empty.
+        /// The marks to use, two or more; if empty, all that carry the counter.
         marks: Vec<String>,
     },
 }
 
 impl Derived {
-    /// The marks that it names.
+    /// The marks that the figure names.
     pub fn marks(&self) -> Vec<&str> {
         match &self.way {
             Derivation::Elasticity { base, spike, valley, .. } => vec![base, spike, valley],
@@ -113,7 +113,7 @@ fn is_word(key: &str, word: &str, others: [char; 2]) -> Result<()> {
     }
 }
 
-/// One figure as it is written: its kind and what it takes.
+/// One figure as written: its kind and its settings.
 #[derive(Deserialize, schemars::JsonSchema)]
 #[schemars(extend("minProperties" = 1, "maxProperties" = 1))]
 #[serde(deny_unknown_fields)]
@@ -136,13 +136,13 @@ struct ElasticityFile {
     /// The mark before the spike.
     #[schemars(extend("pattern" = "\\S"))]
     base: String,
-    /// The mark at its height.
+    /// The mark at the height of the spike.
     #[schemars(extend("pattern" = "\\S"))]
     spike: String,
-    /// The mark after it.
+    /// The mark after the spike.
     #[schemars(extend("pattern" = "\\S"))]
     valley: String,
-    /// The share that could come back, where it is known; shown beside the figure.
+    /// The share that could come back, if known; shown next to the figure.
     #[schemars(extend("minimum" = 0, "maximum" = 1))]
     ideal: Option<f64>,
 }
@@ -150,16 +150,16 @@ struct ElasticityFile {
 #[derive(Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SlopeFile {
-    /// Name of the metric; `OF_per_PER` where left out.
+    /// Name of the metric; if omitted, `OF_per_PER`.
     #[schemars(extend("pattern" = "^[A-Za-z][A-Za-z0-9_]{0,63}$"))]
     name: Option<String>,
     /// A metric of marks in bytes, such as `heap_live`, or an owner of the account.
     #[schemars(extend("pattern" = "^[A-Za-z][A-Za-z0-9_.]{0,63}$"))]
     of: String,
-    /// The counter, as phase markers carry it: `instances=10000`.
+    /// The counter, as named in phase markers: `instances=10000`.
     #[schemars(extend("pattern" = "^[^=\\s]+$"))]
     per: String,
-    /// The marks to take; all that carry the counter where left out.
+    /// The marks to use; if omitted, all that carry the counter.
     #[schemars(with = "Option<Vec<schema::MarkName>>", extend("minItems" = 2, "uniqueItems" = true))]
     marks: Option<Vec<String>>,
 }

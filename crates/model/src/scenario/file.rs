@@ -14,11 +14,11 @@ use std::path::{Path, PathBuf};
 
 /// Parses the text of a scenario file.
 ///
-/// `base` is the folder relative paths start from; `found` are the JDK releases on the machine, for the axis value
-/// `found` of a matrix.
+/// `base` is the folder that relative paths start from. `found` lists the JDK releases on the machine, for the value
+/// `found` of a matrix axis.
 ///
 /// # Errors
-/// `Request` with line and nearest valid word; `Machine` when `found` finds nothing.
+/// `Request` with line and nearest valid word; `Machine` if `found` finds nothing.
 pub fn parse(text: &str, base: &Path, found: &[u32]) -> Result<Scenario> {
     let file: File = yaml::read(text)?;
     let scenario = file.resolve(base, found)?;
@@ -26,40 +26,40 @@ pub fn parse(text: &str, base: &Path, found: &[u32]) -> Result<Scenario> {
     Ok(scenario)
 }
 
-/// Everything one run is asked to do.
+/// The full description of one run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Scenario {
     /// Names the archive.
     pub name: String,
-    /// The program weighed.
+    /// The program to weigh.
     pub subject: Subject,
-    /// The ways to run it; at least one, names unique, in the order they run.
+    /// The ways to run it, in order; at least one, with unique names.
     pub configurations: Vec<Configuration>,
     /// The phases of its load, in order; at least one.
     pub load: LoadPlan,
-    /// The moments at which it is weighed, in the order of [`MarkPoint`].
+    /// The moments at which the subject is weighed, in the order of [`MarkPoint`].
     pub marks: Vec<MarkPoint>,
     /// The full collections before the mark `collected`, and before a phase's own mark of that kind.
     #[serde(default)]
     pub collect: Collect,
     /// Trials of each configuration.
     pub trials: u32,
-    /// How the configurations are compared.
+    /// How to compare the configurations.
     #[serde(default)]
     pub compare: Compare,
     /// The budgets that must not be exceeded.
     #[serde(default)]
     pub budgets: Vec<Budget>,
-    /// How the load line is searched, where it is.
+    /// The settings of a search for the load line.
     #[serde(default)]
     pub find: Find,
-    /// How it is tuned, where it is.
+    /// The settings of tuning.
     #[serde(default, skip_serializing_if = "is_default")]
     pub tune: Tune,
     /// Whether live objects are listed at the end.
     #[serde(default, skip_serializing_if = "is_default")]
     pub objects: Objects,
-    /// The new file that takes a heap dump at the end of the first trial.
+    /// The new file for a heap dump at the end of the first trial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heap_dump: Option<PathBuf>,
     /// A second start of the first trial of each configuration, which shows the code that holds memory.
@@ -68,11 +68,11 @@ pub struct Scenario {
     /// The figures derived from the marks of each trial.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub figures: Vec<Derived>,
-    /// Seeds everything that is drawn at random.
+    /// The seed of every random choice.
     pub seed: u64,
     /// Timeline samples per second, 1–100.
     pub sample_hz: u32,
-    /// When a JVM is asked for what may be read from outside.
+    /// When to query a JVM for data that can be read from outside.
     #[serde(default, skip_serializing_if = "is_default")]
     pub asking: Asking,
     /// CPUs for the load engine and the rest of Loadline.
@@ -80,7 +80,7 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// The marks that have a moment in this load plan.
+    /// The marks that are possible in this load plan.
     pub fn marks_possible(&self) -> Vec<MarkPoint> {
         let has_moment = |mark: &MarkPoint| match mark {
             MarkPoint::Warm => self.load.iter().any(Phase::is_warmup),
@@ -91,17 +91,17 @@ impl Scenario {
         MarkPoint::ALL.into_iter().filter(has_moment).collect()
     }
 
-    /// Names of the marks of a trial: those of the six first, then those of phases.
+    /// Names of the marks of a trial: first those of [`MarkPoint`], then those of phases.
     pub fn mark_names(&self) -> Vec<&str> {
         self.marks.iter().map(|mark| mark.word()).chain(self.load.marks()).collect()
     }
 
-    /// The marks where none are named: all that have a moment, without the trim, which only some JVMs can be asked for.
+    /// The default marks: all that are possible, without `trimmed`, which only some JVMs support.
     pub fn marks_usual(&self) -> Vec<MarkPoint> {
         self.marks_possible().into_iter().filter(|mark| *mark != MarkPoint::Trimmed).collect()
     }
 
-    /// Changes the settings of a trial that are not its load: the rest, the sampling rate and how the JVM is asked.
+    /// Changes the settings of a trial that are not its load: the rest, the sampling rate and how the JVM is queried.
     pub(super) fn change_trial(&mut self, typed: &TrialOptions) {
         if let Some(rest) = typed.rest {
             let last = self.load.last_work().map_or(0, |last| last + 1);
@@ -118,10 +118,11 @@ impl Scenario {
         }
     }
 
-    /// Changes when trials are weighed, and how many there are; after all else, which decides what marks there can be.
+    /// Changes when to weigh trials, and how many to run. Call it last, because other settings decide which marks are
+    /// possible.
     ///
     /// # Errors
-    /// `Request` for a word that is no mark.
+    /// `Request` for a word that is not a mark.
     pub fn mark(&mut self, typed: &Marking) -> Result<()> {
         if let Some(words) = &typed.marks {
             self.marks = parse_marks(words.split(','))?;
@@ -131,10 +132,10 @@ impl Scenario {
     }
 
     /// Starts the first trial of each configuration once more, to show the code that holds memory. The path of a
-    /// profiler is absolute.
+    /// profiler must be absolute.
     ///
     /// # Errors
-    /// `Request` where the subject is no JVM, or its code runs in a container.
+    /// `Request` if the subject is not a JVM, or its code runs in a container.
     pub fn explain(&mut self, typed: Explain) -> Result<()> {
         if self.subject.kind != Kind::Jvm {
             return Err(Error::request("only the code of a JVM can be explained, and the subject is not one"));
@@ -147,10 +148,11 @@ impl Scenario {
         Ok(())
     }
 
-    /// Looks into the heap at the end of trials, also where the scenario asks for it. The path of a dump is absolute.
+    /// Inspects the heap at the end of trials; a scenario that asks for it still does. The path of a dump must be
+    /// absolute.
     ///
     /// # Errors
-    /// `Request` where the subject is no JVM, or its files are not kept.
+    /// `Request` if the subject is not a JVM, or its files are not kept.
     pub fn look_inside(&mut self, typed: Inside) -> Result<()> {
         let asked = if typed.classes { "--classes" } else { "--heap-dump" };
         let any = typed.classes || typed.heap_dump.is_some();
@@ -184,44 +186,43 @@ pub struct TrialOptions {
     pub attach: bool,
 }
 
-/// When a trial is weighed, and how many there are. A search decides both by itself.
+/// When to weigh a trial, and how many trials to run. A search decides both by itself.
 #[derive(Debug, Default, PartialEq, Args)]
 #[command(next_help_heading = "Trial")]
 pub struct Marking {
     /// When to weigh: start,warm,loaded,rested,collected,trimmed [default: all but trimmed]
     #[arg(long, value_name = "MARKS")]
     pub marks: Option<String>,
-    /// Trials of each configuration, a fresh JVM each [default: 1, of `compare` 5]
+    /// Trials of each configuration, each in a fresh JVM [default: 1; with `compare` 5]
     #[arg(long, value_name = "N")]
     pub trials: Option<u32>,
 }
 
-/// A second start of a command after everything was weighed: it runs under a profiler, goes through the same load, and
-/// leaves a heap dump.
+/// A second start of a command after all weighing. It runs under a profiler with the same load, and leaves a heap dump.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema, Args)]
 #[command(next_help_heading = "Explaining")]
 pub struct Explain {
-    /// The library of async-profiler, or the jar of `tools.profiler:async-profiler` [default: next to this program,
-    /// else the newest in the local Maven repository]
+    /// The async-profiler library, or the jar of `tools.profiler:async-profiler` [default: next to this program, else
+    /// the newest in the local Maven repository]
     #[arg(long, value_name = "FILE")]
     pub profiler: Option<PathBuf>,
 }
 
-/// Inspection of the heap, after everything was measured.
+/// Inspection of the heap, after all measurements.
 #[derive(Debug, Default, PartialEq, Args)]
 #[command(next_help_heading = "Trial")]
 pub struct Inside {
-    /// List the live objects by class at the end of each trial, by a full GC that nothing measured sees, and what grew
-    /// since the start, for which the server is started once more afterwards, without load
+    /// List live objects by class after each trial, and what grew since the start. A full GC counts them after all
+    /// measurements; for the comparison the server starts once more, without load
     #[arg(long)]
     pub classes: bool,
-    /// Write a heap dump into a new FILE at the end of the first trial: a full GC, then the JVM pauses while it
-    /// writes about as much as lives in its heap
+    /// Write a heap dump to a new FILE at the end of the first trial. After a full GC, the JVM pauses while it writes
+    /// about as many bytes as its live set has
     #[arg(long, value_name = "FILE")]
     pub heap_dump: Option<PathBuf>,
 }
 
-/// A scenario as it is written.
+/// A scenario as written.
 #[derive(Default, Deserialize, schemars::JsonSchema)]
 #[schemars(extend("not" = schema::both(&["configurations", "matrix"])))]
 #[serde(deny_unknown_fields)]
@@ -229,9 +230,9 @@ pub(super) struct File {
     /// Names the archive.
     #[schemars(with = "Scalar")]
     pub(super) name: String,
-    /// The program weighed, and how it is started, found ready and ended.
+    /// The program to weigh, and how to start it, detect that it is ready and stop it.
     pub(super) subject: SubjectSettings,
-    /// The ways to run it, by name, in the order they run.
+    /// The ways to run it, by name, in order.
     #[schemars(extend("minProperties" = 1, "propertyNames" = schema::file_names()))]
     pub(super) configurations: Option<Named<ConfigurationSettings>>,
     /// Every combination of the values given; an alternative to `configurations`.
@@ -239,37 +240,37 @@ pub(super) struct File {
     /// The phases of the load, in order; at least one does work. A phase named `warmup` comes before the mark `warm`.
     #[schemars(with = "Vec<OnePhase>", extend("minItems" = 1))]
     load: Vec<Named<PhaseSettings>>,
-    /// When to weigh; where left out, all moments that the load plan has, without `trimmed`, which needs JDK 17 or
-    /// newer with glibc.
+    /// When to weigh. Default: all marks that the load plan makes possible, without `trimmed`, which needs glibc and
+    /// JDK 17 or newer.
     #[schemars(with = "Option<Vec<schema::MarkWord>>")]
     marks: Option<Vec<String>>,
     /// The full collections before the mark `collected`, and before a phase's own mark of that kind.
     #[serde(default)]
     collect: CollectFile,
-    /// Trials of each configuration, a fresh JVM each.
+    /// Trials of each configuration, each in a fresh JVM.
     #[schemars(extend("minimum" = 1, "maximum" = 1000, "default" = 1))]
     trials: Option<u32>,
-    /// How the configurations are compared.
+    /// How to compare the configurations.
     #[serde(default)]
     compare: CompareSettings,
-    /// The budgets not to exceed, such as `rss.loaded<=60MiB`, `p99<=20ms`, or against a baseline `rss.loaded<=+2%`.
+    /// The budgets not to exceed, such as `rss.loaded<=60MiB`, `p99<=20ms` or, against a baseline, `rss.loaded<=+2%`.
     #[serde(default)]
     budgets: Vec<Budget>,
     /// The targets that must hold in every trial of a search for the load line, such as `p99<50ms`, `rate>=98%`,
-    /// `failed==0`, `gc_share<10%`, `start_up<5s`; the defaults for the load where left out.
+    /// `failed==0`, `gc_share<10%`, `start_up<5s`; if omitted, the defaults for the load.
     #[serde(default)]
     target: Vec<Budget>,
-    /// How the load line is searched.
+    /// How to search for the load line.
     #[serde(default)]
     find: FindSettings,
-    /// How it is tuned: what is tried against memory.
+    /// How to tune the subject: the remedies to try against its memory use.
     #[serde(default)]
     tune: TuneSettings,
-    /// The figures derived from the marks of each trial: metrics like all others.
+    /// The figures derived from the marks of each trial. Each is a metric like any other.
     #[serde(default)]
     #[schemars(extend("maxItems" = 32))]
     figures: Vec<FigureFile>,
-    /// Seeds everything drawn at random.
+    /// The seed of every random choice.
     #[schemars(extend("default" = 1))]
     seed: Option<u64>,
     /// Timeline samples per second.
@@ -278,8 +279,8 @@ pub(super) struct File {
     /// Use the attach API even for data that can be read from outside.
     #[schemars(extend("default" = false))]
     attach: Option<bool>,
-    /// List the live objects by class at the end of each trial, by a full GC that nothing measured sees, and what grew
-    /// since the start, for which the server is started once more afterwards, without load. Not of a `native` subject.
+    /// List live objects by class after each trial, and what grew since the start. A full GC counts them after all
+    /// measurements; for the comparison the server starts once more, without load. Not for a `native` subject.
     #[schemars(extend("default" = false))]
     classes: Option<bool>,
     /// CPUs of the load engine and the rest of Loadline.
@@ -294,7 +295,7 @@ impl File {
         self.with_load(load, Some(base), found)
     }
 
-    /// The scenario with this load: of a file in this folder, or of a command line.
+    /// The scenario with this load, from a file in this folder or from a command line.
     pub(super) fn with_load(self, load: Vec<Phase>, folder: Option<&Path>, found: &[u32]) -> Result<Scenario> {
         let base = folder.unwrap_or(Path::new(""));
         let usual = Configuration { netty: Netty::written(self.subject.netty), ..Configuration::default() };
@@ -351,17 +352,17 @@ impl File {
 #[derive(Deserialize, Default, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 struct CollectFile {
-    /// Full collections, one after the other.
+    /// Consecutive full collections.
     #[schemars(extend("minimum" = 1, "maximum" = 10, "default" = 1))]
     times: Option<u32>,
-    /// How long the weighing waits after the last; where left out, until RSS no longer changes.
+    /// How long to wait after the last one before weighing; if omitted, until RSS no longer changes.
     settle: Option<Span>,
 }
 
-/// Words to marks, in the order they happen, each once.
+/// Parses words into marks, in chronological order, each once.
 ///
 /// # Errors
-/// `Request` for a word that is no mark.
+/// `Request` for a word that is not a mark.
 pub fn parse_marks<'a>(words: impl Iterator<Item = &'a str>) -> Result<Vec<MarkPoint>> {
     let mut marks = words.map(|word| word.trim().parse().map_err(Error::request)).collect::<Result<Vec<_>>>()?;
     marks.sort_unstable();

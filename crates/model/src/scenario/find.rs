@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::units::{Bytes, Span};
 use serde::{Deserialize, Serialize};
 
-/// How the load line is searched.
+/// How to search for the load line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Find {
@@ -17,29 +17,29 @@ pub struct Find {
     pub target: Vec<Budget>,
     /// The relative step at which the search stops, above 0 and below 1.
     pub step: f64,
-    /// Trials in a row that must hold, at least 1. The one by which a search chose the value is among them.
+    /// Consecutive trials that must hold, at least 1. They include the trial by which a search chose the value.
     pub proofs: u32,
-    /// The share of the line that is added to it in the answer.
+    /// The headroom that the answer adds to the line, as a share of the line.
     pub headroom: f64,
-    /// How long the load of the last trial lasts, which tests the limit and the heap to set; 0 leaves it out.
+    /// Duration of the load in the last trial, which tests the limit and the heap to set; 0 leaves that trial out.
     pub soak: Span,
-    /// Leaves the heap to the JVM, which chooses it by the limit.
+    /// Leaves the heap size to the JVM, which derives it from the limit.
     pub as_is: bool,
-    /// The smallest limit to ask.
+    /// The smallest limit to try.
     pub limit_min: Option<Bytes>,
-    /// The largest limit to ask; what the machine has where it names none.
+    /// The largest limit to try; `None` is the configuration's limit, or most of the available memory.
     pub limit_max: Option<Bytes>,
-    /// The one limit to prove, instead of a search for the smallest.
+    /// A single limit to prove, instead of a search for the smallest.
     pub prove: Option<Bytes>,
-    /// Searches the highest rate that the configuration's limit carries, instead of a limit.
+    /// Searches for the highest rate that the configuration's limit carries, not for a limit.
     pub max_rate: bool,
-    /// Trials after which the search ends, whatever is known by then.
+    /// The most trials of the search; it ends after them, whatever it has found.
     pub trials_max: u32,
-    /// Whether the line of a host that has the file pages in memory already is searched, too.
+    /// Also searches for the line on a host whose page cache already holds the files.
     pub warm: bool,
 }
 
-/// How the load line is searched, as written.
+/// How to search for the load line, as written.
 #[derive(Debug, Clone, Default, Deserialize, clap::Args, schemars::JsonSchema)]
 #[schemars(rename = "FindFile", extend("not" = schema::rate_and_proof()))]
 #[command(next_help_heading = "Searching")]
@@ -51,16 +51,16 @@ pub struct FindSettings {
     #[arg(long, value_name = "TARGET")]
     #[serde(skip)]
     pub target: Vec<Budget>,
-    /// Leaves the heap to the JVM, which chooses it by the limit; only the limit is searched.
-    #[arg(long, help = "Leave the heap to the JVM, which chooses it by the limit")]
+    /// Leaves the heap size to the JVM, which derives it from the limit; only the limit is searched for.
+    #[arg(long, help = "Leave the heap size to the JVM, which derives it from the limit")]
     pub as_is: bool,
     /// The relative step at which the search stops, from 0.1 % to 50 %.
     #[arg(long, value_name = "SHARE", help = "The relative step at which the search stops [default: 2%]")]
     #[schemars(with = "Option<schema::Step>", extend("default" = "2%"))]
     #[serde(deserialize_with = "parsed")]
     pub step: Option<Share>,
-    /// Fresh trials in a row that must hold at the line, without the one that chose it.
-    #[arg(long, value_name = "N", help = "Fresh trials in a row that must hold [default: 4]")]
+    /// Consecutive fresh trials that must hold at the line, not counting the one that chose it.
+    #[arg(long, value_name = "N", help = "Consecutive fresh trials that must hold [default: 4]")]
     #[schemars(extend("minimum" = 1, "maximum" = 1000, "default" = 4))]
     pub proofs: Option<u32>,
     /// The safety margin that the answer adds to the line, as a share of it; at most ten times the line.
@@ -68,53 +68,54 @@ pub struct FindSettings {
     #[schemars(with = "Option<schema::Headroom>", extend("default" = "10%"))]
     #[serde(deserialize_with = "parsed")]
     pub headroom: Option<Share>,
-    /// How long the load of one more trial lasts, which tests the limit and the heap to set; `0s` leaves it out.
+    /// Duration of the load in one more trial, which tests the limit and the heap to set; `0s` leaves that trial out.
     #[arg(long, value_name = "TIME", help = SOAK)]
     #[schemars(extend("default" = "60s"))]
     pub soak: Option<Span>,
-    /// The smallest limit to ask.
-    #[arg(long, value_name = "SIZE", help = "The smallest limit to ask [default: 16m]")]
+    /// The smallest limit to try.
+    #[arg(long, value_name = "SIZE", help = "The smallest limit to try [default: 16m]")]
     pub limit_min: Option<Bytes>,
-    /// The largest limit to ask, and the one at which memory is to be no concern; what the machine has where left out.
+    /// The largest limit to try, at which memory must not be the constraint. Default: the configuration's limit, or
+    /// most of the machine's available memory.
     #[arg(long, value_name = "SIZE", help = LIMIT_MAX)]
     pub limit_max: Option<Bytes>,
-    /// The one limit to prove, instead of a search for the smallest.
+    /// A single limit to prove, instead of a search for the smallest.
     #[arg(long, value_name = "SIZE", conflicts_with = "limit_min", help = PROVE)]
     pub prove: Option<Bytes>,
-    /// Searches the highest rate that the configuration's limit carries, instead of a limit.
+    /// Searches for the highest rate that the configuration's limit carries, not for a limit.
     #[arg(long, conflicts_with_all = ["limit_min", "limit_max", "prove", "as_is"], help = MAX_RATE)]
     pub max_rate: bool,
-    /// Trials after which the search ends, whatever is known by then.
+    /// The most trials of the search; it ends after them, whatever it has found.
     #[arg(long, value_name = "N")]
-    #[arg(help = "Trials after which the search ends, whatever is known by then [default: 60]")]
+    #[arg(help = "The most trials of the search [default: 60]")]
     #[schemars(extend("minimum" = 1, "maximum" = 1000, "default" = 60))]
     pub trials_max: Option<u32>,
-    /// Whether the line of a host that has the file pages in memory already is searched, too.
+    /// Also searches for the line on a host whose page cache already holds the files.
     #[arg(long, conflicts_with = "no_warm")]
-    #[arg(help = "Search the line of a host that has the file pages in memory already, too")]
+    #[arg(help = "Also search the line on a host whose page cache already holds the files")]
     pub warm: bool,
-    /// Do not search it, where the scenario asks for it
+    /// Do not search that line, even if the scenario asks for it
     #[arg(long)]
     #[serde(skip)]
     pub no_warm: bool,
 }
 
 const LIMIT_MAX: &str =
-    "The limit at which memory is no concern [default: that of `--limit`, or most of what the machine has]";
+    "The limit at which memory is not the constraint [default: `--limit`, or most of the available memory]";
 const SOAK: &str =
-    "Load of one more trial, which tests the limit and the heap to set; `0s` leaves it out [default: 60s]";
+    "Load duration of one more trial, which tests the limit and heap to set; `0s` skips it [default: 60s]";
 const PROVE: &str = "Prove this limit instead of a search; exit code 1 if it does not hold";
-const MAX_RATE: &str = "Find the highest rate that `--limit` carries, instead of a limit; `--rate` is where to begin";
+const MAX_RATE: &str = "Find the highest rate that `--limit` carries, instead of a limit; `--rate` is the first to try";
 
-/// A finer step is lost in what limits of whole pages and random edges can tell; a coarser one finds nothing.
+/// A finer step is lost in whole pages and the randomness of the edge; a coarser one finds nothing.
 const STEP: (f64, f64) = (0.001, 0.5);
 /// More than this is no headroom.
 const HEADROOM_MAX: f64 = 10.0;
-/// The most proofs or trials that an option takes.
+/// The most proofs or trials that an option accepts.
 const TRIALS_MAX: u64 = 1000;
 
 impl Find {
-    /// Takes in what was written; what it leaves out stays.
+    /// Applies the written settings; omitted ones keep their values.
     pub fn apply(&mut self, of: FindSettings) {
         if !of.target.is_empty() {
             self.target = of.target;
@@ -135,12 +136,12 @@ impl Find {
         self.warm = (self.warm || of.warm) && !of.no_warm;
     }
 
-    /// Trials in a row that must hold and chose no value.
+    /// Consecutive trials that must hold, not counting the one that chose the value.
     pub fn fresh(&self) -> u32 {
         if self.prove.is_some() { self.proofs } else { self.proofs.saturating_sub(1).max(1) }
     }
 
-    /// Checks what the types do not.
+    /// Checks what the types cannot express.
     ///
     /// # Errors
     /// `Request`, naming the first value that is wrong and its valid range.

@@ -1,4 +1,4 @@
-//! A fleet: many services, each with what it is asked and what was known of it last. Plain values.
+//! A fleet: many services, each with its scenario and its last known line. Plain values.
 
 use super::Scenario;
 use super::validate::{memory, unique};
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// Four times what a search takes on a quiet machine.
 pub const WITHIN: Span = Span::seconds(15 * 60);
-/// A week of drift between proofs, each of which lets the line be a step too high.
+/// A week of drift between proofs, each of which may leave the line a step too high.
 pub const SEARCH_EVERY: Span = Span::seconds(7 * 86_400);
 /// The longest name in bytes: file systems allow 255, and a suffix is added.
 const NAME_MAX: usize = 200;
@@ -19,15 +19,15 @@ const NAME_MAX: usize = 200;
 pub struct Fleet {
     /// Names the plan.
     pub name: String,
-    /// At least one, names unique, in the order of the file.
+    /// The services, in the order of the file; at least one, with unique names.
     pub services: Vec<Service>,
-    /// After this a line that was proved each night is searched again.
+    /// After this time, a line that was proved each night is searched for again.
     pub search_every: Span,
 }
 
 impl Fleet {
-    /// Checks what the types do not: there are services, their names are unique and can name files, and each is one
-    /// search.
+    /// Checks what the types cannot express: there are services, their names are unique and can name files, and each is
+    /// one search.
     ///
     /// # Errors
     /// `Request`, naming the first service that is wrong.
@@ -44,7 +44,7 @@ impl Fleet {
     /// Whether there is a service of this name.
     ///
     /// # Errors
-    /// `Request`, with the nearest name that there is.
+    /// `Request`, with the nearest existing name.
     pub fn check_name(&self, name: &str) -> Result<()> {
         let names = || self.services.iter().map(|service| service.name.as_str());
         if names().any(|of| of == name) {
@@ -65,14 +65,14 @@ pub struct Service {
     pub scenario: Scenario,
     /// How long its search may take on its node.
     pub within: Span,
-    /// The limit that it has in production, where that is known.
+    /// Its limit in production, if known.
     pub declared: Option<Bytes>,
-    /// The line that was known before.
+    /// The line known before.
     pub last: Option<Last>,
 }
 
 impl Service {
-    /// A service of which nothing is known yet. Its limit in production is that of its configuration.
+    /// A service about which nothing is known yet. Its limit in production is that of its configuration.
     pub fn new(name: &str, scenario: Scenario) -> Self {
         let declared = scenario.configurations.first().and_then(|of| of.limit);
         Self { name: name.to_owned(), scenario, within: WITHIN, declared, last: None }
@@ -105,27 +105,27 @@ impl Service {
     }
 }
 
-/// A line as it was known before, and under which conditions.
+/// A line known before, and the conditions under which it was found.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Last {
     /// The limit that held.
     pub limit_bytes: u64,
-    /// The largest heap that goes with it; `null` where the configuration gives it or the JVM chooses.
+    /// The maximum heap that goes with it; `null` if the configuration gives it or the JVM chooses it.
     #[serde(default)]
     pub heap_bytes: Option<u64>,
-    /// The direct memory that goes with it; `null` where the JVM derives it from the heap.
+    /// The direct memory that goes with it; `null` if the JVM derives it from the heap.
     #[serde(default)]
     pub direct_bytes: Option<u64>,
-    /// When it was proved last: UTC, ISO 8601.
+    /// When it was last proved: UTC, ISO 8601.
     #[serde(default)]
     #[schemars(extend("format" = "date-time"))]
     pub proved_at: Option<String>,
-    /// When it was searched last: UTC, ISO 8601.
+    /// When it was last searched for: UTC, ISO 8601.
     #[serde(default)]
     #[schemars(extend("format" = "date-time"))]
     pub searched_at: Option<String>,
-    /// SHA-256 of what was asked: the service, its options, its load, its target. `null` where nobody knows.
+    /// SHA-256 of the question: the service, its options, its load and its target; `null` if unknown.
     #[serde(default)]
     pub question: Option<String>,
     /// SHA-256 of the files that its trials read.
@@ -134,25 +134,25 @@ pub struct Last {
     /// The digest of the image that ran.
     #[serde(default)]
     pub image_digest: Option<String>,
-    /// The version of the JDK that ran, as it tells it.
+    /// The version of the JDK that ran, as the JDK reports it.
     #[serde(default)]
     pub jdk: Option<String>,
-    /// The model of the CPU that it was found on.
+    /// The model of the CPU on which it was found.
     #[serde(default)]
     pub cpu_model: Option<String>,
-    /// Lines before this one, the oldest first, at most [`PAST_MAX`].
+    /// Earlier lines, oldest first, at most [`PAST_MAX`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub past: Vec<PastLine>,
 }
 
 impl Last {
-    /// A limit of which nothing else is known.
+    /// A limit about which nothing else is known.
     pub fn of(limit: Bytes) -> Self {
         Self { limit_bytes: limit.0, ..Self::default() }
     }
 }
 
-/// Lines that are kept of a service: a month of nights.
+/// The most lines kept for a service: a month of nights.
 pub const PAST_MAX: usize = 30;
 
 /// A line of an earlier night.

@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 
 /// Parses the text of a fleet file.
 ///
-/// `base` is the folder that relative paths start from; `read` reads the scenario file of this path.
+/// `base` is the folder that relative paths start from; `read` reads the scenario file at a path.
 ///
 /// # Errors
-/// `Request` with line and nearest valid word, or with the service that is wrong; and what `read` returns.
+/// `Request` with line and nearest valid word, or with the service that is wrong; and the errors of `read`.
 pub fn parse_fleet(text: &str, base: &Path, read: &mut dyn FnMut(&Path) -> Result<Scenario>) -> Result<Fleet> {
     let FleetFile { name, defaults, services } = super::yaml::read(text)?;
     let service = |(name, written): (String, ServiceFile)| {
@@ -30,14 +30,14 @@ pub fn parse_fleet(text: &str, base: &Path, read: &mut dyn FnMut(&Path) -> Resul
     Ok(fleet)
 }
 
-/// A fleet as it is written.
+/// A fleet as written.
 #[derive(Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct FleetFile {
     /// Names the plan.
     #[schemars(extend("minLength" = 1))]
     name: String,
-    /// The defaults of every service that sets nothing else.
+    /// The defaults of every service without its own settings.
     #[serde(default)]
     defaults: DefaultsFile,
     /// The services, by name: at least one.
@@ -45,7 +45,7 @@ pub(super) struct FleetFile {
     services: Named<ServiceFile>,
 }
 
-/// The defaults of every service that sets nothing else.
+/// The defaults of every service without its own settings.
 #[derive(Deserialize, Default, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 struct DefaultsFile {
@@ -54,18 +54,18 @@ struct DefaultsFile {
     /// How long the search of a service may take on its node.
     #[schemars(extend("default" = "15m"))]
     within: Option<Span>,
-    /// After this, a line that was proved each night is searched again.
+    /// After this time, a line that was proved each night is searched for again.
     #[schemars(extend("default" = "7d"))]
     search_every: Option<Span>,
-    /// Seeds everything drawn at random; what the scenario says where left out.
+    /// The seed of every random choice; if omitted, the scenario's seed.
     seed: Option<u64>,
     /// The URL that the load goes to, for services without a scenario.
     url: Option<String>,
-    /// Requests per second, of services without a scenario; as fast as they are answered where left out.
+    /// Requests per second, for services without a scenario; if omitted, as fast as they are answered.
     #[schemars(with = "Option<PerSecond>")]
     #[serde(deserialize_with = "parsed")]
     rate: Option<Rate>,
-    /// How long they are loaded, of services without a scenario.
+    /// Duration of the load, for services without a scenario.
     #[schemars(extend("default" = "10s"))]
     duration: Option<Span>,
 }
@@ -75,14 +75,14 @@ struct DefaultsFile {
 #[schemars(extend("anyOf" = schema::each(&["scenario", "image", "command"])))]
 #[serde(deny_unknown_fields, default)]
 struct ServiceFile {
-    /// Its scenario file, relative to this file; or a folder with one of its name.
+    /// Its scenario file, relative to this file; or a folder `NAME` with the file `NAME.loadline.yaml`.
     scenario: Option<PathBuf>,
-    /// Which configuration of the scenario, where it has several.
+    /// The configuration of the scenario to use, if it has several.
     only: Option<String>,
-    /// The container image that starts it; `command` is then what follows its entrypoint.
+    /// The container image that starts it; `command` is then the arguments of its entrypoint.
     #[schemars(extend("minLength" = 1))]
     image: Option<String>,
-    /// Program and arguments, run in the folder of this file; `{port}` stands for a free port.
+    /// Program and arguments, run in the folder of this file; `{port}` becomes a free port.
     #[schemars(with = "Vec<Scalar>")]
     #[serde(deserialize_with = "texts")]
     command: Vec<String>,
@@ -92,29 +92,29 @@ struct ServiceFile {
     #[schemars(with = "Option<PerSecond>")]
     #[serde(deserialize_with = "parsed")]
     rate: Option<Rate>,
-    /// How long it is loaded.
+    /// Duration of the load.
     duration: Option<Span>,
     /// The targets that must hold in every trial, instead of those of the scenario or the defaults.
     target: Vec<Budget>,
     /// How long its search may take on its node.
     within: Option<Span>,
-    /// The limit that it has in production; that of the scenario's configuration where left out.
+    /// Its limit in production; if omitted, that of the scenario's configuration.
     limit: Option<Bytes>,
-    /// The line that was known before, where no document of an earlier night has it.
+    /// The line known before, if no document of an earlier night has it.
     last: Option<LastFile>,
 }
 
-/// A line that was known before.
+/// A line known before.
 #[derive(Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct LastFile {
     /// The limit that held.
     limit: Bytes,
-    /// The largest heap that goes with it.
+    /// The maximum heap that goes with it.
     heap: Option<Bytes>,
     /// The direct memory that goes with it.
     direct: Option<Bytes>,
-    /// When it was found: `2026-11-20`, or a moment such as `2026-11-20T04:36:21Z`.
+    /// When it was found: `2026-11-20`, or a time such as `2026-11-20T04:36:21Z`.
     #[schemars(extend("pattern" = "^[0-9]{4}-[0-9]{2}-[0-9]{2}"))]
     at: Option<String>,
 }

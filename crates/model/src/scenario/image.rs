@@ -1,24 +1,24 @@
-//! A container image as the subject, and what of a scenario has no meaning for one.
+//! A container image as the subject, and the settings of a scenario that have no meaning for one.
 
 use super::*;
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
 
-/// Placeholders for what lies outside of a container.
+/// Placeholders for paths outside a container.
 const OUTSIDE: [&str; 4] = ["{artifact}", "{code}", "{work}", "{jdk}"];
 
 /// A container image that starts the server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Image {
-    /// Its name as container tools take it, with or without a tag.
+    /// The name as container tools accept it, with or without a tag.
     pub name: String,
-    /// Heap options that it gives its JVM itself and that win over `JAVA_TOOL_OPTIONS`; empty before it was looked at.
+    /// Heap options that the image itself gives its JVM and that override `JAVA_TOOL_OPTIONS`; empty before inspection.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub heap_options: Vec<String>,
 }
 
 impl Image {
-    /// An image that was not looked at yet.
+    /// An image that has not been inspected yet.
     pub fn named(name: impl Into<String>) -> Self {
         Self { name: name.into(), heap_options: Vec::new() }
     }

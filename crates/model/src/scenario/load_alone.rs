@@ -1,4 +1,4 @@
-//! A load without a subject: the phases of a file or one with the defaults, changed by what was typed.
+//! A load without a subject: the phases of a file, or one with the defaults, changed by the options typed.
 
 use super::load_file::parse_load;
 use super::load_options::{change_paths, change_phases};
@@ -7,7 +7,7 @@ use super::{Method, Phase, PhaseKind, Request, Server, Url, defaults, validate_l
 use crate::error::{Error, Result};
 use std::path::Path;
 
-/// A load on a server that runs already.
+/// A load on a server that is already running.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoadAlone {
     /// The server under load.
@@ -28,7 +28,7 @@ pub struct PhasesFile<'a> {
 }
 
 impl LoadAlone {
-    /// The load that was typed, on top of the phases of a file, where one is given.
+    /// The load of the options typed, applied to the phases of a file if one is given.
     ///
     /// # Errors
     /// `Request` for a URL without a port, an option that does not fit, or phases that something else drives.
@@ -51,7 +51,7 @@ impl LoadAlone {
     }
 }
 
-/// The phases of a file. A path in the URL replaces theirs; none, or the root, leaves them.
+/// The phases of a file. A path in the URL replaces their paths; no path, or the root, leaves them unchanged.
 fn planned(file: PhasesFile<'_>, url: &Url) -> Result<(Vec<Phase>, Option<u64>)> {
     let PhasesFile { path, text } = file;
     let at = |error: Error| error.at(format!("plan: {}", path.display()));

@@ -11,16 +11,16 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// A file that holds a load plan; what else a scenario has is left alone.
+/// A file that holds a load plan; the other keys of a scenario are ignored.
 #[derive(Deserialize)]
 struct LoadFile {
     load: Vec<Named<PhaseSettings>>,
     seed: Option<u64>,
 }
 
-/// Parses the load plan of a file: the key `load` as in a scenario, and `seed`. A whole scenario will do.
+/// Parses the load plan of a file: the key `load` as in a scenario, and `seed`. A whole scenario is accepted too.
 ///
-/// `base` is the folder relative paths start from.
+/// `base` is the folder that relative paths start from.
 ///
 /// # Errors
 /// `Request` with line and nearest valid word.
@@ -45,7 +45,7 @@ loadline_base::written_as! {
     };
 }
 
-/// Resolves the phases; `same: NAME` repeats the work of another phase, so that a warm-up is equal work.
+/// Resolves the phases; `same: NAME` repeats the work of another phase, so that a warm-up does equal work.
 pub(super) fn resolve_load(phases: Vec<Named<PhaseSettings>>, base: &Path) -> Result<Vec<Phase>> {
     let (mut written, mut kinds) = (Vec::new(), BTreeMap::new());
     for Named(mut entries) in phases {

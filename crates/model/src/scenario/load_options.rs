@@ -1,4 +1,4 @@
-//! How the options of a load change the phases that a file, or the defaults, have given.
+//! How the options of a load change the phases that come from a file or from the defaults.
 
 use super::load_settings::{LoadOptions, Warmup};
 use super::{
@@ -16,10 +16,10 @@ fn requests(work: &mut Work) -> impl Iterator<Item = &mut Request> {
     std::iter::once(&mut work.request).chain(&mut work.others)
 }
 
-/// Puts the path of a URL in place of those of the phases.
+/// Replaces the paths of the phases by that of a URL.
 ///
 /// # Errors
-/// `Request` where a phase has several requests, whose paths are what tells them apart.
+/// `Request` if a phase has several requests, because their paths distinguish them.
 pub(super) fn change_paths(load: &mut [Phase], path: &str) -> Result<()> {
     for (name, work) in works(load) {
         if !work.others.is_empty() {
@@ -33,7 +33,7 @@ pub(super) fn change_paths(load: &mut [Phase], path: &str) -> Result<()> {
     Ok(())
 }
 
-/// Changes the phases by what was typed; the warm-up last, because it repeats the first of them.
+/// Applies the options typed to the phases; the warm-up comes last, because it repeats the first of them.
 ///
 /// # Errors
 /// `Request` for an option that does not fit a phase.
@@ -59,7 +59,7 @@ fn change_work(work: &mut Work, typed: &LoadOptions) -> Result<()> {
     Ok(())
 }
 
-/// `--rate` and `--schedule` make a phase open; what it has of connections and of an end it keeps.
+/// `--rate` and `--schedule` make a phase open; it keeps its connections and its end.
 fn change_schedule(work: &mut Work, typed: &LoadOptions) -> Result<()> {
     let until = typed.requests.map(Until::Requests).or(typed.duration.map(Until::Elapsed));
     if typed.duration.is_some_and(|duration| duration.0.is_zero()) {
@@ -131,7 +131,7 @@ fn change_spacing(schedule: &mut Schedule, typed: &LoadOptions) -> Result<()> {
     Ok(())
 }
 
-/// The warm-up is the first measured phase with another end, or none.
+/// Makes the warm-up the first measured phase with another end, or removes it.
 fn change_warmup(load: &mut Vec<Phase>, typed: Option<Warmup>) -> Result<()> {
     let Some(warmup) = typed else { return Ok(()) };
     load.retain(|phase| !phase.is_warmup());

@@ -8,7 +8,7 @@ use std::ops::{Deref, DerefMut};
 /// The shortest warm-up that can show whether a subject is warm: four stretches of 2 s, and the first look.
 const SEEN_WARM: Span = Span::seconds(9);
 
-/// The phases of the load on a subject, in order; at least one in a plan that was validated.
+/// The phases of the load on a subject, in order; at least one in a validated plan.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(transparent)]
 pub struct LoadPlan(pub Vec<Phase>);
@@ -19,13 +19,13 @@ impl LoadPlan {
         self.iter().rposition(|phase| phase.kind.works())
     }
 
-    /// Whether the subject rests after the last work, so that the mark `rested` has a moment.
+    /// Whether the subject rests after the last work, so that the mark `rested` is possible.
     pub fn rests(&self) -> bool {
         self.last_work().is_some_and(|last| last + 1 < self.len())
     }
 
-    /// Lets a warm-up end as soon as the subject is warm, if it is long enough to show that. Its own end stays the
-    /// latest.
+    /// Lets a warm-up end as soon as the subject is warm, if the warm-up is long enough to show that. It still ends at
+    /// its own end at the latest.
     pub fn warm_by_evidence(&mut self) {
         let is_long = |work: &Work| matches!(work.schedule.until(), Some(Until::Elapsed(span)) if span >= SEEN_WARM);
         let warmups = self.iter_mut().filter(|phase| phase.is_warmup());
@@ -34,13 +34,13 @@ impl LoadPlan {
         }
     }
 
-    /// Whether a warm-up ends once the subject is warm, but sends at a rate: code warms slowly then.
+    /// Whether a warm-up that ends once the subject is warm sends at a rate: code then warms up slowly.
     pub fn warms_slowly(&self) -> bool {
         self.iter().any(is_slow_warmup)
     }
 
-    /// Makes such a warm-up send as fast as this many of its connections allow, and adds a full collection after it:
-    /// the load itself would not leave that much garbage.
+    /// Makes such a warm-up send as fast as this many of its connections allow. Adds a full collection after it: the
+    /// load itself would not leave that much garbage.
     pub fn warm_fast(&mut self, connections: u32) {
         for phase in self.iter_mut().filter(|phase| is_slow_warmup(phase)) {
             phase.mark = PhaseMark::Collected;
@@ -50,12 +50,13 @@ impl LoadPlan {
         }
     }
 
-    /// Whether a longer load than its own, of this length, can be made of it.
+    /// Whether the load can be prolonged to this length.
     pub fn can_last(&self, span: Span) -> bool {
         self.clone().prolong(span)
     }
 
-    /// Has the last measured phase of the load engine last so long; whether it has an end, and would have been shorter.
+    /// Prolongs the last measured phase of the load engine to this length. Returns whether it had an end and was
+    /// shorter.
     pub fn prolong(&mut self, span: Span) -> bool {
         let measured = self.iter_mut().rev().filter(|phase| !phase.is_warmup());
         let Some(work) = measured.filter_map(|phase| phase.kind.work_mut()).next() else { return false };
@@ -96,12 +97,12 @@ impl LoadPlan {
         self.iter().filter_map(|phase| Some((phase, phase.kind.work()?)))
     }
 
-    /// Names of the marks that phases bring, in their order.
+    /// Names of the marks that phases add, in their order.
     pub fn marks(&self) -> Vec<&str> {
         marks(self)
     }
 
-    /// Names of the phases a trial has in which something is done, in their order.
+    /// Names of a trial's phases in which work is done, in their order.
     pub fn works(&self) -> Vec<&str> {
         let names = self.iter().filter(|phase| phase.kind.works()).flat_map(|phase| match &phase.kind {
             PhaseKind::Own(own) => own.begun().iter().map(String::as_str).collect(),
@@ -156,7 +157,7 @@ fn is_slow_warmup(phase: &Phase) -> bool {
     phase.is_warmup() && phase.until_steady && phase.kind.work().is_some_and(is_open)
 }
 
-/// Names of the marks that these phases bring.
+/// Names of the marks that these phases add.
 pub(super) fn marks(load: &[Phase]) -> Vec<&str> {
     let names = load.iter().flat_map(|phase| match &phase.kind {
         PhaseKind::Own(own) => own.phases.iter().map(String::as_str).collect(),

@@ -15,11 +15,11 @@ use serde::{Deserialize, Deserializer};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// Makes settings that may all be left out: first keys of a file alone, then those that are options as well. Among them
-/// are those of one request, which a phase has and each of several requests. serde's `flatten` would bring them in, but
-/// it neither refuses unknown keys nor tells the line of a wrong value.
+/// Defines settings that may all be omitted: first keys of a file alone, then keys that are options as well. They
+/// include the settings of one request, for a phase and for each of several requests. serde's `flatten` could add
+/// those, but it neither refuses unknown keys nor reports the line of a wrong value.
 ///
-/// An option that is no key has `#[serde(skip)]`.
+/// An option that is not a key has `#[serde(skip)]`.
 macro_rules! settings {
     ($(#[$about:meta])* $name:ident, headers: $headers:tt { $($keys:tt)* } { $($options:tt)* }) => {
         settings! { @all $(#[$about])* $name {
@@ -48,7 +48,7 @@ macro_rules! settings {
             body: BodySettings,
             /// Whether the body waits for `100 Continue`, for a second at most.
             #[arg(long, action = ArgAction::SetTrue)]
-            #[arg(help = "Wait for `100 Continue` before the body is sent, for a second at most")]
+            #[arg(help = "Wait for `100 Continue`, for a second at most, before sending the body")]
             #[schemars(extend("default" = false))]
             expect_continue: bool,
             #[doc = $headers]
@@ -62,8 +62,7 @@ macro_rules! settings {
             #[arg(long, short, value_name = "NAME:PASSWORD", value_parser = basic)]
             #[serde(skip)]
             user: String,
-            /// The one status that is a correct answer, or more that must hold; any status of 200 to 299 where left
-            /// out.
+            /// The only status of a correct answer, or a map of checks; if omitted, any status from 200 to 299.
             #[command(flatten)]
             #[schemars(with = "Option<ExpectFile>")]
             #[serde(default, deserialize_with = "status_or_more")]
@@ -95,7 +94,7 @@ macro_rules! settings {
             /// The request that its keys name.
             ///
             /// # Errors
-            /// `Request` where they name none or several, and as [`Self::apply_to`].
+            /// `Request` if they name none or several, and as [`Self::apply_to`].
             pub(super) fn request(&self, base: &Path) -> Result<Request> {
                 let methods: Vec<Method> = self.given().filter_map(|key| key.parse().ok()).collect();
                 let paths = [&self.get, &self.head, &self.put, &self.post, &self.patch, &self.delete, &self.options];
@@ -110,11 +109,11 @@ macro_rules! settings {
                 Ok(request)
             }
 
-            /// Puts all but path and status into a request; what is left out stays. The file of a body lies below
-            /// `base`.
+            /// Applies all but path and status to a request; omitted settings keep their values. The file of a body is
+            /// relative to `base`.
             ///
             /// # Errors
-            /// `Request` where the body is not exactly one.
+            /// `Request` if the body does not have exactly one form.
             pub(super) fn apply_to(&self, request: &mut Request, base: &Path) -> Result<()> {
                 request.method = self.method.unwrap_or(request.method);
                 if let Some(body) = &self.body {
@@ -137,22 +136,22 @@ settings! {
     /// `driver` (another program), `phases` (the subject itself), `same` (the work of another phase).
     #[schemars(rename = "PhaseFile", extend("oneOf" = schema::kinds_of_phases()))]
     PhaseSettings, headers: "Further header fields." {
-        /// Repeats the work of the phase of this name, so that a warm-up is equal work.
+        /// Repeats the work of the phase with this name, so that a warm-up does equal work.
         same: String,
-        /// Nothing is sent for so long.
+        /// Sends nothing for this long.
         idle: Span,
-        /// A line for `sh -c` that drives the load instead of the engine, run in the folder of the scenario file on the
-        /// CPUs of the load. `{url}` (such as `http://127.0.0.1:8080`, without a path), `{host}` and `{port}` are where
-        /// the subject listens.
+        /// A command line for `sh -c` that drives the load instead of the engine. It runs in the folder of the scenario
+        /// file, on the CPUs of the load. `{url}` (such as `http://127.0.0.1:8080`, without a path), `{host}` and
+        /// `{port}` give the address of the subject.
         #[schemars(extend("pattern" = "\\S"))]
         driver: String,
         /// `steady`: the phase `warmup` ends once the subject is warm, at its own end at the latest.
         until: UntilFile,
-        /// How long the driver may take (10m where it is not given), the subject to its next marker (5m), or the
-        /// warm-up until the subject is warm (60s).
+        /// How long the driver may take (default 10m), the subject to its next marker (default 5m), or the warm-up
+        /// until the subject is warm (default 60s).
         within: Span,
         /// The subject works by itself. It prints the marker `loadline: phase=NAME` for each of these names, in this
-        /// order; it is weighed at each, and each but the last begins a phase of the trial.
+        /// order, and is weighed at each. Each marker but the last begins a phase of the trial.
         #[schemars(extend("minItems" = 1, "uniqueItems" = true))]
         phases: Vec<Scalar>,
         /// A further form of marker: a regular expression whose first group is the name.
@@ -160,15 +159,15 @@ settings! {
         /// Full collections at each marker, before the subject is weighed.
         #[schemars(extend("maximum" = 10, "default" = 0))]
         collect: u32,
-        /// How long the weighing waits after them; where left out, until RSS no longer changes.
+        /// How long to wait after the collections before weighing; if omitted, until RSS no longer changes.
         settle: Span,
-        /// Whether the phase ends in a mark of its name: `true`, or `collected` for one after full collections.
+        /// Whether the phase ends in a mark of its own name: `true`, or `collected` for one after full collections.
         #[schemars(with = "Option<schema::MarkOfPhase>", extend("default" = false))]
         #[serde(default, deserialize_with = "parsed")]
         mark: PhaseMark,
         /// Closed model: each connection sends its next request after the answer to the last.
         closed: ClosedFile,
-        /// Open model: requests start at equal distances, whether or not the server keeps up.
+        /// Open model: requests start at equal intervals, whether or not the server keeps up.
         constant: ConstantFile,
         /// Open model: requests start at random and independently of each other, at this mean rate.
         poisson: ConstantFile,
@@ -176,23 +175,23 @@ settings! {
         ramp: RampFile,
         /// Open model: the rate rises or falls in steps.
         staircase: StaircaseFile,
-        /// Open model: requests start when a file says.
+        /// Open model: requests start at the times in a file.
         schedule: ScheduleFile,
-        /// Several requests, drawn at random by weight; `headers` and `expect` of the phase hold for those without
-        /// their own.
+        /// Several requests, drawn at random by weight. The phase's `headers` go before their own; its `expect` applies
+        /// to those without their own.
         #[schemars(extend("minItems" = 1))]
         requests: Vec<RequestSettings>,
         /// Whether a connection carries more than one request.
         #[schemars(extend("default" = true))]
         keep_alive: bool,
-        /// HTTP/2 instead of HTTP/1.1: over TLS by ALPN, in clear with prior knowledge.
+        /// HTTP/2 instead of HTTP/1.1: over TLS with ALPN, in cleartext with prior knowledge.
         http2: Http2File,
     } {
         /// How long one request may take.
         #[arg(long, value_name = "TIME", help = "How long one request may take [default: 10s]")]
         #[schemars(extend("default" = "10s"))]
         timeout: Span,
-        /// How long after the planned end answers are waited for; as long as `timeout` where left out.
+        /// How long to wait for answers after the planned end; if omitted, as long as `timeout`.
         #[arg(long, value_name = "TIME", help = DRAIN)]
         drain: Span,
         /// Slow senders: bytes per second sent on each connection.
@@ -201,7 +200,7 @@ settings! {
         /// Slow readers: bytes per second read from each connection.
         #[arg(long, value_name = "SIZE", help = "Slow readers: bytes per second read from each connection")]
         receive_rate: Bytes,
-        /// The phase ends early when one of these holds over about a second.
+        /// The phase ends early when one of these conditions holds over about a second.
         #[arg(id = "stop_when", long = "stop-when", value_name = "CONDITION", help = STOP)]
         stop: Vec<Condition>,
     }
@@ -217,11 +216,11 @@ settings! {
     } {}
 }
 
-const DRAIN: &str = "How long after the planned end answers are waited for [default: as long as the timeout]";
-const STOP: &str = "End a phase early when this holds over a second: `failed>1%`, `p99>2s`; may be repeated";
+const DRAIN: &str = "How long to wait for answers after the planned end [default: as long as the timeout]";
+const STOP: &str = "End a phase early when this condition holds over a second: `failed>1%`, `p99>2s`; may be repeated";
 
 impl PhaseSettings {
-    /// Puts what belongs to no single request into the work of a phase; what is left out stays.
+    /// Applies the settings that belong to no single request to the work of a phase; omitted ones keep their values.
     pub(super) fn apply(&self, work: &mut Work) {
         work.keep_alive = self.keep_alive.unwrap_or(work.keep_alive);
         work.timeout = self.timeout.unwrap_or(work.timeout);
@@ -233,20 +232,20 @@ impl PhaseSettings {
         }
     }
 
-    /// The one status that is a correct answer, if it is given.
+    /// The only status of a correct answer, if given.
     pub(super) fn status(&self) -> Option<u16> {
         self.expect.as_ref()?.status
     }
 }
 
-/// The options of a load, with the same meaning in every verb. They change what a file says.
+/// The options of a load, with the same meaning in every verb. They override a file.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 #[command(next_help_heading = "Load")]
 pub struct LoadOptions {
     /// Connections kept busy [default: 25]
     #[arg(long, short, value_name = "N")]
     pub connections: Option<u32>,
-    /// In an open model, open as many connections while requests wait
+    /// Open model: open up to N connections while requests wait
     #[arg(long, value_name = "N")]
     pub connections_max: Option<u32>,
     /// Requests to send in the measured phase
@@ -261,7 +260,7 @@ pub struct LoadOptions {
     /// Open model: start requests at random within the rate (a Poisson process)
     #[arg(long, conflicts_with = "schedule")]
     pub poisson: bool,
-    /// Open model: a file with a start on each line, in seconds
+    /// Open model: a file with one request start per line, in seconds
     #[arg(long, value_name = "FILE", conflicts_with_all = ["requests", "duration", "think"])]
     pub schedule: Option<PathBuf>,
     /// Closed model: how long a connection waits between an answer and its next request
@@ -274,42 +273,42 @@ pub struct LoadOptions {
     /// Open a connection for every request
     #[arg(long)]
     pub close: bool,
-    /// HTTP/2: over TLS by ALPN, in clear with prior knowledge
+    /// HTTP/2: over TLS with ALPN, in cleartext with prior knowledge
     #[arg(long)]
     pub http2: bool,
-    /// Requests at a time on an HTTP/2 connection [default: 1]
+    /// Concurrent requests on an HTTP/2 connection [default: 1]
     #[arg(long, value_name = "N", requires = "http2")]
     pub streams: Option<u32>,
-    /// What a phase of a file has as well.
+    /// The options that are also keys of a phase in a file.
     #[command(flatten)]
     pub(super) phase: PhaseSettings,
     /// The Unix socket of the server; host and path of the URL are still sent
     #[arg(long, value_name = "PATH")]
     pub unix_socket: Option<PathBuf>,
-    /// How its certificate is checked, and what is shown to it.
+    /// How to check the server's certificate, and which certificate to present.
     #[command(flatten)]
     pub(super) tls: TlsSettings,
-    /// CPUs of the load engine; in a trial, of the rest of Loadline too
+    /// CPUs of the load engine; in a trial, also of the rest of Loadline
     #[arg(long, value_name = "CPUS")]
     pub load_cpus: Option<Cpus>,
-    /// Seeds everything drawn at random [default: 1]
+    /// Seed of every random choice [default: 1]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
 }
 
 impl LoadOptions {
-    /// Whether a warm-up was asked for, or none.
+    /// Whether `--warmup` was given.
     pub fn names_warmup(&self) -> bool {
         self.warmup.is_some()
     }
 }
 
-/// The work of a load that gives no more than a request.
+/// The default work for a load that gives only a request.
 pub(super) fn usual_work(request: Request) -> Work {
     Work::closed(request, defaults::CONNECTIONS, Until::Elapsed(defaults::DURATION))
 }
 
-/// How many connections, and exactly one end.
+/// The number of connections, and exactly one end: `requests` or `duration`.
 #[derive(Debug, Clone, PartialEq, Deserialize, schemars::JsonSchema)]
 #[schemars(extend("oneOf" = schema::each(&["requests", "duration"])))]
 #[serde(deny_unknown_fields)]
@@ -317,16 +316,16 @@ pub(super) struct ClosedFile {
     /// Connections kept busy.
     #[schemars(extend("minimum" = 1, "maximum" = 100000, "default" = 25))]
     pub(super) connections: Option<u32>,
-    /// Ends after so many requests: `50000`, `50k`, `1.5M`.
+    /// Ends after this many requests: `50000`, `50k`, `1.5M`.
     pub(super) requests: Option<Count>,
-    /// Ends after so long.
+    /// Ends after this time.
     pub(super) duration: Option<Span>,
     /// How long a connection waits between an answer and its next request.
     #[schemars(extend("default" = "0s"))]
     pub(super) think: Option<Span>,
 }
 
-/// Makes an open model: its own keys, and those of the connections that carry it.
+/// Defines an open model: its own keys, and those of the connections that carry it.
 macro_rules! open_model {
     ($(#[$about:meta])* $name:ident { $($own:tt)* }) => {
         #[derive(Debug, Clone, PartialEq, Deserialize, schemars::JsonSchema)]
@@ -334,10 +333,10 @@ macro_rules! open_model {
         $(#[$about])*
         pub(super) struct $name {
             $($own)*
-            /// Connections that carry the requests, to begin with.
+            /// Connections that carry the requests at first.
             #[schemars(extend("minimum" = 1, "maximum" = 100000, "default" = 25))]
             connections: Option<u32>,
-            /// As many may be opened while requests wait; the pool does not grow where left out.
+            /// The most connections to open while requests wait; if omitted, the pool does not grow.
             #[schemars(extend("minimum" = 1, "maximum" = 100000))]
             connections_max: Option<u32>,
         }
@@ -354,14 +353,14 @@ macro_rules! open_model {
 }
 
 open_model! {
-    /// A rate, and exactly one end.
+    /// A rate, and exactly one end: `requests` or `duration`.
     #[schemars(extend("oneOf" = schema::each(&["requests", "duration"])))]
     ConstantFile {
         /// Requests per second.
         pub(super) rate: PerSecond,
-        /// Ends after so many requests: `50000`, `50k`, `1.5M`.
+        /// Ends after this many requests: `50000`, `50k`, `1.5M`.
         pub(super) requests: Option<Count>,
-        /// Ends after so long.
+        /// Ends after this time.
         pub(super) duration: Option<Span>,
     }
 }
@@ -373,7 +372,7 @@ open_model! {
         pub(super) from: PerSecond,
         /// Rate at the end.
         pub(super) to: PerSecond,
-        /// How long it takes.
+        /// How long the phase lasts.
         pub(super) duration: Span,
         /// Whether requests start at random within the rate.
         #[schemars(extend("default" = false))]
@@ -391,7 +390,7 @@ open_model! {
         /// Number of steps, the first and the last included.
         #[schemars(extend("minimum" = 2, "maximum" = 10000))]
         pub(super) steps: u32,
-        /// How long it takes.
+        /// How long the phase lasts.
         pub(super) duration: Span,
         /// Whether requests start at random within the rate.
         #[schemars(extend("default" = false))]
@@ -400,9 +399,10 @@ open_model! {
 }
 
 open_model! {
-    /// Starts that stand in a file.
+    /// Request starts from a file.
     ScheduleFile {
-        /// A start on each line, in seconds since the beginning of the phase, ascending; relative to the scenario file.
+        /// A file with one start per line, in ascending seconds since the beginning of the phase; relative to the
+        /// scenario file.
         pub(super) file: PathBuf,
     }
 }
@@ -427,7 +427,7 @@ impl<'de> Deserialize<'de> for PerSecond {
 #[schemars(inline, extend("pattern" = "^/[^\\r\\n]*$"))]
 pub(super) struct RequestPath(String);
 
-/// A status, or more than that.
+/// A status, or a map of checks.
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "a status, or a map such as `{status: 200, length: 12, body: text}`")]
 enum ExpectFile {
@@ -442,13 +442,13 @@ fn status_or_more<'de, D: Deserializer<'de>>(from: D) -> Result<Option<ExpectSet
     }))
 }
 
-/// `true`, or with the number of streams.
+/// `true`, or the number of streams.
 #[derive(Debug, Clone, PartialEq, Deserialize, schemars::JsonSchema)]
 #[serde(untagged, expecting = "`true`, or a map such as `{streams: 10}`")]
 pub(super) enum Http2File {
     Switch(bool),
     Streams {
-        /// Requests at a time on a connection.
+        /// Concurrent requests on a connection.
         #[schemars(extend("minimum" = 1, "maximum" = 1000))]
         streams: u32,
     },
@@ -475,7 +475,7 @@ pub(super) struct BodySettings {
     #[arg(id = "body", long = "body", value_name = "FILE", conflicts_with_all = ["body_size", "body_text"])]
     #[arg(help = "Send this file as the body")]
     file: Option<PathBuf>,
-    /// So many bytes of printable pseudo-random text, the same for every request.
+    /// This many bytes of printable pseudo-random text, the same for every request.
     #[arg(id = "body_size", long = "body-size", value_name = "SIZE", conflicts_with = "body_text")]
     #[arg(help = "Send a body of this size")]
     size: Option<Bytes>,
@@ -484,7 +484,7 @@ pub(super) struct BodySettings {
     #[schemars(with = "Option<Scalar>")]
     #[serde(deserialize_with = "parsed")]
     text: Option<String>,
-    /// The content of a body of a `size`.
+    /// The content of a body given by `size`.
     #[arg(
         id = "body_fill",
         long = "body-fill",
@@ -501,10 +501,10 @@ const BODY_TEXT: &str =
     "Send this text as the body; `{seq}` and `{rand LOW HIGH}` stand for numbers, as in paths and headers";
 
 impl BodySettings {
-    /// The body that is given; its file lies below `base`.
+    /// The body that is given; its file is relative to `base`.
     ///
     /// # Errors
-    /// `Request` where it is not exactly one.
+    /// `Request` if it does not have exactly one form.
     fn resolve(&self, base: &Path) -> Result<Body> {
         match (self.size, &self.file, &self.text, self.fill) {
             (Some(size), None, None, None | Some(Fill::Random)) => Ok(Body::Generated(size)),
@@ -521,22 +521,22 @@ impl BodySettings {
 #[schemars(rename = "ExpectMore")]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct ExpectSettings {
-    /// The one status; any of 200 to 299 where left out.
+    /// The only correct status; if omitted, any from 200 to 299.
     #[arg(id = "expect_status", long = "expect-status", value_name = "STATUS")]
-    #[arg(help = "The one status that is a correct answer [default: any of 200-299]")]
+    #[arg(help = "The only status of a correct answer [default: any of 200-299]")]
     #[schemars(extend("minimum" = 100, "maximum" = 999))]
     status: Option<u16>,
-    /// Exactly so much body.
+    /// The exact size of the body.
     #[arg(id = "expect_length", long = "expect-length", value_name = "SIZE")]
     #[arg(help = "A correct answer has a body of exactly this size")]
     length: Option<Bytes>,
-    /// Headers that are there; with a value, exactly that value.
+    /// Headers that must be present; with a value, exactly that value.
     #[arg(id = "expect_header", long = "expect-header", value_name = "NAME[:VALUE]", value_parser = expected_header)]
-    #[arg(help = "A correct answer has this header, with a value exactly that one; may be repeated")]
+    #[arg(help = "A correct answer has this header, with exactly this value if one is given; may be repeated")]
     #[schemars(with = "Option<Named<Option<Scalar>>>")]
     #[serde(deserialize_with = "texts_or_none_by_name")]
     headers: Vec<(String, Option<String>)>,
-    /// Text that the body contains.
+    /// Text that the body must contain.
     #[arg(id = "expect_body", long = "expect-body", value_name = "TEXT", allow_hyphen_values = true)]
     #[arg(help = "The body of a correct answer contains this text")]
     #[schemars(extend("minLength" = 1))]
@@ -551,7 +551,7 @@ impl ExpectSettings {
         checks
     }
 
-    /// Puts all but the status into what is checked already.
+    /// Adds all but the status to the existing checks.
     fn apply(&self, checks: &mut Checks) {
         checks.length = self.length.or(checks.length);
         checks.headers.extend(self.headers.iter().cloned());
@@ -559,29 +559,29 @@ impl ExpectSettings {
     }
 }
 
-/// How the certificate of a server is checked, and what is shown to it.
+/// How to check the certificate of a server, and which certificate to present.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Args, schemars::JsonSchema)]
 #[schemars(rename = "TlsHow", extend("dependentRequired" = schema::needs("key", "cert")))]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct TlsSettings {
     /// Certificates (PEM) that are trusted in addition to those of the machine; relative to the scenario file.
     #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
-    #[arg(help = "Certificates (PEM) to trust beside those of the machine")]
+    #[arg(help = "Certificates (PEM) to trust in addition to those of the machine")]
     pub(super) ca: Option<PathBuf>,
-    /// Whether any certificate is good enough.
-    #[arg(long, help = "Take any certificate")]
+    /// Whether any certificate is accepted.
+    #[arg(long, help = "Accept any certificate")]
     pub(super) insecure: bool,
-    /// The certificate (PEM) shown to a server that asks for one; relative to the scenario file.
-    #[arg(long, value_name = "FILE", help = "The certificate (PEM) shown to a server that asks for one")]
+    /// The certificate (PEM) to present to a server that asks for one; relative to the scenario file.
+    #[arg(long, value_name = "FILE", help = "The certificate (PEM) to present to a server that asks for one")]
     pub(super) cert: Option<PathBuf>,
-    /// Its key (PEM); where left out, the file of the certificate has the key.
+    /// The key (PEM) of `cert`; if omitted, the file of the certificate has the key.
     #[arg(long, value_name = "FILE", requires = "cert")]
-    #[arg(help = "Its key (PEM) [default: in the file of the certificate]")]
+    #[arg(help = "The key (PEM) of `--cert` [default: in the file of the certificate]")]
     pub(super) key: Option<PathBuf>,
 }
 
 impl TlsSettings {
-    /// Puts it into what is known already; what it leaves out stays. Paths in it start from `base`.
+    /// Applies the settings; omitted ones keep their values. Relative paths start from `base`.
     pub(super) fn apply(self, tls: &mut Tls, base: &Path) {
         let file = |path: PathBuf| base.join(path);
         tls.ca = self.ca.map(file).or(tls.ca.take());
@@ -592,7 +592,7 @@ impl TlsSettings {
     }
 }
 
-/// The content of a body of a size.
+/// The content of a body given by size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ValueEnum, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Fill {
@@ -602,26 +602,26 @@ pub(super) enum Fill {
     Zero,
 }
 
-/// What ends a warm-up.
+/// The condition that ends a warm-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum UntilFile {
-    /// The subject is warm: its compilers rest, and a request costs what the one before did.
+    /// The subject is warm: its compilers are idle, and the cost of a request no longer changes.
     Steady,
 }
 
 /// Work before the measured phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Warmup {
-    /// As much as in the measured phase.
+    /// As much work as in the measured phase.
     Same,
-    /// None at all.
+    /// No warm-up.
     None,
-    /// So many requests.
+    /// This many requests.
     Requests(u64),
-    /// So long.
+    /// This long.
     Elapsed(Span),
-    /// Until the subject is warm, so long at most.
+    /// Until the subject is warm, at most this long.
     Steady(Span),
 }
 

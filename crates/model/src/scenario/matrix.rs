@@ -1,4 +1,4 @@
-//! A matrix of configurations: every combination of its axes, less what is excluded.
+//! A matrix of configurations: every combination of its axes that is not excluded.
 
 use super::configuration::{AXES, Axis};
 use super::schema::{self, described};
@@ -36,22 +36,22 @@ const RELEASE_FOUND_MIN: u32 = 17;
 /// More configurations than anyone compares.
 const CONFIGURATIONS_MAX: usize = 1000;
 
-/// An axis: its values with the names they go by.
+/// An axis: its values and their names.
 #[derive(Debug, Clone, PartialEq)]
 struct AxisValues {
     word: &'static str,
     values: Vec<(String, ConfigurationSettings)>,
 }
 
-/// The words of all axes, as `--vary` takes them.
+/// The words of all axes, as `--vary` accepts them.
 pub fn axes() -> String {
     AXES.map(|axis| if axis.word == "env" { "env.NAME" } else { axis.word }).join(", ")
 }
 
 impl Matrix {
-    /// Every combination not excluded, the first axis slowest. A name is made of the axes that vary.
+    /// Every combination that is not excluded; the first axis varies slowest. A name consists of the axes that vary.
     ///
-    /// `usual` is what all of them begin with; `base` is the folder relative paths start from.
+    /// `usual` is the base of all configurations; `base` is the folder that relative paths start from.
     pub(super) fn expand(self, usual: &Configuration, base: &Path, found: &[u32]) -> Result<Vec<Configuration>> {
         let mut axes = Vec::new();
         for (Axis { word, .. }, written) in self.axes {
@@ -134,7 +134,7 @@ impl<'de> Visitor<'de> for NamedValues {
     }
 }
 
-/// Reads the value of one setting, as the key of this word in a configuration is read.
+/// Reads the value of one setting, as the same key of a configuration is read.
 #[derive(Clone, Copy)]
 struct Setting(&'static str);
 
@@ -165,7 +165,7 @@ impl<'de, D: Deserializer<'de>> MapAccess<'de> for OneKey<D> {
     }
 }
 
-/// Values of axes that together are left out.
+/// Values of axes whose combination is left out.
 struct Combination;
 
 loadline_base::written_as! {
@@ -224,7 +224,7 @@ fn properties(
     properties
 }
 
-/// The schema of a setting without the null of one that is left out. A map may be empty, so it keeps its null.
+/// The schema of a setting without the null of an omitted one. A map may be empty, so it keeps its null.
 fn not_null(setting: &Schema) -> Schema {
     if let Some(given) = setting.pointer("/anyOf/0").cloned().and_then(|given| given.try_into().ok()) {
         return given;
@@ -238,7 +238,7 @@ fn not_null(setting: &Schema) -> Schema {
 
 /// An axis whose values are their own names.
 ///
-/// `word` may be any of [`AXES`], or `env.NAME`; `found` are the JDK releases on the machine.
+/// `word` may be any of [`AXES`], or `env.NAME`; `found` lists the JDK releases on the machine.
 fn axis(word: &str, texts: &[String], found: &[u32]) -> Result<AxisValues> {
     let words = AXES.map(|axis| axis.word);
     let variable = word.strip_prefix("env.").filter(|name| !name.is_empty());
@@ -268,7 +268,7 @@ fn releases(found: &[u32]) -> Result<impl Iterator<Item = u32> + '_> {
     Ok(new)
 }
 
-/// A value written as one word, and its name: the one that is given, where the axis has no names of its own.
+/// A value written as one word, and its name: `short`, if the setting has no short name of its own.
 fn value(axis: &str, variable: Option<&str>, text: &str, short: String) -> Result<(String, ConfigurationSettings)> {
     let written = match (axis, variable) {
         ("jvm" | "args", _) => text.split_whitespace().collect(),
@@ -282,13 +282,13 @@ fn value(axis: &str, variable: Option<&str>, text: &str, short: String) -> Resul
     Ok((name, settings))
 }
 
-/// Every combination of the values typed (`gc=serial,g1`) on top of each configuration; as they are where nothing
-/// varies.
+/// Every combination of the values typed (`gc=serial,g1`), applied to each configuration. If nothing varies, the
+/// configurations stay unchanged.
 ///
-/// `base` is the folder relative paths start from; `found` are the JDK releases on the machine.
+/// `base` is the folder that relative paths start from; `found` lists the JDK releases on the machine.
 ///
 /// # Errors
-/// `Request` for what cannot vary or is no value of it; `Machine` where `found` finds nothing.
+/// `Request` for an axis that cannot vary or an invalid value; `Machine` if `found` finds nothing.
 pub fn vary(
     typed: &[(String, Vec<String>)],
     configurations: &[Configuration],
@@ -314,8 +314,8 @@ pub fn vary(
 /// An excluded combination: for some axes, the index of the axis and that of the value on it.
 type Cell = Vec<(usize, usize)>;
 
-/// Finds the values that a cell names: by their name, or as they may be written. `None` where it names a JDK that
-/// `found` did not find.
+/// Finds the values that a cell names: by their name, or in any valid spelling. `None` if it names a JDK that `found`
+/// did not find.
 fn cell_of(cell: Named<Scalar>, axes: &[AxisValues]) -> Result<Option<Cell>> {
     let mut places = Vec::new();
     for (word, written) in cell.0 {
@@ -345,7 +345,7 @@ fn unknown(what: String, word: &str, valid: &[&str]) -> Error {
     Error::request(what).hint(hint)
 }
 
-/// Every combination of values on top of a configuration.
+/// Every combination of values, applied to a configuration.
 fn expand(axes: &[AxisValues], usual: &Configuration, base: &Path, excluded: &[Cell]) -> Result<Vec<Configuration>> {
     let count = axes.iter().map(|axis| axis.values.len()).fold(1usize, usize::saturating_mul);
     if count > CONFIGURATIONS_MAX {

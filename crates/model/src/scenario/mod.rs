@@ -76,10 +76,10 @@ use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 
 worded! {
-    /// A moment of a trial at which the subject is weighed. Ordered as they happen.
+    /// A moment of a trial at which the subject is weighed. The moments are in chronological order.
     #[derive(PartialOrd, Ord)]
     MarkPoint {
-        /// Ready, nothing sent but the readiness probe.
+        /// When the subject is ready, with nothing sent but the readiness probe.
         Start = "start",
         /// After the warm-up.
         Warm = "warm",
@@ -89,7 +89,8 @@ worded! {
         Rested = "rested",
         /// After a full collection.
         Collected = "collected",
-        /// After the C library was told to give back what it keeps (`System.trim_native_heap`); only where asked for.
+        /// After the C library was asked to return the memory that it retains (`System.trim_native_heap`); only on
+        /// request.
         Trimmed = "trimmed",
     }
 }
@@ -110,26 +111,26 @@ pub mod defaults {
     pub const CONNECTIONS: u32 = 25;
     /// Long enough for C2 to compile a small server's hot paths after an equal warm-up, short enough to wait for.
     pub const DURATION: Span = Span::seconds(10);
-    /// A server on Netty was warm after half of it at 200 requests/s; who is not by then is warm in minutes.
+    /// A server on Netty was warm after half of it at 200 requests/s; one that is not warm by then takes minutes.
     pub const STEADY_WITHIN: Span = Span::seconds(60);
     /// Slow application servers take half a minute on one core.
     pub const READY_WITHIN: Span = Span::seconds(60);
-    /// The grace Docker gives by default.
+    /// Docker's default grace period.
     pub const END_WITHIN: Span = Span::seconds(10);
     pub use crate::load::work::TIMEOUT;
-    /// G1's and ZGC's uncommit start later, but most freeing after load has happened.
+    /// G1 and ZGC start to uncommit later, but by then most freeing after a load is done.
     pub const REST: Span = Span::seconds(5);
     /// 10 Hz costs 0.1 % of a core and shows every phase.
     pub const SAMPLE_HZ: u32 = 10;
     /// Enough for a slow schedule, and no wait for a mistyped one.
     pub const DRIVER_WITHIN: Span = Span::seconds(600);
-    /// Longer than a step of any subject of ours, short enough to wait for a subject that hangs.
+    /// Longer than a step of any of our subjects, short enough to wait for one that hangs.
     pub const MARKER_WITHIN: Span = Span::seconds(300);
     /// Any fixed number makes a run repeatable.
     pub const SEED: u64 = 1;
 }
 
-/// Whether a value need not be written down.
+/// Whether a value need not be written.
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
@@ -155,7 +156,7 @@ pub(crate) fn schemas_of_files() -> [schemars::Schema; 2] {
     [generator().into_root_schema_for::<file::File>(), generator().into_root_schema_for::<fleet_file::FleetFile>()]
 }
 
-/// The scenario of a file with this subject, these further keys, and a load that says little.
+/// The scenario of a file with this subject, these further keys, and a minimal load.
 #[cfg(test)]
 fn scenario_of(subject: &str, others: &str) -> crate::error::Result<Scenario> {
     let load = "[steady: {closed: {connections: 1, requests: 1}, get: /}]";

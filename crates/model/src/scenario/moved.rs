@@ -1,17 +1,17 @@
-//! Paths of what is handed on: named from the folder that it lies in, so that its text is the same in every folder.
+//! Paths of a plan or scenario that is passed on: relative to its folder, so that its text is the same in every folder.
 
 use super::{Arrivals, Body, Configuration, LoadPlan, PhaseKind, Scenario, Schedule, Subject, TrialPlan};
 use std::path::{Path, PathBuf};
 
 impl TrialPlan {
-    /// The plan as it is handed on: what lies below this folder is named from there. The folder of a JDK stays as it
-    /// is: another machine has its own.
+    /// The plan as it is passed on: paths below this folder become relative to it. The folder of a JDK stays unchanged:
+    /// another machine has its own.
     pub fn seen_from(mut self, folder: &Path) -> Self {
         self.each_path(&mut |path| name_from(path, folder));
         self
     }
 
-    /// The plan where it is carried out: what is named from nowhere else lies below this folder.
+    /// The plan as it is carried out: relative paths become paths below this folder.
     pub fn put_into(mut self, folder: &Path) -> Self {
         self.each_path(&mut |path| put(path, folder));
         self
@@ -23,19 +23,19 @@ impl TrialPlan {
 }
 
 impl Scenario {
-    /// The scenario as it is handed on, as [`TrialPlan::seen_from`].
+    /// The scenario as it is passed on, as [`TrialPlan::seen_from`].
     pub fn seen_from(mut self, folder: &Path) -> Self {
         self.each_path(&mut |path| name_from(path, folder));
         self
     }
 
-    /// The scenario where it is carried out, as [`TrialPlan::put_into`].
+    /// The scenario as it is carried out, as [`TrialPlan::put_into`].
     pub fn put_into(mut self, folder: &Path) -> Self {
         self.each_path(&mut |path| put(path, folder));
         self
     }
 
-    /// Returns the first path of a scenario being handed on that leads out of the folder. The path must also exist
+    /// Returns the first path that leads out of the folder of a scenario being passed on. The path must also exist
     /// where the scenario is carried out.
     pub fn path_outside(&self) -> Option<PathBuf> {
         let mut outside = None;

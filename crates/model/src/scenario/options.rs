@@ -1,4 +1,4 @@
-//! The options of a scenario: they make one from a command (`weigh`) or change one (`run`).
+//! The options of a scenario: they create one from a command (`weigh`) or change one (`run`).
 
 use super::file::File;
 use super::load_options::{change_paths, change_phases};
@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use clap::Args;
 use std::path::Path;
 
-/// Everything that changes what is run; the same words mean the same wherever they appear.
+/// All options that change the run; each has the same meaning wherever it appears.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 pub struct ScenarioOptions {
     /// URL of the load and of the readiness check
@@ -34,7 +34,7 @@ impl Scenario {
     /// The scenario of `weigh`: one configuration, the same work as warm-up and as measured phase, then rest.
     ///
     /// # Errors
-    /// `Request` where it is not said where the load goes, or an option does not fit.
+    /// `Request` if the address of the load is missing, or an option does not fit.
     pub fn of_command(command: &[String], options: &ScenarioOptions) -> Result<Self> {
         match &options.url {
             Some(url) => Self::loaded_at(command, url, options),
@@ -46,10 +46,10 @@ impl Scenario {
         }
     }
 
-    /// The same with a load that goes there, where no other place was typed.
+    /// The same with a load on `url`, unless another URL was typed.
     ///
     /// # Errors
-    /// `Request` where that is no URL, or an option does not fit.
+    /// `Request` if `url` is not a URL, or an option does not fit.
     pub fn loaded_at(command: &[String], url: &str, options: &ScenarioOptions) -> Result<Self> {
         let url = Url::parse(url)?;
         let work = usual_work(Request::new(Method::Get, url.path));
@@ -79,7 +79,7 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// Changes it by what was typed. Whether the result can be run, [`Scenario::validate`] says.
+    /// Applies the options typed. [`Scenario::validate`] checks whether the result can be run.
     ///
     /// # Errors
     /// `Request` for an option that does not fit.
@@ -93,10 +93,10 @@ impl Scenario {
         Ok(())
     }
 
-    /// Keeps the configurations named; all where none is.
+    /// Keeps the named configurations; all if none is named.
     ///
     /// # Errors
-    /// `Request` for a name that none has.
+    /// `Request` for a name that no configuration has.
     pub fn select(&mut self, only: &[String]) -> Result<()> {
         let names: Vec<_> = self.configurations.iter().map(|configuration| configuration.name.clone()).collect();
         if let Some(unknown) = only.iter().find(|name| !names.contains(name)) {
@@ -118,7 +118,7 @@ fn name_of(command: &[String]) -> String {
     plain_name(&name)
 }
 
-/// A name without what a folder or a file had better not have in its own.
+/// A name without the characters that a file or folder name should avoid.
 pub fn plain_name(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
     let name = name.trim_start_matches(['-', '.']);
@@ -144,7 +144,7 @@ fn java_name(arguments: &[String]) -> Option<String> {
     None
 }
 
-/// Names a configuration by what was asked of it: `serial-6m-jdk17`.
+/// Names a configuration by the settings typed: `serial-6m-jdk17`.
 fn name_of_configuration(options: &ScenarioOptions) -> String {
     let asked = &options.subject.configuration;
     let jdk = asked.jdk.clone().filter(|jdk| matches!(jdk, Jdk::Release(_)));

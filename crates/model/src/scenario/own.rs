@@ -1,5 +1,5 @@
-//! The work that a subject does by itself: the phases that it goes through and marks on its output. Also the marks that
-//! other phases end in, and the full collections before such a mark.
+//! The work that a subject does by itself: the phases that it goes through and announces on its output. Also the marks
+//! that other phases end in, and the full collections before such a mark.
 
 use super::validate::within;
 use crate::error::{Error, Result};
@@ -7,26 +7,26 @@ use crate::units::Span;
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 
-/// More full collections in a row free nothing that ten did not.
+/// After ten full collections in a row, another one frees nothing.
 const COLLECTIONS_MAX: u64 = 10;
 /// A name longer than this is a sentence.
 const NAME_CHARS_MAX: usize = 64;
 
-/// A phase in which the subject works by itself. It prints a marker for each of `phases`, in this order: at each it is
-/// weighed, and each but the last begins a phase of the trial that lasts until the next.
+/// A phase in which the subject works by itself. It prints a marker for each of `phases`, in this order, and is weighed
+/// at each. Each marker but the last begins a phase of the trial that lasts until the next marker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct OwnWork {
     /// Names of the markers; at least one, each once.
     pub phases: Vec<String>,
-    /// How long after the one before a marker may come; the first, after the begin of it all.
+    /// How long the subject may take to its next marker; for the first one, since the work began.
     pub within: Span,
     /// A further form of marker: a regular expression whose first group is the name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pattern: Option<String>,
-    /// Full collections at each marker, before the subject is weighed; 0 is none.
+    /// Full collections at each marker, before the subject is weighed; 0 for none.
     #[serde(default)]
     pub collect: u32,
-    /// How long the weighing waits after them; where not given, until RSS no longer changes.
+    /// How long to wait after them before weighing; if omitted, until RSS no longer changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settle: Option<Span>,
 }
@@ -42,7 +42,7 @@ impl OwnWork {
         (self.collect > 0).then_some(Collect { times: self.collect, settle: self.settle })
     }
 
-    /// There are names, a subject can print them, and the pattern is one.
+    /// Checks that there are names, that a subject can print them, and that the pattern is valid.
     pub(super) fn validate(&self) -> Result<()> {
         if self.phases.is_empty() {
             return Err(Error::request("`phases` names no marker").hint("write it as `phases: [empty, full, done]`"));
@@ -78,9 +78,9 @@ impl OwnWork {
 /// The full collections before a mark at which garbage must not be weighed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Collect {
-    /// Full collections, one after the other: at least 1. Only the next one gives back what a cleaner frees.
+    /// Consecutive full collections, at least 1. Memory that a cleaner frees comes back only with the next one.
     pub times: u32,
-    /// How long the weighing waits after the last; where not given, until RSS no longer changes.
+    /// How long to wait after the last one before weighing; if omitted, until RSS no longer changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settle: Option<Span>,
 }
@@ -101,12 +101,12 @@ impl Collect {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PhaseMark {
-    /// It does not.
+    /// No mark.
     #[default]
     None,
-    /// It is weighed as it is.
+    /// The subject is weighed without a collection.
     AsItIs,
-    /// It is weighed after full collections.
+    /// The subject is weighed after full collections.
     Collected,
 }
 

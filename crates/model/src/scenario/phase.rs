@@ -15,22 +15,22 @@ pub struct Phase {
     pub name: String,
     /// The activity in the phase.
     pub kind: PhaseKind,
-    /// Whether it ends in a mark of its name.
+    /// Whether the phase ends in a mark of its own name.
     #[serde(default, skip_serializing_if = "is_default")]
     pub mark: PhaseMark,
-    /// Whether it ends once the subject is warm; the end of its work is the latest.
+    /// Whether the phase ends once the subject is warm, at the end of its work at the latest.
     #[serde(default, skip_serializing_if = "is_default")]
     pub until_steady: bool,
 }
 
 impl Phase {
-    /// A phase that ends in no mark of its own.
+    /// A phase without a mark of its own.
     pub fn new(name: impl Into<String>, kind: PhaseKind) -> Self {
         Self { name: name.into(), kind, mark: PhaseMark::None, until_steady: false }
     }
 
-    /// Has it end once the subject is warm, after so long at the latest, or at the end that it has. A schedule in a
-    /// file keeps its own.
+    /// Ends the phase once the subject is warm: at the latest after `within`, or else at its own end. A schedule in a
+    /// file keeps its own end.
     pub(super) fn ends_when_steady(&mut self, within: Option<Span>) {
         self.until_steady = true;
         if let (PhaseKind::Work(work), Some(within)) = (&mut self.kind, within) {
@@ -72,7 +72,7 @@ pub enum Model {
     Driver,
     /// The subject, which works by itself.
     Subject,
-    /// Nobody: nothing is done.
+    /// Nothing: the phase is idle.
     Idle,
 }
 
@@ -83,22 +83,22 @@ impl From<&Schedule> for Model {
 }
 
 impl PhaseKind {
-    /// Whether anything is done in it.
+    /// Whether any work is done in the phase.
     pub fn works(&self) -> bool {
         !matches!(self, Self::Idle(_))
     }
 
-    /// The work of the load engine, where it does any.
+    /// The work of the load engine, if any.
     pub fn work(&self) -> Option<&Work> {
         if let Self::Work(work) = self { Some(work) } else { None }
     }
 
-    /// The same, to be changed.
+    /// The same, mutable.
     pub fn work_mut(&mut self) -> Option<&mut Work> {
         if let Self::Work(work) = self { Some(work) } else { None }
     }
 
-    /// The work that the subject does by itself, where it does any.
+    /// The work that the subject does by itself, if any.
     pub fn own(&self) -> Option<&OwnWork> {
         if let Self::Own(own) = self { Some(own) } else { None }
     }
@@ -107,11 +107,11 @@ impl PhaseKind {
 /// A program that drives the load instead of the engine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Driver {
-    /// A line for `sh -c`. Placeholders: `{url}` (without a path), `{host}`, `{port}`.
+    /// A command line for `sh -c`. Placeholders: `{url}` (without a path), `{host}`, `{port}`.
     pub command: String,
     /// Working directory: the folder of the scenario file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dir: Option<PathBuf>,
-    /// How long it may take.
+    /// How long the program may take.
     pub within: Span,
 }

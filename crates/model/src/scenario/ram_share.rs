@@ -13,15 +13,15 @@ use crate::units::MIB;
 /// `MaxHeapSize` before HotSpot looks at the memory: `ScaleForWordSize(96*M)`, on 64 bits 1.3 times that in whole
 /// words; 124.8 MiB (`gc_globals.hpp`, JDK 11 to 27). If the share for small memory comes to less, memory is small.
 const HEAP_USUAL: u64 = 96 * MIB * 13 / 10 / 8 * 8;
-/// No collector of HotSpot rounds a heap to less: regions of Shenandoah have 256 KiB at least (JDK 11 to 25).
+/// No HotSpot collector rounds a heap to less: Shenandoah regions have at least 256 KiB (JDK 11 to 25).
 const HEAP_GRAIN: f64 = 262_144.0;
-/// Digits behind the point of a percentage. The least is one: JDK 11 takes no percentage without a point.
+/// Decimal places of a percentage. The least is one: JDK 11 accepts no percentage without a decimal point.
 const DIGITS: std::ops::RangeInclusive<usize> = 1..=6;
 
-/// The shares of memory, 0 to 1, that HotSpot takes as its largest heap.
+/// The shares of memory, 0 to 1, that HotSpot takes as its maximum heap.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RamShare {
-    /// `MinRAMPercentage`: the share of small memory, some 250 MiB and less.
+    /// `MinRAMPercentage`: the share of small memory, about 250 MiB or less.
     pub small: f64,
     /// `MaxRAMPercentage`: the share of larger memory.
     pub large: f64,
@@ -53,7 +53,7 @@ impl RamShare {
         }
     }
 
-    /// The least memory from which HotSpot takes such a heap, both in bytes.
+    /// The least memory for which HotSpot derives such a heap, both in bytes.
     pub fn memory(self, heap: u64) -> u64 {
         let least = |heap: u64, share: f64| (heap as f64 / share).ceil() as u64;
         match heap < HEAP_USUAL {
@@ -62,8 +62,8 @@ impl RamShare {
         }
     }
 
-    /// The options by which the JVM takes this heap of this memory, both in bytes: `MaxRAMPercentage`, and the same as
-    /// `MinRAMPercentage` where that one rules. None where no heap is left to take.
+    /// The options by which the JVM derives this heap from this memory, both in bytes: `MaxRAMPercentage`, and the same
+    /// as `MinRAMPercentage` if that one applies. Empty if no share gives this heap.
     ///
     /// A share is rounded down, and by less than any collector rounds a heap up: the heap is that of `-Xmx`.
     pub fn options(heap: u64, memory: u64) -> Vec<String> {

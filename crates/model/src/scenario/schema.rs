@@ -14,11 +14,11 @@ const MODELS: [&str; 6] = ["closed", "constant", "poisson", "ramp", "staircase",
 
 // ---- Values that are written in several ways ----
 
-/// A collector by its word, or as others call it.
+/// A collector by its word, or by another common name.
 pub(super) struct Collector;
 /// A JDK.
 pub(super) struct Jdk;
-/// A JDK, or all there are.
+/// A JDK, or all that are found.
 pub(super) struct JdkOrFound;
 /// CPUs.
 pub(super) struct Cpus;
@@ -83,22 +83,22 @@ pub(super) fn described(text: &str, mut schema: Schema) -> Schema {
 
 // ---- Keys that belong together ----
 
-/// Names that become names of files.
+/// Names that become file names.
 pub(super) fn file_names() -> Value {
     json!({"pattern": r"^[^/\n]+$"})
 }
 
-/// All of these keys are there.
+/// All of these keys are present.
 pub(super) fn both(keys: &[&str]) -> Value {
     json!({"required": keys})
 }
 
-/// A schema for each key, which demands it: of `oneOf` exactly one is there, of `anyOf` at least one.
+/// A schema for each key that requires it: in `oneOf` exactly one is present, in `anyOf` at least one.
 pub(super) fn each(keys: &[&str]) -> Value {
     keys.iter().map(|key| json!({"required": [key]})).collect()
 }
 
-/// Two or more of these keys are there.
+/// Two or more of these keys are present.
 pub(super) fn two_of(keys: &[&str]) -> Value {
     let pairs =
         keys.iter().enumerate().flat_map(|(at, one)| keys[at + 1..].iter().map(move |other| both(&[one, other])));
@@ -110,17 +110,17 @@ pub(super) fn needs(key: &str, other: &str) -> Value {
     json!({key: [other]})
 }
 
-/// An image starts by itself, anything else needs a command.
+/// An image starts by itself; anything else needs a command.
 pub(super) fn started() -> Value {
     json!([both(&["image"]), {"required": ["command"], "properties": {"command": {"minItems": 1}}}])
 }
 
-/// A limit to prove, and a search for the highest rate that would have another one.
+/// A limit to prove together with a search for the highest rate, which contradict each other.
 pub(super) fn rate_and_proof() -> Value {
     json!({"required": ["prove", "max_rate"], "properties": {"max_rate": {"const": true}}})
 }
 
-/// A body where the method takes none.
+/// A body with a method that takes none.
 pub(super) fn bodiless() -> Value {
     json!({"anyOf": [both(&["get", "body"]), both(&["head", "body"])]})
 }

@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 pub struct Server {
     /// Name or address.
     pub host: String,
-    /// `None` where a free one will be chosen.
+    /// `None` if a free one will be chosen.
     pub port: Option<u16>,
-    /// How it is spoken to over TLS, if it is.
+    /// The TLS settings, if the load uses TLS.
     pub tls: Option<Tls>,
-    /// The Unix socket it listens on, where the load does not go over TCP.
+    /// The Unix socket on which it listens, if the load does not use TCP.
     pub socket: Option<PathBuf>,
 }
 
@@ -30,7 +30,7 @@ impl Server {
         Self { host, port, tls, socket }
     }
 
-    /// The value of the header `Host`: without the port that the scheme has anyway (RFC 9110, section 7.2).
+    /// The value of the `Host` header, without the default port of the scheme (RFC 9110, section 7.2).
     pub fn authority(&self) -> String {
         let host = bracketed(&self.host);
         let usual = if self.tls.is_some() { 443 } else { 80 };
@@ -45,7 +45,7 @@ impl Server {
         (subject.host, subject.port, subject.tls, subject.socket) = (self.host, self.port, self.tls, self.socket);
     }
 
-    /// Changes it by what was typed.
+    /// Applies the options typed.
     ///
     /// # Errors
     /// `Request` for certificates without TLS.

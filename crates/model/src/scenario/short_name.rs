@@ -1,4 +1,4 @@
-//! Short names of the values of an axis: each says no more than tells it from the others of its axis.
+//! Short names of the values of an axis: each is just long enough to differ from the others of its axis.
 
 /// The names of these values of an axis, in their order: the shortest kind of name by which all of them differ.
 pub(super) fn short_names(axis: &str, variable: Option<&str>, texts: &[&str]) -> Vec<String> {
@@ -24,7 +24,7 @@ fn are_distinct(names: &[String], texts: &[&str]) -> bool {
     pairs().all(|(name, text)| !name.is_empty() && pairs().all(|(other, same)| other != name || same == text))
 }
 
-/// As it was typed; a name is the name of a folder, too.
+/// The text as typed, without `/`: a name also names a folder.
 fn whole(text: &str) -> String {
     text.replace('/', "_")
 }
@@ -58,7 +58,7 @@ fn flag_and_value(option: &str) -> String {
     }
 }
 
-/// `ARENA_MAX` for `MALLOC_ARENA_MAX`: who varies a variable knows what it belongs to.
+/// `ARENA_MAX` for `MALLOC_ARENA_MAX`: a user who varies a variable knows its prefix.
 fn last_words(variable: &str) -> &str {
     let whole = variable.trim_end_matches('_');
     whole.rmatch_indices('_').nth(1).map_or(whole, |(at, _)| &whole[at + 1..])

@@ -1,4 +1,4 @@
-//! The program weighed: what a file and a command line say of it, and what follows.
+//! The program to weigh: its settings in a file and on a command line, and the values that follow from them.
 
 use super::load_settings::TlsSettings;
 use super::schema;
@@ -11,10 +11,10 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// The program weighed and how it is started, found ready and ended.
+/// The program to weigh, and how to start it, detect that it is ready and stop it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Subject {
-    /// Run once in `dir` by `sh -c` before the first trial.
+    /// A command run once by `sh -c` in `dir` before the first trial.
     pub build: Option<String>,
     /// The kind of program.
     #[serde(default)]
@@ -22,7 +22,8 @@ pub struct Subject {
     /// Which of its processes are weighed.
     #[serde(default)]
     pub processes: Processes,
-    /// The container image that starts it; the command is then what follows the image's entrypoint, and may be empty.
+    /// The container image that starts it. The command is then the arguments of the image's entrypoint, and may be
+    /// empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<Image>,
     /// Program and arguments. Placeholders: `{jvm}`, `{port}`, `{jdk}` (path of the JDK's `java`), `{args}`, `{code}`,
@@ -31,7 +32,7 @@ pub struct Subject {
     /// The value of `{artifact}`: the file that a build tool made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifact: Option<PathBuf>,
-    /// Working directory; the folder of the scenario file where it names none.
+    /// Working directory; the folder of the scenario file if the file names none.
     pub dir: Option<PathBuf>,
     /// Environment for all configurations.
     pub env: Vec<(String, String)>,
@@ -39,20 +40,20 @@ pub struct Subject {
     pub host: String,
     /// Fixed port, or `None` for a free one.
     pub port: Option<u16>,
-    /// The block of ports that begins with that one.
+    /// The block of ports that begins with `port`.
     #[serde(default)]
     pub ports: Ports,
-    /// How it is spoken to over TLS, if it is.
+    /// The TLS settings, if the load uses TLS.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<Tls>,
-    /// The Unix socket it listens on, where the load does not go over TCP.
+    /// The Unix socket on which it listens, if the load does not use TCP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub socket: Option<PathBuf>,
-    /// The sign that it is ready.
+    /// The sign that the subject is ready.
     pub ready: Ready,
-    /// How long that may take.
+    /// How long the subject may take to become ready.
     pub ready_within: Span,
-    /// How long it may take to end after TERM before it is killed.
+    /// How long the subject may take to exit after SIGTERM before it is killed.
     pub end_within: Span,
 }
 
@@ -84,7 +85,7 @@ impl Default for Subject {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Ready {
-    /// An HTTP answer to GET of this path, with a status below 400 or the one that the load expects there.
+    /// An HTTP answer to a GET of this path, with a status below 400 or the status that the load expects there.
     Http(String),
     /// The port accepts a connection.
     Tcp,
@@ -125,28 +126,28 @@ impl fmt::Display for Ready {
     }
 }
 
-/// The program weighed.
+/// The program to weigh.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, clap::Args, schemars::JsonSchema)]
 #[schemars(rename = "SubjectFile", extend("anyOf" = schema::started()))]
 #[command(next_help_heading = "Subject")]
 #[serde(deny_unknown_fields, default)]
 pub struct SubjectSettings {
-    /// Run once by `sh -c` in the subject's folder before the first trial; skipped where nothing it reads has changed
-    /// since it ran.
+    /// A command run once by `sh -c` in the subject's folder before the first trial; skipped if nothing it reads has
+    /// changed since it last ran.
     #[arg(skip)]
     pub build: Option<String>,
-    /// The kind of program. A `native` one is no JVM: it is weighed by the kernel's figures and by what glibc's heaps
-    /// hold, and it is never queried.
+    /// The kind of program. A `native` one is not a JVM: it is weighed by the kernel's figures and the contents of
+    /// glibc's heaps, and is never queried.
     #[arg(skip)]
     #[schemars(extend("default" = "jvm"))]
     pub kind: Kind,
-    /// Which of its processes are weighed: the `one` that serves, or `all` below the command as one subject, whose
-    /// weight is PSS.
+    /// Which of its processes are weighed: the `one` that serves, or `all` below the command as one subject, measured
+    /// by PSS.
     #[arg(skip)]
     #[schemars(extend("default" = "one"))]
     pub processes: Processes,
-    /// The container image that starts the server, run by podman or docker and never fetched. `command` is then what
-    /// follows its entrypoint, instead of its own command; `dir` is only where `build` runs.
+    /// The container image that starts the server, run by podman or docker and never pulled. `command` then replaces
+    /// the image's own command, as arguments of its entrypoint; `dir` is only the folder of `build`.
     #[arg(long, value_name = "IMAGE", help = IMAGE)]
     #[schemars(extend("minLength" = 1))]
     pub image: Option<String>,
@@ -154,15 +155,15 @@ pub struct SubjectSettings {
     #[arg(long, value_name = "FILE")]
     #[serde(skip)]
     pub artifact: Option<PathBuf>,
-    /// Program and arguments; of an image, its arguments, and none where it has a command of its own. `{port}` stands
-    /// for the port, `{jvm}` for the configuration's JVM options, `{jdk}` for its JDK's java, `{args}` for its
-    /// arguments, `{code}` for its code, `{work}` for an empty folder of this trial alone, `{artifact}` for the file
-    /// that `--artifact` names, as a build tool does.
+    /// Program and arguments; for an image, its arguments, or none if it has its own command. `{port}` becomes the port
+    /// and `{work}` an empty folder for this trial alone. `{jvm}` becomes the configuration's JVM options, `{jdk}` its
+    /// JDK's java, `{args}` its arguments and `{code}` its code. `{artifact}` becomes the file that `--artifact` names,
+    /// for use by build tools.
     #[arg(skip)]
     #[schemars(with = "Vec<Scalar>")]
     #[serde(deserialize_with = "texts")]
     pub command: Vec<String>,
-    /// The settings of every configuration; a file gives them for each.
+    /// The settings of every configuration; a file gives them per configuration.
     #[command(flatten)]
     #[serde(skip)]
     pub configuration: ConfigurationSettings,
@@ -178,37 +179,36 @@ pub struct SubjectSettings {
     #[arg(skip)]
     #[schemars(extend("default" = "127.0.0.1"))]
     pub host: Option<String>,
-    /// A fixed port; a free one is chosen where left out.
+    /// A fixed port; if omitted, a free one is chosen.
     #[arg(skip)]
     #[schemars(extend("minimum" = 1, "maximum" = 65535))]
     pub port: Option<u16>,
-    /// How it is spoken to over TLS: `true`, or how its certificate is checked.
+    /// TLS: `true`, or how to check the subject's certificate.
     #[arg(skip)]
     pub(super) tls: Option<TlsFile>,
-    /// The Unix socket it listens on, where the load does not go over TCP; relative to the scenario file.
+    /// The Unix socket on which it listens, if the load does not use TCP; relative to the scenario file.
     #[arg(skip)]
     pub socket: Option<PathBuf>,
     /// Run the build step of a scenario even if nothing it reads has changed
     #[arg(long)]
     #[serde(skip)]
     pub rebuild: bool,
-    /// The sign that it is ready; where left out, an HTTP answer to the first GET of the load, else its port.
+    /// The sign that the subject is ready; if omitted, an HTTP answer to the first GET of the load, otherwise its port.
     #[command(flatten)]
     pub ready: ReadySettings,
-    /// How long it may take to end after TERM before it is killed.
-    #[arg(long, value_name = "TIME", help = "How long it may take to end after TERM [default: 10s]")]
+    /// How long the subject may take to exit after SIGTERM before it is killed.
+    #[arg(long, value_name = "TIME", help = "How long the subject may take to exit after SIGTERM [default: 10s]")]
     #[schemars(extend("default" = "10s"))]
     pub end_within: Option<Span>,
-    /// Whether the buffer pools of Netty are listed at each mark, by an agent that the JVM is started with
-    /// (`-javaagent`); for all configurations that do not say otherwise.
+    /// Whether Netty's buffer pools are listed at each mark, by an agent that the JVM starts with (`-javaagent`).
+    /// Applies to all configurations without their own setting.
     #[arg(skip)]
     pub netty: bool,
 }
 
-const IMAGE: &str =
-    "Container image that starts the server, run by podman or docker; what follows `--` are its arguments";
+const IMAGE: &str = "Container image that starts the server, run by podman or docker; its arguments follow `--`";
 
-/// `true`, or how the certificate is checked.
+/// `true`, or how to check the certificate.
 #[derive(Debug, Clone, PartialEq, Deserialize, schemars::JsonSchema)]
 #[serde(untagged, expecting = "`true`, or a map such as `{ca: ca.pem}` or `{insecure: true}`")]
 pub(super) enum TlsFile {
@@ -238,12 +238,12 @@ impl TlsFile {
 #[schemars(extend("not" = schema::two_of(&["http", "tcp", "log", "phase"])))]
 #[serde(deny_unknown_fields, default)]
 pub struct ReadySettings {
-    /// Sign that it is ready: `http:/PATH`, `tcp`, `log:REGEX`, `phase:NAME`
+    /// Sign that the subject is ready: `http:/PATH`, `tcp`, `log:REGEX`, `phase:NAME`
     // A file has a key for each of these.
     #[arg(id = "ready", long = "ready", value_name = "SIGN")]
     #[serde(skip)]
     pub sign: Option<Ready>,
-    /// GET of this path is answered with a status below 400.
+    /// A GET of this path is answered with a status below 400.
     #[arg(skip)]
     #[schemars(extend("pattern" = "^/[^ \\r\\n]*$"))]
     http: Option<String>,
@@ -266,9 +266,9 @@ pub struct ReadySettings {
     #[arg(skip)]
     #[schemars(extend("default" = false))]
     any: Option<bool>,
-    /// How long that may take.
+    /// How long the subject may take to become ready.
     #[arg(id = "ready_within", long = "ready-within", value_name = "TIME")]
-    #[arg(help = "How long that may take [default: 60s]")]
+    #[arg(help = "How long the subject may take to become ready [default: 60s]")]
     #[schemars(extend("default" = "60s"))]
     pub within: Option<Span>,
 }
@@ -279,7 +279,7 @@ impl ReadySettings {
         Ports { count: self.ports.unwrap_or(1), answers }
     }
 
-    /// The sign that was given, if one was.
+    /// The sign that was given, if any.
     fn sign(&self) -> Result<Option<Ready>> {
         let signs = [
             self.sign.clone().map(Ok),
@@ -297,7 +297,7 @@ impl ReadySettings {
 }
 
 impl SubjectSettings {
-    /// The subject of a file in this folder, or of a command line; what it leaves out follows from the load.
+    /// The subject of a file in this folder, or of a command line; omitted settings follow from the load.
     pub(super) fn resolve(self, folder: Option<&Path>, load: &[Phase]) -> Result<Subject> {
         let base = folder.unwrap_or(Path::new(""));
         let tls = self.tls.map_or(Ok(None), |tls| tls.resolve(base))?;
@@ -347,10 +347,10 @@ fn ready_by(load: &[Phase], is_plain: bool) -> Ready {
 }
 
 impl Subject {
-    /// Takes in what was typed about it.
+    /// Applies the options typed.
     ///
     /// # Errors
-    /// `Request` where that has no effect.
+    /// `Request` if an option has no effect.
     pub(super) fn change(&mut self, typed: &SubjectSettings) -> Result<()> {
         self.change_image(typed)?;
         self.take_artifact(typed.artifact.as_deref())?;
@@ -361,7 +361,7 @@ impl Subject {
         Ok(())
     }
 
-    /// Another image, where the subject is one: its arguments are not those of another program.
+    /// Changes the image, if the subject is one: the arguments of another program would not fit it.
     fn change_image(&mut self, typed: &SubjectSettings) -> Result<()> {
         match (&typed.image, &mut self.image) {
             (None, None) => Ok(()),

@@ -1,7 +1,7 @@
-//! All that one trial needs: a value that can be written down, handed on, and carried out elsewhere.
+//! Everything that one trial needs: a value that can be stored, passed on and carried out elsewhere.
 //!
-//! The text of a plan says everything but what its files hold, and of that `Configuration::inputs` is the hash: two
-//! plans with the same text, each named from the folder that it lies in, are the same trial.
+//! The text of a plan has everything but the contents of its files; `Configuration::inputs` is the hash of those. Two
+//! plans with the same text, each with paths relative to its own folder, are the same trial.
 
 use super::{
     Arrivals, Body, Collect, Configuration, Cpus, Explain, LoadPlan, MarkPoint, Objects, PhaseKind, Scenario, Schedule,
@@ -10,7 +10,7 @@ use super::{
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
-/// A trial to make. The same plan makes the same trial wherever its files lie: nothing else of a scenario is read.
+/// A trial to run. The same plan gives the same trial wherever its files are: nothing else of a scenario is read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TrialPlan {
     /// The purpose of the trial, in words.
@@ -22,39 +22,39 @@ pub struct TrialPlan {
     /// The disturbed block that this trial's block repeats.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeats: Option<u32>,
-    /// The program weighed.
+    /// The program to weigh.
     pub subject: Subject,
-    /// Which way to run it.
+    /// The way to run it.
     pub configuration: Configuration,
     /// The load on the subject.
     pub load: LoadPlan,
-    /// The moments at which it is weighed, in the order of [`MarkPoint`].
+    /// The moments at which the subject is weighed, in the order of [`MarkPoint`].
     pub marks: Vec<MarkPoint>,
     /// The full collections before the mark `collected`, and before a phase's own mark of that kind.
     #[serde(default)]
     pub collect: Collect,
-    /// Seeds everything that is drawn at random.
+    /// The seed of every random choice.
     pub seed: u64,
     /// Timeline samples per second, 1–100.
     pub sample_hz: u32,
     /// CPUs for the load engine and the rest of Loadline.
     pub load_cpus: Cpus,
-    /// How closely the subject is looked at.
+    /// How closely to observe the subject.
     #[serde(default)]
     pub look: Look,
-    /// When a JVM is asked for what may be read from outside.
+    /// When to query a JVM for data that can be read from outside.
     #[serde(default, skip_serializing_if = "is_default")]
     pub asking: Asking,
-    /// The bounds that end the trial early; none where no phase is named.
+    /// The bounds that end the trial early; none if no phase is named.
     #[serde(default)]
     pub guard: Guard,
-    /// Whether live objects are listed at the end, and of a fresh JVM that is ready.
+    /// Whether live objects are listed at the end, and for a fresh JVM that is ready.
     #[serde(default, skip_serializing_if = "is_default")]
     pub objects: Objects,
-    /// The new file that takes a heap dump at the end, in the first trial of a series.
+    /// The new file for a heap dump at the end of the first trial of a series.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heap_dump: Option<PathBuf>,
-    /// A second start, after everything was weighed, which shows the code that holds memory.
+    /// A second start after all weighing, which shows the code that holds memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub explain: Option<Explain>,
     /// Whether file pages are charged to the subject; `None` leaves them as they are.
@@ -92,8 +92,8 @@ impl TrialPlan {
         }
     }
 
-    /// Files that it may need, each once, in the order of the plan. Not all of them need to be there: a word of a
-    /// command that might name a file is among them.
+    /// Files that the trial may need, each once, in the order of the plan. Some may not exist: they include each word
+    /// of a command that might name a file.
     pub fn files(&self) -> Vec<PathBuf> {
         let Self { subject, configuration, load, .. } = self;
         let folder = subject.dir.as_deref().unwrap_or(Path::new(""));
@@ -127,7 +127,7 @@ impl TrialPlan {
     }
 }
 
-/// Options that name what the JVM writes, or what is no file.
+/// Options that name a file that the JVM writes, or no file at all.
 const WRITES: [&str; 2] = ["-Xlog", "-XX:"];
 
 /// Returns the parts of a word that may name a file: all of it, or a part as in `-cp a.jar:b.jar` and
@@ -149,33 +149,33 @@ fn files_of(work: &Work) -> impl Iterator<Item = PathBuf> {
     starts.into_iter().chain(bodies)
 }
 
-/// When a JVM is asked, by its attach socket, where it keeps what: its own tables tell it too, from outside.
+/// When to query a JVM by its attach socket for its memory layout. Its own tables show it too, from outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Asking {
     /// Only if its own tables do not show it.
     #[default]
     IfNeeded,
-    /// Always, which adds 0.2 to 0.3 MiB to it.
+    /// Always, which adds 0.2 to 0.3 MiB to the JVM.
     Always,
 }
 
 impl Asking {
-    /// As it was typed: whether `--attach` is there.
+    /// The value of a typed option: whether `--attach` is given.
     pub fn typed(attach: bool) -> Self {
         if attach { Self::Always } else { Self::IfNeeded }
     }
 }
 
-/// How closely a subject is looked at.
+/// How closely to observe a subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Look {
-    /// It is weighed at the marks of the plan; the JVM is asked, and given an agent where one is wanted.
+    /// The subject is weighed at the marks of the plan; a JVM is queried, and given an agent if one is wanted.
     #[default]
     Full,
-    /// Nobody speaks to it: its files in `/proc`, its counters and its cgroup are read and nothing else, so that it
-    /// needs what it would need without Loadline. There are no marks then, whatever the plan says.
+    /// Only its files in `/proc`, its counters and its cgroup are read, so that it needs no more than without Loadline.
+    /// There are no marks then, whatever the plan names.
     Outside,
 }
 
@@ -183,42 +183,42 @@ pub enum Look {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Pages {
-    /// Nobody has them in memory: all that the subject touches is charged to it.
+    /// No page is in memory at the start, so every page that the subject touches is charged to it.
     Cold,
-    /// They are in memory and are charged to somebody else.
+    /// The pages are in memory already, and not charged to the subject.
     Warm,
 }
 
 /// Bounds beyond which a trial is ended early.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Guard {
-    /// Those of each phase; a phase without bounds is not named.
+    /// The bounds of each phase; a phase without bounds is not named.
     pub phases: Vec<PhaseGuard>,
 }
 
 /// The bounds of a phase.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PhaseGuard {
-    /// Name of the phase; of a phase in which the subject works by itself, the marker that begins it.
+    /// Name of the phase; if the subject works by itself in it, the marker that begins it.
     pub name: String,
-    /// The longest that it may last.
+    /// The longest that the phase may last.
     pub seconds_max: Option<f64>,
-    /// How many answers may be how late.
+    /// How many answers may exceed each bound.
     pub late: Vec<Late>,
-    /// Requests that may fail.
+    /// The most requests that may fail.
     pub failed_max: Option<u64>,
-    /// The fewest correct answers per second over about 3 s, as long as the plan sends requests.
+    /// The lowest rate of correct answers per second over about 3 s, while the plan sends requests.
     pub rate_min_per_s: Option<f64>,
 }
 
 /// How many answers may be late.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Late {
-    /// An answer that took longer is late.
+    /// An answer that takes longer is late.
     pub bound_ms: f64,
-    /// Which time is meant; service time stands in where there is no response time.
+    /// The time that the bound applies to; service time if there is no response time.
     pub time: Time,
-    /// As many may be.
+    /// The most answers that may be late.
     pub requests_max: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The settings of tuning: the metric to minimise, the price it may have, the remedies to try and to skip.
+//! The settings of tuning: the metric to minimise, the price allowed for it, the remedies to try and to skip.
 
 use super::Change;
 use super::budget::Budget;
@@ -22,9 +22,9 @@ worded! {
         Loaded = "rss.loaded",
         /// RSS after the rest.
         Rested = "rss.rested",
-        /// The highest RSS of all.
+        /// The peak RSS.
         Peak = "rss.peak",
-        /// Anonymous memory, which no limit can take back; the answer has the smallest limits as well.
+        /// Anonymous memory, which no limit can reclaim; the answer also has the smallest limits.
         Limit = "limit",
     }
 }
@@ -80,7 +80,7 @@ impl FromStr for Try {
     }
 }
 
-/// How tuning goes.
+/// How to tune.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Tune {
@@ -88,30 +88,29 @@ pub struct Tune {
     pub objective: Objective,
     /// The share by which the CPU time of a request may rise.
     pub price: f64,
-    /// CPUs that the subject may take in addition, whatever share that is; 0 where the user gave a share, and in older
+    /// CPUs that the subject may take in addition, whatever their share; 0 if the user gave a share, and in older
     /// archives.
     #[serde(default)]
     pub price_cpus: f64,
-    /// CPUs that a saved byte is worth when an answer is confirmed; 0 where the user gave a share, and in older
-    /// archives.
+    /// CPUs that a saved byte is worth when an answer is confirmed; 0 if the user gave a share, and in older archives.
     #[serde(default)]
     pub cpus_per_byte: f64,
-    /// Remedies of the user's own.
+    /// The user's own remedies.
     pub tries: Vec<Try>,
-    /// Ids of remedies that are not tried.
+    /// Ids of remedies to skip.
     pub skip: Vec<String>,
-    /// Flags of the user's own that remedies may take the place of, as they were typed.
+    /// The user's own flags that remedies may replace, as typed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub may_remove: Vec<String>,
-    /// Minutes that tuning may take; candidates are left out for it, never the confirmation.
+    /// The most minutes that tuning may take; it leaves out candidates to fit, never the confirmation.
     pub minutes: Option<f64>,
-    /// Trials after which the search for the winner ends; the confirmation is apart.
+    /// The most trials of the search for the winner, not counting the confirmation.
     pub trials_max: u32,
     /// Keeps closed phases closed.
     pub closed: bool,
-    /// Whether the smallest limits are searched, as it is and with the winner.
+    /// Whether to find the smallest limits as well, with the original settings and with the winner.
     pub find: bool,
-    /// Allocators that the loader would find, as they are preloaded.
+    /// Allocators that the loader can find, in the form used to preload them.
     pub allocators: Vec<String>,
     /// The folder for class archives that trials make; without a folder, none are made.
     pub scratch: Option<String>,
@@ -137,7 +136,7 @@ impl Default for Tune {
     }
 }
 
-/// How a scenario is tuned.
+/// How to tune a scenario.
 #[derive(Debug, Clone, Default, Deserialize, clap::Args, schemars::JsonSchema)]
 #[schemars(rename = "TuneFile")]
 #[command(next_help_heading = "Tuning")]
@@ -148,13 +147,13 @@ pub struct TuneSettings {
     #[arg(long, value_name = "TARGET")]
     #[serde(skip)]
     pub target: Vec<Budget>,
-    /// The metric to minimise: the larger of RSS after the load and after the rest, one of them, the peak, or anonymous
-    /// memory, which no limit can take back.
+    /// The metric to minimise: the larger of RSS after the load and after the rest, either of them, the peak, or
+    /// anonymous memory, which no limit can reclaim.
     #[arg(long, value_name = "WHAT", help = OBJECTIVE)]
     #[schemars(with = "Option<Objective>", extend("default" = "rss"))]
     pub objective: Option<Objective>,
-    /// The share by which the CPU time of a request may rise. If left out: 2 %, or 10 millicores, or a core for 4 GiB
-    /// that are saved, whichever is most.
+    /// The share by which the CPU time of a request may rise. Default: the largest of 2 %, 10 millicores, and a core
+    /// for each 4 GiB saved.
     #[arg(long, value_name = "SHARE", value_parser = price)]
     #[arg(help = PRICE)]
     #[schemars(with = "Option<schema::Step>")]
@@ -166,39 +165,38 @@ pub struct TuneSettings {
     #[schemars(with = "Vec<String>")]
     #[serde(rename = "try", deserialize_with = "each_parsed")]
     pub tries: Vec<Try>,
-    /// Ids of remedies that are not tried, or how they begin.
+    /// Ids of remedies to skip, or prefixes of ids.
     #[arg(long, value_name = "ID", help = SKIP)]
     pub skip: Vec<String>,
-    /// Flags of the subject's own that a remedy may take out, such as `-Xmn` or `DisableExplicitGC`.
+    /// The subject's own flags that a remedy may remove, such as `-Xmn` or `DisableExplicitGC`.
     #[arg(long, value_name = "FLAG", allow_hyphen_values = true, help = MAY_REMOVE)]
     pub may_remove: Vec<String>,
-    /// Minutes that tuning may take; the least promising remedies are left out for it.
+    /// The most minutes that tuning may take; it leaves out the least promising remedies to fit.
     #[arg(long, value_name = "N", help = MINUTES)]
     #[schemars(extend("exclusiveMinimum" = 0))]
     pub minutes: Option<f64>,
-    /// Trials after which the search for the winner ends.
+    /// The most trials of the search for the winner.
     #[arg(long, value_name = "N", help = TRIALS_MAX)]
     #[schemars(extend("minimum" = 1, "maximum" = 1000, "default" = 40))]
     pub trials_max: Option<u32>,
-    /// Keeps closed phases closed, instead of a constant rate taken from the first trial.
-    #[arg(long, help = "Keep a closed model closed, instead of a constant rate taken from its first trial")]
+    /// Keeps closed phases closed, instead of using a constant rate taken from the first trial.
+    #[arg(long, help = "Keep a closed model closed, instead of using a constant rate taken from its first trial")]
     pub closed: bool,
-    /// Finds the smallest limit as well, as it is and with what was proved.
-    #[arg(long, help = "Find the smallest limit as well, as it is and with what was proved")]
+    /// Also finds the smallest limit, with the original settings and with the proved ones.
+    #[arg(long, help = "Also find the smallest limit, with the original settings and with the proved ones")]
     pub find: bool,
 }
 
 const OBJECTIVE: &str =
     "Memory to reduce: rss (the larger of loaded and rested), rss.loaded, rss.rested, rss.peak, limit [default: rss]";
-const PRICE: &str = "Most rise of the CPU time of a request [default: 2%, 10 millicores, or a core for 4 GiB saved, \
-                     whichever is most]";
-const SKIP: &str = "A remedy not to try, by its id or the beginning of it (`--list` names them); may be repeated";
+const PRICE: &str = "Largest rise in CPU time per request [default: 2%, 10 millicores, or a core per 4 GiB saved, \
+                     whichever is largest]";
+const SKIP: &str = "A remedy to skip, by its id or a prefix of it (`--list` names them); may be repeated";
 const MAY_REMOVE: &str =
-    "A flag of your own that a remedy may take out (`-Xmn`, `DisableExplicitGC`, `-javaagent`); may be repeated";
+    "A flag of your own that a remedy may remove (`-Xmn`, `DisableExplicitGC`, `-javaagent`); may be repeated";
 const MINUTES: &str =
-    "Minutes that tuning may take: the least promising remedies are left out for it, never the confirmation";
-const TRIALS_MAX: &str =
-    "Trials after which the search for the winner ends [default: 40]; the confirmation comes on top";
+    "The most minutes that tuning may take: it leaves out the least promising remedies, never the confirmation";
+const TRIALS_MAX: &str = "The most trials of the search for the winner, not counting the confirmation [default: 40]";
 
 fn price(text: &str) -> std::result::Result<Share, String> {
     let price = text.parse().ok().filter(|share: &Share| (0.0..=1.0).contains(&share.value()));
@@ -206,7 +204,7 @@ fn price(text: &str) -> std::result::Result<Share, String> {
 }
 
 /// The finest step in which CPU is requested and paid: 10 millicores. If a server takes less than half a core, 2 % of
-/// its CPU time are less than this step. So little CPU is not worth any memory.
+/// its CPU time is less than this step. So little CPU is not worth any memory.
 const PRICE_CPUS: f64 = 0.010;
 /// CPUs that a byte is worth: general-purpose machines are sold with 4 GiB a core (AWS m7, Azure Dv5, Google Cloud
 /// n2-standard, 2026).
@@ -215,7 +213,7 @@ const CPUS_PER_BYTE: f64 = 1.0 / (4096.0 * crate::units::MIB as f64);
 const MINUTES_MAX: f64 = 100_000.0;
 
 impl Tune {
-    /// Takes in what was written; what it leaves out stays.
+    /// Applies the written settings; omitted ones keep their values.
     pub fn apply(&mut self, of: TuneSettings) {
         self.objective = of.objective.unwrap_or(self.objective);
         if let Some(price) = of.price {
@@ -230,7 +228,7 @@ impl Tune {
         self.find |= of.find || self.objective == Objective::Limit;
     }
 
-    /// Checks what the types do not.
+    /// Checks what the types cannot express.
     ///
     /// # Errors
     /// `Request`, naming the first value that is wrong and its valid range.

@@ -2,26 +2,26 @@
 
 use crate::error::{Error, Result};
 
-/// An `http://` or `https://` URL taken apart.
+/// The parts of an `http://` or `https://` URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Url {
     /// Whether it is `https`.
     pub tls: bool,
     /// Host name or address; an IPv6 address without its brackets.
     pub host: String,
-    /// `None` where the port is `{port}`: a free one is chosen.
+    /// `None` if the port is `{port}`: a free one is chosen.
     pub port: Option<u16>,
     /// Path and query, beginning with `/`.
     pub path: String,
 }
 
-/// A host as a URL and the header `Host` write it: an IPv6 address in brackets (RFC 3986, section 3.2.2).
+/// A host as written in a URL and in the `Host` header: an IPv6 address in brackets (RFC 3986, section 3.2.2).
 pub fn bracketed(host: &str) -> String {
     if host.contains(':') { format!("[{host}]") } else { host.to_owned() }
 }
 
 impl Url {
-    /// Takes a URL apart. A missing port is 80 (443 with TLS), a missing path `/`; a fragment is dropped.
+    /// Parses a URL. A missing port is 80 (443 with TLS), a missing path `/`; a fragment is dropped.
     ///
     /// # Errors
     /// `Request` for other schemes and for malformed ports.

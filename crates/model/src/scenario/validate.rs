@@ -1,13 +1,13 @@
-//! Checks what the types of a scenario do not: bounds, unique names, marks that have a moment.
+//! Checks what the types of a scenario cannot express: bounds, unique names, marks that are possible.
 
 use super::written::did_you_mean;
 use super::*;
 use crate::error::{Error, Result};
 use crate::units::{Bytes, Millicpus, several};
 
-/// More than the local ports of an address, and than any server is asked to hold in one process.
+/// More than an address has local ports, and more than any server must hold in one process.
 const CONNECTIONS_MAX: u64 = 100_000;
-/// Requests per second: one an hour, and what no network card carries.
+/// Requests per second: one an hour, and more than any network card carries.
 const RATE_MIN: f64 = 1.0 / 3600.0;
 const RATE_MAX: f64 = 10_000_000.0;
 /// No heap and no process is smaller; a smaller number lacks its unit.
@@ -16,7 +16,7 @@ const MEMORY_MIN: Bytes = Bytes::kib(64);
 const CPU_LIMIT_MIN: Millicpus = Millicpus(10);
 
 impl Scenario {
-    /// Checks what the types do not: bounds, unique names, marks that have a moment.
+    /// Checks what the types cannot express: bounds, unique names, marks that are possible.
     ///
     /// # Errors
     /// `Request`, naming the first value that is wrong and its valid range.
@@ -105,7 +105,7 @@ impl Scenario {
         })
     }
 
-    /// An element of `jvm` is one argument. One that holds two options would only fail in the JVM.
+    /// An element of `jvm` is one argument. One that holds two options would fail only in the JVM.
     fn validate_jvm(&self) -> Result<()> {
         self.validate_each(|of| {
             let mut held = of.jvm.iter().map(|argument| (argument, options_in(argument)));
@@ -117,10 +117,10 @@ impl Scenario {
     }
 }
 
-/// Options whose value may be a command or a sentence, with blanks and dashes.
+/// Options whose value may be a command or a sentence, with spaces and dashes.
 const FREE_TEXT: [&str; 6] = ["-D", "-XX:OnError=", "-XX:OnOutOfMemoryError=", "-agent", "-javaagent:", "@"];
 
-/// The options in one argument of a JVM: a word that begins with a dash and a letter is another one.
+/// The options in one argument of a JVM: a word that begins with a dash and a letter starts another option.
 fn options_in(argument: &str) -> Vec<&str> {
     let mut options = Vec::new();
     let mut rest = argument;
@@ -176,7 +176,7 @@ pub(super) fn within(name: &str, value: u64, low: u64, high: u64) -> Result<()> 
     Err(Error::request(format!("`{name}` is {value}; it must lie between {low} and {high}")))
 }
 
-/// A heap or a limit that a process may have. A bare number is in bytes, so `64` is refused where `64m` was meant.
+/// A heap or a limit that a process may have. A bare number is in bytes, so `64` is refused: `64m` was meant.
 pub(super) fn memory(name: &str, size: Option<Bytes>) -> Result<()> {
     match size {
         Some(Bytes(bytes)) if bytes < MEMORY_MIN.0 => {
@@ -187,7 +187,7 @@ pub(super) fn memory(name: &str, size: Option<Bytes>) -> Result<()> {
     }
 }
 
-/// Refuses what the kernel does.
+/// Refuses a limit that the kernel would refuse.
 fn cpu(limit: Millicpus) -> Result<()> {
     if limit >= CPU_LIMIT_MIN {
         return Ok(());
@@ -229,7 +229,8 @@ pub fn validate_load(load: &[Phase]) -> Result<()> {
     Ok(())
 }
 
-/// No phase of the subject's own has the name of another, and none that becomes a mark that of one of the six.
+/// Checks that no phase has the name of another, the subject's own phases included. A phase that becomes a mark must
+/// not have the name of a [`MarkPoint`].
 fn validate_names(load: &[Phase]) -> Result<()> {
     let own = load.iter().filter_map(|phase| phase.kind.own()).flat_map(|own| &own.phases);
     let names = load.iter().map(|phase| &phase.name).chain(own).map(String::as_str);

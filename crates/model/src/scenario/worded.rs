@@ -1,6 +1,6 @@
-//! Enums whose values have a word each, which is the same in files, in options and in documents.
+//! Enums whose values each have one word, the same in files, options and documents.
 
-/// Makes such an enum, with the list of its values and the ways to their words and back.
+/// Defines such an enum, with the list of its values and conversions to and from their words.
 macro_rules! worded {
     ($(#[$about:meta])* $name:ident { $($(#[$of:meta])* $value:ident = $word:tt,)* }) => {
         $(#[$about])*

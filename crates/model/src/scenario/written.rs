@@ -1,5 +1,5 @@
-//! Elements of every file of a user: maps that keep their order, values in several spellings, and errors that name the
-//! line and the nearest valid word.
+//! Elements of all files that users write: maps that keep their order, values in several spellings, and errors that
+//! name the line and the nearest valid word.
 
 use crate::error::Error;
 use crate::units::clipped;
@@ -20,7 +20,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Named<T> {
     }
 }
 
-/// Reads a map in the order of the file, each value by this seed.
+/// Reads a map in the order of the file, each value with this seed.
 pub(super) struct Entries<S>(pub(super) S);
 
 impl<'de, S: DeserializeSeed<'de> + Copy> Visitor<'de> for Entries<S> {
@@ -112,7 +112,7 @@ pub(super) fn texts<'de, D: serde::Deserializer<'de>>(from: D) -> std::result::R
     Ok(Vec::<Scalar>::deserialize(from)?.into_iter().map(Scalar::text).collect())
 }
 
-/// Reads a map of texts and numbers, in the order of the file; an `Option` has it if it is there.
+/// Reads a map of texts and numbers, in the order of the file; an `Option` has it if it is present.
 pub(super) fn texts_by_name<'de, D, T>(from: D) -> std::result::Result<T, D::Error>
 where
     D: serde::Deserializer<'de>,

@@ -1,14 +1,14 @@
-//! YAML, bounded before its parser sees it. The time of the parser (libyaml-rs 0.3) grows with the square of how deep
-//! `[` and `{` are nested. It spends that time before it yields anything of the file: 200,000 of them take half a
+//! YAML, bounded before its parser sees it. The time of the parser (libyaml-rs 0.3) grows with the square of the
+//! nesting depth of `[` and `{`. It spends that time before it yields anything of the file: 200,000 of them take half a
 //! minute, during which no signal is seen.
 
 use super::written::explain;
 use crate::error::{Error, Result};
 use serde::de::DeserializeOwned;
 
-/// No file of scenarios or services is larger: 10,000 services of a fleet have some 3 MB.
+/// No file of scenarios or services is larger: 10,000 services of a fleet take about 3 MB.
 pub const YAML_BYTES_MAX: u64 = 16 << 20;
-/// How deep `[` and `{` may be nested, by the count of [`nested`]. The parser takes a second for so many. They are
+/// How deep `[` and `{` may be nested, by the count of [`nested`]. The parser takes a second for this depth. It is
 /// enough for three in each of 10,000 services of a fleet.
 const DEPTH_MAX: usize = 40_000;
 
@@ -24,7 +24,7 @@ pub(super) fn read<T: DeserializeOwned>(text: &str) -> Result<T> {
 /// Whether a text may be given to the parser.
 ///
 /// # Errors
-/// `Request` with the line in which it becomes too much.
+/// `Request` with the line that exceeds the bounds.
 pub fn within_bounds(text: &str) -> Result<()> {
     if text.len() as u64 > YAML_BYTES_MAX {
         return Err(Error::request(format!("the file has more than {} MiB", YAML_BYTES_MAX >> 20))

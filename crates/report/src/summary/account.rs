@@ -6,7 +6,7 @@ use super::doubts::doubts;
 use super::facts::jvm_text;
 use super::findings::Findings;
 use super::netty::pools;
-use super::{explanation, flags, inside};
+use super::{explanation, flags, inside, next};
 use crate::owner::{self, Owner, is_heap, label};
 use crate::page::{Depth, Facts, Page, Part, Section, Topic};
 use crate::record::{
@@ -37,7 +37,8 @@ pub(crate) fn page_of_account(document: &AccountDocument, asked: &[Detail], dept
     let mut parts = Vec::new();
     match account_of(mark) {
         Some(account) => {
-            sections.push(Section::new(Topic::Answer, "in short", [Part::Text(answer(account))]));
+            let next = next::of_account(document.jvm.pid);
+            sections.push(Section::new(Topic::Answer, "in short", [Part::Text(answer(account)), next]));
             sections.push(Section::titled(Topic::Memory, "memory", [Part::Table(owners(account))]));
             let beside = [Part::Facts(beside(mark, account, document.jvm.pid))];
             sections.push(Section::new(Topic::Memory, "what could come back, what is charged", beside));

@@ -6,6 +6,7 @@ use super::details::Detail;
 use super::doubts::doubts;
 use super::facts::jvm_text;
 use super::journey::between;
+use super::next;
 use crate::owner::label;
 use crate::page::{Page, Part, Section, Topic};
 use crate::record::{AccountDocument, ChangesDocument, DoubtRecord, PartChangeRecord};
@@ -26,7 +27,8 @@ pub fn summarize_changes(document: &ChangesDocument, asked: &[Detail]) -> Page {
     let mut sections = vec![Section::new(Topic::Conditions, "conditions", [facts(document)])];
     if let (Some(before), Some(after)) = (&then.mark.account, &now.mark.account) {
         let (table, sentence) = between(before, after);
-        sections.push(Section::new(Topic::Answer, "in short", [Part::Text(sentence)]));
+        let next = next::of_account(now.jvm.pid);
+        sections.push(Section::new(Topic::Answer, "in short", [Part::Text(sentence), next]));
         sections.push(Section::titled(Topic::Memory, "memory", [Part::Table(table)]));
     }
     let mut blocks = Vec::new();

@@ -6,11 +6,11 @@ use super::super::width::{first, width};
 use super::super::words::{NONE, Pair, VERDICTS, dash, metric_of, pairs, word_of};
 use crate::page::{Fold, Part, Section, Topic, Verdict};
 use crate::record::{
-    BudgetRecord, BudgetVerdict, ComparisonRecord, DifferenceVerdict, Document, LeastRecord, MetricRecord, ParetoPoint,
-    ParetoRecord, Trial, Unit, each_once, tells_nothing,
+    BudgetRecord, BudgetVerdict, ComparisonRecord, DifferenceVerdict, Document, LeastRecord, MetricRecord, Outcome,
+    ParetoPoint, ParetoRecord, Trial, Unit, each_once, tells_nothing,
 };
 use crate::table::{Cell, Table};
-use crate::units::{grouped, several, trimmed};
+use crate::units::{grouped, roughly, several, trimmed};
 use crate::words::Standing;
 
 /// A sentence for each candidate: `serial against g1: better in rss.loaded, worse in rate.steady, …`.
@@ -57,7 +57,7 @@ pub(super) fn verdicts(document: &Document) -> Vec<Part> {
         _ => table_of_several(&pairs, "second against first"),
     };
     table.notes.extend(interval_note(&rows));
-    table.notes.extend(needed(&rows));
+    table.notes.extend(needed(document, &rows));
     vec![Part::Table(table)]
 }
 
@@ -122,7 +122,7 @@ fn table_of_several(pairs: &[Pair<'_>], title: &str) -> Table {
 }
 
 /// A name cut to leave room for numbers.
-fn brief(name: &str) -> String {
+pub(super) fn brief(name: &str) -> String {
     const WIDTH: usize = 12;
     if width(name) > WIDTH { format!("{}…", first(name, WIDTH - 1)) } else { name.to_owned() }
 }
@@ -151,21 +151,40 @@ fn least(rows: &[&ComparisonRecord]) -> String {
     each_once(rows.iter().map(text)).join(" or ")
 }
 
-/// How many blocks would decide the open metrics: for one candidate per metric, for several the most.
-fn needed(rows: &[&ComparisonRecord]) -> Vec<String> {
-    let undecided = || rows.iter().filter(|row| row.verdict == DifferenceVerdict::CannotTell);
+/// The metrics that the trials do not decide.
+pub(super) fn undecided<'a>(rows: &[&'a ComparisonRecord]) -> impl Iterator<Item = &'a ComparisonRecord> {
+    rows.iter().copied().filter(|row| row.verdict == DifferenceVerdict::CannotTell)
+}
+
+/// How many blocks would decide the open metrics, and how long they take: for one candidate per metric, for several the
+/// most.
+fn needed(document: &Document, rows: &[&ComparisonRecord]) -> Vec<String> {
     let foreseen: Vec<(u32, &str)> =
-        undecided().filter_map(|row| Some((row.blocks_needed?, row.metric.as_str()))).collect();
+        undecided(rows).filter_map(|row| Some((row.blocks_needed?, row.metric.as_str()))).collect();
     let one = rows.iter().all(|row| row.candidate == rows[0].candidate);
-    let blocks = |count: u32| format!("About {} blocks in all would decide", grouped(u64::from(count)));
+    let block_s = seconds_of_a_block(document);
+    let blocks = |count: u32| {
+        let time = block_s.map(|seconds| format!(" ({})", roughly(seconds * f64::from(count)))).unwrap_or_default();
+        format!("About {} blocks in all{time} would decide", grouped(u64::from(count)))
+    };
     if one {
         return foreseen.iter().map(|(count, metric)| format!("{} {metric}.", blocks(*count))).collect();
     }
-    let what = match foreseen.len() == undecided().count() {
+    let what = match foreseen.len() == undecided(rows).count() {
         true => "all of it.",
         false => "what can be foreseen; some differences are too near to what matters.",
     };
     foreseen.iter().map(|(count, _)| *count).max().map(|most| format!("{} {what}", blocks(most))).into_iter().collect()
+}
+
+/// How long a block takes, without the pauses between its trials; `None` if no trial completed.
+fn seconds_of_a_block(document: &Document) -> Option<f64> {
+    let completed = || document.trials.iter().filter(|trial| trial.outcome == Outcome::Completed);
+    let phases = |trial: &Trial| trial.phases.iter().map(|phase| phase.seconds).sum::<f64>();
+    let took = |trial: &Trial| trial.ready_s.unwrap_or(0.0) + phases(trial);
+    let trials = completed().count();
+    let of_a_block = each_once(completed().map(|trial| trial.configuration.as_str())).len();
+    (trials > 0).then(|| completed().map(took).sum::<f64>() / trials as f64 * of_a_block as f64)
 }
 
 /// Weight against speed, in one table: which configurations are dominated, and in which speed.

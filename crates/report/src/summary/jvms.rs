@@ -4,6 +4,7 @@
 use super::cells::{beginning, end, mib, sum};
 use super::doubts::{doubts, merged};
 use super::facts::host_text;
+use super::next;
 use crate::comparison::group_pss_bytes;
 use crate::owner::Group;
 use crate::page::{Page, Part, Section, Topic};
@@ -24,10 +25,11 @@ type Row<'a> = (&'a AccountDocument, &'a AccountRecord);
 /// Summarizes the accounts of all JVMs of a machine.
 pub fn summarize_accounts(document: &AccountsDocument) -> Page {
     let rows: Vec<Row<'_>> = document.accounts.iter().filter_map(|of| Some((of, of.mark.account.as_ref()?))).collect();
+    let largest = rows.iter().max_by_key(|(_, account)| account.pss_bytes).map(|(of, _)| next::of_accounts(of.jvm.pid));
     let none = (rows.is_empty() && document.unread.is_empty()).then_some("No process runs the code of a HotSpot JVM.");
     let of_rows = |table: Table| Some(Part::Table(table)).filter(|_| !rows.is_empty());
     let sections = [
-        Section::new(Topic::Answer, "", none.map(|none| Part::Text(none.to_owned()))),
+        Section::new(Topic::Answer, "", none.map(|none| Part::Text(none.to_owned())).into_iter().chain(largest)),
         Section::titled(Topic::Answer, "all JVMs", of_rows(sizes(document, &rows))),
         Section::titled(Topic::Memory, "memory", of_rows(groups(&rows))),
         Section::new(Topic::Details, "not read", Part::Facts(unread(document)).filled()),

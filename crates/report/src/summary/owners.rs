@@ -1,5 +1,6 @@
 //! The holders of a difference: the owners of the accounts of two configurations, each with its interval.
 
+use super::comparison::brief;
 use crate::comparison::split;
 use crate::owner::{Owner, label};
 use crate::page::{Part, Section, Topic};
@@ -75,15 +76,15 @@ fn table(owners: &[&ComparisonRecord], moved: &ComparisonRecord, pair: &Pair<'_>
     let note = (!unsure.is_empty()).then(|| "? where the difference is not sure.".to_owned());
     let row = |of: &&ComparisonRecord| -> Vec<Cell> {
         let estimate = Estimate::new(of.unit, of.difference, of.low.zip(of.high)).difference();
-        let [before, after] =
+        let [baseline, candidate] =
             [of.baseline_median, of.candidate_median].map(|value| Quantity::new(of.unit, value).into());
         let [difference, interval] = Cell::estimate(estimate);
         let sure = if is_sure(of) { "" } else { "?" };
-        vec![label(split(&of.metric).0).into(), before, after, difference, interval, sure.into()]
+        vec![label(split(&of.metric).0).into(), baseline, candidate, difference, interval, sure.into()]
     };
     let rows = sure.iter().chain(&unsure).map(row);
     let title = format!("account at {mark}, {} against {}", pair.candidate, pair.baseline);
-    let head = ["owner", "before", "after", "difference", "interval", ""];
+    let head = ["owner", &brief(pair.baseline), &brief(pair.candidate), "difference", "interval", ""];
     Table::new(title, head, rows).worded(1, 1).noted(note)
 }
 

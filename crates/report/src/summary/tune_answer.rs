@@ -173,8 +173,11 @@ fn unpriced(tune: &TuneRecord) -> Option<String> {
 fn allowed(tune: &TuneRecord) -> Option<String> {
     let attempt = tune.confirmations.iter().find(|of| of.confirmed && of.price > 0.0)?;
     let millicores = tune.price_cpus? * 1000.0 * attempt.price / tune.price.max(f64::MIN_POSITIVE);
-    let worth = if attempt.price > tune.price { ", what the memory is worth at 4 GiB a core" } else { "" };
-    Some(format!("allowed were {} of CPU per request, {millicores:.0} millicores{worth}", percent(attempt.price)))
+    let worth = if attempt.price > tune.price { ", as the memory saved is worth a core for 4 GiB" } else { "" };
+    Some(format!(
+        "up to {} more CPU per request was allowed, {millicores:.0} millicores{worth}",
+        percent(attempt.price)
+    ))
 }
 
 /// The ids of the remedies of the answer.

@@ -1,6 +1,7 @@
 //! The page of watched JVMs: a line each, one in full, and the events.
 
 use super::cells::{end, mib, signed, size};
+use super::next;
 use crate::owner;
 use crate::page::{Page, Part, Section, Topic};
 use crate::record::{
@@ -158,6 +159,7 @@ pub(crate) fn holds(jvm: &WatchedJvm) -> String {
 /// glyphs there is no course.
 pub(crate) fn in_full(jvm: &WatchedJvm, width: usize, glyphs: &str) -> [Section; 3] {
     let [first, then] = facts(jvm);
+    let answer = std::iter::once(first).chain(next::of_watched(jvm));
     let held = match &jvm.course {
         Some(course) if !course.parts.is_empty() => parts(jvm, course, width, glyphs),
         _ => by_owner("by owner, as far as counters tell, MiB", &jvm.owners),
@@ -170,7 +172,7 @@ pub(crate) fn in_full(jvm: &WatchedJvm, width: usize, glyphs: &str) -> [Section;
     let unread = jvm.unreadable.iter().chain(&jvm.set_aside);
     let unread = unread.map(|why| (why.clone(), format!("loadline doctor {}", jvm.pid)));
     [
-        Section::new(Topic::Answer, "", [first]),
+        Section::new(Topic::Answer, "", answer),
         Section::new(Topic::Memory, "", memory),
         Section::new(Topic::Doubts, "", Part::Doubts(unread.collect()).filled()),
     ]
@@ -237,8 +239,9 @@ pub(super) fn grown(change: &WatchChange) -> String {
 }
 
 /// The note that explains the parts of a JVM.
-pub(super) const PARTS_NOTE: &str = "memory: what no reclaim takes back; java heap: committed, as far as it may be \
-                                     resident; threads: 128 KiB each; rest: mostly malloc's.";
+pub(super) const PARTS_NOTE: &str = "memory: what no reclaim takes back; java heap: committed, an upper bound \
+                                     (`loadline account PID` measures it); threads: 128 KiB each; rest: mostly \
+                                     malloc's.";
 
 const COURSE: &str = "course";
 

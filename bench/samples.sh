@@ -1,0 +1,113 @@
+#!/usr/bin/env bash
+# The samples of the documents: each is cut from the whole output of a real run, which this writes to
+# docs/pictures/NAME.txt; `find` also draws the pictures of the README. Maven brings WireMock and async-profiler; nginx is
+# needed for `load`. Nothing else may run beside it, and no other JVM. All take some 8 minutes, 4 of them `find`.
+# LOADLINE names another binary to use.
+#   bench/samples.sh [NAME…]    default: account accounts changes explain findings load find
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$root"
+# shellcheck source=bench/nginx.sh
+source bench/nginx.sh
+build_loadline
+pictures=docs/pictures
+mkdir "$work/classes"
+javac -nowarn --release 17 -d "$work/classes" \
+    java/subjects/loadline/subjects/{DemoServer,Dialogue,Listener,Plants,RetainedMalloc}.java 2>/dev/null
+demo=(java -cp "$work/classes" loadline.subjects.DemoServer)
+
+# Paths of this machine stay here.
+without_paths() { sed -E -e "s|$work/||g" -e 's|(/[^ )]*)?/bin/java|java|g' -e 's/(cgroup v[12]), [^)]*\)/\1)/' -e 's| *$||'; }
+
+jvms=()
+# start PORT COMMAND…: a JVM in the background, once it answers there; its pid is ${jvms[-1]}.
+start() {
+    "${@:2}" >"$work/said" 2>&1 &
+    jvms+=($!)
+    for _ in {1..300}; do
+        (: >"/dev/tcp/127.0.0.1/$1") 2>/dev/null && return
+        sleep 0.1
+    done
+    echo "error: nothing listens on $1: $(tail -n 3 "$work/said")" >&2
+    exit 3
+}
+end_jvms() {
+    # Without a pid, `wait` would wait for nginx, too.
+    ((${#jvms[@]})) || return 0
+    kill "${jvms[@]}" 2>/dev/null || true
+    wait "${jvms[@]}" 2>/dev/null || true
+    jvms=()
+}
+trap 'end_jvms; clean_up' EXIT
+loaded() { "$loadline" load "http://127.0.0.1:$1" --quiet "${@:2}" >/dev/null; }
+
+sample_account() {
+    mvn -q -B dependency:copy -Dartifact=org.wiremock:wiremock-standalone:3.13.1 -DoutputDirectory="$work"
+    start 21080 java -Xmx256m -jar "$work/wiremock-standalone-3.13.1.jar" --port 21080 --no-request-journal
+    loaded 21080/__admin/mappings -d 20s -c 10
+    sleep 2
+    "$loadline" account "${jvms[-1]}" | without_paths >$pictures/account.txt
+    end_jvms
+}
+
+sample_accounts() {
+    start 21081 "${demo[@]}" 21081
+    start 21082 "${demo[@]}" 21082
+    start 21083 java -Xmx6m "${demo[@]:1}" 21083
+    loaded 21081/hello -n 20000
+    "$loadline" account --all | without_paths >$pictures/accounts.txt
+    end_jvms
+}
+
+sample_changes() {
+    start 21084 "${demo[@]}" 21084
+    "$loadline" account "${jvms[-1]}" --json >"$work/then.json"
+    loaded 21084/hello -n 100000
+    "$loadline" account "${jvms[-1]}" --against "$work/then.json" | without_paths >$pictures/changes.txt
+    end_jvms
+}
+
+sample_explain() {
+    mvn -q -B dependency:get -Dartifact=tools.profiler:async-profiler:4.4
+    "$loadline" explain --rate 200 -d 5s --out "$work/archive" --url 'http://127.0.0.1:{port}/' -- java -Xmx160m -Xmn128m \
+        -XX:+UseSerialGC -cp "$work/classes" loadline.subjects.Plants '{port}' garbage | without_paths >$pictures/explain.txt
+}
+
+sample_findings() {
+    mkfifo "$work/lines"
+    sleep 60 >"$work/lines" &
+    local writer=$!
+    java -Xmx64m -cp "$work/classes" loadline.subjects.RetainedMalloc <"$work/lines" >"$work/said" 2>&1 &
+    jvms+=($!)
+    echo >"$work/lines"
+    for _ in {1..100}; do grep -q AFTER "$work/said" && break || sleep 0.1; done
+    "$loadline" account "${jvms[-1]}" | without_paths >$pictures/findings.txt
+    kill "$writer"
+    end_jvms
+}
+
+# nginx is stopped four times for a second.
+sample_load() {
+    start_nginx
+    local worker
+    worker=$(cat "/proc/$server/task/$server/children")
+    for _ in 1 2 3 4; do
+        # shellcheck disable=SC2086
+        sleep 2 && kill -STOP $worker && sleep 1 && kill -CONT $worker && sleep 2
+    done &
+    "$loadline" load "http://127.0.0.1:$port/12" --rate 500 -d 20s --load-cpus 1 --require 'p99<50ms' --strict \
+        >$pictures/load.txt || true
+    wait $!
+}
+
+# One search on the Vert.x template; Maven builds the server, which takes a minute at the first time.
+sample_find() {
+    "$loadline" find scenarios/vertx/vertx-find.loadline.yaml --out "$work/archive" |
+        sed "s#$work/archive#loadline-archive/vertx-find#" | without_paths >$pictures/load-line.txt
+    "$loadline" report "$work/archive" --plot "$work/pictures" >/dev/null
+    cp "$work/pictures/load-line.svg" $pictures/load-line.svg
+    cp "$work/pictures/account-trial-1.svg" $pictures/memory.svg
+}
+
+(($#)) || set -- account accounts changes explain findings load find
+for name; do "sample_$name"; done
