@@ -95,7 +95,7 @@ fn table_of(schema: &Value) -> String {
 fn the_page_of_keys_is_that_of_the_schema() {
     let schema: Value = serde_json::from_str(&read(root().join("docs/results.schema.json"))).unwrap();
     let mut page = "# Keys of the result\n\nWhat `--json` and `loadline report ARCHIVE --json` print, from \
-                    [the schema](../results.schema.json); [the words](../README.md#words).\n\n"
+                    [the schema](../results.schema.json).\n\n"
         .to_owned();
     page.push_str(&table_of(&schema));
     for (name, of) in schema["$defs"].as_object().unwrap() {
