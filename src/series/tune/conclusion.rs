@@ -232,7 +232,10 @@ impl Conclusion<'_> {
                 what: candidate.what.clone(),
                 options: candidate.changes().iter().flat_map(Change::typed).collect(),
                 price: candidate.price,
-                gain_bytes_max: candidate.offer.as_ref().ok().and_then(|offer| offer.gain_bytes_max),
+                gain_bytes_max: match fate {
+                    Fate::Planned => self.levels(candidate).filter_map(Candidate::bound).max(),
+                    _ => candidate.bound(),
+                },
                 fate,
                 why,
                 blames: match &candidate.offer {
@@ -252,11 +255,19 @@ impl Conclusion<'_> {
         let is_tried = |level: &Candidate<'_>| {
             self.replayed.fates.get(*level).is_some() || winner.has(*level) || self.was_tried(&level.id)
         };
-        let levels = || Candidate::all(self.offered).filter(|of| of.group == candidate.group && of.ceiling.is_some());
+        let levels = || self.levels(candidate);
         let first = || levels().find(|level| level.rank > 0).or_else(|| levels().next());
         candidate.ceiling.is_none()
             || is_tried(&candidate)
             || !levels().any(|of| is_tried(&of)) && first() == Some(candidate)
+    }
+
+    /// The levels of the ceiling that a candidate is one of; the candidate itself where it is no ceiling.
+    fn levels(&self, candidate: Candidate<'_>) -> impl Iterator<Item = Candidate<'_>> {
+        Candidate::all(self.offered).filter(move |of| match candidate.ceiling {
+            Some(_) => of.group == candidate.group && of.ceiling.is_some(),
+            None => *of == candidate,
+        })
     }
 
     /// Every setting that was searched, in the order of first trial, and those of which none is better in both memory

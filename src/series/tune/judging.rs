@@ -6,7 +6,7 @@ use super::outcome::{Means, Noise, Observed, deviation};
 use super::setting::{Candidate, Setting};
 use crate::comparison;
 use crate::diagnosis::remedy::Group;
-use crate::owner::{Owner, is_heap};
+use crate::owner::{self, Owner, is_heap};
 use crate::record::Fate;
 use crate::units::{Bytes, MIB};
 use std::fmt;
@@ -21,12 +21,12 @@ const DEVIATIONS_PRICE: [f64; 2] = [1.0, 2.0];
 pub(super) const PROVABLE: f64 = 0.77;
 /// The deviation of the collector's CPU time of three trials may be small by luck: none is believed below this share.
 const COLLECTING_MIN: f64 = 0.1;
-/// An owner that no candidate moves counts where it moved by so many of its standard errors.
+/// A part of memory that no candidate moves counts where it moved by so many of its standard errors.
 const DEVIATIONS_OTHERS: f64 = 4.0;
 /// The share by which two trials may differ for no reason in what a collection frees: the Java heap, direct memory that
 /// its garbage holds, and what malloc retains of that.
 const MOMENT_SHARE: f64 = 0.25;
-/// An owner that grew by less is not looked into, in bytes.
+/// A part that grew by less is not looked into, in bytes.
 const GROWN_MIN: f64 = 2.0 * MIB as f64;
 /// An interval narrows with the square root of its blocks, and by so much again because Student's t falls with them,
 /// from five blocks on. If the price would still lie within it after the last block, no more are made.
@@ -79,19 +79,26 @@ impl AsItIs {
         if owners.is_empty() || from.owners.is_empty() || to.owners.is_empty() {
             return from.bytes - to.bytes;
         }
-        let error = standard_error(from, to);
-        let moved = |owner: Owner| from.held_by(&[owner]) - to.held_by(&[owner]);
-        let others = Owner::ALL.into_iter().filter(|owner| !owners.contains(owner)).map(|owner| (owner, moved(owner)));
-        let beyond = others.filter(|(owner, bytes)| {
-            let most = DEVIATIONS_OTHERS * self.noise.of_owners(&[*owner]) * error;
-            bytes.abs() > most.max(MIB as f64).max(moment(*owner, from))
-        });
-        owners.iter().map(|owner| moved(*owner)).sum::<f64>() + beyond.map(|(_, bytes)| bytes).sum::<f64>()
+        let moved = |part: &[Owner]| from.held_by(part) - to.held_by(part);
+        let others = parts(owners).map(|part| (moved(&part), self.by_chance(&part, from, to)));
+        let beyond = others.filter(|(bytes, chance)| bytes.abs() > chance.max(MIB as f64));
+        moved(owners) + beyond.map(|(bytes, _)| bytes).sum::<f64>()
+    }
+
+    /// The bytes by which a part of memory may differ between these means by chance.
+    fn by_chance(&self, part: &[Owner], from: &Means, to: &Means) -> f64 {
+        let by_moment: f64 = part.iter().map(|owner| moment(*owner, from)).sum();
+        (DEVIATIONS_OTHERS * self.error(from, to, part)).max(by_moment)
+    }
+
+    /// The standard error of the difference between two settings in what these owners hold.
+    pub(super) fn error(&self, from: &Means, to: &Means, owners: &[Owner]) -> f64 {
+        self.noise.between(&self.means, from, to, owners) * standard_error(from, to)
     }
 
     /// The least saving of these owners that can be told from noise.
     pub(super) fn least(&self, from: &Means, to: &Means, owners: &[Owner]) -> f64 {
-        (DEVIATIONS * self.noise.of_owners(owners) * standard_error(from, to)).max(MIB as f64)
+        (DEVIATIONS * self.error(from, to, owners)).max(MIB as f64)
     }
 
     /// How much less the owners of a candidate hold than as it is, and the least of that which can be told.
@@ -174,18 +181,16 @@ impl AsItIs {
         Some((after.iter().sum::<f64>() / after.len() as f64 - before) / all_s)
     }
 
-    /// By how much the owner grew that grew most, where that is beyond doubt.
+    /// By how much the part of memory grew that grew most, where that is beyond doubt.
     fn grown(&self, means: &Means) -> Option<f64> {
         if means.owners.is_empty() || !self.has_owners() {
             return None;
         }
-        let error = standard_error(&self.means, means);
-        let grown = Owner::ALL.into_iter().map(|owner| (owner, means.held_by(&[owner]) - self.means.held_by(&[owner])));
-        let beyond = grown.filter(|(owner, bytes)| {
-            let most = DEVIATIONS_OTHERS * self.noise.of_owners(&[*owner]) * error;
-            *bytes > most.max(GROWN_MIN).max(moment(*owner, &self.means))
+        let grown = parts(&[]).map(|part| {
+            let bytes = means.held_by(&part) - self.means.held_by(&part);
+            (bytes, self.by_chance(&part, &self.means, means))
         });
-        beyond.map(|(_, bytes)| bytes).reduce(f64::max)
+        grown.filter(|(bytes, chance)| *bytes > chance.max(GROWN_MIN)).map(|(bytes, _)| bytes).reduce(f64::max)
     }
 
     /// The fate of a candidate whose setting was rejected.
@@ -213,6 +218,15 @@ impl AsItIs {
     }
 }
 
+/// The parts of memory, without some owners. Owners of a part exchange bytes: what malloc has live in one trial it
+/// retains in the next.
+fn parts(without: &[Owner]) -> impl Iterator<Item = Vec<Owner>> {
+    let parts = Owner::ALL.chunk_by(|one, next| owner::family(one.name()) == owner::family(next.name()));
+    let parts: Vec<Vec<Owner>> =
+        parts.map(|part| part.iter().copied().filter(|owner| !without.contains(owner)).collect()).collect();
+    parts.into_iter().filter(|part| !part.is_empty())
+}
+
 /// Bytes by which this owner may differ for no reason: when the last collection was is a matter of the moment.
 fn moment(owner: Owner, means: &Means) -> f64 {
     let is_of_moment = is_heap(owner.name()) || matches!(owner, Owner::MallocDirect | Owner::MallocRetained);
@@ -230,7 +244,7 @@ fn is_weighed(outcomes: &[&Observed]) -> bool {
 }
 
 /// The standard error of the difference of two means, in standard deviations of one trial.
-pub(super) fn standard_error(one: &Means, other: &Means) -> f64 {
+fn standard_error(one: &Means, other: &Means) -> f64 {
     let of = |trials: usize| 1.0 / trials.max(1) as f64;
     (of(one.trials) + of(other.trials)).sqrt()
 }

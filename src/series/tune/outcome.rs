@@ -165,6 +165,8 @@ pub(super) struct Means {
     pub(super) bytes: f64,
     /// Mean of each owner, by the outcomes that have an account; empty where none has.
     pub(super) owners: BTreeMap<Owner, f64>,
+    /// The account of each outcome that has one, in bytes.
+    accounts: Vec<BTreeMap<Owner, f64>>,
     /// Mean CPU time of a request; `None` where one of them has none.
     pub(super) cpu_s: Option<f64>,
     /// How many were weighed, with an account where any of them has one.
@@ -191,6 +193,7 @@ impl Means {
                 .collect(),
             cpu_s: cpu.filter(|cpu| !cpu.is_empty()).map(|cpu| mean(&mut cpu.into_iter())),
             trials: if accounts.is_empty() { weighed } else { weighed.min(accounts.len()) },
+            accounts: accounts.into_iter().cloned().collect(),
         }
     }
 
@@ -200,6 +203,13 @@ impl Means {
             return self.bytes;
         }
         owners.iter().filter_map(|owner| self.owners.get(owner)).sum()
+    }
+
+    /// The sum of squares by which its trials differ in what these owners hold together, and its degrees of freedom.
+    fn spread(&self, owners: &[Owner]) -> (f64, f64) {
+        let sums = sums(&self.accounts, owners);
+        let free = sums.len().saturating_sub(1) as f64;
+        (deviation(&sums).powi(2) * free, free)
     }
 
     /// CPU time of a request over that of others; 1 where either is not known.
@@ -261,10 +271,36 @@ impl Noise {
         if owners.is_empty() {
             return self.bytes;
         }
-        let sum = |account: &BTreeMap<Owner, f64>| owners.iter().map(|owner| held(account, *owner)).sum();
-        let sums: Vec<f64> = self.accounts.iter().map(sum).collect();
-        deviation(&sums).max(OWNER_MIN * (owners.len() as f64).sqrt())
+        deviation(&sums(&self.accounts, owners)).max(least(owners))
     }
+
+    /// Deviation of the same between two settings. Memory that a setting bounds differs less than as it is: what
+    /// differs as it is counts by how much of that memory the larger of both holds. What differs within them counts,
+    /// too.
+    pub(super) fn between(&self, as_is: &Means, from: &Means, to: &Means, owners: &[Owner]) -> f64 {
+        let all = as_is.held_by(owners);
+        let share = if all > 0.0 { from.held_by(owners).max(to.held_by(owners)) / all } else { 1.0 };
+        let prior = self.of_owners(owners) * share.min(1.0);
+        if owners.is_empty() {
+            return prior.max(OWNER_MIN);
+        }
+        let degrees = self.accounts.len().saturating_sub(1) as f64;
+        let within = [from, to].map(|means| means.spread(owners));
+        let squares = prior.powi(2) * degrees + within.iter().map(|of| of.0).sum::<f64>();
+        let free = degrees + within.iter().map(|of| of.1).sum::<f64>();
+        let pooled = if free > 0.0 { (squares / free).sqrt() } else { prior };
+        pooled.max(least(owners))
+    }
+}
+
+/// The least deviation of these owners together that is believed.
+fn least(owners: &[Owner]) -> f64 {
+    OWNER_MIN * (owners.len().max(1) as f64).sqrt()
+}
+
+/// What these owners hold together, by each account.
+fn sums(accounts: &[BTreeMap<Owner, f64>], owners: &[Owner]) -> Vec<f64> {
+    accounts.iter().map(|account| owners.iter().map(|owner| held(account, *owner)).sum()).collect()
 }
 
 /// The standard deviation of a sample; 0 below two values.
@@ -346,6 +382,31 @@ mod tests {
         let differ = |owners: &[Owner]| noise.of_owners(owners) / MIB;
         assert!(differ(&[Owner::MallocLive]) > 8.0 && differ(&[Owner::MallocRetained]) > 8.0);
         assert!(differ(&[Owner::MallocLive, Owner::MallocRetained]) < 2.0);
+    }
+
+    /// What malloc held in trials of a Jetty that answers from direct buffers: as it is, with one arena and a ceiling
+    /// of the heap, and with a ceiling of direct memory, too.
+    #[test]
+    fn memory_that_a_setting_bounds_differs_less_than_as_it_is() {
+        const MIB: f64 = 1024.0 * 1024.0;
+        let trial = Trial { tuned: Some(tuned(ProbeVerdict::Holds)), ..Trial::new("a", 0, 0) };
+        let of = |mib: &[f64]| -> Vec<Observed> {
+            let observed = |held: &f64| Observed {
+                owners: [(Owner::MallocLive, held * MIB)].into(),
+                ..Observed::of(&trial, Objective::Rss, Priced::Whole).unwrap()
+            };
+            mib.iter().map(observed).collect()
+        };
+        let [as_is, arena, direct] = [&[2104.2, 3263.9, 3279.0][..], &[764.7, 758.6], &[167.8, 160.7]].map(of);
+        let [as_is, arena, direct] = [as_is, arena, direct].map(|all| {
+            let all: Vec<&Observed> = all.iter().collect();
+            (Noise::of(&all), Means::of(&all))
+        });
+        let differ = |from: &Means, to: &Means| as_is.0.between(&as_is.1, from, to, &[Owner::MallocLive]) / MIB;
+        assert!(differ(&as_is.1, &as_is.1) > 600.0, "as it is");
+        let bounded = differ(&arena.1, &direct.1);
+        assert!((50.0..200.0).contains(&bounded), "{bounded}: by its share, and by what was seen");
+        assert!(differ(&direct.1, &direct.1) < 30.0);
     }
 
     #[test]

@@ -7,7 +7,7 @@
 //! Every decision rests on the first outcomes of a setting, so that later ones change none that was made.
 
 use super::fates::{CandidateFate, Fates, grew, no_saving, saving_at_price};
-use super::judging::{AsItIs, ConfirmationPairs, PROVABLE, Rejection, Unconfirmed, standard_error};
+use super::judging::{AsItIs, ConfirmationPairs, PROVABLE, Rejection, Unconfirmed};
 use super::outcome::{Means, Noise, Observed};
 use super::setting::{Candidate, Setting};
 use crate::comparison;
@@ -401,7 +401,7 @@ impl<'c, 'o> Phases<'c, 'o> {
             let Known(outcomes) = self.first(variant, count, TuneStage::LeaveOut)? else { return Continue(true) };
             let without = Means::of(&outcomes);
             lost = self.as_is.saved(&without, &with, owners);
-            least = (self.as_is.noise.of_owners(owners) * standard_error(&without, &with)).max(MIB as f64);
+            least = self.as_is.error(&without, &with, owners).max(MIB as f64);
             if self.as_is.rejection(variant, &outcomes).is_some() || lost > least {
                 return Continue(true);
             }

@@ -29,7 +29,12 @@ impl<'o> Candidate<'o> {
         self.offered.offer.as_ref().map_or(&[] as &[Change], |offer| offer.training.as_slice())
     }
 
-    /// The most that it can save, in bytes; the user's own remedies have no bound.
+    /// The most that it can save, in bytes; `None` where it cannot be tried, and where no bound is known.
+    pub(super) fn bound(self) -> Option<u64> {
+        self.offered.offer.as_ref().ok()?.gain_bytes_max
+    }
+
+    /// The same, as a number that orders candidates.
     pub(super) fn gain_bytes_max(self) -> u64 {
         self.offered.offer.as_ref().map_or(0, |offer| offer.gain_bytes_max.unwrap_or(u64::MAX))
     }
