@@ -3,7 +3,7 @@
 # docs/pictures/NAME.txt; `find` also draws the pictures of the README. Maven brings WireMock and async-profiler; nginx is
 # needed for `load`. Nothing else may run beside it, and no other JVM. All take some 8 minutes, 4 of them `find`.
 # LOADLINE names another binary to use.
-#   bench/samples.sh [NAME…]    default: account accounts changes explain findings load find
+#   bench/samples.sh [NAME…]    default: account accounts changes charge explain findings load find
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
@@ -67,6 +67,29 @@ sample_changes() {
     end_jvms
 }
 
+# A container by its cgroup: a JVM with three helpers, a spool that was deleted and is open, and a log.
+sample_charge() {
+    local id top folder log
+    # On a disk, unlike $work.
+    log=$(mktemp)
+    id=8c91f0a3b2d4$(printf '%052d' 0)
+    top=/sys/fs/cgroup/memory
+    [[ -d $top ]] || top=/sys/fs/cgroup
+    folder=$top/loadline-sample/$id
+    mkdir -p "$folder"
+    echo 512M >"$folder/memory.limit_in_bytes" 2>/dev/null || echo 512M >"$folder/memory.max"
+    local within="echo \$\$ >$folder/cgroup.procs;"
+    start 21088 sh -c "$within cd $work; exec java -Xmx64m -cp classes loadline.subjects.Plants 21088 children"
+    sh -c "$within exec 7>/dev/shm/loadline-spool; rm /dev/shm/loadline-spool; dd if=/dev/zero bs=1M count=48 >&7 2>/dev/null
+        dd if=/dev/zero of=$log bs=1M count=40 2>/dev/null; exec sleep 60" &
+    jvms+=($!)
+    sleep 3
+    "$loadline" account --container 8c91f0a3b2d4 | without_paths >$pictures/charge.txt
+    end_jvms
+    rm -f "$log"
+    for _ in {1..50}; do rmdir "$folder" "${folder%/*}" 2>/dev/null && break || sleep 0.1; done
+}
+
 sample_explain() {
     mvn -q -B dependency:get -Dartifact=tools.profiler:async-profiler:4.4
     "$loadline" explain --rate 200 -d 5s --out "$work/archive" --url 'http://127.0.0.1:{port}/' -- java -Xmx160m -Xmn128m \
@@ -109,5 +132,5 @@ sample_find() {
     cp "$work/pictures/account-trial-1.svg" $pictures/memory.svg
 }
 
-(($#)) || set -- account accounts changes explain findings load find
+(($#)) || set -- account accounts changes charge explain findings load find
 for name; do "sample_$name"; done

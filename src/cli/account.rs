@@ -8,16 +8,20 @@ use crate::archive;
 use crate::clock::Clock;
 use crate::diagnosis;
 use crate::error::{Error, ErrorKind, Result};
-use crate::record::{ACCOUNTS_SCHEMA, AccountDocument, AccountsDocument, Machine, UnreadCause, each_once};
+use crate::record::{
+    ACCOUNTS_SCHEMA, AccountDocument, AccountsDocument, ChargeDocument, Machine, UnreadCause, each_once,
+};
 use crate::report::{
     self, Detail, Page, Progress, print, render, summarize_account, summarize_accounts, summarize_changes,
+    summarize_charge,
 };
 use crate::result::{self, Column};
 use crate::scenario::Asking;
 use crate::series;
 use crate::units::{several, utc};
+use crate::weigh::container::CgroupRequest;
 use crate::weigh::{AccountOptions, Candidates, Collecting};
-use clap::Parser;
+use clap::{ArgGroup, Parser};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -29,10 +33,12 @@ pub(super) fn pid(text: &str) -> Result<u32, String> {
 
 /// `loadline account`
 #[derive(Debug, Parser)]
-#[command(override_usage = "loadline account [OPTIONS] <PID>\n       loadline account [OPTIONS] --all")]
+#[command(override_usage = "loadline account [OPTIONS] <PID>\n       loadline account [OPTIONS] --all\n       \
+    loadline account --cgroup PATH | --container ID | --pod NAME")]
+#[command(group = ArgGroup::new("what").required(true).args(["pid", "all", "cgroup", "container", "pod"]))]
 pub(super) struct Verb {
     /// Process id of the JVM
-    #[arg(value_name = "PID", value_parser = pid, required_unless_present = "all", conflicts_with = "all")]
+    #[arg(value_name = "PID", value_parser = pid)]
     pid: Option<u32>,
     /// All JVMs of this machine in one table, those of containers too
     ///
@@ -45,6 +51,8 @@ pub(super) struct Verb {
     /// and the others are printed all the same. One that ends meanwhile is listed too, and is no failure.
     #[arg(long, conflicts_with_all = ["by", "netty", "against", "classes", "heap_dump"])]
     all: bool,
+    #[command(flatten)]
+    container: ContainerOptions,
     /// Column that `--all` is sorted by [default: pss]
     // A `requires` alone does not hold where a pid, which conflicts with `all`, is given.
     #[arg(long, value_name = "COLUMN", requires = "all", conflicts_with = "pid")]
@@ -85,6 +93,36 @@ pub(super) struct Verb {
     quiet: bool,
 }
 
+/// Options that have a JVM to ask.
+const OF_A_JVM: [&str; 7] = ["by", "netty", "against", "classes", "heap_dump", "attach", "no_stop"];
+
+/// A container in the place of a JVM.
+#[derive(Debug, Parser)]
+#[command(next_help_heading = "A whole container")]
+struct ContainerOptions {
+    /// What a memory cgroup is charged for: its folder, or its path as `/proc/PID/cgroup` has it
+    ///
+    /// Anonymous memory by process, files in memory, page cache, and the kernel's own, with the part that the kernel
+    /// takes back before it kills. It needs no JVM.
+    #[arg(long, value_name = "PATH", conflicts_with_all = OF_A_JVM)]
+    cgroup: Option<PathBuf>,
+    /// The same of a container, by its id or the first digits of it
+    #[arg(long, value_name = "ID", conflicts_with_all = OF_A_JVM)]
+    container: Option<String>,
+    /// The same of a pod of this node with all its containers: `NAME` or `NAMESPACE/NAME`
+    #[arg(long, value_name = "NAME", conflicts_with_all = OF_A_JVM)]
+    pod: Option<String>,
+}
+
+impl ContainerOptions {
+    /// The cgroup that was named, if one was.
+    fn request(&self) -> Option<CgroupRequest> {
+        let path = self.cgroup.clone().map(CgroupRequest::Path);
+        let container = self.container.clone().map(CgroupRequest::Container);
+        path.or(container).or_else(|| self.pod.clone().map(CgroupRequest::Pod))
+    }
+}
+
 /// Listens to signals, so that a Ctrl-C waits until the JVM's threads run again.
 pub(super) fn run(verb: Verb, Call { typed, clock }: Call) -> Result<Code> {
     let typed = typed.to_string();
@@ -100,11 +138,12 @@ pub(super) fn run(verb: Verb, Call { typed, clock }: Call) -> Result<Code> {
     // are caught, so that a signal can end the wait for a pipe that never gets a writer.
     let earlier = verb.against.as_deref().map(archive::read_accounts).transpose()?;
     let asked = AccountRequest { verb: &verb, typed, clock, interrupt: Interrupt::listen()? };
-    match (verb.pid, earlier) {
-        (Some(pid), Some(earlier)) => asked.against(pid, earlier),
-        (Some(pid), None) => asked.one(pid),
-        // clap asks for one of the two.
-        (None, _) => asked.all(),
+    match (verb.pid, earlier, verb.container.request()) {
+        (Some(pid), Some(earlier), _) => asked.against(pid, earlier),
+        (Some(pid), None, _) => asked.one(pid),
+        (None, _, Some(container)) => asked.container(&container),
+        // clap asks for one of them.
+        (None, _, None) => asked.all(),
     }
 }
 
@@ -132,6 +171,15 @@ impl AccountRequest<'_> {
         let file = self.verb.against.iter().map(|file| file.display().to_string()).collect::<String>();
         let document = result::changes(earlier, now, self.typed.clone()).map_err(|error| error.at(file))?;
         self.show(&document, |details| summarize_changes(&document, details))?;
+        Ok(Code::Yes)
+    }
+
+    /// A container, whether there is a JVM in it or not.
+    fn container(&self, container: &CgroupRequest) -> Result<Code> {
+        let (machine, taken) = (series::machine_now(self.clock), utc(self.clock.unix_s()));
+        let command = self.typed.clone();
+        let document = ChargeDocument { machine, taken, command, ..container.weigh(&self.clock)? };
+        self.show(&document, |_| summarize_charge(&document))?;
         Ok(Code::Yes)
     }
 

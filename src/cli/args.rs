@@ -4,8 +4,8 @@
 use super::exit::{self, Code};
 use super::session::Call;
 use super::{
-    account, compare, demo, doctor, explain, find, history, init, load, merge, plan, report, run, tune, watch, weigh,
-    work,
+    account, compare, demo, doctor, explain, find, history, init, load, merge, plan, post_mortem, report, run, tune,
+    watch, weigh, work,
 };
 use crate::error::Result;
 use clap::{Arg, Command, CommandFactory, Parser, Subcommand, ValueEnum};
@@ -98,6 +98,8 @@ verbs! {
     Explain => explain,
     /// Watch running JVMs: what each holds, what grows, and when it meets its limit
     Watch => watch,
+    /// Say who was killed for lack of memory, and who held it, by the kernel's log
+    PostMortem => post_mortem,
     /// Print the summary of an archive again; needs no JVM
     Report => report,
     /// Follow metrics over archives, commit by commit, and name what changed when

@@ -22,6 +22,7 @@ mod merge;
 mod of_jar;
 mod one_server;
 mod plan;
+mod post_mortem;
 mod report;
 mod run;
 mod session;

@@ -101,6 +101,7 @@ mod tests {
             kernel: Some(Bytes::mib(3)),
             file_refaults: 70,
             major_faults: 7,
+            ..Charge::default()
         };
         let events = Events { oom_kills: 1, at_limit: 900 };
         let (usage, peak) = (Bytes::mib(75), Some(Bytes::mib(80)));

@@ -7,7 +7,7 @@ use super::crew::{Crew, Gathered, STUCK_MAX};
 use super::kept::{Kept, KilledBy};
 use super::kills::Kills;
 use super::lane::Lane;
-use super::name::{JvmEnvironment, Name, pods};
+use super::name::{JvmEnvironment, Name};
 use super::sample::Sample;
 use super::world::{DiscoveredJvm, Id, Look, Looked, Opened, There, WeighingOutcome, World};
 use crate::clock::Clock;
@@ -21,6 +21,7 @@ use crate::observe::machine::Machine;
 use crate::observe::procfs::Process;
 use crate::record::{WatchLabel, WatchLimit, WhyWeighed};
 use crate::units::Bytes;
+use crate::weigh::container::pods;
 use crate::weigh::{Outside, OutsideReading};
 use loadline_base::order::Order as _;
 use rustix::io::Errno;
@@ -33,9 +34,6 @@ use std::sync::mpsc::TrySendError;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Builder;
 use std::time::Duration;
-
-/// Names of the kubelet's links to the logs of containers.
-const POD_LINKS: &str = "/var/log/containers";
 
 /// A line for each hierarchy, with a path of at most 4,096 bytes each.
 const MEMBERSHIP_BYTES_MAX: u64 = 64 << 10;
@@ -363,11 +361,7 @@ impl About {
     fn found(&self, id: Id, outside: &Outside) -> DiscoveredJvm {
         let cgroup = outside.cgroup().map(|cgroup| cgroup.name());
         let place = JvmEnvironment::of(cgroup.as_deref().unwrap_or("/"));
-        let pods = if matches!(place, JvmEnvironment::Kubernetes { .. }) {
-            pods(Path::new(POD_LINKS))
-        } else {
-            BTreeMap::new()
-        };
+        let pods = if matches!(place, JvmEnvironment::Kubernetes { .. }) { pods() } else { BTreeMap::new() };
         let name = Name::of(&place, &outside.name, &pods);
         let age_s = outside.age(&self.clock).as_secs_f64();
         let kept = Kept {

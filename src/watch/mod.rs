@@ -23,6 +23,7 @@ mod here;
 mod history;
 mod keeping;
 mod kept;
+pub(crate) mod kernel_kills;
 mod kills;
 mod lane;
 mod lives;

@@ -6,23 +6,14 @@
 //! /system.slice/shop.service                                                                            a unit
 //! /user.slice/user-1000.slice/user@1000.service/app.slice/shop.service                                  a user's unit
 //! /system.slice/docker-8c….scope   /docker/8c…   /machine.slice/libpod-8c….scope                        a container
-//! /var/log/containers/shop-6f4d-x2v_prod_app-8c….log          pod, namespace and container of an id, by the kubelet
 //! ```
 //!
 //! A program in a service, a scope or a container may be allowed to make cgroups below its own, of any name. So the
 //! outermost of these counts, and a cgroup below it says nothing. The exception is a user's manager: it runs units of
 //! that user, which have the user in their names.
 
-use crate::weigh::harmless;
+use crate::weigh::container::{id, part};
 use std::collections::BTreeMap;
-use std::path::Path;
-
-/// An id of a container, in hexadecimal digits.
-const ID: usize = 64;
-/// Characters that a part of a name may have: the maker of a cgroup may give it any name of 255 bytes.
-const PART_CHARS_MAX: usize = 120;
-/// Links of `/var/log/containers` looked at; a node runs some hundred containers.
-const LINKS_MAX: usize = 10_000;
 
 /// The environment that runs a JVM, by its cgroup.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,33 +72,6 @@ fn manager_of(part: &str) -> Option<u32> {
     part.strip_prefix("user@")?.strip_suffix(".service")?.parse().ok()
 }
 
-/// A part of a name that neither steers a terminal nor ends a line.
-fn part(text: &str) -> String {
-    harmless(text, PART_CHARS_MAX)
-}
-
-/// The id in `cri-containerd-8c….scope`, `docker-8c….scope` or `8c…`.
-fn id(part: &str) -> Option<String> {
-    let bare = part.strip_suffix(".scope").unwrap_or(part);
-    let word = bare.rsplit('-').next()?;
-    (word.len() == ID && word.bytes().all(|byte| byte.is_ascii_hexdigit())).then(|| word.to_owned())
-}
-
-/// Pod, namespace and container of each id, by the names of the kubelet's links; empty where there are none.
-pub(super) fn pods(folder: &Path) -> BTreeMap<String, [String; 3]> {
-    let links = std::fs::read_dir(folder).into_iter().flatten().flatten().take(LINKS_MAX);
-    links.filter_map(|link| pod(link.file_name().to_str()?)).collect()
-}
-
-/// `POD_NAMESPACE_CONTAINER-ID.log`
-fn pod(link: &str) -> Option<(String, [String; 3])> {
-    let (names, id) = link.strip_suffix(".log")?.rsplit_once('-')?;
-    let mut parts = names.splitn(3, '_');
-    let [pod, namespace, container] = [parts.next()?, parts.next()?, parts.next()?];
-    let whole = id.len() == ID && ![pod, namespace, container].contains(&"");
-    whole.then(|| (id.to_owned(), [namespace, pod, container].map(part)))
-}
-
 impl Name {
     /// Names a JVM in this place whose main class or archive is `main`.
     pub(super) fn of(place: &JvmEnvironment, main: &str, pods: &BTreeMap<String, [String; 3]>) -> Self {
@@ -155,6 +119,7 @@ fn plain(mut name: String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::weigh::container::{ID, PART_CHARS_MAX, pod};
 
     fn long(digit: char) -> String {
         digit.to_string().repeat(ID)

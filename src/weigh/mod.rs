@@ -5,6 +5,7 @@ mod account_record;
 mod answering;
 mod beside;
 mod compilations;
+pub(crate) mod container;
 mod direct;
 mod direct_reader;
 mod flags;
@@ -27,7 +28,6 @@ mod watched;
 mod weighing;
 
 pub(crate) use direct::{DirectMemory, Gate};
-pub(crate) use identity::harmless;
 pub(crate) use machine_wide::Candidates;
 pub(crate) use objects::record as live_objects;
 pub(crate) use once::{AccountOptions, Collecting, check_jvm};

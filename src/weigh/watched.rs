@@ -12,7 +12,8 @@ use crate::observe::Unavailable;
 use crate::observe::addresses::JvmRange;
 use crate::observe::agent::{self, SubjectAgent};
 use crate::observe::attach::Attach;
-use crate::observe::cgroup::MemoryCgroup;
+use crate::observe::cgroup::{CgroupMemory, MemoryCgroup};
+use crate::observe::charged;
 use crate::observe::class_histogram::{self, ClassHistogram, ClassRow};
 use crate::observe::heap_dump::{self, Dumped};
 use crate::observe::hotspot::compiling::Compilers;
@@ -393,24 +394,38 @@ impl Watched {
     }
 }
 
+/// The charge of a cgroup, by kind and by owner.
+pub(super) fn charge_by_owner(cgroup: &MemoryCgroup, clock: &Clock) -> Option<ChargeRecord> {
+    let memory = cgroup.read(clock).ok()?.value;
+    let (rows, unread) = charged::rows(cgroup, &memory, clock);
+    Some(ChargeRecord { rows, unread_processes: unread as u64, ..charge_of(cgroup, &memory) })
+}
+
 /// The charge of a cgroup, by kind.
 pub(super) fn charge(cgroup: &MemoryCgroup, clock: &Clock) -> Option<ChargeRecord> {
-    let memory = cgroup.read(clock).ok()?.value;
+    Some(charge_of(cgroup, &cgroup.read(clock).ok()?.value))
+}
+
+fn charge_of(cgroup: &MemoryCgroup, memory: &CgroupMemory) -> ChargeRecord {
     let own = cgroup.cgroup();
     let above = memory.limit.as_ref().filter(|limit| limit.folder != own.folder);
-    Some(ChargeRecord {
+    ChargeRecord {
         usage_bytes: memory.usage.0,
         anon_bytes: memory.charge.anon.0,
         file_bytes: memory.charge.file.0,
+        inactive_file_bytes: Some(memory.charge.file_inactive.0),
+        dirty_file_bytes: Some(memory.charge.file_dirty.0),
         shmem_bytes: memory.charge.shmem.0,
         kernel_bytes: memory.charge.kernel.map(|bytes| bytes.0),
+        swap_bytes: memory.swap.map(|bytes| bytes.0),
         limit_bytes: memory.limit.as_ref().map(|limit| limit.bytes.0),
         version: own.version.name().to_owned(),
         cgroup: cgroup.name(),
         processes: cgroup.processes(),
         limit_cgroup: above.map(|limit| own.name_of(&limit.folder)),
         unlisted: cgroup.unlisted().iter().map(|name| (*name).to_owned()).collect(),
-    })
+        ..ChargeRecord::default()
+    }
 }
 
 /// The flags by which the heap is sized, as they are in force.

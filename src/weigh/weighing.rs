@@ -3,7 +3,7 @@
 
 use super::account_record;
 use super::beside;
-use super::watched::{Watched, charge};
+use super::watched::{Watched, charge_by_owner};
 use super::{thread_list, thread_pools};
 use crate::account::{Owner, Reason, Said};
 use crate::doubt::Doubt;
@@ -120,6 +120,7 @@ impl MarkSettings {
         }
         taken.inside(watched, code, stacks.filter(|_| self.regions));
         taken.mark.beside = beside::look(watched);
+        taken.mark.charge = watched.cgroup.as_ref().and_then(|cgroup| charge_by_owner(cgroup, &clock));
         if self.moment == Moment::Collected {
             taken.mark.static_collections = watched.look(statics::collections).unwrap_or_default();
             taken.mark.thread_values = watched.look(thread_values::read).filter(|found| found.threads > 0);
@@ -204,7 +205,6 @@ impl MarkReading {
         }
         if let Some(cgroup) = &watched.cgroup {
             self.mark.charge_bytes = cgroup.usage(&watched.clock).ok().map(|usage| usage.value.0);
-            self.mark.charge = charge(cgroup, &watched.clock);
         }
     }
 

@@ -12,6 +12,7 @@ mod action;
 #[path = "../shared/archive_halves.rs"]
 mod archive_halves;
 mod called;
+mod charge;
 mod comment;
 mod compare;
 mod damage;
@@ -34,6 +35,7 @@ mod load;
 mod loads;
 mod merge;
 mod monitoring;
+mod oom;
 mod plain_english;
 mod plan;
 mod reference;

@@ -151,7 +151,15 @@ const REAL_RUNS: [(&str, &[&str]); 9] = [
     ("docs/findings.md", &["docs/pictures/findings.txt"]),
     ("docs/fleet.md", &[FLEET]),
     ("docs/load.md", &["docs/pictures/load.txt"]),
-    ("docs/memory.md", &["docs/pictures/account.txt", "docs/pictures/accounts.txt", "docs/pictures/changes.txt"]),
+    (
+        "docs/memory.md",
+        &[
+            "docs/pictures/account.txt",
+            "docs/pictures/accounts.txt",
+            "docs/pictures/changes.txt",
+            "docs/pictures/charge.txt",
+        ],
+    ),
     ("docs/tune.md", &["docs/pictures/tune.txt"]),
 ];
 const FLEET: &str = "crates/report/src/summary/snapshots/loadline_report__summary__fleet__tests__\

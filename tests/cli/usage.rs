@@ -26,8 +26,24 @@ fn the_help_names_every_verb_and_is_plain_text() {
     assert_eq!(
         verbs,
         [
-            "weigh", "init", "run", "compare", "find", "tune", "plan", "work", "merge", "load", "demo", "account",
-            "explain", "watch", "report", "history", "doctor"
+            "weigh",
+            "init",
+            "run",
+            "compare",
+            "find",
+            "tune",
+            "plan",
+            "work",
+            "merge",
+            "load",
+            "demo",
+            "account",
+            "explain",
+            "watch",
+            "post-mortem",
+            "report",
+            "history",
+            "doctor"
         ]
     );
     for verb in &verbs {

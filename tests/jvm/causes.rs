@@ -1,11 +1,19 @@
 //! Each planted cause is the first finding, with its owner and its amount. The proposed cure is the one for that
 //! cause.
 
+use crate::deaths::limits_work;
 use crate::invocation::{Call, mark, newest};
 use crate::truth::truth;
-use loadline::record::{DirectHolder, Finding, FindingRecord, Trial};
+use loadline::record::{ChargeKind, ChargeRecord, DirectHolder, Finding, FindingRecord, Trial};
 
 const MIB: u64 = 1 << 20;
+
+/// The charge of a subject in which this cause was planted, under a limit that it does not reach.
+fn charged(release: u32, cause: &str) -> ChargeRecord {
+    let call = Call::on(release).with("-n 200").with("--rest 1").with("--warmup 50").with("--limit 512m");
+    let ran = call.with_jvm("-Xmx64m -XX:+UseSerialGC").subject("Plants", &format!("{{port}} {cause}")).run().expect(0);
+    mark(&ran.trial(), "loaded").charge.clone().expect("it has a cgroup of its own")
+}
 
 /// Returns the findings of a subject in which this cause was planted, and its trial.
 fn weighed(release: u32, options: &str, cause: &str) -> (Vec<FindingRecord>, Trial) {
@@ -33,6 +41,34 @@ fn near(bytes: u64, truth: u64) -> bool {
 #[track_caller]
 fn no_habit(found: &[FindingRecord]) {
     assert!(!found.iter().any(|one| matches!(one.finding, Finding::MallocRetained { .. })), "{found:?}");
+}
+
+#[test]
+fn the_rows_of_a_charge_are_the_jvm_its_children_and_its_files() {
+    if !limits_work() {
+        return;
+    }
+    for release in newest() {
+        for cause in ["children", "files"] {
+            let charge = charged(release, cause);
+            println!("JDK {release}, {cause}: {charge:#?}");
+            assert_eq!(charge.rows.iter().map(|row| row.bytes).sum::<i64>(), charge.usage_bytes as i64);
+            let of = |kind: ChargeKind, owner: &'static str| {
+                charge.rows.iter().filter(move |row| row.kind == kind && row.owner.starts_with(owner))
+            };
+            assert_eq!(of(ChargeKind::Anonymous, "java").count(), 1);
+            let children: Vec<u64> = of(ChargeKind::Anonymous, "tail").map(|row| row.bytes as u64).collect();
+            let files: Vec<_> = of(ChargeKind::MemoryFiles, "/dev/shm").collect();
+            if cause == "children" {
+                assert_eq!(children.len() as u64, truth("Plants", "children"));
+                assert!(children.iter().all(|bytes| near(*bytes, truth("Plants", "child_bytes"))), "{children:?}");
+            } else {
+                assert_eq!(files.len(), 1);
+                assert_eq!(files[0].bytes as u64, truth("Plants", "file_bytes"));
+                assert_eq!((files[0].files, files[0].deleted), (truth("Plants", "files"), truth("Plants", "files")));
+            }
+        }
+    }
 }
 
 #[test]

@@ -7,10 +7,10 @@ use crate::scraped::address;
 use crate::test_subjects::test_subjects;
 use crate::waiting::{LONG, wait_for};
 use loadline::clock::Clock;
-use loadline::record::{EndKind, GrowthWord, PostMortem, WatchDocument, WatchedJvm};
+use loadline::record::{EndKind, GrowthWord, OomDocument, OomHolder, PostMortem, WatchDocument, WatchedJvm};
 use loadline::subject::MemoryCgroup;
 use loadline::units::Bytes;
-use loadline_test_support::{answer, long_tests_run};
+use loadline_test_support::{answer, long_tests_run, skip};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -180,6 +180,16 @@ fn what_was_killed_is_told_with_its_limit_and_what_it_held() {
     assert!(!told.accounts.is_empty() && told.accounts.iter().all(|file| Path::new(file).is_file()), "{told:#?}");
     let shown = of("").stdout;
     assert!(shown.contains("The kernel killed it at the limit of 160.0 MiB"), "{shown}");
+    // The kernel's own log tells the same without a watch.
+    let called = Call::verb("post-mortem --json").beside().run();
+    if called.code == 4 {
+        return skip("LOADLINE_LIMITS", "the kernel's log cannot be read");
+    }
+    let log: OomDocument = serde_json::from_str(&called.stdout).unwrap();
+    let kill = log.kills.iter().find(|kill| kill.killed.iter().any(|killed| killed.pid == pid));
+    let kill = kill.unwrap_or_else(|| panic!("no kill of {pid}: {log:#?}"));
+    assert_eq!((kill.limit_bytes, kill.holder), (Some(160 << 20), OomHolder::Jvm), "{kill:#?}");
+    assert_eq!(kill.rows.iter().map(|row| row.bytes).sum::<i64>() as u64, kill.usage_bytes.unwrap(), "{kill:#?}");
 }
 
 #[test]

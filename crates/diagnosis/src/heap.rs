@@ -108,8 +108,8 @@ pub(super) fn far_above_live(facts: &Facts) -> Option<FindingRecord> {
     let text = format!("{} of Java heap are resident, where {lives}{most}", Bytes(heap_bytes));
     let remedies = ceiling(facts, level);
     let next = match first(&remedies) {
-        Some(first) => format!("try `{first}`; `loadline find` searches the smallest that holds"),
-        None => "lower your own bound of the heap; `loadline find` searches the smallest that holds".to_owned(),
+        Some(first) => format!("try `{first}`; `loadline find` finds the smallest that holds"),
+        None => "lower your own bound of the heap; `loadline find` finds the smallest that holds".to_owned(),
     };
     let finding = Finding::HeapFarAboveLive { heap_bytes, live_bytes, live_by, max_bytes };
     let found = found(finding, text, next);

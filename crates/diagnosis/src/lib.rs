@@ -27,11 +27,13 @@ mod loaders;
 mod machine;
 mod malloc;
 mod native;
+mod oom;
 mod ruled_out;
 mod threads;
 
 pub use flags::flags_kept;
 pub use idle_flags::COPIED_DEFAULTS;
+pub use oom::of_oom;
 
 use crate::record::{AccountDocument, FindingRecord, OfTrials, Outcome, ProbeStage, RuledOutRecord, Trial, each_once};
 use facts::{Facts, least, share};

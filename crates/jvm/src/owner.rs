@@ -93,9 +93,8 @@ pub struct Entry {
 const FREE: &[&str] =
     &["-XX:MaxHeapFreeRatio", "-XX:MinHeapFreeRatio", "-Xms", "-XX:G1PeriodicGCInterval", "-XX:ZUncommitDelay"];
 const CDS: &[&str] = &["-XX:SharedArchiveFile", "-Xshare:off"];
-const METASPACE: &[&str] = &["-XX:MaxMetaspaceSize", "-XX:MetaspaceReclaimPolicy"];
-const CLASSES: &[&str] = &["-XX:CompressedClassSpaceSize", "-XX:MaxMetaspaceSize"];
-const CODE: &[&str] = &["-XX:TieredStopAtLevel", "-XX:ReservedCodeCacheSize"];
+const METASPACE: &[&str] = &["-XX:MetaspaceReclaimPolicy"];
+const CODE: &[&str] = &["-XX:TieredStopAtLevel"];
 const COLLECTOR: &[&str] = &["-XX:+UseSerialGC", "-Xmx"];
 const COUNTERS: &[&str] = &["-XX:+PerfDisableSharedMem"];
 const DIRECT: &[&str] = &["-XX:MaxDirectMemorySize"];
@@ -114,9 +113,9 @@ const TABLE: [Entry; 23] = [
     entry(JavaHeapFree, "java_heap.free", "Java heap, free-committed", "touched once, empty now", Heap, "heap3", FREE),
     entry(Cds, "cds", "CDS archive", "classes mapped from the JDK", Files, "file", CDS),
     entry(Metaspace, "metaspace", "metaspace", "methods, constant pools", Classes, "class", METASPACE),
-    entry(ClassSpace, "class_space", "class space", "a header for each class", Classes, "class2", CLASSES),
+    entry(ClassSpace, "class_space", "class space", "a header for each class", Classes, "class2", &[]),
     entry(CodeCache, "code_cache", "code cache", "compiled code and stubs", Classes, "class3", CODE),
-    entry(ThreadStacks, "thread_stacks", "thread stacks", "of Java and JVM threads", Rest, "rest", &["-Xss"]),
+    entry(ThreadStacks, "thread_stacks", "thread stacks", "of Java and JVM threads", Rest, "rest", &[]),
     entry(Gc, "gc", "GC tables", "cards, marks, remsets", Rest, "rest2", COLLECTOR),
     entry(Libjvm, "libjvm", "libjvm", "the JVM itself", Files, "file2", &[]),
     entry(Libraries, "libraries", "libraries", "other code and its data", Files, "file3", &[]),

@@ -6,8 +6,8 @@
 //! fit.
 
 use crate::record::{
-    AccountDocument, AccountsDocument, ChangesDocument, Document, EntryResult, FleetDocument, HistoryDocument,
-    LoadDocument, PlanEntry, PlanHeader, PostMortem, WatchDocument,
+    AccountDocument, AccountsDocument, ChangesDocument, ChargeDocument, Document, EntryResult, FleetDocument,
+    HistoryDocument, LoadDocument, OomDocument, PlanEntry, PlanHeader, PostMortem, WatchDocument,
 };
 use crate::scenario::{TrialPlan, schemas_of_files};
 use schemars::JsonSchema;
@@ -32,6 +32,8 @@ const ACCOUNTS: &str = "What `loadline account --all --json` prints: the account
     added in later versions and are never renamed, so a reader skips what it does not know.";
 const CHANGES: &str = "What `loadline account PID --against FILE --json` prints: two accounts of a JVM and what changed \
     between them. Fields may be added in later versions and are never renamed, so a reader skips what it does not know.";
+const CHARGE: &str = "What `loadline account --cgroup PATH --json` prints: what a container is charged for, by owner. Fields may \
+    be added in later versions and are never renamed, so a reader skips what it does not know.";
 const LOAD: &str = "What `loadline load --json` prints. Fields may be added; none is renamed or removed.";
 
 const WATCH: &str = "What `loadline watch --once --json` prints: every JVM that is watched, with what it holds and what \
@@ -44,6 +46,8 @@ const HISTORY: &str = "What `loadline history --json` prints: chosen metrics ove
     Fields may be added; none is renamed or removed.";
 const POST_MORTEM: &str = "What `loadline watch --post-mortem --json` prints: how a JVM ended, what it held, what grew. \
     Fields may be added; none is renamed or removed.";
+const OOM: &str = "What `loadline post-mortem --json` prints: who was killed by which limit, and who held what then. Fields \
+    may be added in later versions and are never renamed, so a reader skips what it does not know.";
 const PLAN: &str = "One trial as `series` plans it: all that it needs but the contents of its files, of which \
     `configuration.inputs` is the hash. Relative paths start from the folder in which the plan lies. Fields may be added; \
     none is renamed or removed.";
@@ -261,6 +265,8 @@ fn the_published_schemas_are_those_of_the_types() {
         ("account", printed::<AccountDocument>("Account of a running JVM", ACCOUNT)),
         ("accounts", printed::<AccountsDocument>("Accounts of all JVMs of a machine", ACCOUNTS)),
         ("account-changes", printed::<ChangesDocument>("What changed between two accounts", CHANGES)),
+        ("oom", printed::<OomDocument>("Kills for lack of memory", OOM)),
+        ("charge", printed::<ChargeDocument>("Charge of a container", CHARGE)),
         ("load", printed::<LoadDocument>("Load of Loadline", LOAD)),
         ("fleet-result", printed::<FleetDocument>("Table of a fleet", FLEET_RESULT)),
         ("history", printed::<HistoryDocument>("History of Loadline", HISTORY)),

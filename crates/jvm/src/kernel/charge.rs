@@ -14,24 +14,75 @@ pub struct Charge {
     pub file: Bytes,
     /// Page cache that a process has mapped.
     pub file_mapped: Bytes,
+    /// Page cache that was not used lately: the kernel takes it first, and the working set of Kubernetes leaves it out.
+    pub file_inactive: Bytes,
+    /// Page cache that a disk does not have yet, being written included.
+    pub file_dirty: Bytes,
     /// Shared memory and tmpfs.
     pub shmem: Bytes,
-    /// The kernel's own: page tables, stacks, slab; `None` where the file does not say (v1 keeps it elsewhere).
+    /// The kernel's own: page tables, stacks, slab, sockets; `None` where another file has it (v1).
     pub kernel: Option<Bytes>,
+    /// The parts of it; none on v1.
+    pub kernel_parts: Option<KernelParts>,
     /// File pages that came back soon after they were dropped, so far: thrashing.
     pub file_refaults: u64,
     /// Page faults that needed a disk, so far.
     pub major_faults: u64,
 }
 
+/// What the kernel keeps for a cgroup, by v2 (`cgroup-v2.rst`, `memory.stat`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct KernelParts {
+    /// Stacks of threads.
+    pub stacks: Bytes,
+    /// Page tables, those of virtual machines included.
+    pub page_tables: Bytes,
+    /// Names and inodes of files, which the kernel takes back.
+    pub slab_reclaimable: Bytes,
+    /// Other objects of the kernel.
+    pub slab_unreclaimable: Bytes,
+    /// Data kept for each CPU.
+    pub per_cpu: Bytes,
+    /// Buffers of sockets.
+    pub sockets: Bytes,
+    /// Larger pieces, of which a module or eBPF is the usual owner.
+    pub vmalloc: Bytes,
+}
+
+impl KernelParts {
+    fn parse(text: &str) -> Self {
+        let bytes = |keys: &[&str]| {
+            let parts = keys.iter().filter_map(|key| keyed_number(text, key));
+            Bytes(parts.fold(0, u64::saturating_add))
+        };
+        Self {
+            stacks: bytes(&["kernel_stack"]),
+            page_tables: bytes(&["pagetables", "sec_pagetables"]),
+            slab_reclaimable: bytes(&["slab_reclaimable"]),
+            slab_unreclaimable: bytes(&["slab_unreclaimable"]),
+            per_cpu: bytes(&["percpu"]),
+            sockets: bytes(&["sock"]),
+            vmalloc: bytes(&["vmalloc"]),
+        }
+    }
+
+    /// Their sum.
+    pub fn sum(&self) -> Bytes {
+        let Self { stacks, page_tables, slab_reclaimable, slab_unreclaimable, per_cpu, sockets, vmalloc } = self;
+        let parts = [stacks, page_tables, slab_reclaimable, slab_unreclaimable, per_cpu, sockets, vmalloc];
+        Bytes(parts.into_iter().map(|part| part.0).fold(0, u64::saturating_add))
+    }
+}
+
 impl Charge {
     /// Parses `memory.stat`: lines of `anon 2379776` of v2, where `file` counts shared memory in, or of
     /// `total_rss 2379776` of v1, where those without `total_` leave out the cgroups below; bytes.
     pub fn parse(text: &str, version: CgroupVersion) -> Option<Self> {
-        let (prefix, anon, file, mapped) = match version {
-            CgroupVersion::V1 => ("total_", "rss", "cache", "mapped_file"),
-            CgroupVersion::V2 => ("", "anon", "file", "file_mapped"),
+        let (prefix, anon, file, mapped, dirty) = match version {
+            CgroupVersion::V1 => ("total_", "rss", "cache", "mapped_file", ["dirty", "writeback"]),
+            CgroupVersion::V2 => ("", "anon", "file", "file_mapped", ["file_dirty", "file_writeback"]),
         };
+        let parts = (version == CgroupVersion::V2).then(|| KernelParts::parse(text));
         let number = |key: &str| keyed_number(text, &format!("{prefix}{key}"));
         let shmem = number("shmem").unwrap_or(0);
         let refaults = number("workingset_refault_file").or_else(|| number("workingset_refault"));
@@ -39,17 +90,49 @@ impl Charge {
             anon: Bytes(number(anon)?),
             file: Bytes(number(file)?.saturating_sub(shmem)),
             file_mapped: Bytes(number(mapped).unwrap_or(0)),
+            file_inactive: Bytes(number("inactive_file").unwrap_or(0)),
+            file_dirty: Bytes(dirty.into_iter().filter_map(number).fold(0, u64::saturating_add)),
             shmem: Bytes(shmem),
-            kernel: (version == CgroupVersion::V2).then(|| kernel(text)),
+            kernel: parts.map(|parts| kernel(text, parts)),
+            kernel_parts: parts,
             file_refaults: refaults.unwrap_or(0),
             major_faults: number("pgmajfault").unwrap_or(0),
         })
     }
 }
 
-/// The kernel's own memory, by v2: `kernel` since 5.18; before, its parts.
-fn kernel(text: &str) -> Bytes {
-    const PARTS: [&str; 7] = ["kernel_stack", "pagetables", "sec_pagetables", "percpu", "sock", "vmalloc", "slab"];
-    let parts = || PARTS.iter().filter_map(|part| keyed_number(text, part)).fold(0, u64::saturating_add);
-    Bytes(keyed_number(text, "kernel").unwrap_or_else(parts))
+/// The kernel's own memory, by v2: since 5.18 `kernel`, which leaves out the buffers of sockets; before, its parts.
+fn kernel(text: &str, parts: KernelParts) -> Bytes {
+    let whole = keyed_number(text, "kernel").map(|kernel| Bytes(kernel.saturating_add(parts.sockets.0)));
+    whole.unwrap_or_else(|| parts.sum())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `memory.stat` of Linux 6.12, in part.
+    #[test]
+    fn the_kernels_memory_is_split_and_sockets_count() {
+        let text = "anon 8192\nfile 24576\nkernel 70000\nkernel_stack 16384\npagetables 20480\nsec_pagetables 4096\n\
+            percpu 960\nsock 12288\nvmalloc 4096\nshmem 4096\nfile_mapped 8192\nfile_dirty 4096\nfile_writeback 4096\n\
+            inactive_file 16384\nslab_reclaimable 9000\nslab_unreclaimable 7000\n";
+        let charge = Charge::parse(text, CgroupVersion::V2).unwrap();
+        assert_eq!((charge.kernel, charge.file), (Some(Bytes(82_288)), Bytes(20_480)));
+        assert_eq!((charge.file_inactive, charge.file_dirty), (Bytes(16_384), Bytes(8192)));
+        let parts = charge.kernel_parts.unwrap();
+        assert_eq!((parts.page_tables, parts.sum()), (Bytes(24_576), Bytes(74_304)));
+        // Linux before 5.18 has no `kernel`.
+        let before = Charge::parse(&text.replace("kernel 70000\n", ""), CgroupVersion::V2).unwrap();
+        assert_eq!(before.kernel, Some(parts.sum()));
+    }
+
+    #[test]
+    fn the_first_version_counts_what_is_below_and_has_no_parts_of_the_kernel() {
+        let text = "cache 1\nrss 2\ninactive_file 3\ntotal_cache 24576\ntotal_rss 8192\ntotal_shmem 4096\n\
+            total_inactive_file 4096\ntotal_dirty 8192\ntotal_writeback 4096\n";
+        let charge = Charge::parse(text, CgroupVersion::V1).unwrap();
+        assert_eq!((charge.anon, charge.file, charge.file_inactive), (Bytes(8192), Bytes(20_480), Bytes(4096)));
+        assert_eq!((charge.file_dirty, charge.kernel, charge.kernel_parts), (Bytes(12_288), None, None));
+    }
 }

@@ -13,6 +13,7 @@ pub mod machine;
 pub mod mapping;
 pub mod mounts;
 pub mod oom;
+pub mod oom_report;
 pub mod ports;
 pub mod private_file;
 pub mod process;

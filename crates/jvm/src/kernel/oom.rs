@@ -22,6 +22,8 @@ pub struct Killed {
     pub anon: Option<Bytes>,
     /// Resident pages of files then.
     pub file: Option<Bytes>,
+    /// Its address space.
+    pub address_space: Option<Bytes>,
 }
 
 /// The cgroup or machine that ran out of memory.
@@ -68,13 +70,21 @@ impl Killed {
             Some(Bytes(number::<u64>(rest.split_once("kB")?.0)? << 10))
         };
         let (anon, file) = (size("anon-rss:"), size("file-rss:"));
-        Some(Self { pid: number(pid)?, task: task.to_owned(), of: None, anon, file })
+        let address_space =
+            sizes.split_once("kB").and_then(|(kib, _)| Some(Bytes(number::<u64>(kib)?.checked_mul(1024)?)));
+        Some(Self { pid: number(pid)?, task: task.to_owned(), of: None, anon, file, address_space })
     }
 
     /// This kill with what another line says of the same one.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
-        Self { of: self.of.or(other.of), anon: self.anon.or(other.anon), file: self.file.or(other.file), ..self }
+        Self {
+            of: self.of.or(other.of),
+            anon: self.anon.or(other.anon),
+            file: self.file.or(other.file),
+            address_space: self.address_space.or(other.address_space),
+            ..self
+        }
     }
 }
 

@@ -34,7 +34,7 @@ pub struct ClassLoader {
     built_in: bool,
     /// Classes that it has loaded, hidden ones among them.
     pub classes: u64,
-    /// Hidden ones among them (of lambdas, proxies, scripts).
+    /// Hidden ones among them (of lambdas, method handles, scripts).
     pub hidden_classes: u64,
     /// Metaspace and class space that its classes have taken, hidden ones among them; in bytes or in words.
     pub size: u64,

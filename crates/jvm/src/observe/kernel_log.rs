@@ -17,6 +17,8 @@ const SOURCE: &str = "kernel log";
 const RECORD_BYTES_MAX: usize = 8192;
 /// Records that are read at once, in some 20 ms. The next call reads the rest.
 const RECORDS_MAX: usize = 1 << 14;
+/// All records of the largest log that a kernel keeps (`log_buf_len`), and more.
+const LOG_BYTES_MAX: usize = 64 << 20;
 /// Kills that are kept: a caller asks for one within moments of it.
 const KILLS_MAX: usize = 64;
 
@@ -79,6 +81,31 @@ impl KernelLog {
         self.advance()?;
         Ok(self.kills.iter().rev().find(|kill| kill.pid == pid).cloned())
     }
+}
+
+/// All that the kernel's log still has, a line for each record.
+///
+/// # Errors
+/// If the log may not be read.
+pub fn whole() -> Result<String, Unavailable> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let records = open("/dev/kmsg", flags, Mode::empty()).map_err(Unavailable::io(SOURCE))?;
+    let (mut text, mut record) = (String::new(), [0; RECORD_BYTES_MAX]);
+    // The log wraps at some MiB; one that is written as fast as it is read would have no end.
+    while text.len() < LOG_BYTES_MAX {
+        match read(&records, &mut record) {
+            Ok(0) | Err(Errno::AGAIN) => break,
+            // Lines that begin with a blank are labels of the record (`SUBSYSTEM=…`).
+            Ok(length) => {
+                let record = String::from_utf8_lossy(&record[..length]).into_owned();
+                text.push_str(record.lines().next().unwrap_or_default());
+                text.push('\n');
+            }
+            Err(Errno::PIPE | Errno::INTR) => {}
+            Err(cause) => return Err(Unavailable::io(SOURCE)(cause)),
+        }
+    }
+    Ok(text)
 }
 
 #[cfg(test)]

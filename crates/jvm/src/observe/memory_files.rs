@@ -43,26 +43,53 @@ pub struct MemoryFilesRecord {
 /// Fails if the descriptors, the mappings or the mounts of the process cannot be read.
 pub fn read(process: &Process, clock: &Clock) -> Read<Vec<MemoryFilesRecord>> {
     Reading::take(clock, || {
-        let places = places_of(process)?;
+        let mut sums = Sums::default();
         // Mapped files, such as the heap of ZGC, are in the RSS already.
         let mapped: HashSet<u64> = maps::read(process, clock)?.value.into_iter().map(|mapping| mapping.inode).collect();
-        let (mut seen, mut found) = (HashSet::new(), BTreeMap::<String, MemoryFilesRecord>::new());
-        for file in measured(process)? {
+        sums.add(process, |file| !mapped.contains(&file.inode))?;
+        Ok(sums.records())
+    })
+}
+
+/// The open files in memory of several processes, mapped or not, by place, the largest sum first. A file that several
+/// have open counts once; processes that cannot be read count nothing.
+pub(super) fn of_all(processes: &[Process]) -> Vec<MemoryFilesRecord> {
+    let mut sums = Sums::default();
+    processes.iter().for_each(|process| drop(sums.add(process, |_| true)));
+    sums.records()
+}
+
+/// Files in memory by place, each once.
+#[derive(Default)]
+struct Sums {
+    seen: HashSet<((u32, u32), u64)>,
+    found: BTreeMap<String, MemoryFilesRecord>,
+}
+
+impl Sums {
+    /// Adds the files of a process that are wanted.
+    fn add(&mut self, process: &Process, is_wanted: impl Fn(&Measured) -> bool) -> Result<(), Unavailable> {
+        let places = places_of(process)?;
+        for file in measured(process)?.filter(is_wanted) {
             let unmounted = || process.link(&file.link()).is_ok_and(|path| path.to_string_lossy().starts_with(MEMFD));
             let place = places.get(&file.device).cloned().or_else(|| unmounted().then(|| "memfd".to_owned()));
-            let Some(place) = place.filter(|_| !mapped.contains(&file.inode)) else { continue };
-            if seen.insert((file.device, file.inode)) {
-                let sum = found.entry(place).or_default();
+            let Some(place) = place else { continue };
+            if self.seen.insert((file.device, file.inode)) {
+                let sum = self.found.entry(place).or_default();
                 sum.files += 1;
                 sum.deleted += u64::from(file.links == 0);
                 sum.bytes = sum.bytes.saturating_add(file.bytes);
             }
         }
+        Ok(())
+    }
+
+    fn records(self) -> Vec<MemoryFilesRecord> {
         let named = |(place, sum)| MemoryFilesRecord { place, ..sum };
-        let mut found: Vec<MemoryFilesRecord> = found.into_iter().map(named).filter(|sum| sum.bytes > 0).collect();
+        let mut found: Vec<MemoryFilesRecord> = self.found.into_iter().map(named).filter(|sum| sum.bytes > 0).collect();
         found.largest_first(|sum| sum.bytes);
-        Ok(found)
-    })
+        found
+    }
 }
 
 /// The mount points of file systems in memory that a process sees, by their device.

@@ -15,6 +15,7 @@ mod attach_guard;
 mod attach_reply;
 mod attach_trigger;
 pub mod cgroup;
+pub mod charged;
 pub mod class_histogram;
 pub mod class_loaders;
 pub mod classes;

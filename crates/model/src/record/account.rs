@@ -255,39 +255,6 @@ pub struct ShareRecord {
     pub rss_bytes: u64,
 }
 
-/// The charge of a memory cgroup, by kind.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default)]
-pub struct ChargeRecord {
-    /// The whole charge, which is compared with the limit.
-    pub usage_bytes: u64,
-    /// Anonymous pages.
-    pub anon_bytes: u64,
-    /// Page cache, without shared memory.
-    pub file_bytes: u64,
-    /// Shared memory and tmpfs.
-    pub shmem_bytes: u64,
-    /// Kernel memory: page tables, stacks, slab; `null` if the cgroup does not report it.
-    pub kernel_bytes: Option<u64>,
-    /// The smallest limit of this cgroup and its ancestors; `null` if there is none.
-    pub limit_bytes: Option<u64>,
-    /// `v1` or `v2`.
-    #[cfg_attr(test, schemars(extend("enum" = ["v1", "v2"])))]
-    pub version: String,
-    /// The cgroup's folder below its mount, such as `/system.slice/app.service`.
-    pub cgroup: String,
-    /// Processes in it.
-    pub processes: u64,
-    /// The ancestor cgroup that carries the limit; absent if it is this one or there is none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub limit_cgroup: Option<String>,
-    /// On cgroup v2: controllers that JDKs without JDK-8349988 look for in `/proc/cgroups` and that are not listed
-    /// there as enabled. Absent if all are listed or the file cannot be read.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub unlisted: Vec<String>,
-}
-
 /// The document that `loadline account --json` prints.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

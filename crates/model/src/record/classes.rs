@@ -42,7 +42,7 @@ pub struct LoaderSum {
     pub loaders: u64,
     /// Classes loaded by them, including hidden classes.
     pub classes: u64,
-    /// Hidden classes among them: lambdas, proxies, scripts.
+    /// Hidden classes among them: lambdas, method handles, scripts.
     pub hidden_classes: u64,
     /// Metaspace and class space chunks that they hold; not necessarily resident.
     pub taken_bytes: u64,

@@ -3,6 +3,7 @@
 
 mod account;
 mod accounts;
+mod charge;
 mod circumstances;
 mod classes;
 mod comparison;
@@ -16,6 +17,7 @@ mod fleet;
 mod history;
 mod load;
 mod objects;
+mod oom;
 mod over;
 mod phase;
 mod pool_names;
@@ -25,6 +27,7 @@ mod watch;
 
 pub use account::*;
 pub use accounts::*;
+pub use charge::*;
 pub use circumstances::*;
 pub use classes::*;
 pub use comparison::*;
@@ -38,6 +41,7 @@ pub use fleet::*;
 pub use history::*;
 pub use load::*;
 pub use objects::*;
+pub use oom::*;
 pub use over::*;
 pub use phase::*;
 pub use pool_names::*;
@@ -47,6 +51,7 @@ pub use watch::*;
 
 pub use crate::scenario::Model;
 
+pub use crate::observe::charged::{ChargeKind, ChargeRow};
 pub use crate::observe::code_heaps::CodeHeapRecord;
 pub use crate::observe::hotspot::direct::DirectRecord;
 pub use crate::observe::hotspot::heap::HumongousRecord;

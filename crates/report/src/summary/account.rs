@@ -6,7 +6,7 @@ use super::doubts::doubts;
 use super::facts::jvm_text;
 use super::findings::Findings;
 use super::netty::pools;
-use super::{explanation, flags, inside, next};
+use super::{charged, explanation, flags, inside, next};
 use crate::owner::{self, Owner, is_heap, label};
 use crate::page::{Depth, Facts, Page, Part, Section, Topic};
 use crate::record::{
@@ -42,6 +42,7 @@ pub(crate) fn page_of_account(document: &AccountDocument, asked: &[Detail], dept
             sections.push(Section::titled(Topic::Memory, "memory", [Part::Table(owners(account))]));
             let beside = [Part::Facts(beside(mark, account, document.jvm.pid))];
             sections.push(Section::new(Topic::Memory, "what could come back, what is charged", beside));
+            sections.extend(mark.charge.as_ref().and_then(charged::section));
             let findings = Findings {
                 found: &document.findings,
                 ruled_out: &document.ruled_out,

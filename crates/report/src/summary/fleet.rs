@@ -3,6 +3,7 @@
 
 use super::cells::{beginning, end, mib, signed};
 use super::doubts::doubts;
+use super::next;
 use super::summarize;
 use super::watch::{columns, sparks};
 use crate::page::{Depth, Page, Part, Section, Topic, Verdict};
@@ -38,7 +39,8 @@ pub fn summarize_fleet(document: &FleetDocument, glyphs: Glyphs, depth: Depth) -
     let title = if number > 0 {
         let failing = failing(document).into_iter().map(Verdict::failing);
         let verdicts = failing.chain([Verdict::told(to_win(document))]).collect();
-        all.push(Section::new(Topic::Answer, "", [Part::Verdicts(verdicts)]));
+        let answer = std::iter::once(Part::Verdicts(verdicts)).chain(next::of_fleet(document));
+        all.push(Section::new(Topic::Answer, "", answer));
         all.push(Section::new(Topic::Conditions, "the plan", [plan]));
         let tables = Part::Orders(tables(document, glyphs, depth.whole));
         all.push(Section::titled(Topic::Answer, "services", [tables]).id("services"));

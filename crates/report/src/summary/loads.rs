@@ -3,6 +3,7 @@
 use super::cells::beginning;
 use super::doubts::doubts;
 use super::facts::{cpus_text, machine_text};
+use super::next;
 use crate::doubt::Doubt;
 use crate::page::{self, Facts, Page, Part, Section, Topic};
 use crate::record::{Generator, LoadDocument, PhaseRecord, Quantiles, RequestRecord, ThresholdRecord, Verdict};
@@ -16,9 +17,11 @@ const NAME_MAX: usize = 44;
 /// Summarizes a load.
 pub fn summarize_load(document: &LoadDocument) -> Page {
     let conditions = &document.conditions;
-    let failing = failing(document).into_iter().map(page::Verdict::failing).collect();
+    let failing: Vec<_> = failing(document).into_iter().map(page::Verdict::failing).collect();
+    let next = if failing.is_empty() { next::of_load(document) } else { None };
+    let answer = Part::Verdicts(failing.into_iter().chain(answer(document)).collect());
     let mut sections = vec![
-        Section::new(Topic::Answer, "", [Part::Verdicts(failing)]),
+        Section::new(Topic::Answer, "", std::iter::once(answer).chain(next)),
         Section::new(Topic::Conditions, "conditions", [Part::Facts(facts(document))]),
     ];
     let phases = document.phases.iter().filter(|phase| phase.works());
@@ -33,6 +36,14 @@ pub fn summarize_load(document: &LoadDocument) -> Page {
     }
     sections.push(doubts(&document.doubts));
     Page::new(format!("{}, loaded by loadline {}", conditions.url, conditions.loadline), sections)
+}
+
+/// Rate, p99 and failures of the last phase that sent requests.
+fn answer(document: &LoadDocument) -> Option<page::Verdict> {
+    let phase = document.phases.iter().rfind(|phase| phase.works())?;
+    let times = phase.response_ms.as_ref().or(phase.service_ms.as_ref());
+    let p99 = times.map(|times| format!("; p99 {} ms", milliseconds(times.p99))).unwrap_or_default();
+    Some(page::Verdict::told(format!("{}{p99}; {}", rate(phase), counts(phase))).about(&phase.name))
 }
 
 /// Lists the failures. The rate comes first, because all other figures then belong to another load than the one asked

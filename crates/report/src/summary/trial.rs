@@ -5,7 +5,7 @@ use super::journey::{growth_notes, journey};
 use super::netty;
 use super::numbers::{by_category, load, weights};
 use super::tried::trial_text;
-use super::{account_of, explanation, inside, loaders, pools};
+use super::{account_of, charged, explanation, inside, loaders, pools};
 use crate::chart;
 use crate::owner::Owner;
 use crate::page::{Depth, Fold, Literal, Part, Section, Topic, Verdict};
@@ -32,6 +32,8 @@ pub(super) fn sections(trial: &Trial, evidence: Option<&Evidence>, depth: Depth)
         }
         None => memory.extend(journey(trial)),
     }
+    let charge = told_mark(trial).and_then(|mark| charged::section(mark.charge.as_ref()?));
+    memory.extend(charge.map(Part::Section));
     memory.extend(loaders::of_trial(trial).map(Part::Table));
     memory.extend(inside::of_trial(trial).map(Part::Table));
     memory.extend(trial.heap_dump.as_ref().map(inside::dump));

@@ -1,0 +1,245 @@
+//! What a memory cgroup is charged for, by owner: anonymous memory by process, files in memory by place, page cache,
+//! and what the kernel keeps. A limit kills by this charge and by no RSS. Sources: `memory.stat` (kernel
+//! `cgroup-v2.rst`, `cgroup-v1/memory.rst`), `/proc/PID/smaps_rollup` (man proc_pid_smaps), `/proc/PID/fd`.
+//!
+//! The rows add up to the charge. Each kind ends with a row of what no owner was found for. That row is negative where
+//! processes hold pages that another cgroup is charged for: the kernel charges a page to whoever touches it first.
+
+use super::cgroup::{CgroupMemory, MemoryCgroup};
+use super::memory_files;
+use super::procfs::Process;
+use crate::kernel::charge::{Charge, KernelParts};
+use crate::kernel::text::{keyed, size};
+use loadline_base::clock::Clock;
+use loadline_base::order::Order as _;
+use loadline_base::units::Bytes;
+use serde::{Deserialize, Serialize};
+
+/// Processes that are looked at.
+const PROCESSES_MAX: usize = 2_000;
+/// Processes whose shared pages are divided among sharers, the largest; a look takes 1 ms for each 40 MiB.
+const ROLLUPS_MAX: usize = 256;
+const ROLLUP_BYTES_MAX: u64 = 64 << 10;
+/// Of a command line.
+const COMMAND_CHARS: usize = 60;
+/// The kernel charges a CPU ahead for so many pages (`MEMCG_CHARGE_BATCH`, Linux 4.0 to 6.18: 32 or 64).
+const AHEAD_PAGES: u64 = 64;
+const PAGE: u64 = 4096;
+
+/// Kinds of charged memory, in the order of the rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ChargeKind {
+    /// Pages of no file: heaps, malloc, stacks.
+    #[default]
+    Anonymous,
+    /// Files in memory (tmpfs, `/dev/shm`, memfd) and shared memory.
+    MemoryFiles,
+    /// Pages of files on disks.
+    PageCache,
+    /// Page tables, stacks of threads, names of files, buffers of sockets.
+    Kernel,
+    /// What `memory.stat` does not list: pages charged ahead for each CPU, and changes since it was last summed up.
+    Rest,
+}
+
+/// Memory of one owner that a cgroup is charged for.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct ChargeRow {
+    /// The kind of memory.
+    pub kind: ChargeKind,
+    /// The command of a process, the place of files in memory, or the part of the page cache or of the kernel's memory.
+    pub owner: String,
+    /// Its bytes; negative where processes hold pages that another cgroup is charged for.
+    pub bytes: i64,
+    /// Whether the kernel takes it back before it kills.
+    pub reclaimable: bool,
+    /// The process that holds it; absent in other rows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+    /// Open files in memory.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub files: u64,
+    /// How many of them were deleted: no directory lists them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub deleted: u64,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+/// How far the sum of `memory.stat` may be from the charge, in bytes: what each CPU is charged ahead.
+pub fn ahead_bytes(cpus: usize) -> u64 {
+    AHEAD_PAGES * PAGE * cpus as u64
+}
+
+/// The rows of a charge that was just read, and the processes that could not be read.
+pub fn rows(cgroup: &MemoryCgroup, memory: &CgroupMemory, clock: &Clock) -> (Vec<ChargeRow>, usize) {
+    let pids = cgroup.pids();
+    let processes: Vec<Process> = pids.iter().take(PROCESSES_MAX).filter_map(|pid| Process::open(*pid).ok()).collect();
+    let (anonymous, refused) = anonymous(&processes, clock);
+    let unread = refused + pids.len() - processes.len();
+    (rows_of(memory.usage, &memory.charge, anonymous, memory_files(&processes)), unread)
+}
+
+/// The rows of a charge, given those of its processes and of their files.
+pub fn rows_of(usage: Bytes, charge: &Charge, anonymous: Vec<ChargeRow>, files: Vec<ChargeRow>) -> Vec<ChargeRow> {
+    use ChargeKind::{Anonymous, Kernel, MemoryFiles, PageCache, Rest};
+    let mut rows = closed(Anonymous, charge.anon, anonymous, "in no process seen");
+    rows.extend(closed(MemoryFiles, charge.shmem, files, "shared memory, and files not open"));
+    rows.extend(closed(PageCache, charge.file, page_cache(charge), "in use"));
+    let kernel = charge.kernel.unwrap_or_default();
+    let parts = charge.kernel_parts.map(kernel_rows).unwrap_or_default();
+    let others = if parts.is_empty() { "all together" } else { "others" };
+    rows.extend(closed(Kernel, kernel, parts, others));
+    let listed = rows.iter().map(|row| row.bytes).sum();
+    rows.extend(closing(Rest, usage, listed, "not listed by the kernel"));
+    rows
+}
+
+/// The rows of a kind, the largest first, and one that completes the sum.
+fn closed(kind: ChargeKind, sum: Bytes, mut rows: Vec<ChargeRow>, others: &str) -> Vec<ChargeRow> {
+    rows.retain(|row| row.bytes != 0);
+    rows.largest_first(|row| row.bytes);
+    let listed = rows.iter().map(|row| row.bytes).sum();
+    rows.extend(closing(kind, sum, listed, others));
+    rows
+}
+
+fn closing(kind: ChargeKind, sum: Bytes, listed: i64, owner: &str) -> Option<ChargeRow> {
+    let bytes = signed(sum.0).saturating_sub(listed);
+    let reclaimable = kind == ChargeKind::PageCache;
+    (bytes != 0).then(|| ChargeRow { kind, owner: owner.to_owned(), bytes, reclaimable, ..ChargeRow::default() })
+}
+
+fn signed(bytes: u64) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
+}
+
+/// Anonymous memory by process, and how many processes could not be read.
+fn anonymous(processes: &[Process], clock: &Clock) -> (Vec<ChargeRow>, usize) {
+    let resident = |process: &Process| process.statm(clock).map_or(0, |statm| statm.value.resident.0);
+    let mut all: Vec<(&Process, u64)> = processes.iter().map(|process| (process, resident(process))).collect();
+    all.largest_first(|(_, resident)| *resident);
+    let row = |(place, (process, resident)): (usize, &(&Process, u64))| {
+        let shared = (place < ROLLUPS_MAX).then(|| own_share(process)).flatten();
+        let bytes = shared.or_else(|| Some(process.status(clock).ok()?.value.rss_anon))?;
+        let pid = Some(process.pid());
+        (*resident > 0).then(|| ChargeRow {
+            owner: command(process),
+            bytes: signed(bytes.0),
+            pid,
+            ..ChargeRow::default()
+        })
+    };
+    let rows: Vec<ChargeRow> = all.iter().enumerate().filter_map(row).collect();
+    let living = all.iter().filter(|(_, resident)| *resident > 0).count();
+    let unread = living - rows.len();
+    (rows, unread)
+}
+
+/// The anonymous memory of a process, pages that it shares divided among the sharers. `Pss_Anon` since Linux 5.4.
+fn own_share(process: &Process) -> Option<Bytes> {
+    let rollup = process.text_below("smaps_rollup", ROLLUP_BYTES_MAX).ok()?;
+    size(keyed(&rollup, "Pss_Anon").or_else(|| keyed(&rollup, "Anonymous"))?)
+}
+
+/// The beginning of a command line without the folders of its program: `tail -c 41943040`.
+fn command(process: &Process) -> String {
+    let words = process.cmdline_start().unwrap_or_default();
+    let Some((program, arguments)) = words.split_first() else { return "?".to_owned() };
+    let program = program.rsplit('/').next().unwrap_or(program);
+    let line = std::iter::once(program).chain(arguments.iter().map(String::as_str)).collect::<Vec<_>>().join(" ");
+    line.chars().map(|c| if c.is_control() { ' ' } else { c }).take(COMMAND_CHARS).collect()
+}
+
+/// Files in memory that the processes have open, by place.
+fn memory_files(processes: &[Process]) -> Vec<ChargeRow> {
+    let found = memory_files::of_all(processes);
+    let row = |of: memory_files::MemoryFilesRecord| ChargeRow {
+        kind: ChargeKind::MemoryFiles,
+        owner: of.place,
+        bytes: signed(of.bytes),
+        files: of.files,
+        deleted: of.deleted,
+        ..ChargeRow::default()
+    };
+    found.into_iter().map(row).collect()
+}
+
+/// The page cache that was not used lately.
+fn page_cache(charge: &Charge) -> Vec<ChargeRow> {
+    let inactive = charge.file_inactive.min(charge.file);
+    vec![ChargeRow {
+        kind: ChargeKind::PageCache,
+        owner: "not used lately".to_owned(),
+        bytes: signed(inactive.0),
+        reclaimable: true,
+        ..ChargeRow::default()
+    }]
+}
+
+fn kernel_rows(parts: KernelParts) -> Vec<ChargeRow> {
+    let named = [
+        ("names and inodes of files", parts.slab_reclaimable, true),
+        ("other objects (slab)", parts.slab_unreclaimable, false),
+        ("page tables", parts.page_tables, false),
+        ("stacks of threads", parts.stacks, false),
+        ("buffers of sockets", parts.sockets, false),
+        ("data for each CPU", parts.per_cpu, false),
+        ("large pieces (vmalloc)", parts.vmalloc, false),
+    ];
+    let row = |(owner, bytes, reclaimable): (&str, Bytes, bool)| ChargeRow {
+        kind: ChargeKind::Kernel,
+        owner: owner.to_owned(),
+        bytes: signed(bytes.0),
+        reclaimable,
+        ..ChargeRow::default()
+    };
+    named.into_iter().map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::cgroup::CgroupVersion;
+
+    fn process(owner: &str, mib: i64) -> ChargeRow {
+        ChargeRow { owner: owner.to_owned(), bytes: mib << 20, pid: Some(7), ..ChargeRow::default() }
+    }
+
+    #[test]
+    fn rows_add_up_to_the_charge_whatever_the_processes_hold() {
+        let text = "anon 209715200\nfile 104857600\nshmem 20971520\ninactive_file 62914560\nkernel 8388608\n\
+            kernel_stack 1048576\npagetables 2097152\nslab_reclaimable 3145728\nsock 524288\n";
+        let charge = Charge::parse(text, CgroupVersion::V2).unwrap();
+        for (held, usage_mib) in [(150, 310), (260, 300), (0, 2)] {
+            let usage = Bytes::mib(usage_mib);
+            let rows = rows_of(usage, &charge, vec![process("java", held), process("tail", 3)], Vec::new());
+            assert_eq!(rows.iter().map(|row| row.bytes).sum::<i64>(), signed(usage.0), "{held} {usage_mib}");
+            let unowned = rows.iter().find(|row| row.owner.starts_with("in no process")).map(|row| row.bytes >> 20);
+            assert_eq!(unowned, Some(200 - held - 3));
+            let kept: i64 = rows.iter().filter(|row| row.reclaimable).map(|row| row.bytes >> 20).sum();
+            assert_eq!(kept, 80 + 3, "page cache and names of files");
+        }
+    }
+
+    #[test]
+    fn without_parts_the_kernels_memory_has_one_row() {
+        let charge = Charge { kernel: Some(Bytes::mib(3)), ..Charge::default() };
+        let rows = rows_of(Bytes::mib(3), &charge, Vec::new(), Vec::new());
+        assert_eq!(rows.iter().map(|row| row.owner.as_str()).collect::<Vec<_>>(), ["all together"]);
+    }
+
+    #[test]
+    fn a_cgroup_that_is_there_adds_up() {
+        let own = Process::open(std::process::id()).unwrap();
+        let Ok(cgroup) = MemoryCgroup::of(&own) else { return };
+        let clock = Clock::start();
+        let Ok(memory) = cgroup.read(&clock) else { return };
+        let (rows, _) = rows(&cgroup, &memory.value, &clock);
+        assert_eq!(rows.iter().map(|row| row.bytes).sum::<i64>(), signed(memory.value.usage.0), "{rows:?}");
+        assert!(rows.iter().any(|row| row.pid == Some(std::process::id())), "{rows:?}");
+    }
+}

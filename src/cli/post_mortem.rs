@@ -1,0 +1,100 @@
+//! `loadline post-mortem`: who was killed for lack of memory, by the kernel's log alone.
+
+use super::exit::Code;
+use super::session::Call;
+use crate::bounded;
+use crate::diagnosis;
+use crate::error::{Error, Result, plain};
+use crate::record::{OOM_SCHEMA, OomDocument};
+use crate::report::{self, summarize_oom};
+use crate::watch::kernel_kills::{own_log, reports};
+use clap::Parser;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom, stdin};
+use std::path::{Path, PathBuf};
+
+/// `loadline post-mortem`
+///
+/// Reads what the kernel wrote when it killed: which limit was met, who was killed, and who held what then, by process
+/// and by kind. It says whether a setting of a JVM bounds the larger part. It needs no watch before the kill; one that
+/// ran knows more (`loadline watch --post-mortem`). Exit code 1: the log has no kill.
+#[derive(Debug, Parser)]
+#[command(before_help = EXAMPLES)]
+pub(super) struct Verb {
+    /// The kernel's log, as `dmesg`, `dmesg -T` or `journalctl -k` prints it; `-` is stdin [default: the log of this
+    /// machine]
+    #[arg(long, value_name = "FILE")]
+    kernel_log: Option<PathBuf>,
+    /// Only kills by a limit of this cgroup or one below it
+    #[arg(long, value_name = "PATH")]
+    cgroup: Option<String>,
+    /// Print a document instead of the summary
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  loadline post-mortem
+  journalctl -k -b | loadline post-mortem --kernel-log -
+  loadline post-mortem --kernel-log dmesg.txt --cgroup /kubepods.slice";
+
+/// Of a longer log the end is read.
+const LOG_BYTES_MAX: u64 = 256 << 20;
+
+pub(super) fn run(verb: Verb, Call { typed, .. }: Call) -> Result<Code> {
+    let (log, text) = match verb.kernel_log.as_deref() {
+        None => (
+            "/dev/kmsg".to_owned(),
+            own_log().map_err(|why| {
+                Error::machine(format!("the kernel's log cannot be read: {why}"))
+                    .hint("run it as root, or give a log: `dmesg -T > dmesg.txt`, `--kernel-log dmesg.txt`")
+            })?,
+        ),
+        Some(path) if path == Path::new("-") => ("stdin".to_owned(), end_of(stdin().lock(), "stdin")?),
+        Some(path) => (path.display().to_string(), read(path)?),
+    };
+    let meant = verb.cgroup.as_deref().map(|path| path.trim_end_matches('/'));
+    let is_meant = |of: &Option<String>| {
+        meant.is_none_or(|meant| {
+            of.as_ref()
+                .and_then(|path| path.strip_prefix(meant))
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        })
+    };
+    let found = reports(&text);
+    let kills = found.iter().map(diagnosis::of_oom).filter(|kill| is_meant(&kill.cgroup));
+    let document = OomDocument {
+        schema: OOM_SCHEMA.to_owned(),
+        loadline: env!("CARGO_PKG_VERSION").to_owned(),
+        command: typed.to_string(),
+        log,
+        kills: kills.collect(),
+    };
+    report::print(&match verb.json {
+        true => report::document(&document),
+        false => report::render(&summarize_oom(&document)),
+    })?;
+    Ok(Code::of(!document.kills.is_empty()))
+}
+
+/// The end of a log file.
+fn read(path: &Path) -> Result<String> {
+    let refuse = |cause: std::io::Error| {
+        Error::request(format!("the log cannot be read: {}", plain(&cause)))
+            .at(path.display().to_string())
+            .hint("name a file that `dmesg -T` or `journalctl -k` wrote, or `-` for stdin")
+    };
+    let mut file: File = bounded::open(path).map_err(refuse)?;
+    let length = file.metadata().map_err(refuse)?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(LOG_BYTES_MAX))).map_err(refuse)?;
+    end_of(file, &path.display().to_string())
+}
+
+fn end_of(from: impl Read, name: &str) -> Result<String> {
+    let mut bytes = Vec::new();
+    from.take(LOG_BYTES_MAX).read_to_end(&mut bytes).map_err(|cause| {
+        Error::request(format!("the log cannot be read: {}", plain(&cause))).at(name).hint("give a file that is text")
+    })?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}

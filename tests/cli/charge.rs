@@ -1,0 +1,104 @@
+//! What a container is charged for: a made-up one on the screen and against its schema, and slips that are typed.
+
+use crate::called::loadline;
+use crate::schema::Schema;
+use loadline::record::{
+    CHARGE_SCHEMA, ChargeDocument, ChargeKind, ChargeRecord, ChargeRow, ChargedJvm, DoubtRecord, Machine,
+};
+use loadline::report::{self, render, summarize_charge};
+use serde_json::{Value, json};
+
+const MIB: i64 = 1 << 20;
+
+fn row(kind: ChargeKind, owner: &str, bytes: i64) -> ChargeRow {
+    let reclaimable = kind == ChargeKind::PageCache;
+    ChargeRow { kind, owner: owner.to_owned(), bytes, reclaimable, ..ChargeRow::default() }
+}
+
+fn process(pid: u32, command: &str, mib: i64) -> ChargeRow {
+    ChargeRow { pid: Some(pid), ..row(ChargeKind::Anonymous, command, mib * MIB) }
+}
+
+/// A container with a JVM, four helpers, a spool in memory and a log.
+fn made_up() -> ChargeDocument {
+    use ChargeKind::{Kernel, MemoryFiles, PageCache, Rest};
+    let helpers = (40..44).map(|pid| process(pid, "tesseract page.png", 42));
+    let spool = ChargeRow { files: 500, deleted: 499, ..row(MemoryFiles, "/tmp", 125 * MIB) };
+    let names = ChargeRow { reclaimable: true, ..row(Kernel, "names and inodes of files", 90 * MIB) };
+    let others = [
+        row(ChargeKind::Anonymous, "in no process seen", -2 * MIB),
+        spool,
+        row(PageCache, "not used lately", 60 * MIB),
+        row(PageCache, "in use", 20 * MIB),
+        names,
+        row(Kernel, "page tables", 2 * MIB),
+        row(Kernel, "others", 1000),
+        row(Rest, "not listed by the kernel", MIB),
+    ];
+    let rows: Vec<ChargeRow> =
+        std::iter::once(process(12, "java -jar shop.jar", 94)).chain(helpers).chain(others).collect();
+    let usage = rows.iter().map(|row| row.bytes).sum::<i64>() as u64;
+    let charge = ChargeRecord {
+        usage_bytes: usage,
+        anon_bytes: 260 << 20,
+        file_bytes: 80 << 20,
+        inactive_file_bytes: Some(60 << 20),
+        dirty_file_bytes: Some(8 << 20),
+        shmem_bytes: 125 << 20,
+        kernel_bytes: Some((92 << 20) + 1000),
+        swap_bytes: Some(3 << 20),
+        limit_bytes: Some(768 << 20),
+        version: "v2".to_owned(),
+        cgroup: "/kubepods/burstable/pod1-2/8c91".to_owned(),
+        processes: 5,
+        limit_cgroup: Some("/kubepods/burstable/pod1-2".to_owned()),
+        unlisted: vec!["memory".to_owned()],
+        rows,
+        unread_processes: 1,
+    };
+    ChargeDocument {
+        schema: CHARGE_SCHEMA.to_owned(),
+        loadline: "0.1.0".to_owned(),
+        taken: "2026-11-28T08:00:00Z".to_owned(),
+        command: "loadline account --container 8c91 --json".to_owned(),
+        charge,
+        peak_bytes: Some(700 << 20),
+        oom_kills: 2,
+        jvms: vec![ChargedJvm { pid: 12, name: "shop.jar".to_owned() }],
+        doubts: Vec::<DoubtRecord>::new(),
+        machine: Machine { cores: 2, cgroup: "v2".to_owned(), ..Machine::default() },
+    }
+}
+
+#[test]
+fn a_container_is_shown_by_owner_with_the_part_that_kills() {
+    insta::assert_snapshot!(render(&summarize_charge(&made_up())));
+}
+
+#[test]
+fn its_document_is_as_described() {
+    let printed: Value = serde_json::from_str(&report::document(&made_up())).unwrap();
+    let schema = Schema::published("charge.schema.json");
+    schema.describes(&printed, "charge");
+    assert!(schema.accepts_with(&printed, "/peak_bytes", json!(null)), "v2 before Linux 5.19");
+    assert!(!schema.accepts_with(&printed, "/schema", json!("loadline.account/1")));
+}
+
+#[test]
+fn a_container_that_is_not_there_is_refused() {
+    for (words, told) in [
+        (&["account", "--cgroup", "/no/such/cgroup"][..], "/no/such/cgroup"),
+        (&["account", "--cgroup", "../.."], "../.."),
+        (&["account", "--container", "shop"], "`shop` is no id of a container"),
+        (&["account", "--container", "00"], "`00` is no id of a container"),
+        (&["account", "--pod", "no-such-pod"], "no-such-pod"),
+        (&["account", "1", "--container", "8c91"], "cannot be used with"),
+        (&["account", "--container", "8c91", "--by", "pool"], "cannot be used with"),
+    ] {
+        let called = loadline(words);
+        // 4: a machine without cgroups has none to name.
+        assert!([2, 4].contains(&called.code), "{words:?}: {called:?}");
+        assert!(called.code == 4 || called.stderr.contains(told), "{words:?}: {called:?}");
+        assert!(called.stdout.is_empty() && !called.stderr.contains("panicked"), "{called:?}");
+    }
+}

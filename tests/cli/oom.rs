@@ -1,0 +1,90 @@
+//! Kills for lack of memory from kernel logs in `oom/`, which were written by hand in the forms of their kernels.
+
+use crate::called::{folder, loadline, read};
+use crate::schema::Schema;
+use loadline::record::{OomDocument, OomHolder};
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+/// Each log, with the holders that it tells, the latest kill first.
+const LOGS: [(&str, &[OomHolder]); 12] = [
+    ("linux-6.8-v2-dmesg", &[OomHolder::Jvm]),
+    ("linux-5.10-v1-dmesg-T-64k-pages", &[OomHolder::Jvm]),
+    ("linux-4.19-v1-journal", &[OomHolder::Jvm]),
+    ("group-and-machine-kmsg", &[OomHolder::Unknown, OomHolder::Unknown]),
+    ("linux-5.15-v1-docker-helpers", &[OomHolder::OtherProcesses]),
+    ("linux-6.1-v2-podman-tmpfs", &[OomHolder::MemoryFiles]),
+    ("linux-6.6-v2-k8s-sockets", &[OomHolder::Kernel]),
+    ("linux-6.8-v2-aarch64-64k-pages", &[OomHolder::Jvm]),
+    ("linux-6.8-machine", &[OomHolder::Jvm]),
+    ("linux-6.12-v2-group", &[OomHolder::Jvm]),
+    ("linux-4.18-v1-pod-limit", &[OomHolder::Jvm]),
+    ("linux-5.14-v2-jsvc", &[OomHolder::Jvm]),
+];
+
+fn path(name: &str) -> String {
+    folder().join(format!("oom/{name}.txt")).display().to_string()
+}
+
+#[test]
+fn each_log_tells_who_was_killed_and_who_held_the_memory() {
+    let schema = Schema::published("oom.schema.json");
+    for (name, holders) in LOGS {
+        let called = loadline(&["post-mortem", "--kernel-log", &path(name), "--json"]).expect(0);
+        schema.describes(&called.json(), name);
+        let document: OomDocument = serde_json::from_str(&called.stdout).unwrap();
+        let told: Vec<OomHolder> = document.kills.iter().map(|kill| kill.holder).collect();
+        assert_eq!(told, holders, "{name}");
+        for kill in &document.kills {
+            let sum: i64 = kill.rows.iter().map(|row| row.bytes).sum();
+            assert!(
+                kill.usage_bytes.is_none_or(|usage| usage as i64 == sum || kill.rows.is_empty()),
+                "{name}: {kill:#?}"
+            );
+            assert!(!kill.killed.is_empty(), "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_kill_on_the_screen() {
+    let shown = loadline(&["post-mortem", "--kernel-log", &path("linux-6.8-v2-dmesg")]).expect(0).stdout;
+    let start = shown.find('\n').unwrap();
+    // The first line names the file.
+    insta::assert_snapshot!(shown[start..]);
+}
+
+#[test]
+fn only_kills_of_the_cgroup_that_was_asked_for_count() {
+    let of = |cgroup: &str| {
+        loadline(&["post-mortem", "--kernel-log", &path("group-and-machine-kmsg"), "--cgroup", cgroup, "--json"])
+    };
+    let kills = |cgroup: &str| serde_json::from_str::<OomDocument>(&of(cgroup).stdout).unwrap().kills.len();
+    assert_eq!((kills("/pod"), kills("/pod/"), kills("/po"), kills("/")), (1, 1, 0, 1));
+    assert_eq!((of("/pod").code, of("/po").code), (0, 1));
+}
+
+#[test]
+fn a_log_without_a_kill_and_one_that_is_no_log() {
+    let missing = loadline(&["post-mortem", "--kernel-log", "/no/such/log"]);
+    assert!(missing.code == 2 && missing.stderr.contains("/no/such/log"), "{missing:?}");
+    let none = loadline(&["post-mortem", "--kernel-log", &folder().join("main.rs").display().to_string()]);
+    assert!(none.code == 1 && none.stdout.contains("has no kill for lack of memory"), "{none:?}");
+    let folder = loadline(&["post-mortem", "--kernel-log", &folder().display().to_string()]);
+    assert!(folder.code == 2 && folder.stdout.is_empty(), "{folder:?}");
+    let noise: Vec<u8> = (0..=255).cycle().take(100_000).collect();
+    let program = env!("CARGO_BIN_EXE_loadline");
+    let mut piped = Command::new(program)
+        .args(["post-mortem", "--kernel-log", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = piped.stdin.take().unwrap();
+    stdin.write_all(&noise).unwrap();
+    stdin.write_all(read(path("linux-6.8-v2-dmesg")).as_bytes()).unwrap();
+    drop(stdin);
+    let done = piped.wait_with_output().unwrap();
+    assert!(done.status.success() && String::from_utf8_lossy(&done.stdout).contains("java (pid 50624)"), "{done:?}");
+}
