@@ -23,7 +23,10 @@ use std::path::{Path, PathBuf};
 pub(super) struct Verb {
     /// The kernel's log, as `dmesg`, `dmesg -T` or `journalctl -k` prints it; `-` is stdin [default: the log of this
     /// machine]
-    #[arg(long, value_name = "FILE")]
+    #[arg(value_name = "LOG")]
+    log: Option<PathBuf>,
+    /// The same, by name
+    #[arg(long, value_name = "FILE", conflicts_with = "log")]
     kernel_log: Option<PathBuf>,
     /// Only kills by a limit of this cgroup or one below it
     #[arg(long, value_name = "PATH")]
@@ -36,19 +39,19 @@ pub(super) struct Verb {
 const EXAMPLES: &str = "\
 Examples:
   loadline post-mortem
-  journalctl -k -b | loadline post-mortem --kernel-log -
-  loadline post-mortem --kernel-log dmesg.txt --cgroup /kubepods.slice";
+  journalctl -k -b | loadline post-mortem -
+  loadline post-mortem dmesg.txt --cgroup /kubepods.slice";
 
 /// Of a longer log the end is read.
 const LOG_BYTES_MAX: u64 = 256 << 20;
 
 pub(super) fn run(verb: Verb, Call { typed, .. }: Call) -> Result<Code> {
-    let (log, text) = match verb.kernel_log.as_deref() {
+    let (log, text) = match verb.log.as_deref().or(verb.kernel_log.as_deref()) {
         None => (
             "/dev/kmsg".to_owned(),
             own_log().map_err(|why| {
                 Error::machine(format!("the kernel's log cannot be read: {why}"))
-                    .hint("run it as root, or give a log: `dmesg -T > dmesg.txt`, `--kernel-log dmesg.txt`")
+                    .hint("run it as root, or give a log: `dmesg -T > dmesg.txt`, `loadline post-mortem dmesg.txt`")
             })?,
         ),
         Some(path) if path == Path::new("-") => ("stdin".to_owned(), end_of(stdin().lock(), "stdin")?),

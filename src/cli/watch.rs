@@ -22,6 +22,7 @@ use crate::watch::{
     Attaching, Here, Histories, How, Past, ServerTls, Sweeps, Watching, WhenWeighed, Which, World, add_accounts,
     create_folder, keep_within, post_mortem, web_config,
 };
+use crate::weigh::container::cgroup_path;
 use crate::weigh::{AccountOptions, Collecting, check_jvm};
 use clap::{ArgGroup, Parser};
 use std::cell::LazyCell;
@@ -179,7 +180,7 @@ pub(super) fn run(verb: Verb, Call { typed, clock }: Call) -> Result<Code> {
     let how = How { every_ms: every_ms(&verb)?, folder: folder.clone(), weighing: weighing(&verb), histories };
     let machine = machine_now(clock);
     let weigh = move |pid: u32, why: WhyWeighed, into: &Path| weigh_apart(pid, why, into, clock);
-    let here = Here::new(which(&verb), clock, Box::new(weigh));
+    let here = Here::new(which(&verb)?, clock, Box::new(weigh));
     let mut watching = Watching::new(if verb.once { here.patient() } else { here }, how);
     let about = About { typed, machine, clock, every_ms: every_ms(&verb)? };
     if verb.once {
@@ -375,14 +376,18 @@ fn once(verb: &Verb, watching: &mut Watching<Here>, about: &About) -> Result<Cod
     })
 }
 
-fn which(verb: &Verb) -> Which {
-    match (&verb.cgroup, &verb.unit) {
-        (Some(path), _) => Which::Cgroup(path.clone()),
+/// The JVMs that are meant.
+///
+/// # Errors
+/// `Request` where there is no such cgroup: its watch would be silent for ever.
+fn which(verb: &Verb) -> Result<Which> {
+    Ok(match (&verb.cgroup, &verb.unit) {
+        (Some(path), _) => Which::Cgroup(cgroup_path(path)?),
         (None, Some(unit)) if unit.contains('.') => Which::Unit(unit.clone()),
         (None, Some(unit)) => Which::Unit(format!("{unit}.service")),
         (None, None) if verb.all => Which::All,
         (None, None) => Which::Pids(verb.pids.clone()),
-    }
+    })
 }
 
 fn every_ms(verb: &Verb) -> Result<u64> {

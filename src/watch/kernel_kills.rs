@@ -4,18 +4,18 @@ use crate::kernel::oom_report;
 use crate::observe::Unavailable;
 use crate::observe::kernel_log;
 
-pub use crate::kernel::oom_report::OomReport;
+pub(crate) use crate::kernel::oom_report::OomReport;
 
 /// What the log of this machine still has.
 ///
 /// # Errors
 /// If it may not be read.
-pub fn own_log() -> Result<String, Unavailable> {
+pub(crate) fn own_log() -> Result<String, Unavailable> {
     kernel_log::whole()
 }
 
 /// The reports in a log, the latest first.
-pub fn reports(log: &str) -> Vec<OomReport> {
+pub(crate) fn reports(log: &str) -> Vec<OomReport> {
     let mut reports = oom_report::parse(log);
     reports.reverse();
     reports

@@ -90,6 +90,16 @@ fn charge_of(cgroup: Cgroup, clock: &Clock) -> Result<ChargeDocument> {
     })
 }
 
+/// The path of a cgroup below the mount point, however it was written; as it was written where no cgroups are mounted.
+///
+/// # Errors
+/// `Request` where there is no such cgroup.
+pub(crate) fn cgroup_path(written: &str) -> Result<String> {
+    let Ok(Some(hierarchy)) = Hierarchy::find(MEMORY) else { return Ok(written.to_owned()) };
+    let folder = by_path(Path::new(written), &hierarchy)?;
+    Ok(format!("/{}", folder.strip_prefix(&hierarchy.mount).unwrap_or(&folder).display()))
+}
+
 /// The folder of a path that starts at the mount point, or below it.
 fn by_path(path: &Path, hierarchy: &Hierarchy) -> Result<PathBuf> {
     let below = path.strip_prefix(&hierarchy.mount).unwrap_or(path);

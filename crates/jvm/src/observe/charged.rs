@@ -91,7 +91,7 @@ pub fn rows_of(usage: Bytes, charge: &Charge, anonymous: Vec<ChargeRow>, files: 
     rows.extend(closed(PageCache, charge.file, page_cache(charge), "in use"));
     let kernel = charge.kernel.unwrap_or_default();
     let parts = charge.kernel_parts.map(kernel_rows).unwrap_or_default();
-    let others = if parts.is_empty() { "all together" } else { "others" };
+    let others = if parts.is_empty() { "stacks, page tables, slab" } else { "others" };
     rows.extend(closed(Kernel, kernel, parts, others));
     let listed = rows.iter().map(|row| row.bytes).sum();
     rows.extend(closing(Rest, usage, listed, "not listed by the kernel"));
@@ -229,7 +229,7 @@ mod tests {
     fn without_parts_the_kernels_memory_has_one_row() {
         let charge = Charge { kernel: Some(Bytes::mib(3)), ..Charge::default() };
         let rows = rows_of(Bytes::mib(3), &charge, Vec::new(), Vec::new());
-        assert_eq!(rows.iter().map(|row| row.owner.as_str()).collect::<Vec<_>>(), ["all together"]);
+        assert_eq!(rows.iter().map(|row| row.owner.as_str()).collect::<Vec<_>>(), ["stacks, page tables, slab"]);
     }
 
     #[test]

@@ -97,8 +97,7 @@ pub fn whole() -> Result<String, Unavailable> {
             Ok(0) | Err(Errno::AGAIN) => break,
             // Lines that begin with a blank are labels of the record (`SUBSYSTEM=…`).
             Ok(length) => {
-                let record = String::from_utf8_lossy(&record[..length]).into_owned();
-                text.push_str(record.lines().next().unwrap_or_default());
+                text.push_str(&as_dmesg(&String::from_utf8_lossy(&record[..length])));
                 text.push('\n');
             }
             Err(Errno::PIPE | Errno::INTR) => {}
@@ -106,6 +105,16 @@ pub fn whole() -> Result<String, Unavailable> {
         }
     }
     Ok(text)
+}
+
+/// The first line of a record as `dmesg` prints it: `6,1234,98765432,-;usb 1-1` is `[   98.765432] usb 1-1`.
+fn as_dmesg(record: &str) -> String {
+    let line = record.lines().next().unwrap_or_default();
+    let split = line.split_once(';').and_then(|(head, said)| {
+        let us = head.split(',').nth(2)?.parse::<u64>().ok()?;
+        Some(format!("[{:>5}.{:06}] {said}", us / 1_000_000, us % 1_000_000))
+    });
+    split.unwrap_or_else(|| line.to_owned())
 }
 
 #[cfg(test)]
@@ -145,6 +154,14 @@ mod tests {
         say(&write, &FIRST.replace("oom_memcg=/a,", "oom_memcg=/z,"));
         let kill = log.killed(7).unwrap().unwrap();
         assert_eq!((kill.of, kill.anon), (Some(OutOf::Cgroup("/z".to_owned())), None));
+    }
+
+    #[test]
+    fn a_record_reads_as_dmesg_prints_it() {
+        assert_eq!(as_dmesg("6,1234,98765432,-;usb 1-1\n SUBSYSTEM=usb\n"), "[   98.765432] usb 1-1");
+        for other in ["", "6,1", "no record; at all", "6,1,x,-;a"] {
+            assert_eq!(as_dmesg(other), other);
+        }
     }
 
     #[test]

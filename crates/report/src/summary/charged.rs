@@ -20,7 +20,7 @@ const LARGEST: usize = 3;
 /// Summarizes what a container is charged for.
 pub fn summarize_charge(document: &ChargeDocument) -> Page {
     let charge = &document.charge;
-    let next = document.jvms.first().map(|jvm| next::of_charged(jvm));
+    let next = document.jvms.first().map(next::of_charged);
     let mut sections = vec![
         Section::new(Topic::Answer, "", [Part::Text(answer(charge))].into_iter().chain(next)),
         Section::new(Topic::Conditions, "conditions", [Part::Facts(conditions(document))]),
@@ -43,9 +43,9 @@ fn answer(charge: &ChargeRecord) -> String {
         ChargeKind::PageCache | ChargeKind::Kernel => format!("{}, ", word_of(row.kind)),
         _ => String::new(),
     };
-    let named = largest.iter().take(LARGEST).map(|row| format!("{}{} {} MiB", kind(row), row.owner, mib(row.bytes)));
+    let named = largest.iter().take(LARGEST).map(|row| format!("{}{} ({} MiB)", kind(row), row.owner, mib(row.bytes)));
     let kept = format!("; {} of them cannot be reclaimed", mib(kept_bytes(charge)));
-    let named = named.collect::<Vec<_>>().join("; ");
+    let named = named.collect::<Vec<_>>().join(", ");
     format!("{} are charged{limit}{kept}. Largest: {named}.", Bytes(charge.usage_bytes))
 }
 

@@ -8,6 +8,7 @@ use super::facts::{self, trial_facts};
 use super::tried::{cause_words, tried};
 use super::{Sources, each_trial, finished};
 use crate::chart::finds;
+use crate::doubt::Doubt;
 use crate::page::{Depth, Facts, Page, Part, Section, Topic, Verdict};
 use crate::quantity::shown;
 use crate::record::{
@@ -129,11 +130,24 @@ pub(crate) fn told(find: &FindRecord, trials: &[Trial]) -> String {
         (FindOutcome::Never, _) => {
             format!("{} Give a larger `limit_max`, or ask for less.", sentence(&find.text))
         }
+        _ if own_heap(trials).is_some() => format!(
+            "No line: the server sets its heap itself (`{}`), so the heap cannot be searched. Search the limit alone: \
+             `--as-is`.",
+            own_heap(trials).unwrap_or_default()
+        ),
         _ => {
             let known = known(trials).map_or_else(String::new, |known| format!(" {known}"));
             format!("{}{known} Give more trials with `trials_max`.", sentence(&find.text))
         }
     }
+}
+
+/// The heap that is in force in the place of the one that was asked for, such as that of a start script.
+fn own_heap(trials: &[Trial]) -> Option<String> {
+    trials.iter().flat_map(|trial| &trial.doubts).find_map(|of| match &of.doubt {
+        Doubt::FlagChanged { asked, in_force } if asked.contains("-Xmx") => Some(in_force.clone()),
+        _ => None,
+    })
 }
 
 /// The line with its evidence and its cost, and what is to be set.

@@ -69,7 +69,10 @@ pub(super) fn of_account(pid: u32) -> Part {
 
 /// A JVM of a container.
 pub(super) fn of_charged(jvm: &ChargedJvm) -> Part {
-    line(&format!("`loadline account {}` says who holds the memory of {}.", jvm.pid, jvm.name))
+    line(&format!(
+        "`loadline account {}` says who holds the memory of {}, and what its helpers add.",
+        jvm.pid, jvm.name
+    ))
 }
 
 /// One JVM of many.

@@ -91,7 +91,9 @@ fn answer(of: &PostMortem) -> String {
         DeathCause::Native => "What grew is nothing that a setting of the JVM bounds: memory of malloc, mostly, of \
                                native code or of the JVM itself. It was seen too short to tell a leak from a burst."
             .to_owned(),
-        DeathCause::Unknown => "Why it came so near its limit cannot be told from what was seen.".to_owned(),
+        DeathCause::Unknown => "Why it came so near its limit cannot be told from what was seen of the JVM; \
+                                `loadline post-mortem` names every process of the cgroup."
+            .to_owned(),
     };
     let near = of.cause != DeathCause::None;
     let grew = of.grew.as_ref().filter(|_| near).map(|change| {
