@@ -130,9 +130,10 @@ fn of_trials(of: Sources<'_>, depth: Depth) -> Page {
     let table = (!compares && trials.len() > 1).then(|| Part::Table(side_by_side(trials)));
     let in_short = alone.and_then(trial::told_mark).and_then(account_of).map(|of| Part::Text(account::answer(of)));
     let next = next::of_trials(document);
+    let answer = Part::Verdicts(verdicts).filled().into_iter().chain(in_short);
+    let notes = if compares { owners::heap_notes(document) } else { Vec::new() };
     let mut sections = vec![
-        Section::new(Topic::Answer, "", Part::Verdicts(verdicts).filled().into_iter().chain(in_short).chain(next))
-            .id("verdict"),
+        Section::new(Topic::Answer, "", answer.chain(notes).chain(next)).id("verdict"),
         Section::titled(Topic::Answer, "side by side", table),
         Section::titled(Topic::Answer, "figures derived from marks", figures(document).map(Part::Table)).id("figures"),
         comparison::budgets(&document.budgets),

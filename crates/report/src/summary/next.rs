@@ -13,7 +13,8 @@ pub(super) fn of_trials(document: &Document) -> Option<Part> {
         let rows = pairs(document, true).into_iter().flat_map(|pair| pair.rows).collect::<Vec<_>>();
         // Archives get no more blocks.
         let is_open = document.archives.is_empty() && undecided(&rows).next().is_some();
-        return is_open.then(|| line("`--until-sure 30` adds blocks until these metrics are decided, 30 at most."));
+        return is_open
+            .then(|| line("`--until-sure 30` repeats it with more blocks, until these metrics are decided."));
     }
     let text = match trials.as_slice() {
         [one] if is_complete(one) && one.marks.iter().any(|mark| mark.account.is_some()) => {

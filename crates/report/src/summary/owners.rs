@@ -2,7 +2,7 @@
 
 use super::comparison::brief;
 use crate::comparison::split;
-use crate::owner::{Owner, label};
+use crate::owner::{Owner, is_heap, label};
 use crate::page::{Part, Section, Topic};
 use crate::quantity::{Estimate, Quantity, signed};
 use crate::record::{ComparisonRecord, Document, Unit};
@@ -15,6 +15,9 @@ use loadline_base::order::Order as _;
 const OWNERS_MAX: usize = 4;
 /// The share of a difference that is most of it.
 const MOST: f64 = 0.75;
+/// A part of a difference that is Java heap is pointed out from this many bytes on, and from this share of it.
+const HEAP_LEAST: f64 = 4.0 * 1024.0 * 1024.0;
+const HEAP_SHARE: f64 = 0.3;
 /// Unsure owners are shown up to this number.
 const UNSURE_MAX: usize = 3;
 /// Unsure owners are shown only if they are at least this share of the change.
@@ -35,6 +38,27 @@ fn of_pair(document: &Document, pair: &Pair<'_>) -> Vec<Part> {
         return Vec::new();
     }
     vec![Part::Text(held(&owners, moved, pair)), Part::Table(table(&owners, moved, pair, mark))]
+}
+
+/// The Java heap in each difference of memory, where it is much of it. It depends on when the collector ran.
+pub(super) fn heap_notes(document: &Document) -> Vec<Part> {
+    let note = |pair: &Pair<'_>| {
+        let moved = pair.rows.iter().find(|row| row.unit == Unit::Bytes)?;
+        let (_, place) = split(&moved.metric);
+        let mark = if place.is_empty() { MarkPoint::Loaded.word() } else { place };
+        let heap = at(document, pair, mark).into_iter().filter(|owner| is_heap(split(&owner.metric).0));
+        let bytes: f64 = heap.map(|owner| owner.difference).sum();
+        let is_much = bytes.abs() >= HEAP_LEAST && bytes.abs() >= HEAP_SHARE * moved.difference.abs();
+        is_much.then(|| {
+            let bytes = signed(Unit::Bytes, Some(bytes));
+            Part::Text(format!(
+                "Of {}, {bytes} are Java heap, which depends on when the collector ran: unless the heap is what you \
+                 compare, give both sides one that the load fills (`--jvm=-Xmx64m`).",
+                moved.metric
+            ))
+        })
+    };
+    pairs(document, true).iter().filter_map(note).collect()
 }
 
 /// `serial against g1: rss.loaded +6.0 MiB (+5.2 … +6.9): metaspace +4.1 MiB, malloc retained +1.6 MiB.`
