@@ -2,7 +2,7 @@
 
 use super::facts::{Facts, share, sum};
 use super::found::{found, listed};
-use crate::record::{ChildProgram, Finding, FindingRecord, MemoryFilesRecord, ProcessRecord};
+use crate::record::{ChildProgram, Finding, FindingRecord, Mark, MemoryFilesRecord, ProcessRecord};
 use crate::units::{Bytes, grouped, several};
 use loadline_base::order::Order as _;
 use std::collections::BTreeMap;
@@ -17,12 +17,20 @@ fn matters(bytes: u64, rss: u64) -> bool {
     bytes >= BYTES_MIN && share(bytes, rss) >= SHARE_MIN
 }
 
+fn held(child: &ProcessRecord) -> u64 {
+    child.pss_bytes.unwrap_or(child.rss_bytes)
+}
+
+/// The memory of all children of the JVM.
+pub(super) fn of_children(mark: &Mark) -> u64 {
+    sum(mark.beside.children.iter().map(held))
+}
+
 /// Children of the JVM hold memory. Source: mitodl/ol-infrastructure #5066 (OCR helpers: killed at 2 GiB with all parts
 /// of the JVM bounded to 1,792 MiB), grobid #1036 and #1038 (a limit for each helper).
 pub(super) fn children(facts: &Facts) -> Option<FindingRecord> {
     let (mark, account) = facts.weighed()?;
-    let held = |child: &ProcessRecord| child.pss_bytes.unwrap_or(child.rss_bytes);
-    let bytes = sum(mark.beside.children.iter().map(held));
+    let bytes = of_children(mark);
     if !matters(bytes, account.total_bytes) {
         return None;
     }

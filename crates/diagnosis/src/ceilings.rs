@@ -1,8 +1,8 @@
 //! Risks to come: all that may grow against the limit, and a limit that the JVM does not see.
 
-use super::direct;
 use super::facts::{Facts, holds, sum};
 use super::found::{first, found, listed, typed};
+use super::{beside, direct};
 use crate::doubt::MemoryPool;
 use crate::owner::Owner;
 use crate::record::{Ceiling, ChargeRecord, Finding, FindingRecord, UnseenCause};
@@ -47,6 +47,7 @@ pub(super) fn above_limit(facts: &Facts) -> Option<FindingRecord> {
         ceiling("code cache", code),
         metaspace.map_or(ceiling("metaspace as it is", now), |most| ceiling("metaspace", most)),
         ceiling(&format!("{} stacks", grouped(threads)), stacks),
+        ceiling("child processes as they are", beside::of_children(mark)),
     ];
     ceilings.retain(|of| of.bytes > 0);
     ceilings.largest_first(|of| of.bytes);

@@ -129,6 +129,14 @@ fn of_configuration<'a>(trials: impl Iterator<Item = &'a Trial>) -> Diagnosis {
     own
 }
 
+/// The finding that all that may grow in a trial is more than this limit, such as the one that a search found.
+pub fn ceilings_above(trial: &Trial, limit_bytes: u64) -> Option<FindingRecord> {
+    let mut facts = Facts::of_trial(trial);
+    facts.limit = Some(limit_bytes);
+    let of = OfTrials { configuration: trial.configuration.clone(), trial: trial.index, trials_alike: 1 };
+    Some(FindingRecord { of: Some(of), ..ceilings::above_limit(&facts)? })
+}
+
 /// Adds what a trial shows to what trials before it have shown; what they have shown already is only counted.
 fn count<T>(
     known: &mut Vec<T>,

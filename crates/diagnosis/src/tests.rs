@@ -372,6 +372,14 @@ fn ceilings_are_held_against_the_limit() {
     says(&found, &["may grow to 642.0 MiB under a limit of 512.0 MiB", "code cache 240.0 MiB", "60 stacks 60.0 MiB"]);
     assert_eq!(remedies(&found), ["-XX:MaxDirectMemorySize=32m"]);
     assert!(only(&with(&limited(512, 400), |trial| trial.limit_bytes = None), "ceilings_above_limit").is_none());
+    // A limit that was searched is held against the same sum, and helpers count.
+    let ample = typed(&limited(4096, 100), "-Xmx", "MaxHeapSize", &(100 * MIB).to_string());
+    let child = ProcessRecord { rss_bytes: 160 * MIB, ..ProcessRecord::default() };
+    let ample =
+        with(&ample, |trial| trial.marks.iter_mut().for_each(|mark| mark.beside.children = vec![child.clone()]));
+    assert!(only(&ample, "ceilings_above_limit").is_none() && super::ceilings_above(&ample, 4096 * MIB).is_none());
+    let above = super::ceilings_above(&ample, 261 * MIB);
+    says(&above, &["may grow to 680.0 MiB under a limit of 261.0 MiB", "child processes as they are 160.0 MiB"]);
 }
 
 #[test]

@@ -92,7 +92,8 @@ pub fn found(scenario: &Scenario, trials: &[Trial]) -> Option<FindRecord> {
         let classes = asked.probe.as_ref().and_then(|probe| probe.classes);
         let live = asked.marks.iter().rev().find_map(|mark| mark.heap.live_bytes);
         let set = heap.or_else(|| heap_given(scenario, configuration));
-        let needed = set.or(live);
+        // No rule sizes a heap that the server's own command sets.
+        let needed = set.or_else(|| live.filter(|_| asked.heap_typed().is_none()));
         record.others = needed.map(|heap| rules(heap, line.limit_bytes, classes)).unwrap_or_default();
         let share =
             record.heap_bytes.or(set).zip(record.limit_bytes).map(|(heap, limit)| RamShare::options(heap, limit));

@@ -813,6 +813,13 @@ impl Trial {
         self.marks.iter().find(|mark| mark.name == name)
     }
 
+    /// The largest heap that its own command or options set, in bytes; `None` if the JVM chose it, or that is unknown.
+    pub fn heap_typed(&self) -> Option<u64> {
+        let set = &self.jvm.as_ref()?.flags_kept.as_ref()?.set;
+        let flag = set.iter().find(|flag| flag.name == "MaxHeapSize" && flag.origin != FlagOrigin::Ergonomic)?;
+        flag.value.parse().ok()
+    }
+
     /// The usual mark of this moment.
     pub fn at(&self, point: MarkPoint) -> Option<&Mark> {
         self.mark(point.word())

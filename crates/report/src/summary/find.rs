@@ -12,7 +12,8 @@ use crate::doubt::Doubt;
 use crate::page::{Depth, Facts, Page, Part, Section, Topic, Verdict};
 use crate::quantity::shown;
 use crate::record::{
-    FindOutcome, FindRecord, LineRecord, ProbeStage, ProbeVerdict, ProofRecord, RuleRecord, Trial, Unit, Unknowns,
+    Document, FindOutcome, FindRecord, Finding, LineRecord, ProbeStage, ProbeVerdict, ProofRecord, RuleRecord, Trial,
+    Unit, Unknowns,
 };
 use crate::scenario::MarkPoint;
 use crate::search::{PROOF_CONFIDENCE, cpu_per_request};
@@ -49,7 +50,8 @@ pub(super) fn page(of: Sources<'_>, find: &FindRecord, depth: Depth) -> Page {
     let reference = trials.iter().find(|trial| is_at(trial, ProbeStage::Reference));
     conditions.parts.extend(reference.map(|trial| Part::under(unconcerned(trial), [Part::Facts(trial_facts(trial))])));
     let mut sections = vec![
-        Section::new(Topic::Answer, "", [Part::Verdicts(verdicts)]).id("verdict"),
+        Section::new(Topic::Answer, "", std::iter::once(Part::Verdicts(verdicts)).chain(ceilings(document)))
+            .id("verdict"),
         Section::new(Topic::Answer, what, parts).id("find"),
         comparison::budgets(&document.budgets),
         Section::new(
@@ -61,6 +63,19 @@ pub(super) fn page(of: Sources<'_>, find: &FindRecord, depth: Depth) -> Page {
     ];
     sections.extend(depth.each.then(|| each_trial(of, depth)));
     finished(of, &format!("its {what}"), sections, depth)
+}
+
+/// The memory that the subject may take by its own settings, where that is more than the limit to set.
+fn ceilings(document: &Document) -> Option<Part> {
+    document.findings.iter().find_map(|one| match &one.finding {
+        Finding::CeilingsAboveLimit { limit_bytes, ceilings_bytes, .. } => Some(Part::Text(format!(
+            "That is the need under this load. By its own settings the server may grow to {}, above the {}: bound what \
+             grows (below, under what stands out).",
+            Bytes(*ceilings_bytes),
+            Bytes(*limit_bytes)
+        ))),
+        _ => None,
+    })
 }
 
 fn verdict(find: &FindRecord, trials: &[Trial]) -> Verdict {
@@ -121,7 +136,7 @@ pub(crate) fn told(find: &FindRecord, trials: &[Trial]) -> String {
             "The target holds at {}{}, the smallest limit that was to be asked: the load line lies there or below. \
              Give a smaller `limit_min` to find it.",
             Bytes(line.limit_bytes),
-            with_heap(find, line)
+            with_heap(find, line, trials)
         ),
         (FindOutcome::NotHeld, _) => format!(
             "{} No limit can help: give the server more CPU or another configuration, or ask for less.",
@@ -153,7 +168,8 @@ fn own_heap(trials: &[Trial]) -> Option<String> {
 /// The line with its evidence and its cost, and what is to be set.
 fn line_told(find: &FindRecord, line: &LineRecord, trials: &[Trial]) -> String {
     let (limit, tried) = (Bytes(line.limit_bytes), several(u64::from(line.tried()), "start"));
-    let mut told = vec![format!("The load line is {limit}{}: {} of {tried} held.", with_heap(find, line), line.held)];
+    let mut told =
+        vec![format!("The load line is {limit}{}: {} of {tried} held.", with_heap(find, line, trials), line.held)];
     told.extend(costs(line, trials).filter(|of| of.ratio >= COSTS_FROM).map(|of| sentence(&of.told)));
     told.extend(match (find.limit_bytes, &find.soak) {
         (Some(limit), Some(soak)) => {
@@ -193,11 +209,14 @@ fn rate_told(find: &FindRecord, trials: &[Trial]) -> String {
     }
 }
 
-fn with_heap(find: &FindRecord, line: &LineRecord) -> String {
+fn with_heap(find: &FindRecord, line: &LineRecord, trials: &[Trial]) -> String {
     let direct = line.direct_bytes.map(|direct| format!(" -XX:MaxDirectMemorySize={}", Bytes(direct).java()));
     match (line.heap_bytes, find.unknowns) {
         (Some(heap), _) => format!(" with -Xmx{}{}", Bytes(heap).java(), direct.unwrap_or_default()),
-        (None, Unknowns::AsIs) => " with the heap that the JVM chooses there".to_owned(),
+        (None, Unknowns::AsIs) => match trials.iter().find_map(Trial::heap_typed) {
+            Some(heap) => format!(" with the server's own -Xmx{}", Bytes(heap).java()),
+            None => " with the heap that the JVM chooses there".to_owned(),
+        },
         // A native program, or a JVM whose own command sets its heap.
         (None, _) if find.options.is_empty() => String::new(),
         (None, _) => " with the heap that the configuration gives".to_owned(),
@@ -235,7 +254,7 @@ fn answer_facts(find: &FindRecord, trials: &[Trial]) -> Vec<(String, String)> {
     if let Some(line) = &find.line {
         let label = if find.prove_bytes.is_some() { "limit" } else { "load line" };
         let limit = Bytes(line.limit_bytes);
-        facts.add(label, format!("{limit}{}, with a cold page cache", with_heap(find, line)));
+        facts.add(label, format!("{limit}{}, with a cold page cache", with_heap(find, line, trials)));
         facts.add("evidence", proof(line.held, line.proof, Some(line.failing_share_max)));
         facts.add("below", below(line));
         facts.add("edge", edge(line));

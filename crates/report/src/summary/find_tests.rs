@@ -5,7 +5,7 @@ use super::super::tried::reached;
 use super::*;
 use crate::doubt::Doubt;
 use crate::find_sample;
-use crate::record::{CgroupRecord, Document, Pages, Quantiles};
+use crate::record::{CgroupRecord, Document, FlagOrigin, FlagRecord, FlagsRecord, Jvm, Pages, Quantiles};
 use crate::terminal::render;
 use crate::units::MIB;
 use proptest::prelude::*;
@@ -33,6 +33,23 @@ fn fact(document: &Document, label: &str) -> Option<String> {
 #[test]
 fn a_line_that_was_found() {
     insta::assert_snapshot!(shown(&find_sample::found()));
+}
+
+#[test]
+fn a_heap_that_the_server_sets_itself_is_named() {
+    let mut document = find_sample::found();
+    let find = document.find.as_mut().unwrap();
+    find.unknowns = Unknowns::AsIs;
+    find.line.as_mut().unwrap().heap_bytes = None;
+    assert!(told_of(&document).contains("with the heap that the JVM chooses there"));
+    let flag = |origin| FlagRecord { name: "MaxHeapSize".to_owned(), value: (96 * MIB).to_string(), origin };
+    let mut with = |origin| {
+        let flags_kept = Some(FlagsRecord { set: vec![flag(origin)], ..FlagsRecord::default() });
+        document.trials[0].jvm = Some(Jvm { flags_kept, ..Jvm::default() });
+        told_of(&document)
+    };
+    assert!(with(FlagOrigin::CommandLine).contains("with the server's own -Xmx96m"));
+    assert!(with(FlagOrigin::Ergonomic).contains("with the heap that the JVM chooses there"));
 }
 
 #[test]
