@@ -135,6 +135,9 @@ fn finish(verb: &Verb, conditions: LoadConditions, loaded: Loaded, files_incompl
         return Err(error);
     }
     let held = document.thresholds.iter().all(|threshold| threshold.verdict == Verdict::Holds);
+    if document.doubts.iter().any(|of| matches!(of.doubt, Doubt::ServerGone { .. })) {
+        return Ok(Code::Subject);
+    }
     Ok(match held && document.strict != Some(false) {
         false => Code::No,
         true if files_incomplete => Code::Machine,

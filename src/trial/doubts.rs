@@ -5,7 +5,7 @@ use super::warming::Warming;
 use crate::doubt::{Allocation, Doubt, noise};
 use crate::kernel::ports::{Ports, Reuse};
 use crate::observe::vm_flags::Flags;
-use crate::record::{AllocatedBy, Jvm, Machine, PhaseRecord, Trial};
+use crate::record::{AllocatedBy, Jvm, Machine, PhaseRecord, Second, Trial};
 use crate::scenario::{Configuration, MarkPoint};
 use crate::units::{Bytes, Millicpus};
 
@@ -95,6 +95,18 @@ pub(super) fn of_phase(phase: &PhaseRecord, usage: &Usage, beside: Beside) -> Ve
         doubts.push(Doubt::Plateau40Ms { phase: phase.name.clone(), p50_ms: times.p50 });
     }
     doubts
+}
+
+/// Whether a server that answered in this phase later refused connections; `seconds` are those of the phase.
+pub(super) fn server_gone(phase: &PhaseRecord, seconds: &[Second]) -> Option<Doubt> {
+    let refused = phase.failed.refused;
+    if refused == 0 || phase.ok == 0 {
+        return None;
+    }
+    let fails = |least: fn(&Second) -> bool| seconds.iter().find(|second| second.failed > 0 && least(second));
+    let from = fails(|second| second.failed > second.ok).or_else(|| fails(|_| true));
+    let after_s = from.map_or(phase.seconds, |second| (second.at_s - phase.at_s).max(0.0));
+    Some(Doubt::ServerGone { phase: phase.name.clone(), after_s, refused })
 }
 
 fn below_offered(phase: &PhaseRecord) -> Option<Doubt> {

@@ -183,7 +183,14 @@ impl LoadRun<'_> {
             record.cut_short = Some("it was interrupted".to_owned());
         }
         let beside = if self.loading.reached.here { Beside::ServerHere } else { Beside::Nothing };
-        self.loaded.doubts.extend(doubts::of_phase(&record, &usage, beside));
+        let mut doubted = doubts::of_phase(&record, &usage, beside);
+        let seconds: Vec<Second> = self.loaded.timeline.iter().filter(|of| of.phase == phase.name).cloned().collect();
+        if let Some(gone) = doubts::server_gone(&record, &seconds) {
+            // It is why the requests failed.
+            doubted.retain(|doubt| !matches!(doubt, Doubt::LoadFailures { .. }));
+            doubted.insert(0, gone);
+        }
+        self.loaded.doubts.extend(doubted);
         let ports = if self.is_tcp() { Ports::read() } else { None };
         let near = ports.and_then(|ports| doubts::of_ports(&record, &ports, self.loading.reached.loopback));
         self.loaded.doubts.extend(near);

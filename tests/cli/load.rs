@@ -67,6 +67,20 @@ fn an_open_load_has_both_times_and_a_queue() {
 }
 
 #[test]
+fn a_server_that_went_away_is_told_with_exit_code_3() {
+    let server = Server::start();
+    let url = server.url("/hello");
+    let ending = std::thread::spawn(move || {
+        wait_until("it has answered", LONG, || server.requests() > 100);
+        drop(server);
+    });
+    let called = load(&url, "-n 1000000 -c 2 --close");
+    ending.join().unwrap();
+    expect(&called, 3, &["s into steady it refused connections", "`loadline post-mortem`"]);
+    assert!(!called.stdout.contains("check the URL") && !called.stdout.contains("Next: `--rate"), "{called}");
+}
+
+#[test]
 fn every_option_reaches_the_wire() {
     let server = Server::start();
     let url = server.url("/hello?n={seq}");

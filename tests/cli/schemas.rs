@@ -369,6 +369,7 @@ pub(crate) fn doubts() -> Vec<Doubt> {
         Doubt::FlagsIgnored { flags: vec!["-XX:+UseX".to_owned()] },
         Doubt::FlagChanged { asked: "-XX:X=1".to_owned(), in_force: "-XX:X=2".to_owned() },
         Doubt::LoadFailures { phase: phase(), failed: 1, requests: 2, kinds: "1 reset".to_owned() },
+        Doubt::ServerGone { phase: phase(), after_s: 5.0, refused: 541 },
         Doubt::CutShort { phase: phase(), why: why() },
         Doubt::LimitNotSeen { limit_bytes: 1, heap_bytes_max: 2 },
         Doubt::Plateau40Ms { phase: phase(), p50_ms: 40.0 },

@@ -213,6 +213,20 @@ doubts! {
             kinds: String,
         } => format!("{} of {} requests failed in {phase}: {kinds}", grouped(*failed), grouped(*requests)),
             "check the URL and `--expect-status`; what a weighed server printed is in the archive";
+        /// The server answered, and later refused connections.
+        ServerGone {
+            /// The phase affected.
+            phase: String,
+            /// Seconds of the phase after which most requests of a second failed.
+            after_s: f64,
+            /// Connections that were refused.
+            refused: u64,
+        } => format!(
+            "the server answered, but {after_s:.0} s into {phase} it refused connections ({} in all): it died or was \
+             restarted",
+            grouped(*refused)
+        ),
+            "read its log; `loadline post-mortem` says whether the kernel killed it for lack of memory";
         /// A phase ended before its plan did.
         CutShort {
             /// The phase affected.

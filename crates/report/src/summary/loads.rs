@@ -46,11 +46,12 @@ fn answer(document: &LoadDocument) -> Option<page::Verdict> {
     Some(page::Verdict::told(format!("{}{p99}; {}", rate(phase), counts(phase))).about(&phase.name))
 }
 
-/// Lists the failures. The rate comes first, because all other figures then belong to another load than the one asked
-/// for.
+/// Lists the failures. A server that went away and a missed rate come first: all other figures then belong to another
+/// load than the one asked for.
 fn failing(document: &LoadDocument) -> Vec<String> {
-    let rates = document.doubts.iter().filter(|doubt| matches!(doubt.doubt, Doubt::AchievedBelowOffered { .. }));
-    let mut lines: Vec<String> = rates.map(|doubt| doubt.text.clone()).collect();
+    let is_first = |doubt: &Doubt| matches!(doubt, Doubt::ServerGone { .. } | Doubt::AchievedBelowOffered { .. });
+    let first = document.doubts.iter().filter(|doubt| is_first(&doubt.doubt));
+    let mut lines: Vec<String> = first.map(|doubt| doubt.text.clone()).collect();
     let failed = document.thresholds.iter().filter(|threshold| threshold.verdict != Verdict::Holds);
     lines.extend(failed.map(|threshold| sentence(threshold, document)));
     if document.interrupted {
