@@ -20,7 +20,7 @@ use crate::scenario::Asking;
 use crate::series;
 use crate::units::{several, utc};
 use crate::weigh::container::CgroupRequest;
-use crate::weigh::{AccountOptions, Candidates, Collecting};
+use crate::weigh::{AccountOptions, Candidates, Collecting, weigh_candidate};
 use clap::{ArgGroup, Parser};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -197,7 +197,7 @@ impl AccountRequest<'_> {
             }
             talk.live_text(&format!("{} of {}: pid {}, {}", at + 1, found.jvms.len(), jvm.pid, jvm.name));
             let began = utc(clock.unix_s());
-            match jvm.weigh(self.weighing(), clock)? {
+            match weigh_candidate(jvm, self.weighing(), clock)? {
                 Ok(weighed) => {
                     let command = format!("loadline account {} --json", jvm.pid);
                     accounts.push(document(weighed, command, began, machine.clone()));

@@ -14,12 +14,13 @@ use crate::clock::Clock;
 use crate::kernel::machine::boot_id;
 use crate::kernel::oom::OutOf;
 use crate::kernel::process::{Stat, ticks_per_s};
-use crate::observe::cgroup::MemoryCgroup;
+use crate::observe::cgroup::{CgroupMemory, MemoryCgroup};
+use crate::observe::charged::{ChargeRow, by_command};
 use crate::observe::jvms::{Finder, Mapped, ProcessCandidate};
 use crate::observe::kernel_log::KernelLog;
 use crate::observe::machine::Machine;
 use crate::observe::procfs::Process;
-use crate::record::{WatchLabel, WatchLimit, WhyWeighed};
+use crate::record::{WatchCharge, WatchLabel, WatchLimit, WatchProcesses, WhyWeighed};
 use crate::units::Bytes;
 use crate::weigh::container::pods;
 use crate::weigh::{Outside, OutsideReading};
@@ -75,6 +76,8 @@ const FILES_OF_JVM: u64 = 8;
 const FILES_SPARE: u64 = 60;
 /// Turns that a JVM rests which was late again and again.
 const REST_MAX: u32 = 256;
+/// Commands of other processes in a cgroup that are told apart: a page of a history has room for few.
+const COMMANDS_MAX: usize = 5;
 /// JVMs that wait to be weighed at most.
 const WEIGHINGS_MAX: usize = 16;
 
@@ -399,7 +402,12 @@ impl About {
         });
         let bounds = Bounds::of(Bytes(limit.bytes), &handles.outside.ceilings);
         fill(&mut sample, &seen, &bounds, &mut handles.floor);
-        Looked::Seen(Look { sample, bounds, limit, took_ns: self.clock.now_ns().saturating_sub(began_ns) })
+        let charge = own_charge(&seen, &bounds).map(|memory| {
+            let jvm_bytes = (seen.rss_anon.0).saturating_add(seen.rss_shmem.0);
+            by_holder(memory, jvm_bytes, &handles.outside.others(&self.clock))
+        });
+        let took_ns = self.clock.now_ns().saturating_sub(began_ns);
+        Looked::Seen(Look { sample, bounds, limit, charge, took_ns })
     }
 }
 
@@ -608,23 +616,69 @@ fn fill(sample: &mut Sample, seen: &OutsideReading, bounds: &Bounds, floor: &mut
     if let Some(cgroup) = &seen.cgroup {
         set(Column::AtLimit, Some(cgroup.events.at_limit));
         set(Column::OomKills, Some(cgroup.events.oom_kills));
-        let anon = cgroup.charge.anon.0 + cgroup.charge.shmem.0;
-        // A JVM that the kernel kills between the two readings has given most of its memory back by the second.
-        if anon >= seen.rss_anon.0 / 4 * 3 {
+        if is_whole(seen, cgroup) {
             set(Column::Charge, Some(cgroup.usage.0));
-            // Without a limit, the cgroup is not the JVM's own: it may be that of all processes.
-            if seen.limit().is_some_and(|limit| limit.bytes.0 == bounds.memory) {
-                set(Column::ChargeAnon, Some(anon));
-                set(Column::ChargeKernel, cgroup.charge.kernel.map(|kernel| kernel.0));
-            }
         }
+    }
+    if let Some(CgroupMemory { charge, .. }) = own_charge(seen, bounds) {
+        set(Column::ChargeAnon, Some(charge.anon.0 + charge.shmem.0));
+        set(Column::ChargeKernel, charge.kernel.map(|kernel| kernel.0));
+    }
+}
+
+/// A JVM that the kernel kills between the two readings has given most of its memory back by the second.
+fn is_whole(seen: &OutsideReading, cgroup: &CgroupMemory) -> bool {
+    cgroup.charge.anon.0 + cgroup.charge.shmem.0 >= seen.rss_anon.0 / 4 * 3
+}
+
+/// The charge that the limit bounds. Without a limit, the cgroup is not the JVM's own: it may be that of all processes.
+fn own_charge<'a>(seen: &'a OutsideReading, bounds: &Bounds) -> Option<&'a CgroupMemory> {
+    let is_limited = seen.limit().is_some_and(|limit| limit.bytes.0 == bounds.memory);
+    seen.cgroup.as_ref().filter(|cgroup| is_limited && is_whole(seen, cgroup))
+}
+
+/// A charge by holder, given the memory of the JVM and of each other process.
+fn by_holder(memory: &CgroupMemory, jvm_bytes: u64, others: &[ChargeRow]) -> WatchCharge {
+    let bytes = |row: &ChargeRow| row.bytes.unsigned_abs();
+    let of_command =
+        |(row, processes): (ChargeRow, u64)| WatchProcesses { processes, bytes: bytes(&row), command: row.owner };
+    let charge = &memory.charge;
+    WatchCharge {
+        bytes: memory.usage.0,
+        working_set_bytes: memory.usage.0.saturating_sub(charge.file_inactive.0),
+        unreclaimable_bytes: charge.anon.0 + charge.shmem.0 + charge.kernel.unwrap_or_default().0,
+        jvm_bytes,
+        others_bytes: others.iter().map(bytes).fold(0, u64::saturating_add),
+        others: by_command(others).into_iter().take(COMMANDS_MAX).map(of_command).collect(),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::charge::Charge;
+    use crate::observe::cgroup::Events;
     use std::process::{Child, Command, Stdio};
+
+    #[test]
+    fn a_charge_is_told_by_holder_and_helpers_by_command() {
+        let charge = Charge { anon: Bytes::mib(210), file_inactive: Bytes::mib(5), ..Charge::default() };
+        let (usage, events) = (Bytes::mib(220), Events::default());
+        let (peak, limit, high, swap, pressure) = (None, None, None, None, None);
+        let memory = CgroupMemory { usage, peak, limit, high, swap, charge, events, pressure };
+        let helper = |(pid, owner): (u32, &str)| ChargeRow {
+            owner: owner.to_owned(),
+            bytes: 40 << 20,
+            pid: Some(pid),
+            ..ChargeRow::default()
+        };
+        let others: Vec<ChargeRow> = [(7, "tail -c 9"), (8, "sh run.sh"), (9, "tail -c 9")].map(helper).into();
+        let told = by_holder(&memory, 50 << 20, &others);
+        assert_eq!((told.jvm_bytes >> 20, told.others_bytes >> 20, told.rest_bytes() >> 20), (50, 120, 40));
+        assert_eq!((told.bytes >> 20, told.working_set_bytes >> 20), (220, 215));
+        let commands: Vec<_> = told.others.iter().map(|of| (of.command.as_str(), of.processes)).collect();
+        assert_eq!(commands, [("tail -c 9", 2), ("sh run.sh", 1)]);
+    }
 
     #[test]
     fn a_heap_has_a_floor_once_an_old_collection_ended() {

@@ -271,7 +271,7 @@ fn a_disk_that_is_full_for_a_while_costs_samples_in_bounds_and_nothing_else() {
     }
     assert_eq!(past.extremes[0].1.get(Column::RssAnon), Some(299 << 20));
     disk.fill();
-    history.end(End { age_ms: 5, killed: None }).unwrap();
+    history.end(End { age_ms: 5, killed: None, charge: None }).unwrap();
     assert_eq!(Past::read(&path).unwrap().kept.end.map(|end| end.age_ms), Some(5), "how it ended has its room");
 }
 

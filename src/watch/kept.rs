@@ -7,6 +7,7 @@
 
 use super::bounds::Bounds;
 use super::sealed;
+use crate::record::WatchCharge;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io;
@@ -77,6 +78,8 @@ pub struct End {
     pub age_ms: u64,
     /// By whom, where the kernel killed it for want of memory.
     pub killed: Option<KilledBy>,
+    /// The charge of its cgroup at the last look.
+    pub charge: Option<WatchCharge>,
 }
 
 /// Whose memory ran out.
@@ -174,6 +177,7 @@ pub(super) fn read_what_is_there(file: &File, bytes: &mut [u8], at: u64) -> io::
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::WatchProcesses;
 
     const AT: [u64; 2] = [0, PAGE_BYTES as u64];
 
@@ -217,7 +221,10 @@ mod tests {
         let file = tempfile::tempfile().unwrap();
         let long = "\u{1}".repeat(4096);
         let killed = Some(KilledBy { cgroup: Some(long.clone()), ..KilledBy::default() });
-        let (end, cgroup) = (Some(End { age_ms: 7, killed }), Some(long.clone()));
+        // As many commands as are kept, of as many characters.
+        let helpers = WatchProcesses { command: "\u{10ffff}".repeat(60), processes: u64::MAX, bytes: u64::MAX };
+        let charge = Some(WatchCharge { others: vec![helpers; 5], ..WatchCharge::default() });
+        let (end, cgroup) = (Some(End { age_ms: 7, killed, charge }), Some(long.clone()));
         write(&file, 0, &Kept { command: long, cgroup, end, ..named("shop") }, 1).unwrap();
         let (kept, _) = read(&file, AT).unwrap();
         assert_eq!((kept.name.as_str(), kept.end.map(|end| end.age_ms)), ("shop", Some(7)));

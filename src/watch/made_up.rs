@@ -145,7 +145,7 @@ impl MadeUpMachine {
         sample.set(Column::RssAnon, 420 * MIB + noise + all);
         let bounds = Bounds { memory: self.limit, heap: Some(heap), ..Bounds::default() };
         let limit = WatchLimit { bytes: self.limit, cgroup: "/shop".to_owned() };
-        Some(Look { sample, bounds, limit, took_ns: 60_000 })
+        Some(Look { sample, bounds, limit, charge: None, took_ns: 60_000 })
     }
 }
 

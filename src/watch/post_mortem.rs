@@ -52,6 +52,7 @@ pub fn post_mortem(past: &Past) -> PostMortem {
         told.owners = by_counters(&told.last);
     }
     if let Some(end) = &kept.end {
+        told.charge.clone_from(&end.charge);
         told.end = if end.killed.is_some() { EndKind::Killed } else { EndKind::Ended };
         if let Some(killed) = &end.killed {
             told.killed_by.clone_from(&killed.cgroup);
@@ -63,13 +64,17 @@ pub fn post_mortem(past: &Past) -> PostMortem {
     told.course = course(past, &bounds, STRETCHES);
     told.grew = grew(&told.changes, memory);
     told.ceilings_bytes = ceilings(&bounds, &told);
-    let held = most_held(past);
+    // A limit that killed was reached, even if no sample saw it.
+    let reached = told.killed_by.as_ref().is_some_and(|cgroup| !cgroup.is_empty());
+    let held = most_held(past).max(if reached { memory } else { 0 });
     let near = told.end == EndKind::Killed || leaves_little(held, memory);
     let exceeds = told.ceilings_bytes.is_none_or(|ceilings| ceilings > memory);
     let native = told.grew.as_ref().is_some_and(|grew| grew.name == Thing::Rest.name());
+    let others = told.charge.as_ref().is_some_and(|charge| charge.others_bytes > charge.jvm_bytes);
     told.cause = match (near, told.growth.verdict) {
         (false, _) => DeathCause::None,
         (true, GrowthWord::Grows) => DeathCause::Leak,
+        (true, _) if others => DeathCause::OtherProcesses,
         (true, _) if native => DeathCause::Native,
         (true, _) if exceeds && live_is_flat(past) => DeathCause::Ceilings,
         (true, _) => DeathCause::Unknown,
@@ -149,6 +154,7 @@ fn ceilings(bounds: &Bounds, told: &PostMortem) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::WatchCharge;
     use crate::watch::Sample;
     use crate::watch::history::History;
     use crate::watch::kept::{End, Kept, KilledBy};
@@ -157,6 +163,17 @@ mod tests {
 
     /// A life of so many hours in 1 GiB, whose end was seen. `held` has heap and direct memory at each hour.
     fn life(hours: u64, heap_max_mib: u64, held: impl Fn(f64) -> (u64, u64), killed: bool) -> PostMortem {
+        life_beside(None, hours, heap_max_mib, held, killed)
+    }
+
+    /// The same, with the charge at the last look.
+    fn life_beside(
+        charge: Option<WatchCharge>,
+        hours: u64,
+        heap_max_mib: u64,
+        held: impl Fn(f64) -> (u64, u64),
+        killed: bool,
+    ) -> PostMortem {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.history");
         let kept = Kept { name: "shop".to_owned(), pid: 7, every_ms: 10_000, ..Kept::default() };
@@ -174,7 +191,7 @@ mod tests {
             history.add(&sample).unwrap();
         }
         let by = KilledBy { cgroup: Some("/shop".to_owned()), anon_bytes: None, source: "kernel log".to_owned() };
-        let end = End { age_ms: hours * 3_600_000, killed: killed.then_some(by) };
+        let end = End { age_ms: hours * 3_600_000, killed: killed.then_some(by), charge };
         let bounds = Bounds { memory: 1024 * MIB, heap: Some(heap_max_mib * MIB), ..Bounds::default() };
         history.bound(bounds).unwrap();
         history.end(end).unwrap();
@@ -198,6 +215,10 @@ mod tests {
         );
         assert_eq!(ceilings.needed_bytes, ceilings.ceilings_bytes);
         assert!(ceilings.ceilings_bytes.unwrap() > 2000 * MIB);
+        let helpers = WatchCharge { jvm_bytes: 300 * MIB, others_bytes: 700 * MIB, ..WatchCharge::default() };
+        let beside = life_beside(Some(helpers.clone()), 30, 512, |_| (100, 20), true);
+        assert_eq!((beside.cause, beside.charge), (DeathCause::OtherProcesses, Some(helpers)));
+        assert!(beside.needed_bytes.unwrap() > 1024 * MIB, "the limit was reached, whatever samples saw");
         let calm = life(30, 512, |_| (100, 20), false);
         assert_eq!((calm.end, calm.cause), (EndKind::Ended, DeathCause::None));
     }

@@ -299,7 +299,7 @@ impl<W: World> Watching<W> {
         self.names.remove(&one.shown.name);
         let killed = self.world.close(id);
         let was_killed = killed.is_some();
-        let end = End { age_ms: (one.shown.age_s * 1e3) as u64, killed };
+        let end = End { age_ms: (one.shown.age_s * 1e3) as u64, killed, charge: one.shown.charge.take() };
         if let Some(Err(why)) = one.history.as_mut().map(|history| history.end(end)) {
             one.fail(format!("its history: {why}"), events);
         }
@@ -462,6 +462,7 @@ impl One {
         self.bounds = look.bounds;
         self.shown.set_aside = None;
         self.shown.limit = Some(look.limit.clone());
+        self.shown.charge.clone_from(&look.charge);
         self.shown.now = shown(&look.sample);
         self.shown.age_s = look.sample.age_ms as f64 / 1e3;
         self.shown.samples += 1;

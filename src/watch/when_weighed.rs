@@ -181,7 +181,7 @@ mod tests {
         let mut sample = Sample::at(minutes * 60_000);
         sample.set(Column::RssAnon, percent << 20);
         let bounds = Bounds { memory: 100 << 20, ..Bounds::default() };
-        Look { sample, bounds, limit: WatchLimit::default(), took_ns: 0 }
+        Look { sample, bounds, limit: WatchLimit::default(), charge: None, took_ns: 0 }
     }
 
     /// Those of these looks, in minutes and percent, at which an account is taken, and at which step.

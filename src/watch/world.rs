@@ -3,7 +3,7 @@
 use super::bounds::Bounds;
 use super::kept::{Kept, KilledBy};
 use super::sample::Sample;
-use crate::record::{WatchLabel, WatchLimit, WhyWeighed};
+use crate::record::{WatchCharge, WatchLabel, WatchLimit, WhyWeighed};
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -37,6 +37,8 @@ pub struct Look {
     pub bounds: Bounds,
     /// Whose limit that is.
     pub limit: WatchLimit,
+    /// The charge of its cgroup by holder; `None` where no limit bounds the cgroup.
+    pub charge: Option<WatchCharge>,
     /// The time that the look took, in nanoseconds.
     pub took_ns: u64,
 }

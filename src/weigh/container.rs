@@ -1,4 +1,4 @@
-//! The container that somebody names, and what its memory cgroup is charged for.
+//! The container that somebody names, and the charge of its memory cgroup.
 //!
 //! ```text
 //! /kubepods.slice/…/kubepods-burstable-pod1f…_….slice/cri-containerd-8c….scope   a container, below its pod
@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::kernel::cgroup::{Cgroup, Hierarchy, MEMORY};
 use crate::observe::cgroup::MemoryCgroup;
 use crate::observe::jvms;
-use crate::record::{CHARGE_SCHEMA, ChargeDocument, ChargedJvm};
+use crate::record::{CHARGE_SCHEMA, ChargeDocument};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
@@ -74,18 +74,15 @@ fn charge_of(cgroup: Cgroup, clock: &Clock) -> Result<ChargeDocument> {
     };
     let opened = MemoryCgroup::open(cgroup).map_err(|why| unreadable(why.to_string()))?;
     let memory = opened.read(clock).map_err(|why| unreadable(why.to_string()))?.value;
-    let charge = charge_by_owner(&opened, clock).ok_or_else(|| unreadable("it has gone".to_owned()))?;
     let pids: BTreeSet<u32> = opened.pids().into_iter().collect();
     let found = jvms::find().unwrap_or_default();
-    let named =
-        |jvm: jvms::ProcessSummary| ChargedJvm { pid: jvm.pid, name: identity::name(&jvm.arguments, None, &jvm.comm) };
     Ok(ChargeDocument {
         schema: CHARGE_SCHEMA.to_owned(),
         loadline: env!("CARGO_PKG_VERSION").to_owned(),
-        charge,
+        charge: charge_by_owner(&opened, &memory, clock),
         peak_bytes: memory.peak.map(|peak| peak.0),
         oom_kills: memory.events.oom_kills,
-        jvms: found.known.into_iter().filter(|jvm| pids.contains(&jvm.pid)).map(named).collect(),
+        jvms: found.known.into_iter().filter(|jvm| pids.contains(&jvm.pid)).map(identity::named).collect(),
         ..ChargeDocument::default()
     })
 }

@@ -1,9 +1,10 @@
-//! Which process was weighed: what it runs, and what names it for good.
+//! The identity of a process: its program, and the values that name it for good.
 
 use super::watched::Watched;
 use crate::kernel::machine;
 use crate::kernel::process::age;
-use crate::record::IdentityRecord;
+use crate::observe::jvms::ProcessSummary;
+use crate::record::{IdentityRecord, NamedJvm};
 use crate::units::{steers, utc};
 
 /// The most characters of a name; the whole command line is in the document.
@@ -26,6 +27,11 @@ const WITH_VALUE: [&str; 15] = [
     "--source",
     "--illegal-native-access",
 ];
+
+/// A JVM that was found, with the name of its program.
+pub(super) fn named(jvm: ProcessSummary) -> NamedJvm {
+    NamedJvm { pid: jvm.pid, name: name(&jvm.arguments, None, &jvm.comm) }
+}
 
 /// Returns the identity of a process that is watched.
 pub(super) fn identity(watched: &mut Watched, arguments: &[String]) -> IdentityRecord {

@@ -5,25 +5,16 @@ use super::once::AccountOptions;
 use crate::clock::Clock;
 use crate::error::{Error, ErrorKind, Result};
 use crate::observe::jvms::{self, ProcessSummary};
-use crate::record::{AccountDocument, UnreadCause, UnreadRecord};
+use crate::record::{AccountDocument, NamedJvm, UnreadCause, UnreadRecord};
 use loadline_base::order::Order as _;
 
 /// The JVMs of the machine, before any of them is weighed.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Candidates {
     /// In the order of their pids.
-    pub jvms: Vec<JvmCandidate>,
+    pub jvms: Vec<NamedJvm>,
     /// Further processes that may not be looked into.
     pub hidden: u64,
-}
-
-/// One of them.
-#[derive(Debug, Clone)]
-pub(crate) struct JvmCandidate {
-    /// Process id, as seen from here.
-    pub pid: u32,
-    /// Its program, as far as its command line tells.
-    pub name: String,
 }
 
 impl Candidates {
@@ -38,32 +29,31 @@ impl Candidates {
         let mut all: Vec<ProcessSummary> = found.known.into_iter().chain(found.perhaps).collect();
         all.order_by_key(|jvm| jvm.pid);
         let own = std::process::id();
-        let named =
-            |jvm: ProcessSummary| JvmCandidate { pid: jvm.pid, name: identity::name(&jvm.arguments, None, &jvm.comm) };
-        Ok(Self { jvms: all.into_iter().filter(|jvm| jvm.pid != own).map(named).collect(), hidden: found.hidden })
+        Ok(Self {
+            jvms: all.into_iter().filter(|jvm| jvm.pid != own).map(identity::named).collect(),
+            hidden: found.hidden,
+        })
     }
 }
 
-impl JvmCandidate {
-    /// Weighs it, or says why it cannot be.
-    ///
-    /// # Errors
-    /// A bug of Loadline; whatever keeps this one JVM from being read is no error, since others can be.
-    pub(crate) fn weigh(
-        &self,
-        weighing: AccountOptions,
-        clock: &Clock,
-    ) -> Result<Result<AccountDocument, UnreadRecord>> {
-        let cause = match weighing.weigh(self.pid, clock) {
-            Ok(weighed) => return Ok(Ok(weighed)),
-            Err(error) if error.kind == ErrorKind::Bug => return Err(error),
-            Err(error) => error,
-        };
-        let (pid, name) = (self.pid, self.name.clone());
-        Ok(Err(match cause.kind {
-            ErrorKind::Machine => UnreadRecord { pid, name, cause: UnreadCause::Refused, why: cause.what },
-            // A candidate was a JVM when it was found; whatever refuses it as none came later.
-            _ => UnreadRecord { pid, name, cause: UnreadCause::Ended, why: cause.what },
-        }))
-    }
+/// Weighs one of them, or says why it cannot be weighed.
+///
+/// # Errors
+/// A bug of Loadline; whatever keeps this one JVM from being read is no error, since others can be.
+pub(crate) fn weigh_candidate(
+    jvm: &NamedJvm,
+    weighing: AccountOptions,
+    clock: &Clock,
+) -> Result<Result<AccountDocument, UnreadRecord>> {
+    let cause = match weighing.weigh(jvm.pid, clock) {
+        Ok(weighed) => return Ok(Ok(weighed)),
+        Err(error) if error.kind == ErrorKind::Bug => return Err(error),
+        Err(error) => error,
+    };
+    let (pid, name) = (jvm.pid, jvm.name.clone());
+    Ok(Err(match cause.kind {
+        ErrorKind::Machine => UnreadRecord { pid, name, cause: UnreadCause::Refused, why: cause.what },
+        // A candidate was a JVM when it was found; whatever refuses it as none came later.
+        _ => UnreadRecord { pid, name, cause: UnreadCause::Ended, why: cause.what },
+    }))
 }

@@ -28,7 +28,7 @@ mod watched;
 mod weighing;
 
 pub(crate) use direct::{DirectMemory, Gate};
-pub(crate) use machine_wide::Candidates;
+pub(crate) use machine_wide::{Candidates, weigh_candidate};
 pub(crate) use objects::record as live_objects;
 pub(crate) use once::{AccountOptions, Collecting, check_jvm};
 pub(crate) use once::{price_of_dump, price_of_objects};

@@ -8,6 +8,7 @@ use crate::kernel::cgroup::Limit;
 use crate::kernel::process::age;
 use crate::observe::Unavailable;
 use crate::observe::cgroup::{CgroupMemory, MemoryCgroup};
+use crate::observe::charged::{self, ChargeRow};
 use crate::observe::hotspot::flags::Flags;
 use crate::observe::hsperfdata::{HsPerf, JvmSample};
 use crate::observe::memory::ProcessMemory;
@@ -136,6 +137,11 @@ impl Outside {
     /// Its cgroup, as named below the mount.
     pub(crate) fn cgroup(&self) -> Option<&MemoryCgroup> {
         self.cgroup.as_ref()
+    }
+
+    /// The other processes of its cgroup, each with its anonymous memory.
+    pub(crate) fn others(&self, clock: &Clock) -> Vec<ChargeRow> {
+        self.cgroup.as_ref().map(|cgroup| charged::others(cgroup, self.process.pid(), clock)).unwrap_or_default()
     }
 
     /// Whether the process has gone; false where that cannot be told.

@@ -395,10 +395,9 @@ impl Watched {
 }
 
 /// The charge of a cgroup, by kind and by owner.
-pub(super) fn charge_by_owner(cgroup: &MemoryCgroup, clock: &Clock) -> Option<ChargeRecord> {
-    let memory = cgroup.read(clock).ok()?.value;
-    let (rows, unread) = charged::rows(cgroup, &memory, clock);
-    Some(ChargeRecord { rows, unread_processes: unread as u64, ..charge_of(cgroup, &memory) })
+pub(super) fn charge_by_owner(cgroup: &MemoryCgroup, memory: &CgroupMemory, clock: &Clock) -> ChargeRecord {
+    let (rows, unread) = charged::rows(cgroup, memory, clock);
+    ChargeRecord { rows, unread_processes: unread as u64, ..charge_of(cgroup, memory) }
 }
 
 /// The charge of a cgroup, by kind.

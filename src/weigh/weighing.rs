@@ -120,7 +120,10 @@ impl MarkSettings {
         }
         taken.inside(watched, code, stacks.filter(|_| self.regions));
         taken.mark.beside = beside::look(watched);
-        taken.mark.charge = watched.cgroup.as_ref().and_then(|cgroup| charge_by_owner(cgroup, &clock));
+        taken.mark.charge = watched.cgroup.as_ref().and_then(|cgroup| {
+            let memory = cgroup.read(&clock).ok()?.value;
+            Some(charge_by_owner(cgroup, &memory, &clock))
+        });
         if self.moment == Moment::Collected {
             taken.mark.static_collections = watched.look(statics::collections).unwrap_or_default();
             taken.mark.thread_values = watched.look(thread_values::read).filter(|found| found.threads > 0);

@@ -3,7 +3,7 @@
 use crate::called::loadline;
 use crate::schema::Schema;
 use loadline::record::{
-    CHARGE_SCHEMA, ChargeDocument, ChargeKind, ChargeRecord, ChargeRow, ChargedJvm, DoubtRecord, Machine,
+    CHARGE_SCHEMA, ChargeDocument, ChargeKind, ChargeRecord, ChargeRow, DoubtRecord, Machine, NamedJvm,
 };
 use loadline::report::{self, render, summarize_charge};
 use serde_json::{Value, json};
@@ -64,7 +64,7 @@ fn made_up() -> ChargeDocument {
         charge,
         peak_bytes: Some(700 << 20),
         oom_kills: 2,
-        jvms: vec![ChargedJvm { pid: 12, name: "shop.jar".to_owned() }],
+        jvms: vec![NamedJvm { pid: 12, name: "shop.jar".to_owned() }],
         doubts: Vec::<DoubtRecord>::new(),
         machine: Machine { cores: 2, cgroup: "v2".to_owned(), ..Machine::default() },
     }
@@ -73,6 +73,15 @@ fn made_up() -> ChargeDocument {
 #[test]
 fn a_container_is_shown_by_owner_with_the_part_that_kills() {
     insta::assert_snapshot!(render(&summarize_charge(&made_up())));
+}
+
+#[test]
+fn a_cgroup_without_a_process_leads_to_the_post_mortem() {
+    let mut dead = made_up();
+    dead.jvms.clear();
+    dead.charge.rows.retain(|row| row.pid.is_none());
+    let text = render(&summarize_charge(&dead));
+    assert!(text.contains("No process is left") && text.contains("Next: `loadline post-mortem`"), "{text}");
 }
 
 #[test]

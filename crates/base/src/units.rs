@@ -39,6 +39,11 @@ impl Bytes {
         }
     }
 
+    /// As a number that may be subtracted from.
+    pub fn signed(self) -> i64 {
+        i64::try_from(self.0).unwrap_or(i64::MAX)
+    }
+
     /// MiB as a fraction.
     pub fn as_mib(self) -> f64 {
         self.0 as f64 / MIB as f64

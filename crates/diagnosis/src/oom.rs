@@ -1,4 +1,4 @@
-//! Who held the memory when the kernel killed for lack of it, by the kernel's own report.
+//! The holders of memory when the kernel killed for lack of it, by the kernel's own report.
 
 use crate::record::{ChargeKind, ChargeRow, OomHolder, OomKilled, OomRecord};
 use loadline_base::order::Order as _;
@@ -11,7 +11,7 @@ use loadline_jvm::observe::charged::rows_of;
 /// The kernel's names of a JVM: those of its launchers, the JDK's and Apache Commons Daemon's.
 const JVMS: [&str; 3] = ["java", "jsvc", "jsvc.exec"];
 
-/// What a report of the kernel tells, with the kind of memory that held most.
+/// The record of a report of the kernel, with the kind of memory that held most.
 pub fn of_oom(report: &OomReport) -> OomRecord {
     let (cgroup, machine) = match &report.of {
         Some(OutOf::Cgroup(path)) => (Some(path.clone()), false),

@@ -37,6 +37,16 @@ pub(super) fn render_within(parts: &[Part], width: usize) -> String {
     out.out
 }
 
+/// A text with facts below it, in lines of this width.
+pub(super) fn folded(text: &str, facts: &[(&str, String)], width: usize) -> String {
+    let mut out = Lines { out: String::new(), width };
+    wrapped(&mut out, text, "", "  ");
+    for (label, text) in facts {
+        wrapped(&mut out, text, &format!("  {} ", filled(label, LABEL - 1)), &" ".repeat(LABEL + 2));
+    }
+    out.out
+}
+
 fn section(out: &mut Lines, of: &Section) {
     if !of.titled && !of.heading.is_empty() {
         heading(out, &of.heading);

@@ -149,7 +149,7 @@ pub fn trim(seen: &ProcessReadings) -> Prediction {
                 0 => String::new(),
                 n => format!("without {n} heaps that could not be walked"),
             };
-            Prediction::known(signed(bytes), Reason::Shrinks, why)
+            Prediction::known(Bytes(bytes).signed(), Reason::Shrinks, why)
         }
     }
 }
@@ -317,7 +317,7 @@ impl<'a> HeapPages<'a> {
                     _ => 0,
                 };
                 let marked = if self.heap.collector == Collector::Parallel { self.heap.used.0 } else { 0 };
-                signed(shrunk) - signed(touched) - signed(self.marking_bits(marked))
+                Bytes(shrunk).signed() - Bytes(touched).signed() - Bytes(self.marking_bits(marked)).signed()
             }
             collector => {
                 let capacity = self.capacity(live).saturating_sub(self.regions(self.archived));
@@ -326,10 +326,12 @@ impl<'a> HeapPages<'a> {
                 let above = if shrinks { self.resident_below(u64::MAX) - self.resident_below(capacity) } else { 0 };
                 let touched = bottom.saturating_sub(self.resident_below(bottom));
                 if collector != Collector::G1 {
-                    return signed(above) - signed(touched);
+                    return Bytes(above).signed() - Bytes(touched).signed();
                 }
                 let kept = share_of(self.tables, self.capacity(live), self.heap.committed.0);
-                signed(above + self.tables - kept) - signed(touched) - signed(self.marking_bits(capacity))
+                Bytes(above + self.tables - kept).signed()
+                    - Bytes(touched).signed()
+                    - Bytes(self.marking_bits(capacity)).signed()
             }
         }
     }
@@ -395,10 +397,6 @@ impl<'a> HeapPages<'a> {
 /// Returns the size of which `free` percent are free when `used` bytes are in use.
 fn room_for(used: u64, free: u64) -> u64 {
     u64::try_from(u128::from(used) * 100 / u128::from(100 - free.min(99))).unwrap_or(u64::MAX)
-}
-
-fn signed(bytes: u64) -> i64 {
-    i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

@@ -57,7 +57,7 @@ fn predicted(said: &Said, list: &[(u64, u64)]) -> Result<i64, Reason> {
 
 fn mebibytes(prediction: &Prediction) -> Result<i64, Reason> {
     let (Some(back), Some(grown)) = (prediction.bytes, prediction.grown) else { return Err(prediction.reason) };
-    Ok((signed(back) - signed(grown)) / signed(MIB))
+    Ok((Bytes(back).signed() - Bytes(grown).signed()) / Bytes(MIB).signed())
 }
 
 #[test]

@@ -30,7 +30,7 @@ pub struct Charge {
     pub major_faults: u64,
 }
 
-/// What the kernel keeps for a cgroup, by v2 (`cgroup-v2.rst`, `memory.stat`).
+/// Memory that the kernel keeps for a cgroup, by v2 (`cgroup-v2.rst`, `memory.stat`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct KernelParts {
     /// Stacks of threads.

@@ -30,14 +30,14 @@ const GROUP: &str = "are going to be killed due to memory.oom.group set";
 /// Sizes of a page, the usual one first.
 const PAGES: [u64; 3] = [4096, 16_384, 65_536];
 
-/// What the kernel wrote when memory ran out, once.
+/// One report of the kernel that memory ran out.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct OomReport {
-    /// What the log has before its first line: mostly a time.
+    /// The text before its first line in the log: mostly a time.
     pub stamp: String,
     /// The task that asked for memory when there was none.
     pub invoked_by: String,
-    /// What ran out; `None` where the log was cut.
+    /// The memory that ran out; `None` where the log was cut.
     pub of: Option<OutOf>,
     /// The charge of the cgroup then, and its limit.
     pub usage: Option<Bytes>,
@@ -76,7 +76,7 @@ pub struct OomTask {
     pub page_tables: Option<Bytes>,
     /// Its memory in swap.
     pub swap: Bytes,
-    /// What was added to its score; -1000 protects it.
+    /// The number added to its score; -1000 protects it.
     pub score_adjustment: i32,
 }
 

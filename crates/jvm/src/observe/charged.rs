@@ -1,4 +1,4 @@
-//! What a memory cgroup is charged for, by owner: anonymous memory by process, files in memory by place, page cache,
+//! The charge of a memory cgroup by owner: anonymous memory by process, files in memory by place, page cache,
 //! and what the kernel keeps. A limit kills by this charge and by no RSS. Sources: `memory.stat` (kernel
 //! `cgroup-v2.rst`, `cgroup-v1/memory.rst`), `/proc/PID/smaps_rollup` (man proc_pid_smaps), `/proc/PID/fd`.
 //!
@@ -20,11 +20,8 @@ const PROCESSES_MAX: usize = 2_000;
 /// Processes whose shared pages are divided among sharers, the largest; a look takes 1 ms for each 40 MiB.
 const ROLLUPS_MAX: usize = 256;
 const ROLLUP_BYTES_MAX: u64 = 64 << 10;
-/// Of a command line.
+/// Characters of a command line that are kept.
 const COMMAND_CHARS: usize = 60;
-/// The kernel charges a CPU ahead for so many pages (`MEMCG_CHARGE_BATCH`, Linux 4.0 to 6.18: 32 or 64).
-const AHEAD_PAGES: u64 = 64;
-const PAGE: u64 = 4096;
 
 /// Kinds of charged memory, in the order of the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
@@ -39,7 +36,8 @@ pub enum ChargeKind {
     PageCache,
     /// Page tables, stacks of threads, names of files, buffers of sockets.
     Kernel,
-    /// What `memory.stat` does not list: pages charged ahead for each CPU, and changes since it was last summed up.
+    /// The part that `memory.stat` does not list: pages charged ahead for each CPU (32 or 64 pages, Linux 4.0 to 6.18),
+    /// and changes since it was last summed up.
     Rest,
 }
 
@@ -69,11 +67,6 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// How far the sum of `memory.stat` may be from the charge, in bytes: what each CPU is charged ahead.
-pub fn ahead_bytes(cpus: usize) -> u64 {
-    AHEAD_PAGES * PAGE * cpus as u64
-}
-
 /// The rows of a charge that was just read, and the processes that could not be read.
 pub fn rows(cgroup: &MemoryCgroup, memory: &CgroupMemory, clock: &Clock) -> (Vec<ChargeRow>, usize) {
     let pids = cgroup.pids();
@@ -81,6 +74,35 @@ pub fn rows(cgroup: &MemoryCgroup, memory: &CgroupMemory, clock: &Clock) -> (Vec
     let (anonymous, refused) = anonymous(&processes, clock);
     let unread = refused + pids.len() - processes.len();
     (rows_of(memory.usage, &memory.charge, anonymous, memory_files(&processes)), unread)
+}
+
+/// Anonymous memory of the processes of a cgroup without this one, by the counters of each: pages that several share
+/// count for each. For a sampler.
+pub fn others(cgroup: &MemoryCgroup, than: u32, clock: &Clock) -> Vec<ChargeRow> {
+    let pids = cgroup.pids().into_iter().filter(|pid| *pid != than).take(PROCESSES_MAX);
+    let row = |pid: u32| {
+        let process = Process::open(pid).ok()?;
+        let bytes = process.status(clock).ok()?.value.rss_anon.signed();
+        (bytes > 0).then(|| ChargeRow { owner: command(&process), bytes, pid: Some(pid), ..ChargeRow::default() })
+    };
+    pids.filter_map(row).collect()
+}
+
+/// Processes of one command in one row with their number, the largest first; other rows stay alone.
+pub fn by_command(rows: &[ChargeRow]) -> Vec<(ChargeRow, u64)> {
+    let mut sums: Vec<(ChargeRow, u64)> = Vec::new();
+    for row in rows {
+        let same = |(of, _): &&mut (ChargeRow, u64)| row.pid.is_some() && of.pid.is_some() && of.owner == row.owner;
+        match sums.iter_mut().find(same) {
+            Some((of, processes)) => {
+                of.bytes += row.bytes;
+                *processes += 1;
+            }
+            None => sums.push((row.clone(), 1)),
+        }
+    }
+    sums.largest_first(|(row, _)| row.bytes.unsigned_abs());
+    sums
 }
 
 /// The rows of a charge, given those of its processes and of their files.
@@ -108,13 +130,9 @@ fn closed(kind: ChargeKind, sum: Bytes, mut rows: Vec<ChargeRow>, others: &str) 
 }
 
 fn closing(kind: ChargeKind, sum: Bytes, listed: i64, owner: &str) -> Option<ChargeRow> {
-    let bytes = signed(sum.0).saturating_sub(listed);
+    let bytes = sum.signed().saturating_sub(listed);
     let reclaimable = kind == ChargeKind::PageCache;
     (bytes != 0).then(|| ChargeRow { kind, owner: owner.to_owned(), bytes, reclaimable, ..ChargeRow::default() })
-}
-
-fn signed(bytes: u64) -> i64 {
-    i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
 /// Anonymous memory by process, and how many processes could not be read.
@@ -128,7 +146,7 @@ fn anonymous(processes: &[Process], clock: &Clock) -> (Vec<ChargeRow>, usize) {
         let pid = Some(process.pid());
         (*resident > 0).then(|| ChargeRow {
             owner: command(process),
-            bytes: signed(bytes.0),
+            bytes: bytes.signed(),
             pid,
             ..ChargeRow::default()
         })
@@ -160,7 +178,7 @@ fn memory_files(processes: &[Process]) -> Vec<ChargeRow> {
     let row = |of: memory_files::MemoryFilesRecord| ChargeRow {
         kind: ChargeKind::MemoryFiles,
         owner: of.place,
-        bytes: signed(of.bytes),
+        bytes: Bytes(of.bytes).signed(),
         files: of.files,
         deleted: of.deleted,
         ..ChargeRow::default()
@@ -174,7 +192,7 @@ fn page_cache(charge: &Charge) -> Vec<ChargeRow> {
     vec![ChargeRow {
         kind: ChargeKind::PageCache,
         owner: "not used lately".to_owned(),
-        bytes: signed(inactive.0),
+        bytes: inactive.signed(),
         reclaimable: true,
         ..ChargeRow::default()
     }]
@@ -193,7 +211,7 @@ fn kernel_rows(parts: KernelParts) -> Vec<ChargeRow> {
     let row = |(owner, bytes, reclaimable): (&str, Bytes, bool)| ChargeRow {
         kind: ChargeKind::Kernel,
         owner: owner.to_owned(),
-        bytes: signed(bytes.0),
+        bytes: bytes.signed(),
         reclaimable,
         ..ChargeRow::default()
     };
@@ -217,7 +235,7 @@ mod tests {
         for (held, usage_mib) in [(150, 310), (260, 300), (0, 2)] {
             let usage = Bytes::mib(usage_mib);
             let rows = rows_of(usage, &charge, vec![process("java", held), process("tail", 3)], Vec::new());
-            assert_eq!(rows.iter().map(|row| row.bytes).sum::<i64>(), signed(usage.0), "{held} {usage_mib}");
+            assert_eq!(rows.iter().map(|row| row.bytes).sum::<i64>(), usage.signed(), "{held} {usage_mib}");
             let unowned = rows.iter().find(|row| row.owner.starts_with("in no process")).map(|row| row.bytes >> 20);
             assert_eq!(unowned, Some(200 - held - 3));
             let kept: i64 = rows.iter().filter(|row| row.reclaimable).map(|row| row.bytes >> 20).sum();
@@ -239,7 +257,7 @@ mod tests {
         let clock = Clock::start();
         let Ok(memory) = cgroup.read(&clock) else { return };
         let (rows, _) = rows(&cgroup, &memory.value, &clock);
-        assert_eq!(rows.iter().map(|row| row.bytes).sum::<i64>(), signed(memory.value.usage.0), "{rows:?}");
+        assert_eq!(rows.iter().map(|row| row.bytes).sum::<i64>(), memory.value.usage.signed(), "{rows:?}");
         assert!(rows.iter().any(|row| row.pid == Some(std::process::id())), "{rows:?}");
     }
 }

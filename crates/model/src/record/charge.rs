@@ -1,4 +1,4 @@
-//! What a memory cgroup is charged for, as recorded.
+//! The charge of a memory cgroup, as recorded.
 
 use super::{ChargeRow, DoubtRecord, Machine};
 use serde::{Deserialize, Serialize};
@@ -80,15 +80,15 @@ pub struct ChargeDocument {
     /// Processes of the cgroup that the kernel killed for lack of memory, so far.
     pub oom_kills: u64,
     /// The JVMs in the cgroup.
-    pub jvms: Vec<ChargedJvm>,
+    pub jvms: Vec<NamedJvm>,
     /// Reasons to distrust a number, each with the next step.
     pub doubts: Vec<DoubtRecord>,
 }
 
-/// A JVM in a cgroup.
+/// A JVM that was found and not weighed.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct ChargedJvm {
+pub struct NamedJvm {
     /// Process id, as seen from here.
     pub pid: u32,
     /// Its program, as far as its command line tells.

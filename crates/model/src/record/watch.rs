@@ -65,6 +65,8 @@ pub struct WatchedJvm {
     pub now: WatchSample,
     /// The limit that bounds it.
     pub limit: Option<WatchLimit>,
+    /// The charge of its cgroup by holder; `null` where no limit bounds the cgroup.
+    pub charge: Option<WatchCharge>,
     /// Its growth over time.
     pub growth: GrowthRecord,
     /// Growth of each thing that is judged separately.
@@ -153,6 +155,45 @@ pub struct WatchLimit {
     pub bytes: u64,
     /// The cgroup that has it; empty for the machine.
     pub cgroup: String,
+}
+
+/// The charge of a JVM's cgroup at one moment, by holder. The limit kills by this charge.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct WatchCharge {
+    /// The whole charge.
+    pub bytes: u64,
+    /// The charge without page cache that was not used lately: the `working_set` of Kubernetes.
+    pub working_set_bytes: u64,
+    /// Part of the charge that cannot be reclaimed.
+    pub unreclaimable_bytes: u64,
+    /// Anonymous and shared memory of the JVM.
+    pub jvm_bytes: u64,
+    /// Anonymous memory of all other processes; pages that several share count for each.
+    pub others_bytes: u64,
+    /// The other processes by command, at most five, largest first.
+    pub others: Vec<WatchProcesses>,
+}
+
+impl WatchCharge {
+    /// The part that cannot be reclaimed and no process holds: files in memory, and the kernel's own.
+    pub fn rest_bytes(&self) -> u64 {
+        self.unreclaimable_bytes.saturating_sub(self.jvm_bytes).saturating_sub(self.others_bytes)
+    }
+}
+
+/// Processes of one command.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct WatchProcesses {
+    /// The beginning of the command.
+    pub command: String,
+    /// Their number.
+    pub processes: u64,
+    /// Their anonymous memory.
+    pub bytes: u64,
 }
 
 /// The growth of one thing over time.
@@ -370,6 +411,9 @@ pub struct PostMortem {
     pub last: WatchSample,
     /// Its bytes by owner at the last sample, as far as counters show.
     pub owners: Vec<WatchOwner>,
+    /// The charge of its cgroup by holder at the last sample; `null` where no limit bounded it, and if its end was not
+    /// observed.
+    pub charge: Option<WatchCharge>,
     /// The limit that bounded it.
     pub limit_bytes: u64,
     /// Its growth over time, at its end.
@@ -426,6 +470,8 @@ pub enum DeathCause {
     None,
     /// Something grew without bound.
     Leak,
+    /// Other processes of its cgroup held more than the JVM.
+    OtherProcesses,
     /// Nothing leaked: the JVM's own settings allow more memory than the limit.
     Ceilings,
     /// Memory grew that no setting of the JVM bounds, mostly malloc's; observed too briefly to tell a leak from a

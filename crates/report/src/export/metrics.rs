@@ -228,6 +228,15 @@ pub(super) const TABLE: &[Metric] = &[
     gauge("memory_unreclaimable_bytes", Now(|now| now.unreclaimable_bytes))
         .help("Anonymous and kernel memory: what no reclaim takes back.")
         .otlp("loadline.memory.unreclaimable", "By", &[]),
+    gauge(
+        "memory_working_set_bytes",
+        Jvm(|of, to| to.whole(of.charge.as_ref().map(|charge| charge.working_set_bytes))),
+    )
+    .help("Charge of the cgroup without page cache that was not used lately, as Kubernetes shows it.")
+    .otlp("loadline.memory.working_set", "By", &[]),
+    gauge("memory_other_processes_bytes", Jvm(|of, to| to.whole(of.charge.as_ref().map(|charge| charge.others_bytes))))
+        .help("Anonymous memory of other processes in the cgroup.")
+        .otlp("loadline.memory.other_processes", "By", &[]),
     gauge("memory_limit_bytes", Jvm(|of, to| to.whole(of.limit.as_ref().map(|limit| limit.bytes))))
         .help("The smallest limit on the path, or the machine's memory.")
         .otlp("loadline.memory.limit", "By", &[]),

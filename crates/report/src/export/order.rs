@@ -151,7 +151,8 @@ fn jvms_that_run_and_that_ended_do_too() {
     let words = ["rss is", "what stands out", "account mib", "conditions", "doubts"];
     check("an account", |_| summarize_account(&weighed(), &[]), &words, &words);
     let all = AccountsDocument { accounts: vec![weighed()], ..AccountsDocument::default() };
-    let words = ["pss limit and what would come back", "the same by owner", "conditions", "doubts"];
+    let words =
+        ["pss charge and limit of the cgroup and what would come back", "the same by owner", "conditions", "doubts"];
     check("all accounts", |_| summarize_accounts(&all), &words, &words);
     let changes = ChangesDocument { seconds: 60, then: weighed(), now: weighed(), ..ChangesDocument::default() };
     let words = ["from then to now", "account rss mib", "conditions", "doubts"];

@@ -9,9 +9,9 @@ pub use keys::{Key, Keys};
 pub use picture::{Glyphs, Size};
 
 use super::summary::watch::{holds, summarize_watch, told};
-use super::terminal::{print, render};
+use super::terminal::{folded, print, render};
 use crate::record::{Happened, WatchCourse, WatchDocument, WatchEvent, WhyWeighed};
-use crate::units::{Bytes, visible};
+use crate::units::Bytes;
 use picture::{Line, Scene, View, drawn, hidden_lines, in_full, sorted};
 use std::sync::Arc;
 
@@ -50,6 +50,8 @@ pub struct Screen {
 
 /// Past events that are kept, a line each.
 const LATELY: usize = 20;
+/// Columns of a line that goes to no terminal; a longer word keeps a line of its own.
+const LINE_COLUMNS: usize = 120;
 /// Lines by which a page moves.
 const PAGE: usize = 10;
 /// Switches to a screen of its own, without a cursor, where long lines are cut; and back.
@@ -91,11 +93,13 @@ impl Screen {
             DisplayMode::Lines | DisplayMode::Drawn { .. } => {}
         }
         self.document = document();
-        let lines: Vec<String> = events.iter().filter_map(|event| self.line(event, events)).collect();
+        let told = events.iter().filter_map(|event| Some((self.line(event, events)?, event)));
         if self.place == DisplayMode::Lines {
-            let _ = print(&lines.iter().map(|line| format!("{}\n", visible(line))).collect::<String>());
+            let text = |(line, event): (String, &WatchEvent)| folded(&line, &self.facts(event), LINE_COLUMNS);
+            let _ = print(&told.map(text).collect::<String>());
             return;
         }
+        let lines: Vec<String> = told.map(|(line, _)| line).collect();
         self.lately.extend(lines);
         self.lately.drain(..self.lately.len().saturating_sub(LATELY));
         let chosen = self.view.chosen.filter(|pid| self.document.jvms.iter().any(|jvm| jvm.pid == *pid));
@@ -194,11 +198,13 @@ impl Screen {
             Happened::Verdict(_) | Happened::Rises(_) if turn.iter().filter(of_name).any(appeared) => return None,
             what => happened(what),
         };
-        // On a screen the list shows the rest.
+        Some(format!("{} {}: {what}", self.time(), event.name))
+    }
+
+    /// The facts of a JVM that appeared; on a screen the list shows them.
+    fn facts(&self, event: &WatchEvent) -> Vec<(&'static str, String)> {
         let jvm = self.document.jvms.iter().find(|jvm| matches!(event.what, Happened::Appeared(pid) if pid == jvm.pid));
-        let jvm = jvm.filter(|_| self.place == DisplayMode::Lines);
-        let rest = jvm.map(|jvm| format!(": {}; {}", holds(jvm), told(&jvm.growth))).unwrap_or_default();
-        Some(format!("{} {}: {what}{rest}", self.time(), event.name))
+        jvm.map(|jvm| std::iter::once(("verdict", told(&jvm.growth))).chain(holds(jvm)).collect()).unwrap_or_default()
     }
 
     /// The time of an event; only the time of day on a screen, whose head has the date.

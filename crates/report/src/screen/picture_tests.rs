@@ -1,11 +1,11 @@
 //! Screens of all sizes, of made-up JVMs, and the effects of keys on them.
 
 use super::picture::{Glyphs, Scene, Size, View, drawn};
-use super::{Key, Pressed, Screen};
+use super::{Key, LINE_COLUMNS, Pressed, Screen, folded};
 use crate::export::samples::with_every_text;
 use crate::record::{
-    GrowthRecord, GrowthWord, Happened, PostMortem, ThingRecord, WatchAccount, WatchChange, WatchCourse, WatchDocument,
-    WatchEvent, WatchLabel, WatchLimit, WatchOwner, WatchPart, WatchSample, WatchedJvm,
+    GrowthRecord, GrowthWord, Happened, PostMortem, ThingRecord, WatchAccount, WatchChange, WatchCharge, WatchCourse,
+    WatchDocument, WatchEvent, WatchLabel, WatchLimit, WatchOwner, WatchPart, WatchProcesses, WatchSample, WatchedJvm,
 };
 use crate::units::MIB;
 use crate::{post_mortem_page, render, summarize_post_mortem, summarize_watch};
@@ -32,6 +32,14 @@ fn jvm(pid: u32, name: &str, anon_mib: u64, growth: GrowthRecord) -> WatchedJvm 
         age_s: 90_000.0,
         now,
         limit,
+        charge: Some(WatchCharge {
+            bytes: (anon_mib + 300) * MIB,
+            working_set_bytes: (anon_mib + 250) * MIB,
+            unreclaimable_bytes: (anon_mib + 170) * MIB,
+            jvm_bytes: anon_mib * MIB,
+            others_bytes: 168 * MIB,
+            others: vec![WatchProcesses { command: "tesseract page.png".to_owned(), processes: 4, bytes: 168 * MIB }],
+        }),
         growth,
         ..WatchedJvm::default()
     }
@@ -108,6 +116,17 @@ fn one_is_shown_in_full_by_part_and_by_owner() {
     let screens = [(100, 26), (60, 12)].map(|size| text(&known(2), &view, size));
     let alone = text(&known(1), &View::default(), (80, 24));
     insta::assert_snapshot!(format!("{}\n----\n{alone}", screens.join("\n----\n")));
+}
+
+#[test]
+fn lines_without_a_terminal_are_bounded_and_facts_have_lines_of_their_own() {
+    let mut screen = Screen::lines(false);
+    screen.document = WatchDocument { taken: "2026-11-28T09:33:04Z".to_owned(), ..known(1) }.into();
+    let appeared = WatchEvent { name: "container c0ffee5d41d8".to_owned(), what: Happened::Appeared(1) };
+    let line = screen.line(&appeared, std::slice::from_ref(&appeared)).unwrap();
+    let text = folded(&line, &screen.facts(&appeared), LINE_COLUMNS);
+    assert!(text.lines().all(|line| line.chars().count() <= LINE_COLUMNS), "{text}");
+    insta::assert_snapshot!(text);
 }
 
 #[test]

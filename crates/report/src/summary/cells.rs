@@ -15,6 +15,12 @@ pub(super) fn size(bytes: Option<u64>) -> String {
     bytes.map_or_else(dash, |bytes| Bytes(bytes).to_string())
 }
 
+/// A share in whole percent.
+pub(super) fn share(part: Option<u64>, whole: Option<u64>) -> String {
+    let percent = |(part, whole): (u64, u64)| part.saturating_mul(100).checked_div(whole);
+    part.zip(whole).and_then(percent).map_or_else(dash, |percent| format!("{percent} %"))
+}
+
 /// A size in whole KiB.
 pub(super) fn kib(bytes: u64) -> String {
     grouped(bytes / 1024)

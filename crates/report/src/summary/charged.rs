@@ -1,6 +1,6 @@
-//! What a container is charged for, by owner, and how much of it the kernel would take back before it kills.
+//! The charge of a container by owner, and how much of it the kernel would take back before it kills.
 
-use super::cells::{beginning, rounds_to_none};
+use super::cells::{beginning, rounds_to_none, share};
 use super::doubts::doubts;
 use super::facts::machine_text;
 use super::next;
@@ -10,19 +10,25 @@ use crate::table::Table;
 use crate::units::{Bytes, grouped, several};
 use crate::words::word_of;
 use loadline_base::order::Order as _;
+use loadline_jvm::observe::charged::by_command;
 
 /// Rows of a kind that are shown; smaller ones share a row.
 const ROWS_MAX: usize = 8;
 const OWNER_CHARS: usize = 28;
 /// Owners named in the sentence.
 const LARGEST: usize = 3;
+/// The share of a limit above which it is near: less than a tenth is left.
+const NEAR_SHARE: f64 = 0.9;
 
 /// Summarizes what a container is charged for.
 pub fn summarize_charge(document: &ChargeDocument) -> Page {
     let charge = &document.charge;
-    let next = document.jvms.first().map(next::of_charged);
+    let next = match document.jvms.first() {
+        Some(jvm) => Some(next::of_charged(jvm)),
+        None => (!has_processes(charge)).then(next::of_dead),
+    };
     let mut sections = vec![
-        Section::new(Topic::Answer, "", [Part::Text(answer(charge))].into_iter().chain(next)),
+        Section::new(Topic::Answer, "", [Part::Text(answer(document))].into_iter().chain(next)),
         Section::new(Topic::Conditions, "conditions", [Part::Facts(conditions(document))]),
     ];
     sections.extend(section(charge));
@@ -30,11 +36,24 @@ pub fn summarize_charge(document: &ChargeDocument) -> Page {
     Page::new(format!("{}, weighed by loadline {}", charge.cgroup, document.loadline), sections)
 }
 
-/// The charge, the limit, and the largest owners.
-fn answer(charge: &ChargeRecord) -> String {
-    let limit = match charge.limit_bytes {
-        Some(limit) => format!(" of {} allowed", Bytes(limit)),
-        None => ", without a limit".to_owned(),
+/// How near the limit is, the largest owners, and how much has no owner.
+fn answer(document: &ChargeDocument) -> String {
+    let charge = &document.charge;
+    let kept = u64::try_from(kept_bytes(charge)).unwrap_or(0);
+    let killed = (document.oom_kills > 0)
+        .then(|| format!(" The kernel killed {} of it for lack of memory.", several(document.oom_kills, "process")));
+    let verdict = match charge.limit_bytes {
+        _ if !has_processes(charge) => "No process is left",
+        Some(limit) if kept as f64 >= limit as f64 * NEAR_SHARE => "It is near its limit",
+        Some(_) => "It is not near its limit",
+        None => "It has no limit",
+    };
+    let (of, left) = match charge.limit_bytes {
+        Some(limit) => {
+            let of = format!(" of {} ({})", Bytes(limit), share(Some(kept), Some(limit)));
+            (of, format!("; {} are left", Bytes(limit.saturating_sub(kept))))
+        }
+        None => Default::default(),
     };
     let rows = shown(&charge.rows);
     let mut largest: Vec<&ChargeRow> = rows.iter().filter(|row| row.bytes > 0).collect();
@@ -44,9 +63,22 @@ fn answer(charge: &ChargeRecord) -> String {
         _ => String::new(),
     };
     let named = largest.iter().take(LARGEST).map(|row| format!("{}{} ({} MiB)", kind(row), row.owner, mib(row.bytes)));
-    let kept = format!("; {} of them cannot be reclaimed", mib(kept_bytes(charge)));
     let named = named.collect::<Vec<_>>().join(", ");
-    format!("{} are charged{limit}{kept}. Largest: {named}.", Bytes(charge.usage_bytes))
+    let is_unowned =
+        |row: &&ChargeRow| row.kind == ChargeKind::Rest || row.kind == ChargeKind::Anonymous && row.pid.is_none();
+    let unowned = charge.rows.iter().filter(is_unowned).map(|row| row.bytes.unsigned_abs()).sum();
+    format!(
+        "{verdict}: {}{of} cannot be reclaimed{left}.{} Largest of the charge of {}: {named}. No owner was found for \
+         {}.",
+        Bytes(kept),
+        killed.unwrap_or_default(),
+        Bytes(charge.usage_bytes),
+        Bytes(unowned)
+    )
+}
+
+fn has_processes(charge: &ChargeRecord) -> bool {
+    charge.rows.iter().any(|row| row.pid.is_some())
 }
 
 /// The part that the kernel cannot take back.
@@ -92,7 +124,7 @@ pub(super) fn table_of(rows: &[ChargeRow], sum_bytes: Option<u64>, title: &str) 
     };
     let rows = shown(rows);
     let total = sum_bytes.filter(|_| !rows.is_empty());
-    let total = total.map(|bytes| vec!["charge".to_owned(), mib(signed(bytes)), String::new(), String::new()]);
+    let total = total.map(|bytes| vec!["charge".to_owned(), mib(Bytes(bytes).signed()), String::new(), String::new()]);
     let head = ["owner", "charged", "kind", "reclaimable"];
     Table::new(title, head, rows.iter().map(line).chain(total)).worded(1, 2).filled()
 }
@@ -119,22 +151,11 @@ fn facts(charge: &ChargeRecord) -> Vec<(String, String)> {
 
 /// The rows to show: processes of one command share one, and so do the smallest of a kind.
 fn shown(rows: &[ChargeRow]) -> Vec<ChargeRow> {
-    rows.chunk_by(|one, next| one.kind == next.kind).flat_map(|kind| few(by_command(kind))).collect()
+    rows.chunk_by(|one, next| one.kind == next.kind).flat_map(|kind| few(named(kind))).collect()
 }
 
 /// Processes of one command in one row, with their number; files with theirs.
-fn by_command(rows: &[ChargeRow]) -> Vec<ChargeRow> {
-    let mut sums: Vec<(ChargeRow, u64)> = Vec::new();
-    for row in rows {
-        let same = |(of, _): &&mut (ChargeRow, u64)| row.pid.is_some() && of.pid.is_some() && of.owner == row.owner;
-        match sums.iter_mut().find(same) {
-            Some((of, processes)) => {
-                of.bytes += row.bytes;
-                *processes += 1;
-            }
-            None => sums.push((row.clone(), 1)),
-        }
-    }
+fn named(rows: &[ChargeRow]) -> Vec<ChargeRow> {
     let named = |(row, processes): (ChargeRow, u64)| {
         let more = match (row.pid, row.files) {
             (Some(_), _) if processes > 1 => format!(", {} processes", grouped(processes)),
@@ -147,9 +168,7 @@ fn by_command(rows: &[ChargeRow]) -> Vec<ChargeRow> {
         };
         ChargeRow { owner: format!("{}{more}", beginning(&row.owner, OWNER_CHARS)), ..row }
     };
-    let mut rows: Vec<ChargeRow> = sums.into_iter().map(named).collect();
-    rows.largest_first(|row| row.bytes.unsigned_abs());
-    rows
+    by_command(rows).into_iter().map(named).collect()
 }
 
 /// The largest of a kind, and the sum of the others.
@@ -166,10 +185,6 @@ fn few(rows: Vec<ChargeRow>) -> Vec<ChargeRow> {
         ..ChargeRow::default()
     });
     shown.iter().cloned().chain(together).collect()
-}
-
-fn signed(bytes: u64) -> i64 {
-    i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
 fn mib(bytes: i64) -> String {

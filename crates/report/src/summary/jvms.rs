@@ -14,7 +14,7 @@ use crate::units::{Bytes, milliseconds, several};
 use crate::words::dash;
 
 /// Room in characters for names next to the numbers of each table.
-const NAME_MAX: usize = 26;
+const NAME_MAX: usize = 19;
 const NAME_BESIDE_GROUPS_MAX: usize = 18;
 /// The words that `--sort` takes for the groups of owners, in the order of [`Group::ALL`].
 const GROUPS: [&str; Group::ALL.len()] = ["heap", "classes", "malloc", "retained", "files", "rest"];
@@ -71,21 +71,30 @@ fn jdk(document: &AccountDocument) -> String {
 
 /// A row for each JVM, and a total.
 fn sizes(document: &AccountsDocument, rows: &[Row<'_>]) -> Table {
-    let limit = |of: &AccountDocument| of.mark.charge.as_ref().and_then(|charge| charge.limit_bytes);
+    // Without a limit, the cgroup may be that of all processes.
+    let charge = |of: &AccountDocument| {
+        of.mark.charge.as_ref().and_then(|charge| Some((charge.usage_bytes, charge.limit_bytes?)))
+    };
     let row = |(of, account): &Row<'_>| {
         let would = &account.would_return;
-        let sizes = [Some(account.pss_bytes), limit(of), would.gc_bytes, would.trim_bytes].map(mib);
+        let (charged, limit) = charge(of).unzip();
+        let sizes = [Some(account.pss_bytes), charged, limit, would.gc_bytes, would.trim_bytes].map(mib);
         [of.jvm.pid.to_string(), name(of, NAME_MAX), jdk(of)].into_iter().chain(sizes).collect::<Vec<String>>()
     };
     let sums = [
         Some(document.pss_bytes),
         None,
+        None,
         total(rows, |account| account.would_return.gc_bytes),
         total(rows, |account| account.would_return.trim_bytes),
     ];
     let last = ["sum".to_owned(), jvms(rows.len()), String::new()].into_iter().chain(sums.map(mib)).collect();
-    let head = ["pid", "name", "JDK", "PSS", "limit", "full GC", "trim"];
-    let table = Table::new("PSS, limit, and what would come back, MiB", head, rows.iter().map(row).chain([last]));
+    let head = ["pid", "name", "JDK", "PSS", "charge", "limit", "full GC", "trim"];
+    let table = Table::new(
+        "PSS, charge and limit of the cgroup, and what would come back, MiB",
+        head,
+        rows.iter().map(row).chain([last]),
+    );
     table.worded(2, 0).noted(notes(document, rows))
 }
 
@@ -102,7 +111,8 @@ fn notes(document: &AccountsDocument, rows: &[Row<'_>]) -> Vec<String> {
     )];
     let shares = |charge: &ChargeRecord| charge.limit_bytes.is_some() && charge.processes > 1;
     if rows.iter().any(|(of, _)| of.mark.charge.as_ref().is_some_and(shares)) {
-        notes.push("A limit is one of a cgroup, for all processes in it and not for one JVM alone.".to_owned());
+        notes
+            .push("Charge and limit are those of a cgroup, with all processes in it and not one JVM alone.".to_owned());
     }
     let pause = rows.iter().filter_map(|(_, account)| account.pause_ms).reduce(f64::max);
     let took: f64 = rows.iter().map(|(of, _)| of.mark.took_ms).sum();

@@ -2,7 +2,7 @@
 
 use super::comparison::undecided;
 use crate::page::Part;
-use crate::record::{ChargedJvm, Document, FleetDocument, GrowthWord, LoadDocument, Outcome, Trial, WatchedJvm};
+use crate::record::{Document, FleetDocument, GrowthWord, LoadDocument, NamedJvm, Outcome, Trial, WatchedJvm};
 use crate::words::pairs;
 
 /// More blocks for what is open; the limit of a server that was weighed; an interval for trials that were not repeated.
@@ -69,11 +69,16 @@ pub(super) fn of_account(pid: u32) -> Part {
 }
 
 /// A JVM of a container.
-pub(super) fn of_charged(jvm: &ChargedJvm) -> Part {
+pub(super) fn of_charged(jvm: &NamedJvm) -> Part {
     line(&format!(
         "`loadline account {}` says who holds the memory of {}, and what its helpers add.",
         jvm.pid, jvm.name
     ))
+}
+
+/// The kill that left a cgroup without a process.
+pub(super) fn of_dead() -> Part {
+    line("`loadline post-mortem` says whom the kernel killed, and who held the memory.")
 }
 
 /// One JVM of many.

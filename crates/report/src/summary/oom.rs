@@ -28,7 +28,7 @@ pub fn summarize_oom(document: &OomDocument) -> Page {
     Page::new(format!("{}, read by loadline {}", document.log, document.loadline), sections)
 }
 
-/// Who was killed by what, and what held the memory.
+/// The killed processes, the limit, and the holders of the memory.
 fn sentence(of: &OomRecord) -> String {
     let named = |killed: &OomKilled| format!("{} (pid {})", killed.name, killed.pid);
     let mut names: Vec<String> = of.killed.iter().take(NAMED_MAX).map(named).collect();

@@ -1,7 +1,7 @@
 //! The page of a JVM that ended: the cause, its memory at the end, what grew, and the memory it would have needed.
 
 use super::cells::mib;
-use super::watch::{PARTS_NOTE, by_owner, grown, part_name, told, weighed};
+use super::watch::{PARTS_NOTE, by_owner, charged, grown, part_name, told, weighed};
 use crate::chart::last_hours;
 use crate::owner::{self, Owner};
 use crate::page::{Literal, Page, Part, Section, Topic};
@@ -91,6 +91,14 @@ fn answer(of: &PostMortem) -> String {
         DeathCause::Native => "What grew is nothing that a setting of the JVM bounds: memory of malloc, mostly, of \
                                native code or of the JVM itself. It was seen too short to tell a leak from a burst."
             .to_owned(),
+        DeathCause::OtherProcesses => {
+            let sizes = of.charge.as_ref().map_or([0; 2], |charge| [charge.others_bytes, charge.jvm_bytes]);
+            let [others, jvm] = sizes.map(Bytes);
+            format!(
+                "At the last sample other processes of its cgroup held {others}, the JVM {jvm}: no setting of the JVM \
+                 bounds the larger part. Allow fewer helpers at once, or raise the limit by what they take."
+            )
+        }
         DeathCause::Unknown => "Why it came so near its limit cannot be told from what was seen of the JVM; \
                                 `loadline post-mortem` names every process of the cgroup."
             .to_owned(),
@@ -128,11 +136,12 @@ fn facts(of: &PostMortem) -> Part {
     let collector = of.collector.as_deref().unwrap_or("an unknown collector");
     let started = utc(of.started_unix_s as f64);
     let killed = of.killed_anon_bytes.map(|bytes| format!("{} anonymous, by the kernel's log", Bytes(bytes)));
-    Part::facts([
+    let own = [
         ("jvm", format!("pid {}, {version}, {collector}", of.pid)),
         ("ran", of.ran.clone()),
         ("life", format!("from {started} for {}", roughly(of.age_s))),
         ("verdict", told(&of.growth)),
         ("at the kill", killed.unwrap_or_default()),
-    ])
+    ];
+    Part::facts(own.into_iter().chain(of.charge.iter().flat_map(charged)))
 }

@@ -1,11 +1,12 @@
 //! The page of watched JVMs: a line each, one in full, and the events.
 
-use super::cells::{end, mib, signed, size};
+use super::cells::{end, mib, share, signed, size};
 use super::next;
 use crate::owner;
 use crate::page::{Page, Part, Section, Topic};
 use crate::record::{
-    GrowthRecord, GrowthWord, WatchAccount, WatchChange, WatchCourse, WatchDocument, WatchOwner, WatchPart, WatchedJvm,
+    GrowthRecord, GrowthWord, WatchAccount, WatchChange, WatchCharge, WatchCourse, WatchDocument, WatchOwner,
+    WatchPart, WatchProcesses, WatchedJvm,
 };
 use crate::table::Table;
 use crate::units::{Bytes, grouped, roughly, several};
@@ -104,11 +105,6 @@ pub(super) fn columns(table: &Table) -> usize {
     (0..table.head.len()).map(|column| widest(column) + room(column)).sum()
 }
 
-fn share(part: Option<u64>, whole: Option<u64>) -> String {
-    let percent = |(part, whole): (u64, u64)| part.saturating_mul(100).checked_div(whole);
-    part.zip(whole).and_then(percent).map_or_else(dash, |percent| format!("{percent} %"))
-}
-
 /// The behaviour of a JVM over time, in a word or two.
 fn growth_word(growth: &GrowthRecord) -> String {
     let rises = matches!(growth.verdict, GrowthWord::Warming | GrowthWord::CannotTell);
@@ -144,15 +140,38 @@ pub(crate) fn told(growth: &GrowthRecord) -> String {
     format!("{}{owner}{window}{unsure}", verdict(growth))
 }
 
-/// States the memory that a JVM holds, in a sentence.
-pub(crate) fn holds(jvm: &WatchedJvm) -> String {
+/// The memory of a JVM, and the charge of its cgroup by holder, each with its label.
+pub(crate) fn holds(jvm: &WatchedJvm) -> Vec<(&'static str, String)> {
     let now = &jvm.now;
-    let limit = jvm.limit.as_ref().map(|limit| {
-        let whose = if limit.cgroup.is_empty() { "the machine's memory".to_owned() } else { limit.cgroup.clone() };
-        format!(", {} of {} ({whose})", share(now.unreclaimable_bytes, Some(limit.bytes)), Bytes(limit.bytes))
-    });
-    let [anon, files, heap] = [now.unreclaimable_bytes, now.rss_file_bytes, now.heap_used_bytes].map(size);
-    format!("{anon} anonymous, {files} of files, {heap} in the heap{}", limit.unwrap_or_default())
+    let charge = jvm.charge.as_ref();
+    let own = charge.map_or(now.unreclaimable_bytes, |charge| Some(charge.jvm_bytes));
+    let [own, files, heap] = [own, now.rss_file_bytes, now.heap_used_bytes].map(size);
+    let mut facts = vec![("memory", format!("{own} anonymous, {files} of files, {heap} in the heap"))];
+    if let Some(limit) = &jvm.limit {
+        let part = share(now.unreclaimable_bytes, Some(limit.bytes));
+        let whose = if limit.cgroup.is_empty() { "the machine's memory" } else { &limit.cgroup };
+        facts.push(("limit", format!("{} ({whose}), {part} of it cannot be reclaimed", Bytes(limit.bytes))));
+    }
+    facts.extend(charge.into_iter().flat_map(charged));
+    facts
+}
+
+/// A charge by holder, and the commands of the other processes.
+pub(super) fn charged(charge: &WatchCharge) -> Vec<(&'static str, String)> {
+    let sizes = [charge.unreclaimable_bytes, charge.jvm_bytes, charge.others_bytes, charge.rest_bytes()];
+    let [kept, jvm, others, rest] = sizes.map(Bytes);
+    let [all, working] = [charge.bytes, charge.working_set_bytes].map(Bytes);
+    let of_command = |of: &WatchProcesses| {
+        let number = if of.processes > 1 { format!(" ({} processes)", grouped(of.processes)) } else { String::new() };
+        format!("{}{number} {}", of.command, Bytes(of.bytes))
+    };
+    let commands: Vec<String> = charge.others.iter().map(of_command).collect();
+    let text = format!(
+        "{kept} cannot be reclaimed: the JVM {jvm}, other processes {others}, the rest {rest}; charge {all}, working \
+         set {working}"
+    );
+    let helpers = (!commands.is_empty()).then(|| ("helpers", commands.join(", ")));
+    std::iter::once(("cgroup", text)).chain(helpers).collect()
 }
 
 /// One JVM with all known facts, within `width` columns. `glyphs` draw its course, from the least to the most; without
@@ -200,7 +219,7 @@ fn facts(jvm: &WatchedJvm) -> [Part; 2] {
     let counted = [(now.threads, "thread"), (now.classes, "class")];
     let counted = counted.into_iter().filter_map(|(number, thing)| Some(several(number?, thing)));
     let who = format!("{}, pid {}{of}, {} old", jvm.name, jvm.pid, roughly(jvm.age_s));
-    let whose = [("jvm", who), ("verdict", told(&jvm.growth)), ("memory", holds(jvm))];
+    let whose = [("jvm", who), ("verdict", told(&jvm.growth))].into_iter().chain(holds(jvm));
     [Part::facts(whose), Part::facts([("heap", heap), ("counts", counted.collect::<Vec<_>>().join(", "))])]
 }
 
