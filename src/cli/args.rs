@@ -161,6 +161,17 @@ mod tests {
         parser().debug_assert();
     }
 
+    /// clap checks it in builds for debugging only.
+    #[test]
+    fn no_verb_has_two_options_of_one_name() {
+        for verb in parser().get_subcommands() {
+            let mut names: Vec<&str> = verb.get_arguments().map(|arg| arg.get_id().as_str()).collect();
+            names.sort_unstable();
+            let twice: Vec<_> = names.windows(2).filter(|two| two[0] == two[1]).collect();
+            assert!(twice.is_empty(), "`{}` has {twice:?} twice", verb.get_name());
+        }
+    }
+
     #[test]
     fn the_short_help_of_a_verb_fits_a_screen() {
         for verb in parser().get_subcommands_mut() {

@@ -52,7 +52,7 @@ pub(super) struct RecordingOptions {
     /// Let a running JVM write a heap dump as well: a full GC, then a pause while it writes about as much as lives in
     /// its heap
     #[arg(long)]
-    heap: bool,
+    objects: bool,
 }
 
 const EXAMPLES: &str = "\
@@ -70,8 +70,8 @@ pub(super) fn run(verb: Verb, call: Call) -> Result<Code> {
     if let Some(pid) = verb.what.as_deref().and_then(pid) {
         return running(pid, &verb, &explain, call);
     }
-    if verb.running.span.is_some() || verb.running.heap {
-        return Err(Error::request("`--for` and `--heap` are about a JVM that runs, and no process id is given")
+    if verb.running.span.is_some() || verb.running.objects {
+        return Err(Error::request("`--for` and `--objects` are about a JVM that runs, and no process id is given")
             .hint("leave them out: the trial has its own load, and a heap dump at its end"));
     }
     let mut session = Session::of(&verb.options, call)?;
@@ -118,7 +118,7 @@ fn running(pid: u32, verb: &Verb, explain: &Explain, Call { typed, clock }: Call
     let weighed = AccountOptions { stop: true, netty: false, asking: Asking::default() }.weigh(pid, &clock)?;
     let mut document = document(weighed, typed.to_string(), taken, machine);
     let span = verb.running.span.map_or(RECORDED, |span| span.0);
-    let asked = ExplainRequest { pid, profiler: explain.profiler.as_deref(), span, heap: verb.running.heap };
+    let asked = ExplainRequest { pid, profiler: explain.profiler.as_deref(), span, heap: verb.running.objects };
     let stop = || interrupt.seen();
     document.explanation = Some(explain::running(&asked, &document.jvm, clock, &stop, &mut |words| talk.step(words))?);
     let written = output.exports.write_texts(|_| report::account_page(&document), &mut talk);
@@ -135,7 +135,7 @@ fn refuse_what_has_no_effect(verb: &Verb) -> Result<()> {
     if !verb.command.is_empty() {
         return Err(Error::request("a JVM that runs needs no command").hint("leave out what follows `--`"));
     }
-    let keep = "keep `--for`, `--heap`, `--profiler`, `--html`, `--json` and `--quiet`";
+    let keep = "keep `--for`, `--objects`, `--profiler`, `--html`, `--json` and `--quiet`";
     let (options, judging) = (&verb.options, &verb.judging);
     let judges = !judging.budgets.is_empty() || judging.baseline.is_some() || judging.strict || judging.bisect;
     let is_of_trial = !is_untyped(&options.asked) || !is_untyped(&verb.marking);

@@ -4,7 +4,7 @@ use super::dumps::new_dump;
 use super::exit::Code;
 use super::session::{Call, RunOptions, Session};
 use crate::bounded;
-use crate::detect::is_named_jar;
+use crate::detect::{is_named_jar, program_error};
 use crate::error::{Error, Result};
 use crate::result::{Judgement, JudgementSettings};
 use crate::scenario::{self, Inside, Marking, Scenario, parse};
@@ -56,6 +56,9 @@ pub(super) fn load(file: &Path, releases: &[u32]) -> Result<Scenario> {
     if is_named_jar(file) {
         return Err(Error::request(format!("{} is a jar, and no scenario", file.display()))
             .hint("`loadline weigh` on the jar weighs it; `loadline init` on it writes a scenario"));
+    }
+    if let Some(error) = program_error(file, "scenario") {
+        return Err(error);
     }
     let file = &if file.is_dir() { of_folder(file) } else { file.to_owned() };
     let text = bounded::text_named(file, scenario::YAML_BYTES_MAX).map_err(|cause| {

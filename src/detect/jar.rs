@@ -39,6 +39,22 @@ pub(crate) fn is_named_jar(path: &Path) -> bool {
     path.extension().is_some_and(|end| end.eq_ignore_ascii_case("jar") || end.eq_ignore_ascii_case("war"))
 }
 
+/// The error for a program that is given in the place of a scenario or a jar; `None` if the file is no program, or
+/// cannot be read.
+pub(crate) fn program_error(path: &Path, instead_of: &str) -> Option<Error> {
+    let mut begin = [0; 4];
+    bounded::open(path).ok()?.read_exact(&mut begin).ok()?;
+    let is_program = begin.starts_with(b"#!") || begin == *b"\x7fELF";
+    let shown = path.display().to_string();
+    let command = if shown.contains('/') { shown.clone() } else { format!("./{shown}") };
+    is_program.then(|| {
+        Error::request(format!("{shown} is a program, and no {instead_of}")).hint(format!(
+            "a command goes after `--`: `--url 'http://127.0.0.1:{{port}}/' -- {command}`; if it takes a port, add \
+             '{{port}}'"
+        ))
+    })
+}
+
 impl Jar {
     /// Reads its directory and its manifest.
     ///
@@ -57,6 +73,9 @@ impl Jar {
         }
         let file = bounded::open(path).map_err(|cause| missing(path, &cause))?;
         let contents = Contents::of_file(file).map_err(|why| {
+            if let Some(error) = program_error(path, "jar") {
+                return error;
+            }
             Error::request(format!("{shown} is no jar: {why}")).hint(if is_named_jar(path) {
                 "build it again; it may have been cut short".to_owned()
             } else {
@@ -318,7 +337,7 @@ pub(super) mod tests {
         check("app-plain.jar", "names no `Main-Class`", "/app.jar");
         check("original-app.jar", "names no `Main-Class`", "/app.jar");
         check("thin.jar", "names no `Main-Class`", "after `--`");
-        check("run.sh", "is no jar", "after `--`");
+        check("run.sh", "is a program, and no jar", "a command goes after `--`");
         check("{code}.jar", "placeholder", "another name");
         check("", "is a folder", "/app.jar");
         std::fs::create_dir(at("quarkus-app")).unwrap();

@@ -10,7 +10,7 @@ mod signs;
 mod sought;
 
 pub(crate) use draft::Draft;
-pub(crate) use jar::{Jar, is_named_jar};
+pub(crate) use jar::{Jar, is_named_jar, program_error};
 pub(crate) use place::{DetectedServer, way};
 pub(crate) use sought::{Detected, JarTarget, TypedJar, describe};
 

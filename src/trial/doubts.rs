@@ -5,7 +5,7 @@ use super::warming::Warming;
 use crate::doubt::{Allocation, Doubt, noise};
 use crate::kernel::ports::{Ports, Reuse};
 use crate::observe::vm_flags::Flags;
-use crate::record::{AllocatedBy, Jvm, Machine, PhaseRecord, Second, Trial};
+use crate::record::{AllocatedBy, FlagOrigin, Jvm, Machine, PhaseRecord, Second, Trial};
 use crate::scenario::{Configuration, MarkPoint};
 use crate::units::{Bytes, Millicpus};
 
@@ -206,9 +206,12 @@ pub(super) fn of_machine(machine: &Machine, cpus_shared: bool) -> Vec<Doubt> {
     doubts
 }
 
-/// A JVM that sees one CPU takes Serial, whatever it would take elsewhere.
+/// A JVM that sees one CPU takes Serial, whatever it would take elsewhere. A script may have chosen it, which only the
+/// origin of the JVM's flag tells.
 pub(super) fn of_collector(jvm: &Jvm, asked: &[String], cpus: usize, cores: u32) -> Option<Doubt> {
     let chosen = asked.iter().any(|option| option.starts_with("-XX:+Use") && option.ends_with("GC"));
+    let mut set = jvm.flags_kept.iter().flat_map(|flags| &flags.set);
+    let chosen = chosen || set.any(|flag| flag.name == "UseSerialGC" && flag.origin != FlagOrigin::Ergonomic);
     let collector = jvm.collector.clone().filter(|collector| collector == "Serial")?;
     (!chosen && cpus < 2 && cores > 1).then_some(Doubt::CollectorByCpus { cpus, cores, collector })
 }
@@ -257,7 +260,9 @@ pub(super) fn of_limit(limit: Option<Bytes>, options: &[String], flags: &Flags) 
 mod tests {
     use super::*;
     use crate::kernel::machine::CpuTimes;
-    use crate::record::{ConnectionsRecord, Failures, Generator, Heap, Mark, Quantiles, SubjectWork};
+    use crate::record::{
+        ConnectionsRecord, Failures, FlagRecord, FlagsRecord, Generator, Heap, Mark, Quantiles, SubjectWork,
+    };
     use std::time::Duration;
 
     const SUBJECT: Beside = Beside::Subject { cpus: 1.0 };
@@ -389,6 +394,13 @@ mod tests {
         assert!(of_collector(&jvm, &["-Xmx6m".into()], 1, 2).is_some());
         assert!(of_collector(&jvm, &["-XX:+UseSerialGC".into()], 1, 2).is_none());
         assert!(of_collector(&jvm, &[], 1, 1).is_none());
+        let by = |origin| {
+            let flag = FlagRecord { name: "UseSerialGC".into(), value: "true".into(), origin };
+            let flags_kept = Some(FlagsRecord { set: vec![flag], ..FlagsRecord::default() });
+            of_collector(&Jvm { flags_kept, ..jvm.clone() }, &[], 1, 2)
+        };
+        assert!(by(FlagOrigin::Ergonomic).is_some());
+        assert!(by(FlagOrigin::CommandLine).is_none(), "a script set it");
     }
 
     #[test]

@@ -86,7 +86,7 @@ fn an_explanation_of_nothing_and_of_what_does_not_fit() {
     let no_profiler = ["explain", "--profiler", "/nowhere/libasyncProfiler.so", "--", "java", "-jar", "app.jar"];
     for (words, told) in [
         (["explain"].as_slice(), "error: explain what?\n\nhint: name a scenario, a jar or a pid"),
-        (&["explain", "--for", "5s", "--", "java"], "error: `--for` and `--heap` are about a JVM that runs"),
+        (&["explain", "--for", "5s", "--", "java"], "error: `--for` and `--objects` are about a JVM that runs"),
         (&no_profiler, "error: there is no profiler /nowhere/libasyncProfiler.so"),
         (&["explain", "4000000000"], "error: "),
         (&["explain", "1", "--rate", "5"], "error: options of a trial have no effect on a JVM that runs\n\nhint: keep"),
@@ -95,6 +95,25 @@ fn an_explanation_of_nothing_and_of_what_does_not_fit() {
     ] {
         let called = loadline(words);
         assert!(called.code == 2 && called.stderr.starts_with(told), "{words:?}: {called}");
+    }
+}
+
+#[test]
+fn a_program_in_the_place_of_a_scenario() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("run.sh");
+    std::fs::write(&script, "#!/bin/sh\nhere=$(pwd)\nexec java -jar app.jar \"$1\"\n").unwrap();
+    let script = script.to_str().unwrap();
+    for (verb, instead_of) in
+        [("explain", "scenario"), ("run", "scenario"), ("compare", "scenario"), ("find", "scenario"), ("weigh", "jar")]
+    {
+        let called = loadline(&[verb, script]);
+        let told = format!("error: {script} is a program, and no {instead_of}\n");
+        let hint = format!("-- {script}`");
+        assert!(
+            called.code == 2 && called.stderr.starts_with(&told) && called.stderr.contains(&hint),
+            "{verb}: {called}"
+        );
     }
 }
 

@@ -52,7 +52,8 @@ pub(super) fn held_by_garbage(facts: &Facts) -> Option<FindingRecord> {
     let next = match first(&remedies) {
         Some(first) if first.starts_with("-Xmn") && facts.flags.is_typed("MaxNewSize") => {
             let sooner = "a young generation that fills sooner is collected sooner";
-            format!("{close}; until then lower the `-Xmn` that you set, to `{first}`: {sooner}")
+            let tune = "`loadline tune --may-remove -Xmn` finds the value";
+            format!("{close}; until then lower the `-Xmn` that you set, such as to `{first}` ({tune}): {sooner}")
         }
         Some(first) => format!("{close}; until then collect sooner: `{first}`"),
         None => close.to_owned(),
@@ -160,7 +161,8 @@ fn sooner(facts: &Facts, before: &Mark) -> Vec<Change> {
     let is_generational = ["Serial", "Parallel", "G1"].contains(&facts.collector());
     let fills = allocated_per_s(facts).map_or(YOUNG_USUAL, |rate| (rate * COLLECT_EACH_S) as u64);
     let most = before.heap.used_bytes.map_or(YOUNG_USUAL, |used| used / YOUNG_PART).max(YOUNG_LEAST);
-    let young = Bytes(fills.clamp(YOUNG_LEAST, most).next_power_of_two());
+    // The nearest power of two: the rate of one server differs from trial to trial, and its proposal should not.
+    let young = Bytes(1 << (fills.clamp(YOUNG_LEAST, most) as f64).log2().round() as u32);
     let set = ["MaxNewSize", "NewSize"].into_iter().find(|name| flags.is_typed(name));
     let is_smaller = set.is_none_or(|name| flags.number(name).is_some_and(|bytes| young.0 < bytes));
     if is_generational && is_smaller && flags.is_free("NewRatio") {

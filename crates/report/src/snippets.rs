@@ -1,17 +1,21 @@
 //! Lines for Docker, Kubernetes and systemd that set a limit that was found, or the result that tuning proved.
 //! Options and variables are foreign text. Each kind quotes them by the rules of its reader.
 
-use super::page::Literal;
+use super::page::{Literal, Part};
 use crate::record::{FindRecord, ImageRecord, Trial, TuneOutcome, TuneRecord};
 use crate::scenario::{Change, shell_word, shell_words};
 use crate::units::{Bytes, MIB, steers};
 
 /// The variable that gives a JVM options without changing its command line.
 const VARIABLE: &str = "JAVA_TOOL_OPTIONS";
+/// The variable that wins over the command line: the JVM reads it last (`Arguments::parse`, JDK 8 to 27).
+const LAST_VARIABLE: &str = "_JAVA_OPTIONS";
 /// The variable that names libraries to load before all others (ld.so(8)).
 const PRELOAD: &str = "LD_PRELOAD";
 /// Options that name a file of classes, which only the JDK that wrote it accepts (JEP 310, 350, 483).
 const OF_CLASSES: [&str; 2] = ["-XX:SharedArchiveFile=", "-XX:AOTCache="];
+/// The title of what no line can set.
+const NOTE: &str = "note";
 /// The two names of the largest heap.
 const HEAP_MAX: [&str; 2] = ["-Xmx", "-XX:MaxHeapSize="];
 /// Options that choose the largest heap by the memory of the host. The JVM heeds them only if nothing sets the largest
@@ -136,15 +140,24 @@ fn for_hosts(setting: &Setting, trial: Option<&Trial>, wins: impl Fn(&str) -> bo
         let limit = setting.limit_mib.map_or(String::new(), |mib| format!("set a limit of {mib} MiB; "));
         return vec![snippet("to set it", vec![format!("{limit}{why}")])];
     }
+    let words: Vec<&String> = trial
+        .iter()
+        .flat_map(|trial| &trial.command)
+        .chain(image.iter().flat_map(|image| &image.heap_options))
+        .collect();
+    // A script sets what the command does not show, and only one variable wins over it.
+    let (gone, hidden): (Vec<&String>, Vec<&String>) =
+        setting.gone.iter().partition(|word| trial.is_none() || words.contains(word));
+    let variable = if hidden.is_empty() { VARIABLE } else { LAST_VARIABLE };
     // The lines would replace the variable's present value, from the image or a remedy, so they repeat it.
-    let own = Some(own.to_owned()).filter(|own| !own.is_empty() && !setting.options.is_empty());
-    let given = setting.env.iter().filter(|(name, _)| name == VARIABLE).map(|(_, value)| value.clone());
+    let own = Some(own.to_owned()).filter(|own| !own.is_empty() && !setting.options.is_empty() && hidden.is_empty());
+    let given = setting.env.iter().filter(|(name, _)| name == variable).map(|(_, value)| value.clone());
     let options = setting.options.iter().map(|option| tool_option(option));
     let value = own.into_iter().chain(given).chain(options).collect::<Vec<_>>().join(" ");
     let mut env: Vec<(&str, &str)> = Vec::new();
-    env.extend(setting.env.iter().filter(|(name, _)| name != VARIABLE).map(|(name, value)| (&**name, &**value)));
+    env.extend(setting.env.iter().filter(|(name, _)| name != variable).map(|(name, value)| (&**name, &**value)));
     env.extend(setting.preload.as_deref().map(|library| (PRELOAD, library)));
-    env.extend(Some(value.as_str()).filter(|value| !value.is_empty()).map(|value| (VARIABLE, value)));
+    env.extend(Some(value.as_str()).filter(|value| !value.is_empty()).map(|value| (variable, value)));
     let mut found = Vec::new();
     if setting.limit_mib.is_some() || !env.is_empty() {
         found.push(snippet("to set it with Docker", docker(setting.limit_mib, &env, image)));
@@ -154,15 +167,20 @@ fn for_hosts(setting: &Setting, trial: Option<&Trial>, wins: impl Fn(&str) -> bo
         }
     }
     let mut notes = Vec::new();
-    let words = trial.iter().flat_map(|trial| &trial.command).chain(image.iter().flat_map(|image| &image.heap_options));
-    let words = words.filter(|word| wins(word) && !setting.options.contains(word) && !word.chars().any(steers));
-    let words = words.filter(|word| !setting.gone.contains(word));
+    let words = words.into_iter().filter(|word| wins(word) && !setting.options.contains(word));
+    let words = words.filter(|word| !word.chars().any(steers) && !setting.gone.contains(word));
     let winners: Vec<&str> = words.map(String::as_str).collect();
     let whose = if image.is_some() { "the image's command" } else { "the command" };
-    if !setting.gone.is_empty() {
-        notes.push(format!("Take {} out of {whose}, as the trials did.", shell_words(&setting.gone)));
+    let listed = |words: &[&String]| shell_words(&words.iter().copied().cloned().collect::<Vec<_>>());
+    if !gone.is_empty() {
+        notes.push(format!("Take {} out of {whose}, as the trials did.", listed(&gone)));
     }
-    if !value.is_empty() && !winners.is_empty() {
+    if !hidden.is_empty() {
+        let until = format!(" Until then only {LAST_VARIABLE} wins over it; {VARIABLE} does not.");
+        let until = if value.is_empty() { "" } else { until.as_str() };
+        notes.push(format!("A script or a variable sets {}: change it there.{until}", listed(&hidden)));
+    }
+    if !value.is_empty() && !winners.is_empty() && hidden.is_empty() {
         notes.push(format!("Take {} out of {whose}: it wins over {VARIABLE}.", winners.join(" ")));
     }
     if !setting.args.is_empty() {
@@ -178,8 +196,16 @@ fn for_hosts(setting: &Setting, trial: Option<&Trial>, wins: impl Fn(&str) -> bo
     if !setting.others.is_empty() {
         notes.push(format!("Set as well, as in the trials: {}", shell_words(&setting.others)));
     }
-    found.extend((!notes.is_empty()).then(|| snippet("note", notes)));
+    found.extend((!notes.is_empty()).then(|| snippet(NOTE, notes)));
     found
+}
+
+/// The parts of a page with these lines; notes are words, which may be wrapped.
+pub(crate) fn parts(found: Vec<Literal>) -> impl Iterator<Item = Part> {
+    found.into_iter().map(|of| match of.title == NOTE {
+        true => Part::under(NOTE, of.lines.into_iter().map(Part::Text)),
+        false => Part::Literal(of),
+    })
 }
 
 /// Without `--memory-swap`, Docker would allow as much swap again; the trials had no swap.
@@ -410,6 +436,20 @@ mod tests {
         assert_eq!(found.last().unwrap().lines, notes);
         let only = of_tuning(&tuned(vec![Change::Args(owned(&["-x"]))]), None);
         assert_eq!(only.len(), 1, "no variable, no host: {only:?}");
+    }
+
+    #[test]
+    fn a_flag_of_a_script_is_outranked_by_the_variable_that_wins() {
+        let changes = vec![Change::Without(owned(&["-Xmn320m"])), Change::Jvm(owned(&["-Xmn16m"]))];
+        let of = |command: &[&str]| lines(&of_tuning(&tuned(changes.clone()), Some(&trial(command))));
+        let script = of(&["sh", "run.sh"]);
+        assert_eq!(script[0], "docker run -e _JAVA_OPTIONS=-Xmn16m IMAGE");
+        let note = "A script or a variable sets -Xmn320m: change it there. Until then only _JAVA_OPTIONS wins over it; \
+                    JAVA_TOOL_OPTIONS does not.";
+        assert_eq!(script.last().unwrap(), note);
+        let java = of(&["java", "-Xmn320m", "-jar", "a.jar"]);
+        assert_eq!(java[0], "docker run -e JAVA_TOOL_OPTIONS=-Xmn16m IMAGE");
+        assert_eq!(java.last().unwrap(), "Take -Xmn320m out of the command, as the trials did.");
     }
 
     #[test]

@@ -128,12 +128,16 @@ fn of_trials(of: Sources<'_>, depth: Depth) -> Page {
     let mut conditions = facts::section(document, alone);
     conditions.parts.extend(alone.into_iter().flat_map(|trial| trial::lists(trial, depth)));
     let table = (!compares && trials.len() > 1).then(|| Part::Table(side_by_side(trials)));
-    let in_short = alone.and_then(trial::told_mark).and_then(account_of).map(|of| Part::Text(account::answer(of)));
+    let mark = alone.and_then(trial::told_mark);
+    let in_short = mark.and_then(account_of).map(|of| Part::Text(account::answer(of)));
+    let explained = alone.and_then(|trial| explanation::largest(trial.explanation.as_ref()?, mark)).map(Part::Text);
     let next = next::of_trials(document);
-    let answer = Part::Verdicts(verdicts).filled().into_iter().chain(in_short);
+    // With the code that holds it, the next command comes before the account in words.
+    let told = if explained.is_some() { [next, in_short] } else { [in_short, next] };
+    let answer = Part::Verdicts(verdicts).filled().into_iter().chain(explained);
     let notes = if compares { owners::heap_notes(document) } else { Vec::new() };
     let mut sections = vec![
-        Section::new(Topic::Answer, "", answer.chain(notes).chain(next)).id("verdict"),
+        Section::new(Topic::Answer, "", answer.chain(notes).chain(told.into_iter().flatten())).id("verdict"),
         Section::titled(Topic::Answer, "side by side", table),
         Section::titled(Topic::Answer, "figures derived from marks", figures(document).map(Part::Table)).id("figures"),
         comparison::budgets(&document.budgets),
@@ -164,6 +168,7 @@ fn finished(of: Sources<'_>, done: &str, mut sections: Vec<Section>, depth: Dept
         explained: explained.collect(),
         named: document.trials.iter().any(|trial| trial.configuration != document.trials[0].configuration),
         first: !depth.whole && is_weighed_alone(document),
+        open: open(document),
     };
     let code = sections.iter().position(|section| section.id == explanation::ID);
     sections.insert(code.unwrap_or(sections.len()), findings.section(depth));
@@ -174,6 +179,13 @@ fn finished(of: Sources<'_>, done: &str, mut sections: Vec<Section>, depth: Dept
     sections.push(Section::titled(Topic::Load, "times by percentile", spectra).id("spectra"));
     let of = &document.conditions;
     Page::new(format!("{}, {done} by loadline {}", of.scenario, of.loadline), sections)
+}
+
+/// The next command for a large owner of the only trial, if nothing explains it.
+fn open(document: &Document) -> Option<String> {
+    let [only] = document.trials.as_slice() else { return None };
+    let account = trial::told_mark(only).and_then(account_of).filter(|_| only.explanation.is_none())?;
+    next::open(account, &document.findings)?.next_trial()
 }
 
 /// Whether there is one trial, and it has an account.

@@ -2,7 +2,7 @@
 
 use super::page::{Bar, Bars, Page, Part, Section, Verdict};
 use super::table::Table;
-use super::width::{filled, width};
+use super::width::{filled, first, width};
 use super::words::Standing;
 use crate::error::{Error, Result};
 use crate::units::{Bytes, visible};
@@ -14,6 +14,8 @@ use std::io::Write;
 const WIDTH: usize = 80;
 /// Width of the labels in a list of facts.
 const LABEL: usize = 11;
+/// A column of words is not narrowed below this width.
+const WORDS_MIN: usize = 12;
 
 /// The page as text, every line at most 80 columns wide unless a single word is longer.
 pub fn render(page: &Page) -> String {
@@ -145,15 +147,20 @@ fn grid(out: &mut Lines, table: &Table) {
     heading(out, &table.title);
     let mut grid = Grid::new();
     grid.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    grid.set_header(&table.head);
-    for row in &table.rows {
-        // Steering characters are made visible before the width is measured: a line break would split a row in two.
-        grid.add_row(row.iter().map(|cell| visible(&cell.to_string())));
+    // Steering characters are made visible before the width is measured: a line break would split a row in two.
+    let rows = table.rows.iter().map(|row| row.iter().map(|cell| visible(&cell.to_string())).collect::<Vec<_>>());
+    let rows: Vec<Vec<String>> = std::iter::once(table.head.clone()).chain(rows).collect();
+    let widths = widths(table, &rows, out.width);
+    let mut lines = rows.iter().map(|row| row.iter().zip(&widths).map(|(cell, width)| folded(cell, *width)));
+    if let Some(head) = lines.next() {
+        grid.set_header(head);
+    }
+    for row in lines {
+        grid.add_row(row);
     }
     for (index, column) in grid.column_iter_mut().enumerate() {
-        let (room, alignment) =
-            if table.has_numbers(index) { (1, CellAlignment::Right) } else { (2, CellAlignment::Left) };
-        column.set_padding((room, 0)).set_cell_alignment(alignment);
+        let alignment = if table.has_numbers(index) { CellAlignment::Right } else { CellAlignment::Left };
+        column.set_padding((gap(table, index) as u16, 0)).set_cell_alignment(alignment);
     }
     for line in grid.to_string().lines() {
         push_line(out, line);
@@ -161,6 +168,38 @@ fn grid(out: &mut Lines, table: &Table) {
     for note in &table.notes {
         wrapped(out, note, "  ", "  ");
     }
+}
+
+/// Blanks before a column.
+fn gap(table: &Table, column: usize) -> usize {
+    if table.has_numbers(column) { 1 } else { 2 }
+}
+
+/// The widths of the columns, of which the widest with words are narrowed until the table fits.
+fn widths(table: &Table, rows: &[Vec<String>], room: usize) -> Vec<usize> {
+    let columns = 0..table.head.len();
+    let widest = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| width(cell)).max();
+    let mut widths: Vec<usize> = columns.clone().map(|column| widest(column).unwrap_or(0)).collect();
+    let gaps: usize = columns.clone().map(|column| gap(table, column)).sum();
+    while widths.iter().sum::<usize>() + gaps > room {
+        let words = columns.clone().filter(|column| !table.has_numbers(*column) && widths[*column] > WORDS_MIN);
+        let Some(widest) = words.max_by_key(|column| widths[*column]) else { break };
+        widths[widest] -= 1;
+    }
+    widths
+}
+
+/// Breaks a text into lines of at most this many columns, after a blank or a sign within a name if there is one.
+fn folded(text: &str, columns: usize) -> String {
+    let (mut lines, mut rest) = (Vec::new(), text);
+    while width(rest) > columns {
+        let fits = first(rest, columns);
+        let end = fits.rfind([' ', '.', ',', '_', '/', '=', '-']).map_or(fits.len(), |at| at + 1);
+        lines.push(rest[..end].trim_end());
+        rest = &rest[end..];
+    }
+    lines.push(rest);
+    lines.join("\n")
 }
 
 /// Bars of letters, the widest one as wide as the line allows, each with its sum in MiB behind it.
@@ -219,6 +258,18 @@ mod tests {
         let text = render_within(&[Part::Table(Table::new("t", ["name", "n"], rows))], 80);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[2..], ["  a\\u{1b}[2J\\nb  1", "  c             22"], "{text}");
+    }
+
+    #[test]
+    fn a_table_that_is_too_wide_folds_its_widest_words() {
+        let row = ["app-with-a-long-name, pid 4711 of a container", "alloc_per_request.steady", "1.0", "12,345,678.9"];
+        let table = Table::new("t", ["owner", "metric", "MiB", "bytes"], [row.map(str::to_owned).to_vec()]);
+        let text = render_within(&[Part::Table(table.worded(2, 0))], 60);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines.iter().all(|line| width(line) <= 60), "{text}");
+        assert!(lines[2].ends_with("1.0 12,345,678.9") && lines.len() > 3, "{text}");
+        let first = lines[2..].iter().map(|line| line.split("  ").nth(1).unwrap_or_default()).collect::<String>();
+        assert_eq!(first.replace(' ', ""), row[0].replace(' ', ""), "{text}");
     }
 
     #[test]

@@ -72,6 +72,11 @@ impl<'o> Fates<'o> {
         _ = self.fates.insert(candidate, fate);
     }
 
+    /// Leaves the candidate without a fate.
+    pub(super) fn forget(&mut self, candidate: Candidate<'o>) {
+        self.fates.remove(&candidate);
+    }
+
     pub(super) fn set_saving(&mut self, candidate: Candidate<'o>, bytes: f64, cpu_ratio: Option<f64>) {
         _ = self.savings.insert(candidate, (bytes, cpu_ratio));
     }

@@ -73,6 +73,11 @@ impl AsItIs {
         !self.means.owners.is_empty()
     }
 
+    /// The bytes of these owners; of all memory where none is named.
+    pub(super) fn held_by(&self, owners: &[Owner]) -> f64 {
+        self.means.held_by(owners)
+    }
+
     /// Returns how much less memory these owners hold in `to`, with others that moved beyond doubt. If no owner is
     /// named or measured, it is the difference of the objective.
     pub(super) fn saved(&self, from: &Means, to: &Means, owners: &[Owner]) -> f64 {

@@ -45,6 +45,10 @@ const SHOWN_TIMES: f64 = 1.5;
 /// One step leaves this part of the room at least: a load that needs much for a moment shows in no mean.
 const ROOM_PER_STEP: f64 = 2.5;
 
+/// Owners hold much more than as it is where they hold so many times as much, and this share of its memory more.
+const MOVED_TIMES: f64 = 2.0;
+const MOVED_SHARE: f64 = 0.1;
+
 /// Settings that are ceilings: their levels are in the order of tightness, the loosest first.
 const CEILINGS: [Group; 2] = [Group::Heap, Group::Direct];
 
@@ -422,10 +426,30 @@ impl<'c, 'o> Phases<'c, 'o> {
         }
         let mut others: Vec<_> = self.scheduler.candidates().filter(|of| !CEILINGS.contains(&of.group)).collect();
         others.largest_first(|candidate| candidate.gain_bytes_max());
+        for candidate in &others {
+            self.race_with(*candidate, &mut winner)?;
+        }
         for candidate in others {
-            self.race_with(candidate, &mut winner)?;
+            self.race_again(candidate, &mut winner)?;
         }
         Continue(winner)
+    }
+
+    /// Races a candidate once more that saved nothing before the winner moved memory to its owners.
+    fn race_again(&mut self, candidate: Candidate<'o>, winner: &mut Setting<'o>) -> Replay<'o, ()> {
+        let is_dropped = |of: &&CandidateFate| matches!(of.fate, Fate::NoEffect | Fate::Harmful) && of.saved.is_some();
+        let Some(before) = self.fates.get(candidate).filter(is_dropped).cloned() else { return Continue(()) };
+        let Known(outcomes) = self.first(winner, ENOUGH, TuneStage::Race)? else { return Continue(()) };
+        let (held, first) = (Means::of(&outcomes).held_by(&candidate.owners), self.as_is.held_by(&candidate.owners));
+        if held < MOVED_TIMES * first || held - first < MOVED_SHARE * self.as_is.held_by(&[]) {
+            return Continue(());
+        }
+        self.fates.forget(candidate);
+        self.race_with(candidate, winner)?;
+        if self.fates.get(candidate).is_some_and(|of| of.why == NO_TIME) {
+            self.fates.set(candidate, before);
+        }
+        Continue(())
     }
 
     /// Finds the tightest level of a ceiling that wins. The next level is the one at which the collector would take the

@@ -2,7 +2,7 @@
 
 use crate::numbers;
 use crate::owner::{Owner, is_heap};
-use crate::record::{FindingRecord, FlagOrigin, Jvm, Mark, Trial};
+use crate::record::{FindingRecord, FlagOrigin, Jvm, Mark, Trial, each_once};
 use crate::scenario::{MarkPoint, Scenario};
 use crate::units::{Bytes, MIB};
 use loadline_jvm::observe::vm_flags::set_by;
@@ -124,8 +124,20 @@ impl Facts {
     pub(super) fn own<'f>(&'f self, names: &'f [&str]) -> impl Iterator<Item = String> + use<'f> {
         let is_typed = |flag: &str| self.words.iter().any(|word| subject_of(word) == subject_of(flag));
         let typed = self.words.iter().filter(|word| names.iter().any(|name| is_of(word, name))).cloned();
-        let chosen = self.chosen.iter().filter(move |(flag, _)| names.contains(&flag.as_str()) && !is_typed(flag));
-        typed.chain(chosen.map(|(name, value)| spelled(name, value)))
+        let chosen = self.chosen.keys().filter(move |flag| names.contains(&flag.as_str()) && !is_typed(flag));
+        each_once(typed.chain(chosen.map(|flag| self.spelled(flag)))).into_iter()
+    }
+
+    /// A flag that the user set out of sight, as an option. `-Xmn` and `-Xms` set two flags each, to one value.
+    fn spelled(&self, name: &str) -> String {
+        let value = |name: &str| self.chosen.get(name).map(String::as_str).unwrap_or_default();
+        let short = SHORT
+            .into_iter()
+            .find(|(_, flags)| flags.contains(&name) && flags.iter().all(|flag| value(flag) == value(name)));
+        match short.and_then(|(option, _)| Some((option, value(name).parse().ok()?))) {
+            Some((option, bytes)) => format!("{option}{}", Bytes(bytes).java()),
+            None => spelled(name, value(name)),
+        }
     }
 
     /// All of the user's options and flags that may go.
@@ -137,8 +149,8 @@ impl Facts {
     fn settings(&self) -> Vec<String> {
         let options = self.words.iter().filter(|word| KINDS.iter().any(|kind| word.starts_with(kind)));
         let is_typed = |flag: &str| self.words.iter().any(|word| subject_of(word) == subject_of(flag));
-        let chosen = self.chosen.iter().filter(|(flag, _)| !is_typed(flag));
-        options.cloned().chain(chosen.map(|(name, value)| spelled(name, value))).collect()
+        let chosen = self.chosen.keys().filter(|flag| !is_typed(flag));
+        each_once(options.cloned().chain(chosen.map(|flag| self.spelled(flag))))
     }
 
     fn may_go(&self, word: &str) -> bool {
@@ -158,6 +170,10 @@ impl Facts {
         }
     }
 }
+
+/// The short options of sizes, and the flags that each sets.
+const SHORT: [(&str, &[&str]); 3] =
+    [("-Xmx", &["MaxHeapSize"]), ("-Xmn", &["MaxNewSize", "NewSize"]), ("-Xms", &["InitialHeapSize", "MinHeapSize"])];
 
 /// The prefixes of JVM options.
 const KINDS: [&str; 4] = ["-X", "-D", "-javaagent", "-agent"];
@@ -270,7 +286,7 @@ mod tests {
         }
         let (meant, all) = facts("-Xmm").check_removals().unwrap_err();
         assert_eq!(meant, "-Xmm");
-        for option in ["-Xmx64m", "-javaagent:a.jar=x", "-XX:MaxNewSize=320m", "-XX:+DisableExplicitGC"] {
+        for option in ["-Xmx64m", "-javaagent:a.jar=x", "-Xmn320m", "-XX:+DisableExplicitGC"] {
             assert!(all.iter().any(|known| known == option), "{all:?}");
         }
     }

@@ -89,7 +89,9 @@ impl fmt::Display for NotOffered {
             Self::Chosen(text) => write!(f, "`{text}` is set, and stays"),
             Self::Blamed(text, gain) => {
                 let gain = gain.map(|bytes| format!(", up to {} less", Bytes(bytes))).unwrap_or_default();
-                write!(f, "`{text}` is your own: `--may-remove {}` tries without it{gain}", subject_of(text))
+                let size = ["-Xmn", "-Xmx", "-Xms"].into_iter().find(|size| text.starts_with(size));
+                let name = size.unwrap_or_else(|| subject_of(text));
+                write!(f, "`{text}` is your own: `--may-remove {name}` tries without it{gain}")
             }
             Self::Allocator(name) => write!(f, "it acts on glibc's malloc, and the subject has {name}"),
             Self::Unknown(what) => write!(f, "{what} is not known"),

@@ -58,10 +58,10 @@ fn flag_and_value(option: &str) -> String {
     }
 }
 
-/// `ARENA_MAX` for `MALLOC_ARENA_MAX`: a user who varies a variable knows its prefix.
+/// `ARENA_MAX` for `MALLOC_ARENA_MAX`: a user who varies a variable knows its prefix. `_JAVA_OPTIONS` has none.
 fn last_words(variable: &str) -> &str {
     let whole = variable.trim_end_matches('_');
-    whole.rmatch_indices('_').nth(1).map_or(whole, |(at, _)| &whole[at + 1..])
+    whole.rmatch_indices('_').nth(1).filter(|(at, _)| *at > 0).map_or(whole, |(at, _)| &whole[at + 1..])
 }
 
 #[cfg(test)]
@@ -77,6 +77,7 @@ mod tests {
     fn a_name_says_what_differs() {
         check("env.MALLOC_ARENA_MAX", &["2", "16"], &["ARENA_MAX=2", "ARENA_MAX=16"]);
         check("env.MALLOC_TRIM_THRESHOLD_", &["0"], &["TRIM_THRESHOLD=0"]);
+        check("env._JAVA_OPTIONS", &["-Xmn8m"], &["_JAVA_OPTIONS=-Xmn8m"]);
         check("env.MODE", &["a/b"], &["MODE=a_b"]);
         let (trim, stacks) = ("-XX:TrimNativeHeapInterval=2000", "-Xss512k");
         check("jvm", &[trim, stacks], &["TrimNativeHeapInterval", "Xss512k"]);

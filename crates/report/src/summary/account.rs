@@ -37,8 +37,7 @@ pub(crate) fn page_of_account(document: &AccountDocument, asked: &[Detail], dept
     let mut parts = Vec::new();
     match account_of(mark) {
         Some(account) => {
-            let next = next::of_account(document.jvm.pid);
-            sections.push(Section::new(Topic::Answer, "in short", [Part::Text(answer(account)), next]));
+            sections.extend(in_short(document, account, depth));
             sections.push(Section::titled(Topic::Memory, "memory", [Part::Table(owners(account))]));
             let beside = [Part::Facts(beside(mark, account, document.jvm.pid))];
             sections.push(Section::new(Topic::Memory, "what could come back, what is charged", beside));
@@ -49,10 +48,9 @@ pub(crate) fn page_of_account(document: &AccountDocument, asked: &[Detail], dept
                 explained: document.explanation.iter().map(|found| ("", found)).collect(),
                 named: false,
                 first: !depth.whole,
+                open: open(document).map(|open| open.next(document.jvm.pid)),
             };
             sections.push(findings.section(depth));
-            let code = document.explanation.iter();
-            sections.extend(code.map(|found| explanation::section(found, Some(mark), 0, depth)));
             let share = account.unexplained_bytes as f64 / account.total_bytes.max(1) as f64;
             if share > UNEXPLAINED_SHARE_MAX || asked.contains(&Detail::Region) {
                 parts.extend(remainders(account).map(Part::Table));
@@ -69,6 +67,28 @@ pub(crate) fn page_of_account(document: &AccountDocument, asked: &[Detail], dept
     sections.push(Section::titled(Topic::Details, "details", parts));
     sections.push(doubts(&document.doubts));
     Page::new(format!("{}, weighed by loadline {}", which(document), document.loadline), sections)
+}
+
+/// The answer and the next command. What a recording shows comes before the account, which was taken before it.
+fn in_short(document: &AccountDocument, account: &AccountRecord, depth: Depth) -> Vec<Section> {
+    let answered = Part::Text(answer(account));
+    let Some(found) = &document.explanation else {
+        return vec![Section::new(Topic::Answer, "in short", [answered, next::of_account(document)])];
+    };
+    // A recording that missed most of it has no cause to show first.
+    let largest = explanation::largest(found, Some(&document.mark)).filter(|_| next::again(document).is_none());
+    let largest = largest.map(Part::Text);
+    vec![
+        Section::new(Topic::Answer, "in short", largest.into_iter().chain([next::of_recorded(document)])),
+        explanation::section(found, Some(&document.mark), 0, depth),
+        Section::new(Topic::Answer, "weighed before the recording", [answered]),
+    ]
+}
+
+/// A large owner that neither a finding nor a recording explains.
+fn open(document: &AccountDocument) -> Option<next::OpenOwner> {
+    let account = document.mark.account.as_ref().filter(|_| document.explanation.is_none())?;
+    next::open(account, &document.findings)
 }
 
 /// Which process was weighed: `pid 4711, app.jar`.

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::export::samples::{account, weighed as document};
+use crate::record::{ExplanationRecord, FlagOrigin, FlagRecord, HeldHeapRecord, SiteRecord};
 use crate::render;
 use crate::units::MIB;
 use proptest::prelude::*;
@@ -138,6 +139,60 @@ fn malloc_by_tag_needs_tags() {
     document.mark.account.as_mut().unwrap().malloc.as_mut().unwrap().tagged = false;
     let text = render(&summarize_account(&document, &[Detail::Tag]));
     assert!(text.contains("NMT is off: start the JVM with -XX:NativeMemoryTracking=summary"), "{text}");
+}
+
+/// An account whose memory is mostly chunks in use, without a finding.
+fn in_use() -> AccountDocument {
+    let mut document = document();
+    document.mark.account = Some(account(&[("java_heap.used", 48 * MIB), ("malloc.live", 278 * MIB)]));
+    document.findings.clear();
+    document
+}
+
+#[test]
+fn a_large_owner_without_a_finding_leads_to_its_holders() {
+    let told = |document: &AccountDocument| {
+        render(&summarize_account(document, &[])).split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let mut document = in_use();
+    let pid = document.jvm.pid;
+    let next = format!("`loadline explain {pid} --for 30s` says which code holds the 278.0 MiB of malloc live.");
+    let text = told(&document);
+    assert!(text.contains(&format!("Next: {next}")), "{text}");
+    assert!(text.contains(&format!("A large part has no known cause: {next}")), "{text}");
+    document.mark.account = Some(account(&[("java_heap.used", 48 * MIB), ("malloc.live", 12 * MIB)]));
+    let text = told(&document);
+    assert!(text.contains("loadline watch") && text.contains("Nothing: no known cause"), "{text}");
+}
+
+#[test]
+fn a_recording_comes_before_the_account_that_was_taken_before_it() {
+    let mut document = in_use();
+    let site = SiteRecord {
+        owner: "malloc.live".to_owned(),
+        kind: "zlib".to_owned(),
+        site: "Pages.pack(Pages.java:15)".to_owned(),
+        loaded_bytes: 307 * MIB,
+        peak_bytes: 307 * MIB,
+        allocations: 9_602,
+        ..SiteRecord::default()
+    };
+    let small = SiteRecord { loaded_bytes: 2 * MIB, ..site.clone() };
+    let heap = Some(HeldHeapRecord::default());
+    let found =
+        |site| Some(ExplanationRecord { sites: vec![site], heap: heap.clone(), ..ExplanationRecord::default() });
+    document.explanation = found(site);
+    let young = FlagRecord { name: "MaxNewSize".to_owned(), value: "1".to_owned(), origin: FlagOrigin::CommandLine };
+    document.flags.as_mut().unwrap().set.push(young);
+    insta::assert_snapshot!(head(&document));
+    document.explanation = found(small);
+    insta::assert_snapshot!(head(&document));
+}
+
+/// What comes before the table.
+fn head(document: &AccountDocument) -> String {
+    let text = render(&summarize_account(document, &[]));
+    text.split("\naccount,").next().unwrap().to_owned()
 }
 
 /// Every owner, and one that is not known.

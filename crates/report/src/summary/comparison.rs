@@ -2,7 +2,7 @@
 //! and disturbances of the blocks.
 
 use super::super::quantity::{Estimate, Quantity, budget_number, shown};
-use super::super::width::{first, width};
+use super::super::width::{first, last, width};
 use super::super::words::{NONE, Pair, VERDICTS, dash, metric_of, pairs, word_of};
 use crate::page::{Fold, Part, Section, Topic, Verdict};
 use crate::record::{
@@ -89,7 +89,8 @@ fn medians(metrics: &[MetricRecord]) -> Table {
 }
 
 fn table_of(Pair { candidate, baseline, rows }: &Pair<'_>, what: &str) -> Table {
-    let head = ["verdict", "metric", &brief(baseline), &brief(candidate), "difference", "interval"];
+    let [before, after] = brief([baseline, candidate]);
+    let head = ["verdict", "metric", &before, &after, "difference", "interval"];
     let rows = rows.iter().map(|row| with_medians(row, &row.metric).to_vec());
     Table::new(format!("{what}{candidate} against {baseline}"), head, rows).worded(2, 0)
 }
@@ -121,10 +122,13 @@ fn table_of_several(pairs: &[Pair<'_>], title: &str) -> Table {
     Table::new(title, head, pairs.iter().flat_map(of_pair)).worded(3, 0)
 }
 
-/// A name cut to leave room for numbers.
-pub(super) fn brief(name: &str) -> String {
+/// Two names cut to leave room for numbers: their beginnings, or their ends where the beginnings are alike.
+pub(super) fn brief(names: [&str; 2]) -> [String; 2] {
     const WIDTH: usize = 12;
-    if width(name) > WIDTH { format!("{}…", first(name, WIDTH - 1)) } else { name.to_owned() }
+    let cut = |name: &str, short: &dyn Fn() -> String| if width(name) > WIDTH { short() } else { name.to_owned() };
+    let begin = names.map(|name| cut(name, &|| format!("{}…", first(name, WIDTH - 1))));
+    let end = || names.map(|name| cut(name, &|| format!("…{}", last(name, WIDTH - 1))));
+    if begin[0] == begin[1] { end() } else { begin }
 }
 
 /// States the confidence of the intervals.
@@ -298,6 +302,13 @@ mod tests {
 
     fn of<'a>(candidate: &'a str, rows: &'a [ComparisonRecord]) -> Pair<'a> {
         Pair { candidate, baseline: "g1", rows: rows.iter().collect() }
+    }
+
+    #[test]
+    fn two_long_names_are_cut_so_that_they_differ() {
+        let names = ["_JAVA_OPTIONS=-Xmn320m", "_JAVA_OPTIONS=-Xmn8m"];
+        assert_eq!(brief(names), ["…NS=-Xmn320m", "…IONS=-Xmn8m"]);
+        assert_eq!(brief(["g1", "a-long-name-of-a-side"]), ["g1", "a-long-name…"]);
     }
 
     #[test]

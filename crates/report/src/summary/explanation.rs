@@ -63,10 +63,17 @@ pub(super) fn section(found: &ExplanationRecord, mark: Option<&Mark>, trial: u32
     Section::new(Topic::Answer, "which code holds memory", parts).id(ID)
 }
 
+/// The largest holder in a sentence, with what a collection does to it; `None` if no code and no object holds a MiB.
+pub(super) fn largest(found: &ExplanationRecord, mark: Option<&Mark>) -> Option<String> {
+    let first = lines(found, mark).into_iter().next()?;
+    let sure = if first.more.is_empty() { String::new() } else { format!("; {}", first.more) };
+    Some(format!("{}{sure}.", first.text))
+}
+
 /// The code or the object behind a finding, in words that follow it; `None` if it holds less than a MiB.
 pub(super) fn code_behind(finding: &FindingRecord, found: &ExplanationRecord) -> Option<String> {
     let largest = |is_of: &dyn Fn(&SiteRecord) -> bool, bytes: fn(&SiteRecord) -> u64, word: &str| {
-        let sites = found.sites.iter().filter(|site| line_of(site).is_some() && is_of(site));
+        let sites = found.sites.iter().filter(|site| is_code(site) && is_of(site));
         let site = sites.max_by_key(|site| bytes(site)).filter(|site| bytes(site) >= SMALL_BYTES)?;
         Some(format!("{word} at {}", line_and_call(site)))
     };
@@ -201,6 +208,11 @@ fn held(found: &ExplanationRecord) -> impl Iterator<Item = ((String, String), u6
     sites.chain(holders).map(|(name, bytes, way)| (name, bytes, way.unwrap_or_default()))
 }
 
+/// Whether code of the application or a library asked for this memory.
+pub(super) fn is_code(site: &SiteRecord) -> bool {
+    line_of(site).is_some()
+}
+
 /// The line of a site; the JVM's own activity has only a name.
 fn line_of(site: &SiteRecord) -> Option<String> {
     (site.site != site.kind).then(|| shortened(&site.site, NAME_MAX))
@@ -216,14 +228,17 @@ fn at(site: &SiteRecord) -> String {
 struct SiteLine {
     bytes: u64,
     text: String,
+    /// The way to the code, and the remark.
     way: String,
+    /// What a collection does to it, or how much more it is.
+    more: String,
 }
 
 impl SiteLine {
-    /// A line with the way to the code, and further remarks.
+    /// A line with the way to the code, and a further remark.
     fn new(bytes: u64, text: String, way: Option<String>, more: Option<String>) -> Self {
-        let way: Vec<String> = way.into_iter().chain(more).collect();
-        Self { bytes, text, way: way.join("; ") }
+        let way: Vec<String> = way.into_iter().chain(more.clone()).collect();
+        Self { bytes, text, way: way.join("; "), more: more.unwrap_or_default() }
     }
 }
 
@@ -235,7 +250,7 @@ fn lines(found: &ExplanationRecord, mark: Option<&Mark>) -> Vec<SiteLine> {
     let has_more = |site: &SiteRecord| ["thread_stacks", "metaspace"].contains(&site.owner.as_str());
     let sites = found.sites.iter().map(|site| match account.and_then(|account| with_it(site, found, account)) {
         Some(held) => line_of_makers(site, held),
-        None => line_of_site(site, account.filter(|_| !has_more(site)), peak_min),
+        None => line_of_site(site, found, account.filter(|_| !has_more(site)), peak_min),
     });
     let holders = found.heap.iter().flat_map(|heap| &heap.holders).map(line_of_holder);
     let mut lines: Vec<SiteLine> = sites.chain(holders).filter(|line| line.bytes >= SMALL_BYTES).collect();
@@ -243,7 +258,12 @@ fn lines(found: &ExplanationRecord, mark: Option<&Mark>) -> Vec<SiteLine> {
     lines
 }
 
-fn line_of_site(site: &SiteRecord, account: Option<&AccountRecord>, peak_min: u64) -> SiteLine {
+fn line_of_site(
+    site: &SiteRecord,
+    found: &ExplanationRecord,
+    account: Option<&AccountRecord>,
+    peak_min: u64,
+) -> SiteLine {
     let owner = account.map(|account| account.holds(&site.owner));
     let held = match owner.filter(|owner| *owner > site.loaded_bytes && site.loaded_bytes > 0) {
         Some(owner) => format!("{} of {} MiB", mib(site.loaded_bytes), mib(owner)),
@@ -257,10 +277,14 @@ fn line_of_site(site: &SiteRecord, account: Option<&AccountRecord>, peak_min: u6
         _ => held,
     };
     let freed = site.loaded_bytes.saturating_sub(site.kept_bytes);
-    let is_line = line_of(site).is_some();
+    let is_line = is_code(site);
     let collected = match (site.loaded_bytes, freed) {
         // The JVM's own memory comes and goes without the application.
         (loaded, _) if loaded < SMALL_BYTES || !is_line => None,
+        // Without a heap dump there was no collection.
+        _ if found.heap.is_none() => {
+            found.missing.is_empty().then(|| "`--objects` says how much of it a full GC frees".to_owned())
+        }
         (_, freed) if freed < SMALL_BYTES => Some("a full GC frees none of it".to_owned()),
         (loaded, freed) if loaded - freed < SMALL_BYTES => {
             Some("a full GC frees all of it: garbage held it".to_owned())
@@ -270,7 +294,8 @@ fn line_of_site(site: &SiteRecord, account: Option<&AccountRecord>, peak_min: u6
     // Half as urgent as memory that stays, because only a limit feels it.
     let peak = if site.peak_bytes >= peak_min { site.peak_bytes / 2 } else { 0 };
     let text = format!("{}: {held}{}", site.kind, at(site));
-    SiteLine::new(site.loaded_bytes.max(peak), text, via(&site.frames).filter(|_| is_line), collected)
+    let via = via(&site.frames).map(|via| format!("{via}; {}", several(site.allocations, "allocation")));
+    SiteLine::new(site.loaded_bytes.max(peak), text, via.filter(|_| is_line), collected)
 }
 
 /// Returns the bytes that a site's threads or loaded classes hold in addition to malloc's memory: a part of the owner,

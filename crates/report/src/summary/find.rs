@@ -45,7 +45,7 @@ pub(super) fn page(of: Sources<'_>, find: &FindRecord, depth: Depth) -> Page {
         false => parts.push(Part::Table(tried(trials))),
     }
     parts.extend(others(find).map(Part::Table));
-    parts.extend(snippets::snippets(find, held_last(trials)).into_iter().map(Part::Literal));
+    parts.extend(snippets::parts(snippets::snippets(find, held_last(trials))));
     let mut conditions = facts::section(document, None);
     let reference = trials.iter().find(|trial| is_at(trial, ProbeStage::Reference));
     conditions.parts.extend(reference.map(|trial| Part::under(unconcerned(trial), [Part::Facts(trial_facts(trial))])));

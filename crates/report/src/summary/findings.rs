@@ -19,6 +19,8 @@ pub(super) struct Findings<'a> {
     pub(super) named: bool,
     /// Whether they come right after the answer.
     pub(super) first: bool,
+    /// The next command for a large owner that no finding explains.
+    pub(super) open: Option<String>,
 }
 
 impl Findings<'_> {
@@ -36,8 +38,10 @@ impl Findings<'_> {
         let more = more(self.found, &shown).map(Part::Text);
         let has_room = depth.whole || self.first && !depth.brief;
         let against = if has_room || self.found.is_empty() && self.first { self.considered() } else { None };
-        let none = self.found.is_empty() && self.first;
-        let none = none.then(|| Part::Text("Nothing: no known cause explains more than this JVM needs.".to_owned()));
+        let none = self.found.is_empty() && self.first && self.explained.is_empty();
+        let nothing = || "Nothing: no known cause explains more than this JVM needs.".to_owned();
+        let open = self.open.as_ref().map(|open| format!("A large part has no known cause: {open}."));
+        let none = open.or_else(|| none.then(nothing)).map(Part::Text);
         let parts = list.into_iter().chain(none).chain(more).chain(against);
         let is_first = self.first || !self.explained.is_empty();
         let topic = if is_first { Topic::Answer } else { Topic::StandsOut };
@@ -101,7 +105,14 @@ mod tests {
         let of = OfTrials { configuration: "small".to_owned(), trial: 0, trials_alike: 1 };
         let text = "a full GC freed 1 of 60 MiB & more".to_owned();
         let ruled_out = [RuledOutRecord { kind: "native_held_by_garbage".to_owned(), of: Some(of), text }];
-        let findings = Findings { found: &[], ruled_out: &ruled_out, explained: Vec::new(), named: true, first: false };
+        let findings = Findings {
+            found: &[],
+            ruled_out: &ruled_out,
+            explained: Vec::new(),
+            named: true,
+            first: false,
+            open: None,
+        };
         let page = |whole| Page::new("a page", [findings.section(Depth { whole, ..Depth::default() })]);
         let html = written(&page(true), "0", false);
         let told = html.contains("native held by garbage") && html.contains("small: a full GC freed 1 of 60 MiB &amp;");

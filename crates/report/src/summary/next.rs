@@ -1,13 +1,26 @@
 //! The next command of an answer, in a line below it.
 
 use super::comparison::undecided;
+use super::explanation::is_code;
+use crate::owner::Owner;
 use crate::page::Part;
-use crate::record::{Document, FleetDocument, GrowthWord, LoadDocument, NamedJvm, Outcome, Trial, WatchedJvm};
+use crate::record::{
+    AccountDocument, AccountRecord, Document, FindingRecord, FlagOrigin, FlagsRecord, FleetDocument, GrowthWord,
+    LoadDocument, NamedJvm, Outcome, Trial, WatchedJvm,
+};
+use crate::units::Bytes;
 use crate::words::pairs;
+use loadline_jvm::observe::vm_flags::set_by;
 
 /// More blocks for what is open; the limit of a server that was weighed; an interval for trials that were not repeated.
 pub(super) fn of_trials(document: &Document) -> Option<Part> {
     let trials = &document.trials;
+    if let [Trial { explanation: Some(_), jvm, .. }] = trials.as_slice() {
+        let flags = jvm.as_ref().and_then(|jvm| jvm.flags_kept.as_ref());
+        if let Some(cure) = of_cure(&document.findings, flags, "` with these arguments") {
+            return Some(cure);
+        }
+    }
     let is_complete = |trial: &Trial| trial.outcome == Outcome::Completed;
     if document.comparisons.iter().any(|row| row.blocks > 1) {
         let rows = pairs(document, true).into_iter().flat_map(|pair| pair.rows).collect::<Vec<_>>();
@@ -63,9 +76,123 @@ pub(super) fn of_fleet(document: &FleetDocument) -> Option<Part> {
     (all_answered && !document.services.is_empty()).then(|| line(text))
 }
 
-/// Whether a JVM grows.
-pub(super) fn of_account(pid: u32) -> Part {
-    line(&format!("`loadline watch {pid}` tells whether it grows."))
+/// The holder of a large owner that no finding explains; else whether the JVM grows.
+pub(super) fn of_account(document: &AccountDocument) -> Part {
+    let pid = document.jvm.pid;
+    let open = document.mark.account.as_ref().and_then(|account| open(account, &document.findings));
+    open.map_or_else(|| watch(document), |open| line(&format!("{}.", open.next(pid))))
+}
+
+fn watch(document: &AccountDocument) -> Part {
+    line(&format!("`loadline watch {}` tells whether it grows.", document.jvm.pid))
+}
+
+/// The proof of the cure that the first finding proposes.
+fn of_cure(findings: &[FindingRecord], flags: Option<&FlagsRecord>, server: &str) -> Option<Part> {
+    Some(tune(&findings.first()?.remedies.first()?.typed(), flags, &format!("{server} proves the cure")))
+}
+
+/// A tuning of this server, and what it does with these options, of which one may replace a flag of the user's own.
+fn tune(options: &[String], flags: Option<&FlagsRecord>, server: &str) -> Part {
+    let set = |name: &str| {
+        let mut set = flags.into_iter().flat_map(|flags| &flags.set);
+        set.any(|flag| flag.name == name && flag.origin != FlagOrigin::Ergonomic)
+    };
+    let own = options.iter().find_map(|option| Some((option, set_by(option)?.0)).filter(|(_, name)| set(name)));
+    let own = own.map(|(option, name)| if option.starts_with("-XX:") { name } else { &option[..SHORT_CHARS] });
+    let own = own.map(|name| format!(" --may-remove {name}")).unwrap_or_default();
+    line(&format!("`loadline tune{own}{server}."))
+}
+
+/// After a recording: the proof of a cure, another recording if this one shows little, or whether the JVM grows.
+pub(super) fn of_recorded(document: &AccountDocument) -> Part {
+    const SERVER: &str = " --url URL --rate N -- COMMAND`";
+    let flags = document.flags.as_ref();
+    let sites = || document.explanation.iter().flat_map(|found| &found.sites);
+    // A collection that comes sooner frees what dead objects hold.
+    let dead = sites().next().filter(|site| is_code(site) && site.kept_bytes < site.loaded_bytes / 2);
+    let sooner = format!("{SERVER} tries a smaller young generation, so that a GC comes sooner");
+    let dead = dead.map(|_| tune(&["-Xmn".to_owned()], flags, &sooner));
+    let cure = of_cure(&document.findings, flags, SERVER);
+    cure.or_else(|| again(document)).or(dead).unwrap_or_else(|| watch(document))
+}
+
+/// Another recording, if this one shows less than half of what a large owner held before.
+pub(super) fn again(document: &AccountDocument) -> Option<Part> {
+    let recorded: u64 = document.explanation.iter().flat_map(|found| &found.sites).map(|site| site.loaded_bytes).sum();
+    let open = open(document.mark.account.as_ref()?, &document.findings)?;
+    (recorded < open.bytes / 2).then(|| {
+        line(&format!(
+            "record again under load, or from the start (`loadline explain -- COMMAND`): the {} were allocated before.",
+            open.named()
+        ))
+    })
+}
+
+/// Characters of `-Xmn` and its like.
+const SHORT_CHARS: usize = 4;
+
+/// A large owner that no finding explains.
+pub(super) struct OpenOwner {
+    bytes: u64,
+    /// The owner as it is named.
+    label: &'static str,
+    /// The options that list its holders, after `loadline` and the process id, and the kind of holder.
+    by: (&'static str, &'static str, &'static str),
+}
+
+impl OpenOwner {
+    /// `277.9 MiB of malloc live`
+    fn named(&self) -> String {
+        format!("{} of {}", Bytes(self.bytes), self.label)
+    }
+
+    /// The command that names the holders in a JVM that runs.
+    pub(super) fn next(&self, pid: u32) -> String {
+        let (verb, options, which) = self.by;
+        format!("`loadline {verb} {pid} {options}` says {which} holds the {}", self.named())
+    }
+
+    /// The same of a trial; `None` where no other trial names them.
+    pub(super) fn next_trial(&self) -> Option<String> {
+        let (verb, _, which) = self.by;
+        let text = format!("`loadline explain` with the same arguments says {which} holds the {}", self.named());
+        (verb == EXPLAIN).then_some(text)
+    }
+}
+
+/// Less of RSS, or less than this, needs no explanation.
+const OPEN_SHARE_MIN: f64 = 0.25;
+const OPEN_BYTES_MIN: u64 = 32 << 20;
+
+/// The largest owner, if it is large, something can name its holders, and no finding weighs half as much.
+pub(super) fn open(account: &AccountRecord, findings: &[FindingRecord]) -> Option<OpenOwner> {
+    let named = Owner::ALL.into_iter().filter_map(|owner| Some((account.holds(owner.name()), owner, holders(owner)?)));
+    let (bytes, owner, by) = named.max_by_key(|(bytes, ..)| *bytes)?;
+    let is_large = bytes >= OPEN_BYTES_MIN && bytes as f64 >= OPEN_SHARE_MIN * account.total_bytes as f64;
+    let is_explained = findings.iter().any(|found| found.costs_bytes.max(found.worth_bytes()) >= bytes / 2);
+    (is_large && !is_explained).then(|| OpenOwner { bytes, label: owner.entry().label, by })
+}
+
+const EXPLAIN: &str = "explain";
+
+/// The command that names the holders of an owner; `None` for the heap, which findings judge by its live set, for what
+/// a JVM needs, and for memory without a holder.
+fn holders(owner: Owner) -> Option<(&'static str, &'static str, &'static str)> {
+    match owner {
+        Owner::MallocLive
+        | Owner::MallocNonHotspot
+        | Owner::MallocMmapped
+        | Owner::MallocUnsplit
+        | Owner::MallocDirect
+        | Owner::Native
+        | Owner::Metaspace
+        | Owner::ClassSpace
+        | Owner::ThreadStacks => Some((EXPLAIN, "--for 30s", "which code")),
+        Owner::Libraries | Owner::MappedFiles => Some(("account", "--by file", "which file")),
+        Owner::Unexplained => Some(("account", "--by region", "which address")),
+        _ => None,
+    }
 }
 
 /// A JVM of a container.

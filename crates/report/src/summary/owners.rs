@@ -108,7 +108,8 @@ fn table(owners: &[&ComparisonRecord], moved: &ComparisonRecord, pair: &Pair<'_>
     };
     let rows = sure.iter().chain(&unsure).map(row);
     let title = format!("account at {mark}, {} against {}", pair.candidate, pair.baseline);
-    let head = ["owner", &brief(pair.baseline), &brief(pair.candidate), "difference", "interval", ""];
+    let [before, after] = brief([pair.baseline, pair.candidate]);
+    let head = ["owner", &before, &after, "difference", "interval", ""];
     Table::new(title, head, rows).worded(1, 1).noted(note)
 }
 

@@ -52,7 +52,7 @@ pub(super) fn page(of: Sources<'_>, tune: &TuneRecord, depth: Depth) -> Page {
     let mut parts = vec![Part::Facts([answer, unsettled(tune), blamed(tune), beside.0].concat())];
     parts.extend(gains(tune).map(Part::Table));
     let as_is = as_is_trial(&document.trials);
-    let snippets = snippets::of_tuning(tune, as_is).into_iter().map(Part::Literal);
+    let snippets = snippets::parts(snippets::of_tuning(tune, as_is));
     let request = request(document, tune).map(|text| Part::Text(text.join(" ")));
     let mut how: Vec<Part> = headed(how_heading(tune.outcome), method(tune)).into_iter().collect();
     match depth.whole {
