@@ -37,7 +37,7 @@ pub(crate) fn page_of_account(document: &AccountDocument, asked: &[Detail], dept
     let mut parts = Vec::new();
     match account_of(mark) {
         Some(account) => {
-            let next = next::of_account(document.jvm.pid);
+            let next = next::of_account(document);
             sections.push(Section::new(Topic::Answer, "in short", [Part::Text(answer(account)), next]));
             sections.push(Section::titled(Topic::Memory, "memory", [Part::Table(owners(account))]));
             let beside = [Part::Facts(beside(mark, account, document.jvm.pid))];

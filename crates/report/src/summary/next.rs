@@ -2,7 +2,9 @@
 
 use super::comparison::undecided;
 use crate::page::Part;
-use crate::record::{ChargedJvm, Document, FleetDocument, GrowthWord, LoadDocument, Outcome, Trial, WatchedJvm};
+use crate::record::{
+    AccountDocument, ChargedJvm, Document, FleetDocument, GrowthWord, LoadDocument, Outcome, Trial, WatchedJvm,
+};
 use crate::words::pairs;
 
 /// More blocks for what is open; the limit of a server that was weighed; an interval for trials that were not repeated.
@@ -64,8 +66,11 @@ pub(super) fn of_fleet(document: &FleetDocument) -> Option<Part> {
 }
 
 /// Whether a JVM grows.
-pub(super) fn of_account(pid: u32) -> Part {
-    line(&format!("`loadline watch {pid}` tells whether it grows."))
+pub(super) fn of_account(document: &AccountDocument) -> Part {
+    match &document.bundle {
+        Some(_) => line("`--json > FILE` keeps it; with `--against FILE`, a later bundle tells what grew."),
+        None => line(&format!("`loadline watch {}` tells whether it grows.", document.jvm.pid)),
+    }
 }
 
 /// A JVM of a container.
