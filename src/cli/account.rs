@@ -19,6 +19,7 @@ use crate::result::{self, Column};
 use crate::scenario::Asking;
 use crate::series;
 use crate::units::{several, utc};
+use crate::weigh::bundle::Bundle;
 use crate::weigh::container::CgroupRequest;
 use crate::weigh::{AccountOptions, Candidates, Collecting, weigh_candidate};
 use clap::{ArgGroup, Parser};
@@ -34,8 +35,8 @@ pub(super) fn pid(text: &str) -> Result<u32, String> {
 /// `loadline account`
 #[derive(Debug, Parser)]
 #[command(override_usage = "loadline account [OPTIONS] <PID>\n       loadline account [OPTIONS] --all\n       \
-    loadline account --cgroup PATH | --container ID | --pod NAME")]
-#[command(group = ArgGroup::new("what").required(true).args(["pid", "all", "cgroup", "container", "pod"]))]
+    loadline account --cgroup PATH | --container ID | --pod NAME\n       loadline account [OPTIONS] --from BUNDLE")]
+#[command(group = ArgGroup::new("what").required(true).args(["pid", "all", "from", "cgroup", "container", "pod"]))]
 pub(super) struct Verb {
     /// Process id of the JVM
     #[arg(value_name = "PID", value_parser = pid)]
@@ -51,6 +52,11 @@ pub(super) struct Verb {
     /// and the others are printed all the same. One that ends meanwhile is listed too, and is no failure.
     #[arg(long, conflicts_with_all = ["by", "netty", "against", "classes", "heap_dump"])]
     all: bool,
+    /// The JVM of a bundle that `loadline capture` made where Loadline cannot run
+    ///
+    /// A bundle has no copy of the JVM's memory. So malloc stays one row, with direct memory in it.
+    #[arg(long, value_name = "BUNDLE", conflicts_with_all = ["netty", "classes", "heap_dump", "attach", "no_stop"])]
+    from: Option<PathBuf>,
     #[command(flatten)]
     container: ContainerOptions,
     /// Column that `--all` is sorted by [default: pss]
@@ -138,12 +144,12 @@ pub(super) fn run(verb: Verb, Call { typed, clock }: Call) -> Result<Code> {
     // are caught, so that a signal can end the wait for a pipe that never gets a writer.
     let earlier = verb.against.as_deref().map(archive::read_accounts).transpose()?;
     let asked = AccountRequest { verb: &verb, typed, clock, interrupt: Interrupt::listen()? };
-    match (verb.pid, earlier, verb.container.request()) {
-        (Some(pid), Some(earlier), _) => asked.against(pid, earlier),
-        (Some(pid), None, _) => asked.one(pid),
-        (None, _, Some(container)) => asked.container(&container),
+    match (earlier, verb.container.request()) {
+        (_, Some(container)) => asked.container(&container),
         // clap asks for one of them.
-        (None, _, None) => asked.all(),
+        (_, None) if verb.all => asked.all(),
+        (Some(earlier), None) => asked.against(earlier),
+        (None, None) => asked.one(),
     }
 }
 
@@ -156,18 +162,18 @@ struct AccountRequest<'a> {
 }
 
 impl AccountRequest<'_> {
-    fn one(&self, pid: u32) -> Result<Code> {
-        let document = self.take(pid)?;
+    fn one(&self) -> Result<Code> {
+        let document = self.take()?;
         self.show(&document, |details| summarize_account(&document, details))?;
         if !self.verb.json && self.verb.by.is_empty() {
             let mut talk = Progress::new(self.verb.quiet);
-            talk.step(&format!("details: loadline account {pid} --by thread,pool,file,tag,loader,code,region,flag"));
+            talk.step(&format!("details: {} --by thread,pool,file,tag,loader,code,region,flag", self.typed));
         }
         Ok(Code::Yes)
     }
 
-    fn against(&self, pid: u32, earlier: Vec<AccountDocument>) -> Result<Code> {
-        let now = self.take(pid)?;
+    fn against(&self, earlier: Vec<AccountDocument>) -> Result<Code> {
+        let now = self.take()?;
         let file = self.verb.against.iter().map(|file| file.display().to_string()).collect::<String>();
         let document = result::changes(earlier, now, self.typed.clone()).map_err(|error| error.at(file))?;
         self.show(&document, |details| summarize_changes(&document, details))?;
@@ -236,9 +242,15 @@ impl AccountRequest<'_> {
         AccountOptions { stop: !verb.no_stop, netty: verb.netty, asking: Asking::typed(verb.attach) }
     }
 
-    /// Weighs one JVM.
-    fn take(&self, pid: u32) -> Result<AccountDocument> {
+    /// Weighs one JVM, alive or in a bundle.
+    fn take(&self) -> Result<AccountDocument> {
         let Self { verb, clock, .. } = self;
+        if let Some(bundle) = &verb.from {
+            let weighed = Bundle::open(bundle)?.weigh(clock)?;
+            let (taken, machine) = (weighed.taken.clone(), weighed.machine.clone());
+            return Ok(document(weighed, self.typed.clone(), taken, machine));
+        }
+        let pid = verb.pid.unwrap_or_default();
         let machine = series::machine_now(*clock);
         let taken = utc(clock.unix_s());
         let heap_dump = verb.heap_dump.as_deref().map(new_file).transpose()?;

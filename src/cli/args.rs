@@ -4,8 +4,8 @@
 use super::exit::{self, Code};
 use super::session::Call;
 use super::{
-    account, compare, demo, doctor, explain, find, history, init, load, merge, plan, post_mortem, report, run, tune,
-    watch, weigh, work,
+    account, capture, compare, demo, doctor, explain, find, history, init, load, merge, plan, post_mortem, report, run,
+    tune, watch, weigh, work,
 };
 use crate::error::Result;
 use clap::{Arg, Command, CommandFactory, Parser, Subcommand, ValueEnum};
@@ -94,6 +94,8 @@ verbs! {
     Demo => demo,
     /// Say who holds the resident memory of a running JVM
     Account => account,
+    /// Print the script that collects what an account needs, where Loadline cannot run
+    Capture => capture,
     /// Name the code and the objects that hold the memory of a server
     Explain => explain,
     /// Watch running JVMs: what each holds, what grows, and when it meets its limit

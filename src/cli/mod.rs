@@ -2,6 +2,7 @@
 
 mod account;
 mod args;
+mod capture;
 mod compare;
 mod console;
 mod deadline;

@@ -20,6 +20,9 @@ const DISK_FILES_MAX: usize = 10;
 
 /// Reads the memory that a process causes outside of its RSS; parts that cannot be read are missing.
 pub(super) fn look(watched: &Watched) -> BesideRecord {
+    if watched.process.is_copied() {
+        return BesideRecord::default();
+    }
     let files = memory_files::read(&watched.process, &watched.clock).map(|files| files.value).unwrap_or_default();
     BesideRecord {
         children: children(watched),

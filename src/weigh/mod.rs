@@ -4,6 +4,7 @@
 mod account_record;
 mod answering;
 mod beside;
+pub(crate) mod bundle;
 mod compilations;
 pub(crate) mod container;
 mod direct;

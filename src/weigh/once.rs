@@ -60,11 +60,24 @@ impl AccountOptions {
     ) -> Result<AccountDocument> {
         check_jvm(pid, clock)?;
         let mut doubts = Vec::new();
-        let mut watched = Watched::open(pid, true, Kind::Jvm, *clock, &mut doubts)?.asked(self.asking);
+        let watched = Watched::open(pid, true, Kind::Jvm, *clock, &mut doubts)?.asked(self.asking);
+        self.weigh_watched(watched, doubts, then, announce)
+    }
+
+    /// The same of a JVM that is open, or of the copy of one.
+    pub(super) fn weigh_watched(
+        self,
+        mut watched: Watched,
+        mut doubts: Vec<Doubt>,
+        then: &Collecting,
+        announce: &mut dyn FnMut(&str),
+    ) -> Result<AccountDocument> {
+        let pid = watched.process.pid();
         let command = watched.process.cmdline().unwrap_or_default();
         let mut jvm = watched.describe_from_outside();
         let identity = identity(&mut watched, &command);
         let flags = watched.flags().ok();
+        let replied = watched.replied_flags();
         let weigh = MarkSettings { moment: Moment::Running, nmt: AskNmt::IfOn, stop: self.stop, regions: true };
         let weighed = weigh.weigh(&mut watched, "now", &mut doubts);
         if has_ended(&watched) {
@@ -91,7 +104,7 @@ impl AccountOptions {
         jvm.allocator = weighed.allocator;
         jvm.collector = weighed.collector;
         let in_force = |flags: &Flags| flags.changed().all_spelled();
-        jvm.flags = flags.as_ref().map(in_force);
+        jvm.flags = flags.as_ref().map(in_force).or(replied);
         let flags = flags.map(flags::record);
         Ok(AccountDocument {
             schema: ACCOUNT_SCHEMA.to_owned(),

@@ -29,6 +29,7 @@ use crate::subject::{Complaint, ComplaintKind};
 use crate::units::Bytes;
 use loadline_jvm::accounting::{AllocatedSoFar, Allocation, IN_SAFEPOINT, allocated_as_told};
 use loadline_jvm::accounting::{JvmTables, Look, TablesRead};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -71,6 +72,8 @@ pub(crate) struct Watched {
     /// `None` before the first mark and where the JVM cannot be asked.
     attach: Option<Arc<Attach>>,
     attach_tried: bool,
+    /// What it replied when it was copied, by question; `None` where it lives.
+    replies: Option<BTreeMap<String, String>>,
     /// Its own tables; `None` where they were not found.
     tables: Option<JvmTables>,
     /// When it is asked what its tables tell, too.
@@ -101,22 +104,35 @@ impl Watched {
             let what = if kind == Kind::Jvm { "JVM" } else { "process" };
             Error::subject(format!("the {what} with pid {pid} went away before it was weighed: {cause}"))
         })?;
+        let cgroup = own_cgroup.then(|| MemoryCgroup::of(&process).ok()).flatten();
+        let mut watched = Self { cgroup, ..Self::reading(process, kind, clock, doubts) };
+        if kind == Kind::Jvm {
+            let allocation = watched.find_tables().and_then(|()| watched.found_tables()?.allocation(&watched.process));
+            let unread = |cause: &Unavailable| doubt::Allocation::AllocationUnread { why: cause.to_string() };
+            doubts.extend(allocation.as_ref().err().map(unread).map(Doubt::from));
+            watched.allocation = allocation.ok();
+        }
+        Ok(watched)
+    }
+
+    /// A process with the counters that it has as a JVM; all else is still to be opened.
+    fn reading(process: Process, kind: Kind, clock: Clock, doubts: &mut Vec<Doubt>) -> Self {
         let mut counters = || {
             HsPerf::open(&process, &clock)
                 .inspect_err(|cause| doubts.push(Doubt::CountersMissing { why: cause.why.clone() }))
                 .ok()
         };
         let counters = if kind == Kind::Jvm { counters() } else { None };
-        let cgroup = own_cgroup.then(|| MemoryCgroup::of(&process).ok()).flatten();
-        let mut watched = Self {
+        Self {
             kind,
             clock,
             process,
             counters,
             allocation: None,
             direct: None,
-            cgroup,
+            cgroup: None,
             attach: None,
+            replies: None,
             attach_tried: kind == Kind::Native,
             tables: None,
             asking: Asking::default(),
@@ -127,14 +143,21 @@ impl Watched {
             baseline: false,
             collects_not: None,
             sizing: Sizing::default(),
-        };
-        if kind == Kind::Jvm {
-            let allocation = watched.find_tables().and_then(|()| watched.found_tables()?.allocation(&watched.process));
-            let unread = |cause: &Unavailable| doubt::Allocation::AllocationUnread { why: cause.to_string() };
-            doubts.extend(allocation.as_ref().err().map(unread).map(Doubt::from));
-            watched.allocation = allocation.ok();
         }
-        Ok(watched)
+    }
+
+    /// The copy of a JVM, with what it replied when it was copied.
+    pub(super) fn of_copy(
+        process: Process,
+        cgroup: Option<MemoryCgroup>,
+        replies: BTreeMap<String, String>,
+        clock: Clock,
+        doubts: &mut Vec<Doubt>,
+    ) -> Self {
+        let mut watched = Self::reading(process, Kind::Jvm, clock, doubts);
+        (watched.cgroup, watched.replies, watched.attach_tried) = (cgroup, Some(replies), true);
+        watched.asking = Asking::Always;
+        watched
     }
 
     /// The same, asked when that is wanted.
@@ -178,6 +201,13 @@ impl Watched {
         Ok(flags)
     }
 
+    /// The flags in force that a copy replied; by them it is known how the heap is sized.
+    pub(super) fn replied_flags(&mut self) -> Option<Vec<String>> {
+        let flags = Flags::parse(self.replies.as_ref()?.get("VM.flags")?);
+        (self.collects_not, self.sizing) = (collects_not(&flags), sizing(Some(&flags)));
+        Some(flags.all_spelled())
+    }
+
     fn heed(&mut self, flags: &AllFlags) {
         let changed = flags.changed();
         (self.collects_not, self.sizing) = (collects_not(&changed), sizing(Some(&changed)));
@@ -208,6 +238,9 @@ impl Watched {
 
     /// Sends a diagnostic command. `None` where the JVM cannot be asked at all; that doubt is raised once, by `attach`.
     pub(crate) fn ask(&self, command: &str) -> Option<std::result::Result<String, String>> {
+        if let Some(replies) = &self.replies {
+            return replies.get(command).cloned().map(Ok);
+        }
         let attach = self.attach.as_ref()?;
         let reply = match &self.answering {
             Some(answering) if IN_SAFEPOINT.contains(&command) => {

@@ -12,6 +12,7 @@ mod added;
 mod appetite;
 mod archives;
 mod bisect;
+mod captured;
 mod causes;
 mod collected;
 mod composition;

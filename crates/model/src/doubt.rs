@@ -331,6 +331,12 @@ doubts! {
             why: String,
         } => format!("the account at mark {mark} lacks a source: {why}"),
             "run Loadline as root or with CAP_SYS_PTRACE; if it is, this kernel does not offer the source";
+        /// The script of `loadline capture` could not collect something.
+        BundleLacks {
+            /// What it is, and why.
+            what: String,
+        } => format!("the bundle lacks {what}"),
+            "capture again where that is there, such as from a debug container; until then, rows may be missing";
         /// The heaps of malloc could not be split into live and retained, or not all.
         MallocUnsplit {
             /// The first mark affected.

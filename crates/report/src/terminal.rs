@@ -40,7 +40,7 @@ pub(super) fn render_within(parts: &[Part], width: usize) -> String {
 }
 
 /// A text with facts below it, in lines of this width.
-pub(super) fn folded(text: &str, facts: &[(&str, String)], width: usize) -> String {
+pub(super) fn with_facts(text: &str, facts: &[(&str, String)], width: usize) -> String {
     let mut out = Lines { out: String::new(), width };
     wrapped(&mut out, text, "", "  ");
     for (label, text) in facts {

@@ -102,6 +102,7 @@ fn sizes(said: &Said, seen: &ProcessReadings) -> Sizes {
         old: said.heap.and_then(|heap| heap.old).map(|(committed, reserved)| (committed.0, reserved.0)),
         regions: said.info.as_ref().filter(|_| is(Collector::G1)).and_then(regions),
         foreign_malloc: is_foreign(seen),
+        unread_malloc: seen.walk.is_none() && seen.musl_walk().is_none(),
         guarded: is(Collector::Serial) || is(Collector::Parallel),
         parallel: is(Collector::Parallel),
         z: is(Collector::Z),

@@ -2,11 +2,12 @@
 
 use super::malloc::musl_ranges;
 use super::native::NativeMappings;
+use super::tables::is_inaccessible;
 use crate::observe::addresses::JvmAddresses;
 use crate::observe::class_loaders::ClassLoader;
 use crate::observe::code_heaps::CodeHeapRecord;
 use crate::observe::elf::Image;
-use crate::observe::glibc::{HeapCandidate, MmappedChunk, Walk};
+use crate::observe::glibc::{HEAP_MAX, HeapCandidate, MmappedChunk, Walk};
 use crate::observe::heap_info::HeapInfo;
 use crate::observe::hotspot::heap::HumongousRecord;
 use crate::observe::mallocng;
@@ -14,7 +15,7 @@ use crate::observe::maps::Allocator;
 use crate::observe::metaspace_nodes::MetaspaceNode;
 use crate::observe::nmt::NativeMemory;
 use crate::observe::pagemap::Run;
-use crate::observe::smaps::Smaps;
+use crate::observe::smaps::{Smaps, WeighedMapping};
 use crate::observe::stacks::ThreadStack;
 use std::collections::BTreeMap;
 
@@ -133,10 +134,23 @@ impl ProcessReadings {
             let walked = walk.heaps.iter().map(|heap| heap.index);
             walked.chain(walk.errors.iter().map(|error| error.index))
         });
-        walks.filter(|index| !self.candidates[*index].0.main).map(|index| {
+        let unread = self.walk.is_none() && self.allocator == Some(Allocator::Glibc);
+        let shaped = (0..self.candidates.len()).filter(move |index| unread && self.is_shaped_as_heap(*index));
+        walks.chain(shaped).filter(|index| !self.candidates[*index].0.main).map(|index| {
             let (candidate, mappings) = &self.candidates[index];
             let mapped = mappings.iter().map(|mapping| self.smaps.mappings[*mapping].mapping.end).max();
             (index, (candidate.start, candidate.end.min(mapped.unwrap_or(candidate.end))))
+        })
+    }
+
+    /// Whether a candidate is laid out as `new_heap` does it (glibc 2.12 to 2.43, `malloc/arena.c`): `HEAP_MAX` reserved,
+    /// of which the beginning is accessible.
+    fn is_shaped_as_heap(&self, index: usize) -> bool {
+        let (candidate, mappings) = &self.candidates[index];
+        let Some(last) = mappings.last() else { return false };
+        let end = self.smaps.mappings[*last].mapping.end;
+        self.smaps.mappings.get(last + 1).is_some_and(|WeighedMapping { mapping: hole, .. }| {
+            hole.start == end && is_inaccessible(hole) && candidate.start + HEAP_MAX <= hole.end
         })
     }
 

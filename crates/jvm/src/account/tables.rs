@@ -47,6 +47,8 @@ pub(super) struct Sizes {
     pub(super) guarded: bool,
     /// An allocator other than glibc's, whose mappings cannot be distinguished from a table that is committed in full.
     pub(super) foreign_malloc: bool,
+    /// The chunks of malloc are unknown: what lies before a table may be one, and so may what looks like the table.
+    pub(super) unread_malloc: bool,
     /// ZGC: its mark stacks are at 0x150000000000 on JDK 11, and the start of 8 GiB later.
     pub(super) z: bool,
     /// Addresses that HotSpot's own structures name; `None` unless libraries other than the JVM's are loaded, whose
@@ -261,7 +263,8 @@ fn committed_in_full(mapping: &Mapping, claims: &Claims, sizes: &Sizes, tables: 
         let length = end.saturating_sub(start);
         let taken = longest_sum(&full, length);
         let table = full.iter().rev().find(|table| table.length <= taken);
-        let Some(table) = table.filter(|_| length - taken <= BESIDE_MAX.min(taken / 2)) else { return Vec::new() };
+        let beside_max = if sizes.unread_malloc { 0 } else { BESIDE_MAX.min(taken / 2) };
+        let Some(table) = table.filter(|_| length - taken <= beside_max) else { return Vec::new() };
         let beside = by_regions(start, end - taken, sizes);
         beside.into_iter().chain([Claim::new(end - taken, end, Owner::Gc, "table", table.name)]).collect()
     };

@@ -219,7 +219,7 @@ impl Heaps {
         allocator: Allocator,
         failed: &mut Vec<Unavailable>,
     ) -> Self {
-        let readable = matches!(allocator, Allocator::Glibc | Allocator::Unknown);
+        let readable = matches!(allocator, Allocator::Glibc | Allocator::Unknown) && !process.is_copied();
         let sources = readable.then(|| sources(process).map_err(|why| failed.push(why)).ok()).flatten();
         let (candidates, mappings) = candidates(smaps, plan);
         let turns = Turns::of(if sources.is_some() { candidates.len() } else { 0 });

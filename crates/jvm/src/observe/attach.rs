@@ -84,6 +84,7 @@ impl Attach {
     /// Makes sure that the JVM listens. Sends SIGQUIT only where it is known to be harmless: see `attach_guard`.
     pub fn connect(process: &Process, clock: &Clock) -> Read<Self> {
         Reading::take(clock, || {
+            process.must_live(SOURCE)?;
             let status = process.status(clock)?.value;
             let tmp = Inside::folder(process, "/tmp").map(Inside::into_fd);
             let mut attach = Self {

@@ -14,7 +14,7 @@ use rustix::fs::fstatfs;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const SOURCE: &str = "cgroup";
 /// More than any file has that says where a process is.
@@ -34,6 +34,8 @@ pub struct MemoryCgroup {
     unlisted: Vec<&'static str>,
     /// The open mount that the cgroup's paths start from, if only its processes see that mount.
     _top: Option<OwnedFd>,
+    /// The folders of its processes, where all of it was copied.
+    copied: Option<PathBuf>,
 }
 
 /// All of a memory cgroup at one moment.
@@ -119,7 +121,22 @@ impl MemoryCgroup {
             }
             _ => Unavailable::io(SOURCE)(e),
         })?;
-        Ok(Self { cgroup, usage, unlisted: Vec::new(), _top: None })
+        Ok(Self { cgroup, usage, unlisted: Vec::new(), _top: None, copied: None })
+    }
+
+    /// Opens the copy of a memory cgroup: `folder` has its files, `proc` the copies of its processes.
+    pub fn open_copy(folder: &Path, proc: &Path) -> Result<Self, Unavailable> {
+        let version = match folder.join("memory.usage_in_bytes").exists() {
+            true => CgroupVersion::V1,
+            false => CgroupVersion::V2,
+        };
+        let (folder, mount) = (folder.to_owned(), folder.to_owned());
+        Ok(Self { copied: Some(proc.to_owned()), ..Self::open(Cgroup { version, folder, mount })? })
+    }
+
+    /// Opens one of its processes.
+    pub fn process(&self, pid: u32) -> Result<Process, Unavailable> {
+        self.copied.as_ref().map_or_else(|| Process::open(pid), |proc| Process::open_copy(pid, proc))
     }
 
     /// The cgroup by its folder.

@@ -70,7 +70,7 @@ fn is_zero(count: &u64) -> bool {
 /// The rows of a charge that was just read, and the processes that could not be read.
 pub fn rows(cgroup: &MemoryCgroup, memory: &CgroupMemory, clock: &Clock) -> (Vec<ChargeRow>, usize) {
     let pids = cgroup.pids();
-    let processes: Vec<Process> = pids.iter().take(PROCESSES_MAX).filter_map(|pid| Process::open(*pid).ok()).collect();
+    let processes: Vec<Process> = pids.iter().take(PROCESSES_MAX).filter_map(|pid| cgroup.process(*pid).ok()).collect();
     let (anonymous, refused) = anonymous(&processes, clock);
     let unread = refused + pids.len() - processes.len();
     (rows_of(memory.usage, &memory.charge, anonymous, memory_files(&processes)), unread)

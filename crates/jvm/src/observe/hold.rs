@@ -73,6 +73,7 @@ impl Held {
     /// # Errors
     /// Fails if tracing is not permitted, a debugger stays attached, or a thread does not stop; all run on then.
     pub fn all_threads(process: &Process, clock: &Clock) -> Result<Self, Unavailable> {
+        process.must_live("ptrace")?;
         let began = clock.now();
         loop {
             let tried = clock.now();

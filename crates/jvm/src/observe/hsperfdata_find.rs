@@ -10,7 +10,7 @@
 
 use super::hsperfdata::SOURCE;
 use super::inside::Inside;
-use super::procfs::Process;
+use super::procfs::{Process, open_below};
 use super::{Unavailable, maps};
 use crate::kernel::mapping::Mapping;
 use crate::kernel::process::Status;
@@ -22,8 +22,14 @@ use std::os::unix::fs::MetadataExt;
 /// Folders looked at; more than this many users on one machine is somebody filling `/tmp`.
 const FOLDERS_MAX: usize = 1000;
 
+/// The file in the copy of a process.
+const COPY: &str = "hsperfdata";
+
 /// Opens the file, or returns why that is not possible.
 pub(super) fn open(process: &Process, status: &Status, clock: &Clock) -> Result<File, Unavailable> {
+    if process.is_copied() {
+        return open_below(process.folder(), COPY).map_err(Unavailable::io(SOURCE));
+    }
     let mapped = mapped_inode(process, clock)?;
     let tmp = Inside::folder(process, "/tmp").map_err(Unavailable::io(SOURCE))?;
     let name = status.ns_pid.to_string();

@@ -101,6 +101,7 @@ pub struct ProcessMemory {
 impl ProcessMemory {
     /// Opens it; needs the permission to trace (`ptrace_scope`, same user or root).
     pub fn open(process: &Process) -> Result<Self, Unavailable> {
+        process.must_live("mem")?;
         let file = Arc::new(open_below(process.folder(), "mem").map_err(Unavailable::io("mem"))?);
         Ok(Self { file, pid: Pid::from_raw(process.pid().cast_signed()) })
     }

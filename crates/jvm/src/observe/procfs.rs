@@ -13,7 +13,7 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -45,17 +45,28 @@ pub struct Process {
     status: File,
     stat: File,
     start_ticks: u64,
+    is_copied: bool,
 }
 
 impl Process {
     /// Opens a process by its pid as seen from here.
     pub fn open(pid: u32) -> Result<Self, Unavailable> {
+        Self::open_at(pid, Path::new("/proc"), false)
+    }
+
+    /// Opens the copy of a process: `proc` has a folder for each, with copies of its files. They are read as those of a
+    /// living process; a copy is not held, asked or signalled, and has no memory.
+    pub fn open_copy(pid: u32, proc: &Path) -> Result<Self, Unavailable> {
+        Self::open_at(pid, proc, true)
+    }
+
+    fn open_at(pid: u32, proc: &Path, is_copied: bool) -> Result<Self, Unavailable> {
         let opened = || -> io::Result<Self> {
             let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-            let folder = openat(CWD, format!("/proc/{pid}"), flags, Mode::empty())?;
+            let folder = openat(CWD, proc.join(pid.to_string()), flags, Mode::empty())?;
             let open = |name: &str| open_below(folder.as_fd(), name);
             let (status, stat) = (open("status")?, open("stat")?);
-            let mut process = Self { pid, folder, statm: OnceLock::new(), status, stat, start_ticks: 0 };
+            let mut process = Self { pid, folder, statm: OnceLock::new(), status, stat, start_ticks: 0, is_copied };
             process.start_ticks = process.stat_now()?.start_ticks;
             Ok(process)
         };
@@ -63,6 +74,16 @@ impl Process {
             io::ErrorKind::NotFound => Unavailable::new("process", format!("there is no process {pid}")),
             _ => Unavailable::io("process")(e),
         })
+    }
+
+    /// Whether this is a copy: what lives here under the same pid is another process.
+    pub fn is_copied(&self) -> bool {
+        self.is_copied
+    }
+
+    /// Refuses a copy what only a living process has.
+    pub(super) fn must_live(&self, source: &'static str) -> Result<(), Unavailable> {
+        if self.is_copied { Err(Unavailable::new(source, "a capture has none")) } else { Ok(()) }
     }
 
     /// The pid as seen from here.
@@ -120,6 +141,7 @@ impl Process {
     /// CPU time of all its threads, including those that ended. Read from the process's CPU clock, which counts ns (man
     /// clock_getcpuclockid), or else from `stat`, which counts ticks of 10 ms.
     pub fn cpu_time(&self, clock: &Clock) -> Option<Duration> {
+        self.must_live("CPU time").ok()?;
         let pid = Pid::from_raw(i32::try_from(self.pid).ok()?);
         match ClockId::pid_cpu_clock_id(pid).and_then(ClockId::now) {
             // The pid may be that of another process by now.

@@ -269,6 +269,9 @@ pub struct AccountDocument {
     pub taken: String,
     /// The command that repeats it.
     pub command: String,
+    /// The bundle of `loadline capture` that it was read from; absent where the JVM itself was read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bundle: Option<String>,
     /// The machine and how busy it was.
     pub machine: super::Machine,
     /// Facts found about the JVM.

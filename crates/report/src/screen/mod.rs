@@ -9,7 +9,7 @@ pub use keys::{Key, Keys};
 pub use picture::{Glyphs, Size};
 
 use super::summary::watch::{holds, summarize_watch, told};
-use super::terminal::{folded, print, render};
+use super::terminal::{print, render, with_facts};
 use crate::record::{Happened, WatchCourse, WatchDocument, WatchEvent, WhyWeighed};
 use crate::units::Bytes;
 use picture::{Line, Scene, View, drawn, hidden_lines, in_full, sorted};
@@ -95,7 +95,7 @@ impl Screen {
         self.document = document();
         let told = events.iter().filter_map(|event| Some((self.line(event, events)?, event)));
         if self.place == DisplayMode::Lines {
-            let text = |(line, event): (String, &WatchEvent)| folded(&line, &self.facts(event), LINE_COLUMNS);
+            let text = |(line, event): (String, &WatchEvent)| with_facts(&line, &self.facts(event), LINE_COLUMNS);
             let _ = print(&told.map(text).collect::<String>());
             return;
         }

@@ -79,6 +79,9 @@ pub(super) fn of_fleet(document: &FleetDocument) -> Option<Part> {
 /// The holder of a large owner that no finding explains; else whether the JVM grows.
 pub(super) fn of_account(document: &AccountDocument) -> Part {
     let pid = document.jvm.pid;
+    if document.bundle.is_some() {
+        return line("`--json > FILE` keeps it; with `--against FILE`, a later bundle tells what grew.");
+    }
     let open = document.mark.account.as_ref().and_then(|account| open(account, &document.findings));
     open.map_or_else(|| watch(document), |open| line(&format!("{}.", open.next(pid))))
 }

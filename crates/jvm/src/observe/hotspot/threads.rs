@@ -287,9 +287,12 @@ impl ThreadReader {
             }
         }
         let read = of(exited, living)?;
+        // Twice: a list that was freed before its length was read may be the current one again by now.
+        let is_current = || Some(memory.u64(threads.list_at)? == head);
+        let was_current = is_current()?;
         let is_as_long = threads.length(memory, head)? == length;
         threads.list(memory, head, length, list_behind)?;
-        let unchanged = is_as_long && memory.u64(threads.list_at)? == head && list == list_behind;
+        let unchanged = was_current && is_as_long && is_current()? && list == list_behind;
         (unchanged && threads.exited(memory)? == exited).then_some(Ok(read))
     }
 }

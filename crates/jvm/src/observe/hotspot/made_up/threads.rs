@@ -260,6 +260,7 @@ impl Memory for LiveMemory<'_> {
 /// before. Only a plan that goes on is a reason for an error.
 fn read(live: &LiveMemory, reader: &mut ThreadReader, before: u64) -> u64 {
     live.0.borrow_mut().look();
+    let was_over = live.0.borrow().plan.is_over();
     let read = reader.read(live);
     let jvm = live.0.borrow();
     let (least, most) = match jvm.ended {
@@ -274,7 +275,7 @@ fn read(live: &LiveMemory, reader: &mut ThreadReader, before: u64) -> u64 {
             read.bytes
         }
         Err(why) => {
-            assert!(!jvm.plan.is_over(), "{why}");
+            assert!(!was_over, "{why}");
             before
         }
     }
@@ -283,9 +284,10 @@ fn read(live: &LiveMemory, reader: &mut ThreadReader, before: u64) -> u64 {
 /// Each thread has what it had at a moment during the reading, and no thread is another.
 fn read_each(live: &LiveMemory, reader: &mut ThreadReader) {
     live.0.borrow_mut().look();
+    let was_over = live.0.borrow().plan.is_over();
     let read = reader.by_thread(live);
     let jvm = live.0.borrow();
-    let Ok(read) = read else { return assert!(!jvm.plan.is_over()) };
+    let Ok(read) = read else { return assert!(!was_over) };
     let known: Vec<(u32, u64)> = read.iter().filter_map(|one| Some((one.tid?, one.bytes))).collect();
     let mut tids: Vec<u32> = known.iter().map(|(tid, _)| *tid).collect();
     tids.sort_unstable();

@@ -1,0 +1,29 @@
+//! `loadline capture`: the script that collects, where Loadline cannot run, what an account needs.
+
+use super::exit::Code;
+use super::session::Call;
+use crate::error::Result;
+use crate::report::print;
+use clap::Parser;
+
+/// `loadline capture`
+///
+/// Prints a script for any POSIX shell. It writes a tar with what the kernel and the JVM tell of its memory: `smaps`,
+/// the page map, threads, counters, the memory cgroup, and, where the container has `jcmd`, its answers. No memory is
+/// copied. `loadline account --from` makes the account of it, here.
+#[derive(Debug, Parser)]
+#[command(before_help = EXAMPLES)]
+pub(super) struct Verb {}
+
+const EXAMPLES: &str = "\
+Examples:
+  loadline capture | kubectl exec -i POD -- sh > bundle.tar
+  loadline capture | podman exec -i CONTAINER sh -s PID > bundle.tar
+  loadline account --from bundle.tar";
+
+const SCRIPT: &str = include_str!("capture.sh");
+
+pub(super) fn run(_: Verb, _: Call) -> Result<Code> {
+    print(SCRIPT)?;
+    Ok(Code::Yes)
+}

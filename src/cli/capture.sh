@@ -1,0 +1,150 @@
+#!/bin/sh
+# Collects what `loadline account --from BUNDLE` needs of one JVM, where Loadline cannot run.
+#
+#   loadline capture | kubectl exec -i POD -- sh > bundle.tar
+#   loadline capture | kubectl exec -i POD -- sh -s PID > bundle.tar     where several JVMs run
+#
+# It writes a tar to standard output and its notes to standard error; it removes the folder that it works in. `jcmd`,
+# where there is one, attaches to the JVM (0.2 MiB) and is itself a JVM of some 40 MiB for a second: without room for it
+# below the limit it is left out. The bundle holds the command lines of the container's processes; of the environment,
+# only the variables that set a JVM or malloc. No memory is copied.
+set -u
+export LC_ALL=C
+unset JAVA_TOOL_OPTIONS JDK_JAVA_OPTIONS _JAVA_OPTIONS
+# Processes beside the JVM; blocks of its page map, of 512 pages each; free bytes that `jcmd` needs.
+others_max=200 blocks_max=16384 jcmd_needs=100000000
+
+note() { printf 'capture: %s\n' "$*" >&2; }
+fail() { note "$1" && exit 1; }
+copy() { cat "$1" >"$2" 2>/dev/null || rm -f "$2"; }
+about() { printf '%s=%s\n' "$@" >>"$bundle/about"; }
+
+# A JVM is known by the library that it maps.
+find_jvm() {
+    set -- $(grep -l '/libjvm\.so' /proc/[0-9]*/maps 2>/dev/null | sed 's/[^0-9]//g')
+    case $# in
+        0) fail 'no JVM is seen here: run it in the container of the JVM, as its user or as root' ;;
+        1) jvm=$1 ;;
+        *) fail "several JVMs run here ($*); name one: sh -s PID" ;;
+    esac
+}
+
+process() {
+    into=$bundle/proc/$1
+    mkdir -p "$into"
+    for file in status stat statm cmdline smaps_rollup cgroup; do copy "/proc/$1/$file" "$into/$file"; done
+}
+
+threads() {
+    for thread in "/proc/$jvm/task"/*; do
+        of=$into/task/${thread##*/}
+        mkdir -p "$of"
+        for file in comm stat status schedstat syscall; do copy "$thread/$file" "$of/$file"; done
+    done
+}
+
+# The heads of libraries say how far each reaches.
+libraries() {
+    sed -n 's/^[0-9a-f-]* r.xp [0-9a-f]* [^ ]* [0-9]* *\(\/.*\)$/\1/p' "$into/maps" | sort -u | while read -r file; do
+        mkdir -p "$into/root${file%/*}"
+        dd if="/proc/$jvm/root$file" of="$into/root$file" bs=4096 count=1 2>/dev/null
+    done
+}
+
+# Which pages are in memory, of each mapping that has any. Blocks that lie close together are copied at once.
+page_map() {
+    page=$(sed -n '/^KernelPageSize:/{s/[^0-9]//g;p;q;}' "$into/smaps")
+    page=$((${page:-4} * 1024)) blocks=0 first=0 last=-1000
+    about page "$page"
+    while read -r word value _; do
+        case $word in
+            [0-9a-f]*-[0-9a-f]*) range=$word ;;
+            Rss:) if [ "$value" != 0 ] && [ "${#range}" -lt 30 ]; then resident "${range%-*}" "${range#*-}"; fi ;;
+        esac
+    done <"$into/smaps"
+    copy_blocks
+}
+resident() {
+    from=$((0x$1 / page / 512)) to=$(((0x$2 - 1) / page / 512))
+    if [ "$from" -gt $((last + 16)) ]; then copy_blocks && first=$from; fi
+    if [ "$to" -gt "$last" ]; then last=$to; fi
+}
+copy_blocks() {
+    count=$((last - first + 1))
+    if [ "$last" -lt 0 ]; then return; fi
+    blocks=$((blocks + count))
+    if [ "$blocks" -gt "$blocks_max" ]; then
+        about left_out "$count blocks of the page map: it is too large"
+    else
+        dd if="/proc/$jvm/pagemap" of="$into/pagemap.$first" bs=4096 skip="$first" count="$count" 2>/dev/null
+    fi
+}
+
+# The memory cgroup, as it is mounted here: v1 or v2, below the mount point or at it.
+cgroup() {
+    mkdir "$bundle/cgroup"
+    path=$(sed -n 's/^[0-9]*:\([^:]*,\)\{0,1\}memory\(,[^:]*\)\{0,1\}://p' "/proc/$jvm/cgroup")
+    path=${path:-$(sed -n 's/^0:://p' "/proc/$jvm/cgroup")}
+    for folder in "/sys/fs/cgroup/memory$path" /sys/fs/cgroup/memory "/sys/fs/cgroup$path" /sys/fs/cgroup; do
+        if cat "$folder/memory.stat" >/dev/null 2>&1; then break; fi
+    done
+    about cgroup "$path"
+    for file in "$folder"/memory.* "$folder/cgroup.procs"; do copy "$file" "$bundle/cgroup/${file##*/}"; done
+    number() { cat "$bundle/cgroup/memory.$1" "$bundle/cgroup/memory.$2" 2>/dev/null | sed -n '/^[0-9]\{1,17\}$/p'; }
+    limit=$(number max limit_in_bytes) usage=$(number current usage_in_bytes)
+    grep -vx "$jvm" "$bundle/cgroup/cgroup.procs" | head -n $others_max | while read -r other; do process "$other"; done
+}
+
+# What the JVM itself says.
+ask() {
+    exe=$(readlink "/proc/$jvm/exe") jcmd=
+    for found in "${JAVA_HOME:-/nowhere}/bin/jcmd" "${exe%/*}/jcmd" "$(command -v jcmd)"; do
+        [ ! -x "$found" ] || jcmd=$found
+    done
+    if [ -z "$jcmd" ]; then
+        about left_out 'the answers of the JVM: the container has no jcmd'
+    elif [ -n "$limit" ] && [ $((limit - usage)) -lt $jcmd_needs ]; then
+        about left_out 'the answers of the JVM: jcmd needs 100 MB below the limit'
+    else
+        mkdir "$bundle/jcmd"
+        timeout=$(command -v timeout) && timeout="$timeout 20"
+        for question in GC.heap_info Compiler.codecache 'VM.metaspace vslist' VM.classloader_stats VM.flags \
+            'VM.native_memory summary scale=KB'; do
+            reply="$bundle/jcmd/$(printf '%s' "$question" | tr ' ' +)"
+            $timeout "$jcmd" -J-Xmx16m -J-XX:+UseSerialGC -J-XX:TieredStopAtLevel=1 "$jvm" $question >"$reply" 2>&1 ||
+                rm -f "$reply"
+        done
+    fi
+}
+
+main() {
+    jvm=${1:-}
+    if [ -z "$jvm" ]; then find_jvm; fi
+    cat "/proc/$jvm/smaps" >/dev/null || fail "pid $jvm cannot be read: run it as the user of the JVM, or as root"
+    for place in "${TMPDIR:-/tmp}" /dev/shm /var/tmp /run; do
+        if work=$(mktemp -d "$place/loadline-XXXXXX" 2>/dev/null); then break; fi
+    done
+    [ -d "${work:-}" ] || fail 'no folder can be written: mount one at /tmp'
+    trap 'rm -rf "$work"' EXIT && trap 'exit 130' INT TERM
+    bundle=$work/loadline-capture
+    mkdir "$bundle"
+    about format loadline-capture/1 pid "$jvm" kernel "$(uname -r)" cores "$(grep -c '^processor' /proc/cpuinfo)" \
+        memory_kib "$(sed -n 's/^MemTotal: *\([0-9]*\) kB$/\1/p' /proc/meminfo)" taken_s "$(date +%s)" \
+        uptime_s "$(cut -d . -f 1 /proc/uptime)" boot_id "$(cat /proc/sys/kernel/random/boot_id)"
+    cgroup
+    process "$jvm"
+    for file in smaps maps; do copy "/proc/$jvm/$file" "$into/$file"; done
+    tr '\0' '\n' <"/proc/$jvm/environ" 2>/dev/null | grep -E '^(MALLOC_|GLIBC_TUNABLES=|[A-Z_]*JAVA_[A-Z]*OPTIONS=)' |
+        tr '\n' '\0' >"$into/environ"
+    page_map
+    threads
+    libraries
+    inner=$(sed -n 's/^NSpid:.*[^0-9]\([0-9][0-9]*\)$/\1/p' "$into/status")
+    for counters in "/proc/$jvm/root/tmp"/hsperfdata_*/"${inner:-$jvm}"; do copy "$counters" "$into/hsperfdata"; done
+    ask
+    note "$(du -sk "$bundle" | cut -f 1) KiB of pid $jvm"
+    tar -cf - -C "$work" loadline-capture
+}
+# All of it is read before the first part runs, since it may come by standard input.
+main "$@" </dev/null
+exit

@@ -1,0 +1,342 @@
+//! A JVM that was copied where Loadline could not run: the tar that the script of `loadline capture` writes. It is
+//! unpacked into a folder of this user alone, and read as a living process is, as far as the copies go.
+//!
+//! ```text
+//! loadline-capture/about                       format=loadline-capture/1, pid=7, page=4096, taken_s=1795862424
+//! loadline-capture/proc/7/smaps                and the other files of /proc/PID; of other processes, the small ones
+//! loadline-capture/proc/7/task/9/comm
+//! loadline-capture/proc/7/pagemap.66912        the page map from this block of 4 KiB on
+//! loadline-capture/cgroup/memory.stat
+//! loadline-capture/jcmd/VM.metaspace+vslist    the reply to a question
+//! ```
+//!
+//! A bundle may lie: only plain files with these names are unpacked, none beyond a bound, and no link is made.
+
+use super::identity::harmless;
+use super::once::{AccountOptions, Collecting};
+use super::watched::Watched;
+use crate::bounded;
+use crate::clock::Clock;
+use crate::doubt::Doubt;
+use crate::error::{Error, Result, plain};
+use crate::kernel::process::{page_size, ticks_per_s};
+use crate::observe::cgroup::MemoryCgroup;
+use crate::observe::procfs::Process;
+use crate::record::{AccountDocument, IdentityRecord, Machine};
+use crate::scenario::Asking;
+use crate::subject::WorkFolder;
+use crate::units::{Bytes, utc};
+use flate2::bufread::GzDecoder;
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions, create_dir_all};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+/// The format, in the first line of `about`.
+const FORMAT: &str = "loadline-capture/1";
+/// The folder that all is in.
+const TOP: &str = "loadline-capture";
+/// A JVM with 65,530 mappings has `smaps` of 50 MB; its page map has 8 bytes for each resident page.
+const BYTES_MAX: u64 = 1 << 30;
+/// Five files for each of 65,536 threads.
+const FILES_MAX: usize = 1 << 19;
+/// A page map covers 57 bits of address at most: blocks of 512 pages of 4 KiB.
+const BLOCKS_MAX: u64 = 1 << 36;
+const BLOCK: u64 = 4096;
+/// `about` has some ten lines.
+const ABOUT_MAX: u64 = 64 << 10;
+/// `VM.classloader_stats` has a line for each loader.
+const REPLY_MAX: u64 = 16 << 20;
+
+/// A file that gzip compressed begins so (RFC 1952).
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+/// Things that are left out, and characters of each.
+const LEFT_OUT_MAX: usize = 8;
+const WORDS_MAX: usize = 200;
+
+/// Files of a process, and of a thread.
+const OF_PROCESS: [&str; 10] =
+    ["status", "stat", "statm", "cmdline", "smaps_rollup", "cgroup", "smaps", "maps", "environ", "hsperfdata"];
+const OF_THREAD: [&str; 5] = ["comm", "stat", "status", "schedstat", "syscall"];
+
+/// A bundle that was unpacked.
+#[derive(Debug)]
+pub(crate) struct Bundle {
+    folder: WorkFolder,
+    /// The name that was typed.
+    path: PathBuf,
+    about: BTreeMap<String, String>,
+    /// What the script could not collect, in words.
+    left_out: Vec<String>,
+}
+
+impl Bundle {
+    /// Unpacks a bundle, plain or compressed by gzip; `-` is stdin.
+    ///
+    /// # Errors
+    /// `Request` where it cannot be read, is no bundle, is cut short, or is of another format or page size; `Machine`
+    /// where it cannot be unpacked.
+    pub(crate) fn open(path: &Path) -> Result<Self> {
+        let refuse = |what: String| {
+            Error::request(what).at(path.display().to_string()).hint("`loadline capture | sh > bundle.tar` makes one")
+        };
+        let folder = WorkFolder::create()?;
+        let unpacked = match path == Path::new("-") {
+            true => unpack(io::stdin().lock(), folder.path()),
+            false => bounded::open(path).and_then(|file| unpack(file, folder.path())),
+        };
+        unpacked.map_err(|cause| match cause.kind() {
+            io::ErrorKind::UnexpectedEof => refuse("the bundle is cut short".to_owned()),
+            // A reader of tar quotes what it finds.
+            _ => refuse(format!("no bundle can be read: {}", harmless(&plain(&cause), WORDS_MAX))),
+        })?;
+        let text = bounded::text(&folder.path().join("about"), ABOUT_MAX)
+            .map_err(|_| refuse("it is no bundle of `loadline capture`: no file `about` is in it".to_owned()))?;
+        let lines = || text.lines().filter_map(|line| line.split_once('='));
+        let left_out = lines().filter(|(key, _)| *key == "left_out");
+        let left_out = left_out.map(|(_, what)| harmless(what, WORDS_MAX)).take(LEFT_OUT_MAX).collect();
+        let about = lines().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+        let bundle = Self { folder, path: path.to_owned(), about, left_out };
+        match bundle.word("format") {
+            FORMAT => {}
+            other => return Err(refuse(format!("its format is `{other}`, where {FORMAT} is known"))),
+        }
+        if bundle.number("page") != page_size().0 {
+            let (page, here) = (bundle.word("page"), page_size().0);
+            return Err(refuse(format!("its machine has pages of {page} bytes, and this one of {here}")));
+        }
+        Ok(bundle)
+    }
+
+    fn word(&self, key: &str) -> &str {
+        self.about.get(key).map_or("", String::as_str)
+    }
+
+    fn number(&self, key: &str) -> u64 {
+        self.word(key).parse().unwrap_or(0)
+    }
+
+    /// Makes the account of the JVM as it was then; the caller adds the command and the findings.
+    ///
+    /// # Errors
+    /// `Request` where the bundle lacks its process or its mappings.
+    pub(crate) fn weigh(&self, clock: &Clock) -> Result<AccountDocument> {
+        let [proc, cgroup] = ["proc", "cgroup"].map(|name| self.folder.path().join(name));
+        let pid = u32::try_from(self.number("pid")).unwrap_or(0);
+        let process = Process::open_copy(pid, &proc).map_err(|why| {
+            Error::request(format!("the bundle lacks the process that it is of: {why}"))
+                .at(self.path.display().to_string())
+                .hint("capture it again")
+        })?;
+        let cgroup = MemoryCgroup::open_copy(&cgroup, &proc).ok();
+        let mut doubts: Vec<Doubt> =
+            self.left_out.iter().map(|what| Doubt::BundleLacks { what: what.clone() }).collect();
+        let watched = Watched::of_copy(process, cgroup, self.replies(), *clock, &mut doubts);
+        let options = AccountOptions { stop: false, netty: false, asking: Asking::Always };
+        let mut weighed = options.weigh_watched(watched, doubts, &Collecting::default(), &mut |_| ())?;
+        if let Some(charge) = &mut weighed.mark.charge {
+            charge.cgroup = harmless(self.word("cgroup"), WORDS_MAX);
+        }
+        let machine = Machine {
+            cores: u32::try_from(self.number("cores")).unwrap_or(0),
+            memory_bytes: Bytes::kib(self.number("memory_kib")).0,
+            kernel: self.word("kernel").to_owned(),
+            cgroup: weighed.mark.charge.as_ref().map_or("none".to_owned(), |charge| charge.version.clone()),
+            ..Machine::default()
+        };
+        let taken_s = self.number("taken_s");
+        let identity = weighed.identity.map(|identity| {
+            let age = self.number("uptime_s").saturating_sub(identity.started_ticks / ticks_per_s());
+            let started = Some(utc(taken_s.saturating_sub(age) as f64));
+            IdentityRecord { started, boot_id: Some(self.word("boot_id").to_owned()), ..identity }
+        });
+        let (taken, bundle) = (utc(taken_s as f64), Some(self.path.display().to_string()));
+        Ok(AccountDocument { machine, taken, identity, bundle, ..weighed })
+    }
+
+    /// What the JVM replied, by question.
+    fn replies(&self) -> BTreeMap<String, String> {
+        let files = std::fs::read_dir(self.folder.path().join("jcmd")).into_iter().flatten().flatten();
+        let reply = |file: std::fs::DirEntry| {
+            let text = bounded::text(&file.path(), REPLY_MAX).ok()?;
+            // The first line of `jcmd` names the pid.
+            let text = text.split_once('\n').filter(|(first, _)| first.ends_with(':')).map_or(&*text, |(_, rest)| rest);
+            Some((file.file_name().to_str()?.replace('+', " "), text.to_owned()))
+        };
+        files.filter_map(reply).collect()
+    }
+}
+
+/// Unpacks the known files below `into`.
+fn unpack(file: impl Read, into: &Path) -> io::Result<()> {
+    let mut file = BufReader::new(file);
+    let is_compressed = file.fill_buf()?.starts_with(&GZIP);
+    let bytes: Box<dyn Read + '_> = if is_compressed { Box::new(GzDecoder::new(file)) } else { Box::new(file) };
+    let mut archive = tar::Archive::new(bytes.take(BYTES_MAX));
+    for (at, entry) in archive.entries()?.enumerate() {
+        let mut entry = entry?;
+        if at >= FILES_MAX {
+            return Err(io::Error::other(format!("it has more than {FILES_MAX} files")));
+        }
+        let name = entry.path_bytes().into_owned();
+        let Some(place) = std::str::from_utf8(&name).ok().and_then(Place::of) else { continue };
+        if !entry.header().entry_type().is_file() {
+            continue;
+        }
+        let path = into.join(&place.path);
+        create_dir_all(path.parent().unwrap_or(into))?;
+        let mut to = match place.block {
+            // Blocks of the page map lie at their places in one file, which has holes.
+            Some(_) => OpenOptions::new().create(true).truncate(false).write(true).open(&path)?,
+            None => File::create(&path)?,
+        };
+        to.seek(SeekFrom::Start(place.block.unwrap_or(0) * BLOCK))?;
+        let copied = io::copy(&mut entry, &mut to)?;
+        if copied != entry.size() {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+    }
+    Ok(())
+}
+
+/// Where a file of a bundle belongs.
+#[derive(Debug, PartialEq, Eq)]
+struct Place {
+    /// Below the folder that it is unpacked into.
+    path: PathBuf,
+    /// Of the page map, the block that it begins with.
+    block: Option<u64>,
+}
+
+impl Place {
+    /// The place of an entry; `None` for a name that no bundle has.
+    fn of(name: &str) -> Option<Self> {
+        let parts: Vec<&str> = name.split('/').skip_while(|part| *part == ".").collect();
+        let (top, below) = parts.split_first()?;
+        let is_number = |text: &&str| text.parse::<u32>().is_ok();
+        let is_plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._=+-".contains(&byte));
+        let block = match below {
+            ["about"] => None,
+            ["proc", pid, file] if is_number(pid) && OF_PROCESS.contains(file) => None,
+            ["proc", pid, "task", tid, file] if is_number(pid) && is_number(tid) && OF_THREAD.contains(file) => None,
+            ["proc", pid, "root", path @ ..] if is_number(pid) => {
+                path.iter().all(|part| is_plain(part) && !part.starts_with('.')).then_some(None)?
+            }
+            ["jcmd" | "cgroup", file] if is_plain(file) && !file.starts_with('.') => None,
+            ["proc", pid, file] if is_number(pid) => {
+                let block = file.strip_prefix("pagemap.")?.parse::<u64>().ok().filter(|block| *block < BLOCKS_MAX)?;
+                return (*top == TOP).then(|| Self { path: format!("proc/{pid}/pagemap").into(), block: Some(block) });
+            }
+            _ => return None,
+        };
+        (*top == TOP).then(|| Self { path: below.join("/").into(), block })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use tar::{Builder, EntryType, Header};
+
+    /// A bundle of these files.
+    fn bundle(files: &[(&str, &[u8])]) -> Vec<u8> {
+        let mut builder = Builder::new(Vec::new());
+        for (name, bytes) in files {
+            builder.append(&header(name, EntryType::Regular, bytes.len()), *bytes).unwrap();
+        }
+        builder.into_inner().unwrap()
+    }
+
+    /// A name as it is typed, whether it may be one or not.
+    fn header(name: &str, kind: EntryType, bytes: usize) -> Header {
+        let mut header = Header::new_gnu();
+        header.as_old_mut().name[..name.len()].copy_from_slice(name.as_bytes());
+        header.set_entry_type(kind);
+        header.set_size(bytes as u64);
+        header.set_cksum();
+        header
+    }
+
+    fn about(page: u64) -> String {
+        format!("format={FORMAT}\npid=7\npage={page}\nleft_out=the answers\u{1b}[2J of the JVM\n")
+    }
+
+    fn opened(bytes: &[u8]) -> Result<Bundle> {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(bytes).unwrap();
+        Bundle::open(file.path())
+    }
+
+    #[test]
+    fn files_come_to_their_places_and_blocks_of_the_page_map_into_one() {
+        let about = about(page_size().0);
+        let files: [(&str, &[u8]); 5] = [
+            ("loadline-capture/about", about.as_bytes()),
+            ("./loadline-capture/proc/7/smaps", b"smaps"),
+            ("loadline-capture/proc/7/root/usr/lib/libc-2.so.6", b"elf"),
+            ("loadline-capture/proc/7/pagemap.66912", b"high"),
+            ("loadline-capture/proc/7/pagemap.1", b"low"),
+        ];
+        let opened = opened(&bundle(&files)).unwrap();
+        let read = |name: &str| std::fs::read(opened.folder.path().join(name)).unwrap();
+        assert_eq!((read("proc/7/smaps"), read("proc/7/root/usr/lib/libc-2.so.6")), (b"smaps".into(), b"elf".into()));
+        let mut pages = File::open(opened.folder.path().join("proc/7/pagemap")).unwrap();
+        let mut at = |place: u64| {
+            let mut bytes = [0; 3];
+            pages.seek(SeekFrom::Start(place)).unwrap();
+            pages.read_exact(&mut bytes).unwrap();
+            bytes
+        };
+        assert_eq!([at(BLOCK), at(66_912 * BLOCK), at(2 * BLOCK)], [*b"low", *b"hig", [0; 3]]);
+        assert_eq!(opened.left_out, ["the answers\u{fffd}[2J of the JVM"]);
+    }
+
+    #[test]
+    fn no_name_and_no_link_leads_out() {
+        for name in [
+            "loadline-capture/../x",
+            "loadline-capture/proc/7/../../../x",
+            "/loadline-capture/about",
+            "loadline-capture/proc/7/mem",
+            "loadline-capture/proc/self/smaps",
+            "loadline-capture/proc/7/root/../../x",
+            "loadline-capture/jcmd/..",
+            "loadline-capture/cgroup/.x",
+            "loadline-capture/proc/7/pagemap.99999999999999999999",
+            "loadline-capture/proc/7/pagemap.68719476736",
+            "other/about",
+            "",
+        ] {
+            assert_eq!(Place::of(name), None, "{name}");
+        }
+        let mut builder = Builder::new(Vec::new());
+        let mut link = header("loadline-capture/about", EntryType::Symlink, 0);
+        link.set_link_name("/etc/passwd").unwrap();
+        link.set_cksum();
+        builder.append(&link, io::empty()).unwrap();
+        let error = opened(&builder.into_inner().unwrap()).unwrap_err();
+        assert!(error.what.contains("no file `about` is in it"), "{error}");
+    }
+
+    #[test]
+    fn what_is_cut_damaged_or_of_another_machine_is_refused() {
+        let whole = bundle(&[("loadline-capture/about", about(page_size().0).as_bytes())]);
+        assert!(opened(&whole).is_ok());
+        let refused = |bytes: &[u8]| opened(bytes).err().map(|error| error.what).unwrap_or_default();
+        for cut in 0..512 + about(4096).len() {
+            assert!(!refused(&whole[..cut]).is_empty(), "cut at {cut}");
+        }
+        for at in (0..whole.len()).step_by(7) {
+            let mut damaged = whole.clone();
+            damaged[at] ^= 0x41;
+            let _ = refused(&damaged);
+        }
+        let of = |about: &str| refused(&bundle(&[("loadline-capture/about", about.as_bytes())]));
+        assert!(of(&about(1 << 16)).contains("pages of 65536 bytes"));
+        assert!(of("format=loadline-capture/9\n").contains("its format is `loadline-capture/9`"));
+        let error = opened(&whole).unwrap().weigh(&Clock::start()).unwrap_err();
+        assert!(error.what.contains("lacks the process"), "{error}");
+    }
+}

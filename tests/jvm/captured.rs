@@ -1,0 +1,85 @@
+//! `loadline capture` and `account --from`: a JVM that was copied by a shell has the account that it has alive.
+
+use crate::account::{held, held_by_all};
+use crate::invocation::{Call, all_releases, newest};
+use crate::standing::{LaunchPlan, Standing, account_of};
+use loadline::record::{AccountDocument, AccountRecord};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use tempfile::TempDir;
+
+/// A row moves by so much between two weighings of a JVM that serves nobody.
+const NOISE: u64 = 192 << 10;
+
+/// The bundle of a JVM, made as in a container: the script comes by standard input.
+fn captured(jvm: &Standing) -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let (script, bundle) = (folder.path().join("capture.sh"), folder.path().join("bundle.tar"));
+    std::fs::write(&script, Call::verb("capture").run().expect(0).stdout).unwrap();
+    let file = |path| std::fs::File::open(path).unwrap();
+    let done = Command::new("sh")
+        .args(["-s", &jvm.pid().to_string()])
+        .env("TMPDIR", folder.path())
+        .stdin(Stdio::from(file(&script)))
+        .stdout(std::fs::File::create(&bundle).unwrap())
+        .output()
+        .unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let left = std::fs::read_dir(folder.path()).unwrap().count();
+    assert_eq!(left, 2, "the script has removed its folder");
+    (folder, bundle)
+}
+
+fn account_from(bundle: &std::path::Path) -> AccountDocument {
+    account_of(&Call::verb("account --json --from").with_argument(bundle).run().expect(0))
+}
+
+/// The rows but for those of malloc, which a bundle cannot split, and direct memory, which is part of it.
+fn rows(account: &AccountRecord) -> Vec<&str> {
+    let of_malloc = |name: &str| name.starts_with("malloc.") || name == "unexplained";
+    account.owners.iter().map(|row| row.name.as_str()).filter(|name| !of_malloc(name)).collect()
+}
+
+#[test]
+fn a_captured_jvm_has_the_account_that_it_has_alive() {
+    for release in all_releases() {
+        for gc in ["Serial", "G1", "Parallel", "Z"] {
+            let options = format!("-Xms64m -Xmx64m -XX:+Use{gc}GC -XX:TieredStopAtLevel=1");
+            let subject = LaunchPlan::on(release, &options).serving("DemoServer");
+            let (_folder, bundle) = captured(&subject);
+            let document = account_from(&bundle);
+            let alive = subject.document("").mark.account.unwrap();
+            let copied = document.mark.account.as_ref().unwrap();
+            let mut names = rows(&alive);
+            names.extend(rows(copied));
+            for name in names {
+                let (now, then) = (held(&alive, name), held(copied, name));
+                assert!(now.abs_diff(then) <= now / 100 + NOISE, "JDK {release}, {gc}, {name}: {then}, alive {now}");
+            }
+            let malloc = |of: &AccountRecord| held_by_all(of, "malloc.") + held(of, "unexplained");
+            let (now, then) = (malloc(&alive), malloc(copied));
+            assert!(now.abs_diff(then) <= now / 50 + NOISE, "JDK {release}, {gc}, malloc: {then}, alive {now}");
+            let sum: u64 = copied.owners.iter().map(|row| row.rss_bytes).sum();
+            assert_eq!((sum, document.jvm.pid), (copied.total_bytes, subject.pid()));
+            assert!(document.jvm.version.is_some() && document.jvm.flags.is_some_and(|flags| !flags.is_empty()));
+            let lacks = |of: &str| document.doubts.iter().any(|doubt| doubt.text.contains(of));
+            assert!(!lacks("the bundle lacks") && !lacks("lacks a source"), "{:?}", document.doubts);
+            subject.answers();
+        }
+    }
+}
+
+#[test]
+fn a_bundle_is_compared_with_an_earlier_one() {
+    for release in newest() {
+        let subject = LaunchPlan::on(release, "-Xmx64m -XX:+UseSerialGC").serving("DemoServer");
+        let (_folder, bundle) = captured(&subject);
+        let text = Call::verb("account --from").with_argument(&bundle).run().expect(0).stdout;
+        assert!(text.contains("malloc, not split") && text.contains("`--against FILE`"), "{text}");
+        let earlier = bundle.with_extension("json");
+        std::fs::write(&earlier, serde_json::to_vec(&account_from(&bundle)).unwrap()).unwrap();
+        let against = Call::verb("account --from").with_argument(&bundle).with("--against").with_argument(&earlier);
+        let changes = against.run().expect(0).stdout;
+        assert!(changes.contains("RSS"), "{changes}");
+    }
+}
