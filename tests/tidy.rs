@@ -20,7 +20,7 @@ const MAY_USE: &[(&str, &str)] = &[
     ("detect", "bounded error scenario subject units"),
     ("archive", "bounded error units kernel scenario record"),
     ("fleet", "error units doubt scenario record"),
-    ("weigh", "clock error units doubt scenario subject load observe account record diagnosis kernel"),
+    ("weigh", "bounded clock error units doubt scenario subject load observe account record diagnosis kernel"),
     ("watch", "bounded clock error tls units scenario kernel observe record growth weigh"),
     ("explain", "clock error units subject observe record"),
     ("doctor", "clock error kernel subject observe weigh"),

@@ -143,8 +143,8 @@ impl ProcessReadings {
         })
     }
 
-    /// Whether a candidate is laid out as `new_heap` does it (glibc 2.12 to 2.43, `malloc/arena.c`): `HEAP_MAX` reserved,
-    /// of which the beginning is accessible.
+    /// Whether a candidate is laid out as `new_heap` does it (glibc 2.12 to 2.43, `malloc/arena.c`): `HEAP_MAX`
+    /// reserved, and the beginning of that accessible.
     fn is_shaped_as_heap(&self, index: usize) -> bool {
         let (candidate, mappings) = &self.candidates[index];
         let Some(last) = mappings.last() else { return false };

@@ -1,7 +1,7 @@
 //! Screens of all sizes, of made-up JVMs, and the effects of keys on them.
 
 use super::picture::{Glyphs, Scene, Size, View, drawn};
-use super::{Key, LINE_COLUMNS, Pressed, Screen, folded};
+use super::{Key, LINE_COLUMNS, Pressed, Screen, with_facts};
 use crate::export::samples::with_every_text;
 use crate::record::{
     GrowthRecord, GrowthWord, Happened, PostMortem, ThingRecord, WatchAccount, WatchChange, WatchCharge, WatchCourse,
@@ -124,7 +124,7 @@ fn lines_without_a_terminal_are_bounded_and_facts_have_lines_of_their_own() {
     screen.document = WatchDocument { taken: "2026-11-28T09:33:04Z".to_owned(), ..known(1) }.into();
     let appeared = WatchEvent { name: "container c0ffee5d41d8".to_owned(), what: Happened::Appeared(1) };
     let line = screen.line(&appeared, std::slice::from_ref(&appeared)).unwrap();
-    let text = folded(&line, &screen.facts(&appeared), LINE_COLUMNS);
+    let text = with_facts(&line, &screen.facts(&appeared), LINE_COLUMNS);
     assert!(text.lines().all(|line| line.chars().count() <= LINE_COLUMNS), "{text}");
     insta::assert_snapshot!(text);
 }
