@@ -2,7 +2,7 @@
 
 use super::page::{Bar, Bars, Page, Part, Section, Verdict};
 use super::table::Table;
-use super::width::{filled, width};
+use super::width::{filled, first, width};
 use super::words::Standing;
 use crate::error::{Error, Result};
 use crate::units::{Bytes, visible};
@@ -12,6 +12,8 @@ use std::io::Write;
 
 /// Lines fit an ordinary terminal.
 const WIDTH: usize = 80;
+/// A name in a table is not broken into shorter pieces.
+const NAME_MIN: usize = 12;
 /// Width of the labels in a list of facts.
 const LABEL: usize = 11;
 
@@ -136,10 +138,11 @@ fn grid(out: &mut Lines, table: &Table) {
     let mut grid = Grid::new();
     grid.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     grid.set_header(&table.head);
-    for row in &table.rows {
-        // Steering characters are made visible before the width is measured: a line break would split a row in two.
-        grid.add_row(row.iter().map(|cell| visible(&cell.to_string())));
-    }
+    // Steering characters are made visible before the width is measured: a line break would split a row in two.
+    let mut rows: Vec<Vec<String>> =
+        table.rows.iter().map(|row| row.iter().map(|cell| visible(&cell.to_string())).collect()).collect();
+    narrow(table, &mut rows, out.width);
+    grid.add_rows(rows);
     for (index, column) in grid.column_iter_mut().enumerate() {
         let (room, alignment) =
             if table.has_numbers(index) { (1, CellAlignment::Right) } else { (2, CellAlignment::Left) };
@@ -151,6 +154,34 @@ fn grid(out: &mut Lines, table: &Table) {
     for note in &table.notes {
         wrapped(out, note, "  ", "  ");
     }
+}
+
+/// Breaks the widest names in a table that is too wide, so that its lines fit.
+fn narrow(table: &Table, rows: &mut [Vec<String>], most: usize) {
+    let widest = |column: usize, rows: &[Vec<String>]| {
+        let cells = rows.iter().filter_map(|row| row.get(column)).chain(table.head.get(column));
+        cells.map(|cell| width(cell)).max().unwrap_or(0)
+    };
+    let room = |column: usize| if table.has_numbers(column) { 1 } else { 2 };
+    let whole: usize = (0..table.head.len()).map(|column| room(column) + widest(column, rows)).sum();
+    let names = (0..table.head.len()).filter(|column| !table.has_numbers(*column));
+    let Some(column) = names.max_by_key(|column| widest(*column, rows)).filter(|_| whole > most) else { return };
+    let room = widest(column, rows).saturating_sub(whole - most).max(NAME_MIN);
+    rows.iter_mut().filter_map(|row| row.get_mut(column)).for_each(|cell| *cell = broken(cell, room));
+}
+
+/// The name in lines of at most so many columns. A line ends behind a blank or a sign if one is near its end.
+fn broken(name: &str, most: usize) -> String {
+    let (mut lines, mut rest) = (Vec::new(), name);
+    while width(rest) > most {
+        let start = first(rest, most);
+        let end = start.rfind([' ', '_', '.', '-', '/']).map(|at| at + 1).filter(|end| *end > most / 2);
+        let (line, more) = rest.split_at(end.unwrap_or(start.len()));
+        lines.push(line.trim_end());
+        rest = more;
+    }
+    lines.push(rest);
+    lines.join("\n")
 }
 
 /// Bars of letters, the widest one as wide as the line allows, each with its sum in MiB behind it.
@@ -201,6 +232,22 @@ mod tests {
             assert_eq!(line, line.trim_end());
         }
         assert!(text.contains(&long));
+    }
+
+    #[test]
+    fn a_table_that_is_too_wide_breaks_its_names() {
+        let rows = [["cannot tell", "cpu_without_jit_per_1000.steady", "304 ms"], ["worse", "rss.loaded", "65.0 MiB"]];
+        let table = Table::new("t", ["verdict", "metric", "without"], rows.map(Vec::from)).worded(2, 0);
+        let lines = |most: usize| render_within(&[Part::Table(table.clone())], most);
+        let expect = [
+            "t",
+            "  verdict      metric                     without",
+            "  cannot tell  cpu_without_jit_per_1000.   304 ms",
+            "               steady",
+            "  worse        rss.loaded                65.0 MiB",
+        ];
+        assert_eq!(lines(50).lines().collect::<Vec<_>>(), expect);
+        assert!(lines(80).contains("cpu_without_jit_per_1000.steady"));
     }
 
     #[test]

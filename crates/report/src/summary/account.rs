@@ -49,6 +49,7 @@ pub(crate) fn page_of_account(document: &AccountDocument, asked: &[Detail], dept
                 explained: document.explanation.iter().map(|found| ("", found)).collect(),
                 named: false,
                 first: !depth.whole,
+                compared: 0,
             };
             sections.push(findings.section(depth));
             let code = document.explanation.iter();
