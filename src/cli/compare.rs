@@ -60,7 +60,10 @@ Examples:
   loadline compare before/ after/ --html difference.html";
 
 fn what_varies() -> String {
-    format!("An axis with its values, such as `gc=serial,g1`: {}; may be repeated for every combination", axes())
+    let all = axes();
+    format!(
+        "An axis with its values, such as `gc=serial,g1` or `jvm=,-Xss1m` (empty: as given): {all}; may be repeated"
+    )
 }
 
 pub(super) fn run(verb: Verb, call: Call) -> Result<Code> {

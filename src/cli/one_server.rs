@@ -82,12 +82,12 @@ impl Underway {
     }
 }
 
-/// An axis with its values, as typed: `gc=serial,g1`.
+/// An axis with its values, as typed: `gc=serial,g1`. An empty value leaves the setting as it is given.
 pub(super) fn variation(text: &str) -> Result<(String, Vec<String>), String> {
     let refuse = || format!("`{text}` varies nothing; write it as `gc=serial,g1`");
     let (axis, values) = text.split_once('=').ok_or_else(refuse)?;
     let values: Vec<String> = values.split(',').map(|value| value.trim().to_owned()).collect();
-    match !axis.is_empty() && values.iter().all(|value| !value.is_empty()) {
+    match !axis.is_empty() && values.iter().any(|value| !value.is_empty()) {
         true => Ok((axis.trim().to_owned(), values)),
         false => Err(refuse()),
     }

@@ -17,7 +17,7 @@ use crate::series::{
 use crate::subject::jdk::{self, Places};
 use crate::subject::{FoundJdk, Spawner};
 use crate::trial::{self, Tools};
-use crate::units::{utc, utc_as};
+use crate::units::{utc, utc_as, without_numbers};
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Parser};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
@@ -446,10 +446,10 @@ fn summed_up(failed: Vec<Error>, total: usize, progress: &mut Progress) -> Resul
     let count = failed.len();
     let mut failed = failed.into_iter();
     let Some(first) = failed.next() else { return Ok(()) };
-    let mut told = vec![first.what.clone()];
+    let mut told = vec![without_numbers(&first.what)];
     for other in failed {
-        if !told.contains(&other.what) {
-            told.push(other.what.clone());
+        if !told.contains(&without_numbers(&other.what)) {
+            told.push(without_numbers(&other.what));
             progress.warn(&other.to_string());
         }
     }
@@ -478,9 +478,9 @@ mod tests {
         let error = |what: &str| Error::subject(what.to_owned());
         let mut progress = Progress::new(true);
         assert!(summed_up(Vec::new(), 3, &mut progress).is_ok());
-        let failed = vec![error("it died"), error("it died"), error("no answer")];
+        let failed = vec![error("it died on 18080"), error("it died on 18081"), error("no answer")];
         let first = summed_up(failed, 5, &mut progress).unwrap_err();
-        assert_eq!((first.what.as_str(), first.context), ("it died", vec!["3 of 5 trials failed".to_owned()]));
+        assert_eq!((first.what.as_str(), first.context), ("it died on 18080", vec!["3 of 5 trials failed".to_owned()]));
         let only = summed_up(vec![error("it died")], 1, &mut progress).unwrap_err();
         assert!(only.context.is_empty());
     }

@@ -6,6 +6,7 @@ use crate::comparison;
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{BlockRecord, ComparisonRecord, DifferenceVerdict, LeastRecord, Trial};
 use crate::scenario::{Compare, Scenario, TrialPlan};
+use loadline_base::order::Order as _;
 
 /// Runs all configurations of a scenario in blocks.
 #[derive(Debug)]
@@ -100,14 +101,36 @@ impl<'a> Blocks<'a> {
         }
     }
 
-    /// The order in which a block runs its configurations.
+    /// The order in which a block runs its configurations. The very first trial is the baseline's: without it, nothing
+    /// is compared.
     fn order(&self, block: u32) -> Vec<usize> {
-        let count = self.scenario.configurations.len();
-        let is_one_of_many = self.first.is_some() || self.compare.blocks(self.scenario.trials) > 1;
-        match count > 1 && is_one_of_many {
-            true => comparison::order(self.scenario.seed, self.first.unwrap_or(0).saturating_add(block), count),
-            false => (0..count).collect(),
+        let configurations = &self.scenario.configurations;
+        if !self.compares() {
+            return (0..configurations.len()).collect();
         }
+        let block = self.first.unwrap_or(0).saturating_add(block);
+        let mut order = comparison::order(self.scenario.seed, block, configurations.len());
+        if block == 0 {
+            let is_baseline = |at: &usize| Some(&configurations[*at].name) == self.compare.baseline.as_ref();
+            let baseline = (0..configurations.len()).find(is_baseline).unwrap_or(0);
+            order.order_by_key(|at| *at != baseline);
+        }
+        order
+    }
+
+    /// Whether there are blocks to compare.
+    fn compares(&self) -> bool {
+        let is_one_of_many = self.first.is_some() || self.compare.blocks(self.scenario.trials) > 1;
+        self.scenario.configurations.len() > 1 && is_one_of_many
+    }
+
+    /// Whether nothing is left to compare after a trial that failed: that of the baseline, or a first block in which no
+    /// candidate came to be ready. Further trials would fail alike.
+    fn is_hopeless(&self, trials: &[Trial]) -> bool {
+        let never_ready = |trial: &Trial| trial.is_failed() && trial.ready_s.is_none();
+        let is_whole = trials.len() == self.scenario.configurations.len();
+        let is_first = trials.len() == 1 || is_whole && trials[1..].iter().all(never_ready);
+        self.compares() && self.first.is_none() && is_first
     }
 
     /// Whether every judged metric is decided, or its interval is as narrow as what matters. Asked at few numbers of
@@ -151,10 +174,11 @@ impl Strategy for Blocks<'_> {
         Some(NextTrial { plan, judge: Box::new(judge) })
     }
 
-    /// A trial that fails does not keep the others from running.
-    fn after(&self, _trials: &[Trial], error: Option<Error>) -> Result<Option<Error>> {
+    /// A trial that fails does not keep the others from running, unless nothing is left to compare.
+    fn after(&self, trials: &[Trial], error: Option<Error>) -> Result<Option<Error>> {
         match error {
             Some(error) if error.kind != ErrorKind::Subject => Err(error),
+            Some(error) if self.is_hopeless(trials) => Err(error.at("nothing is left to compare: stopped after it")),
             survived => Ok(survived),
         }
     }

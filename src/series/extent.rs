@@ -1,7 +1,7 @@
 //! How much a comparison will be, before it begins.
 
 use crate::scenario::{PhaseKind, Scenario};
-use crate::units::grouped;
+use crate::units::{grouped, several};
 use std::fmt;
 
 /// Fewer blocks decide hardly anything; more are a matter of patience.
@@ -10,8 +10,8 @@ pub const BLOCKS: u32 = 5;
 const ASK_MINUTES: f64 = 30.0;
 /// More trials than this are asked about, however short they seem.
 const ASK_TRIALS: u64 = 60;
-/// Seconds that a trial takes in addition to its load: start, marks, end; measured on small servers.
-const TRIAL_SECONDS: f64 = 4.0;
+/// Seconds that a trial takes at least in addition to its load: start, marks, end; measured on small servers.
+const TRIAL_SECONDS: f64 = 1.0;
 
 /// How many trials of what there will be, and how long they take at least.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -52,8 +52,8 @@ impl fmt::Display for Extent {
         let Self { configurations, blocks, trials, minutes } = *self;
         write!(f, "{configurations} configurations in {blocks} blocks: {} trials, at least ", grouped(trials))?;
         match minutes < 1.0 {
-            true => f.write_str("a minute"),
-            false => write!(f, "{minutes:.0} minutes"),
+            true => f.write_str(&several((minutes * 60.0) as u64, "second")),
+            false => write!(f, "{}", several(minutes as u64, "minute")),
         }
     }
 }
@@ -74,10 +74,10 @@ mod tests {
             Extent::of(&parse(&text, Path::new("."), &[]).unwrap())
         };
         let short = of(2, "requests: 1");
-        assert_eq!(short.to_string(), "2 configurations in 2 blocks: 4 trials, at least a minute");
+        assert_eq!(short.to_string(), "2 configurations in 2 blocks: 4 trials, at least 28 seconds");
         assert!(!short.is_long());
         let slow = of(30, "duration: 20s");
-        assert_eq!((slow.to_string().ends_with("60 trials, at least 30 minutes"), slow.is_long()), (true, false));
-        assert!(of(30, "duration: 21s").is_long() && of(31, "requests: 1").is_long());
+        assert_eq!((slow.to_string().ends_with("60 trials, at least 27 minutes"), slow.is_long()), (true, false));
+        assert!(of(30, "duration: 24s").is_long() && of(31, "requests: 1").is_long());
     }
 }

@@ -5,12 +5,12 @@ use super::protocol::Exit;
 /// The complaint of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ComplaintKind {
+    /// The main class, a jar or an agent is missing. A JVM that misses an agent refuses to start, too.
+    NotFound,
     /// The JVM did not start with its options.
     JvmRefused,
     /// The machine or the limit has less memory than the JVM asks for.
     NoMemory,
-    /// The main class or jar is missing.
-    NoMain,
     /// The classes are for a newer JDK.
     OldJdk,
     /// The port is taken.
@@ -50,9 +50,10 @@ const SIGNS: &[(&str, ComplaintKind)] = &[
     ("Improperly specified VM option", ComplaintKind::JvmRefused),
     ("Error occurred during initialization of VM", ComplaintKind::JvmRefused),
     ("Could not create the Java Virtual Machine", ComplaintKind::JvmRefused),
-    ("Unable to access jarfile", ComplaintKind::NoMain),
-    ("Could not find or load main class", ComplaintKind::NoMain),
-    ("no main manifest attribute", ComplaintKind::NoMain),
+    ("Error opening zip file or JAR manifest missing", ComplaintKind::NotFound),
+    ("Unable to access jarfile", ComplaintKind::NotFound),
+    ("Could not find or load main class", ComplaintKind::NotFound),
+    ("no main manifest attribute", ComplaintKind::NotFound),
     ("UnsupportedClassVersionError", ComplaintKind::OldJdk),
     ("Address already in use", ComplaintKind::PortTaken),
     ("java.net.BindException", ComplaintKind::PortTaken),
@@ -80,7 +81,9 @@ pub(super) fn hint(complaints: &[Complaint], exit: Option<Exit>) -> Option<Strin
             "the JVM does not accept its options: correct `heap`, `gc`, `jvm` or `limit`, or choose another JDK"
         }
         (Some(ComplaintKind::NoMemory), _) => "the JVM cannot get its memory: lower the heap or raise the limit",
-        (Some(ComplaintKind::NoMain), _) => "correct the command: paths count from the subject's folder (`dir`)",
+        (Some(ComplaintKind::NotFound), _) => {
+            "correct the path: it counts from the folder that the server starts in (`dir:`)"
+        }
         (Some(ComplaintKind::OldJdk), _) => {
             let release = complaints.iter().find_map(|complaint| release_of_classes(&complaint.line));
             return Some(match release {
@@ -119,7 +122,8 @@ mod tests {
         check("Exception in thread \"main\" java.lang.OutOfMemoryError: Java heap space", Some(OutOfMemoryError));
         check("Unrecognized VM option 'UseFooGC'", Some(JvmRefused));
         check("Too small maximum heap", Some(JvmRefused));
-        check("Error: Unable to access jarfile x.jar", Some(NoMain));
+        check("Error: Unable to access jarfile x.jar", Some(NotFound));
+        check("Error opening zip file or JAR manifest missing : agent.jar", Some(NotFound));
         check(
             "OpenJDK 64-Bit Server VM warning: Ignoring option UseBiasedLocking; support was removed in 21.0",
             Some(OptionIgnored),

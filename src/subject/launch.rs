@@ -132,6 +132,8 @@ impl Launch {
                 env.pass(name, &env.get(name).unwrap_or_default(), &options)
             }
         };
+        // A script may set the same flag itself, and its command line wins over the variable.
+        let hidden = if matches!(options_passed, OptionsPassed::ByVariable(_)) { Hidden::Some } else { hidden };
         env.outrank(&env.get(LAST_OPTIONS).unwrap_or_default(), &options, hidden);
         if argv.first().is_some_and(|program| program == "java") {
             argv[0] = values.java.clone();
@@ -487,6 +489,9 @@ mod tests {
         assert_eq!(launch.argv, ["./run.sh", "--x", "y z"]);
         let value = "-Dold=1 -Xms6m -Xmx6m -XX:+UseSerialGC \"-Da=b c\"".to_owned();
         assert!(launch.env.contains(&(JDK_OPTIONS.to_owned(), value)), "{:?}", launch.env);
+        // A flag that the script sets itself would win over that variable, but not over this one.
+        let flags = (LAST_OPTIONS.to_owned(), "-Xms6m -Xmx6m -XX:+UseSerialGC".to_owned());
+        assert!(launch.env.contains(&flags), "{:?}", launch.env);
         assert!(launch.env.contains(&("URL".to_owned(), "http://x:1234/{y}".to_owned())));
         assert_eq!(launch.shown(), "./run.sh --x 'y z'");
     }

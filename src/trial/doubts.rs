@@ -2,7 +2,7 @@
 
 use super::usage::Usage;
 use super::warming::Warming;
-use crate::doubt::{Allocation, Doubt, noise};
+use crate::doubt::{ANSWERS_OF_A_HALF_MIN, Allocation, Doubt, noise};
 use crate::kernel::ports::{Ports, Reuse};
 use crate::observe::vm_flags::Flags;
 use crate::record::{AllocatedBy, FlagOrigin, Jvm, Machine, PhaseRecord, Second, Trial};
@@ -40,8 +40,6 @@ pub(super) enum Beside {
 
 /// Two halves of a phase that agree within this share are warm.
 const WARM_SHARE: f64 = 0.01;
-/// Fewer answers in a half say nothing of each.
-const WARM_ANSWERS_MIN: u64 = 1000;
 
 /// Compares the bytes that requests of one kind allocated in the first half of a phase with those of the second half.
 /// `seen` are allocated bytes and correct answers, about once a second.
@@ -50,7 +48,7 @@ pub(super) fn not_warm(phase: &PhaseRecord, seen: &[(u64, u64)]) -> Option<Doubt
     let middle = seen[seen.len() / 2];
     let each = |from: (u64, u64), to: (u64, u64)| {
         let answers = to.1.saturating_sub(from.1);
-        (answers >= WARM_ANSWERS_MIN).then(|| to.0.saturating_sub(from.0) as f64 / answers as f64)
+        (answers >= ANSWERS_OF_A_HALF_MIN).then(|| to.0.saturating_sub(from.0) as f64 / answers as f64)
     };
     let (first_bytes, second_bytes) = (each(first, middle)?, each(middle, last)?);
     let is_mix = !phase.by_request.is_empty();

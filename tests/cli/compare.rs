@@ -52,7 +52,7 @@ fn a_matrix_that_explodes_is_asked_about_first() {
     let many =
         "matrix: {gc: [serial, g1, parallel], heap: [6m, 8m, 12m, 16m], jvm: {c1: [-XX:TieredStopAtLevel=1], c2: []}}";
     let matrix = SCENARIO.replace("configurations: {a: {heap: 6m}, b: {heap: 12m}}", many);
-    let says = ["24 configurations in 5 blocks: 120 trials, at least 88 minutes", "--yes"];
+    let says = ["24 configurations in 5 blocks: 120 trials, at least 82 minutes", "--yes"];
     refused(&matrix, &["compare", "pair.loadline.yaml"], &says);
 }
 

@@ -225,7 +225,7 @@ fn scenarios_are_a_service_each() {
 fn a_comparison_is_blocks_over_nodes() {
     let place = shop();
     let (plan, said) = planned(&place, &["orders", "--blocks", "20", "--nodes", "8"]);
-    assert_eq!(said, "2 configurations in 20 blocks: 40 trials, at least 3 minutes over 8 nodes\n");
+    assert_eq!(said, "2 configurations in 20 blocks: 40 trials, at least 1 minute over 8 nodes\n");
     let blocks = |plan: &Plan| {
         plan.entries
             .iter()

@@ -430,6 +430,7 @@ fn doubts_of_comparisons() -> Vec<Doubt> {
             most: "serial".to_owned(),
             ok_most: 5_000,
         }),
+        Doubt::Comparing(Comparing::WarmthUnknown { phase: phase(), answers: 800, trials: 10 }),
         Doubt::Comparing(Comparing::DifferentBuilds {
             configuration: "g1".to_owned(),
             versions: vec!["17.0.14".to_owned(), "17.0.15".to_owned()],

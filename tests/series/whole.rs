@@ -420,6 +420,22 @@ fn a_subject_that_fails_keeps_no_other_from_running_and_a_machine_that_fails_doe
     }
 }
 
+/// Of seed 3 the candidate is drawn first, and the baseline runs first all the same.
+#[test]
+fn nothing_runs_into_a_wall_again_where_nothing_is_left_to_compare() {
+    let dies = |more: &str, at: u32| {
+        let (trials, _, ended) = blocks(&two(more), &mut MadeUpTrials::of(Server::default()).with(at, Mishap::Dies));
+        (trials.iter().map(|trial| trial.configuration.clone()).collect::<Vec<_>>(), ended.map(|all| all.len()))
+    };
+    for (more, first) in [("trials: 3\nseed: 3", "a"), ("trials: 3\nseed: 3\ncompare: {baseline: b}", "b")] {
+        let (ran, ended) = dies(more, 0);
+        let error = ended.unwrap_err();
+        assert_eq!((ran.as_slice(), error.kind), (&[first.to_owned()][..], ErrorKind::Subject));
+        assert!(error.context.iter().any(|line| line.starts_with("nothing is left to compare")), "{error}");
+    }
+    assert_eq!(dies("trials: 3", 2).1.unwrap(), 1, "later failures are survived");
+}
+
 #[test]
 fn a_disturbed_block_is_repeated_once_all_others_ran() {
     let mut scenario = two("trials: 3");

@@ -417,6 +417,11 @@ pub fn several(number: u64, thing: &str) -> String {
     format!("{} {thing}{plural}", grouped(number))
 }
 
+/// The text without its digits: texts that differ in a port, a pid or a time alone are the same without them.
+pub fn without_numbers(text: &str) -> String {
+    text.chars().filter(|c| !c.is_ascii_digit()).collect()
+}
+
 /// A rate with the precision that fits its size: `0.5`, `42.5`, `5,000`.
 pub fn per_second(rate: f64) -> String {
     match rate {

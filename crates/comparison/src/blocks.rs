@@ -84,7 +84,7 @@ fn disturbed(trials: &[&Trial]) -> Option<String> {
         (stall_max >= 0.001).then(|| format!("up to {:.1} % of the time waited for memory", stall_max * 100.0)),
     ];
     let said: Vec<String> = said.into_iter().flatten().collect();
-    (!names.is_empty()).then(|| format!("{} (with {})", said.join(", "), names.join(", ")))
+    (!names.is_empty()).then(|| format!("{} (in trials of `{}`)", said.join(", "), names.join("`, `")))
 }
 
 #[cfg(test)]
@@ -142,7 +142,7 @@ mod tests {
         let first = blocks(&trials);
         assert_eq!(first[0].order, ["g1", "serial"]);
         assert_eq!(first[1].order, ["serial", "g1"]);
-        assert_eq!(first[0].disturbed.as_deref(), Some("others used up to 0.5 cores (with serial)"));
+        assert_eq!(first[0].disturbed.as_deref(), Some("others used up to 0.5 cores (in trials of `serial`)"));
         assert!(first[0].used && first[1].used && first[1].disturbed.is_none());
 
         trials.push(repeats(trial("g1", 2, 4), 0));

@@ -2,9 +2,9 @@
 
 use super::metrics::{configurations, in_order, median};
 use super::owners::held_bytes;
-use crate::doubt::{Comparing, Doubt};
+use crate::doubt::{ANSWERS_OF_A_HALF_MIN, Comparing, Doubt};
 use crate::owner::Owner::MallocLive;
-use crate::record::{BlockRecord, ComparisonRecord, Outcome, Trial};
+use crate::record::{BlockRecord, ComparisonRecord, Outcome, PhaseRecord, Trial};
 use crate::scenario::MarkPoint;
 use crate::units::MIB;
 use loadline_base::order::Order as _;
@@ -34,6 +34,7 @@ pub fn doubts(trials: &[Trial], blocks: &[BlockRecord], comparisons: &[Compariso
     if names.len() > 1 {
         doubts.extend(equal(&completed, &names));
         doubts.extend(unequal_work(&completed, &names));
+        doubts.extend(warmth_unknown(&completed));
         doubts.extend(generator(&completed, comparisons));
         doubts.extend(few(blocks, comparisons));
     }
@@ -139,6 +140,18 @@ fn unequal_work(trials: &[&Trial], names: &[String]) -> Vec<Comparing> {
         }
     }
     doubts
+}
+
+/// The first measured phase that is too short for its halves to show whether the JVM was warm.
+fn warmth_unknown(trials: &[&Trial]) -> Option<Comparing> {
+    let is_short = |phase: &&PhaseRecord| {
+        let is_read = phase.subject.allocated_bytes.is_some() && phase.by_request.is_empty() && phase.ok > 0;
+        phase.works() && !phase.is_warmup() && is_read && phase.ok < 2 * ANSWERS_OF_A_HALF_MIN
+    };
+    let phase = trials.iter().flat_map(|trial| &trial.phases).find(is_short)?.name.clone();
+    let short = || trials.iter().flat_map(|trial| &trial.phases).filter(is_short).filter(|of| of.name == phase);
+    let (answers, count) = (short().map(|of| of.ok).min()?, short().count() as u64);
+    Some(Comparing::WarmthUnknown { phase, answers, trials: count })
 }
 
 /// Phases whose generator was saturated in a trial that is compared.

@@ -65,7 +65,7 @@ mod merging;
 pub mod noise;
 mod place;
 
-pub use allocation::Allocation;
+pub use allocation::{ANSWERS_OF_A_HALF_MIN, Allocation};
 pub use comparing::Comparing;
 pub use loadline_jvm::accounting::AllocatedBy;
 pub use merging::{ClockSlip, Merging};

@@ -61,11 +61,10 @@ pub use watch::summarize_watch;
 
 use super::chart::{self, Figure};
 use super::page::{Depth, Fold, Page, Part, Section, Topic, Verdict};
-use crate::record::{Document, Evidence, Trial};
+use crate::record::{Document, Evidence, Trial, each_once};
 use figures::figures;
 use findings::Findings;
 use numbers::side_by_side;
-use trial::verdict;
 
 /// The sources of a page of trials.
 #[derive(Debug, Clone, Copy)]
@@ -116,7 +115,8 @@ fn of_trials(of: Sources<'_>, depth: Depth) -> Page {
     let (document, trials) = (of.document, &of.document.trials);
     let compares = document.comparisons.iter().any(|row| row.blocks > 1);
     let alone = trials.first().filter(|_| trials.len() == 1);
-    let mut verdicts: Vec<Verdict> = trials.iter().filter_map(|trial| verdict(trial, alone.is_some())).collect();
+    let mut verdicts = trial::failures(trials);
+    verdicts.extend(alone.and_then(trial::verdict));
     verdicts.extend(comparison::failing(&document.budgets));
     verdicts.extend(comparison::kept(&document.budgets));
     if compares {
@@ -135,9 +135,9 @@ fn of_trials(of: Sources<'_>, depth: Depth) -> Page {
     // With the code that holds it, the next command comes before the account in words.
     let told = if explained.is_some() { [next, in_short] } else { [in_short, next] };
     let answer = Part::Verdicts(verdicts).filled().into_iter().chain(explained);
-    let notes = if compares { owners::heap_notes(document) } else { Vec::new() };
+    let answer = answer.chain(notes(document, compares)).chain(told.into_iter().flatten());
     let mut sections = vec![
-        Section::new(Topic::Answer, "", answer.chain(notes).chain(told.into_iter().flatten())).id("verdict"),
+        Section::new(Topic::Answer, "", answer).id("verdict"),
         Section::titled(Topic::Answer, "side by side", table),
         Section::titled(Topic::Answer, "figures derived from marks", figures(document).map(Part::Table)).id("figures"),
         comparison::budgets(&document.budgets),
@@ -145,6 +145,7 @@ fn of_trials(of: Sources<'_>, depth: Depth) -> Page {
     ];
     if compares {
         sections.splice(1..1, together(document, depth));
+        sections.insert(1, Section::new(Topic::Answer, "", next::of_comparison(document)));
         sections.push(owners::section(document));
         sections.extend(explanation::of_comparison(document));
     }
@@ -157,18 +158,27 @@ fn of_trials(of: Sources<'_>, depth: Depth) -> Page {
     finished(of, "weighed", sections, depth)
 }
 
+/// The lines below the verdicts of a comparison.
+fn notes(document: &Document, compares: bool) -> Vec<Part> {
+    let also = compares.then(|| comparison::also(document).into_iter().chain(comparison::noise(document)));
+    let of_heap = compares.then(|| owners::heap_notes(document));
+    also.into_iter().flatten().chain(of_heap.into_iter().flatten()).collect()
+}
+
 /// The page of these sections, plus those that every result has; `done` describes what was done to the scenario.
 fn finished(of: Sources<'_>, done: &str, mut sections: Vec<Section>, depth: Depth) -> Page {
     let document = of.document;
     let explained =
         document.trials.iter().filter_map(|trial| Some((&*trial.configuration, trial.explanation.as_ref()?)));
+    let configurations = each_once(document.trials.iter().map(|trial| trial.configuration.as_str())).len();
     let findings = Findings {
         found: &document.findings,
         ruled_out: &document.ruled_out,
         explained: explained.collect(),
-        named: document.trials.iter().any(|trial| trial.configuration != document.trials[0].configuration),
+        named: configurations > 1,
         first: !depth.whole && is_weighed_alone(document),
         open: open(document),
+        compared: if document.comparisons.iter().any(|row| row.blocks > 1) { configurations } else { 0 },
     };
     let code = sections.iter().position(|section| section.id == explanation::ID);
     sections.insert(code.unwrap_or(sections.len()), findings.section(depth));

@@ -4,6 +4,9 @@ use crate::units::grouped;
 use loadline_jvm::accounting::AllocatedBy;
 use serde::{Deserialize, Serialize};
 
+/// Half a phase with fewer answers says nothing of what its requests allocate.
+pub const ANSWERS_OF_A_HALF_MIN: u64 = 1000;
+
 doubts! {
     /// A reason to distrust bytes per request.
     Allocation {

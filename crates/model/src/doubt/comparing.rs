@@ -34,6 +34,19 @@ doubts! {
             format!("unequal work: in {phase} {least} gave {fewer} correct answers, {most} {more}")
         },
             "plan the phase by `requests`, or an open model: memory depends on the work that was done";
+        /// A phase is too short to see whether the JVM was warm in it.
+        WarmthUnknown {
+            /// The phase affected.
+            phase: String,
+            /// The fewest correct answers of a trial.
+            answers: u64,
+            /// Trials with too few of them.
+            trials: u64,
+        } => {
+            let (answers, trials) = (grouped(*answers), several(*trials, "trial"));
+            format!("warmth cannot be judged in {phase}: {answers} answers are too few (in {trials})")
+        },
+            "take a phase of 2,000 answers or more: `--duration`, `--requests`, or a higher rate";
         /// Trials of one configuration ran on different JVMs.
         DifferentBuilds {
             /// The configuration.

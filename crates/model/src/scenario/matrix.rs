@@ -33,6 +33,8 @@ pub(super) enum Written {
 
 /// The oldest release that `found` stands for: the one that Loadline itself requires of a machine.
 const RELEASE_FOUND_MIN: u32 = 17;
+/// The name of an empty value, which leaves the setting as the scenario or the command gives it.
+const AS_GIVEN: &str = "as-given";
 /// More configurations than anyone compares.
 const CONFIGURATIONS_MAX: usize = 1000;
 
@@ -247,7 +249,9 @@ fn axis(word: &str, texts: &[String], found: &[u32]) -> Result<AxisValues> {
     let mut values = Vec::new();
     let short = short_names(known, variable, &texts.iter().map(String::as_str).collect::<Vec<_>>());
     for (text, short) in texts.iter().zip(short) {
-        if known == "jdk" && text == "found" {
+        if text.is_empty() {
+            values.push((AS_GIVEN.to_owned(), ConfigurationSettings::default()));
+        } else if known == "jdk" && text == "found" {
             for release in releases(found)? {
                 values.push(value(known, None, &release.to_string(), short.clone())?);
             }
@@ -450,6 +454,15 @@ mod tests {
         let many = (1..40).map(|n| format!("{n}m")).collect::<Vec<_>>().join(", ");
         check(&format!("{{heap: [{many}], limit: [{many}]}}"), "1521 configurations", "drop an axis");
         assert_eq!(names("{heap: [6m, 6144k]}"), ["default"]);
+    }
+
+    #[test]
+    fn an_empty_value_leaves_a_setting_as_it_is_given() {
+        let given = Configuration { jvm: vec!["-Xss1m".to_owned()], ..Configuration::default() };
+        let typed = [("jvm".to_owned(), ["", "-javaagent:/opt/agent.jar"].map(str::to_owned).to_vec())];
+        let varied = vary(&typed, &[given], Path::new(""), &[]).unwrap();
+        let varied = varied.iter().map(|of| (of.name.as_str(), of.jvm.len())).collect::<Vec<_>>();
+        assert_eq!(varied, [("as-given", 1), ("agent.jar", 2)]);
     }
 
     #[test]

@@ -18,9 +18,9 @@ pub(super) fn short_names(axis: &str, variable: Option<&str>, texts: &[&str]) ->
     }
 }
 
-/// Equal texts are one value; different ones must have different names.
+/// Equal texts are one value; different ones must have different names. An empty text needs no name.
 fn are_distinct(names: &[String], texts: &[&str]) -> bool {
-    let pairs = || names.iter().zip(texts);
+    let pairs = || names.iter().zip(texts).filter(|(_, text)| !text.is_empty());
     pairs().all(|(name, text)| !name.is_empty() && pairs().all(|(other, same)| other != name || same == text))
 }
 
@@ -43,8 +43,11 @@ fn options(text: &str, name: impl Fn(&str) -> String) -> String {
     whole(&text.split_whitespace().map(name).collect::<Vec<_>>().join("+"))
 }
 
-/// `TrimNativeHeapInterval` for `-XX:TrimNativeHeapInterval=2000`.
+/// `TrimNativeHeapInterval` for `-XX:TrimNativeHeapInterval=2000`, `agent.jar` for `-javaagent:/opt/agent.jar=a=b`.
 fn flag(option: &str) -> String {
+    if let Some(agent) = option.strip_prefix("-javaagent:") {
+        return last(agent.split('=').next().unwrap_or(agent));
+    }
     let name = flag_and_value(option);
     name.split_once('=').map_or(name.clone(), |(flag, _)| flag.to_owned())
 }
@@ -85,6 +88,8 @@ mod tests {
         check("jvm", &[trim, shorter], &["TrimNativeHeapInterval=2000", "TrimNativeHeapInterval=500"]);
         check("jvm", &["-XX:+UseX", "-XX:-UseX"], &["UseX", "no-UseX"]);
         check("jvm", &["-Xss1m -XX:+UseX", "-Xss1m"], &["Xss1m+UseX", "Xss1m"]);
+        check("jvm", &["", "-javaagent:/opt/a.jar=x=1"], &["", "a.jar"]);
+        check("jvm", &["-javaagent:a.jar=x=1", "-javaagent:a.jar"], &["javaagent:a.jar=x=1", "javaagent:a.jar"]);
         // Nothing shorter tells them apart.
         check("jvm", &["-XX:+UseX", "-XX:UseX"], &["-XX:+UseX", "-XX:UseX"]);
         check("args", &["--pool=8 -v", "--pool=9"], &["pool=8+v", "pool=9"]);

@@ -71,7 +71,7 @@ pub(crate) fn empty() -> Document {
 }
 
 /// `g1` against `serial`, three blocks, with budgets of every verdict.
-pub(super) fn compared() -> Document {
+pub(crate) fn compared() -> Document {
     let mut document = empty();
     for (index, name) in ["serial", "g1", "g1", "serial", "serial", "g1"].into_iter().enumerate() {
         document.trials.push(trial(name, index as u32));

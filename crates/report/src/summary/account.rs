@@ -49,6 +49,7 @@ pub(crate) fn page_of_account(document: &AccountDocument, asked: &[Detail], dept
                 named: false,
                 first: !depth.whole,
                 open: open(document).map(|open| open.next(document.jvm.pid)),
+                compared: 0,
             };
             sections.push(findings.section(depth));
             let share = account.unexplained_bytes as f64 / account.total_bytes.max(1) as f64;

@@ -10,7 +10,7 @@ use crate::record::{
     ParetoPoint, ParetoRecord, Trial, Unit, each_once, tells_nothing,
 };
 use crate::table::{Cell, Table};
-use crate::units::{grouped, roughly, several, trimmed};
+use crate::units::{grouped, per_second, roughly, several, trimmed};
 use crate::words::Standing;
 
 /// A sentence for each candidate: `serial against g1: better in rss.loaded, worse in rate.steady, …`.
@@ -44,6 +44,40 @@ fn sentence(rows: &[&ComparisonRecord]) -> String {
     format!("{}.", said.collect::<Vec<_>>().join("; "))
 }
 
+/// What a reader wants to know beside the judged metrics: the start-up that differs, and CPU time as cores.
+pub(super) fn also(document: &Document) -> Option<Part> {
+    let [pair] = pairs(document, true).try_into().ok()?;
+    let start_up = document.comparisons.iter().find(|row| row.metric == "start_up" && !row.primary && is_decided(row));
+    let start_up = start_up.map(|row| {
+        let [before, after] = medians_of(row);
+        format!("start-up {before} to {after}, {}", word_of(row.verdict))
+    });
+    let cores = pair.rows.iter().find_map(|row| {
+        let phase = row.metric.strip_prefix("cpu_per_1000.")?;
+        let mut phases = document.trials.iter().flat_map(|trial| &trial.phases).filter(|of| of.name == phase);
+        let rate = phases.find_map(|of| of.offered_per_s)?;
+        let [before, after] = [row.baseline_median, row.candidate_median].map(|seconds| seconds * rate / 1000.0);
+        Some(format!("CPU {before:.3} to {after:.3} cores at {}/s", per_second(rate)))
+    });
+    let told: Vec<String> = start_up.into_iter().chain(cores).collect();
+    (!told.is_empty()).then(|| Part::Text(format!("Medians: {}.", told.join("; "))))
+}
+
+/// The noise that may be why a metric is not decided.
+pub(super) fn noise(document: &Document) -> Option<Part> {
+    let pairs = pairs(document, true);
+    let is_open = pairs.iter().any(|pair| undecided(&pair.rows).next().is_some());
+    let used = || document.blocks.iter().filter(|block| block.used);
+    let disturbed: Vec<&str> = used().filter_map(|block| block.disturbed.as_deref()).collect();
+    let (how, _) = disturbed.first().filter(|_| is_open)?.split_once(" (")?;
+    let counts = format!("{} of {}", disturbed.len(), several(used().count() as u64, "block"));
+    Some(Part::Text(format!("The machine disturbed {counts}: {how}. A quiet machine decides with fewer blocks.")))
+}
+
+fn is_decided(row: &ComparisonRecord) -> bool {
+    matches!(row.verdict, DifferenceVerdict::Better | DifferenceVerdict::Worse)
+}
+
 /// The judged metrics, verdict first: of one candidate with both medians, of several in one table.
 pub(super) fn verdicts(document: &Document) -> Vec<Part> {
     let pairs = pairs(document, true);
@@ -56,7 +90,7 @@ pub(super) fn verdicts(document: &Document) -> Vec<Part> {
         }
         _ => table_of_several(&pairs, "second against first"),
     };
-    table.notes.extend(interval_note(&rows));
+    table.notes.extend(notes(&rows, pairs.len() == 1));
     table.notes.extend(needed(document, &rows));
     vec![Part::Table(table)]
 }
@@ -65,7 +99,7 @@ pub(super) fn verdicts(document: &Document) -> Vec<Part> {
 pub(super) fn all_metrics(document: &Document) -> Section {
     let table = |pair: &Pair<'_>| {
         let mut table = table_of(pair, "details, ");
-        table.notes.extend(interval_note(&pair.rows));
+        table.notes.extend(notes(&pair.rows, true));
         Part::Table(table)
     };
     let mut parts: Vec<Part> = pairs(document, false).iter().map(table).collect();
@@ -97,16 +131,37 @@ fn table_of(Pair { candidate, baseline, rows }: &Pair<'_>, what: &str) -> Table 
 
 /// A row of a metric in these words: its verdict, both medians, the difference with its interval.
 pub(super) fn with_medians(row: &ComparisonRecord, metric: &str) -> [Cell; 6] {
-    let medians = [row.baseline_median, row.candidate_median].map(|value| Quantity::new(row.unit, value).into());
-    let ([before, after], [difference, interval]) = (medians, Cell::estimate(Estimate::judged(row)));
+    let ([before, after], [difference, interval]) = (medians_of(row).map(Cell::from), difference(row));
     [Cell::judged(row.verdict), metric.into(), before, after, difference, interval]
+}
+
+/// The medians of baseline and candidate.
+fn medians_of(row: &ComparisonRecord) -> [Quantity; 2] {
+    [row.baseline_median, row.candidate_median].map(|value| Quantity::new(row.unit, value))
+}
+
+/// The difference with its interval, unless that says nothing.
+fn difference(row: &ComparisonRecord) -> [Cell; 2] {
+    match says_nothing(row) {
+        true => [dash().into(), "no information".into()],
+        false => Cell::estimate(Estimate::judged(row)),
+    }
+}
+
+/// An open interval of a ratio whose ends lie further apart than by this factor says nothing: it does not even tell a
+/// half from the whole.
+const APART_MAX: f64 = 2.0;
+
+fn says_nothing(row: &ComparisonRecord) -> bool {
+    let apart = row.ratio_low.zip(row.ratio_high).is_some_and(|(low, high)| high > APART_MAX * low);
+    apart && row.verdict == DifferenceVerdict::CannotTell && matches!(row.least, LeastRecord::Relative(_))
 }
 
 /// The table for several candidates. Their medians are side by side in the table of weight and speed. A candidate about
 /// which nothing can be told takes one row.
 fn table_of_several(pairs: &[Pair<'_>], title: &str) -> Table {
     let row = |row: &&ComparisonRecord| -> Vec<Cell> {
-        let [difference, interval] = Cell::estimate(Estimate::judged(row));
+        let [difference, interval] = difference(row);
         let [candidate, metric] = [&row.candidate, &row.metric].map(|name| name.as_str().into());
         vec![Cell::judged(row.verdict), candidate, metric, difference, interval]
     };
@@ -131,12 +186,32 @@ pub(super) fn brief(names: [&str; 2]) -> [String; 2] {
     if begin[0] == begin[1] { end() } else { begin }
 }
 
+/// The lines below a table of differences, which may have the medians of both sides.
+fn notes(rows: &[&ComparisonRecord], has_medians: bool) -> impl Iterator<Item = String> {
+    let contradicts = |row: &&ComparisonRecord| {
+        let moved = row.candidate_median - row.baseline_median;
+        let (judged, least) = match (row.least, row.ratio) {
+            (LeastRecord::Relative(share), Some(ratio)) => (ratio - 1.0, share * row.baseline_median.abs()),
+            (LeastRecord::Relative(least) | LeastRecord::Absolute(least), _) => (row.difference, least),
+        };
+        moved * judged < 0.0 && moved.abs() >= least && !says_nothing(row)
+    };
+    let open = rows.iter().filter(|row| says_nothing(row)).map(|row| row.blocks).min();
+    let open = open.map(|blocks| {
+        let blocks = several(blocks.into(), "block");
+        format!("No information yet: after {blocks}, the ends of the interval differ by more than a factor of 2.")
+    });
+    let paired = (has_medians && rows.iter().any(contradicts))
+        .then(|| "A difference is the median of paired differences, not the difference of the medians.".to_owned());
+    interval_note(rows).into_iter().chain(open).chain(paired)
+}
+
 /// States the confidence of the intervals.
 fn interval_note(rows: &[&ComparisonRecord]) -> Option<String> {
     let row = rows.iter().find(|row| row.low.is_some())?;
     let blocks = several(rows.iter().map(|row| row.blocks).min().unwrap_or(0).into(), "block");
     let (confidence, least) = (confidence(row, 2), least(rows));
-    Some(format!("Intervals hold together with {confidence}; {blocks}. Least differences that matter: {least}."))
+    Some(format!("Intervals hold together with {confidence}; {blocks}. Differences below {least} do not count."))
 }
 
 /// `95 % confidence (99 % each)`, with at most `digits` decimals.
@@ -182,7 +257,7 @@ fn needed(document: &Document, rows: &[&ComparisonRecord]) -> Vec<String> {
 }
 
 /// How long a block takes, without the pauses between its trials; `None` if no trial completed.
-fn seconds_of_a_block(document: &Document) -> Option<f64> {
+pub(super) fn seconds_of_a_block(document: &Document) -> Option<f64> {
     let completed = || document.trials.iter().filter(|trial| trial.outcome == Outcome::Completed);
     let phases = |trial: &Trial| trial.phases.iter().map(|phase| phase.seconds).sum::<f64>();
     let took = |trial: &Trial| trial.ready_s.unwrap_or(0.0) + phases(trial);
@@ -309,6 +384,56 @@ mod tests {
         let names = ["_JAVA_OPTIONS=-Xmn320m", "_JAVA_OPTIONS=-Xmn8m"];
         assert_eq!(brief(names), ["…NS=-Xmn320m", "…IONS=-Xmn8m"]);
         assert_eq!(brief(["g1", "a-long-name-of-a-side"]), ["g1", "a-long-name…"]);
+    }
+
+    #[test]
+    fn an_interval_that_says_nothing_has_no_digits() {
+        let of = |low: f64, high: f64, verdict| {
+            let ratio_ends = (Some(low), Some(high));
+            let of = row("serial", "p99.steady", verdict);
+            ComparisonRecord { ratio_low: ratio_ends.0, ratio_high: ratio_ends.1, ..of }
+        };
+        let shown = |row: &ComparisonRecord| difference(row).map(|cell| cell.to_string());
+        let open = of(0.65, 1.711, DifferenceVerdict::CannotTell);
+        assert_eq!(shown(&open), ["-", "no information"]);
+        assert!(notes(&[&open], true).any(|note| note.starts_with("No information yet: after ")));
+        let some = of(0.735, 1.074, DifferenceVerdict::CannotTell);
+        assert_eq!(shown(&some), ["+1.0 %", "-26.5 … +7.4"]);
+        assert_eq!(shown(&of(1.2, 9.0, DifferenceVerdict::Worse))[1], "+20.0 … +800.0");
+    }
+
+    #[test]
+    fn a_difference_against_the_medians_is_explained() {
+        let paired = |medians: [f64; 2]| {
+            let [baseline_median, candidate_median] = medians;
+            let of = row("serial", "rate.steady", DifferenceVerdict::CannotTell);
+            let of = ComparisonRecord { baseline_median, candidate_median, ..of };
+            notes(&[&of], true).any(|note| note.contains("not the difference of the medians"))
+        };
+        assert_eq!((paired([100.0, 90.0]), paired([100.0, 110.0])), (true, false));
+    }
+
+    #[test]
+    fn an_open_metric_brings_start_up_cores_and_noise() {
+        let mut document = samples::compared();
+        let start_up = samples::comparison("start_up", Unit::Seconds, [0.32, 4.93], DifferenceVerdict::Worse);
+        document.comparisons.push(ComparisonRecord { primary: false, ..start_up });
+        document.trials[0].phases[0].name = "steady".to_owned();
+        document.trials[0].phases[0].offered_per_s = Some(200.0);
+        document.blocks[1].disturbed = Some("others used up to 1.9 cores (in trials of `g1`)".to_owned());
+        let said = |part: Option<Part>| match part {
+            Some(Part::Text(text)) => text,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(
+            said(also(&document)),
+            "Medians: start-up 320 ms to 4.93 s, worse; CPU 0.013 to 0.013 cores at 200/s."
+        );
+        assert!(
+            said(noise(&document)).starts_with("The machine disturbed 1 of 3 blocks: others used up to 1.9 cores. ")
+        );
+        document.comparisons.iter_mut().for_each(|row| row.verdict = DifferenceVerdict::Worse);
+        assert_eq!(noise(&document), None, "nothing is open");
     }
 
     #[test]

@@ -21,13 +21,17 @@ pub(super) struct Findings<'a> {
     pub(super) first: bool,
     /// The next command for a large owner that no finding explains.
     pub(super) open: Option<String>,
+    /// The configurations that are compared, 0 without a comparison. A finding that all of them have is no part of the
+    /// answer.
+    pub(super) compared: usize,
 }
 
 impl Findings<'_> {
     /// The section of findings, each with its next step, and the causes that were ruled out where they are the answer
     /// or there is room. With `explain` it is the answer, and each finding names its code in the same sentence.
     pub(super) fn section(&self, depth: Depth) -> Section {
-        let shown = shown(self.found);
+        let found: Vec<&FindingRecord> = self.found.iter().filter(|one| !self.is_common(one)).collect();
+        let shown = shown(&found);
         let line = |one: &&FindingRecord| {
             let of = self.explained.iter().find(|(configuration, _)| *configuration == one.configuration());
             let code = of.and_then(|(_, explained)| explanation::code_behind(one, explained));
@@ -35,7 +39,7 @@ impl Findings<'_> {
             (format!("{}{}{code}", self.whose(&one.of), told(one)), one.next.clone())
         };
         let list = Part::Doubts(shown.iter().map(line).collect()).filled();
-        let more = more(self.found, &shown).map(Part::Text);
+        let more = self.more(found.len(), shown.len()).map(Part::Text);
         let has_room = depth.whole || self.first && !depth.brief;
         let against = if has_room || self.found.is_empty() && self.first { self.considered() } else { None };
         let none = self.found.is_empty() && self.first && self.explained.is_empty();
@@ -46,6 +50,24 @@ impl Findings<'_> {
         let is_first = self.first || !self.explained.is_empty();
         let topic = if is_first { Topic::Answer } else { Topic::StandsOut };
         Section::new(topic, "what stands out", parts).id("findings")
+    }
+
+    /// Whether every configuration of a comparison has this finding. With `explain`, each names its code and counts.
+    fn is_common(&self, one: &FindingRecord) -> bool {
+        let alike = self.found.iter().filter(|other| other.finding.is_like(&one.finding));
+        let with = alike.map(FindingRecord::configuration);
+        self.explained.is_empty() && each_once(with).len() == self.compared
+    }
+
+    /// How many findings are not shown.
+    fn more(&self, differing: usize, shown: usize) -> Option<String> {
+        let of = |count: usize, which: &str| {
+            (count > 0).then(|| format!("{} {which}", several(count as u64, "more finding")))
+        };
+        let left =
+            [of(differing - shown, "of less weight"), of(self.found.len() - differing, "that every configuration has")];
+        let left: Vec<String> = left.into_iter().flatten().collect();
+        (!left.is_empty()).then(|| format!("{}: `--json` has all.", left.join(", ")))
     }
 
     /// Causes with the evidence against them; `None` if there are no such causes.
@@ -62,20 +84,14 @@ impl Findings<'_> {
     }
 }
 
-/// How many findings are not shown.
-fn more(found: &[FindingRecord], shown: &[&FindingRecord]) -> Option<String> {
-    let left = found.len().saturating_sub(shown.len()) as u64;
-    (left > 0).then(|| format!("{} of less weight: `--json` has all.", several(left, "more finding")))
-}
-
 /// The findings that fit a screen: the first one of each configuration, then the second one of each, in the order of
 /// configurations.
-fn shown(found: &[FindingRecord]) -> Vec<&FindingRecord> {
+fn shown<'a>(found: &[&'a FindingRecord]) -> Vec<&'a FindingRecord> {
     let mut ranked: Vec<(usize, &FindingRecord)> = Vec::new();
-    for configuration in each_once(found.iter().map(FindingRecord::configuration)) {
-        ranked.extend(found.iter().filter(|one| one.configuration() == configuration).enumerate());
+    for configuration in each_once(found.iter().map(|one| one.configuration())) {
+        ranked.extend(found.iter().copied().filter(|one| one.configuration() == configuration).enumerate());
     }
-    let place = |one: &FindingRecord| found.iter().position(|other| std::ptr::eq(one, other));
+    let place = |one: &FindingRecord| found.iter().position(|other| std::ptr::eq(one, *other));
     ranked.order_by_key(|(rank, _)| *rank);
     ranked.truncate(SHOWN_MAX);
     ranked.order_by_key(|(_, one)| place(one));
@@ -98,7 +114,31 @@ mod tests {
     use super::*;
     use crate::html::written;
     use crate::page::Page;
+    use crate::record::Finding;
     use crate::terminal::render;
+
+    #[test]
+    fn a_finding_of_every_configuration_is_no_part_of_a_comparison() {
+        let of = |configuration: &str, loader: &str| FindingRecord {
+            finding: Finding::LoadersKeepComing { loader: loader.to_owned(), spans: Vec::new(), live_after_gc: None },
+            of: Some(OfTrials { configuration: configuration.to_owned(), trial: 0, trials_alike: 2 }),
+            text: loader.to_owned(),
+            next: String::new(),
+            costs_bytes: 0,
+            gain_bytes_max: None,
+            remedies: Vec::new(),
+        };
+        let found = [of("a", "x"), of("b", "x"), of("b", "y")];
+        let told = |compared: usize| {
+            let explained = Vec::new();
+            let findings = Findings { found: &found, ruled_out: &[], explained, named: true, first: false, compared };
+            render(&Page::new("a page", [findings.section(Depth::default())]))
+        };
+        let text = told(2);
+        assert!(!text.contains("a: ") && text.contains("b: "), "{text}");
+        assert!(text.contains("2 more findings that every configuration has: `--json` has all."), "{text}");
+        assert!(told(3).contains("a: ") && told(0).contains("a: "));
+    }
 
     #[test]
     fn what_was_ruled_out_is_on_a_page_with_whole_lists() {
@@ -112,6 +152,7 @@ mod tests {
             named: true,
             first: false,
             open: None,
+            compared: 0,
         };
         let page = |whole| Page::new("a page", [findings.section(Depth { whole, ..Depth::default() })]);
         let html = written(&page(true), "0", false);

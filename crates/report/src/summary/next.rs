@@ -1,18 +1,47 @@
 //! The next command of an answer, in a line below it.
 
-use super::comparison::undecided;
+use super::comparison::{seconds_of_a_block, undecided};
 use super::explanation::is_code;
 use crate::owner::Owner;
-use crate::page::Part;
+use crate::page::{Literal, Part};
 use crate::record::{
     AccountDocument, AccountRecord, Document, FindingRecord, FlagOrigin, FlagsRecord, FleetDocument, GrowthWord,
     LoadDocument, NamedJvm, Outcome, Trial, WatchedJvm,
 };
-use crate::units::Bytes;
+use crate::units::{Bytes, roughly};
 use crate::words::pairs;
 use loadline_jvm::observe::vm_flags::set_by;
 
-/// More blocks for what is open; the limit of a server that was weighed; an interval for trials that were not repeated.
+/// The command that makes more blocks for what is open, with its price.
+pub(super) fn of_comparison(document: &Document) -> Option<Part> {
+    let rows = pairs(document, true).into_iter().flat_map(|pair| pair.rows).collect::<Vec<_>>();
+    let command = document.conditions.command.replacen("loadline run ", "loadline compare ", 1);
+    // Archives get no more blocks.
+    let is_open = document.archives.is_empty() && undecided(&rows).next().is_some();
+    let most = BLOCKS_MORE.max(2 * document.blocks.len() as u32);
+    let price = seconds_of_a_block(document).map(|seconds| format!(", at most {}", roughly(seconds * f64::from(most))));
+    let title = format!("next: up to {most} blocks, until these metrics are decided{}", price.unwrap_or_default());
+    let lines = vec![until_sure(&command, most)];
+    (is_open && command.starts_with("loadline compare ")).then_some(Part::Literal(Literal { title, lines }))
+}
+
+/// The blocks of `--until-sure` without a number.
+const BLOCKS_MORE: u32 = 30;
+
+/// The same command until every metric is decided, in so many blocks at most. What follows `--` is the server's own.
+fn until_sure(command: &str, most: u32) -> String {
+    const OPTION: &str = "--until-sure";
+    let (ours, server) = command.split_once(" -- ").map_or((command, None), |(ours, server)| (ours, Some(server)));
+    let mut words: Vec<&str> = ours.split(' ').collect();
+    if let Some(at) = words.iter().position(|word| word.starts_with(OPTION)) {
+        let has_number = words.get(at + 1).is_some_and(|word| word.parse::<u32>().is_ok());
+        words.drain(at..at + 1 + usize::from(words[at] == OPTION && has_number));
+    }
+    let server = server.map(|server| format!(" -- {server}")).unwrap_or_default();
+    format!("{} {OPTION} {most}{server}", words.join(" "))
+}
+
+/// The limit of a server that was weighed; an interval for trials that were not repeated.
 pub(super) fn of_trials(document: &Document) -> Option<Part> {
     let trials = &document.trials;
     if let [Trial { explanation: Some(_), jvm, .. }] = trials.as_slice() {
@@ -23,11 +52,7 @@ pub(super) fn of_trials(document: &Document) -> Option<Part> {
     }
     let is_complete = |trial: &Trial| trial.outcome == Outcome::Completed;
     if document.comparisons.iter().any(|row| row.blocks > 1) {
-        let rows = pairs(document, true).into_iter().flat_map(|pair| pair.rows).collect::<Vec<_>>();
-        // Archives get no more blocks.
-        let is_open = document.archives.is_empty() && undecided(&rows).next().is_some();
-        return is_open
-            .then(|| line("`--until-sure 30` repeats it with more blocks, until these metrics are decided."));
+        return None;
     }
     let text = match trials.as_slice() {
         [one] if is_complete(one) && one.marks.iter().any(|mark| mark.account.is_some()) => {
@@ -225,4 +250,19 @@ pub(super) fn of_watched(jvm: &WatchedJvm) -> Option<Part> {
 
 fn line(text: &str) -> Part {
     Part::Text(format!("Next: {text}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_comparison_goes_on_with_its_own_command() {
+        let of = |command: &str| until_sure(command, 30);
+        assert_eq!(of("loadline compare a.yaml --trials 3"), "loadline compare a.yaml --trials 3 --until-sure 30");
+        assert_eq!(of("loadline compare --until-sure 7 a.yaml"), "loadline compare a.yaml --until-sure 30");
+        assert_eq!(of("loadline compare --until-sure a.yaml"), "loadline compare a.yaml --until-sure 30");
+        let server = of("loadline compare --until-sure=9 --vary gc=serial,g1 -- x --until-sure 1");
+        assert_eq!(server, "loadline compare --vary gc=serial,g1 --until-sure 30 -- x --until-sure 1");
+    }
 }

@@ -12,8 +12,8 @@ use crate::page::{Depth, Fold, Literal, Part, Section, Topic, Verdict};
 use crate::quantity::shown;
 use crate::record::{Evidence, Mark, Outcome, Trial, Unit};
 use crate::scenario::MarkPoint;
-use crate::units::{grouped, milliseconds, shortened};
-use crate::words::{Standing, outcome_words};
+use crate::units::{grouped, milliseconds, several, shortened, without_numbers};
+use crate::words::{Standing, gathered, outcome_words};
 
 /// Last lines of a subject and flags that are shown.
 const LINES_MAX: usize = 40;
@@ -98,15 +98,28 @@ pub(super) fn lists(trial: &Trial, depth: Depth) -> Vec<Part> {
     lists.into_iter().filter(|(_, lines)| depth.whole && !lines.is_empty()).map(list).collect()
 }
 
-/// How an incomplete trial ended; otherwise the weight of the trial, if it is the only one.
-pub(super) fn verdict(trial: &Trial, is_alone: bool) -> Option<Verdict> {
-    if trial.is_failed() {
+/// How incomplete trials ended. Those of a configuration that ended in the same way are one, in the words of the first.
+pub(super) fn failures(trials: &[Trial]) -> Vec<Verdict> {
+    let failed = trials.iter().filter(|trial| trial.is_failed()).map(|trial| {
+        let why = trial.why.as_deref().unwrap_or("the reason is not known");
+        ((&trial.configuration, trial.outcome, without_numbers(why)), (trial, why))
+    });
+    let told = |(_, alike): (_, Vec<(&Trial, &str)>)| {
+        let (trial, why) = alike[0];
         let (word, ended) = outcome_words(trial.outcome);
-        let why = shortened(trial.why.as_deref().unwrap_or("the reason is not known"), WHY_CHARS);
-        let failed = Verdict::new(Standing::Fail, word, format!("{ended}: {why}"));
-        return Some(failed.about(format!("trial {} of {}", trial.index + 1, trial.configuration)));
-    }
-    let text = weight(trial).filter(|_| is_alone)?;
+        let others = match alike.len() as u64 - 1 {
+            0 => String::new(),
+            more => format!(", and {}", several(more, "more trial")),
+        };
+        let failed = Verdict::new(Standing::Fail, word, format!("{ended}: {}", shortened(why, WHY_CHARS)));
+        failed.about(format!("trial {} of {}{others}", trial.index + 1, trial.configuration))
+    };
+    gathered(failed, |one, other| one == other).into_iter().map(told).collect()
+}
+
+/// The weight of the only trial.
+pub(super) fn verdict(trial: &Trial) -> Option<Verdict> {
+    let text = weight(trial).filter(|_| !trial.is_failed())?;
     Some(Verdict::new(Standing::Told, "weighed", text).about(&trial.configuration))
 }
 
