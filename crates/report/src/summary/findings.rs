@@ -131,7 +131,8 @@ mod tests {
         let found = [of("a", "x"), of("b", "x"), of("b", "y")];
         let told = |compared: usize| {
             let explained = Vec::new();
-            let findings = Findings { found: &found, ruled_out: &[], explained, named: true, first: false, compared };
+            let findings =
+                Findings { found: &found, ruled_out: &[], explained, named: true, first: false, open: None, compared };
             render(&Page::new("a page", [findings.section(Depth::default())]))
         };
         let text = told(2);
