@@ -407,7 +407,7 @@ impl About {
             by_holder(memory, jvm_bytes, &handles.outside.others(&self.clock))
         });
         let took_ns = self.clock.now_ns().saturating_sub(began_ns);
-        Looked::Seen(Look { sample, bounds, limit, charge, took_ns })
+        Looked::Seen(Box::new(Look { sample, bounds, limit, charge, took_ns }))
     }
 }
 

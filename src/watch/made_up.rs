@@ -83,7 +83,9 @@ impl World for MadeUpMachine {
     }
 
     fn look(&mut self, ids: &[Id]) -> Vec<(Id, Looked)> {
-        ids.iter().map(|id| (*id, self.look_at(*id).map_or(Looked::Gone, Looked::Seen))).collect()
+        ids.iter()
+            .map(|id| (*id, self.look_at(*id).map_or(Looked::Gone, |look| Looked::Seen(Box::new(look)))))
+            .collect()
     }
 
     fn close(&mut self, _: Id) -> Option<KilledBy> {

@@ -73,7 +73,7 @@ pub enum Opened {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Looked {
     /// It was seen.
-    Seen(Look),
+    Seen(Box<Look>),
     /// It has gone.
     Gone,
     /// Nothing is known of it this time, and why.

@@ -81,7 +81,7 @@ pub fn rows(cgroup: &MemoryCgroup, memory: &CgroupMemory, clock: &Clock) -> (Vec
 pub fn others(cgroup: &MemoryCgroup, than: u32, clock: &Clock) -> Vec<ChargeRow> {
     let pids = cgroup.pids().into_iter().filter(|pid| *pid != than).take(PROCESSES_MAX);
     let row = |pid: u32| {
-        let process = Process::open(pid).ok()?;
+        let process = cgroup.process(pid).ok()?;
         let bytes = process.status(clock).ok()?.value.rss_anon.signed();
         (bytes > 0).then(|| ChargeRow { owner: command(&process), bytes, pid: Some(pid), ..ChargeRow::default() })
     };
