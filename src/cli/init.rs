@@ -139,9 +139,11 @@ fn start(
         }
         Err(error) if error.kind == ErrorKind::Interrupted => Err(error),
         Err(error) => {
+            // Its hint names options that `init` does not have.
+            let error = Error { hint: None, ..error };
             progress.warn(&format!(
-                "{error}\n\nthe scenario is written all the same, with guesses: if the program takes its port \
-                 in another way, give its arguments after `--`, with `{{port}}`"
+                "{error}\n\nthe scenario has guesses now: correct its `get:`; if the program takes its port in another \
+                 way, give its arguments after `--`, with `{{port}}`"
             ));
             Ok(Started::Failed)
         }

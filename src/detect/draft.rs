@@ -109,12 +109,9 @@ load:
         self.port = (!found.told_port).then_some(found.port);
         self.port_by = "Its port when it was started for this file.".to_owned();
         self.page_by = match found.is_only_health() {
-            true => format!(
-                "No usual page was answered with 200 ({}): name one that does the work its users ask for.",
-                found.answered
-            ),
+            true => format!("No usual page was answered with 200 ({}): name one that does real work.", found.answered),
             false => format!(
-                "{} was answered with 200. Choose one that does the work its users ask for.",
+                "{} was answered with 200. Choose one that does real work.",
                 match found.asked.as_slice() {
                     [page] => page.clone(),
                     asked => format!("The first of {} that", asked.join(", ")),

@@ -112,7 +112,7 @@ impl Jar {
         match (self.framework, &self.release) {
             (Some(framework), Some(release)) => format!("{} {release}", framework.name()),
             (Some(framework), None) => framework.name().to_owned(),
-            (None, _) => "no framework that is known".to_owned(),
+            (None, _) => "no known framework".to_owned(),
         }
     }
 

@@ -138,7 +138,7 @@ fn of_image(image: &str, port: Option<u16>) -> Draft {
 fn guessed() -> Draft {
     Draft {
         page: PAGES[0].to_owned(),
-        page_by: "A guess: the server was not started. Choose a page that does the work its users ask for.".to_owned(),
+        page_by: "A guess: no start has shown it. Choose a page that does real work.".to_owned(),
         ..Draft::default()
     }
 }

@@ -173,8 +173,8 @@ fn check_heap(trial: &Trial) -> Result<()> {
 fn title(attempt: &Attempt, before: usize) -> String {
     let heap = attempt.heap.map_or_else(String::new, |heap| format!(" with a heap of {}", Bytes(heap)));
     let what = match (attempt.stage, attempt.purpose) {
-        (ProbeStage::Reference, _) => "what it needs where memory is no concern",
-        (ProbeStage::Soak, _) => "what is to be set, under a longer load",
+        (ProbeStage::Reference, _) => "its need with ample memory",
+        (ProbeStage::Soak, _) => "the limit to set, under a longer load",
         (_, Some(Stage::Bracket)) => "to bracket",
         (_, Some(Stage::Bisect)) => "to bisect",
         (_, Some(Stage::Prove)) => "to prove",

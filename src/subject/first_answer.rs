@@ -221,7 +221,7 @@ fn no_answer(running: &GuardedSubject, within: Duration, answers: &PortAnswers) 
     let launch = running.launch();
     let ports = sockets::ports(&running.processes());
     let error = match (answers.answers(), ports.first()) {
-        (true, _) => Error::subject("no usual path is answered with 200").hint(format!(
+        (true, _) => Error::subject("none of the usual paths answers with 200").hint(format!(
             "name one that does work: `--url 'http://{}:{}/PATH'`",
             launch.subject.host,
             match answers.port() {

@@ -141,7 +141,7 @@ impl Watch {
         let (count, late) = self.late.iter().zip(&self.guard.late).find(|(count, late)| **count > late.requests_max)?;
         let time = if self.open && late.time != Time::Service { "response" } else { "service" };
         let (bound, may) = (milliseconds(late.bound_ms), grouped(late.requests_max));
-        let text = format!("{} answers took longer than {bound} ms, and {may} may", grouped(*count));
+        let text = format!("{} answers took longer than {bound} ms; {may} are allowed", grouped(*count));
         Some(self.missed(time, Unit::Count, (*count as f64, late.requests_max as f64), &text))
     }
 
@@ -152,7 +152,7 @@ impl Watch {
         let rate = self.recent.iter().map(|second| second.ok).sum::<u64>() as f64 / seconds;
         (rate < min).then(|| {
             let (shown, asked) = (per_second(rate), per_second(min));
-            let text = format!("{shown} correct answers per second in the last {seconds:.1} s, and {asked} are asked");
+            let text = format!("{shown} correct answers per second in the last {seconds:.1} s; the target is {asked}");
             self.missed("rate", Unit::PerSecond, (rate, min), &text)
         })
     }

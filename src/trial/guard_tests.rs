@@ -77,7 +77,7 @@ fn late_answers_are_counted_over_the_whole_phase() {
     let mut watch = watch(late(50.0, 2, Time::Usual), None);
     assert_eq!(after(&mut watch, [second(0, &[10.0, 60.0]), second(1, &[49.0, 70.0])]), None);
     let why = after(&mut watch, [second(2, &[1.0, 51.0])]).unwrap();
-    assert_eq!(why, "service.steady: 3 answers took longer than 50.0 ms, and 2 may");
+    assert_eq!(why, "service.steady: 3 answers took longer than 50.0 ms; 2 are allowed");
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn what_the_histogram_cannot_tell_from_the_bound_is_not_late() {
 fn the_response_time_counts_where_there_is_one_and_it_is_meant() {
     let with_response = || Interval { response: Some(histogram(&[900.0])), ..second(0, &[1.0]) };
     let why = |time| after(&mut watch(late(50.0, 0, time), None), [with_response()]);
-    assert_eq!(why(Time::Usual).unwrap(), "response.steady: 1 answers took longer than 50.0 ms, and 0 may");
+    assert_eq!(why(Time::Usual).unwrap(), "response.steady: 1 answers took longer than 50.0 ms; 0 are allowed");
     assert!(why(Time::Response).is_some());
     assert_eq!(why(Time::Service), None);
     // A closed model has service times only.
@@ -114,7 +114,7 @@ fn a_rate_is_judged_over_three_seconds() {
     let of = |nth, count| second(nth, &[1.0].repeat(count));
     assert_eq!(after(&mut watch, [of(0, 0), of(1, 0)]), None, "too early");
     let why = after(&mut watch, [of(2, 12)]).unwrap();
-    assert_eq!(why, "rate.steady: 4 correct answers per second in the last 3.0 s, and 10 are asked");
+    assert_eq!(why, "rate.steady: 4 correct answers per second in the last 3.0 s; the target is 10");
     assert!(after(&mut watch, [of(3, 12)]).is_some());
     assert_eq!(after(&mut watch, [of(4, 12)]), None, "the first seconds are no matter any more");
     assert_eq!(after(&mut watch, [of(5, 18), of(6, 0)]), None, "10 per second on average");

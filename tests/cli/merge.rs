@@ -79,7 +79,7 @@ fn result(plan: &Plan, index: u32) -> EntryResult {
         step: 0.02,
         proofs: 5,
         outcome: if line.is_some() { FindOutcome::Found } else { FindOutcome::NotHeld },
-        text: "the target does not hold even where memory is no concern: p99 was 80 ms".to_owned(),
+        text: "the target does not hold even with ample memory: p99 was 80 ms".to_owned(),
         line: record,
         headroom: 0.1,
         limit_bytes: line.map(|limit| limit * MIB),

@@ -64,8 +64,7 @@ fn of_a_jar_of_no_framework_the_port_it_listens_on_is_found() {
         let port = loadline::subject::free_port("127.0.0.1").unwrap().to_string();
         let call = of_jar("weigh", release, "Framed", "").of_jdk(release).command(&[&port]);
         let ran = call.run().expect(0);
-        let ran =
-            ran.says(&["(no framework that is known)", &format!("loaded: GET /hello on port {port} (first 200 of")]);
+        let ran = ran.says(&["(no known framework)", &format!("loaded: GET /hello on port {port} (first 200 of")]);
         assert_eq!(ran.archived().scenario.subject.port, port.parse().ok());
 
         // One that takes its port by no property listens elsewhere than it was told.
@@ -79,7 +78,7 @@ fn who_answers_no_usual_path_is_told_with_what_it_answered() {
     for release in newest() {
         let call = of_jar("weigh", release, "AnswersStatus", "").of_jdk(release).command(&["{port}", "404"]);
         let ran = call.run().expect(3).says(&[
-            "error: no usual path is answered with 200",
+            "error: none of the usual paths answers with 200",
             "http://127.0.0.1:",
             "404 on /health, /healthz, /actuator/health, /, /hello, ",
             "command: ",

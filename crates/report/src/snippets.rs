@@ -168,7 +168,9 @@ fn for_hosts(setting: &Setting, trial: Option<&Trial>, wins: impl Fn(&str) -> bo
     }
     let mut notes = Vec::new();
     let words = words.into_iter().filter(|word| wins(word) && !setting.options.contains(word));
-    let words = words.filter(|word| !word.chars().any(steers) && !setting.gone.contains(word));
+    // What the trial itself put into the command is no part of the user's.
+    let ours = trial.and_then(|trial| trial.jvm.as_ref()).map(|jvm| jvm.options.as_slice()).unwrap_or_default();
+    let words = words.filter(|word| !word.chars().any(steers) && !setting.gone.contains(word) && !ours.contains(word));
     let winners: Vec<&str> = words.map(String::as_str).collect();
     let whose = if image.is_some() { "the image's command" } else { "the command" };
     let listed = |words: &[&String]| shell_words(&words.iter().copied().cloned().collect::<Vec<_>>());

@@ -233,7 +233,7 @@ fn text(
             }
         }
         (FindOutcome::NotHeld, _) => {
-            format!("the target does not hold even where memory is no concern: {}", why(ProbeStage::Reference))
+            format!("the target does not hold even with ample memory: {}", why(ProbeStage::Reference))
         }
         (FindOutcome::Never, _) if spec.prove.is_some() => {
             let limit = Bytes(spec.prove.unwrap_or_default());

@@ -63,7 +63,7 @@ const STAGES: [(ProbeStage, usize, &str); 6] = [
     (ProbeStage::Heap, 2, "for the heap, at its largest charge"),
     (ProbeStage::Limit, 0, "for the limit, at its limit"),
     (ProbeStage::Warm, 3, "for the limit of a warm host, at its limit"),
-    (ProbeStage::Soak, 1, "what is to be set, under a longer load, at its limit"),
+    (ProbeStage::Soak, 1, "the limit to set, under a longer load"),
     (ProbeStage::Rate, 0, "for the rate, at what was asked"),
 ];
 

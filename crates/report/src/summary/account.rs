@@ -310,7 +310,7 @@ fn cost(account: &AccountRecord) -> String {
     let added = account.observer_bytes.and_then(|bytes| u64::try_from(bytes).ok());
     let added = match (added, &account.told) {
         (None | Some(0), Some(ToldRecord { by: ToldBy::Tables, .. })) => {
-            "Nothing was asked of it, or added. ".to_owned()
+            "Loadline asked it nothing and added no memory. ".to_owned()
         }
         (Some(bytes), _) => format!("Weighing added at most {} to it, contained above. ", Bytes(bytes)),
         (None, _) => String::new(),

@@ -5,6 +5,7 @@ use super::account::{answer as account_answer, owners};
 use super::cells::{account_of, mib};
 use super::comparison;
 use super::facts::{self, trial_facts};
+use super::next;
 use super::tried::{cause_words, tried};
 use super::{Sources, each_trial, finished};
 use crate::chart::finds;
@@ -49,9 +50,9 @@ pub(super) fn page(of: Sources<'_>, find: &FindRecord, depth: Depth) -> Page {
     let mut conditions = facts::section(document, None);
     let reference = trials.iter().find(|trial| is_at(trial, ProbeStage::Reference));
     conditions.parts.extend(reference.map(|trial| Part::under(unconcerned(trial), [Part::Facts(trial_facts(trial))])));
+    let answer = std::iter::once(Part::Verdicts(verdicts)).chain(ceilings(document)).chain(next::of_find(find));
     let mut sections = vec![
-        Section::new(Topic::Answer, "", std::iter::once(Part::Verdicts(verdicts)).chain(ceilings(document)))
-            .id("verdict"),
+        Section::new(Topic::Answer, "", answer).id("verdict"),
         Section::new(Topic::Answer, what, parts).id("find"),
         comparison::budgets(&document.budgets),
         Section::new(
@@ -100,7 +101,7 @@ fn what_was_sought(find: &FindRecord) -> &'static str {
 
 /// The trial in which memory was no concern.
 fn unconcerned(trial: &Trial) -> String {
-    format!("where memory is no concern (trial {})", trial.index + 1)
+    format!("with ample memory (trial {})", trial.index + 1)
 }
 
 /// The holders of memory when the load ended.
@@ -173,7 +174,9 @@ fn line_told(find: &FindRecord, line: &LineRecord, trials: &[Trial]) -> String {
     told.extend(costs(line, trials).filter(|of| of.ratio >= COSTS_FROM).map(|of| sentence(&of.told)));
     told.extend(match (find.limit_bytes, &find.soak) {
         (Some(limit), Some(soak)) => {
-            Some(format!("Set {}: it held {} of load.", set_words(find, limit), span(soak.seconds)))
+            let failed = soak.failed_bytes.iter().max().map(|most| format!("; {} failed", Bytes(*most)));
+            let (set, failed) = (set_words(find, limit), failed.unwrap_or_default());
+            Some(format!("Set {set}: it held {} of load{failed}.", span(soak.seconds)))
         }
         (Some(limit), None) => {
             Some(format!("With {} of headroom, set {}.", percent(find.headroom), set_words(find, limit)))
@@ -303,7 +306,7 @@ fn answer_facts(find: &FindRecord, trials: &[Trial]) -> Vec<(String, String)> {
         Some(_) => format!("{fresh}{row} had to hold"),
         None => format!("limits lie {} apart, and {fresh}{row} had to hold", percent(find.step)),
     };
-    facts.add("spent", format!("{spent}, {} without pauses; {how}", span(find.seconds)));
+    facts.add("spent", format!("{spent} in {}, pauses not counted; {how}", span(find.seconds)));
     facts.0
 }
 
@@ -410,7 +413,8 @@ fn charge(line: &LineRecord, trials: &[Trial]) -> Option<String> {
     let cgroups: Vec<_> = at_line(line, trials).filter_map(|trial| trial.cgroup).collect();
     let anon = middle(cgroups.iter().filter_map(|cgroup| cgroup.anon_peak_bytes))?;
     let file = middle(cgroups.iter().filter_map(|cgroup| cgroup.file_bytes));
-    let file = file.map_or_else(String::new, |file| format!(", file pages {} at the end of the load", Bytes(file)));
+    let file =
+        file.map_or_else(String::new, |file| format!(", that of file pages {} when the load ended", Bytes(file)));
     let held = |trial: &&Trial| {
         let probe = trial.probe.as_ref();
         probe.is_some_and(|of| of.verdict == ProbeVerdict::Holds && of.heap_bytes == line.heap_bytes)
@@ -419,10 +423,10 @@ fn charge(line: &LineRecord, trials: &[Trial]) -> Option<String> {
     let peaks: Vec<u64> = limited.filter_map(|trial| trial.cgroup?.anon_peak_bytes).collect();
     let (least, most) = (peaks.iter().min().copied().unwrap_or(anon), peaks.iter().max().copied().unwrap_or(anon));
     let range = match most - least > anon / 50 {
-        true => format!(", {} to {} in all that held: fresh JVMs differ by as much", Bytes(least), Bytes(most)),
+        true => format!(" (fresh JVMs that held: {} to {})", Bytes(least), Bytes(most)),
         false => String::new(),
     };
-    Some(format!("anonymous pages with the kernel's own {} at most{range}{file}", Bytes(anon)))
+    Some(format!("the peak of anonymous and kernel memory was {}{range}{file}", Bytes(anon)))
 }
 
 /// File pages that were not charged to trials on a cold host.

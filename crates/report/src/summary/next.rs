@@ -5,8 +5,8 @@ use super::explanation::is_code;
 use crate::owner::Owner;
 use crate::page::{Literal, Part};
 use crate::record::{
-    AccountDocument, AccountRecord, Document, FindingRecord, FlagOrigin, FlagsRecord, FleetDocument, GrowthWord,
-    LoadDocument, NamedJvm, Outcome, Trial, WatchedJvm,
+    AccountDocument, AccountRecord, Document, FindRecord, FindingRecord, FlagOrigin, FlagsRecord, FleetDocument,
+    GrowthWord, LoadDocument, NamedJvm, Outcome, Trial, Unknowns, WatchedJvm,
 };
 use crate::units::{Bytes, roughly};
 use crate::words::pairs;
@@ -58,8 +58,8 @@ pub(super) fn of_trials(document: &Document) -> Option<Part> {
         [one] if is_complete(one) && one.marks.iter().any(|mark| mark.account.is_some()) => {
             "`loadline find` with the same arguments finds the smallest limit that holds."
         }
-        [_, _, ..] if trials.iter().all(is_complete) => {
-            "`loadline compare` with the same arguments repeats them, for an interval of each difference."
+        [first, .., last] if first.configuration != last.configuration && trials.iter().all(is_complete) => {
+            "`loadline compare` with the same arguments repeats them and gives each difference an interval."
         }
         _ => return None,
     };
@@ -92,6 +92,16 @@ const CHECK_ROOM: f64 = 1.5;
 fn rounded_up(value: f64) -> Option<u64> {
     let step = 10f64.powf(value.log10().floor() - 1.0).max(1.0);
     (value >= 1.0).then(|| ((value / step).ceil() * step) as u64)
+}
+
+/// The proof of the limit that a search found: its own starts prove the line, and one start the limit to set.
+pub(super) fn of_find(find: &FindRecord) -> Option<Part> {
+    let limit = find.limit_bytes.filter(|_| find.prove_bytes.is_none() && find.unknowns != Unknowns::Rate)?;
+    let heap = find.heap_bytes.map(|heap| format!(" and `--jvm=-Xmx{}`", Bytes(heap).java())).unwrap_or_default();
+    let limit = Bytes(limit).java();
+    Some(line(&format!(
+        "`loadline find --prove {limit} --proofs 29` with the same arguments{heap} tries that limit 29 times."
+    )))
 }
 
 /// The next look at the same services.

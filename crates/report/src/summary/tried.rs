@@ -145,12 +145,12 @@ pub(crate) fn trial_text(trial: &Trial) -> Option<String> {
     }
     let probe = trial.probe.as_ref()?;
     let stage = match probe.stage {
-        ProbeStage::Reference => "where memory is no concern",
+        ProbeStage::Reference => "with ample memory",
         ProbeStage::HeapStart => "for the heap, its start alone",
         ProbeStage::Heap => "for the heap",
         ProbeStage::Limit => "for the limit",
         ProbeStage::Warm => "for the limit of a warm host",
-        ProbeStage::Soak => "what is to be set, under a longer load",
+        ProbeStage::Soak => "the limit to set, under a longer load",
         ProbeStage::Rate => "for the rate",
     };
     let with = [
