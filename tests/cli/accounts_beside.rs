@@ -42,6 +42,7 @@ fn wide() -> AccountsDocument {
     alone.explanation = Some(crate::found::explanation());
     alone.jvm.version = Some("25.412-b08".to_owned());
     alone.doubts.clear();
+    alone.bundle = Some("bundle.tar".to_owned());
     let mut large = other(4_194_303, "app.jar", 90);
     large.mark.charge.as_mut().unwrap().processes = 3;
     large.mark.account.as_mut().unwrap().would_return.gc_bytes = None;
@@ -96,7 +97,8 @@ fn later() -> AccountDocument {
 }
 
 fn compared() -> ChangesDocument {
-    let now = AccountDocument { explanation: Some(crate::found::explanation()), ..later() };
+    let now =
+        AccountDocument { explanation: Some(crate::found::explanation()), bundle: Some("b.tar".into()), ..later() };
     changes(vec![made_up()], now, "loadline account 4711 --against then.json --json".to_owned()).unwrap()
 }
 

@@ -379,6 +379,7 @@ pub(crate) fn doubts() -> Vec<Doubt> {
         Doubt::AttachMissing { why: why() },
         Doubt::ReadFailed { mark: "warm".to_owned(), why: why() },
         Doubt::AccountPartial { mark: "warm".to_owned(), why: why() },
+        Doubt::BundleLacks { what: why() },
         Doubt::MallocUnsplit { mark: "warm".to_owned(), unsplit_bytes: 1, why: why() },
         Doubt::Unexplained { mark: "warm".to_owned(), unexplained_bytes: 1, share: 0.01 },
         Doubt::AccountMoved { mark: "warm".to_owned(), moved_bytes: 1 },

@@ -175,7 +175,7 @@ fn a_jvm_that_starts_with_the_profiler_leaves_the_planted_bytes_at_their_lines()
 fn a_running_jvm_is_recorded_and_goes_on() {
     let Some(library) = library() else { return };
     for java in javas() {
-        let jvm = Jvm::start(&java, &[], 3000);
+        let jvm = Jvm::start(&java, &[], 8000);
         jvm.wait_for("READY");
         let before = jvm.rss();
         let start = |process| Session::start(process, &library, WITHIN, &jvm.clock);

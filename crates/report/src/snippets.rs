@@ -168,9 +168,7 @@ fn for_hosts(setting: &Setting, trial: Option<&Trial>, wins: impl Fn(&str) -> bo
     }
     let mut notes = Vec::new();
     let words = words.into_iter().filter(|word| wins(word) && !setting.options.contains(word));
-    // What the trial itself put into the command is no part of the user's.
-    let ours = trial.and_then(|trial| trial.jvm.as_ref()).map(|jvm| jvm.options.as_slice()).unwrap_or_default();
-    let words = words.filter(|word| !word.chars().any(steers) && !setting.gone.contains(word) && !ours.contains(word));
+    let words = words.filter(|word| !word.chars().any(steers) && !setting.gone.contains(word) && !is_put(trial, word));
     let winners: Vec<&str> = words.map(String::as_str).collect();
     let whose = if image.is_some() { "the image's command" } else { "the command" };
     let listed = |words: &[&String]| shell_words(&words.iter().copied().cloned().collect::<Vec<_>>());
@@ -200,6 +198,11 @@ fn for_hosts(setting: &Setting, trial: Option<&Trial>, wins: impl Fn(&str) -> bo
     }
     found.extend((!notes.is_empty()).then(|| snippet(NOTE, notes)));
     found
+}
+
+/// Whether the trial itself put this word into the command.
+fn is_put(trial: Option<&Trial>, word: &String) -> bool {
+    trial.and_then(|trial| trial.jvm.as_ref()).is_some_and(|jvm| jvm.options.contains(word))
 }
 
 /// The parts of a page with these lines; notes are words, which may be wrapped.
