@@ -140,7 +140,7 @@ main() {
     threads
     libraries
     inner=$(sed -n 's/^NSpid:.*[^0-9]\([0-9][0-9]*\)$/\1/p' "$into/status")
-    for counters in "/proc/$jvm/root/tmp"/hsperfdata_*/"${inner:-$jvm}"; do copy "$counters" "$into/hsperfdata"; done
+    for counters in "/proc/$jvm/root"/tmp/hsperfdata_*/"${inner:-$jvm}"; do copy "$counters" "$into/hsperfdata"; done
     ask
     note "$(du -sk "$bundle" | cut -f 1) KiB of pid $jvm"
     tar -cf - -C "$work" loadline-capture

@@ -67,7 +67,7 @@ pub(crate) struct Bundle {
     /// The name that was typed.
     path: PathBuf,
     about: BTreeMap<String, String>,
-    /// What the script could not collect, in words.
+    /// Things that the script could not collect, in words.
     left_out: Vec<String>,
 }
 
@@ -155,7 +155,7 @@ impl Bundle {
         Ok(AccountDocument { machine, taken, identity, bundle, ..weighed })
     }
 
-    /// What the JVM replied, by question.
+    /// The JVM's replies by question.
     fn replies(&self) -> BTreeMap<String, String> {
         let files = std::fs::read_dir(self.folder.path().join("jcmd")).into_iter().flatten().flatten();
         let reply = |file: std::fs::DirEntry| {
@@ -200,12 +200,12 @@ fn unpack(file: impl Read, into: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Where a file of a bundle belongs.
+/// The place of a file of a bundle.
 #[derive(Debug, PartialEq, Eq)]
 struct Place {
     /// Below the folder that it is unpacked into.
     path: PathBuf,
-    /// Of the page map, the block that it begins with.
+    /// The block that it begins with, if it is part of the page map.
     block: Option<u64>,
 }
 
@@ -213,24 +213,23 @@ impl Place {
     /// The place of an entry; `None` for a name that no bundle has.
     fn of(name: &str) -> Option<Self> {
         let parts: Vec<&str> = name.split('/').skip_while(|part| *part == ".").collect();
-        let (top, below) = parts.split_first()?;
+        let (_, below) = parts.split_first().filter(|(top, _)| **top == TOP)?;
         let is_number = |text: &&str| text.parse::<u32>().is_ok();
-        let is_plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._=+-".contains(&byte));
-        let block = match below {
-            ["about"] => None,
-            ["proc", pid, file] if is_number(pid) && OF_PROCESS.contains(file) => None,
-            ["proc", pid, "task", tid, file] if is_number(pid) && is_number(tid) && OF_THREAD.contains(file) => None,
-            ["proc", pid, "root", path @ ..] if is_number(pid) => {
-                path.iter().all(|part| is_plain(part) && !part.starts_with('.')).then_some(None)?
-            }
-            ["jcmd" | "cgroup", file] if is_plain(file) && !file.starts_with('.') => None,
+        let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || b"._=+-".contains(&byte);
+        let is_plain = |part: &&str| part.bytes().all(is_of_name) && !part.starts_with('.');
+        let is_known = match below {
+            ["about"] => true,
+            ["proc", pid, "task", tid, file] => is_number(pid) && is_number(tid) && OF_THREAD.contains(file),
+            ["proc", pid, "root", path @ ..] => is_number(pid) && path.iter().all(is_plain),
+            ["proc", pid, file] if OF_PROCESS.contains(file) => is_number(pid),
             ["proc", pid, file] if is_number(pid) => {
-                let block = file.strip_prefix("pagemap.")?.parse::<u64>().ok().filter(|block| *block < BLOCKS_MAX)?;
-                return (*top == TOP).then(|| Self { path: format!("proc/{pid}/pagemap").into(), block: Some(block) });
+                let block = file.strip_prefix("pagemap.")?.parse().ok().filter(|block| *block < BLOCKS_MAX)?;
+                return Some(Self { path: format!("proc/{pid}/pagemap").into(), block: Some(block) });
             }
-            _ => return None,
+            ["jcmd" | "cgroup", file] => is_plain(file),
+            _ => false,
         };
-        (*top == TOP).then(|| Self { path: below.join("/").into(), block })
+        is_known.then(|| Self { path: below.join("/").into(), block: None })
     }
 }
 
@@ -271,17 +270,17 @@ mod tests {
 
     #[test]
     fn files_come_to_their_places_and_blocks_of_the_page_map_into_one() {
-        let about = about(page_size().0);
+        let (about, library) = (about(page_size().0), ["proc/7/root", "usr/lib/libc-2.so.6"].join("/"));
         let files: [(&str, &[u8]); 5] = [
             ("loadline-capture/about", about.as_bytes()),
             ("./loadline-capture/proc/7/smaps", b"smaps"),
-            ("loadline-capture/proc/7/root/usr/lib/libc-2.so.6", b"elf"),
+            (&format!("loadline-capture/{library}"), b"elf"),
             ("loadline-capture/proc/7/pagemap.66912", b"high"),
             ("loadline-capture/proc/7/pagemap.1", b"low"),
         ];
         let opened = opened(&bundle(&files)).unwrap();
         let read = |name: &str| std::fs::read(opened.folder.path().join(name)).unwrap();
-        assert_eq!((read("proc/7/smaps"), read("proc/7/root/usr/lib/libc-2.so.6")), (b"smaps".into(), b"elf".into()));
+        assert_eq!((read("proc/7/smaps"), read(&library)), (b"smaps".into(), b"elf".into()));
         let mut pages = File::open(opened.folder.path().join("proc/7/pagemap")).unwrap();
         let mut at = |place: u64| {
             let mut bytes = [0; 3];
@@ -301,7 +300,6 @@ mod tests {
             "/loadline-capture/about",
             "loadline-capture/proc/7/mem",
             "loadline-capture/proc/self/smaps",
-            "loadline-capture/proc/7/root/../../x",
             "loadline-capture/jcmd/..",
             "loadline-capture/cgroup/.x",
             "loadline-capture/proc/7/pagemap.99999999999999999999",
@@ -310,6 +308,10 @@ mod tests {
             "",
         ] {
             assert_eq!(Place::of(name), None, "{name}");
+        }
+        for below in ["../../x", ".x", "usr/../x", "a b"] {
+            let name = ["loadline-capture/proc/7/root", below].join("/");
+            assert_eq!(Place::of(&name), None, "{name}");
         }
         let mut builder = Builder::new(Vec::new());
         let mut link = header("loadline-capture/about", EntryType::Symlink, 0);
