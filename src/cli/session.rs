@@ -448,8 +448,9 @@ fn summed_up(failed: Vec<Error>, total: usize, progress: &mut Progress) -> Resul
     let Some(first) = failed.next() else { return Ok(()) };
     let mut told = vec![without_numbers(&first.what)];
     for other in failed {
-        if !told.contains(&without_numbers(&other.what)) {
-            told.push(without_numbers(&other.what));
+        let what = without_numbers(&other.what);
+        if !told.contains(&what) {
+            told.push(what);
             progress.warn(&other.to_string());
         }
     }

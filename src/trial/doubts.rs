@@ -95,13 +95,14 @@ pub(super) fn of_phase(phase: &PhaseRecord, usage: &Usage, beside: Beside) -> Ve
     doubts
 }
 
-/// Whether a server that answered in this phase later refused connections; `seconds` are those of the phase.
+/// Whether a server that answered in this phase later refused connections; `seconds` are those of all phases.
 pub(super) fn server_gone(phase: &PhaseRecord, seconds: &[Second]) -> Option<Doubt> {
     let refused = phase.failed.refused;
     if refused == 0 || phase.ok == 0 {
         return None;
     }
-    let fails = |least: fn(&Second) -> bool| seconds.iter().find(|second| second.failed > 0 && least(second));
+    let own = || seconds.iter().filter(|second| second.phase == phase.name);
+    let fails = |least: fn(&Second) -> bool| own().find(|second| second.failed > 0 && least(second));
     let from = fails(|second| second.failed > second.ok).or_else(|| fails(|_| true));
     let after_s = from.map_or(phase.seconds, |second| (second.at_s - phase.at_s).max(0.0));
     Some(Doubt::ServerGone { phase: phase.name.clone(), after_s, refused })

@@ -184,8 +184,7 @@ impl LoadRun<'_> {
         }
         let beside = if self.loading.reached.here { Beside::ServerHere } else { Beside::Nothing };
         let mut doubted = doubts::of_phase(&record, &usage, beside);
-        let seconds: Vec<Second> = self.loaded.timeline.iter().filter(|of| of.phase == phase.name).cloned().collect();
-        if let Some(gone) = doubts::server_gone(&record, &seconds) {
+        if let Some(gone) = doubts::server_gone(&record, &self.loaded.timeline) {
             // It is why the requests failed.
             doubted.retain(|doubt| !matches!(doubt, Doubt::LoadFailures { .. }));
             doubted.insert(0, gone);

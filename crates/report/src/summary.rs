@@ -113,7 +113,7 @@ pub(super) fn page_of(of: Sources<'_>, depth: Depth) -> Page {
 
 fn of_trials(of: Sources<'_>, depth: Depth) -> Page {
     let (document, trials) = (of.document, &of.document.trials);
-    let compares = document.comparisons.iter().any(|row| row.blocks > 1);
+    let compares = comparison::compares(document);
     let alone = trials.first().filter(|_| trials.len() == 1);
     let mut verdicts = trial::failures(trials);
     verdicts.extend(alone.and_then(trial::verdict));
@@ -135,7 +135,8 @@ fn of_trials(of: Sources<'_>, depth: Depth) -> Page {
     // With the code that holds it, the next command comes before the account in words.
     let told = if explained.is_some() { [next, in_short] } else { [in_short, next] };
     let answer = Part::Verdicts(verdicts).filled().into_iter().chain(explained);
-    let answer = answer.chain(notes(document, compares)).chain(told.into_iter().flatten());
+    let notes = compares.then(|| notes(document)).into_iter().flatten();
+    let answer = answer.chain(notes).chain(told.into_iter().flatten());
     let mut sections = vec![
         Section::new(Topic::Answer, "", answer).id("verdict"),
         Section::titled(Topic::Answer, "side by side", table),
@@ -159,10 +160,8 @@ fn of_trials(of: Sources<'_>, depth: Depth) -> Page {
 }
 
 /// The lines below the verdicts of a comparison.
-fn notes(document: &Document, compares: bool) -> Vec<Part> {
-    let also = compares.then(|| comparison::also(document).into_iter().chain(comparison::noise(document)));
-    let of_heap = compares.then(|| owners::heap_notes(document));
-    also.into_iter().flatten().chain(of_heap.into_iter().flatten()).collect()
+fn notes(document: &Document) -> impl Iterator<Item = Part> {
+    comparison::also(document).into_iter().chain(comparison::noise(document)).chain(owners::heap_notes(document))
 }
 
 /// The page of these sections, plus those that every result has; `done` describes what was done to the scenario.
@@ -178,7 +177,7 @@ fn finished(of: Sources<'_>, done: &str, mut sections: Vec<Section>, depth: Dept
         named: configurations > 1,
         first: !depth.whole && is_weighed_alone(document),
         open: open(document),
-        compared: if document.comparisons.iter().any(|row| row.blocks > 1) { configurations } else { 0 },
+        compared: if comparison::compares(document) { configurations } else { 0 },
     };
     let code = sections.iter().position(|section| section.id == explanation::ID);
     sections.insert(code.unwrap_or(sections.len()), findings.section(depth));

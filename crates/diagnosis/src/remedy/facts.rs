@@ -182,12 +182,7 @@ const KINDS: [&str; 4] = ["-X", "-D", "-javaagent", "-agent"];
 pub(super) fn subject_of(option: &str) -> &str {
     let flag = || option.strip_prefix("-XX:").unwrap_or(option).trim_start_matches('+');
     let name = set_by(option).map_or_else(|| flag().split(['=', ':']).next().unwrap_or_default(), |(name, _)| name);
-    match name {
-        // `-Xmn` and `-Xms` set two flags each.
-        "NewSize" => "MaxNewSize",
-        "MinHeapSize" => "InitialHeapSize",
-        name => name,
-    }
+    SHORT.into_iter().find(|(_, flags)| flags.contains(&name)).map_or(name, |(_, flags)| flags[0])
 }
 
 /// A flag as an option, a size in its largest unit.

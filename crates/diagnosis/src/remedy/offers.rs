@@ -7,6 +7,7 @@ use crate::owner::Owner;
 use crate::record::PriceClass;
 use crate::scenario::{Change, Tune};
 use crate::units::{Bytes, MIB};
+use loadline_jvm::observe::vm_flags::short_name;
 use std::fmt;
 
 /// The changes that a remedy would make here.
@@ -89,8 +90,7 @@ impl fmt::Display for NotOffered {
             Self::Chosen(text) => write!(f, "`{text}` is set, and stays"),
             Self::Blamed(text, gain) => {
                 let gain = gain.map(|bytes| format!(", up to {} less", Bytes(bytes))).unwrap_or_default();
-                let size = ["-Xmn", "-Xmx", "-Xms"].into_iter().find(|size| text.starts_with(size));
-                let name = size.unwrap_or_else(|| subject_of(text));
+                let name = short_name(text).unwrap_or_else(|| subject_of(text));
                 write!(f, "`{text}` is your own: `--may-remove {name}` tries without it{gain}")
             }
             Self::Allocator(name) => write!(f, "it acts on glibc's malloc, and the subject has {name}"),

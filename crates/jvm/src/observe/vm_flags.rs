@@ -64,12 +64,19 @@ fn name_and_value(flag: &str) -> Option<(&str, &str)> {
     }
 }
 
+/// The options of sizes with a short name, and the flag that each sets.
+const SHORT: [(&str, &str); 4] =
+    [("-Xmx", "MaxHeapSize"), ("-Xms", "InitialHeapSize"), ("-Xmn", "MaxNewSize"), ("-Xss", "ThreadStackSize")];
+
 /// The flag that an option sets, with its value as typed: `MaxHeapSize` and `8m` of `-Xmx8m`.
 pub fn set_by(option: &str) -> Option<(&str, &str)> {
-    const SHORT: [(&str, &str); 4] =
-        [("-Xmx", "MaxHeapSize"), ("-Xms", "InitialHeapSize"), ("-Xmn", "MaxNewSize"), ("-Xss", "ThreadStackSize")];
     let short = SHORT.into_iter().find_map(|(begin, name)| Some((name, option.strip_prefix(begin)?)));
     short.or_else(|| name_and_value(option.strip_prefix("-XX:")?))
+}
+
+/// The short name of an option: `-Xmx` of `-Xmx8m`; `None` for one that has none.
+pub fn short_name(option: &str) -> Option<&'static str> {
+    SHORT.into_iter().map(|(short, _)| short).find(|short| option.starts_with(short))
 }
 
 /// An option that is not in force as it was asked.

@@ -13,6 +13,11 @@ use crate::table::{Cell, Table};
 use crate::units::{grouped, per_second, roughly, several, trimmed};
 use crate::words::Standing;
 
+/// Whether trials were repeated in blocks, so that differences have intervals.
+pub(super) fn compares(document: &Document) -> bool {
+    document.comparisons.iter().any(|row| row.blocks > 1)
+}
+
 /// A sentence for each candidate: `serial against g1: better in rss.loaded, worse in rate.steady, …`.
 pub(super) fn judged(document: &Document) -> Vec<Verdict> {
     pairs(document, true).iter().map(verdict).collect()
@@ -44,7 +49,7 @@ fn sentence(rows: &[&ComparisonRecord]) -> String {
     format!("{}.", said.collect::<Vec<_>>().join("; "))
 }
 
-/// What a reader wants to know beside the judged metrics: the start-up that differs, and CPU time as cores.
+/// Figures beside the judged metrics: the start-up that differs, and CPU time as cores.
 pub(super) fn also(document: &Document) -> Option<Part> {
     let [pair] = pairs(document, true).try_into().ok()?;
     let start_up = document.comparisons.iter().find(|row| row.metric == "start_up" && !row.primary && is_decided(row));

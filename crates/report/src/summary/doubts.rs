@@ -1,5 +1,6 @@
 //! The doubts at the end of a summary: of one trial, or of all trials, merged.
 
+use super::comparison;
 use super::tried;
 use crate::doubt::{Comparing, Doubt};
 use crate::page::{Part, Section, Topic};
@@ -32,7 +33,7 @@ pub(crate) fn by_kind(document: &Document) -> Vec<(DoubtRecord, usize)> {
 /// The doubts of a document, each once: those of the whole, then those of its trials.
 fn of_document(document: &Document) -> Vec<DoubtRecord> {
     // Trials that are not shown as a comparison cannot be too few for one.
-    let compares = document.comparisons.iter().any(|row| row.blocks > 1);
+    let compares = comparison::compares(document);
     let shown =
         |doubt: &&DoubtRecord| compares || !matches!(doubt.doubt, Doubt::Comparing(Comparing::FewBlocks { .. }));
     let own = document.doubts.iter().filter(shown).cloned();

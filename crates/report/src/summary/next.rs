@@ -1,6 +1,6 @@
 //! The next command of an answer, in a line below it.
 
-use super::comparison::{seconds_of_a_block, undecided};
+use super::comparison::{compares, seconds_of_a_block, undecided};
 use super::explanation::is_code;
 use crate::owner::Owner;
 use crate::page::{Literal, Part};
@@ -10,7 +10,7 @@ use crate::record::{
 };
 use crate::units::{Bytes, roughly};
 use crate::words::pairs;
-use loadline_jvm::observe::vm_flags::set_by;
+use loadline_jvm::observe::vm_flags::{set_by, short_name};
 
 /// The command that makes more blocks for what is open, with its price.
 pub(super) fn of_comparison(document: &Document) -> Option<Part> {
@@ -51,7 +51,7 @@ pub(super) fn of_trials(document: &Document) -> Option<Part> {
         }
     }
     let is_complete = |trial: &Trial| trial.outcome == Outcome::Completed;
-    if document.comparisons.iter().any(|row| row.blocks > 1) {
+    if compares(document) {
         return None;
     }
     let text = match trials.as_slice() {
@@ -137,7 +137,7 @@ fn tune(options: &[String], flags: Option<&FlagsRecord>, server: &str) -> Part {
         set.any(|flag| flag.name == name && flag.origin != FlagOrigin::Ergonomic)
     };
     let own = options.iter().find_map(|option| Some((option, set_by(option)?.0)).filter(|(_, name)| set(name)));
-    let own = own.map(|(option, name)| if option.starts_with("-XX:") { name } else { &option[..SHORT_CHARS] });
+    let own = own.map(|(option, name)| short_name(option).unwrap_or(name));
     let own = own.map(|name| format!(" --may-remove {name}")).unwrap_or_default();
     line(&format!("`loadline tune{own}{server}."))
 }
@@ -166,9 +166,6 @@ pub(super) fn again(document: &AccountDocument) -> Option<Part> {
         ))
     })
 }
-
-/// Characters of `-Xmn` and its like.
-const SHORT_CHARS: usize = 4;
 
 /// A large owner that no finding explains.
 pub(super) struct OpenOwner {
