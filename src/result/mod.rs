@@ -76,7 +76,7 @@ pub fn of_search(conditions: &Conditions, scenario: &Scenario, trials: &[Trial])
         // The search has tried heaps: no rule of thumb for one stands beside its answer.
         of.findings.retain(|one| !matches!(one.finding, Finding::HeapFarAboveLive { .. }));
     }
-    // Where the server sets its heap itself, the line is the need of this load, and not what the server may take.
+    // A server that sets its heap itself may take more than this load needs.
     let reference = trials.iter().find(|trial| trial.heap_typed().is_some());
     let limit = find.as_ref().filter(|find| find.heap_bytes.is_none()).and_then(|find| find.limit_bytes);
     let above = reference.zip(limit).and_then(|(trial, limit)| diagnosis::ceilings_above(trial, limit));

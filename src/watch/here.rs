@@ -76,7 +76,7 @@ const FILES_OF_JVM: u64 = 8;
 const FILES_SPARE: u64 = 60;
 /// Turns that a JVM rests which was late again and again.
 const REST_MAX: u32 = 256;
-/// Commands of other processes in a cgroup that are told apart: a page of a history has room for few.
+/// Commands of helper processes that a history keeps: its page has room for few.
 const COMMANDS_MAX: usize = 5;
 /// JVMs that wait to be weighed at most.
 const WEIGHINGS_MAX: usize = 16;

@@ -72,7 +72,7 @@ pub(crate) struct Watched {
     /// `None` before the first mark and where the JVM cannot be asked.
     attach: Option<Arc<Attach>>,
     attach_tried: bool,
-    /// What it replied when it was copied, by question; `None` where it lives.
+    /// Its replies by question from when it was copied; `None` for a living process.
     replies: Option<BTreeMap<String, String>>,
     /// Its own tables; `None` where they were not found.
     tables: Option<JvmTables>,

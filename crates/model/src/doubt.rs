@@ -333,7 +333,7 @@ doubts! {
             "run Loadline as root or with CAP_SYS_PTRACE; if it is, this kernel does not offer the source";
         /// The script of `loadline capture` could not collect something.
         BundleLacks {
-            /// What it is, and why.
+            /// The thing, and the reason.
             what: String,
         } => format!("the bundle lacks {what}"),
             "capture again where that is there, such as from a debug container; until then, rows may be missing";

@@ -189,7 +189,7 @@ fn a_recording_comes_before_the_account_that_was_taken_before_it() {
     insta::assert_snapshot!(head(&document));
 }
 
-/// What comes before the table.
+/// The text before the table.
 fn head(document: &AccountDocument) -> String {
     let text = render(&summarize_account(document, &[]));
     text.split("\naccount,").next().unwrap().to_owned()

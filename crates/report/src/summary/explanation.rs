@@ -230,7 +230,7 @@ struct SiteLine {
     text: String,
     /// The way to the code, and the remark.
     way: String,
-    /// What a collection does to it, or how much more it is.
+    /// The effect of a collection, or how much larger it once was.
     more: String,
 }
 
