@@ -10,7 +10,7 @@ use super::session::{Call, Output, Session};
 use crate::detect::{self, DetectedServer, Draft};
 use crate::error::{Error, ErrorKind, Result};
 use crate::report::{self, Progress};
-use crate::scenario::{Scenario, parse, shell_word};
+use crate::scenario::{Scenario, Url, parse, shell_word};
 use crate::subject::container_tool::FoundTool;
 use crate::subject::{Usual, image};
 use clap::Parser;
@@ -24,6 +24,9 @@ pub(super) struct Verb {
     /// A folder of a project, a jar, or a Dockerfile
     #[arg(value_name = "WHERE", default_value = ".")]
     place: PathBuf,
+    /// The page to load, in place of the usual ones: `http://127.0.0.1:{port}/hello`
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
     /// Write it for this container image instead
     #[arg(long, value_name = "IMAGE", conflicts_with = "place")]
     image: Option<String>,
@@ -48,7 +51,7 @@ const EXAMPLES: &str = "\
 Examples:
   loadline init
   loadline init services/shop --out load/shop.loadline.yaml
-  loadline init target/app.jar --no-start
+  loadline init target/app.jar --url 'http://127.0.0.1:{port}/orders'
   loadline init target/app.jar -- --listen '{port}'
   loadline init --image app:1.2";
 
@@ -76,11 +79,20 @@ pub(super) fn run(verb: Verb, call: Call) -> Result<Code> {
     if !verb.arguments.is_empty() {
         draft.take_arguments(&verb.arguments);
     }
+    let url = verb.url.as_deref().map(Url::parse).transpose()?;
+    if let Some(url) = &url {
+        draft.take_page(url);
+    }
     let is_built = draft.build.as_ref().is_none_or(|build| !build.is_needed);
     let mut started = Started::NotTried;
     if !verb.no_start && is_built {
-        let health = jar.as_ref().map_or_else(detect::health, detect::Jar::health);
-        started = start(&mut draft, &base, health, &session, &mut progress)?;
+        let health = || jar.as_ref().map_or_else(detect::health, detect::Jar::health);
+        let told_port = draft.port.is_none();
+        let usual = match url {
+            Some(url) => Usual { pages: vec![url.path], health: Vec::new(), told_port },
+            None => Usual { pages: detect::pages(), health: health(), told_port },
+        };
+        started = start(&mut draft, &base, &usual, &session, &mut progress)?;
     }
     let text = draft.text();
     read(&text, &base, &session)?;
@@ -121,18 +133,10 @@ fn look(verb: &Verb, session: &Session, progress: &mut Progress) -> Result<Detec
 }
 
 /// Starts it once, and puts into the draft what was learned. A server that does not start leaves the guesses.
-fn start(
-    draft: &mut Draft,
-    base: &Path,
-    health: Vec<String>,
-    session: &Session,
-    progress: &mut Progress,
-) -> Result<Started> {
+fn start(draft: &mut Draft, base: &Path, usual: &Usual, session: &Session, progress: &mut Progress) -> Result<Started> {
     let scenario = read(&draft.text(), base, session)?;
-    let told_port = draft.port.is_none();
-    let usual = Usual { pages: detect::pages(), health, told_port };
     progress.step("starting it once, to see where it answers (--no-start leaves that out)");
-    match first_answer(session, &scenario, &usual) {
+    match first_answer(session, &scenario, usual) {
         Ok(found) => {
             draft.settle(found);
             Ok(Started::Answered)

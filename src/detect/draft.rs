@@ -1,5 +1,6 @@
 //! The text of a first scenario: known facts become settings, and comments next to them name the unknown ones.
 
+use crate::scenario::Url;
 use crate::subject::FirstAnswer;
 use crate::units::steers;
 
@@ -102,6 +103,15 @@ load:
             self.port = None;
         }
         words.extend_from_slice(arguments);
+    }
+
+    /// Puts the user's own page in place of the usual one; a port that is given is the one it listens on.
+    pub(crate) fn take_page(&mut self, url: &Url) {
+        self.page_by = "The page that was asked for.".to_owned();
+        (self.page, self.health) = (url.path.clone(), None);
+        if let Some(port) = url.port {
+            (self.port, self.port_by) = (Some(port), "The port that was asked for.".to_owned());
+        }
     }
 
     /// Puts in what was learned when it was started once, in place of what was guessed.

@@ -5,7 +5,7 @@ pub use loadline_search::*;
 use crate::comparison::{self, Judged};
 use crate::doubt::Doubt;
 use crate::error::{Error, ErrorKind, Result};
-use crate::record::{ProbeRecord, ProbeStage, ProbeVerdict, Trial};
+use crate::record::{ProbeRecord, ProbeStage, ProbeVerdict, Trial, Unknowns};
 use crate::scenario::{Budget, Change, Configuration, LoadPlan, Look, Pages, Scenario, TrialPlan};
 use crate::series::{Made, NextTrial, Strategy};
 use crate::units::{Bytes, Span};
@@ -40,7 +40,7 @@ impl<'a> Search<'a> {
     fn plan(&self, attempt: &Attempt, trials: &[Trial]) -> TrialPlan {
         let is_reference = attempt.stage == ProbeStage::Reference;
         let mut plan = TrialPlan {
-            title: title(attempt, trials.len()),
+            title: title(&self.spec, attempt, trials),
             index: trials.len() as u32,
             // Asking a JVM takes memory inside of its limit.
             look: if is_reference { Look::Full } else { Look::Outside },
@@ -96,6 +96,22 @@ impl<'a> Search<'a> {
         Error { hint: Some(hint), ..error }
     }
 
+    /// Refuses a time in which no limit can be confirmed, once it is known how long a trial takes.
+    fn check_time(&self, trials: &[Trial]) -> Result<()> {
+        let (Some(minutes), [first]) = (self.scenario.find.minutes, trials) else { return Ok(()) };
+        let each = first.probe.as_ref().map_or(0.0, |probe| probe.seconds);
+        // The trial with ample memory, one of a heap and one that chooses a limit come before the confirmation.
+        let needed = (3.0 * each + confirmation_s(&self.spec, trials)) / 60.0;
+        if needed <= minutes || !is_reference(first) {
+            return Ok(());
+        }
+        Err(Error::request(format!(
+            "{minutes} minutes are too few: a trial takes {each:.0} s, and {} of them confirm a limit before the soak",
+            self.spec.proofs
+        ))
+        .hint(format!("give it `--minutes {:.0}` at least, or fewer `--proofs`, or a shorter load", needed.ceil())))
+    }
+
     /// Repeating a trial is of no use where its target cannot be measured.
     fn check_measured(&self, trials: &[Trial]) -> Result<()> {
         let discarded = discarded(trials);
@@ -134,6 +150,7 @@ impl Strategy for Search<'_> {
             check_heap(trial)?;
         }
         self.check_measured(trials)?;
+        self.check_time(trials)?;
         match error {
             Some(error) if error.kind != ErrorKind::Subject => Err(error),
             // Not even without a concern for memory: what the subject says is the answer.
@@ -169,24 +186,54 @@ fn check_heap(trial: &Trial) -> Result<()> {
     }
 }
 
-/// `trial 5, to bisect: limit 96.2 MiB with a heap of 8.0 MiB`.
-fn title(attempt: &Attempt, before: usize) -> String {
+/// `trial 5 of about 12 to 26, to bisect: limit 96.2 MiB with a heap of 8.0 MiB`.
+fn title(spec: &SearchSpec, attempt: &Attempt, trials: &[Trial]) -> String {
     let heap = attempt.heap.map_or_else(String::new, |heap| format!(" with a heap of {}", Bytes(heap)));
     let what = match (attempt.stage, attempt.purpose) {
-        (ProbeStage::Reference, _) => "its need with ample memory",
-        (ProbeStage::Soak, _) => "the limit to set, under a longer load",
-        (_, Some(Stage::Bracket)) => "to bracket",
-        (_, Some(Stage::Bisect)) => "to bisect",
-        (_, Some(Stage::Prove)) => "to prove",
-        (_, Some(Stage::Recheck)) => "once more",
-        (_, None) => "",
+        (ProbeStage::Reference, _) => "its need with ample memory".to_owned(),
+        (ProbeStage::Soak, _) => "the limit to set, under a longer load".to_owned(),
+        (_, Some(Stage::Bracket)) => "to bracket".to_owned(),
+        (_, Some(Stage::Bisect)) => "to bisect".to_owned(),
+        (ProbeStage::Warm, Some(Stage::Prove)) => "to confirm".to_owned(),
+        (_, Some(Stage::Prove)) => confirmation(spec, attempt, trials),
+        (_, Some(Stage::Recheck)) => "once more".to_owned(),
+        (_, None) => String::new(),
     };
+    let number = trials.len() + 1;
     if attempt.stage == ProbeStage::HeapStart {
-        return format!("trial {}, {what}: a start without load{heap}", before + 1);
+        return format!("trial {number}, {what}: a start without load{heap}");
+    }
+    if let Some(rate) = attempt.rate_per_s {
+        return format!("trial {number}, {what}: {rate:.1}/s");
     }
     let pages = if attempt.pages == Pages::Warm { ", file pages in memory already" } else { "" };
-    if let Some(rate) = attempt.rate_per_s {
-        return format!("trial {}, {what}: {rate:.1}/s", before + 1);
-    }
-    format!("trial {}, {what}: limit {}{heap}{pages}", before + 1, Bytes(attempt.limit))
+    format!("trial {number}{}, {what}: limit {}{heap}{pages}", of_about(spec, number), Bytes(attempt.limit))
+}
+
+/// The trials that a search of heap and limit usually takes, its confirmation included: measured on servers
+/// (`bench/results`), with the usual number of fresh trials.
+const TRIALS_USUAL: (u32, u32, u32) = (12, 26, 5);
+
+/// ` of about 12 to 26`, up to there.
+fn of_about(spec: &SearchSpec, number: usize) -> String {
+    let (least, most, proofs) = TRIALS_USUAL;
+    let [least, most] = [least, most].map(|usual| usual - proofs + spec.proofs);
+    let is_usual = spec.unknowns == Unknowns::HeapAndLimit && spec.prove.is_none() && spec.seconds_max.is_none();
+    if is_usual && number as u32 <= most { format!(" of about {least} to {most}") } else { String::new() }
+}
+
+/// `to confirm, 2 of 4`: trials in a row that held with the same values, without the one that chose them.
+fn confirmation(spec: &SearchSpec, attempt: &Attempt, trials: &[Trial]) -> String {
+    let same = |probe: &ProbeRecord, trial: &Trial| {
+        probe.gave(attempt.heap, attempt.direct)
+            && probe.stage == attempt.stage
+            && probe.rate_per_s == attempt.rate_per_s
+            && trial.limit_bytes == Some(attempt.limit)
+    };
+    let own = trials.iter().rev().filter_map(|trial| trial.probe.as_ref().filter(|probe| same(probe, trial)));
+    let held = own.map(|probe| probe.verdict).filter(|verdict| *verdict != ProbeVerdict::Discarded);
+    let held = held.take_while(|verdict| *verdict == ProbeVerdict::Holds).count() as u32;
+    let choosing = u32::from(spec.prove.is_none());
+    let number = (held + 1).saturating_sub(choosing).max(1);
+    format!("to confirm, {number} of {}", spec.proofs.saturating_sub(choosing).max(number))
 }

@@ -28,7 +28,7 @@ fn what_a_reviewer_reads() {
     assert!(compared.stdout.starts_with("<!-- loadline:shop -->\n<!-- loadline-verdict: worse -->\n"), "{compared}");
     // The budget's sentence comes before those of the change, which are the same.
     let sentence = same(&compared.stdout);
-    let budget = "budget rss.loaded&#60;=+5% is broken by this/app: from 15.18 % to 63.07 % in 6 trials: all of it misses \
+    let budget = "budget rss.loaded&#60;=+5% is broken by this/app: from 15.18 % to 63.07 % in 6 trials, all beyond \
                   5.00 %. ";
     assert_eq!(same(&against.stdout), format!("{budget}{sentence}"));
     assert!(sentence.starts_with("this/app against main/app: worse in rss.loaded"), "{sentence}");

@@ -87,6 +87,7 @@ fn result(plan: &Plan, index: u32) -> EntryResult {
         prove_bytes: line.map(|limit| limit * MIB),
         trials: 14,
         seconds: 500.0,
+        cut_short: false,
         ..FindRecord::default()
     };
     let mut node = NodeRecord { name: "n1".to_owned(), cpus: 4, ..NodeRecord::default() };

@@ -195,6 +195,7 @@ fn searched() -> Value {
         rate: Some(highest_rate()),
         trials: 14,
         seconds: 190.5,
+        cut_short: true,
     };
     let missed = Missed {
         metric: "p99.steady".to_owned(),
@@ -849,7 +850,7 @@ fn a_search_is_right_for_both() {
     right(
         "seed: 7",
         "find: {step: 1%, proofs: 10, headroom: 0.2, as_is: true, limit_min: 64m, limit_max: 2g, trials_max: 30, \
-         warm: false}\nseed: 7",
+         minutes: 5, warm: false}\nseed: 7",
     );
     right("seed: 7", "find: {prove: 107m}\nseed: 7");
     right("seed: 7", "find: {max_rate: true}\nseed: 7");

@@ -224,8 +224,8 @@ fn why(record: &BudgetRecord, held: &Held) -> String {
         _ if record.low.is_none() => {
             format!("{trials} on one side; a change is judged from {VALUES_MIN} trials on each side")
         }
-        BudgetVerdict::Pass => format!("{interval} in {trials}: all of it keeps {bound}"),
-        BudgetVerdict::Fail => format!("{interval} in {trials}: all of it misses {bound}"),
+        BudgetVerdict::Pass => format!("{interval} in {trials}, all within {bound}"),
+        BudgetVerdict::Fail => format!("{interval} in {trials}, all beyond {bound}"),
         BudgetVerdict::Undecided if held.low > held.bound || held.high < held.bound => {
             format!("{interval} in {trials}: beyond {bound}, but by less than the least difference that matters")
         }

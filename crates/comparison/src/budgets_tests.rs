@@ -24,8 +24,8 @@ fn check(text: &str, blocks: u32, expect: BudgetVerdict, pieces: &[&str]) {
 #[test]
 fn an_absolute_budget_is_judged_by_its_whole_interval() {
     for blocks in [1, 3, 5, 10] {
-        check("rss.loaded<=80MiB", blocks, BudgetVerdict::Pass, &["MiB", "keeps"]);
-        check("rss.loaded<=50MiB", blocks, BudgetVerdict::Fail, &["MiB", "misses"]);
+        check("rss.loaded<=80MiB", blocks, BudgetVerdict::Pass, &["MiB", "within"]);
+        check("rss.loaded<=50MiB", blocks, BudgetVerdict::Fail, &["MiB", "beyond"]);
         check("rate>=1000", blocks, BudgetVerdict::Pass, &["/s"]);
         check("p99<2ms", blocks, BudgetVerdict::Fail, &["ms"]);
         check("failed==0", blocks, BudgetVerdict::Pass, &["0.000 %"]);

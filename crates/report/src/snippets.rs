@@ -3,7 +3,7 @@
 
 use super::page::{Literal, Part};
 use crate::record::{FindRecord, ImageRecord, Trial, TuneOutcome, TuneRecord};
-use crate::scenario::{Change, shell_word, shell_words};
+use crate::scenario::{Change, Gc, shell_word, shell_words};
 use crate::units::{Bytes, MIB, steers};
 
 /// The variable that gives a JVM options without changing its command line.
@@ -18,6 +18,8 @@ const OF_CLASSES: [&str; 2] = ["-XX:SharedArchiveFile=", "-XX:AOTCache="];
 const NOTE: &str = "note";
 /// The two names of the largest heap.
 const HEAP_MAX: [&str; 2] = ["-Xmx", "-XX:MaxHeapSize="];
+/// What an option such as `-XX:+UseG1GC` controls.
+const COLLECTOR: &str = "collector";
 /// Options that choose the largest heap by the memory of the host. The JVM heeds them only if nothing sets the largest
 /// heap (`Arguments::set_heap_size`, JDK 11 to 27).
 const HEAP_SHARES: [&str; 2] = ["-XX:MaxRAMPercentage=", "-XX:MaxRAM="];
@@ -100,6 +102,10 @@ pub(crate) fn of_tuning(tune: &TuneRecord, trial: Option<&Trial>) -> Vec<Literal
         let new: Vec<String> = new.collect();
         setting.options.extend(new);
     }
+    // With other CPUs the JVM might choose another collector, for which nothing was proved.
+    let names_collector = setting.options.iter().any(|option| subject_of(option) == COLLECTOR);
+    let chosen = trial.and_then(Trial::collector_by_cpus).filter(|_| !names_collector);
+    setting.options.extend(chosen.into_iter().flat_map(Gc::flags).map(|&flag| flag.to_owned()));
     let is_set = |word: &str| setting.options.iter().any(|option| overrides(word, option));
     for_hosts(&setting, trial, |word| word.starts_with('-') && is_set(word))
 }
@@ -120,7 +126,7 @@ fn subject_of(option: &str) -> &str {
     }
     let name = option.split('=').next().unwrap_or_default();
     match (name.strip_prefix("-XX:").map(|name| name.trim_start_matches(['+', '-'])), name.get(..4)) {
-        (Some(name), _) if name.starts_with("Use") && name.ends_with("GC") => "collector",
+        (Some(name), _) if name.starts_with("Use") && name.ends_with("GC") => COLLECTOR,
         (Some(name), _) => name,
         (None, Some(size @ ("-Xms" | "-Xmn" | "-Xss"))) => size,
         (None, _) => name,

@@ -203,10 +203,12 @@ fn is_weighed_alone(document: &Document) -> bool {
     only.marks.iter().any(|mark| mark.account.is_some())
 }
 
-/// Every trial; a page folds them, except for the first.
+/// Every trial, or the first of each configuration; a page folds them, except for the first.
 fn each_trial(of: Sources<'_>, depth: Depth) -> Section {
     let fold = |at: usize| if at == 0 { Fold::Open } else { Fold::Closed };
-    let trials = of.document.trials.iter().enumerate();
+    let all = &of.document.trials;
+    let is_first = |at: usize, trial: &Trial| all[..at].iter().all(|other| other.configuration != trial.configuration);
+    let trials = all.iter().enumerate().filter(|(at, trial)| depth.each || is_first(*at, trial));
     let parts = trials.map(|(at, trial)| trial::section(trial, of.of(trial), depth, fold(at)));
     Section::titled(Topic::Course, "trials", parts).id("trials")
 }

@@ -3,6 +3,7 @@
 use super::answers::counted;
 use super::course::{SearchState, rate_of, rate_step, standing};
 use super::edge::EdgeStep;
+use super::pace::spent_s;
 use super::soak;
 use super::spec::SearchSpec;
 use crate::numbers::median;
@@ -81,7 +82,8 @@ pub fn conclude(spec: &SearchSpec, find: &Find, trials: &[Trial]) -> FindRecord 
         prove_bytes: spec.prove,
         rate: rate(spec, trials),
         trials: trials.len() as u32,
-        seconds: trials.iter().map(length_s).sum(),
+        seconds: spent_s(trials),
+        cut_short: is_cut_short(spec, trials),
     }
 }
 
@@ -108,13 +110,13 @@ fn so_often(held: u32, tried: u32) -> String {
     format!("{held} of {tried} trials{row}")
 }
 
-/// Seconds of the whole trial; in archives that lack it, from the command to the end of the last phase.
-fn length_s(trial: &Trial) -> f64 {
-    if let Some(seconds) = trial.probe.as_ref().map(|probe| probe.seconds).filter(|seconds| *seconds > 0.0) {
-        return seconds;
-    }
-    let ends = trial.phases.iter().map(|phase| phase.at_s + phase.seconds);
-    ends.chain(trial.ready_s).fold(0.0, f64::max)
+/// Whether the search would try smaller values if it had more time.
+fn is_cut_short(spec: &SearchSpec, trials: &[Trial]) -> bool {
+    let steps = |spec: &SearchSpec| {
+        let standing = standing(spec, trials);
+        (standing.heap_step, standing.limit_step)
+    };
+    spec.seconds_max.is_some() && steps(spec) != steps(&SearchSpec { seconds_max: None, ..*spec })
 }
 
 fn outcome(spec: &SearchSpec, standing: &SearchState<'_>, trials: &[Trial]) -> FindOutcome {

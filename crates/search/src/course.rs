@@ -8,6 +8,7 @@ use super::edge::{self, EdgeStep, Patience, Stage};
 use super::grid::Grid;
 use super::heap::{heap_standing, ran_out_of_direct};
 use super::needs::Needs;
+use super::pace::is_hurried;
 use super::ruling::Ruling;
 use super::soak::{self, Soak};
 use super::spec::SearchSpec;
@@ -169,22 +170,23 @@ pub(super) fn standing<'a>(spec: &SearchSpec, trials: &'a [Trial]) -> SearchStat
     let grain = grain(spec, reference);
     let grid = limit_grid(spec, &limit_guesses(spec, &needs, heap, shown), asked, grain);
     let first_stride = if shown.is_some() { SHOWN_STRIDE } else { LIMIT_STRIDE };
-    let of_limit = Patience { first_stride, ..patience(spec, spec.proofs) };
+    let patience = |proofs| Patience { hurried: is_hurried(spec, trials), ..patience(spec, proofs) };
+    let of_limit = Patience { first_stride, ..patience(spec.proofs) };
     let of_limit_room = |trial: &Trial| room(trial, reference, needs.file, spec.step);
     let step = edge::next(&grid, &of_limit, &answers(trials, ProbeStage::Limit, of_heap, of_limit_room));
     standing.limit_step = Some(step);
     let EdgeStep::Found { value, .. } = step else { return standing };
     if spec.warm && spec.prove.is_none() {
         let grid = warm_grid(spec, trials, value, heap, grain);
-        let patience = patience(spec, spec.proofs.min(WARM_PROOFS));
+        let patience = patience(spec.proofs.min(WARM_PROOFS));
         standing.warm_step = Some(edge::next(&grid, &patience, &answers(trials, ProbeStage::Warm, of_heap, |_| None)));
     }
-    standing.soak = (spec.soak && spec.prove.is_none()).then(|| soak::standing(spec, trials, value, heap));
+    standing.soak = (spec.soak_s.is_some() && spec.prove.is_none()).then(|| soak::standing(spec, trials, value, heap));
     standing
 }
 
 fn patience(spec: &SearchSpec, proofs: u32) -> Patience {
-    Patience { proofs, answers_max: spec.trials_max, first_stride: LIMIT_STRIDE }
+    Patience { proofs, answers_max: spec.trials_max, first_stride: LIMIT_STRIDE, hurried: false }
 }
 
 /// How often a limit failed because the heap was too small, with this direct memory: the next larger one is tried then.

@@ -101,7 +101,8 @@ const COURSE: SearchSpec = SearchSpec {
     rate_per_s: None,
     prove: None,
     headroom: 0.1,
-    soak: false,
+    soak_s: None,
+    seconds_max: None,
     trials_max: 60,
     warm: false,
     starts_alone: false,
@@ -142,6 +143,45 @@ fn heap_and_limit_are_found_with_few_trials() {
     assert!(line.limit_bytes >= truth && line.limit_bytes as f64 <= truth as f64 * 1.0201, "{line:?}");
     assert_eq!((line.held, line.cause), (5, Some(FailureCause::FilePages)));
     assert!(trials.len() <= 14, "{}", trials.len());
+}
+
+/// With little time the line is a limit that holds as often as any other, and may lie higher.
+#[test]
+fn little_time_leaves_out_limits_and_never_the_confirmation() {
+    // The line lies far below the first guess.
+    let of = ServerModel { hot: 0.05, ..server() };
+    let search = |spec: &SearchSpec| {
+        let mut trials = Vec::new();
+        while let Some(attempt) = next(spec, &trials) {
+            let mut trial = of.trial(&attempt);
+            trial.probe.as_mut().unwrap().seconds = 10.0;
+            trials.push(trial);
+        }
+        trials
+    };
+    let full = search(&COURSE);
+    let line = |spec: &SearchSpec, trials: &[Trial]| {
+        let record = conclude(spec, &Find::default(), trials);
+        (record.cut_short, record.line.unwrap())
+    };
+    let (_, best) = line(&COURSE, &full);
+    let mut cut = 0;
+    for trials_max in 6..20u32 {
+        let spec = SearchSpec { seconds_max: Some(f64::from(trials_max) * 10.0), ..COURSE };
+        let trials = search(&spec);
+        let (is_cut, found) = line(&spec, &trials);
+        assert_eq!(found.held, 5);
+        // A heap that was not searched to its end may be larger, and the limit with it.
+        let truth = of.limit_min(found.heap_bytes.unwrap());
+        assert!(found.limit_bytes >= truth && found.limit_bytes >= best.limit_bytes, "{found:?}");
+        assert!(trials.len() <= full.len().max(trials_max as usize), "{} of {trials_max}", trials.len());
+        assert!(is_cut || found == best, "{trials_max}: {found:?}");
+        cut += usize::from(is_cut);
+        for known in 0..trials.len() {
+            assert!(next(&spec, &trials[..known]).is_some(), "a search goes on from its trials");
+        }
+    }
+    assert!((1..14).contains(&cut), "{cut}");
 }
 
 #[test]
@@ -220,7 +260,7 @@ fn the_highest_rate_of_a_limit_is_found() {
 
 #[test]
 fn what_is_to_be_set_is_tested_under_a_longer_load() {
-    let spec = SearchSpec { soak: true, ..COURSE };
+    let spec = SearchSpec { soak_s: Some(60.0), ..COURSE };
     let record = |of: ServerModel| {
         let trials = search(&spec, &of);
         let soaks = trials.iter().filter(|trial| trial.probe.as_ref().unwrap().stage == ProbeStage::Soak).count();

@@ -37,6 +37,8 @@ pub(super) struct Patience {
     pub(super) answers_max: u32,
     /// The first step away from the guess, in steps of the grid, at least 1; doubled with each further one.
     pub(super) first_stride: i32,
+    /// The smallest value that held is tested as it is, and no smaller one is tried.
+    pub(super) hurried: bool,
 }
 
 /// The next step.
@@ -49,7 +51,8 @@ pub(super) enum EdgeStep {
         /// The purpose.
         stage: Stage,
     },
-    /// Found: this value held `held` times in a row; `below`, the next smaller one, failed.
+    /// Found: this value held `held` times in a row; `below`, the largest that failed, is the next smaller one unless
+    /// the search was hurried.
     Found {
         /// The value.
         value: u64,
@@ -190,7 +193,7 @@ fn question(
             let stride = if at_edge { 1 } else { stride(seen.keys().rev(), patience) };
             probe(floor + stride, Stage::Bracket)
         }
-        (None, Some(held)) if held > grid.low() => {
+        (None, Some(held)) if held > grid.low() && !patience.hurried => {
             let mut rooms = seen.values().map(|of| of.room);
             let (room, above) = (rooms.next().flatten(), rooms.next().flatten());
             // The edge is most likely near the guess: the second step down is no larger than the first.
@@ -203,7 +206,7 @@ fn question(
             };
             probe(held - stride, Stage::Bracket)
         }
-        (Some(floor), Some(held)) if held - floor > 1 => {
+        (Some(floor), Some(held)) if held - floor > 1 && !patience.hurried => {
             let at_edge = seen[&floor].held > 0;
             probe(if at_edge { floor + 1 } else { floor + (held - floor) / 2 }, Stage::Bisect)
         }
@@ -212,7 +215,7 @@ fn question(
                 value: grid.value(held),
                 held: row,
                 proof: proof(grid, seen, held),
-                below: (held > grid.low()).then(|| grid.value(held - 1)),
+                below: (held > grid.low()).then(|| grid.value(floor.unwrap_or(held - 1))),
             },
             _ => probe(held, Stage::Prove),
         },

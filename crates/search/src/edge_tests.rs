@@ -5,7 +5,7 @@ use crate::numbers::SplitMix64;
 use proptest::prelude::*;
 
 const MIB: f64 = crate::units::MIB as f64;
-const PATIENCE: Patience = Patience { proofs: 5, answers_max: 60, first_stride: 2 };
+const PATIENCE: Patience = Patience { proofs: 5, answers_max: 60, first_stride: 2, hurried: false };
 
 fn grid(guess_mib: f64) -> Grid {
     Grid::by_ratio((guess_mib * MIB) as u64, 16 << 20, 1 << 30, 1.02, 4096)
@@ -259,7 +259,7 @@ fn spec(patience: &Patience, mut holds: impl FnMut(i32, usize) -> (bool, bool)) 
 /// Every edge of a small grid, and everything that may befall a search of it, once each.
 #[test]
 fn courses_of_searches() {
-    let patience = Patience { proofs: 3, answers_max: 30, first_stride: 2 };
+    let patience = Patience { proofs: 3, answers_max: 30, ..PATIENCE };
     let mut text = String::new();
     for edge in -11..=25 {
         let plain = spec(&patience, |number, _| (number >= edge, false));

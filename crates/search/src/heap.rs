@@ -7,6 +7,7 @@ use super::cause::{collects, is_short};
 use super::edge::{self, Answer, EdgeStep, Patience};
 use super::grid::Grid;
 use super::needs::Needs;
+use super::pace::is_hurried;
 use super::spec::SearchSpec;
 use crate::doubt::{Doubt, MemoryPool};
 use crate::record::{FailureCause, ProbeRecord, ProbeStage, ProbeVerdict, Trial};
@@ -42,7 +43,8 @@ pub(super) fn heap_standing(spec: &SearchSpec, trials: &[Trial], needs: &Needs) 
     let direct = direct(spec, trials, needs);
     let standing = |step, alone| HeapStanding { step, alone, direct, unit };
     let grid = Grid::by_amount(needs.heap_guess(), HEAP_MIN, spec.limit_max, unit);
-    let patience = Patience { proofs: HEAP_PROOFS, answers_max: HEAP_ANSWERS_MAX, first_stride: HEAP_STRIDE };
+    let hurried = is_hurried(spec, trials);
+    let patience = Patience { proofs: HEAP_PROOFS, answers_max: HEAP_ANSWERS_MAX, first_stride: HEAP_STRIDE, hurried };
     let of_direct = |_: &Trial, probe: &ProbeRecord| probe.heap_bytes.filter(|_| probe.direct_bytes == direct);
     let loaded = answers(trials, ProbeStage::Heap, of_direct, |_| None);
     if !spec.starts_alone || !counted(trials, ProbeStage::Heap).any(|(trial, _)| trial.ready_s.is_none()) {

@@ -4,7 +4,7 @@ use super::{SearchSpec, conclude, rules};
 use crate::comparison;
 use crate::error::{Error, Result};
 use crate::record::{FindRecord, ProbeRecord, ProbeStage, Trial, Unknowns};
-use crate::scenario::{Budget, Change, Configuration, FindSettings, Kind, MarkPoint, RamShare, Scenario};
+use crate::scenario::{Budget, Change, Configuration, FindSettings, Gc, Kind, MarkPoint, RamShare, Scenario};
 use crate::units::{Bytes, Span};
 
 /// Options by which a user has chosen the heap.
@@ -88,6 +88,7 @@ pub fn found(scenario: &Scenario, trials: &[Trial]) -> Option<FindRecord> {
     let direct = record.line.as_ref().and_then(|line| line.direct_bytes);
     let given = given(record.heap_bytes, direct).filter_map(|change| change.option());
     record.options = given.chain(configuration.jvm_options()).collect();
+    record.options.extend(asked.collector_by_cpus().into_iter().flat_map(Gc::flags).map(|&flag| flag.to_owned()));
     if let Some(line) = &record.line {
         let classes = asked.probe.as_ref().and_then(|probe| probe.classes);
         let live = asked.marks.iter().rev().find_map(|mark| mark.heap.live_bytes);
@@ -114,8 +115,9 @@ pub fn spec(scenario: &Scenario, configuration: &Configuration, limit_max: u64) 
         rate_per_s: scenario.load.rate_per_s().filter(|_| find.max_rate),
         prove: find.prove.map(|limit| limit.0),
         headroom: find.headroom,
-        soak: find.soak > Span::default() && scenario.load.can_last(find.soak),
+        soak_s: (find.soak > Span::default() && scenario.load.can_last(find.soak)).then(|| find.soak.as_s()),
         trials_max: find.trials_max,
+        seconds_max: find.minutes.map(|minutes| minutes * 60.0),
         warm: find.warm,
         starts_alone: starts_alone(scenario),
         direct_given: words(scenario, configuration).any(|word| word.starts_with(DIRECT_GIVEN)),

@@ -1,4 +1,4 @@
-//! The limits of rules of thumb: the JVM's own defaults and the formula of the buildpacks.
+//! The limits that rules of thumb need: the JVM's own defaults and the formula of the buildpacks.
 
 use crate::record::{ClassesRecord, RuleRecord};
 use crate::scenario::RamShare;
@@ -16,26 +16,24 @@ const STACKS: u64 = 250;
 /// The share that people usually set.
 const MOST_SHARE: f64 = 0.75;
 
-/// The limit by each rule, so that the server gets the heap that was found to be enough, and no less than
-/// the line.
+/// The limit by each rule: its heap is no smaller than the one that was found to be enough, and when that heap is full,
+/// all else that the line holds still fits.
 pub fn rules(heap: u64, line: u64, classes: Option<ClassesRecord>) -> Vec<RuleRecord> {
-    let by_share = |name: &str, share: RamShare| RuleRecord {
-        name: name.to_owned(),
-        limit_bytes: share.memory(heap).max(line),
-        how: share_text(heap, line, share),
-    };
+    let rest = line.saturating_sub(heap);
     let usual = RamShare::default();
     let most = RamShare { large: MOST_SHARE, ..usual };
-    let mut rules = vec![by_share("JVM default", usual), by_share("MaxRAMPercentage=75", most)];
-    rules.extend(classes.map(|classes| buildpack(heap, classes)));
-    rules
+    let by_share = |name: &str, share: RamShare| {
+        let limit_bytes = share.memory_beside(heap, rest)?;
+        Some(RuleRecord { name: name.to_owned(), limit_bytes, how: share_text(limit_bytes, share) })
+    };
+    let shares = [by_share("JVM default", usual), by_share("MaxRAMPercentage=75", most)];
+    shares.into_iter().flatten().chain(classes.map(|classes| buildpack(heap, classes))).collect()
 }
 
-fn share_text(heap: u64, line: u64, share: RamShare) -> String {
-    let needed = share.memory(heap);
-    let limit = needed.max(line);
-    let why = if needed > line { "the heap needs this limit" } else { "all else needs this limit" };
-    format!("the heap would be {:.0} % of it, {}; {why}", share.of(limit) * 100.0, Bytes(share.heap(limit)))
+fn share_text(limit: u64, share: RamShare) -> String {
+    let heap = share.heap(limit);
+    let percent = heap as f64 / limit.max(1) as f64 * 100.0;
+    format!("its heap may fill {percent:.0} % of it, {}, beside all else", Bytes(heap))
 }
 
 fn buildpack(heap: u64, classes: ClassesRecord) -> RuleRecord {
@@ -61,14 +59,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_share_says_what_asks_for_its_limit() {
-        let text = |heap: u64, line: u64, large: f64| {
-            share_text(heap * MIB, line * MIB, RamShare { large, ..RamShare::default() })
-        };
-        assert_eq!(text(64, 100, 0.25), "the heap would be 50 % of it, 64.0 MiB; the heap needs this limit");
-        assert_eq!(text(8, 100, 0.25), "the heap would be 50 % of it, 50.0 MiB; all else needs this limit");
-        assert_eq!(text(8, 16, 0.25), "the heap would be 50 % of it, 8.0 MiB; all else needs this limit");
-        assert_eq!(text(1024, 1200, 0.75), "the heap would be 75 % of it, 1024.0 MiB; the heap needs this limit");
+    fn a_share_says_how_much_of_its_limit_is_heap() {
+        let text = |limit: u64, large: f64| share_text(limit * MIB, RamShare { large, ..RamShare::default() });
+        assert_eq!(text(128, 0.25), "its heap may fill 50 % of it, 64.0 MiB, beside all else");
+        assert_eq!(text(4096, 0.25), "its heap may fill 25 % of it, 1024.0 MiB, beside all else");
+        assert_eq!(text(300, 0.25), "its heap may fill 42 % of it, 124.8 MiB, beside all else");
     }
 
     #[test]
@@ -82,9 +77,10 @@ mod tests {
     }
 
     #[test]
-    fn rules_say_what_they_would_need() {
+    fn a_rule_has_room_for_its_full_heap_and_all_else() {
         let found = rules(8 * MIB, 97 * MIB, Some(ClassesRecord { jdk: 27_000, application: 3_000 }));
-        assert_eq!((found[0].limit_bytes, found[1].limit_bytes), (97 * MIB, 97 * MIB));
+        // Beside 89 MiB of all else, half of 178 MiB is heap.
+        assert_eq!((found[0].limit_bytes, found[1].limit_bytes), (178 * MIB, 178 * MIB));
         assert_eq!(rules(64 * MIB, 100 * MIB, None)[0].limit_bytes, 128 * MIB);
         // 14,000,000 + 5,800 × 10,500 = 74,900,000 bytes of metaspace.
         assert_eq!(found[2].limit_bytes, 8 * MIB + 74_900_000 + (10 + 240 + 250) * MIB);

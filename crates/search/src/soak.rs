@@ -40,7 +40,7 @@ pub(super) fn standing(spec: &SearchSpec, trials: &[Trial], line: u64, heap: Opt
     };
     let grid = Grid::by_ratio(limit, limit, spec.limit_max, STEP, MIB);
     let answers_max = ANSWERS_MAX.saturating_sub(too_small);
-    let patience = Patience { proofs: 1, answers_max, first_stride: 1 };
+    let patience = Patience { proofs: 1, answers_max, first_stride: 1, hurried: false };
     let answers = answers(trials, ProbeStage::Soak, value, |_| None);
     let heap = heap.map(grown);
     let more = more(heap);

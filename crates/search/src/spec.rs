@@ -22,10 +22,12 @@ pub struct SearchSpec {
     pub prove: Option<u64>,
     /// The share that is added to line and heap in what is to be set.
     pub headroom: f64,
-    /// Whether what is to be set is tested once more, under a longer load.
-    pub soak: bool,
+    /// Seconds of the longer load under which what is to be set is tested once more; `None` leaves that test out.
+    pub soak_s: Option<f64>,
     /// Trials after which the search ends.
     pub trials_max: u32,
+    /// Seconds after which no smaller value is tried.
+    pub seconds_max: Option<f64>,
     /// Whether the warm line is searched, too.
     pub warm: bool,
     /// Whether a start without load can be told from one that is not ready.

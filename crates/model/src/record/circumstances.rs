@@ -70,6 +70,7 @@ impl Circumstances {
             Some(Circumstance { label: "load", entries: conditions.load.clone() }),
             one("Loadline", Some(conditions.loadline.clone())),
             jvm.map(options),
+            trial.map(agents),
         ];
         Self(known.into_iter().flatten().collect())
     }
@@ -91,6 +92,12 @@ fn options(jvm: &Jvm) -> Circumstance {
     let mut words = each_once(words.iter().map(String::as_str));
     words.sort_unstable();
     Circumstance { label, entries: words.into_iter().map(str::to_owned).collect() }
+}
+
+/// The agents that the command names. They are no flags, and no JVM lists them among its own.
+fn agents(trial: &Trial) -> Circumstance {
+    let is_agent = |word: &&String| ["-javaagent:", "-agentpath:", "-agentlib:"].iter().any(|of| word.starts_with(of));
+    Circumstance { label: "agents", entries: trial.command.iter().filter(is_agent).cloned().collect() }
 }
 
 /// Returns the entries of a circumstance that only `one` has; all of them if both have the same ones in another order.

@@ -241,6 +241,9 @@ pub struct FindRecord {
     pub trials: u32,
     /// Seconds from the start of the first trial to the end of the last, without pauses.
     pub seconds: f64,
+    /// Whether the time given ended the search before every smaller limit was tried.
+    #[serde(default)]
+    pub cut_short: bool,
 }
 
 /// The test of a limit and a heap under a load longer than that of the search.

@@ -67,7 +67,7 @@ pub use crate::observe::netty::{
 pub use crate::observe::open_files::DiskFileRecord;
 
 use crate::doubt::Doubt;
-use crate::scenario::MarkPoint;
+use crate::scenario::{Gc, MarkPoint};
 use crate::units::Millicpus;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -757,6 +757,14 @@ impl Trial {
     /// The phases measured under load: requests were sent, and the phase is not the warm-up.
     pub fn measured_phases(&self) -> impl Iterator<Item = &PhaseRecord> {
         self.phases.iter().filter(|phase| phase.is_sent() && !phase.is_warmup())
+    }
+
+    /// The collector that the JVM chose only because it saw few CPUs.
+    pub fn collector_by_cpus(&self) -> Option<Gc> {
+        self.doubts.iter().find_map(|of| match &of.doubt {
+            Doubt::CollectorByCpus { collector, .. } => collector.parse().ok(),
+            _ => None,
+        })
     }
 
     /// How long these phases lasted together, in seconds.

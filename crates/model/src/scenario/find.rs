@@ -3,7 +3,7 @@
 use super::budget::Budget;
 use super::compare::Share;
 use super::schema;
-use super::validate::{memory, within};
+use super::validate::{memory, minutes, within};
 use super::written::parsed;
 use crate::error::{Error, Result};
 use crate::units::{Bytes, Span};
@@ -35,6 +35,8 @@ pub struct Find {
     pub max_rate: bool,
     /// The most trials of the search; it ends after them, whatever it has found.
     pub trials_max: u32,
+    /// The minutes after which no smaller limit is tried; the confirmation and the soak are never left out.
+    pub minutes: Option<f64>,
     /// Also searches for the line on a host whose page cache already holds the files.
     pub warm: bool,
 }
@@ -90,6 +92,11 @@ pub struct FindSettings {
     #[arg(help = "The most trials of the search [default: 60]")]
     #[schemars(extend("minimum" = 1, "maximum" = 1000, "default" = 60))]
     pub trials_max: Option<u32>,
+    /// The most minutes that the search may take: it tries fewer limits, and never leaves out the confirmation.
+    #[arg(long, value_name = "MINUTES")]
+    #[arg(help = "The most minutes the search may take: it tries fewer limits, and still confirms one")]
+    #[schemars(extend("exclusiveMinimum" = 0))]
+    pub minutes: Option<f64>,
     /// Also searches for the line on a host whose page cache already holds the files.
     #[arg(long, conflicts_with = "no_warm")]
     #[arg(help = "Also search the line on a host whose page cache already holds the files")]
@@ -133,6 +140,7 @@ impl Find {
         self.proofs = if fresh > 0 { fresh.saturating_add(choosing) } else { 0 };
         self.max_rate |= of.max_rate;
         self.trials_max = of.trials_max.unwrap_or(self.trials_max);
+        self.minutes = of.minutes.or(self.minutes);
         self.warm = (self.warm || of.warm) && !of.no_warm;
     }
 
@@ -162,6 +170,7 @@ impl Find {
         memory("find.prove", self.prove)?;
         within("find.proofs", u64::from(self.proofs), 1, TRIALS_MAX)?;
         within("find.trials_max", u64::from(self.trials_max), 1, TRIALS_MAX)?;
+        minutes(self.minutes)?;
         if self.max_rate && self.prove.is_some() {
             let what = "`find.prove` and `find.max_rate` ask for different things: a limit, and a rate";
             return Err(Error::request(what).hint("leave one of them out"));
@@ -190,6 +199,7 @@ impl Default for Find {
             prove: None,
             max_rate: false,
             trials_max: 60,
+            minutes: None,
             warm: false,
         }
     }

@@ -62,6 +62,18 @@ impl RamShare {
         }
     }
 
+    /// The least memory from which HotSpot derives at least this heap, and of which at least `rest` is no heap; all in
+    /// bytes. `None` if a share of everything leaves no rest.
+    pub fn memory_beside(self, heap: u64, rest: u64) -> Option<u64> {
+        let fits = |memory: &u64| self.heap(*memory) >= heap && memory.saturating_sub(self.heap(*memory)) >= rest;
+        // The heap is a share of small memory, then the usual one, then a share of large memory: what fits begins where
+        // one of these begins to fit.
+        let left = |share: f64| (rest as f64 / (1.0 - share)).ceil() as u64;
+        let mut begins = [self.memory(heap), left(self.small), HEAP_USUAL.saturating_add(rest), left(self.large)];
+        begins.sort_unstable();
+        begins.into_iter().find(fits)
+    }
+
     /// The options by which the JVM derives this heap from this memory, both in bytes: `MaxRAMPercentage`, and the same
     /// as `MinRAMPercentage` if that one applies. Empty if no share gives this heap.
     ///
@@ -118,6 +130,19 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn memory_beside_a_rest_holds_both_and_less_does_not(heap in 1u64..2 << 30, rest in 1u64..2 << 30,
+                                                             small in 0.05f64..0.95, large in 0.05f64..0.95) {
+            let share = RamShare { small, large };
+            let fits = |memory: u64| share.heap(memory) >= heap && memory - share.heap(memory) >= rest;
+            let memory = share.memory_beside(heap, rest).unwrap();
+            prop_assert!(fits(memory));
+            // Rounding may move a bound by some bytes.
+            for less in [memory.saturating_sub(1024), memory - memory / 100, memory / 2] {
+                prop_assert!(!fits(less), "{less} of {memory}");
+            }
+        }
+
         #[test]
         fn a_heap_is_taken_of_the_memory_it_asks_for(heap in MIB..1 << 36, small in 0.01..1.0, large in 0.01..1.0) {
             let shares = RamShare { small, large };

@@ -4,7 +4,7 @@ use super::Change;
 use super::budget::Budget;
 use super::compare::Share;
 use super::schema;
-use super::validate::within;
+use super::validate::{minutes, within};
 use super::written::{each_parsed, parsed};
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -209,8 +209,6 @@ const PRICE_CPUS: f64 = 0.010;
 /// CPUs that a byte is worth: general-purpose machines are sold with 4 GiB a core (AWS m7, Azure Dv5, Google Cloud
 /// n2-standard, 2026).
 const CPUS_PER_BYTE: f64 = 1.0 / (4096.0 * crate::units::MIB as f64);
-/// The most minutes that `--minutes` takes.
-const MINUTES_MAX: f64 = 100_000.0;
 
 impl Tune {
     /// Applies the written settings; omitted ones keep their values.
@@ -234,15 +232,13 @@ impl Tune {
     /// `Request`, naming the first value that is wrong and its valid range.
     pub(super) fn validate(&self) -> Result<()> {
         within("tune.trials_max", u64::from(self.trials_max), 1, 1000)?;
-        match self.minutes {
-            Some(minutes) if !(minutes > 0.0 && minutes <= MINUTES_MAX) => {
-                Err(Error::request(format!("`--minutes` is {minutes}; it must lie above 0 and up to {MINUTES_MAX}")))
-            }
-            _ if !(0.0..=1.0).contains(&self.price) => Err(Error::request(format!(
+        minutes(self.minutes)?;
+        match (0.0..=1.0).contains(&self.price) {
+            true => Ok(()),
+            false => Err(Error::request(format!(
                 "`tune.price` is {} %; it must lie between 0 % and 100 %",
                 self.price * 100.0
             ))),
-            _ => Ok(()),
         }
     }
 }

@@ -176,6 +176,19 @@ pub(super) fn within(name: &str, value: u64, low: u64, high: u64) -> Result<()> 
     Err(Error::request(format!("`{name}` is {value}; it must lie between {low} and {high}")))
 }
 
+/// The most minutes that `--minutes` takes.
+const MINUTES_MAX: f64 = 100_000.0;
+
+/// The minutes that a search may take.
+pub(super) fn minutes(minutes: Option<f64>) -> Result<()> {
+    match minutes {
+        Some(minutes) if !(minutes > 0.0 && minutes <= MINUTES_MAX) => {
+            Err(Error::request(format!("`--minutes` is {minutes}; it must lie above 0 and up to {MINUTES_MAX}")))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// A heap or a limit that a process may have. A bare number is in bytes, so `64` is refused: `64m` was meant.
 pub(super) fn memory(name: &str, size: Option<Bytes>) -> Result<()> {
     match size {

@@ -341,10 +341,10 @@ pub(super) fn kept(budgets: &[BudgetRecord]) -> Option<Verdict> {
     }
     let several_of = |count: usize| several(count as u64, "budget");
     Some(match (of(BudgetVerdict::Pass), of(BudgetVerdict::Undecided)) {
-        (pass, 0) => Verdict::new(Standing::Pass, "kept", format!("{} pass", several_of(pass))),
+        (pass, 0) => Verdict::new(Standing::Pass, "kept", format!("{} kept", several_of(pass))),
         (0, open) => Verdict::new(Standing::Undecided, "undecided", format!("{} undecided", several_of(open))),
         (pass, open) => {
-            Verdict::new(Standing::Undecided, "undecided", format!("{} pass, {open} undecided", several_of(pass)))
+            Verdict::new(Standing::Undecided, "undecided", format!("{} kept, {open} undecided", several_of(pass)))
         }
     })
 }

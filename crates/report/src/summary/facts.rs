@@ -167,7 +167,10 @@ pub(super) fn collector_by_cpus(trials: &[Trial]) -> Option<String> {
         _ => None,
     });
     let (collector, cpus, cores) = chosen?;
-    Some(format!("{collector}, which the JVM chose because it sees {cpus} of {cores} CPUs: is that so in production?"))
+    Some(format!(
+        "{collector}, which the JVM chose because it sees {cpus} of {cores} CPUs; with more it may choose another, so \
+         the options name it"
+    ))
 }
 
 #[cfg(test)]

@@ -279,7 +279,7 @@ fn answer_facts(find: &FindRecord, trials: &[Trial]) -> Vec<(String, String)> {
         };
         facts.add("headroom", text);
         let options = snippets::options(find);
-        let none = "none were set".to_owned();
+        let none = "none beside the command's own".to_owned();
         facts.add("options", if options.is_empty() { none } else { crate::scenario::shell_words(&options) });
         facts.add("as shares", as_shares(find, limit));
     }
@@ -304,6 +304,9 @@ fn answer_facts(find: &FindRecord, trials: &[Trial]) -> Vec<(String, String)> {
     let fresh = several(u64::from(fresh), "fresh trial");
     let how = match find.prove_bytes {
         Some(_) => format!("{fresh}{row} had to hold"),
+        None if find.cut_short => {
+            format!("{fresh}{row} had to hold; the time was up before every smaller limit was tried")
+        }
         None => format!("limits lie {} apart, and {fresh}{row} had to hold", percent(find.step)),
     };
     facts.add("spent", format!("{spent} in {}, pauses not counted; {how}", span(find.seconds)));
@@ -339,6 +342,15 @@ fn costs(line: &LineRecord, trials: &[Trial]) -> Option<Costs> {
     })
 }
 
+/// How much more memory the soak took than the shorter trials at the line.
+fn soak_peak(line: &LineRecord, trials: &[Trial]) -> Option<String> {
+    let peak = |trial: &Trial| trial.cgroup?.anon_peak_bytes;
+    let soak = trials.iter().filter(holds).rfind(|trial| is_at(trial, ProbeStage::Soak)).and_then(peak)?;
+    let before = middle(at_line(line, trials).filter(holds).filter_map(peak))?;
+    let [soak, before] = [soak, before].map(Bytes);
+    Some(format!("; anonymous and kernel memory peaked at {soak}, {before} in the shorter trials at the line"))
+}
+
 /// The result of the soak; without a soak, a sentence that says so.
 fn soaked(find: &FindRecord, trials: &[Trial]) -> Option<String> {
     let line = find.line.as_ref().filter(|_| find.prove_bytes.is_none())?;
@@ -352,7 +364,8 @@ fn soaked(find: &FindRecord, trials: &[Trial]) -> Option<String> {
     let held = soak.limit_bytes.map(|limit| {
         let more = percent(limit as f64 / line.limit_bytes as f64 - 1.0);
         let more = if failed.is_some() { format!(", {more} above the line") } else { String::new() };
-        format!("{} held {} of load{more}", Bytes(limit), span(soak.seconds))
+        let peak = soak_peak(line, trials).unwrap_or_default();
+        format!("{} held {} of load{more}{peak}", Bytes(limit), span(soak.seconds))
     });
     Some(held.into_iter().chain(failed).collect::<Vec<_>>().join("; "))
 }
@@ -506,7 +519,7 @@ fn others(find: &FindRecord) -> Option<Table> {
         vec![rule.name.clone(), mib(rule.limit_bytes), format!("{ratio:.2}")]
     };
     let how = |rule: &RuleRecord| format!("{}: {}.", rule.name, rule.how);
-    let (title, head) = ("other ways to size, limit in MiB", ["way", "limit", "of the line"]);
+    let (title, head) = ("the limit that other ways to size would need, MiB", ["way", "limit", "of the line"]);
     Table::new(title, head, find.others.iter().map(row)).noted(find.others.iter().map(how)).filled()
 }
 

@@ -5,8 +5,8 @@ use super::explanation::is_code;
 use crate::owner::Owner;
 use crate::page::{Literal, Part};
 use crate::record::{
-    AccountDocument, AccountRecord, Document, FindRecord, FindingRecord, FlagOrigin, FlagsRecord, FleetDocument,
-    GrowthWord, LoadDocument, NamedJvm, Outcome, Trial, Unknowns, WatchedJvm,
+    AccountDocument, AccountRecord, BudgetVerdict, Document, FindRecord, FindingRecord, FlagOrigin, FlagsRecord,
+    FleetDocument, GrowthWord, LoadDocument, NamedJvm, Outcome, Trial, Unknowns, WatchedJvm,
 };
 use crate::units::{Bytes, roughly};
 use crate::words::pairs;
@@ -53,6 +53,11 @@ pub(super) fn of_trials(document: &Document) -> Option<Part> {
     let is_complete = |trial: &Trial| trial.outcome == Outcome::Completed;
     if compares(document) {
         return None;
+    }
+    if document.budgets.iter().any(|budget| budget.verdict == BudgetVerdict::Fail) {
+        let (_, rest) = document.conditions.command.split_once(" --baseline ")?;
+        let baseline = rest.split(' ').next()?;
+        return Some(line(&format!("`loadline compare {baseline} ARCHIVE` names the owners of the difference.")));
     }
     let text = match trials.as_slice() {
         [one] if is_complete(one) && one.marks.iter().any(|mark| mark.account.is_some()) => {

@@ -1,0 +1,30 @@
+//! The time of a search: what it took, and whether what is left is needed to confirm what held.
+
+use super::spec::SearchSpec;
+use crate::record::{ProbeStage, Trial};
+
+/// Whether the time that is left is needed to confirm what held.
+pub(super) fn is_hurried(spec: &SearchSpec, trials: &[Trial]) -> bool {
+    spec.seconds_max.is_some_and(|most| spent_s(trials) + confirmation_s(spec, trials) > most)
+}
+
+/// Seconds that all trials took.
+pub(super) fn spent_s(trials: &[Trial]) -> f64 {
+    trials.iter().map(length_s).sum()
+}
+
+/// Seconds that the confirmation of a limit takes with the soak, by the longest trial without it.
+pub fn confirmation_s(spec: &SearchSpec, trials: &[Trial]) -> f64 {
+    let is_soak = |trial: &&Trial| trial.probe.as_ref().is_some_and(|probe| probe.stage == ProbeStage::Soak);
+    let each = trials.iter().filter(|trial| !is_soak(trial)).map(length_s).fold(0.0, f64::max);
+    each * f64::from(spec.proofs) + spec.soak_s.map_or(0.0, |soak_s| soak_s + each)
+}
+
+/// Seconds of the whole trial; in archives that lack it, from the command to the end of the last phase.
+fn length_s(trial: &Trial) -> f64 {
+    if let Some(seconds) = trial.probe.as_ref().map(|probe| probe.seconds).filter(|seconds| *seconds > 0.0) {
+        return seconds;
+    }
+    let ends = trial.phases.iter().map(|phase| phase.at_s + phase.seconds);
+    ends.chain(trial.ready_s).fold(0.0, f64::max)
+}
