@@ -1,13 +1,13 @@
-//! `loadline post-mortem`: who was killed for lack of memory, by the kernel's log alone.
+//! `loadline post-mortem`: who was killed for lack of memory, by the kernel's log and by what else an end leaves.
 
 use super::exit::Code;
 use super::session::Call;
 use crate::bounded;
-use crate::diagnosis;
+use crate::diagnosis::{self, traces};
 use crate::error::{Error, Result, plain};
-use crate::record::{OOM_SCHEMA, OomDocument};
+use crate::record::{OOM_SCHEMA, OomDocument, TraceRecord};
 use crate::report::{self, summarize_oom};
-use crate::watch::kernel_kills::{own_log, reports};
+use crate::watch::kernel_kills::{OomReport, own_log, reports};
 use clap::Parser;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, stdin};
@@ -17,16 +17,17 @@ use std::path::{Path, PathBuf};
 ///
 /// Reads what the kernel wrote when it killed: which limit was met, who was killed, and who held what then, by process
 /// and by kind. It says whether a setting of a JVM bounds the larger part. It needs no watch before the kill; one that
-/// ran knows more (`loadline watch --post-mortem`). Exit code 1: the log has no kill.
+/// ran knows more (`loadline watch --post-mortem`). Other files say whether the heap was full, and how the container
+/// ended. Exit code 1: nothing tells of an end.
 #[derive(Debug, Parser)]
 #[command(before_help = EXAMPLES)]
 pub(super) struct Verb {
-    /// The kernel's log, as `dmesg`, `dmesg -T` or `journalctl -k` prints it; `-` is stdin [default: the log of this
-    /// machine]
-    #[arg(value_name = "LOG")]
-    log: Option<PathBuf>,
-    /// The same, by name
-    #[arg(long, value_name = "FILE", conflicts_with = "log")]
+    /// The kernel's log (`dmesg`, `journalctl -k`), `memory.events`, `hs_err_pid*.log`, a log of `-Xlog:gc`, or what
+    /// `docker inspect` and `kubectl get pod -o json` print; `-` is stdin [default: the kernel's log of this machine]
+    #[arg(value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// The kernel's log, by name
+    #[arg(long, value_name = "FILE")]
     kernel_log: Option<PathBuf>,
     /// Only kills by a limit of this cgroup or one below it
     #[arg(long, value_name = "PATH")]
@@ -40,23 +41,23 @@ const EXAMPLES: &str = "\
 Examples:
   loadline post-mortem
   journalctl -k -b | loadline post-mortem -
-  loadline post-mortem dmesg.txt --cgroup /kubepods.slice";
+  loadline post-mortem dmesg.txt --cgroup /kubepods.slice
+  kubectl get pod shop -o json | loadline post-mortem - gc.log hs_err_pid1.log";
 
 /// Of a longer log the end is read.
 const LOG_BYTES_MAX: u64 = 256 << 20;
 
 pub(super) fn run(verb: Verb, Call { typed, .. }: Call) -> Result<Code> {
-    let (log, text) = match verb.log.as_deref().or(verb.kernel_log.as_deref()) {
-        None => (
-            "/dev/kmsg".to_owned(),
-            own_log().map_err(|why| {
-                Error::machine(format!("the kernel's log cannot be read: {why}"))
-                    .hint("run it as root, or give a log: `dmesg -T > dmesg.txt`, `loadline post-mortem dmesg.txt`")
-            })?,
-        ),
-        Some(path) if path == Path::new("-") => ("stdin".to_owned(), end_of(stdin().lock(), "stdin")?),
-        Some(path) => (path.display().to_string(), read(path)?),
-    };
+    let mut evidence = Evidence::default();
+    let files = verb.kernel_log.iter().chain(&verb.files);
+    files.map(PathBuf::as_path).try_for_each(|file| evidence.add(file))?;
+    if evidence.logs.is_empty() && evidence.traces.is_empty() {
+        let text = own_log().map_err(|why| {
+            Error::machine(format!("the kernel's log cannot be read: {why}"))
+                .hint("run it as root, or give a log: `dmesg -T > dmesg.txt`, `loadline post-mortem dmesg.txt`")
+        })?;
+        evidence.logs.push(("/dev/kmsg".to_owned(), text));
+    }
     let meant = verb.cgroup.as_deref().map(|path| path.trim_end_matches('/'));
     let is_meant = |of: &Option<String>| {
         meant.is_none_or(|meant| {
@@ -65,20 +66,50 @@ pub(super) fn run(verb: Verb, Call { typed, .. }: Call) -> Result<Code> {
                 .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         })
     };
-    let found = reports(&text);
+    let found: Vec<OomReport> = evidence.logs.iter().flat_map(|(_, text)| reports(text)).collect();
     let kills = found.iter().map(diagnosis::of_oom).filter(|kill| is_meant(&kill.cgroup));
+    let names: Vec<String> = evidence.logs.iter().map(|(name, _)| name.clone()).collect();
     let document = OomDocument {
         schema: OOM_SCHEMA.to_owned(),
         loadline: env!("CARGO_PKG_VERSION").to_owned(),
         command: typed.to_string(),
-        log,
+        log: names.join(", "),
         kills: kills.collect(),
+        traces: evidence.traces,
     };
     report::print(&match verb.json {
         true => report::document(&document),
         false => report::render(&summarize_oom(&document)),
     })?;
-    Ok(Code::of(!document.kills.is_empty()))
+    Ok(Code::of(!document.kills.is_empty() || !document.traces.is_empty()))
+}
+
+/// The files by what they are.
+#[derive(Debug, Default)]
+struct Evidence {
+    /// Logs of the kernel: their names and texts.
+    logs: Vec<(String, String)>,
+    /// What other files tell.
+    traces: Vec<TraceRecord>,
+}
+
+impl Evidence {
+    fn add(&mut self, file: &Path) -> Result<()> {
+        let (name, text) = match file {
+            file if file == Path::new("-") => ("stdin".to_owned(), end_of(stdin().lock(), "stdin")?),
+            file => (file.display().to_string(), read(file)?),
+        };
+        match traces::read(&text) {
+            None => self.logs.push((name, text)),
+            Some(found) if found.is_empty() => {
+                return Err(Error::request("no container in this status has ended")
+                    .at(name)
+                    .hint("give the status of the pod or container that was restarted or killed"));
+            }
+            Some(found) => self.traces.extend(found.into_iter().map(|trace| TraceRecord { file: name.clone(), trace })),
+        }
+        Ok(())
+    }
 }
 
 /// The end of a log file.

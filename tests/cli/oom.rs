@@ -88,3 +88,33 @@ fn a_log_without_a_kill_and_one_that_is_no_log() {
     let done = piped.wait_with_output().unwrap();
     assert!(done.status.success() && String::from_utf8_lossy(&done.stdout).contains("java (pid 50624)"), "{done:?}");
 }
+
+/// Cut from real files of JDK 17.0.15 and 25.0.3, and written in the forms of Kubernetes, Docker and Linux 6.8.
+#[test]
+fn what_else_an_end_leaves_is_read_by_its_form() {
+    let schema = Schema::published("oom.schema.json");
+    let files =
+        ["pod.json", "docker.json", "memory.events", "hs_err-17-serial.log", "hs_err-25-g1.log", "gc-17-g1.log"];
+    let files = files.map(|name| format!("traces/{name}"));
+    let called = |arguments: &[&str]| loadline(&[&["post-mortem"], arguments].concat());
+    for file in &files {
+        let json = called(&["--json", file]).expect(0);
+        schema.describes(&json.json(), file);
+        let document: OomDocument = serde_json::from_str(&json.stdout).unwrap();
+        assert!(document.traces.len() == 1 && document.log.is_empty() && document.kills.is_empty(), "{document:?}");
+        let whole = read(folder().join(file));
+        for end in (0..whole.len()).step_by(97) {
+            let cut = loadline::diagnosis::traces::read(&whole[..end]);
+            assert!(cut.is_none_or(|found| found.len() <= 1), "{file} cut at {end}");
+        }
+    }
+    let log = "oom/linux-6.8-v2-dmesg.txt";
+    let all: Vec<&str> = std::iter::once(log).chain(files.iter().map(String::as_str)).collect();
+    let shown = called(&all).expect(0).stdout;
+    let answers = shown.split("\n\n").next().unwrap();
+    insta::assert_snapshot!(answers);
+    let running = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(running.path(), r#"[{"Name": "/a", "State": {"Running": true}}]"#).unwrap();
+    let refused = called(&[&running.path().display().to_string()]).expect(2);
+    assert!(refused.stderr.contains("no container in this status has ended"), "{refused}");
+}

@@ -8,6 +8,7 @@ use loadline_jvm::owner;
 use loadline_model::{doubt, record, scenario};
 
 pub mod remedy;
+pub mod traces;
 
 mod beside;
 mod ceilings;

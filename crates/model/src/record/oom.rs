@@ -1,4 +1,4 @@
-//! Kills for lack of memory, as the kernel's log tells them.
+//! Kills for lack of memory, as the kernel's log tells them, and the other traces that an end leaves.
 
 use super::ChargeRow;
 use serde::{Deserialize, Serialize};
@@ -17,10 +17,99 @@ pub struct OomDocument {
     pub loadline: String,
     /// The command that repeats it.
     pub command: String,
-    /// The log: a file, `stdin`, or `/dev/kmsg`.
+    /// The kernel's log: a file, `stdin`, or `/dev/kmsg`; empty if only other files were given.
     pub log: String,
     /// Every time that memory ran out, the latest first.
     pub kills: Vec<OomRecord>,
+    /// The other files, in the order of the command.
+    #[serde(default)]
+    pub traces: Vec<TraceRecord>,
+}
+
+/// A file that tells of an end, beside the kernel's log.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct TraceRecord {
+    /// The file, or `stdin`.
+    pub file: String,
+    /// What it tells.
+    pub trace: Trace,
+}
+
+/// What a file tells of an end.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Trace {
+    /// The counts of a cgroup: `memory.events` (v2) or `memory.oom_control` (v1).
+    MemoryEvents {
+        /// Processes that its limit killed.
+        oom_kills: u64,
+        /// How often its charge met the limit; `null` on v1.
+        at_limit: Option<u64>,
+    },
+    /// The error file of a JVM that ended itself: `hs_err_pid*.log`.
+    FatalError {
+        /// What the JVM names as the problem.
+        problem: String,
+        /// The kind of memory that it lacked.
+        lacked: Lacked,
+        /// When it ended, as the file writes it.
+        time: String,
+        /// Bytes of the Java heap that held objects; `null` if the file does not tell.
+        heap_used_bytes: Option<u64>,
+        /// The most that the heap might become, in bytes.
+        heap_max_bytes: Option<u64>,
+        /// RSS in bytes (JDK 17 and newer).
+        rss_bytes: Option<u64>,
+        /// The memory limit of its cgroup; `null` without one.
+        limit_bytes: Option<u64>,
+        /// The charge of its cgroup.
+        usage_bytes: Option<u64>,
+    },
+    /// The log of a collector (`-Xlog:gc`, JDK 11 and newer).
+    GcLog {
+        /// Collections.
+        collections: u64,
+        /// Collections of the whole heap.
+        full: u64,
+        /// Bytes that the last collection left, or the last full one of a heap that was full.
+        left_bytes: u64,
+        /// Size of the heap then.
+        heap_bytes: u64,
+        /// Whether full collections in a row freed next to nothing.
+        was_full: bool,
+    },
+    /// A container, as `docker inspect`, `podman inspect` or `kubectl get pod -o json` describes it.
+    Container {
+        /// Its name.
+        name: String,
+        /// The runtime's own reason, such as `OOMKilled`; may be empty.
+        reason: String,
+        /// Whether the runtime saw a kill for lack of memory.
+        oom_killed: bool,
+        /// The exit code of its last end.
+        exit_code: i64,
+        /// Its memory limit; `null` without one.
+        limit_bytes: Option<u64>,
+        /// When it ended, as the runtime writes it.
+        time: String,
+    },
+}
+
+/// The memory that a JVM lacked when it ended itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Lacked {
+    /// The Java heap was full.
+    Heap,
+    /// Metaspace or class space was full.
+    Metaspace,
+    /// The kernel or malloc gave none.
+    Native,
+    /// None: it crashed for another reason.
+    Nothing,
 }
 
 /// One time that memory ran out.

@@ -1,9 +1,10 @@
-//! Kills for lack of memory: who was killed by which limit, who held what, and whether a setting of a JVM bounds it.
+//! Kills for lack of memory: who was killed by which limit, who held what, and whether a setting of a JVM bounds it;
+//! and what other files tell of the end.
 
 use super::cells::rounds_to_none;
 use super::charged;
 use crate::page::{Facts, Page, Part, Section, Topic, Verdict};
-use crate::record::{OomDocument, OomHolder, OomKilled, OomRecord};
+use crate::record::{Lacked, OomDocument, OomHolder, OomKilled, OomRecord, Trace, TraceRecord, each_once};
 use crate::units::{Bytes, several};
 
 /// Kills that are shown, the latest; the document has all of them.
@@ -11,21 +12,132 @@ const KILLS_MAX: usize = 5;
 /// Processes named in a sentence.
 const NAMED_MAX: usize = 3;
 
-/// Summarizes the kills of a log, the latest first.
+/// Summarizes the kills of a log, the latest first, and the other traces of an end.
 pub fn summarize_oom(document: &OomDocument) -> Page {
     let number = document.kills.len();
-    let answer = match document.kills.first() {
-        None => Verdict::told(format!("{} has no kill for lack of memory.", document.log)),
-        Some(latest) => Verdict::told(sentence(latest)),
+    let none = || Verdict::told(format!("{} has no kill for lack of memory.", document.log));
+    let kill = document.kills.first().map(|latest| Verdict::told(sentence(latest)));
+    let kill = kill.or_else(|| (!document.log.is_empty()).then(none));
+    let named = document.traces.len() > 1 || kill.is_some();
+    let traces = document.traces.iter().map(|of| match named {
+        true => Verdict::told(trace(&of.trace)).about(of.file.clone()),
+        false => Verdict::told(trace(&of.trace)),
+    });
+    let answers: Vec<Verdict> = kill.into_iter().chain(traces).collect();
+    let next = match (document.kills.first(), document.traces.is_empty()) {
+        (Some(latest), _) => Some(next(latest.holder)),
+        (None, false) => next_of_traces(document),
+        (None, true) => None,
     };
-    let next = document.kills.first().map(|latest| Part::Text(next(latest.holder).to_owned()));
-    let mut sections = vec![Section::new(Topic::Answer, "", std::iter::once(Part::Verdicts(vec![answer])).chain(next))];
+    let next = next.map(|next| Part::Text(next.to_owned()));
+    let mut sections = vec![Section::new(Topic::Answer, "", std::iter::once(Part::Verdicts(answers)).chain(next))];
     sections.extend(document.kills.iter().take(KILLS_MAX).enumerate().map(|(place, kill)| section(kill, place > 0)));
     if number > KILLS_MAX {
         let more = format!("{} earlier: `--json` has all.", several((number - KILLS_MAX) as u64, "kill"));
         sections.push(Section::new(Topic::Details, "", [Part::Text(more)]));
     }
-    Page::new(format!("{}, read by loadline {}", document.log, document.loadline), sections)
+    let files = document.traces.iter().map(|of| of.file.as_str());
+    let files = std::iter::once(document.log.as_str()).filter(|log| !log.is_empty()).chain(files);
+    let files = each_once(files).join(", ");
+    Page::new(format!("{files}, read by loadline {}", document.loadline), sections)
+}
+
+/// What a file tells, and whether a setting of the JVM would have helped.
+fn trace(of: &Trace) -> String {
+    match of {
+        Trace::MemoryEvents { oom_kills: 0, at_limit } => {
+            format!("The cgroup's limit killed nothing{}.", met(*at_limit))
+        }
+        Trace::MemoryEvents { oom_kills, at_limit } => {
+            format!("The cgroup's limit killed {}{}.", several(*oom_kills, "process"), met(*at_limit))
+        }
+        Trace::FatalError { .. } => fatal_error(of),
+        Trace::GcLog { collections, full, left_bytes, heap_bytes, was_full } => {
+            let [left, heap] = [*left_bytes, *heap_bytes].map(Bytes);
+            match was_full {
+                true => format!(
+                    "The Java heap was full: of {} of all of it the last left {left} of {heap}. A larger `-Xmx` or \
+                     fewer live objects help; a larger limit alone does not.",
+                    several(*full, "collection")
+                ),
+                false => format!(
+                    "No sign of a full Java heap: the last of {} left {left} of {heap}. If the limit killed the JVM, \
+                     look outside the live objects.",
+                    several(*collections, "collection")
+                ),
+            }
+        }
+        Trace::Container { .. } => container(of),
+    }
+}
+
+fn met(at_limit: Option<u64>) -> String {
+    let met = at_limit.filter(|times| *times > 0);
+    met.map(|times| format!("; the charge met it {}", several(times, "time"))).unwrap_or_default()
+}
+
+fn fatal_error(of: &Trace) -> String {
+    let Trace::FatalError { problem, lacked, heap_used_bytes, heap_max_bytes, limit_bytes, usage_bytes, .. } = of
+    else {
+        return String::new();
+    };
+    let heap = heap_used_bytes.map(Bytes).zip(heap_max_bytes.map(Bytes));
+    let heap = heap.map(|(used, most)| format!(" The Java heap held {used} of {most}.")).unwrap_or_default();
+    let charge = usage_bytes.map(Bytes).zip(limit_bytes.map(Bytes));
+    let charge = charge.map(|(usage, limit)| format!(" The cgroup held {usage} of {limit}.")).unwrap_or_default();
+    let (began, help) = match lacked {
+        Lacked::Heap => {
+            ("The JVM ended itself", " A larger `-Xmx` or fewer live objects help; a larger limit alone does not.")
+        }
+        Lacked::Metaspace => {
+            ("The JVM ended itself", " Raise `-XX:MaxMetaspaceSize`, or find the class loaders that stay.")
+        }
+        Lacked::Native => (
+            "The JVM got no memory from the kernel",
+            " No larger heap helps: raise the limit or `ulimit -v`, or lower what the process holds outside the heap.",
+        ),
+        Lacked::Nothing => ("The JVM crashed, and not for lack of memory", ""),
+    };
+    format!("{began}: {}.{heap}{charge}{help}", problem.trim_end_matches('.'))
+}
+
+/// Exit codes: 128 and the number of the signal (signal(7)); 3 is that of `ExitOnOutOfMemoryError` (JDK 8u92 to 27).
+fn container(of: &Trace) -> String {
+    let Trace::Container { name, reason, oom_killed, exit_code, limit_bytes, time } = of else { return String::new() };
+    let time = if time.is_empty() { String::new() } else { format!(" at {time}") };
+    let limit = limit_bytes.map_or_else(|| "a limit".to_owned(), |limit| format!("its limit of {}", Bytes(limit)));
+    let why = match exit_code {
+        _ if *oom_killed => format!("was killed by {limit}"),
+        0 => "ended as it should".to_owned(),
+        3 => "ended itself: `-XX:+ExitOnOutOfMemoryError` ends a JVM so".to_owned(),
+        134 => "aborted itself: its error file (`hs_err_pid*.log`) says why".to_owned(),
+        137 => "was killed, and the runtime saw no lack of memory: a probe, an eviction or a person".to_owned(),
+        143 => "was asked to end".to_owned(),
+        _ if reason.is_empty() => "ended with an error of its own".to_owned(),
+        _ => format!("ended: {reason}"),
+    };
+    format!("Container {name} {why} (exit code {exit_code}){time}.")
+}
+
+/// The next command where no kill is known from the kernel's log.
+fn next_of_traces(document: &OomDocument) -> Option<&'static str> {
+    let killed = |of: &TraceRecord| match of.trace {
+        Trace::Container { oom_killed, exit_code, .. } => oom_killed || exit_code == 137,
+        Trace::MemoryEvents { oom_kills, .. } => oom_kills > 0,
+        _ => false,
+    };
+    let of_heap = |of: &TraceRecord| {
+        matches!(of.trace, Trace::GcLog { was_full: true, .. } | Trace::FatalError { lacked: Lacked::Heap, .. })
+    };
+    match () {
+        () if document.traces.iter().any(killed) => {
+            Some("Next: `dmesg -T | loadline post-mortem -` on the node says who held the memory.")
+        }
+        () if document.traces.iter().any(of_heap) => {
+            Some("Next: `loadline account PID --objects` of a JVM of that service says which objects fill the heap.")
+        }
+        () => None,
+    }
 }
 
 /// The killed processes, the limit, and the holders of the memory.

@@ -1,0 +1,16 @@
+//! The counts of a cgroup, a name and a number a line: `memory.events` (v2; Linux, `cgroup-v2.rst`) and
+//! `memory.oom_control` (v1, from Linux 4.13 on with `oom_kill`).
+
+use crate::record::Trace;
+
+pub(super) fn read(text: &str) -> Option<Trace> {
+    let count = |line: &str| {
+        let (name, number) = line.trim().split_once(' ')?;
+        Some((name.to_owned(), number.trim().parse::<u64>().ok()?))
+    };
+    let lines = text.lines().filter(|line| !line.trim().is_empty());
+    // A line of any other form makes it another file.
+    let counts = lines.map(count).collect::<Option<Vec<_>>>()?;
+    let of = |wanted: &str| counts.iter().find(|(name, _)| name == wanted).map(|(_, number)| *number);
+    Some(Trace::MemoryEvents { oom_kills: of("oom_kill")?, at_limit: of("max") })
+}
