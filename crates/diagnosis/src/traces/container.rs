@@ -24,10 +24,12 @@ fn text(value: Option<&Value>) -> String {
     value.and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
-/// A container of Docker or Podman that does not run.
+/// A container of Docker or Podman that ran and ended.
 fn of_runtime(value: &Value) -> Option<Trace> {
     let state = value.get("State")?;
-    if state.get("Running").and_then(Value::as_bool) == Some(true) {
+    let time = text(state.get("FinishedAt"));
+    // A container that never started has the zero time of Go.
+    if state.get("Running").and_then(Value::as_bool) == Some(true) || time.starts_with("0001-01-01") {
         return None;
     }
     let limit = value.pointer("/HostConfig/Memory").and_then(Value::as_u64);
@@ -37,7 +39,7 @@ fn of_runtime(value: &Value) -> Option<Trace> {
         oom_killed: state.get("OOMKilled").and_then(Value::as_bool).unwrap_or(false),
         exit_code: state.get("ExitCode").and_then(Value::as_i64)?,
         limit_bytes: limit.filter(|limit| *limit > 0),
-        time: text(state.get("FinishedAt")),
+        time,
     })
 }
 

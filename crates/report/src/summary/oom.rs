@@ -111,7 +111,8 @@ fn container(of: &Trace) -> String {
         0 => "ended as it should".to_owned(),
         3 => "ended itself: `-XX:+ExitOnOutOfMemoryError` ends a JVM so".to_owned(),
         134 => "aborted itself: its error file (`hs_err_pid*.log`) says why".to_owned(),
-        137 => "was killed, and the runtime saw no lack of memory: a probe, an eviction or a person".to_owned(),
+        // On cgroup v1 Podman 4.3 reports a kill by the limit like any other.
+        137 => format!("was killed, and the runtime does not say why: {limit}, a probe, an eviction or a person"),
         143 => "was asked to end".to_owned(),
         _ if reason.is_empty() => "ended with an error of its own".to_owned(),
         _ => format!("ended: {reason}"),
