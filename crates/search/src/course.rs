@@ -8,7 +8,7 @@ use super::edge::{self, EdgeStep, Patience, Stage};
 use super::grid::Grid;
 use super::heap::{heap_standing, ran_out_of_direct};
 use super::needs::Needs;
-use super::pace::is_hurried;
+use super::pace::{is_hurried, is_overdue};
 use super::ruling::Ruling;
 use super::soak::{self, Soak};
 use super::spec::SearchSpec;
@@ -93,7 +93,7 @@ pub(super) struct SearchState<'a> {
 
 /// The next trial, after these in the order in which they ran; `None` where all is known that can be.
 pub fn next(spec: &SearchSpec, trials: &[Trial]) -> Option<Attempt> {
-    if trials.len() as u32 >= spec.trials_max {
+    if trials.len() as u32 >= spec.trials_max || is_overdue(spec, trials) {
         return None;
     }
     if spec.unknowns == Unknowns::Rate {

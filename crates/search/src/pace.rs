@@ -8,6 +8,14 @@ pub(super) fn is_hurried(spec: &SearchSpec, trials: &[Trial]) -> bool {
     spec.seconds_max.is_some_and(|most| spent_s(trials) + confirmation_s(spec, trials) > most)
 }
 
+/// How far limits that fail their confirmation may draw out a search.
+const OVERDUE: f64 = 1.5;
+
+/// Whether the time is up by so much that nothing more is tried.
+pub(super) fn is_overdue(spec: &SearchSpec, trials: &[Trial]) -> bool {
+    spec.seconds_max.is_some_and(|most| spent_s(trials) > OVERDUE * most)
+}
+
 /// Seconds that all trials took.
 pub(super) fn spent_s(trials: &[Trial]) -> f64 {
     trials.iter().map(length_s).sum()

@@ -153,7 +153,8 @@ pub(crate) fn told(find: &FindRecord, trials: &[Trial]) -> String {
         ),
         _ => {
             let known = known(trials).map_or_else(String::new, |known| format!(" {known}"));
-            format!("{}{known} Give more trials with `trials_max`.", sentence(&find.text))
+            let more = if find.cut_short { "more time with `--minutes`" } else { "more trials with `trials_max`" };
+            format!("{}{known} Give {more}.", sentence(&find.text))
         }
     }
 }
