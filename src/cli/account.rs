@@ -24,7 +24,7 @@ use crate::weigh::container::CgroupRequest;
 use crate::weigh::{AccountOptions, Candidates, Collecting, weigh_candidate};
 use clap::{ArgGroup, Parser};
 use serde::Serialize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The id of a process, as it is typed.
 pub(super) fn pid(text: &str) -> Result<u32, String> {
@@ -63,7 +63,7 @@ pub(super) struct Verb {
     // A `requires` alone does not hold where a pid, which conflicts with `all`, is given.
     #[arg(long, value_name = "COLUMN", requires = "all", conflicts_with = "pid")]
     sort: Option<Column>,
-    /// Changes since an earlier account, in a file that `loadline account PID --json` printed
+    /// Changes since an earlier account: a file that `loadline account PID --json` printed, or a bundle
     ///
     /// By owner, thread pool, file, NMT tag, code heap and class loader. The file may also be what `--all --json` or
     /// `--against FILE --json` printed. An account of another process is compared all the same, with a doubt that says
@@ -94,7 +94,7 @@ pub(super) struct Verb {
     /// Print the account as a document instead of the summary
     #[arg(long)]
     json: bool,
-    /// No talk on stderr
+    /// Print no progress on stderr
     #[arg(long, short)]
     quiet: bool,
 }
@@ -142,7 +142,7 @@ pub(super) fn run(verb: Verb, Call { typed, clock }: Call) -> Result<Code> {
     }
     // The file is read before the JVM is touched, so that a slip costs the JVM nothing. It is also read before signals
     // are caught, so that a signal can end the wait for a pipe that never gets a writer.
-    let earlier = verb.against.as_deref().map(archive::read_accounts).transpose()?;
+    let earlier = verb.against.as_deref().map(|path| earlier(path, &clock)).transpose()?;
     let asked = AccountRequest { verb: &verb, typed, clock, interrupt: Interrupt::listen()? };
     match (earlier, verb.container.request()) {
         (_, Some(container)) => asked.container(&container),
@@ -151,6 +151,18 @@ pub(super) fn run(verb: Verb, Call { typed, clock }: Call) -> Result<Code> {
         (Some(earlier), None) => asked.against(earlier),
         (None, None) => asked.one(),
     }
+}
+
+/// The accounts of an earlier moment: of a record file, or of a bundle.
+fn earlier(path: &Path, clock: &Clock) -> Result<Vec<AccountDocument>> {
+    if Bundle::is_at(path) { Ok(vec![of_bundle(path, clock, String::new())?]) } else { archive::read_accounts(path) }
+}
+
+/// The account of the JVM of a bundle.
+fn of_bundle(path: &Path, clock: &Clock, command: String) -> Result<AccountDocument> {
+    let weighed = Bundle::open(path)?.weigh(clock)?;
+    let (taken, machine) = (weighed.taken.clone(), weighed.machine.clone());
+    Ok(document(weighed, command, taken, machine))
 }
 
 /// The parsed command line, with the means to answer it.
@@ -167,7 +179,9 @@ impl AccountRequest<'_> {
         self.show(&document, |details| summarize_account(&document, details))?;
         if !self.verb.json && self.verb.by.is_empty() {
             let mut talk = Progress::new(self.verb.quiet);
-            talk.step(&format!("details: {} --by thread,pool,file,tag,loader,code,region,flag", self.typed));
+            // Without a copy of memory no chunk has a tag.
+            let tag = if document.bundle.is_some() { "" } else { "tag," };
+            talk.step(&format!("details: add `--by thread,pool,file,{tag}loader,code,region,flag`"));
         }
         Ok(Code::Yes)
     }
@@ -246,9 +260,7 @@ impl AccountRequest<'_> {
     fn take(&self) -> Result<AccountDocument> {
         let Self { verb, clock, .. } = self;
         if let Some(bundle) = &verb.from {
-            let weighed = Bundle::open(bundle)?.weigh(clock)?;
-            let (taken, machine) = (weighed.taken.clone(), weighed.machine.clone());
-            return Ok(document(weighed, self.typed.clone(), taken, machine));
+            return of_bundle(bundle, clock, self.typed.clone());
         }
         let pid = verb.pid.unwrap_or_default();
         let machine = series::machine_now(*clock);
