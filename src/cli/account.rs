@@ -43,18 +43,18 @@ pub(super) struct Verb {
     pid: Option<u32>,
     /// All JVMs of this machine in one table, those of containers too
     ///
-    /// A JVM is found by the code it runs (a mapped libjvm.so), not by its name. Each is read as `loadline account PID`
-    /// reads it, one after another, and each pays the same: 20 to 100 ms of reading, during which it runs on but for
-    /// pauses of 2 to 9 ms (longer on a busy machine, none with `--no-stop`). Only one whose own tables do not tell
-    /// all, or with Native Memory Tracking, is asked: that adds 0.1 to 0.3 MiB of RSS, once.
+    /// A JVM is recognised by a mapped libjvm.so, not by its name. Loadline reads one after another, as `loadline
+    /// account PID` does, in 20 to 100 ms each. It pauses a JVM for 2 to 9 ms of that (longer on a busy machine, never
+    /// with `--no-stop`). It uses the attach API only where the tables of a JVM are incomplete or Native Memory
+    /// Tracking is on; that adds 0.1 to 0.3 MiB to the RSS of the JVM, once.
     ///
-    /// Exit code 0: every JVM that was found was read. 4: at least one may not be read; it is listed with the reason,
-    /// and the others are printed all the same. One that ends meanwhile is listed too, and is no failure.
+    /// Exit code 0: every JVM found was read. 4: Loadline lacks the permission to read at least one; it lists that one
+    /// with the reason and prints the others. A JVM that ends during the reading is listed too and is no failure.
     #[arg(long, conflicts_with_all = ["by", "netty", "against", "classes", "heap_dump"])]
     all: bool,
     /// The JVM of a bundle that `loadline capture` made where Loadline cannot run
     ///
-    /// A bundle has no copy of the JVM's memory. So malloc stays one row, with direct memory in it.
+    /// A bundle has no copy of the JVM's memory. So malloc stays one row, which includes direct memory.
     #[arg(long, value_name = "BUNDLE", conflicts_with_all = ["netty", "classes", "heap_dump", "attach", "no_stop"])]
     from: Option<PathBuf>,
     #[command(flatten)]
@@ -66,13 +66,12 @@ pub(super) struct Verb {
     /// Changes since an earlier account: a file that `loadline account PID --json` printed, or a bundle
     ///
     /// By owner, thread pool, file, NMT tag, code heap and class loader. The file may also be what `--all --json` or
-    /// `--against FILE --json` printed. An account of another process is compared all the same, with a doubt that says
-    /// so.
+    /// `--against FILE --json` printed. An account of another process is compared too, with a doubt.
     #[arg(long, value_name = "FILE")]
     against: Option<PathBuf>,
     /// Details by thread (stack, CPU time, what it allocated), pool (threads by name), file, tag (malloc by NMT tag),
-    /// loader (classes by class loader), code (its cache by segment), region (address) or flag (those that somebody
-    /// set); may be repeated. `--json` has all of them
+    /// loader (classes by class loader), code (its cache by segment), region (address) or flag (those not at
+    /// their default); may be repeated. `--json` has all of them
     #[arg(long, value_name = "WHAT", value_delimiter = ',', hide_possible_values = true)]
     by: Vec<Detail>,
     /// Do not pause the JVM's threads; changes while it is read blur the account

@@ -7,7 +7,7 @@
 //! loadline-capture/proc/7/pagemap.66912        the page map from this block of 4 KiB on
 //! loadline-capture/cgroup/memory.stat
 //! loadline-capture/jcmd/VM.metaspace+vslist    the reply to a question
-//! loadline-capture/about                       format=loadline-capture/1, pid=7, page=4096, taken_s=1795862424; the last
+//! loadline-capture/about                       format=loadline-capture/1, pid=7, page=4096, taken_s=1795862424: last
 //! ```
 //!
 //! A bundle may lie: only plain files with these names are unpacked, none beyond a bound, and no link is made.
