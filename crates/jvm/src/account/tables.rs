@@ -136,8 +136,10 @@ pub(super) fn by_size(maps: &[Mapping], known: &[Claim], sizes: &Sizes) -> Vec<C
     let claims = Claims::settle([known, &found].concat());
     let whole = parted.iter().filter(|mapping| is_anonymous(mapping) && is_free(&claims, mapping.start, mapping.end));
     found.extend(whole.filter_map(|mapping| by_regions(mapping.start, mapping.end, sizes)));
-    // A chunk that is not known may lie next to the tables, in a mapping of its own.
-    for maps in [parted, maps].into_iter().skip(usize::from(!sizes.unread_malloc)) {
+    // A chunk that is not known may lie next to the tables of G1, in a mapping of its own. (Alone, it may be as long as
+    // the one guarded table of another collector.)
+    let is_parted = sizes.unread_malloc && sizes.regions.is_some();
+    for maps in [parted, maps].into_iter().skip(usize::from(!is_parted)) {
         let claims = Claims::settle([known, &found].concat());
         let anonymous = maps.iter().filter(|mapping| is_anonymous(mapping));
         found.extend(anonymous.flat_map(|mapping| committed_in_full(mapping, &claims, sizes, &tables)));

@@ -222,7 +222,7 @@ pub(super) fn open(account: &AccountRecord, findings: &[FindingRecord]) -> Optio
     let (bytes, owner, by) = named.max_by_key(|(bytes, ..)| *bytes)?;
     let is_large = bytes >= OPEN_BYTES_MIN && bytes as f64 >= OPEN_SHARE_MIN * account.total_bytes as f64;
     let is_explained = findings.iter().any(|found| found.costs_bytes.max(found.worth_bytes()) >= bytes / 2);
-    (is_large && !is_explained).then(|| OpenOwner { bytes, owner, by })
+    (is_large && !is_explained).then_some(OpenOwner { bytes, owner, by })
 }
 
 const EXPLAIN: &str = "explain";
