@@ -1,4 +1,4 @@
-//! Loadline weighs a JVM server under load and says where every megabyte sits.
+//! Loadline weighs a JVM server under load and shows what holds its memory.
 //!
 //! The modules are listed in the order of the data; `tests/tidy.rs` checks which module may use which.
 

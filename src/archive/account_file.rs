@@ -13,7 +13,7 @@ use std::path::Path;
 
 /// An account of 65,530 mappings has about 40 MB; a file of all JVMs of a machine a hundredth of that for each.
 const FILE_BYTES_MAX: u64 = 256 << 20;
-const HINT: &str = "give a file that `loadline account PID --json` printed";
+const HINT: &str = "give a file that `loadline account PID --json` printed, or a bundle of `loadline capture`";
 
 /// Reads the accounts of a file: one, or those of all JVMs of a machine. If a file compares two, it reads the later.
 ///

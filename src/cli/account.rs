@@ -24,7 +24,7 @@ use crate::weigh::container::CgroupRequest;
 use crate::weigh::{AccountOptions, Candidates, Collecting, weigh_candidate};
 use clap::{ArgGroup, Parser};
 use serde::Serialize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The id of a process, as it is typed.
 pub(super) fn pid(text: &str) -> Result<u32, String> {
@@ -43,18 +43,18 @@ pub(super) struct Verb {
     pid: Option<u32>,
     /// All JVMs of this machine in one table, those of containers too
     ///
-    /// A JVM is found by the code it runs (a mapped libjvm.so), not by its name. Each is read as `loadline account PID`
-    /// reads it, one after another, and each pays the same: 20 to 100 ms of reading, during which it runs on but for
-    /// pauses of 2 to 9 ms (longer on a busy machine, none with `--no-stop`). Only one whose own tables do not tell
-    /// all, or with Native Memory Tracking, is asked: that adds 0.1 to 0.3 MiB of RSS, once.
+    /// A JVM is recognised by a mapped libjvm.so, not by its name. Loadline reads one after another, as `loadline
+    /// account PID` does, in 20 to 100 ms each. It pauses a JVM for 2 to 9 ms of that (longer on a busy machine, never
+    /// with `--no-stop`). It uses the attach API only where the tables of a JVM are incomplete or Native Memory
+    /// Tracking is on; that adds 0.1 to 0.3 MiB to the RSS of the JVM, once.
     ///
-    /// Exit code 0: every JVM that was found was read. 4: at least one may not be read; it is listed with the reason,
-    /// and the others are printed all the same. One that ends meanwhile is listed too, and is no failure.
+    /// Exit code 0: every JVM found was read. 4: Loadline lacks the permission to read at least one; it lists that one
+    /// with the reason and prints the others. A JVM that ends during the reading is listed too and is no failure.
     #[arg(long, conflicts_with_all = ["by", "netty", "against", "classes", "heap_dump"])]
     all: bool,
     /// The JVM of a bundle that `loadline capture` made where Loadline cannot run
     ///
-    /// A bundle has no copy of the JVM's memory. So malloc stays one row, with direct memory in it.
+    /// A bundle has no copy of the JVM's memory. So malloc stays one row, which includes direct memory.
     #[arg(long, value_name = "BUNDLE", conflicts_with_all = ["netty", "classes", "heap_dump", "attach", "no_stop"])]
     from: Option<PathBuf>,
     #[command(flatten)]
@@ -63,16 +63,15 @@ pub(super) struct Verb {
     // A `requires` alone does not hold where a pid, which conflicts with `all`, is given.
     #[arg(long, value_name = "COLUMN", requires = "all", conflicts_with = "pid")]
     sort: Option<Column>,
-    /// Changes since an earlier account, in a file that `loadline account PID --json` printed
+    /// Changes since an earlier account: a file that `loadline account PID --json` printed, or a bundle
     ///
     /// By owner, thread pool, file, NMT tag, code heap and class loader. The file may also be what `--all --json` or
-    /// `--against FILE --json` printed. An account of another process is compared all the same, with a doubt that says
-    /// so.
+    /// `--against FILE --json` printed. An account of another process is compared too, with a doubt.
     #[arg(long, value_name = "FILE")]
     against: Option<PathBuf>,
     /// Details by thread (stack, CPU time, what it allocated), pool (threads by name), file, tag (malloc by NMT tag),
-    /// loader (classes by class loader), code (its cache by segment), region (address) or flag (those that somebody
-    /// set); may be repeated. `--json` has all of them
+    /// loader (classes by class loader), code (its cache by segment), region (address) or flag (those not at
+    /// their default); may be repeated. `--json` has all of them
     #[arg(long, value_name = "WHAT", value_delimiter = ',', hide_possible_values = true)]
     by: Vec<Detail>,
     /// Do not pause the JVM's threads; changes while it is read blur the account
@@ -94,7 +93,7 @@ pub(super) struct Verb {
     /// Print the account as a document instead of the summary
     #[arg(long)]
     json: bool,
-    /// No talk on stderr
+    /// Print no progress on stderr
     #[arg(long, short)]
     quiet: bool,
 }
@@ -142,7 +141,7 @@ pub(super) fn run(verb: Verb, Call { typed, clock }: Call) -> Result<Code> {
     }
     // The file is read before the JVM is touched, so that a slip costs the JVM nothing. It is also read before signals
     // are caught, so that a signal can end the wait for a pipe that never gets a writer.
-    let earlier = verb.against.as_deref().map(archive::read_accounts).transpose()?;
+    let earlier = verb.against.as_deref().map(|path| earlier(path, &clock)).transpose()?;
     let asked = AccountRequest { verb: &verb, typed, clock, interrupt: Interrupt::listen()? };
     match (earlier, verb.container.request()) {
         (_, Some(container)) => asked.container(&container),
@@ -151,6 +150,18 @@ pub(super) fn run(verb: Verb, Call { typed, clock }: Call) -> Result<Code> {
         (Some(earlier), None) => asked.against(earlier),
         (None, None) => asked.one(),
     }
+}
+
+/// The accounts of an earlier moment: of a record file, or of a bundle.
+fn earlier(path: &Path, clock: &Clock) -> Result<Vec<AccountDocument>> {
+    if Bundle::is_at(path) { Ok(vec![of_bundle(path, clock, String::new())?]) } else { archive::read_accounts(path) }
+}
+
+/// The account of the JVM of a bundle.
+fn of_bundle(path: &Path, clock: &Clock, command: String) -> Result<AccountDocument> {
+    let weighed = Bundle::open(path)?.weigh(clock)?;
+    let (taken, machine) = (weighed.taken.clone(), weighed.machine.clone());
+    Ok(document(weighed, command, taken, machine))
 }
 
 /// The parsed command line, with the means to answer it.
@@ -167,7 +178,9 @@ impl AccountRequest<'_> {
         self.show(&document, |details| summarize_account(&document, details))?;
         if !self.verb.json && self.verb.by.is_empty() {
             let mut talk = Progress::new(self.verb.quiet);
-            talk.step(&format!("details: {} --by thread,pool,file,tag,loader,code,region,flag", self.typed));
+            // Without a copy of memory no chunk has a tag.
+            let tag = if document.bundle.is_some() { "" } else { "tag," };
+            talk.step(&format!("details: add `--by thread,pool,file,{tag}loader,code,region,flag`"));
         }
         Ok(Code::Yes)
     }
@@ -246,9 +259,7 @@ impl AccountRequest<'_> {
     fn take(&self) -> Result<AccountDocument> {
         let Self { verb, clock, .. } = self;
         if let Some(bundle) = &verb.from {
-            let weighed = Bundle::open(bundle)?.weigh(clock)?;
-            let (taken, machine) = (weighed.taken.clone(), weighed.machine.clone());
-            return Ok(document(weighed, self.typed.clone(), taken, machine));
+            return of_bundle(bundle, clock, self.typed.clone());
         }
         let pid = verb.pid.unwrap_or_default();
         let machine = series::machine_now(*clock);

@@ -10,7 +10,7 @@ use super::{
 use crate::error::Result;
 use clap::{Arg, Command, CommandFactory, Parser, Subcommand, ValueEnum};
 
-/// Weighs a JVM server under load and says where every megabyte sits.
+/// Weighs a JVM server under load and shows what holds its memory.
 #[derive(Debug, Parser)]
 #[command(name = "loadline", version, max_term_width = 100, after_help = exit::HELP, before_help = EXAMPLES)]
 #[command(override_usage = "loadline <VERB> [OPTIONS]\n       loadline --generate <WHAT>")]

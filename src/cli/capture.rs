@@ -8,7 +8,7 @@ use clap::Parser;
 
 /// `loadline capture`
 ///
-/// Prints a script for any POSIX shell. It writes a tar with what the kernel and the JVM tell of its memory: `smaps`,
+/// Prints a script for any POSIX shell. It writes a tar with what the kernel and the JVM report of its memory: `smaps`,
 /// the page map, threads, counters, the memory cgroup, and, where the container has `jcmd`, its answers. No memory is
 /// copied. `loadline account --from` makes the account of it, here.
 #[derive(Debug, Parser)]
@@ -19,7 +19,8 @@ const EXAMPLES: &str = "\
 Examples:
   loadline capture | kubectl exec -i POD -- sh > bundle.tar
   loadline capture | podman exec -i CONTAINER sh -s PID > bundle.tar
-  loadline account --from bundle.tar";
+  loadline account --from bundle.tar
+  loadline account --from later.tar --against bundle.tar";
 
 const SCRIPT: &str = include_str!("capture.sh");
 

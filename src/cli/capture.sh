@@ -4,12 +4,11 @@
 #   loadline capture | kubectl exec -i POD -- sh > bundle.tar
 #   loadline capture | kubectl exec -i POD -- sh -s PID > bundle.tar     where several JVMs run
 #
-# It writes a tar to standard output and its notes to standard error; it removes the folder that it works in. `jcmd`,
-# where there is one, attaches to the JVM (0.2 MiB) and is itself a JVM of some 40 MiB for a second: without room for it
-# below the limit it is left out. The bundle holds the command lines of the container's processes; of the environment,
-# only the variables that set a JVM or malloc. No memory is copied.
-set -u
-export LC_ALL=C
+# It writes a tar to stdout and notes to stderr, and removes the folder that it works in. `jcmd`, where there is one,
+# attaches to the JVM (0.2 MiB) and is itself a JVM of some 40 MiB for a second: without room for it below the limit it
+# is left out. The bundle holds the command lines of the container's processes; of the environment, only the variables
+# that set a JVM or malloc. No memory is copied.
+set -u && export LC_ALL=C
 unset JAVA_TOOL_OPTIONS JDK_JAVA_OPTIONS _JAVA_OPTIONS
 # Processes beside the JVM; blocks of its page map, of 512 pages each; free bytes that `jcmd` needs.
 others_max=200 blocks_max=16384 jcmd_needs=100000000
@@ -23,22 +22,20 @@ about() { printf '%s=%s\n' "$@" >>"$bundle/about"; }
 find_jvm() {
     set -- $(grep -l '/libjvm\.so' /proc/[0-9]*/maps 2>/dev/null | sed 's/[^0-9]//g')
     case $# in
-        0) fail 'no JVM is seen here: run it in the container of the JVM, as its user or as root' ;;
+        0) fail 'no JVM was found here: run it in the container of the JVM, as its user or as root' ;;
         1) jvm=$1 ;;
         *) fail "several JVMs run here ($*); name one: sh -s PID" ;;
     esac
 }
 
 process() {
-    into=$bundle/proc/$1
-    mkdir -p "$into"
+    into=$bundle/proc/$1 && mkdir -p "$into"
     for file in status stat statm cmdline smaps_rollup cgroup; do copy "/proc/$1/$file" "$into/$file"; done
 }
 
 threads() {
     for thread in "/proc/$jvm/task"/*; do
-        of=$into/task/${thread##*/}
-        mkdir -p "$of"
+        of=$into/task/${thread##*/} && mkdir -p "$of"
         for file in comm stat status schedstat syscall; do copy "$thread/$file" "$of/$file"; done
     done
 }
@@ -70,9 +67,8 @@ resident() {
     if [ "$to" -gt "$last" ]; then last=$to; fi
 }
 copy_blocks() {
-    count=$((last - first + 1))
     if [ "$last" -lt 0 ]; then return; fi
-    blocks=$((blocks + count))
+    count=$((last - first + 1)) blocks=$((blocks + last - first + 1))
     if [ "$blocks" -gt "$blocks_max" ]; then
         about left_out "$count blocks of the page map: it is too large"
     else
@@ -82,20 +78,23 @@ copy_blocks() {
 
 # The memory cgroup, as it is mounted here: v1 or v2, below the mount point or at it.
 cgroup() {
-    mkdir "$bundle/cgroup"
     path=$(sed -n 's/^[0-9]*:\([^:]*,\)\{0,1\}memory\(,[^:]*\)\{0,1\}://p' "/proc/$jvm/cgroup")
     path=${path:-$(sed -n 's/^0:://p' "/proc/$jvm/cgroup")}
     for folder in "/sys/fs/cgroup/memory$path" /sys/fs/cgroup/memory "/sys/fs/cgroup$path" /sys/fs/cgroup; do
         if cat "$folder/memory.stat" >/dev/null 2>&1; then break; fi
     done
     about cgroup "$path"
-    for file in "$folder"/memory.* "$folder/cgroup.procs"; do copy "$file" "$bundle/cgroup/${file##*/}"; done
+    for file in "$folder"/memory.*; do copy "$file" "$bundle/cgroup/${file##*/}"; done
+    # This shell reads the list itself, so that no other process of the script is in it.
+    while read -r pid; do
+        if [ "$pid" != $$ ] && [ -e "/proc/$pid/status" ]; then echo "$pid"; fi
+    done 2>/dev/null <"$folder/cgroup.procs" >"$bundle/cgroup/cgroup.procs"
     number() { cat "$bundle/cgroup/memory.$1" "$bundle/cgroup/memory.$2" 2>/dev/null | sed -n '/^[0-9]\{1,17\}$/p'; }
     limit=$(number max limit_in_bytes) usage=$(number current usage_in_bytes)
     grep -vx "$jvm" "$bundle/cgroup/cgroup.procs" | head -n $others_max | while read -r other; do process "$other"; done
 }
 
-# What the JVM itself says.
+# The JVM's answers.
 ask() {
     exe=$(readlink "/proc/$jvm/exe") jcmd=
     for found in "${JAVA_HOME:-/nowhere}/bin/jcmd" "${exe%/*}/jcmd" "$(command -v jcmd)"; do
@@ -106,7 +105,6 @@ ask() {
     elif [ -n "$limit" ] && [ $((limit - usage)) -lt $jcmd_needs ]; then
         about left_out 'the answers of the JVM: jcmd needs 100 MB below the limit'
     else
-        mkdir "$bundle/jcmd"
         timeout=$(command -v timeout) && timeout="$timeout 20"
         for question in GC.heap_info Compiler.codecache 'VM.metaspace vslist' VM.classloader_stats VM.flags \
             'VM.native_memory summary scale=KB'; do
@@ -120,17 +118,18 @@ ask() {
 main() {
     jvm=${1:-}
     if [ -z "$jvm" ]; then find_jvm; fi
-    cat "/proc/$jvm/smaps" >/dev/null || fail "pid $jvm cannot be read: run it as the user of the JVM, or as root"
+    [ -d "/proc/$jvm/task/$jvm" ] || fail "no process $jvm here: give the pid that the JVM has in this container"
+    cat "/proc/$jvm/smaps" >/dev/null 2>&1 || fail "pid $jvm cannot be read: run it as the user of the JVM, or as root"
+    grep -q '/libjvm\.so' "/proc/$jvm/maps" || fail "pid $jvm is no HotSpot JVM: it maps no libjvm.so"
     for place in "${TMPDIR:-/tmp}" /dev/shm /var/tmp /run; do
         if work=$(mktemp -d "$place/loadline-XXXXXX" 2>/dev/null); then break; fi
     done
     [ -d "${work:-}" ] || fail 'no folder can be written: mount one at /tmp'
     trap 'rm -rf "$work"' EXIT && trap 'exit 130' INT TERM
-    bundle=$work/loadline-capture
-    mkdir "$bundle"
+    bundle=$work/loadline-capture && mkdir -p "$bundle/cgroup" "$bundle/jcmd"
     about format loadline-capture/1 pid "$jvm" kernel "$(uname -r)" cores "$(grep -c '^processor' /proc/cpuinfo)" \
         memory_kib "$(sed -n 's/^MemTotal: *\([0-9]*\) kB$/\1/p' /proc/meminfo)" taken_s "$(date +%s)" \
-        uptime_s "$(cut -d . -f 1 /proc/uptime)" boot_id "$(cat /proc/sys/kernel/random/boot_id)"
+        uptime_s "$(cut -d ' ' -f 1 /proc/uptime)" boot_id "$(cat /proc/sys/kernel/random/boot_id)"
     cgroup
     process "$jvm"
     for file in smaps maps; do copy "/proc/$jvm/$file" "$into/$file"; done
@@ -142,9 +141,10 @@ main() {
     inner=$(sed -n 's/^NSpid:.*[^0-9]\([0-9][0-9]*\)$/\1/p' "$into/status")
     for counters in "/proc/$jvm/root"/tmp/hsperfdata_*/"${inner:-$jvm}"; do copy "$counters" "$into/hsperfdata"; done
     ask
+    about ended_uptime_s "$(cut -d ' ' -f 1 /proc/uptime)"
     note "$(du -sk "$bundle" | cut -f 1) KiB of pid $jvm"
-    tar -cf - -C "$work" loadline-capture
+    # `about` comes last: a bundle without it is cut short.
+    tar -cf - -C "$work" loadline-capture/cgroup loadline-capture/jcmd loadline-capture/proc loadline-capture/about
 }
 # All of it is read before the first part runs, since it may come by standard input.
-main "$@" </dev/null
-exit
+main "$@" </dev/null && exit

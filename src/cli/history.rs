@@ -38,7 +38,7 @@ pub(super) struct Verb {
     /// Write the document into FILE, or print it instead of the summary
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", help_heading = "Output")]
     json: Option<PathBuf>,
-    /// The history with its pictures, one file that needs nothing else
+    /// The history with its charts, as one self-contained file
     #[arg(long, value_name = "FILE", help_heading = "Files")]
     html: Option<PathBuf>,
     /// The history in Markdown

@@ -39,7 +39,7 @@ pub(super) struct Verb {
     /// Do not start the server to see where it answers; port and paths are then guesses
     #[arg(long)]
     no_start: bool,
-    /// No talk on stderr
+    /// Print no progress on stderr
     #[arg(long, short)]
     quiet: bool,
     /// Arguments of the program, in place of the usual ones; `{port}` stands for its port

@@ -58,7 +58,7 @@ pub(super) struct Verb {
     /// Run build steps even if nothing they read has changed
     #[arg(long)]
     rebuild: bool,
-    /// No talk on stderr
+    /// Print no progress on stderr
     #[arg(long, short)]
     quiet: bool,
 }

@@ -123,7 +123,7 @@ fn yama(access: &Access) -> String {
 /// Names the source that shows that a JVM was killed for want of memory.
 fn kills(log: bool, restricts: Option<u8>) -> String {
     match (log, restricts) {
-        (true, _) => "told by the kernel's log, with the cgroup whose limit it was".to_owned(),
+        (true, _) => "read from the kernel's log, with the cgroup whose limit it was".to_owned(),
         (false, Some(1)) => "told by the events of the JVM's cgroup only: `kernel.dmesg_restrict` is 1; give \
                              CAP_SYSLOG, or `sysctl kernel.dmesg_restrict=0`"
             .to_owned(),

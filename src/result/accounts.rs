@@ -32,7 +32,7 @@ pub fn changes(earlier: Vec<AccountDocument>, now: AccountDocument, command: Str
             .hint("give a file as `loadline account PID --json` printed it"));
     };
     let (Some(before), Some(after)) = (&then.mark.account, &now.mark.account) else {
-        return Err(Error::machine("who holds the memory could not be told, so there is nothing to compare"));
+        return Err(Error::machine("an account without owners cannot be compared"));
     };
     let differences = differences(&then, &now);
     let mut parts = comparison::part_changes(before, after);

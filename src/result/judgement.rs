@@ -339,7 +339,7 @@ impl Judgement {
         let open = judged.iter().find(|of| of.verdict == DifferenceVerdict::CannotTell);
         match open {
             _ if judged.iter().any(|of| of.verdict == DifferenceVerdict::Worse) => Bisected::Bad,
-            Some(of) => Bisected::Unknown(format!("`{}` of {} cannot be told", of.metric, of.candidate)),
+            Some(of) => Bisected::Unknown(format!("`{}` of {} is unknown", of.metric, of.candidate)),
             None if judged.is_empty() => Bisected::Unknown("nothing was judged".to_owned()),
             None => Bisected::Good,
         }

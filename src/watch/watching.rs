@@ -201,7 +201,7 @@ impl<W: World> Watching<W> {
             // As far as is known, no JVM has come and none has gone.
             Err(cause) => {
                 self.finds_failed += 1;
-                let why = format!("which JVMs run cannot be told: {cause}");
+                let why = format!("the JVMs that run cannot be listed: {cause}");
                 if self.why_failed.replace(why.clone()).as_ref() != Some(&why) {
                     events.push(WatchEvent { name: "/proc".to_owned(), what: Happened::Failed(why) });
                 }

@@ -2,12 +2,12 @@
 //! unpacked into a folder of this user alone, and read as a living process is, as far as the copies go.
 //!
 //! ```text
-//! loadline-capture/about                       format=loadline-capture/1, pid=7, page=4096, taken_s=1795862424
 //! loadline-capture/proc/7/smaps                and the other files of /proc/PID; of other processes, the small ones
 //! loadline-capture/proc/7/task/9/comm
 //! loadline-capture/proc/7/pagemap.66912        the page map from this block of 4 KiB on
 //! loadline-capture/cgroup/memory.stat
 //! loadline-capture/jcmd/VM.metaspace+vslist    the reply to a question
+//! loadline-capture/about                       format=loadline-capture/1, pid=7, page=4096, taken_s=1795862424: last
 //! ```
 //!
 //! A bundle may lie: only plain files with these names are unpacked, none beyond a bound, and no link is made.
@@ -48,6 +48,9 @@ const ABOUT_MAX: u64 = 64 << 10;
 /// `VM.classloader_stats` has a line for each loader.
 const REPLY_MAX: u64 = 16 << 20;
 
+/// The command that makes a bundle.
+const CAPTURE: &str = "`loadline capture | kubectl exec -i POD -- sh > bundle.tar`";
+
 /// A file that gzip compressed begins so (RFC 1952).
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
@@ -72,27 +75,32 @@ pub(crate) struct Bundle {
 }
 
 impl Bundle {
+    /// Whether a file begins as a bundle does, plain or compressed; a pipe does not, since it can be read only once.
+    pub(crate) fn is_at(path: &Path) -> bool {
+        let begins = |file| BufReader::new(file).fill_buf().is_ok_and(|start| start.starts_with(&GZIP) || is_of(start));
+        std::fs::metadata(path).is_ok_and(|of| of.is_file()) && bounded::open(path).is_ok_and(begins)
+    }
+
     /// Unpacks a bundle, plain or compressed by gzip; `-` is stdin.
     ///
     /// # Errors
     /// `Request` where it cannot be read, is no bundle, is cut short, or is of another format or page size; `Machine`
     /// where it cannot be unpacked.
     pub(crate) fn open(path: &Path) -> Result<Self> {
-        let refuse = |what: String| {
-            Error::request(what).at(path.display().to_string()).hint("`loadline capture | sh > bundle.tar` makes one")
-        };
+        let refuse =
+            |what: String| Error::request(what).at(path.display().to_string()).hint(format!("{CAPTURE} makes one"));
         let folder = WorkFolder::create()?;
         let unpacked = match path == Path::new("-") {
             true => unpack(io::stdin().lock(), folder.path()),
             false => bounded::open(path).and_then(|file| unpack(file, folder.path())),
         };
         unpacked.map_err(|cause| match cause.kind() {
-            io::ErrorKind::UnexpectedEof => refuse("the bundle is cut short".to_owned()),
-            // A reader of tar quotes what it finds.
-            _ => refuse(format!("no bundle can be read: {}", harmless(&plain(&cause), WORDS_MAX))),
+            io::ErrorKind::Unsupported => refuse("it is no bundle of `loadline capture`".to_owned()),
+            _ if cause.raw_os_error().is_some() => refuse(format!("the bundle cannot be read: {}", plain(&cause))),
+            // A reader of tar quotes the text that it finds, which may be anything.
+            _ => cut(path),
         })?;
-        let text = bounded::text(&folder.path().join("about"), ABOUT_MAX)
-            .map_err(|_| refuse("it is no bundle of `loadline capture`: no file `about` is in it".to_owned()))?;
+        let text = bounded::text(&folder.path().join("about"), ABOUT_MAX).map_err(|_| cut(path))?;
         let lines = || text.lines().filter_map(|line| line.split_once('='));
         let left_out = lines().filter(|(key, _)| *key == "left_out");
         let left_out = left_out.map(|(_, what)| harmless(what, WORDS_MAX)).take(LEFT_OUT_MAX).collect();
@@ -117,6 +125,10 @@ impl Bundle {
         self.word(key).parse().unwrap_or(0)
     }
 
+    fn seconds(&self, key: &str) -> f64 {
+        self.word(key).parse().unwrap_or(0.0)
+    }
+
     /// Makes the account of the JVM as it was then; the caller adds the command and the findings.
     ///
     /// # Errors
@@ -124,17 +136,20 @@ impl Bundle {
     pub(crate) fn weigh(&self, clock: &Clock) -> Result<AccountDocument> {
         let [proc, cgroup] = ["proc", "cgroup"].map(|name| self.folder.path().join(name));
         let pid = u32::try_from(self.number("pid")).unwrap_or(0);
-        let process = Process::open_copy(pid, &proc).map_err(|why| {
-            Error::request(format!("the bundle lacks the process that it is of: {why}"))
-                .at(self.path.display().to_string())
-                .hint("capture it again")
-        })?;
+        let process = Process::open_copy(pid, &proc).map_err(|_| cut(&self.path))?;
         let cgroup = MemoryCgroup::open_copy(&cgroup, &proc).ok();
         let mut doubts: Vec<Doubt> =
             self.left_out.iter().map(|what| Doubt::BundleLacks { what: what.clone() }).collect();
         let watched = Watched::of_copy(process, cgroup, self.replies(), *clock, &mut doubts);
         let options = AccountOptions { stop: false, netty: false, asking: Asking::Always };
-        let mut weighed = options.weigh_watched(watched, doubts, &Collecting::default(), &mut |_| ())?;
+        let weighed = options.weigh_watched(watched, doubts, &Collecting::default(), &mut |_| ());
+        let mut weighed = weighed.map_err(|_| cut(&self.path))?;
+        // The JVM ran on for as long as the script copied.
+        let seconds = (self.seconds("ended_uptime_s") - self.seconds("uptime_s")).max(0.0);
+        weighed.mark.took_ms = seconds * 1e3;
+        if let Some(account) = &mut weighed.mark.account {
+            account.took_ms = weighed.mark.took_ms;
+        }
         if let Some(charge) = &mut weighed.mark.charge {
             charge.cgroup = harmless(self.word("cgroup"), WORDS_MAX);
         }
@@ -147,7 +162,7 @@ impl Bundle {
         };
         let taken_s = self.number("taken_s");
         let identity = weighed.identity.map(|identity| {
-            let age = self.number("uptime_s").saturating_sub(identity.started_ticks / ticks_per_s());
+            let age = (self.seconds("uptime_s") as u64).saturating_sub(identity.started_ticks / ticks_per_s());
             let started = Some(utc(taken_s.saturating_sub(age) as f64));
             IdentityRecord { started, boot_id: Some(self.word("boot_id").to_owned()), ..identity }
         });
@@ -168,16 +183,32 @@ impl Bundle {
     }
 }
 
-/// Unpacks the known files below `into`.
+/// The one error of a bundle that lacks something that every whole one has.
+fn cut(path: &Path) -> Error {
+    Error::request(format!("{} is empty or cut short: its capture failed", path.display()))
+        .hint(format!("the script's notes on stderr say why; capture again with {CAPTURE}"))
+}
+
+/// Whether a tar that begins so is a bundle.
+fn is_of(start: &[u8]) -> bool {
+    start.strip_prefix(b"./").unwrap_or(start).starts_with(TOP.as_bytes())
+}
+
+/// Unpacks the known files below `into`. An `Unsupported` error is of a file that is no bundle.
 fn unpack(file: impl Read, into: &Path) -> io::Result<()> {
     let mut file = BufReader::new(file);
     let is_compressed = file.fill_buf()?.starts_with(&GZIP);
     let bytes: Box<dyn Read + '_> = if is_compressed { Box::new(GzDecoder::new(file)) } else { Box::new(file) };
-    let mut archive = tar::Archive::new(bytes.take(BYTES_MAX));
+    let mut bytes = BufReader::new(bytes.take(BYTES_MAX));
+    let start = bytes.fill_buf()?;
+    if !start.is_empty() && !is_of(start) {
+        return Err(io::ErrorKind::Unsupported.into());
+    }
+    let mut archive = tar::Archive::new(bytes);
     for (at, entry) in archive.entries()?.enumerate() {
         let mut entry = entry?;
         if at >= FILES_MAX {
-            return Err(io::Error::other(format!("it has more than {FILES_MAX} files")));
+            return Err(io::ErrorKind::Unsupported.into());
         }
         let name = entry.path_bytes().into_owned();
         let Some(place) = std::str::from_utf8(&name).ok().and_then(Place::of) else { continue };
@@ -319,7 +350,7 @@ mod tests {
         link.set_cksum();
         builder.append(&link, io::empty()).unwrap();
         let error = opened(&builder.into_inner().unwrap()).unwrap_err();
-        assert!(error.what.contains("no file `about` is in it"), "{error}");
+        assert!(error.what.contains("is empty or cut short"), "{error}");
     }
 
     #[test]
@@ -328,8 +359,11 @@ mod tests {
         assert!(opened(&whole).is_ok());
         let refused = |bytes: &[u8]| opened(bytes).err().map(|error| error.what).unwrap_or_default();
         for cut in 0..512 + about(4096).len() {
-            assert!(!refused(&whole[..cut]).is_empty(), "cut at {cut}");
+            let is_of_a_bundle = cut == 0 || cut >= TOP.len();
+            let what = if is_of_a_bundle { "is empty or cut short" } else { "it is no bundle" };
+            assert!(refused(&whole[..cut]).contains(what), "cut at {cut}");
         }
+        assert_eq!(refused(b"Error: no pod named x\n"), "it is no bundle of `loadline capture`");
         for at in (0..whole.len()).step_by(7) {
             let mut damaged = whole.clone();
             damaged[at] ^= 0x41;
@@ -339,6 +373,6 @@ mod tests {
         assert!(of(&about(1 << 16)).contains("pages of 65536 bytes"));
         assert!(of("format=loadline-capture/9\n").contains("its format is `loadline-capture/9`"));
         let error = opened(&whole).unwrap().weigh(&Clock::start()).unwrap_err();
-        assert!(error.what.contains("lacks the process"), "{error}");
+        assert!(error.what.contains("is empty or cut short"), "{error}");
     }
 }

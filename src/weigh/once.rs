@@ -6,7 +6,7 @@ use super::objects::record as live_objects;
 use super::watched::Watched;
 use super::weighing::{AskNmt, MarkSettings, Moment};
 use crate::clock::Clock;
-use crate::doubt::Doubt;
+use crate::doubt::{Doubt, NOW};
 use crate::error::{Error, Result};
 use crate::observe::hotspot::flags::Flags;
 use crate::observe::procfs::Process;
@@ -79,7 +79,7 @@ impl AccountOptions {
         let flags = watched.flags().ok();
         let replied = watched.replied_flags();
         let weigh = MarkSettings { moment: Moment::Running, nmt: AskNmt::IfOn, stop: self.stop, regions: true };
-        let weighed = weigh.weigh(&mut watched, "now", &mut doubts);
+        let weighed = weigh.weigh(&mut watched, NOW, &mut doubts);
         if has_ended(&watched) {
             let ended = format!("the process with pid {pid} ended while it was read");
             return Err(Error::subject(ended).hint("give the pid of a JVM that keeps running"));
@@ -100,7 +100,7 @@ impl AccountOptions {
             mark.netty = pools.map_err(|why| failed.push(why)).ok();
         }
         let (objects, heap_dump) = then.collect(&watched, &mark, announce, &mut failed)?;
-        doubts.extend(failed.into_iter().map(|why| Doubt::ReadFailed { mark: "now".to_owned(), why }));
+        doubts.extend(failed.into_iter().map(|why| Doubt::ReadFailed { mark: NOW.to_owned(), why }));
         jvm.allocator = weighed.allocator;
         jvm.collector = weighed.collector;
         let in_force = |flags: &Flags| flags.changed().all_spelled();

@@ -321,7 +321,7 @@ fn doubts_of(mark: &str, accounted: &Accounted, record: &AccountRecord, doubts: 
             },
             Some(allocator) if allocator != Allocator::Glibc => format!("the allocator is {}", allocator.name()),
             _ => match &seen.walk {
-                None => "memory could not be read".to_owned(),
+                None => "its heaps were not read".to_owned(),
                 Some(walk) => walk.unknown_layout.clone().unwrap_or_else(|| broken(&walk.errors)),
             },
         };

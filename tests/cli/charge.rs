@@ -26,7 +26,7 @@ fn made_up() -> ChargeDocument {
     let spool = ChargeRow { files: 500, deleted: 499, ..row(MemoryFiles, "/tmp", 125 * MIB) };
     let names = ChargeRow { reclaimable: true, ..row(Kernel, "names and inodes of files", 90 * MIB) };
     let others = [
-        row(ChargeKind::Anonymous, "in no process seen", -2 * MIB),
+        row(ChargeKind::Anonymous, "no process found", -2 * MIB),
         spool,
         row(PageCache, "not used lately", 60 * MIB),
         row(PageCache, "in use", 20 * MIB),

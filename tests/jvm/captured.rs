@@ -21,21 +21,34 @@ fn assert_between(what: &str, then: u64, around: [u64; 2], per_mille: u64) {
 
 /// The bundle of a JVM, made as in a container: the script comes by standard input.
 fn captured(jvm: &Standing) -> (TempDir, PathBuf) {
+    let (folder, bundle, notes) = capture_of(jvm.pid());
+    assert!(std::fs::metadata(&bundle).unwrap().len() > 0, "{notes}");
+    (folder, bundle)
+}
+
+/// The bundle of a process with the notes of the script; empty where it is refused.
+fn capture_of(pid: u32) -> (TempDir, PathBuf, String) {
     let folder = tempfile::tempdir().unwrap();
     let (script, bundle) = (folder.path().join("capture.sh"), folder.path().join("bundle.tar"));
     std::fs::write(&script, Call::verb("capture").run().expect(0).stdout).unwrap();
     let file = |path| std::fs::File::open(path).unwrap();
     let done = Command::new("sh")
-        .args(["-s", &jvm.pid().to_string()])
+        .args(["-s", &pid.to_string()])
         .env("TMPDIR", folder.path())
         .stdin(Stdio::from(file(&script)))
         .stdout(std::fs::File::create(&bundle).unwrap())
-        .output()
+        .stderr(Stdio::piped())
+        .spawn()
         .unwrap();
-    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let script_pid = done.id();
+    let done = done.wait_with_output().unwrap();
+    let names = std::fs::read(&bundle).unwrap();
+    let of_script = format!("loadline-capture/proc/{script_pid}/");
+    assert!(!names.windows(of_script.len()).any(|name| name == of_script.as_bytes()), "the script left itself out");
+    assert_eq!(done.status.success(), !names.is_empty());
     let left = std::fs::read_dir(folder.path()).unwrap().count();
     assert_eq!(left, 2, "the script has removed its folder");
-    (folder, bundle)
+    (folder, bundle, String::from_utf8(done.stderr).unwrap())
 }
 
 fn account_from(bundle: &std::path::Path) -> AccountDocument {
@@ -76,8 +89,22 @@ fn a_captured_jvm_has_the_account_that_it_has_alive() {
             assert!(document.jvm.version.is_some() && document.jvm.flags.is_some_and(|flags| !flags.is_empty()));
             let lacks = |of: &str| document.doubts.iter().any(|doubt| doubt.text.contains(of));
             assert!(!lacks("the bundle lacks") && !lacks("lacks a source"), "{:?}", document.doubts);
+            // The copy takes longer than the reading of it.
+            assert!(copied.took_ms > 100.0, "{}", copied.took_ms);
             subject.answers();
         }
+    }
+}
+
+#[test]
+fn a_process_that_is_no_jvm_has_no_bundle() {
+    let mut sleep = Command::new("sleep").arg("60").spawn().unwrap();
+    let refused = [sleep.id(), u32::MAX].map(capture_of);
+    sleep.kill().and_then(|()| sleep.wait()).unwrap();
+    for ((_folder, bundle, notes), why) in refused.iter().zip(["is no HotSpot JVM", "no process 4294967295 here"]) {
+        assert!(notes.contains(why), "{notes}");
+        let error = Call::verb("account --from").with_argument(bundle).run().expect(2).stderr;
+        assert!(error.contains("is empty or cut short") && error.contains("capture again"), "{error}");
     }
 }
 
@@ -87,11 +114,17 @@ fn a_bundle_is_compared_with_an_earlier_one() {
         let subject = LaunchPlan::on(release, "-Xmx64m -XX:+UseSerialGC").serving("DemoServer");
         let (_folder, bundle) = captured(&subject);
         let text = Call::verb("account --from").with_argument(&bundle).run().expect(0).stdout;
-        assert!(text.contains("malloc, not split") && text.contains("`--against FILE`"), "{text}");
+        assert!(text.contains("malloc, not split") && text.contains("System.trim_native_heap"), "{text}");
+        assert!(!text.contains("loadline explain") && !text.contains("loadline watch"), "{text}");
         let earlier = bundle.with_extension("json");
         std::fs::write(&earlier, serde_json::to_vec(&account_from(&bundle)).unwrap()).unwrap();
         let against = Call::verb("account --from").with_argument(&bundle).with("--against").with_argument(&earlier);
         let changes = against.run().expect(0).stdout;
+        // A bundle is its own record.
+        let against = Call::verb("account --from").with_argument(&bundle).with("--against").with_argument(&bundle);
+        assert_eq!(against.run().expect(0).stdout, changes);
         assert!(changes.contains("RSS"), "{changes}");
+        let by = Call::verb("account --by tag,flag --from").with_argument(&bundle).run().expect(0).stdout;
+        assert!(by.contains("no copy of malloc's chunks") && by.contains("-XX:+UseSerialGC"), "{by}");
     }
 }

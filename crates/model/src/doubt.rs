@@ -1,6 +1,14 @@
 //! Every reason to distrust a number, as one enum. Each says what was seen and what to do next.
 //! Pure code computes the doubts. The archive stores them, and reports show them next to the number they touch.
 
+/// The name of the only mark of an account.
+pub const NOW: &str = "now";
+
+/// Names a mark among several.
+fn at(mark: &str) -> String {
+    if mark == NOW { String::new() } else { format!(" at mark {mark}") }
+}
+
 /// Makes an enum of doubts: of each its values, what was seen, in one sentence, and one thing to do about it. Groups
 /// with an enum of their own stand among the others in JSON, told apart by their kind.
 macro_rules! doubts {
@@ -321,15 +329,18 @@ doubts! {
             mark: String,
             /// The figure, and why it could not be read.
             why: String,
-        } => format!("at mark {mark}: {why}"),
-            "if no other doubt says why, `loadline doctor` tells what can be read here";
+        } => match at(mark) {
+            of if of.is_empty() => why.clone(),
+            of => format!("{}: {why}", of.trim_start()),
+        },
+            "if no other doubt says why, `loadline doctor` shows what can be read here";
         /// Part of what an account needs could not be read.
         AccountPartial {
             /// The first mark affected.
             mark: String,
             /// The missing source, and why it is missing.
             why: String,
-        } => format!("the account at mark {mark} lacks a source: {why}"),
+        } => format!("the account{} lacks a source: {why}", at(mark)),
             "run Loadline as root or with CAP_SYS_PTRACE; if it is, this kernel does not offer the source";
         /// The script of `loadline capture` could not collect something.
         BundleLacks {
@@ -347,9 +358,9 @@ doubts! {
             why: String,
         } => {
             let unsplit = Bytes(*unsplit_bytes);
-            format!("at mark {mark} {unsplit} of malloc are not split into live and retained: {why}")
+            format!("{unsplit} of malloc are not split into live and retained{}: {why}", at(mark))
         },
-            "read `malloc.unsplit` as both together; glibc's and musl's own can be split";
+            "with glibc, `jcmd PID System.trim_native_heap` (JDK 17.0.9 and newer) returns what is only retained";
         /// Options and variables were set that only another allocator heeds.
         AllocatorIgnores {
             /// Whose malloc it is.
@@ -366,15 +377,15 @@ doubts! {
             unexplained_bytes: u64,
             /// The same as a share of RSS, 0–1.
             share: f64,
-        } => format!("at mark {mark} {} of RSS have no owner ({:.1} %)", Bytes(*unexplained_bytes), share * 100.0),
-            "list it with `loadline account PID --by region`; NMT may know its owner";
+        } => format!("{} of RSS have no owner{} ({:.1} %)", Bytes(*unexplained_bytes), at(mark), share * 100.0),
+            "`loadline account` lists it with `--by region`; NMT may know its owner";
         /// The process changed while its account was taken.
         AccountMoved {
             /// The first mark affected.
             mark: String,
             /// By how much what was read differs from the kernel's sums.
             moved_bytes: u64,
-        } => format!("{} changed while the account at mark {mark} was taken", Bytes(*moved_bytes)),
+        } => format!("{} changed while the account{} was taken", Bytes(*moved_bytes), at(mark)),
             "repeat it on a quiet machine, so that the threads can be held (an account: without `--no-stop`)";
         /// The Java heap is mapped several times, and RSS counts it as often (ZGC without generations).
         HeapMultiMapped {

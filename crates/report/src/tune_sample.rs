@@ -125,7 +125,7 @@ pub(crate) fn endings() -> Vec<(TuneOutcome, Document)> {
     vec![
         (TuneOutcome::Proved, proved()),
         other(TuneOutcome::NothingProved, &|tune| {
-            tune.text = "nothing proved: no remedy saved what could be told".to_owned();
+            tune.text = "nothing proved: no remedy saved enough to be measured".to_owned();
             tune.confirmations.truncate(1);
             tune.remedies.retain(|of| !matches!(of.fate, Fate::Kept));
             tune.front.truncate(1);

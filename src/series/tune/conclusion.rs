@@ -105,7 +105,7 @@ impl Conclusion<'_> {
             TuneOutcome::Proved => set_and_saved(changes, gains),
             TuneOutcome::Unpriced => format!("do not {} yet: its price is not proved", set(changes)),
             TuneOutcome::NothingProved if self.replayed.fates.attempts.is_empty() => {
-                "nothing proved: no remedy saved what could be told".to_owned()
+                "nothing proved: no remedy saved enough to be measured".to_owned()
             }
             TuneOutcome::NothingProved => "nothing proved: what the search found was not confirmed".to_owned(),
             TuneOutcome::NotHeld => {

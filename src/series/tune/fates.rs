@@ -97,7 +97,7 @@ impl<'o> Fates<'o> {
 /// A saving too small to be told from noise.
 pub(super) fn no_saving(saved: f64, least: f64) -> String {
     let saved = if saved < 0.0 { "nothing".to_owned() } else { Bytes(saved as u64).to_string() };
-    format!("it saved {saved}, where {} is the least that can be told", Bytes(least as u64))
+    format!("it saved {saved}, where {} is the least that can be measured", Bytes(least as u64))
 }
 
 /// A saving with its price in CPU time.

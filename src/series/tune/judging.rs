@@ -215,7 +215,7 @@ impl AsItIs {
             }
             Rejection::Grew(bytes) => (Fate::Harmful, grew(*bytes)),
             Rejection::Unweighed => {
-                (Fate::NoEffect, "its memory was not measured, so no saving can be told".to_owned())
+                (Fate::NoEffect, "its memory was not measured, so its saving is unknown".to_owned())
             }
         };
         let saved = Some(saved).filter(|_| is_weighed(outcomes));

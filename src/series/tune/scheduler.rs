@@ -412,7 +412,7 @@ impl<'c, 'o> Phases<'c, 'o> {
         }
         let [lost_bytes, least_bytes] = [lost, least].map(|bytes| Bytes(bytes.max(0.0) as u64));
         let why =
-            format!("without it memory is {lost_bytes} higher, where {least_bytes} is the least that can be told");
+            format!("without it memory is {lost_bytes} higher, where {least_bytes} is the least that can be measured");
         self.fates.set(candidate, CandidateFate::measured(Fate::NotMissed, why, lost, None));
         Continue(false)
     }
@@ -614,7 +614,7 @@ impl<'c, 'o> Phases<'c, 'o> {
         let enough = if saved < least { ENOUGH } else { enough_for(candidate) };
         if cpu.is_none() && self.as_is.noise.has_cpu {
             // A set that contains it could not be priced either.
-            return not_better(Fate::TooCostly, "its CPU time was not told, so it has no price".to_owned());
+            return not_better(Fate::TooCostly, "its CPU time was not measured, so it has no price".to_owned());
         }
         let allowed = self.as_is.allowed(&means, &variant.owners());
         let beyond_price = cpu.map_or(-1.0, |ratio| ratio - 1.0 - allowed);

@@ -420,7 +420,7 @@ pub const TABLE: &[Remedy] = &[
         group: Group::Tracking,
         owners: MALLOC,
         source: "observers_on; measured (docs/method.md): 0.6 to 5 MB",
-        against: "the JVM no longer tells its native memory by category",
+        against: "the JVM no longer reports its native memory by category",
         needs: &[Unset(&["NativeMemoryTracking"])],
         ..heap("cure.nmt", "no Native Memory Tracking", |facts| {
             cures::proposed(facts, "observers_on", "-XX:NativeMemoryTracking")

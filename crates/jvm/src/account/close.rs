@@ -1,12 +1,13 @@
 //! From evidence to account: who claims what, and what is entered for each mapping.
 
 use super::claims::{Claim, Claims};
+use super::direct::move_chunks;
 use super::evidence::{ProcessReadings, Said};
 use super::ledger::{Account, Ledger, LedgerEntry};
 use super::malloc::{heap_parts, mmapped_parts, musl_parts};
 use super::native::NativeEvidence;
 use super::plan::{AccountPlan, Planned, Question, Segment};
-use super::tables::{Sizes, by_size, ended_stacks};
+use super::tables::{Sizes, by_size, ended_stacks, written};
 use super::tags::TagNames;
 use crate::kernel::mapping::Mapping;
 use crate::observe::addresses::{JvmAddresses, Purpose};
@@ -19,6 +20,9 @@ use crate::observe::ranges::gaps;
 use crate::observe::stacks::ThreadStack;
 use crate::owner::Owner;
 use std::collections::BTreeMap;
+
+/// glibc maps no shorter chunk alone (`DEFAULT_MMAP_THRESHOLD_MIN`).
+const MMAP_THRESHOLD: u64 = 128 << 10;
 
 /// Returns the claims known before memory is read: those of the JVM, the libraries and the thread stacks.
 /// `malloc` are ranges that were found to be malloc's, disjoint and in address order.
@@ -102,7 +106,7 @@ fn sizes(said: &Said, seen: &ProcessReadings) -> Sizes {
         old: said.heap.and_then(|heap| heap.old).map(|(committed, reserved)| (committed.0, reserved.0)),
         regions: said.info.as_ref().filter(|_| is(Collector::G1)).and_then(regions),
         foreign_malloc: is_foreign(seen),
-        unread_malloc: seen.walk.is_none() && seen.musl_walk().is_none(),
+        unread_malloc: is_unread(seen),
         guarded: is(Collector::Serial) || is(Collector::Parallel),
         parallel: is(Collector::Parallel),
         z: is(Collector::Z),
@@ -151,7 +155,15 @@ pub fn close(said: &Said, seen: &ProcessReadings) -> Account {
             ledger.enter(*index, parts.iter().map(counted));
         }
     }
-    ledger.close()
+    let mut account = ledger.close();
+    // Tables between chunks that are not known have no address.
+    if is_unread(seen)
+        && let Some(tables) = written(seen.smaps.maps(), &sizes(said, seen))
+    {
+        let left = tables.saturating_sub(account.rss_of(Owner::Gc));
+        move_chunks(&mut account, Owner::MallocUnsplit, Owner::Gc, left);
+    }
+    account
 }
 
 /// Whether the mapping belongs to a heap that was walked to its end.
@@ -165,6 +177,11 @@ fn unwalked_heap(seen: &ProcessReadings, planned: &Planned) -> bool {
         Some(walk) => walk.errors.iter().any(|error| seen.candidates[error.index].1.contains(&planned.index)),
         None => seen.allocator == Some(Allocator::Glibc),
     }
+}
+
+/// Whether the chunks of malloc are unknown.
+fn is_unread(seen: &ProcessReadings) -> bool {
+    seen.walk.is_none() && seen.musl_walk().is_none()
 }
 
 /// Whether malloc is known to be an allocator other than glibc's that was not walked.
@@ -183,10 +200,13 @@ fn by_pages(seen: &ProcessReadings, index: usize, segment: &Segment, names: Opti
     let unsplit = |start, end| unsplit(seen, start, end);
     let runs = seen.pages.get(&index).map(Vec::as_slice).unwrap_or_default();
     let backed = |start, end| backed(runs, start, end);
-    // Unclaimed memory goes to malloc, under the name of its allocator, if the allocator's structures are unknown.
-    let foreign = is_foreign(seen) && &*seen.smaps.mappings[index].mapping.perms == "rw-p";
-    let foreign = foreign.then(|| unsplit(segment.start, segment.end));
-    if let Some(claim) = segment.claim.as_ref().or(foreign.as_ref()) {
+    // Unclaimed memory goes to malloc, under the name of its allocator, if the allocator's structures are unknown, or
+    // if it is long enough for a chunk of glibc's that has a mapping of its own and was not read.
+    let is_glibc = seen.allocator == Some(Allocator::Glibc);
+    let is_chunk = || is_glibc && is_unread(seen) && segment.end - segment.start >= MMAP_THRESHOLD;
+    let of_malloc = &*seen.smaps.mappings[index].mapping.perms == "rw-p" && (is_foreign(seen) || is_chunk());
+    let of_malloc = of_malloc.then(|| unsplit(segment.start, segment.end));
+    if let Some(claim) = segment.claim.as_ref().or(of_malloc.as_ref()) {
         return vec![LedgerEntry::of(claim, backed(segment.start, segment.end))];
     }
     let is_inside = |chunk: &&MmappedChunk| segment.start <= chunk.start && chunk.end <= segment.end;

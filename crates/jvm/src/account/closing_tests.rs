@@ -262,6 +262,29 @@ fn adds_up(account: &Account, smaps: &Smaps) -> Result<(), TestCaseError> {
     Ok(())
 }
 
+/// A copied JVM with G1 and a heap of 64 MiB: its cards, 128 KiB, lie behind a chunk of malloc in one stretch.
+#[test]
+fn tables_without_an_address_are_taken_from_malloc_that_was_not_read() {
+    let smaps = "fc000000-100000000 rw-p 0 00:00 0\nRss: 4096 kB\n\
+                 7f0000000000-7f00000e1000 rw-p 0 00:00 0\nRss: 900 kB\n7f0000200000-7f0000202000 rw-p 0 00:00 0\nRss: 8 kB\n";
+    let heap = (0xfc00_0000, 0x1_0000_0000);
+    let range =
+        JvmRange { start: heap.0, end: heap.1, committed_end: None, purpose: Purpose::JavaHeap, name: "".into() };
+    let (heap_reserved, region_size) = (Some(heap), Some(Bytes(1 << 20)));
+    let info = JvmAddresses { ranges: vec![range], heap_reserved, region_size, ..JvmAddresses::default() };
+    let heap = HeapInfo::parse(
+        " garbage-first heap   total 65536K, used 20090K [0x00000000fc000000, 0x0000000100000000)\n  region size 1024K, 15 young (15360K), 5 survivors (5120K)\n",
+    );
+    let said = Said { info: Some(info), heap: heap.ok(), ..Said::default() };
+    let mut seen =
+        ProcessReadings { allocator: Some(Allocator::Glibc), smaps: Smaps::parse(smaps), ..Default::default() };
+    seen.pages = (1..3).map(|index| (index, vec![Run { start: 0, end: u64::MAX, swapped: false }])).collect();
+    let account = close(&said, &seen);
+    let held = [Owner::Gc, Owner::MallocUnsplit, Owner::Unexplained].map(|owner| account.rss_of(owner));
+    let tables = (128 << 10) + 64 * (8 + 128);
+    assert_eq!(held, [tables, (900 << 10) - tables, 8 << 10]);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) })]
 

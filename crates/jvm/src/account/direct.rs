@@ -2,7 +2,7 @@
 //! their own first, since large buffers have those.
 
 use super::heap::share_of;
-use super::ledger::{Account, Detail, Holding};
+use super::ledger::{Account, Detail};
 use crate::owner::Owner;
 use loadline_base::order::Order as _;
 
@@ -14,39 +14,49 @@ const TAG: &str = "Other";
 /// Moves up to `bytes` of the chunks in use to direct memory. A buffer that was never written has no page, so another
 /// chunk is counted in its place.
 pub fn split_direct(account: &mut Account, bytes: u64) {
-    let mut direct = Holding { owner: Owner::MallocDirect, rss: 0, pss: 0, swap: 0, detail: Vec::new() };
     for owner in CHUNKS {
-        let Some(chunks) = account.holdings.iter_mut().find(|holding| holding.owner == owner) else { continue };
-        let taken = chunks.take(Owner::MallocDirect, bytes.saturating_sub(direct.rss));
-        let (mut left, mut to_move) = (taken.rss, taken.rss);
-        for detail in chunks.detail.iter_mut().filter(|detail| detail.name == TAG) {
-            let moved = detail.rss.min(left);
-            let [allocated, count] =
-                [detail.allocated.unwrap_or(0), detail.count].map(|all| share_of(all, moved, detail.rss));
-            let known = detail.allocated.map(|_| allocated);
-            direct.detail.push(Detail { rss: moved, allocated: known, count, ..detail.clone() });
-            (detail.rss, detail.count, left) = (detail.rss - moved, detail.count - count, left - moved);
-            detail.allocated = detail.allocated.map(|all| all - allocated);
-        }
-        for region in &mut account.regions {
-            move_share(&mut region.shares, owner, &mut to_move);
-        }
-        (direct.rss, direct.pss, direct.swap) =
-            (direct.rss + taken.rss, direct.pss + taken.pss, direct.swap + taken.swap);
+        let left = bytes.saturating_sub(account.rss_of(Owner::MallocDirect));
+        move_chunks(account, owner, Owner::MallocDirect, left);
     }
-    account.holdings.push(direct);
+}
+
+/// Moves up to `bytes` of the chunks of one owner to another owner.
+pub(super) fn move_chunks(account: &mut Account, from: Owner, to: Owner, bytes: u64) {
+    let Some(chunks) = account.holdings.iter_mut().find(|holding| holding.owner == from) else { return };
+    let mut moved = chunks.take(to, bytes);
+    let (mut left, mut to_move) = (moved.rss, moved.rss);
+    for detail in chunks.detail.iter_mut().filter(|detail| detail.name == TAG) {
+        let moved_rss = detail.rss.min(left);
+        let [allocated, count] =
+            [detail.allocated.unwrap_or(0), detail.count].map(|all| share_of(all, moved_rss, detail.rss));
+        let known = detail.allocated.map(|_| allocated);
+        moved.detail.push(Detail { rss: moved_rss, allocated: known, count, ..detail.clone() });
+        (detail.rss, detail.count, left) = (detail.rss - moved_rss, detail.count - count, left - moved_rss);
+        detail.allocated = detail.allocated.map(|all| all - allocated);
+    }
+    for region in &mut account.regions {
+        move_share(&mut region.shares, from, to, &mut to_move);
+    }
+    match account.holdings.iter_mut().find(|holding| holding.owner == to) {
+        Some(known) => {
+            (known.rss, known.pss, known.swap) =
+                (known.rss + moved.rss, known.pss + moved.pss, known.swap + moved.swap);
+            known.detail.append(&mut moved.detail);
+        }
+        None => account.holdings.push(moved),
+    }
     account.settle();
 }
 
-/// Moves up to `bytes` of an owner's share of a mapping to direct memory.
-fn move_share(shares: &mut Vec<(Owner, u64)>, owner: Owner, bytes: &mut u64) {
-    let Some(share) = shares.iter_mut().find(|share| share.0 == owner) else { return };
+/// Moves up to `bytes` of an owner's share of a mapping to another owner.
+fn move_share(shares: &mut Vec<(Owner, u64)>, from: Owner, to: Owner, bytes: &mut u64) {
+    let Some(share) = shares.iter_mut().find(|share| share.0 == from) else { return };
     let moved = share.1.min(*bytes);
     (share.1, *bytes) = (share.1 - moved, *bytes - moved);
-    match shares.iter_mut().find(|share| share.0 == Owner::MallocDirect) {
+    match shares.iter_mut().find(|share| share.0 == to) {
         _ if moved == 0 => {}
         Some(direct) => direct.1 += moved,
-        None => shares.push((Owner::MallocDirect, moved)),
+        None => shares.push((to, moved)),
     }
     shares.retain(|share| share.1 > 0);
     shares.largest_first(|share| share.1);
@@ -55,7 +65,7 @@ fn move_share(shares: &mut Vec<(Owner, u64)>, owner: Owner, bytes: &mut u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::account::Region;
+    use crate::account::{Holding, Region};
     use std::collections::BTreeMap;
 
     #[test]

@@ -141,7 +141,7 @@ pub fn trim(seen: &ProcessReadings) -> Prediction {
         return Prediction::known(0, Reason::Keeps, NO_TRIM);
     }
     match &seen.walk {
-        None => unknown("the heaps of malloc could not be read"),
+        None => unknown("the heaps of malloc were not read"),
         Some(walk) if walk.heaps.is_empty() => unknown("no heap of glibc was found"),
         Some(walk) => {
             let bytes = walk.heaps.iter().map(|heap| heap.trimmable).fold(0, u64::saturating_add);
@@ -180,7 +180,8 @@ pub fn gc(said: &Said, smaps: &Smaps, runs: &[Run], tables: u64) -> Prediction {
         }
         _ if said.unloadable.is_some_and(|bytes| bytes > UNSURE_BYTES_MAX) => {
             let bytes = Bytes(said.unloadable.unwrap_or(0));
-            let why = format!("how many of the {bytes} of classes go whose loaders may be garbage is not told");
+            let why =
+                format!("{bytes} of classes have loaders that may be garbage; how much would be unloaded is unknown");
             Prediction::unknown(Reason::ClassesOpen, why)
         }
         _ => match HeapPages::of(said, &heap, smaps, runs, tables) {
@@ -278,11 +279,11 @@ impl<'a> HeapPages<'a> {
             return match self.said.left_by_last_gc {
                 None => Prediction::unknown(
                     Reason::NotCollected,
-                    format!("no collection has told how much of the {} in use is live", self.heap.used),
+                    format!("no collection has shown how much of the {} in use is live", self.heap.used),
                 ),
                 Some(left) => Prediction::unknown(
                     Reason::LiveSetOpen,
-                    format!("how much is live of the {} that the last collection left is not known", Bytes(left)),
+                    format!("how much of the {} that the last collection left is still live is unknown", Bytes(left)),
                 ),
             };
         }
@@ -290,7 +291,7 @@ impl<'a> HeapPages<'a> {
         match self.heap.collector {
             Collector::Serial if self.in_steps(live.least) > UNSURE_BYTES_MAX => Prediction::unknown(
                 Reason::StepsOpen,
-                "Serial shrinks in steps, and how many it has taken in earlier full collections is not told",
+                "Serial shrinks in steps, and how many it has taken so far is unknown",
             ),
             Collector::Serial | Collector::Parallel if self.said.sizing.shrinks == Shrinks::InSteps || likely <= 0 => {
                 Prediction::known(likely, Reason::Keeps, format!("{title} keeps the memory it has taken"))

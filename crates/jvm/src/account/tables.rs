@@ -23,6 +23,11 @@ const BESIDE_MAX: u64 = 1 << 20;
 
 /// Tables of one length that a collector has: G1 up to 17 a card table, an offset table and card counts.
 const SAME_MAX: u64 = 3;
+/// A task queue of G1, as a chunk of malloc: 2^17 pointers and the chunk's header (JDK 11–25, `TASKQUEUE_SIZE`). One
+/// for each GC thread is allocated right before the tables, so they lie above the tables.
+const QUEUE: u64 = (1 << 20) + 4096;
+/// Queues above one stretch of tables.
+const QUEUES_MAX: u64 = 64;
 /// Bytes that ZGC without generations reserves for its mark stacks (`ZMarkStackSpaceLimit`, JDK 15–23).
 const Z_MARK_STACKS: u64 = 8 << 30;
 /// The address of the mark stacks on JDK 11.
@@ -131,8 +136,14 @@ pub(super) fn by_size(maps: &[Mapping], known: &[Claim], sizes: &Sizes) -> Vec<C
     let claims = Claims::settle([known, &found].concat());
     let whole = parted.iter().filter(|mapping| is_anonymous(mapping) && is_free(&claims, mapping.start, mapping.end));
     found.extend(whole.filter_map(|mapping| by_regions(mapping.start, mapping.end, sizes)));
-    let claims = Claims::settle([known, &found].concat());
-    found.extend(anonymous().flat_map(|(_, mapping)| committed_in_full(mapping, &claims, sizes, &tables)));
+    // A chunk that is not known may lie next to the tables of G1, in a mapping of its own. (Alone, it may be as long as
+    // the one guarded table of another collector.)
+    let is_parted = sizes.unread_malloc && sizes.regions.is_some();
+    for maps in [parted, maps].into_iter().skip(usize::from(!is_parted)) {
+        let claims = Claims::settle([known, &found].concat());
+        let anonymous = maps.iter().filter(|mapping| is_anonymous(mapping));
+        found.extend(anonymous.flat_map(|mapping| committed_in_full(mapping, &claims, sizes, &tables)));
+    }
     found
 }
 
@@ -260,15 +271,41 @@ fn committed_in_full(mapping: &Mapping, claims: &Claims, sizes: &Sizes, tables: 
         if let Some(table) = by_regions(start, end, sizes) {
             return vec![table];
         }
-        let length = end.saturating_sub(start);
-        let taken = longest_sum(&full, length);
-        let table = full.iter().rev().find(|table| table.length <= taken);
-        let beside_max = if sizes.unread_malloc { 0 } else { BESIDE_MAX.min(taken / 2) };
-        let Some(table) = table.filter(|_| length - taken <= beside_max) else { return Vec::new() };
-        let beside = by_regions(start, end - taken, sizes);
-        beside.into_iter().chain([Claim::new(end - taken, end, Owner::Gc, "table", table.name)]).collect()
+        if sizes.unread_malloc {
+            let queues = if sizes.regions.is_some() { QUEUES_MAX } else { 0 };
+            let ends = (0..=queues).map_while(|queues| end.checked_sub(queues * QUEUE).filter(|end| *end > start));
+            return ends
+                .map(|end| ended_by(start, end, &full, sizes))
+                .find(|found| !found.is_empty())
+                .unwrap_or_default();
+        }
+        ended_by(start, end, &full, sizes)
     };
     gaps(mapping.start, mapping.end, taken).flat_map(whole).collect()
+}
+
+/// The tables that end a stretch. Before them lies a table by regions, or, where the chunks of malloc are known, some
+/// smaller thing.
+fn ended_by(start: u64, end: u64, full: &[&Table], sizes: &Sizes) -> Vec<Claim> {
+    let length = end.saturating_sub(start);
+    let taken = longest_sum(full, length);
+    let Some(table) = full.iter().rev().find(|table| table.length <= taken) else { return Vec::new() };
+    let beside = by_regions(start, end - taken, sizes);
+    let beside_max = if sizes.unread_malloc { 0 } else { BESIDE_MAX.min(taken / 2) };
+    if beside.is_none() && length - taken > beside_max {
+        return Vec::new();
+    }
+    beside.into_iter().chain([Claim::new(end - taken, end, Owner::Gc, "table", table.name)]).collect()
+}
+
+/// The least that the tables of G1 hold, wherever they lie: the cards of what is committed, which it clears
+/// (`G1CardTableChangedListener`), and the rows of `G1FromCardCache` for that with a pointer to each row (JDK 11–25).
+/// `None` of another collector.
+pub(super) fn written<'a>(maps: impl Iterator<Item = &'a Mapping>, sizes: &Sizes) -> Option<u64> {
+    let (regions, (start, end)) = (sizes.regions?, sizes.heap?);
+    let bytes = committed(maps, start, end).iter().map(|(from, to)| to - from).fold(0, u64::saturating_add);
+    let region = end.saturating_sub(start).checked_div(regions)?.max(1);
+    (bytes / 512).checked_add(regions.checked_mul(8)?)?.checked_add((bytes / region).checked_mul(128)?)
 }
 
 /// Returns the tables that end a stretch, back to back. Each begins at an address that HotSpot's own structures name,
@@ -303,10 +340,15 @@ fn longest_sum(tables: &[&Table], length: u64) -> u64 {
 fn by_regions(start: u64, end: u64, sizes: &Sizes) -> Option<Claim> {
     let may_begin = sizes.named.as_ref().is_none_or(|named| named.contains(&start));
     let length = end.checked_sub(start).filter(|length| *length > 0 && may_begin)?;
-    let regions = sizes.regions.filter(|regions| *regions < 1 << 20)?;
-    let whole = |row: u64| (regions * (8 + row * 128) + 128).next_multiple_of(sizes.page);
-    let fits = (1..=8).any(|row| whole(row) == length);
+    // 32 threads have their cards in two times 128 bytes. A chunk that is not known may be as long as more.
+    let most = if sizes.unread_malloc { 2 } else { 8 };
+    let fits = (1..=most).any(|row| rows(sizes.regions.unwrap_or(0), row, sizes.page) == Some(length));
     fits.then(|| Claim::new(start, end, Owner::Gc, "table", "cards that were looked at last"))
+}
+
+/// The length of `G1FromCardCache` with rows of so many times 128 bytes; `None` without regions.
+fn rows(regions: u64, row: u64, page: u64) -> Option<u64> {
+    (1..1 << 20).contains(&regions).then(|| (regions * (8 + row * 128) + 128).next_multiple_of(page))
 }
 
 /// Stacks of threads that have ended, which glibc keeps for new ones: as long as the stack of a thread that lives, with
@@ -518,6 +560,24 @@ mod tests {
         // The first of the two bitmaps is as long as a table of both.
         let both = [&[(0x7f70_0000_0000, 0x7f70_0040_0000)], &told[2..]].concat();
         assert_eq!(found(Some(named.into())), both);
+    }
+
+    /// As seen in captures of JDK 25 with G1, two cores and heaps of 512 and 256 MiB: two task queues end the first
+    /// stretch, and chunks of malloc begin the others.
+    #[test]
+    fn where_no_chunk_is_known_a_stretch_of_tables_ends_with_task_queues() {
+        let unread = |mib, regions| Sizes { heap: heap(mib), regions: Some(regions), unread_malloc: true, ..sizes() };
+        let maps = "40000000-60000000 rw-p 0 00:00 0\n7f4fc3442000-7f4fc35f0000 rw-p 0 00:00 0\n\
+                    7f4fc35f0000-7f4fc38f2000 rw-p 0 00:00 0\n";
+        assert_eq!(ranges(&found(maps, &unread(512, 512))), [(0x7f4f_c35f_0000, 0x7f4f_c36f_0000)]);
+        // The cards, and the rows of 512 regions: most of the first stretch, behind chunks of 364 and 260 KiB.
+        assert_eq!(written(parse(maps).iter(), &unread(512, 512)), Some((1 << 20) + 512 * (8 + 128)));
+        assert_eq!(written(parse(maps).iter(), &sizes()), None);
+        let maps = "40000000-50000000 rw-p 0 00:00 0\n7f0000000000-7f00000dc000 rw-p 0 00:00 0\n\
+                    7f03dac28000-7f03daf2a000 rw-p 0 00:00 0\n7f03dca12000-7f03dca53000 rw-p 0 00:00 0\n\
+                    7f03dca53000-7f03dca5c000 rw-p 0 00:00 0\n";
+        let of_256 = ranges(&found(maps, &unread(256, 256)));
+        assert_eq!(of_256, [(0x7f03_dca5_3000, 0x7f03_dca5_c000), (0x7f03_dac2_8000, 0x7f03_dad2_8000)]);
     }
 
     #[test]

@@ -108,7 +108,7 @@ pub fn by_command(rows: &[ChargeRow]) -> Vec<(ChargeRow, u64)> {
 /// The rows of a charge, given those of its processes and of their files.
 pub fn rows_of(usage: Bytes, charge: &Charge, anonymous: Vec<ChargeRow>, files: Vec<ChargeRow>) -> Vec<ChargeRow> {
     use ChargeKind::{Anonymous, Kernel, MemoryFiles, PageCache, Rest};
-    let mut rows = closed(Anonymous, charge.anon, anonymous, "in no process seen");
+    let mut rows = closed(Anonymous, charge.anon, anonymous, "no process found");
     rows.extend(closed(MemoryFiles, charge.shmem, files, "shared memory, and files not open"));
     rows.extend(closed(PageCache, charge.file, page_cache(charge), "in use"));
     let kernel = charge.kernel.unwrap_or_default();
@@ -236,7 +236,7 @@ mod tests {
             let usage = Bytes::mib(usage_mib);
             let rows = rows_of(usage, &charge, vec![process("java", held), process("tail", 3)], Vec::new());
             assert_eq!(rows.iter().map(|row| row.bytes).sum::<i64>(), usage.signed(), "{held} {usage_mib}");
-            let unowned = rows.iter().find(|row| row.owner.starts_with("in no process")).map(|row| row.bytes >> 20);
+            let unowned = rows.iter().find(|row| row.owner.starts_with("no process")).map(|row| row.bytes >> 20);
             assert_eq!(unowned, Some(200 - held - 3));
             let kept: i64 = rows.iter().filter(|row| row.reclaimable).map(|row| row.bytes >> 20).sum();
             assert_eq!(kept, 80 + 3, "page cache and names of files");

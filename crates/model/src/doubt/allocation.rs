@@ -24,7 +24,7 @@ doubts! {
             by: AllocatedBy,
         } => {
             let why = match by {
-                AllocatedBy::ThreadPrint => "the JVM tells them within 10 %, and of living threads only",
+                AllocatedBy::ThreadPrint => "the JVM reports them within 10 %, and of living threads only",
                 AllocatedBy::LivingThreads | AllocatedBy::AllThreads => {
                     "what threads that ended had allocated lacks"
                 }

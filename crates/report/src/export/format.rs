@@ -54,7 +54,7 @@ impl Format {
     /// The help of that option.
     pub fn help(self) -> &'static str {
         match self {
-            Self::Html => "The report with its pictures, one file that needs nothing else",
+            Self::Html => "The report with its charts, as one self-contained file",
             Self::Markdown => "Tables in Markdown",
             Self::Csv => "Every metric of every trial, a row each",
             Self::Junit => "Budgets as JUnit XML",

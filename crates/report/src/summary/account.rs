@@ -10,8 +10,8 @@ use super::{charged, explanation, flags, inside, next};
 use crate::owner::{self, Owner, is_heap, label};
 use crate::page::{Depth, Facts, Page, Part, Section, Topic};
 use crate::record::{
-    AccountDocument, AccountRecord, ChargeRecord, DirectRecord, FlagsRecord, MallocRecord, Mark, OwnerRecord, ToldBy,
-    ToldRecord,
+    AccountDocument, AccountRecord, ChargeRecord, DirectRecord, Finding, FindingRecord, FlagsRecord, MallocRecord,
+    Mark, OwnerRecord, ToldBy, ToldRecord,
 };
 use crate::table::Table;
 use crate::units::{Bytes, grouped, milliseconds, several};
@@ -39,7 +39,7 @@ pub(crate) fn page_of_account(document: &AccountDocument, asked: &[Detail], dept
         Some(account) => {
             sections.extend(in_short(document, account, depth));
             sections.push(Section::titled(Topic::Memory, "memory", [Part::Table(owners(account))]));
-            let beside = [Part::Facts(beside(mark, account, document.jvm.pid))];
+            let beside = [Part::Facts(beside(document, account))];
             sections.push(Section::new(Topic::Memory, "what could come back, what is charged", beside));
             sections.extend(mark.charge.as_ref().and_then(charged::section));
             let findings = Findings {
@@ -48,7 +48,7 @@ pub(crate) fn page_of_account(document: &AccountDocument, asked: &[Detail], dept
                 explained: document.explanation.iter().map(|found| ("", found)).collect(),
                 named: false,
                 first: !depth.whole,
-                open: open(document).map(|open| open.next(document.jvm.pid)),
+                open: open(document).and_then(|open| open.next(document)),
                 compared: 0,
             };
             sections.push(findings.section(depth));
@@ -60,7 +60,7 @@ pub(crate) fn page_of_account(document: &AccountDocument, asked: &[Detail], dept
         }
         None => {
             let pss = mark.pss_bytes.map_or("unknown".to_owned(), |pss| Bytes(pss).to_string());
-            let text = format!("RSS is {}, PSS {pss}; who holds it could not be told.", Bytes(mark.rss_bytes));
+            let text = format!("RSS is {}, PSS {pss}; its owners could not be read.", Bytes(mark.rss_bytes));
             sections.push(Section::new(Topic::Answer, "", [Part::Text(text)]));
         }
     }
@@ -126,7 +126,7 @@ fn facts(document: &AccountDocument) -> Vec<(String, String)> {
     let deaf = document.flags.as_ref().is_some_and(FlagsRecord::disables_attaching);
     let deaf = if deaf { "; it cannot be attached to (`-XX:+DisableAttachMechanism`)" } else { "" };
     let told = account.and_then(|account| account.told.as_ref());
-    facts.add("told by", told.map(|told| format!("{}{deaf}", told_text(told))));
+    facts.add("source", told.map(|told| format!("{}{deaf}", told_text(told))));
     facts.add("flags", document.flags.as_ref().map(flags::text));
     facts.add("command", shortened(&crate::scenario::shell_words(&document.subject_command)));
     facts.add("limit", mark.charge.as_ref().map(limit_text));
@@ -136,10 +136,10 @@ fn facts(document: &AccountDocument) -> Vec<(String, String)> {
 /// Names the source of the JVM's memory layout: its own tables, or an answer of the JVM.
 fn told_text(told: &ToldRecord) -> String {
     match (told.by, told.why.as_str()) {
-        (ToldBy::Tables, "") => "its own tables, from outside".to_owned(),
-        (ToldBy::Tables, why) => format!("its own tables, in part: {why}"),
-        (ToldBy::Attach, "") => "the JVM, which was asked".to_owned(),
-        (ToldBy::Attach, why) => format!("the JVM, which was asked: {why}"),
+        (ToldBy::Tables, "") => "the JVM's own tables, read from outside".to_owned(),
+        (ToldBy::Tables, why) => format!("the JVM's own tables, in part: {why}"),
+        (ToldBy::Attach, "") => "the answers of the JVM".to_owned(),
+        (ToldBy::Attach, why) => format!("the answers of the JVM: {why}"),
     }
 }
 
@@ -316,15 +316,17 @@ fn cost(account: &AccountRecord) -> String {
         (None, _) => String::new(),
     };
     let took = milliseconds(account.took_ms);
+    let reading = if account.took_ms < 1e3 { format!("{took} ms") } else { format!("{:.1} s", account.took_ms / 1e3) };
     match account.pause_ms {
         Some(pause) => format!("{added}Its threads were paused for {} ms of {took}.", milliseconds(pause)),
-        None => format!("{added}It ran on for the {took} ms this took: what changed meanwhile may blur the rows."),
+        None => format!("{added}The JVM ran on for the {reading} of reading: changes in that time may blur the rows."),
     }
 }
 
 // ---- After the table ----
 
-fn beside(mark: &Mark, account: &AccountRecord, pid: u32) -> Vec<(String, String)> {
+fn beside(document: &AccountDocument, account: &AccountRecord) -> Vec<(String, String)> {
+    let (mark, trimmed) = (&document.mark, next::trim(document.jvm.pid));
     let would = &account.would_return;
     let because = |why: &str| if why.is_empty() { String::new() } else { format!(": {why}") };
     let gc = match (would.gc_bytes, would.gc_grown_bytes) {
@@ -332,20 +334,32 @@ fn beside(mark: &Mark, account: &AccountRecord, pid: u32) -> Vec<(String, String
             format!("would return nothing, and RSS would grow by {}{}", Bytes(grown), because(&would.gc_why))
         }
         (Some(bytes), _) => format!("would return {}{}", Bytes(bytes), because(&would.gc_why)),
-        (None, _) => format!("unknown what it would return{}", because(&would.gc_why)),
+        (None, _) => {
+            // One answer with the finding that a smaller heap has something to gain.
+            let most = document.findings.iter().filter(|one| is_of_heap(one)).filter_map(|one| one.gain_bytes_max);
+            let most = most.max().filter(|bytes| *bytes > 0);
+            let most = most.map_or("unknown".to_owned(), |bytes| format!("would return at most {}", Bytes(bytes)));
+            format!("{most}{}", because(&would.gc_why))
+        }
     };
     let trim = match would.trim_bytes {
         Some(0) if !would.trim_why.is_empty() => format!("would return nothing{}", because(&would.trim_why)),
-        Some(bytes) => {
-            format!("would return {} (`jcmd {pid} System.trim_native_heap`, JDK 17 and newer)", Bytes(bytes))
+        Some(bytes) => format!("would return {}: {trimmed}", Bytes(bytes)),
+        None if document.bundle.is_some() && next::trims(document) => {
+            format!("unknown; in the container, {trimmed} shows it")
         }
-        None => format!("unknown what it would return{}", because(&would.trim_why)),
+        None => format!("unknown{}", because(&would.trim_why)),
     };
     let mut facts = Facts::default();
     facts.add("full GC", gc);
     facts.add("trim", trim);
     facts.add("charge", mark.charge.as_ref().map(|charge| charge_text(mark, charge)));
     facts.0
+}
+
+/// Whether a finding is about a heap larger than its objects.
+fn is_of_heap(found: &FindingRecord) -> bool {
+    matches!(found.finding, Finding::HeapFarAboveLive { .. } | Finding::HeapFree { .. })
 }
 
 /// The charge by kind, and why it is not the RSS.

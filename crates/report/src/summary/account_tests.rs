@@ -15,6 +15,56 @@ fn charge(change: impl Fn(&mut Mark, &mut ChargeRecord)) -> String {
     charge_text(&mark, &charge)
 }
 
+/// The amount that a full GC or a trim would return.
+fn returned(document: &AccountDocument, by: &str) -> String {
+    let facts = beside(document, document.mark.account.as_ref().unwrap());
+    facts.into_iter().find(|(name, _)| name == by).unwrap().1
+}
+
+#[test]
+fn a_heap_finding_and_a_full_gc_say_one_thing() {
+    let mut document = document();
+    let would = &mut document.mark.account.as_mut().unwrap().would_return;
+    (would.gc_bytes, would.gc_grown_bytes, would.gc_why) = (None, None, "no collection yet".to_owned());
+    document.findings.clear();
+    assert_eq!(returned(&document, "full GC"), "unknown: no collection yet");
+    let finding = Finding::HeapFree { free_bytes: 9 * MIB, committed_bytes: None, rested: false };
+    document.findings.push(FindingRecord {
+        finding,
+        of: None,
+        text: String::new(),
+        next: String::new(),
+        costs_bytes: 9 * MIB,
+        gain_bytes_max: Some(8 * MIB),
+        remedies: Vec::new(),
+    });
+    assert_eq!(returned(&document, "full GC"), "would return at most 8.0 MiB: no collection yet");
+}
+
+#[test]
+fn a_bundle_leads_to_no_command_that_needs_the_jvm_here() {
+    let owners = [("malloc.unsplit", 278 * MIB), ("metaspace", 40 * MIB)];
+    let mut document = document();
+    let pid = document.jvm.pid;
+    (document.bundle, document.jvm.allocator) = (Some("b.tar".to_owned()), Some("glibc".to_owned()));
+    document.findings.clear();
+    let mut told = |owners: &[(&str, u64)]| {
+        document.mark.account = Some(account(owners));
+        let would = &mut document.mark.account.as_mut().unwrap().would_return;
+        *would = crate::record::WouldReturn::default();
+        let text = render(&summarize_account(&document, &[Detail::Tag]));
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let text = told(&owners);
+    let trim = format!("in the container, {}", next::trim(pid));
+    assert!(text.contains(&format!("{trim} returns what is only retained of the 278.0 MiB")), "{text}");
+    assert!(text.contains(&format!("trim unknown; {trim} shows it")), "{text}");
+    assert!(text.contains("`loadline account --from LATER --against b.tar`"), "{text}");
+    assert!(!text.contains("loadline explain") && !text.contains("loadline watch"), "{text}");
+    let text = told(&owners[1..]);
+    assert!(text.contains("`loadline account --from b.tar --by loader` shows which loader"), "{text}");
+}
+
 #[test]
 fn owners_that_print_as_nothing_share_a_row() {
     let shown = rows(&account(&[("java_heap.used", 3 * MIB), ("malloc.mmapped", 20_000), ("malloc.unsplit", 30_000)]));
@@ -57,9 +107,7 @@ fn on_musl_there_are_groups_and_no_trim() {
     assert!(answer(account).contains("kept by musl), "), "{}", answer(account));
     let malloc = malloc_text(document.mark.account.as_ref().unwrap().malloc.as_ref().unwrap());
     assert!(malloc.ends_with("in free ones, 1 group; 2 groups could not be walked to the end"), "{malloc}");
-    let account = document.mark.account.as_ref().unwrap();
-    let trim = beside(&document.mark, account, 7).into_iter().find(|(name, _)| name == "trim").unwrap().1;
-    assert_eq!(trim, "would return nothing: musl has no trim");
+    assert_eq!(returned(&document, "trim"), "would return nothing: musl has no trim");
 }
 
 #[test]
@@ -103,7 +151,7 @@ fn without_an_account_the_weight_is_still_said() {
     let mut document = document();
     document.mark.account = None;
     let text = render(&summarize_account(&document, &[Detail::Thread]));
-    assert!(text.contains("RSS is 157.8 MiB, PSS 153.5 MiB; who holds it could not be told."), "{text}");
+    assert!(text.contains("RSS is 157.8 MiB, PSS 153.5 MiB; its owners could not be read."), "{text}");
     assert!(text.contains("\ndoubts\n"));
 }
 
@@ -156,7 +204,7 @@ fn a_large_owner_without_a_finding_leads_to_its_holders() {
     };
     let mut document = in_use();
     let pid = document.jvm.pid;
-    let next = format!("`loadline explain {pid} --for 30s` says which code holds the 278.0 MiB of malloc live.");
+    let next = format!("`loadline explain {pid} --for 30s` shows which code holds the 278.0 MiB of malloc live.");
     let text = told(&document);
     assert!(text.contains(&format!("Next: {next}")), "{text}");
     assert!(text.contains(&format!("A large part has no known cause: {next}")), "{text}");

@@ -110,7 +110,7 @@ pub(super) fn section(charge: &ChargeRecord) -> Option<Section> {
 /// The rows of a charge; `None` where its owners were not read.
 fn table(charge: &ChargeRecord) -> Option<Table> {
     let unread = (charge.unread_processes > 0).then(|| {
-        format!("{} could not be read: run as root to see what they hold.", several(charge.unread_processes, "process"))
+        format!("{} could not be read: only root sees what they hold.", several(charge.unread_processes, "process"))
     });
     let table = table_of(&charge.rows, Some(charge.usage_bytes), "what the container is charged for, MiB")?;
     Some(table.noted(unread))

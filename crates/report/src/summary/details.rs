@@ -43,29 +43,33 @@ const NAME_MAX: usize = 48;
 /// The table of one kind of detail, or the reason why it is missing.
 pub(super) fn details(account: &AccountRecord, document: &AccountDocument, detail: Detail) -> Part {
     let mark = &document.mark;
-    let (found, none) = match detail {
+    let (found, title, none) = match detail {
         Detail::Thread => match account.threads.as_deref() {
             Some(listed @ [_, ..]) => return inside::threads(listed),
-            _ => (threads(account), "No thread could be told apart."),
+            _ => (threads(account), "stacks by thread", "No thread could be identified."),
         },
-        Detail::File => (files(account), "No file could be told apart."),
-        Detail::Tag => match &account.malloc {
-            Some(malloc) if malloc.tagged => (tags(account), "No chunk of malloc has a tag."),
-            Some(_) if mark.nmt.is_some() => {
-                (Table::default(), "NMT is on, but its headers were not found in the chunks of malloc.")
-            }
-            Some(_) => (Table::default(), NMT_OFF),
-            None => (Table::default(), "The heaps of malloc were not walked, so its chunks cannot be told apart."),
-        },
+        Detail::File => (files(account), "files", "No file could be identified."),
+        Detail::Tag => {
+            let why = match &account.malloc {
+                Some(malloc) if malloc.tagged => "No chunk of malloc has a tag.",
+                Some(_) if mark.nmt.is_some() => "NMT is on, but its headers were not found in the chunks of malloc.",
+                Some(_) => NMT_OFF,
+                None if document.bundle.is_some() => "A bundle has no copy of malloc's chunks, which have the tags.",
+                None => "The heaps of malloc were not read, and only its chunks have tags.",
+            };
+            let tagged = account.malloc.as_ref().is_some_and(|malloc| malloc.tagged);
+            (if tagged { tags(account) } else { Table::default() }, "malloc by NMT tag", why)
+        }
         Detail::Code => return inside::code(mark),
         Detail::Pool => return inside::pools(mark),
-        Detail::Flag => return flags::table(document.flags.as_ref()),
+        Detail::Flag => return flags::table(document),
         Detail::Loader => return loaders::by_type(mark),
         Detail::Region => {
-            (regions(account.regions.as_deref().unwrap_or_default()), "The mappings are not in this document.")
+            let found = regions(account.regions.as_deref().unwrap_or_default());
+            (found, "mappings by address", "The mappings are not in this document.")
         }
     };
-    Part::Table(found).filled().unwrap_or_else(|| Part::Text(none.to_owned()))
+    Part::Table(found).filled().unwrap_or_else(|| Part::under(title, [Part::Text(none.to_owned())]))
 }
 
 /// Details of a kind with their owners, largest first.

@@ -2,7 +2,7 @@
 
 use super::cells::end;
 use crate::page::Part;
-use crate::record::{FlagOrigin, FlagsRecord};
+use crate::record::{AccountDocument, FlagOrigin, FlagsRecord};
 use crate::table::Table;
 use crate::units::grouped;
 
@@ -25,9 +25,16 @@ pub(super) fn text(flags: &FlagsRecord) -> String {
 }
 
 /// The flags that are not at their default, or the reason why none is shown.
-pub(super) fn table(flags: Option<&FlagsRecord>) -> Part {
-    let Some(flags) = flags else {
-        return Part::Text("The flags are not known: they could not be read from outside.".to_owned());
+pub(super) fn table(document: &AccountDocument) -> Part {
+    const TITLE: &str = "flags that are not at their default";
+    let Some(flags) = &document.flags else {
+        let text = match &document.jvm.flags {
+            Some(replied) if document.bundle.is_some() => {
+                format!("A bundle does not show who set which: {}.", replied.join(" "))
+            }
+            _ => "The flags could not be read.".to_owned(),
+        };
+        return Part::under(TITLE, [Part::Text(text)]);
     };
     let row = |origin: FlagOrigin| {
         let set = flags.set.iter().filter(move |flag| flag.origin == origin);
@@ -35,7 +42,7 @@ pub(super) fn table(flags: Option<&FlagsRecord>) -> Part {
     };
     let note = format!("{} more are at their default (--json)", grouped(flags.defaults.len() as u64));
     let rows = FlagOrigin::ALL.into_iter().flat_map(row);
-    let table = Table::new("flags that are not at their default", ["flag", "value", "set by"], rows);
+    let table = Table::new(TITLE, ["flag", "value", "set by"], rows);
     Part::Table(table.worded(1, 1).noted([note]))
 }
 
@@ -74,11 +81,16 @@ mod tests {
         let set = "set: command line 2, environment 1, the JVM 1; of 1,269 (--by flag)";
         assert_eq!(text(&flags()), set);
         assert_eq!(text(&FlagsRecord { set: Vec::new(), ..flags() }), "all 1,265 at their default");
-        let shown = render_within(&[table(Some(&flags()))], 80);
+        let of = |flags| AccountDocument { flags, ..AccountDocument::default() };
+        let shown = render_within(&[table(&of(Some(flags())))], 80);
         let place = |name: &str| shown.find(name).unwrap_or_else(|| panic!("no {name}:\n{shown}"));
         assert!(place("MaxHeapSize") < place("UseSerialGC") && place("UseSerialGC") < place("OnError"), "{shown}");
         assert!(place("OnError") < place("CICompilerCount") && shown.contains("1,265 more"), "{shown}");
         assert!(!shown.contains('\u{1b}') && shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
-        assert!(matches!(table(None), Part::Text(_)));
+        let mut of_bundle = AccountDocument { bundle: Some("b.tar".to_owned()), ..of(None) };
+        of_bundle.jvm.flags = Some(vec!["-XX:+UseG1GC".to_owned()]);
+        let shown = |document: &AccountDocument| render_within(&[table(document)], 80);
+        assert!(shown(&of_bundle).contains("who set which: -XX:+UseG1GC."), "{}", shown(&of_bundle));
+        assert!(shown(&of(None)).contains("could not be read"));
     }
 }

@@ -40,7 +40,7 @@ pub(super) fn code(mark: &Mark) -> Part {
 /// Threads by pool, or the reason why they are missing.
 pub(super) fn pools(mark: &Mark) -> Part {
     if mark.pools.is_empty() {
-        return Part::Text("No thread could be told apart.".to_owned());
+        return Part::Text("No thread could be identified.".to_owned());
     }
     let row = |pool: &ThreadPoolRecord| pools::row(&pool.name, pool, pool.cpu_s, pool.allocated_bytes);
     let title = "threads by pool, resident stacks; CPU time and what was allocated in the heap so far";

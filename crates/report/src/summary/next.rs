@@ -118,16 +118,17 @@ pub(super) fn of_fleet(document: &FleetDocument) -> Option<Part> {
 
 /// The holder of a large owner that no finding explains; else whether the JVM grows.
 pub(super) fn of_account(document: &AccountDocument) -> Part {
-    let pid = document.jvm.pid;
-    if document.bundle.is_some() {
-        return line("`--json > FILE` keeps it; with `--against FILE`, a later bundle tells what grew.");
+    if let Some(bundle) = &document.bundle {
+        return line(&format!(
+            "`loadline account --from LATER --against {bundle}` shows what grew until a later bundle."
+        ));
     }
     let open = document.mark.account.as_ref().and_then(|account| open(account, &document.findings));
-    open.map_or_else(|| watch(document), |open| line(&format!("{}.", open.next(pid))))
+    open.and_then(|open| open.next(document)).map_or_else(|| watch(document), |next| line(&format!("{next}.")))
 }
 
 fn watch(document: &AccountDocument) -> Part {
-    line(&format!("`loadline watch {}` tells whether it grows.", document.jvm.pid))
+    line(&format!("`loadline watch {}` shows whether it grows.", document.jvm.pid))
 }
 
 /// The proof of the cure that the first finding proposes.
@@ -175,8 +176,7 @@ pub(super) fn again(document: &AccountDocument) -> Option<Part> {
 /// A large owner that no finding explains.
 pub(super) struct OpenOwner {
     bytes: u64,
-    /// The owner as it is named.
-    label: &'static str,
+    owner: Owner,
     /// The options that list its holders, after `loadline` and the process id, and the kind of holder.
     by: (&'static str, &'static str, &'static str),
 }
@@ -184,19 +184,35 @@ pub(super) struct OpenOwner {
 impl OpenOwner {
     /// `277.9 MiB of malloc live`
     fn named(&self) -> String {
-        format!("{} of {}", Bytes(self.bytes), self.label)
+        format!("{} of {}", Bytes(self.bytes), self.owner.entry().label)
     }
 
-    /// The command that names the holders in a JVM that runs.
-    pub(super) fn next(&self, pid: u32) -> String {
-        let (verb, options, which) = self.by;
-        format!("`loadline {verb} {pid} {options}` says {which} holds the {}", self.named())
+    /// The command that names the holders, in a JVM that runs or in a bundle; `None` where a bundle does not have them.
+    pub(super) fn next(&self, document: &AccountDocument) -> Option<String> {
+        let (pid, (verb, options, which)) = (document.jvm.pid, self.by);
+        let (of, options, which) = match (&document.bundle, self.owner) {
+            (None, _) => (format!("{verb} {pid}"), options, which),
+            (Some(_), Owner::MallocUnsplit) if trims(document) => {
+                let named = self.named();
+                return Some(format!("in the container, {} returns what is only retained of the {named}", trim(pid)));
+            }
+            (Some(bundle), owner) => {
+                let (options, which) = match owner {
+                    Owner::Metaspace | Owner::ClassSpace => ("--by loader", "which loader"),
+                    Owner::ThreadStacks => ("--by pool", "which pool of threads"),
+                    _ if verb == EXPLAIN => return None,
+                    _ => (options, which),
+                };
+                (format!("account --from {bundle}"), options, which)
+            }
+        };
+        Some(format!("`loadline {of} {options}` shows {which} holds the {}", self.named()))
     }
 
     /// The same of a trial; `None` where no other trial names them.
     pub(super) fn next_trial(&self) -> Option<String> {
         let (verb, _, which) = self.by;
-        let text = format!("`loadline explain` with the same arguments says {which} holds the {}", self.named());
+        let text = format!("`loadline explain` with the same arguments shows {which} holds the {}", self.named());
         (verb == EXPLAIN).then_some(text)
     }
 }
@@ -211,10 +227,20 @@ pub(super) fn open(account: &AccountRecord, findings: &[FindingRecord]) -> Optio
     let (bytes, owner, by) = named.max_by_key(|(bytes, ..)| *bytes)?;
     let is_large = bytes >= OPEN_BYTES_MIN && bytes as f64 >= OPEN_SHARE_MIN * account.total_bytes as f64;
     let is_explained = findings.iter().any(|found| found.costs_bytes.max(found.worth_bytes()) >= bytes / 2);
-    (is_large && !is_explained).then(|| OpenOwner { bytes, label: owner.entry().label, by })
+    (is_large && !is_explained).then_some(OpenOwner { bytes, owner, by })
 }
 
 const EXPLAIN: &str = "explain";
+
+/// Whether the JVM has an allocator that it can trim.
+pub(super) fn trims(document: &AccountDocument) -> bool {
+    document.jvm.allocator.as_deref() == Some("glibc")
+}
+
+/// The command that trims malloc.
+pub(super) fn trim(pid: u32) -> String {
+    format!("`jcmd {pid} System.trim_native_heap` (JDK 17.0.9 and newer)")
+}
 
 /// The command that names the holders of an owner; `None` for the heap, which findings judge by its live set, for what
 /// a JVM needs, and for memory without a holder.
@@ -245,7 +271,7 @@ pub(super) fn of_charged(jvm: &NamedJvm) -> Part {
 
 /// The kill that left a cgroup without a process.
 pub(super) fn of_dead() -> Part {
-    line("`loadline post-mortem` says whom the kernel killed, and who held the memory.")
+    line("`loadline post-mortem` names the process that the kernel killed, and the owners of its memory.")
 }
 
 /// One JVM of many.

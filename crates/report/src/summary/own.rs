@@ -45,7 +45,7 @@ pub(super) fn told(marks: &[Mark]) -> Option<String> {
         n => format!("; and at {n} more"),
     };
     let shown: Vec<&str> = told.iter().take(TOLD_MAX).map(String::as_str).collect();
-    (!shown.is_empty()).then(|| format!("The subject told at its markers: {}{more}.", shown.join("; ")))
+    (!shown.is_empty()).then(|| format!("The subject reported at its markers: {}{more}.", shown.join("; ")))
 }
 
 /// The source of the figures of phases in which the subject worked by itself.
@@ -87,7 +87,7 @@ mod tests {
             ..Mark::default()
         };
         let marks = [mark("empty", "instances", 0.0), Mark::default(), mark("full", "share", 0.5)];
-        assert_eq!(told(&marks).unwrap(), "The subject told at its markers: empty instances=0; full share=0.5.");
+        assert_eq!(told(&marks).unwrap(), "The subject reported at its markers: empty instances=0; full share=0.5.");
         assert_eq!(told(&[Mark::default()]), None);
         let many: Vec<Mark> = (0..20).map(|n| mark(&format!("m{n}"), "n", f64::from(n))).collect();
         assert!(told(&many).unwrap().ends_with("; and at 8 more."));

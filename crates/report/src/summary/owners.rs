@@ -71,8 +71,8 @@ fn held(owners: &[&ComparisonRecord], moved: &ComparisonRecord, pair: &Pair<'_>)
     };
     let mut said: Vec<String> = sure.iter().take(OWNERS_MAX).map(named).collect();
     match said.len() {
-        0 => said.push("which owner holds it is not sure".to_owned()),
-        _ if sum.abs() < MOST * moved.difference.abs() => said.push("the rest not sure".to_owned()),
+        0 => said.push("its owner is uncertain".to_owned()),
+        _ if sum.abs() < MOST * moved.difference.abs() => said.push("the rest is uncertain".to_owned()),
         _ => {}
     }
     let estimate = Estimate::new(moved.unit, moved.difference, moved.low.zip(moved.high)).difference();
