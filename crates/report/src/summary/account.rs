@@ -101,7 +101,8 @@ pub(super) fn which(document: &AccountDocument) -> String {
 /// Returns the data that the JVM was asked for after it was weighed: live objects, a heap dump, the pools of Netty.
 pub(super) fn asked_for(document: &AccountDocument) -> Vec<Part> {
     let mark = &document.mark;
-    let objects = document.objects.iter().map(|found| Part::Table(inside::objects(found, mark.heap.used_bytes)));
+    let objects = document.objects.iter();
+    let objects = objects.map(|found| Part::Table(inside::objects(found, "the earlier account", mark.heap.used_bytes)));
     let pools = mark.netty.iter().map(|found| pools(found, release(document)));
     objects.chain(document.heap_dump.as_ref().map(inside::dump)).chain(pools).collect()
 }
