@@ -5,7 +5,8 @@ use super::trialling::Trialling;
 use super::world::Stage;
 
 use crate::doubt::Doubt;
-use crate::scenario::{Collect, Look, MarkPoint, Nmt, Phase, PhaseMark};
+use crate::scenario::{Collect, LIVE_MARK, Look, MarkPoint, Nmt, Phase, PhaseMark};
+use crate::units::Span;
 use crate::weigh::{AskNmt, MarkSettings, Moment};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -85,6 +86,18 @@ impl Trialling<'_> {
         if self.plan.look != Look::Outside {
             let before = collect.map_or(Before::Nothing, Before::Collect);
             self.mark_after(name, before, Some(HeapState::AsItIs), counters);
+        }
+    }
+
+    /// Marks the live heap under load, where that is due.
+    pub(super) fn mark_live(&mut self) {
+        let Some((due, every)) = self.live_due.zip(self.plan.live_every) else { return };
+        if self.stage.clock.now() >= due {
+            let collect = Collect { settle: Some(Span::default()), ..Collect::default() };
+            self.mark_after(LIVE_MARK, Before::Collect(collect), None, BTreeMap::new());
+            // A collection that takes longer than the distance leaves the load as much time as it took.
+            let now = self.stage.clock.now();
+            self.live_due = Some((due + every.0).max(now + (now - due).min(every.0)));
         }
     }
 

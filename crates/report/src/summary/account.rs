@@ -39,7 +39,7 @@ pub(crate) fn page_of_account(document: &AccountDocument, asked: &[Detail], dept
         Some(account) => {
             sections.extend(in_short(document, account, depth));
             sections.push(Section::titled(Topic::Memory, "memory", [Part::Table(owners(account))]));
-            let beside = [Part::Facts(beside(mark, account, document.jvm.pid))];
+            let beside = [Part::Facts(beside(document, account))];
             sections.push(Section::new(Topic::Memory, "what could come back, what is charged", beside));
             sections.extend(mark.charge.as_ref().and_then(charged::section));
             let findings = Findings {
@@ -77,13 +77,23 @@ fn in_short(document: &AccountDocument, account: &AccountRecord, depth: Depth) -
         return vec![Section::new(Topic::Answer, "in short", [answered, next::of_account(document)])];
     };
     // A recording that missed most of it has no cause to show first.
-    let largest = explanation::largest(found, Some(&document.mark)).filter(|_| next::again(document).is_none());
-    let largest = largest.map(Part::Text);
+    let largest = explanation::largest_held(found, &document.mark).filter(|_| next::again(document).is_none());
+    let told = largest.into_iter().chain(heap_unseen(document)).map(Part::Text);
     vec![
-        Section::new(Topic::Answer, "in short", largest.into_iter().chain([next::of_recorded(document)])),
+        Section::new(Topic::Answer, "in short", told.chain([next::of_recorded(document)])),
         explanation::section(found, Some(&document.mark), 0, depth),
         Section::new(Topic::Answer, "weighed before the recording", [answered]),
     ]
+}
+
+/// What a recording without a heap dump leaves out: the Java heap, with its size.
+pub(super) fn heap_unseen(document: &AccountDocument) -> Option<String> {
+    let found = document.explanation.as_ref().filter(|found| found.heap.is_none() && !found.misses_objects())?;
+    let heap = document.mark.heap;
+    let left = heap.left_by_gc_bytes.map(|left| format!(", {} after the last GC", mib(Some(left))));
+    let used = heap.used_bytes.map(|used| format!(" ({} in use{})", Bytes(used), left.unwrap_or_default()));
+    let also = if found.sites.is_empty() { "" } else { " This shows native memory only." };
+    Some(format!("The Java heap{} was not looked at: `--objects` names what keeps it.{also}", used.unwrap_or_default()))
 }
 
 /// A large owner that neither a finding nor a recording explains.
@@ -325,7 +335,11 @@ fn cost(account: &AccountRecord) -> String {
 
 // ---- After the table ----
 
-fn beside(mark: &Mark, account: &AccountRecord, pid: u32) -> Vec<(String, String)> {
+fn beside(document: &AccountDocument, account: &AccountRecord) -> Vec<(String, String)> {
+    let (mark, pid) = (&document.mark, document.jvm.pid);
+    // A dump and a count of live objects both begin with a full collection.
+    let dumped = document.explanation.iter().filter_map(|found| found.heap.as_ref()).map(|heap| heap.live_bytes);
+    let live = document.objects.iter().map(|objects| objects.total.bytes).chain(dumped).next();
     let would = &account.would_return;
     let because = |why: &str| if why.is_empty() { String::new() } else { format!(": {why}") };
     let gc = match (would.gc_bytes, would.gc_grown_bytes) {
@@ -333,7 +347,10 @@ fn beside(mark: &Mark, account: &AccountRecord, pid: u32) -> Vec<(String, String
             format!("would return nothing, and RSS would grow by {}{}", Bytes(grown), because(&would.gc_why))
         }
         (Some(bytes), _) => format!("would return {}{}", Bytes(bytes), because(&would.gc_why)),
-        (None, _) => format!("unknown what it would return{}", because(&would.gc_why)),
+        (None, _) => match live {
+            Some(live) => format!("the one of this run left {} of live objects", Bytes(live)),
+            None => format!("unknown what it would return{}", because(&would.gc_why)),
+        },
     };
     let trim = match would.trim_bytes {
         Some(0) if !would.trim_why.is_empty() => format!("would return nothing{}", because(&would.trim_why)),

@@ -27,7 +27,7 @@ pub fn summarize_changes(document: &ChangesDocument, asked: &[Detail]) -> Page {
     let mut sections = vec![Section::new(Topic::Conditions, "conditions", [facts(document)])];
     if let (Some(before), Some(after)) = (&then.mark.account, &now.mark.account) {
         let (table, sentence) = between(before, after);
-        let next = next::of_account(now);
+        let next = next::of_changes(document);
         sections.push(Section::new(Topic::Answer, "in short", [Part::Text(sentence), next]));
         sections.push(Section::titled(Topic::Memory, "memory", [Part::Table(table)]));
     }
