@@ -50,14 +50,14 @@ fn live(mark: &Mark) -> Option<(&Mark, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{HeapRecord, PhaseRecord};
+    use crate::record::{Heap, PhaseRecord};
     use crate::scenario::Model;
 
     fn trial(live: &[u64]) -> Trial {
         let mark = |(at, bytes): (usize, &u64)| Mark {
             name: LIVE_MARK.to_owned(),
             at_s: at as f64,
-            heap: HeapRecord { live_bytes: Some(*bytes), ..HeapRecord::default() },
+            heap: Heap { live_bytes: Some(*bytes), ..Heap::default() },
             ..Mark::default()
         };
         let phase = PhaseRecord { model: Model::Open, ok: 2_400, seconds: 24.0, ..PhaseRecord::default() };

@@ -51,16 +51,19 @@ pub(super) fn explain(
     } else if let Some(profiler) = &profiler {
         enter_recorded(profiler, told.load_ended, &mut found);
     }
+    let is_through = conducted.error.is_none();
     if let Some(error) = conducted.error {
         found.missing.push(format!("The second start did not go through its load: {}.", error.what));
     }
     let doubts = conducted.trial.doubts.iter().filter(|doubt| doubt.text.contains("heap dump"));
     found.missing.extend(doubts.map(|doubt| doubt.text.clone()));
     enter_heap(&folder.path().join(DUMP), conducted.trial.jvm.as_ref(), &mut found);
-    if let Some(plan) = third_start(plan, weighed) {
+    if let Some(plan) = third_start(plan, weighed).filter(|_| is_through) {
         let note = "  the growth of the live heap: a third start, with full GCs under the same load";
         told.next.receive(&Event::Note(note));
         found.live_growth = live_growth(&again(&plan, &mut told).trial);
+        let none = "Whether the live heap grows is unknown: no full GC ran under the load.";
+        found.missing.extend(found.live_growth.is_none().then(|| none.to_owned()));
     }
     found
 }
@@ -77,7 +80,9 @@ fn third_start(plan: &TrialPlan, weighed: &Trial) -> Option<TrialPlan> {
     let load_s = weighed.phases.iter().rfind(|phase| phase.works())?.seconds;
     let every = Span(Duration::from_secs_f64(load_s / f64::from(COLLECTIONS)));
     let title = format!("{}, collected", plan.title);
-    let plan = TrialPlan { title, index: 0, explain: None, objects: Objects::Unread, heap_dump: None, ..plan.clone() };
+    let mut plan =
+        TrialPlan { title, index: 0, explain: None, objects: Objects::Unread, heap_dump: None, ..plan.clone() };
+    plan.load.truncate(last + 1);
     Some(TrialPlan { marks: Vec::new(), live_every: Some(every), ..plan })
 }
 
@@ -116,7 +121,7 @@ impl Sink for Told<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{HeapRecord, Mark, PhaseRecord};
+    use crate::record::{Heap, Mark, PhaseRecord};
     use crate::scenario::{Model, Scenario, parse};
 
     fn plan() -> TrialPlan {
@@ -156,7 +161,7 @@ mod tests {
     #[test]
     fn a_live_heap_of_some_size_is_collected_under_the_last_load() {
         let every = |live_bytes: Option<u64>| {
-            let heap = HeapRecord { live_bytes, ..HeapRecord::default() };
+            let heap = Heap { live_bytes, ..Heap::default() };
             let mark = Mark { name: MarkPoint::Collected.word().to_owned(), heap, ..Mark::default() };
             let phase = PhaseRecord { model: Model::Closed, seconds: 12.0, ..PhaseRecord::default() };
             let weighed = Trial { marks: vec![mark], phases: vec![phase], ..Trial::new("x", 0, 0) };
