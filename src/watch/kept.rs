@@ -203,7 +203,7 @@ mod tests {
         file.write_all_at(&u32::MAX.to_le_bytes(), (MAGIC.len() + 8) as u64).unwrap();
         assert_eq!(read(&file, AT).unwrap().1, 5, "a length that is none");
         file.write_all_at(b"x", AT[1]).unwrap();
-        assert!(read(&file, AT).unwrap_err().to_string().contains("spoilt"));
+        assert!(read(&file, AT).unwrap_err().to_string().contains("damaged"));
     }
 
     #[test]

@@ -58,7 +58,7 @@ fn on_musl_there_are_groups_and_no_trim() {
     let malloc = malloc_text(document.mark.account.as_ref().unwrap().malloc.as_ref().unwrap());
     assert!(malloc.ends_with("in free ones, 1 group; 2 groups could not be walked to the end"), "{malloc}");
     let account = document.mark.account.as_ref().unwrap();
-    let trim = beside(&document.mark, account, 7).into_iter().find(|(name, _)| name == "trim").unwrap().1;
+    let trim = beside(&document, account).into_iter().find(|(name, _)| name == "trim").unwrap().1;
     assert_eq!(trim, "would return nothing: musl has no trim");
 }
 
