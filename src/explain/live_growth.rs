@@ -73,7 +73,7 @@ mod tests {
         let [slope, low, high] =
             [leak.bytes_per_request, leak.bytes_per_request_low, leak.bytes_per_request_high].map(Option::unwrap);
         assert!(low < 1_024.0 && 1_024.0 < high && (slope - 1_024.0).abs() < 20.0, "{leak:?}");
-        let full = grown(&|at| (20 << 20) + (at * 3 << 20).min(12 << 20) + at * 7 % 5 * 4_000);
+        let full = grown(&|at| (20 << 20) + ((at * 3) << 20).min(12 << 20) + at * 7 % 5 * 4_000);
         assert_eq!((full.bytes_per_request, full.live_bytes_min), (None, 32 << 20));
         assert!(live_growth(&trial(&[])).is_none());
         assert_eq!(live_growth(&trial(&[1; 7])).unwrap().needed, 21);

@@ -72,7 +72,7 @@ pub fn cure_of_holder(name: &str) -> Option<&'static str> {
     let cures = [
         (
             "java.io.DeleteOnExitHook.",
-            "drop `File.deleteOnExit()` where the file is deleted anyway: its path stays in that set until the JVM ends",
+            "drop `File.deleteOnExit()` where the file is deleted anyway: its path stays in that set to the end",
         ),
         ("java.lang.ApplicationShutdownHooks.", "register a shutdown hook once, or remove it: each stays to the end"),
     ];

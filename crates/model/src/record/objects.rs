@@ -88,8 +88,8 @@ pub struct HeapDumpRecord {
 }
 
 impl ObjectsRecord {
-    /// Compares with an earlier count of the same JVM: largest growth first, and last the classes whose earlier count is
-    /// unknown, because that list was cut.
+    /// Compares with an earlier count of the same JVM: largest growth first, and last the classes whose earlier count
+    /// is unknown, because that list was cut.
     pub fn compare_with(&mut self, earlier: &Self) {
         let all_then = earlier.classes_left_out == 0;
         let before = |name: &str| {

@@ -78,22 +78,12 @@ fn in_short(document: &AccountDocument, account: &AccountRecord, depth: Depth) -
     };
     // A recording that missed most of it has no cause to show first.
     let largest = explanation::largest_held(found, &document.mark).filter(|_| next::again(document).is_none());
-    let told = largest.into_iter().chain(heap_unseen(document)).map(Part::Text);
+    let told = largest.into_iter().chain(explanation::heap_unseen(document)).map(Part::Text);
     vec![
         Section::new(Topic::Answer, "in short", told.chain([next::of_recorded(document)])),
         explanation::section(found, Some(&document.mark), 0, depth),
         Section::new(Topic::Answer, "weighed before the recording", [answered]),
     ]
-}
-
-/// What a recording without a heap dump leaves out: the Java heap, with its size.
-pub(super) fn heap_unseen(document: &AccountDocument) -> Option<String> {
-    let found = document.explanation.as_ref().filter(|found| found.heap.is_none() && !found.misses_objects())?;
-    let heap = document.mark.heap;
-    let left = heap.left_by_gc_bytes.map(|left| format!(", {} after the last GC", mib(Some(left))));
-    let used = heap.used_bytes.map(|used| format!(" ({} in use{})", Bytes(used), left.unwrap_or_default()));
-    let also = if found.sites.is_empty() { "" } else { " This shows native memory only." };
-    Some(format!("The Java heap{} was not looked at: `--objects` names what keeps it.{also}", used.unwrap_or_default()))
 }
 
 /// A large owner that neither a finding nor a recording explains.

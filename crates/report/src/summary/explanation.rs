@@ -5,8 +5,8 @@ use crate::chart;
 use crate::diagnosis;
 use crate::page::{Depth, Fold, Part, Section, Topic};
 use crate::record::{
-    AccountRecord, AllocatedRecord, CallPurpose, CallRecord, Document, ExplanationRecord, Finding, FindingRecord,
-    HolderRecord, LiveGrowthRecord, Mark, NativeHolder, SiteRecord, Trial,
+    AccountDocument, AccountRecord, AllocatedRecord, CallPurpose, CallRecord, Document, ExplanationRecord, Finding,
+    FindingRecord, HolderRecord, LiveGrowthRecord, Mark, NativeHolder, SiteRecord, Trial,
 };
 use crate::scenario::MarkPoint;
 use crate::table::Table;
@@ -78,6 +78,16 @@ pub(super) fn largest_held(found: &ExplanationRecord, mark: &Mark) -> Option<Str
 pub(super) fn main_holder(found: &ExplanationRecord) -> Option<&HolderRecord> {
     let heap = found.heap.as_ref()?;
     heap.holders.iter().find(|holder| holder.retained_bytes >= (heap.live_bytes / 2).max(SMALL_BYTES))
+}
+
+/// What a recording without a heap dump leaves out: the Java heap, with its size.
+pub(super) fn heap_unseen(document: &AccountDocument) -> Option<String> {
+    let found = document.explanation.as_ref().filter(|found| found.heap.is_none() && !found.misses_objects())?;
+    let heap = document.mark.heap;
+    let left = heap.left_by_gc_bytes.map(|left| format!(", {} after the last GC", mib(Some(left))));
+    let used = heap.used_bytes.map(|used| format!(" ({} in use{})", Bytes(used), left.unwrap_or_default()));
+    let also = if found.sites.is_empty() { "" } else { " This shows native memory only." };
+    Some(format!("The Java heap{} was not looked at: `--objects` names what keeps it.{also}", used.unwrap_or_default()))
 }
 
 /// Whether the live heap still grows under load, in a sentence.

@@ -1,8 +1,7 @@
 //! The next command of an answer, in a line below it.
 
-use super::account::heap_unseen;
 use super::comparison::{compares, seconds_of_a_block, undecided};
-use super::explanation::{code_behind, is_code, main_holder};
+use super::explanation::{code_behind, heap_unseen, is_code, main_holder};
 use crate::owner::Owner;
 use crate::page::{Literal, Part};
 use crate::record::{
@@ -167,7 +166,7 @@ pub(super) fn of_recorded(document: &AccountDocument) -> Part {
     cure.or_else(|| again(document)).or(dead).unwrap_or_else(|| of_recorded_heap(document))
 }
 
-/// The objects, if they were not looked at; the code that fills the main holder, if there is one; else whether it grows.
+/// The objects, if they were not looked at; the code that fills the main holder, if any; else whether it grows.
 fn of_recorded_heap(document: &AccountDocument) -> Part {
     let pid = document.jvm.pid;
     if heap_unseen(document).is_some() {
