@@ -22,7 +22,7 @@ const MAY_USE: &[(&str, &str)] = &[
     ("fleet", "error units doubt scenario record"),
     ("weigh", "bounded clock error units doubt scenario subject load observe account record diagnosis kernel"),
     ("watch", "bounded clock error tls units scenario kernel observe record growth weigh"),
-    ("explain", "clock error units subject observe record"),
+    ("explain", "clock error units subject observe record growth scenario"),
     ("doctor", "clock error kernel subject observe weigh"),
     ("trial", "clock error units doubt scenario subject load observe record weigh kernel explain"),
     (

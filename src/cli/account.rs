@@ -65,8 +65,9 @@ pub(super) struct Verb {
     sort: Option<Column>,
     /// Changes since an earlier account: a file that `loadline account PID --json` printed, or a bundle
     ///
-    /// By owner, thread pool, file, NMT tag, code heap and class loader. The file may also be what `--all --json` or
-    /// `--against FILE --json` printed. An account of another process is compared too, with a doubt.
+    /// By owner, thread pool, file, NMT tag, code heap and class loader; with `--classes` both times, by class. The
+    /// file may also be what `--all --json` or `--against FILE --json` printed. An account of another process is
+    /// compared too, with a doubt.
     #[arg(long, value_name = "FILE")]
     against: Option<PathBuf>,
     /// Details by thread (stack, CPU time, what it allocated), pool (threads by name), file, tag (malloc by NMT tag),

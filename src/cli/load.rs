@@ -9,7 +9,7 @@ use crate::doubt::Doubt;
 use crate::error::{Error, ErrorKind, Result};
 use crate::load::Address;
 use crate::record::{DoubtRecord, LOAD_SCHEMA, LoadConditions, LoadDocument, Verdict};
-use crate::report::{self, Progress};
+use crate::report::{self, Depth, Progress};
 use crate::scenario::{self, Condition, Cpus, LoadAlone, LoadOptions, PhasesFile, Until};
 use crate::series;
 use crate::subject::{CpuPlan, cpus};
@@ -67,7 +67,7 @@ struct FileOptions {
     /// Print a document instead of the summary
     #[arg(long)]
     json: bool,
-    /// No progress on stderr
+    /// No progress on stderr, and one line instead of the summary
     #[arg(long, short)]
     quiet: bool,
     #[command(flatten)]
@@ -127,7 +127,10 @@ fn finish(verb: &Verb, conditions: LoadConditions, loaded: Loaded, files_incompl
     if measured {
         let text = match verb.files.json {
             true => report::document(&document),
-            false => report::render(&report::summarize_load(&document)),
+            false => {
+                let depth = Depth { line: verb.files.quiet, ..Depth::default() };
+                report::render(&report::summarize_load(&document, depth))
+            }
         };
         report::print(&text)?;
     }

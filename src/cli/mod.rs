@@ -36,12 +36,12 @@ mod work;
 
 use crate::clock::Clock;
 use crate::error::{Error, Result};
+use crate::report::Progress;
 use args::Args;
 use clap::FromArgMatches;
 use exit::Code;
 use session::{Call, CommandLine};
 use std::ffi::OsString;
-use std::io::Write;
 use std::process::ExitCode;
 
 /// Parses the command line, does what it says, prints the error if there is one, and says how it went.
@@ -110,5 +110,5 @@ fn dispatch(args: Args, typed: CommandLine) -> Result<Code> {
 
 /// The last word about an error; a report sink may not exist yet. A closed pipe is no reason for another one.
 fn complain(error: &Error) {
-    let _ = writeln!(std::io::stderr(), "{error}");
+    Progress::new(false).warn(&error.to_string());
 }

@@ -2,14 +2,16 @@
 //! It starts nothing: `trial` does for a command, and a JVM that runs is recorded where it is.
 
 mod heap;
+mod live_growth;
 mod native;
 mod running;
 
+pub(crate) use live_growth::{COLLECTIONS, live_growth};
 pub(crate) use loadline_profile::agent::Launch as Profiler;
 pub(crate) use running::{ExplainRequest, running};
 
 use crate::error::{Error, Result};
-use crate::record::{ExplanationRecord, Jvm};
+use crate::record::{ExplanationRecord, Jvm, NO_OBJECTS};
 use loadline_profile::library::Library;
 use std::fs::File;
 use std::path::Path;
@@ -17,8 +19,6 @@ use std::time::Duration;
 
 /// The part of an explanation that native memory is.
 const NATIVE: &str = "No native memory by code";
-/// The part of an explanation that objects are.
-const OBJECTS: &str = "No objects by what keeps them";
 
 /// The profiler at this place, or the best one found. If there is no profiler, notes the reason.
 pub(crate) fn profiler(given: Option<&Path>, found: &mut ExplanationRecord) -> Option<Profiler> {
@@ -35,14 +35,14 @@ pub(crate) fn enter_recorded(profiler: &Profiler, load_ended: Option<Duration>, 
 /// Enters what keeps the objects in a heap dump of this JVM.
 pub(crate) fn enter_heap(dump: &Path, jvm: Option<&Jvm>, found: &mut ExplanationRecord) {
     let file = File::open(dump).map_err(|cause| Error::io("read", dump, &cause));
-    if let Some(file) = noted(found, OBJECTS, file) {
+    if let Some(file) = noted(found, NO_OBJECTS, file) {
         enter_dump(&file, jvm, found);
     }
 }
 
 fn enter_dump(dump: &File, jvm: Option<&Jvm>, found: &mut ExplanationRecord) {
     let held = heap::held(dump, jvm);
-    if let Some((heap, incomplete)) = noted(found, OBJECTS, held) {
+    if let Some((heap, incomplete)) = noted(found, NO_OBJECTS, held) {
         found.heap = Some(heap);
         found.missing.extend(incomplete.map(|why| format!("Some objects are missing: the heap dump is {why}.")));
     }

@@ -1,13 +1,13 @@
 //! A JVM that runs: it is recorded for a while through its attach socket and, if requested, writes a heap dump. Both
 //! change the JVM, so the caller weighs it before.
 
-use super::{NATIVE, OBJECTS, enter_dump, native, noted};
+use super::{NATIVE, enter_dump, native, noted};
 use crate::clock::Clock;
 use crate::error::{Error, Result, plain};
 use crate::observe::attach::Attach;
 use crate::observe::heap_dump;
 use crate::observe::procfs::Process;
-use crate::record::{ExplanationRecord, Jvm};
+use crate::record::{ExplanationRecord, Jvm, NO_OBJECTS};
 use crate::subject::names;
 use loadline_profile::agent::Session;
 use loadline_profile::library::Library;
@@ -70,7 +70,7 @@ pub(crate) fn running(
     if asked.heap && !stop() {
         say("heap dump: a full GC, then a pause while the JVM writes its live objects");
         let dump = dumped(&watched, clock);
-        if let Some(dump) = noted(&mut found, OBJECTS, dump) {
+        if let Some(dump) = noted(&mut found, NO_OBJECTS, dump) {
             enter_dump(&dump, Some(jvm), &mut found);
         }
         clock.sleep(CLEANED_WITHIN);

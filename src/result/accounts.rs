@@ -23,7 +23,7 @@ pub fn ranked(mut document: AccountsDocument, by: Column) -> AccountsDocument {
 /// # Errors
 /// `Request` where several have none of this pid, or the earlier one does not say when it was taken; `Machine` where
 /// this one does not say who holds anything.
-pub fn changes(earlier: Vec<AccountDocument>, now: AccountDocument, command: String) -> Result<ChangesDocument> {
+pub fn changes(earlier: Vec<AccountDocument>, mut now: AccountDocument, command: String) -> Result<ChangesDocument> {
     let then = of_the_same(earlier, &now)?;
     let seconds = unix_s(&now.taken).zip(unix_s(&then.taken)).map(|(now, then)| now.saturating_sub(then));
     let Some(seconds) = seconds else {
@@ -38,6 +38,9 @@ pub fn changes(earlier: Vec<AccountDocument>, now: AccountDocument, command: Str
     let mut parts = comparison::part_changes(before, after);
     if let (Some(before), Some(after)) = (&then.mark.loaders, &now.mark.loaders) {
         parts.extend(comparison::loader_changes(before, after));
+    }
+    if let (Some(before), Some(after)) = (&then.objects, &mut now.objects) {
+        after.compare_with(before);
     }
     let doubt = (!differences.is_empty()).then_some(Doubt::from(Comparing::AnotherProcess { differences }));
     Ok(ChangesDocument {

@@ -26,7 +26,7 @@ pub fn conduct(plan: &TrialPlan, tools: &Tools<'_>, sink: &mut dyn Sink) -> Cond
     let asked = plan.explain.as_ref().filter(|_| plan.block == 0 && plan.repeats.is_none());
     if let Some(asked) = asked.filter(|_| !conducted.trial.marks.is_empty() && !tools.interrupted()) {
         let again: Again<'_> = &mut |plan, sink| conduct(plan, tools, sink);
-        conducted.trial.explanation = Some(explain(plan, asked, tools.clock, again, sink));
+        conducted.trial.explanation = Some(explain(plan, asked, &conducted.trial, tools.clock, again, sink));
     }
     conducted
 }

@@ -5,10 +5,11 @@
 use super::ending::Conducted;
 use super::event::{Event, Sink};
 use crate::clock::Clock;
-use crate::explain::{Profiler, enter_heap, enter_recorded, profiler};
-use crate::record::ExplanationRecord;
+use crate::explain::{COLLECTIONS, Profiler, enter_heap, enter_recorded, live_growth, profiler};
+use crate::record::{ExplanationRecord, Trial};
 use crate::scenario::{Explain, MarkPoint, Objects, TrialPlan};
 use crate::subject::WorkFolder;
+use crate::units::Span;
 use std::path::Path;
 use std::time::Duration;
 
@@ -23,6 +24,7 @@ const DUMP: &str = "heap.hprof";
 pub(super) fn explain(
     plan: &TrialPlan,
     asked: &Explain,
+    weighed: &Trial,
     clock: Clock,
     again: Again<'_>,
     sink: &mut dyn Sink,
@@ -38,25 +40,50 @@ pub(super) fn explain(
     sink.receive(&Event::Note("  the code that holds memory: the server is started once more under a profiler"));
     let profiler = profiler(asked.profiler.as_deref(), &mut found);
     let mut told = Told { next: sink, clock, load_ended: None };
-    let mut again = |profiler: Option<&Profiler>| {
-        again(&second_start(plan, profiler.map(|of| of.argument.as_str()), folder.path()), &mut told)
-    };
-    let mut conducted = again(profiler.as_ref());
+    let second =
+        |profiler: Option<&Profiler>| second_start(plan, profiler.map(|of| of.argument.as_str()), folder.path());
+    let mut conducted = again(&second(profiler.as_ref()), &mut told);
     if profiler.is_some() && conducted.trial.ready_s.is_none() {
         // It may be the profiler that this JVM does not take; its objects can still be told.
         let why = conducted.error.map_or_else(String::new, |error| format!(": {}", error.what));
         found.missing.push(format!("The server did not start under the profiler{why}."));
-        conducted = again(None);
+        conducted = again(&second(None), &mut told);
     } else if let Some(profiler) = &profiler {
         enter_recorded(profiler, told.load_ended, &mut found);
     }
+    let is_through = conducted.error.is_none();
     if let Some(error) = conducted.error {
         found.missing.push(format!("The second start did not go through its load: {}.", error.what));
     }
     let doubts = conducted.trial.doubts.iter().filter(|doubt| doubt.text.contains("heap dump"));
     found.missing.extend(doubts.map(|doubt| doubt.text.clone()));
     enter_heap(&folder.path().join(DUMP), conducted.trial.jvm.as_ref(), &mut found);
+    if let Some(plan) = third_start(plan, weighed).filter(|_| is_through) {
+        let note = "  the growth of the live heap: a third start, with full GCs under the same load";
+        told.next.receive(&Event::Note(note));
+        found.live_growth = live_growth(&again(&plan, &mut told).trial);
+        let none = "Whether the live heap grows is unknown: no full GC ran under the load.";
+        found.missing.extend(found.live_growth.is_none().then(|| none.to_owned()));
+    }
     found
+}
+
+/// A live heap below this needs no start of its own.
+const LIVE_BYTES_MIN: u64 = 4 << 20;
+
+/// The plan of a start that is collected under its last load, as often as a verdict on growth needs. `None` where the
+/// live heap is small or not known, or the load is not Loadline's own.
+fn third_start(plan: &TrialPlan, weighed: &Trial) -> Option<TrialPlan> {
+    let live_bytes = weighed.at(MarkPoint::Collected)?.heap.live_bytes?;
+    let last = plan.load.last_work()?;
+    plan.load[last].kind.work().filter(|_| live_bytes >= LIVE_BYTES_MIN)?;
+    let load_s = weighed.phases.iter().rfind(|phase| phase.works())?.seconds;
+    let every = Span(Duration::from_secs_f64(load_s / f64::from(COLLECTIONS)));
+    let title = format!("{}, collected", plan.title);
+    let mut plan =
+        TrialPlan { title, index: 0, explain: None, objects: Objects::Unread, heap_dump: None, ..plan.clone() };
+    plan.load.truncate(last + 1);
+    Some(TrialPlan { marks: Vec::new(), live_every: Some(every), ..plan })
 }
 
 /// The plan of the second start: the same load, a collection, a heap dump.
@@ -94,7 +121,7 @@ impl Sink for Told<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{PhaseRecord, Trial};
+    use crate::record::{Heap, Mark, PhaseRecord};
     use crate::scenario::{Model, Scenario, parse};
 
     fn plan() -> TrialPlan {
@@ -132,6 +159,19 @@ mod tests {
     }
 
     #[test]
+    fn a_live_heap_of_some_size_is_collected_under_the_last_load() {
+        let every = |live_bytes: Option<u64>| {
+            let heap = Heap { live_bytes, ..Heap::default() };
+            let mark = Mark { name: MarkPoint::Collected.word().to_owned(), heap, ..Mark::default() };
+            let phase = PhaseRecord { model: Model::Closed, seconds: 12.0, ..PhaseRecord::default() };
+            let weighed = Trial { marks: vec![mark], phases: vec![phase], ..Trial::new("x", 0, 0) };
+            third_start(&plan(), &weighed)?.live_every
+        };
+        assert_eq!(every(Some(4 << 20)), Some(Span(Duration::from_millis(500))));
+        assert_eq!([every(Some(3 << 20)), every(None)], [None; 2]);
+    }
+
+    #[test]
     fn a_trial_hears_what_a_user_should_and_nothing_of_its_own() {
         let (mut seen, clock) = (EventNames::default(), Clock::made_up());
         let mut told = Told { next: &mut seen, clock, load_ended: None };
@@ -155,7 +195,8 @@ mod tests {
             trial: Trial::new(&plan.configuration.name, 0, 0),
             error: Some(crate::error::Error::subject("it ended before it was ready")),
         };
-        let found = explain(&plan(), &asked, Clock::made_up(), again, &mut EventNames::default());
+        let weighed = Trial::new("x", 0, 0);
+        let found = explain(&plan(), &asked, &weighed, Clock::made_up(), again, &mut EventNames::default());
         assert_eq!((found.profiler, found.sites.len(), found.heap), (None, 0, None));
         let missing = found.missing.join("\n");
         for what in ["No native memory by code: ", "did not go through its load: it ended", "No objects by what keeps"]

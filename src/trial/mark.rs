@@ -5,7 +5,9 @@ use super::trialling::Trialling;
 use super::world::Stage;
 
 use crate::doubt::Doubt;
-use crate::scenario::{Collect, Look, MarkPoint, Nmt, Phase, PhaseMark};
+use crate::record::{Heap, Mark};
+use crate::scenario::{Collect, LIVE_MARK, Look, MarkPoint, Nmt, Phase, PhaseMark};
+use crate::units::Span;
 use crate::weigh::{AskNmt, MarkSettings, Moment};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -86,6 +88,26 @@ impl Trialling<'_> {
             let before = collect.map_or(Before::Nothing, Before::Collect);
             self.mark_after(name, before, Some(HeapState::AsItIs), counters);
         }
+    }
+
+    /// Marks the live heap under load, where that is due. Nothing else is weighed, so that the load has its time.
+    pub(super) fn mark_live(&mut self) {
+        let Some((due, every)) = self.live_due.zip(self.plan.live_every) else { return };
+        if self.stage.clock.now() < due {
+            return;
+        }
+        let collect = Collect { settle: Some(Span::default()), ..Collect::default() };
+        let mut failed = Vec::new();
+        let prepared = self.prepare(Before::Collect(collect), &mut failed);
+        self.doubt_reads(LIVE_MARK, failed);
+        let now = self.stage.clock.now();
+        if let Some(HeapState::Collected { live_bytes }) = prepared {
+            let heap = Heap { live_bytes, ..Heap::default() };
+            let at_s = self.seconds(self.stage.clock.now_ns());
+            self.notes.trial.marks.push(Mark { name: LIVE_MARK.to_owned(), at_s, heap, ..Mark::default() });
+        }
+        // A collection that takes longer than the distance leaves the load as much time as it took.
+        self.live_due = prepared.map(|_| (due + every.0).max(now + (now - due).min(every.0)));
     }
 
     /// Weighs the subject after the preparation for the mark. If that preparation fails, the heap is in the state

@@ -156,6 +156,8 @@ impl Trialling<'_> {
         let control = Arc::new(Control::default());
         self.reports.begin_load(plan, Arc::clone(&control));
         self.warming = phase.is_warmup().then(|| Warming::new(phase.until_steady));
+        let is_last = self.plan.load.iter().rfind(|phase| phase.kind.works()).is_some_and(|last| last.name == *name);
+        self.live_due = self.plan.live_every.filter(|_| is_last).map(|every| self.stage.clock.now() + every.0);
         let outcome = self.attend(name, &control);
         let warming = self.warming.take();
         let outcome = outcome?;
@@ -183,6 +185,7 @@ impl Trialling<'_> {
             if let Some(outcome) = self.next_message(Some(name), LOOK_EVERY) {
                 return Ok(outcome);
             }
+            self.mark_live();
             let now_ns = self.stage.clock.now_ns();
             let is_over = self.stage.interrupted()
                 || self.has_died()

@@ -58,6 +58,8 @@ pub(super) struct Trialling<'a> {
     pub(super) markers: Markers,
     /// The looks at the subject in a warm-up under way.
     pub(super) warming: Option<Warming>,
+    /// When the next mark of the live heap is due, in a phase that takes them.
+    pub(super) live_due: Option<Duration>,
     /// When the threads of the subject were last noted.
     threads_noted: Duration,
     /// Live objects at the end, where they were asked for.
@@ -104,6 +106,7 @@ impl<'a> Trialling<'a> {
             guard,
             markers,
             warming,
+            live_due: None,
             threads_noted,
             live,
         })

@@ -205,7 +205,7 @@ impl Here {
             about: Arc::new(About { which, clock, memory, boot_id: boot_id() }),
             finder: Finder::default(),
             crew: Crew::new(clock),
-            weigher: weigher.map_err(|cause| format!("there can be no thread for it: {cause}")),
+            weigher: weigher.map_err(|cause| format!("cannot start a thread for it: {cause}")),
             patience: SHORT,
             jvms_max,
             open: BTreeMap::new(),
@@ -320,7 +320,7 @@ impl Here {
     /// Returns the message about a JVM that does not answer.
     fn aside(&self) -> String {
         let one = self.patience.one.as_millis();
-        format!("it is set aside: it did not answer within {one} ms, and is tried again ever more seldom")
+        format!("it did not answer within {one} ms; Loadline tries it again, less and less often")
     }
 }
 
@@ -479,7 +479,7 @@ impl World for Here {
         let looked = std::mem::take(&mut self.looked);
         with_others(looked, ids, |id| {
             let was_late = self.was_late(Task::Look(id));
-            Looked::Unseen(if was_late { self.aside() } else { "there was no time for it in this turn".to_owned() })
+            Looked::Unseen(if was_late { self.aside() } else { "this turn had no time for it".to_owned() })
         })
     }
 
@@ -519,7 +519,7 @@ impl World for Here {
         let weigher = self.weigher.as_ref().map_err(Clone::clone)?;
         weigher.offer((id, why, into.to_owned())).map_err(|refused| match refused {
             TrySendError::Full(_) => format!("{WEIGHINGS_MAX} others wait to be weighed"),
-            TrySendError::Disconnected(_) => "what weighs has ended".to_owned(),
+            TrySendError::Disconnected(_) => "the weighing thread has ended".to_owned(),
         })
     }
 

@@ -20,6 +20,7 @@ use super::sample::Sample;
 use super::sealed::{self, CELL_BYTES, SAMPLE_BYTES};
 use super::unwritten::Unwritten;
 use crate::kernel::private_file;
+use crate::units::Span;
 use loadline_base::order::Order as _;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
@@ -29,6 +30,7 @@ use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// How long cells are, in samples, and how many are kept: an hour, a day and thirty days of samples every ten seconds.
 pub(super) const TIERS: [(u64, u64); 3] = [(1, 360), (6, 1440), (60, 4320)];
@@ -241,7 +243,7 @@ impl There {
             return Ok(Self::Other("it is no plain file".to_owned()));
         }
         if !is_new && !is_trusted(about.uid(), path) {
-            return Ok(Self::Other(format!("it belongs to the user with id {}", about.uid())));
+            return Ok(Self::Other(format!("it belongs to user id {}", about.uid())));
         }
         flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|cause| match cause {
             Errno::WOULDBLOCK => io::Error::other("another watch writes it"),
@@ -308,7 +310,8 @@ impl History {
                 return Err(io::Error::other(format!("the history of {} is there", there.name)));
             }
             There::History(_, there, _) if there.every_ms != kept.every_ms => {
-                let why = format!("it has samples every {} ms, and no others can be added", there.every_ms);
+                let [there, here] = [there.every_ms, kept.every_ms].map(|ms| Span(Duration::from_millis(ms)));
+                let why = format!("it has a sample every {there} and takes none every {here}: add `--every {there}`");
                 return Err(io::Error::other(why));
             }
             There::History(file, _, revision) => (file, Some(revision)),

@@ -111,12 +111,12 @@ fn page(file: &File, at: u64) -> io::Result<(Kept, u64)> {
     let mut page = [0; PAGE_BYTES];
     read_what_is_there(file, &mut page, at)?;
     let no = |why: &str| io::Error::new(io::ErrorKind::InvalidData, why.to_owned());
-    let rest = page.strip_prefix(MAGIC).ok_or_else(|| no("it does not begin as a history does"))?;
+    let rest = page.strip_prefix(MAGIC).ok_or_else(|| no("it does not begin like a history"))?;
     let revision = rest.first_chunk().map_or(0, |number| u64::from_le_bytes(*number));
     let length = rest[8..].first_chunk().map_or(0, |length| u32::from_le_bytes(*length)) as usize;
     let end = JSON_AT + length.min(JSON_BYTES_MAX);
     if page[end..end + 4] != sealed::sum(&page[..end]).to_le_bytes() {
-        return Err(no("the page that describes it is spoilt"));
+        return Err(no("its first page is damaged"));
     }
     let kept: Kept = serde_json::from_slice(&page[JSON_AT..end]).map_err(io::Error::other)?;
     if kept.every_ms == 0 { Err(no("it says that its samples are 0 ms apart")) } else { Ok((kept, revision)) }
@@ -203,7 +203,7 @@ mod tests {
         file.write_all_at(&u32::MAX.to_le_bytes(), (MAGIC.len() + 8) as u64).unwrap();
         assert_eq!(read(&file, AT).unwrap().1, 5, "a length that is none");
         file.write_all_at(b"x", AT[1]).unwrap();
-        assert!(read(&file, AT).unwrap_err().to_string().contains("spoilt"));
+        assert!(read(&file, AT).unwrap_err().to_string().contains("damaged"));
     }
 
     #[test]

@@ -186,7 +186,7 @@ fn is_filling_its_heap(things: &[ThingRecord], dense: &Dense, heap: u64, past: &
 
 /// A rise that ends where all of the heap was used.
 fn only_heap(growth: &GrowthRecord, heap: u64) -> GrowthRecord {
-    let unsure = format!("it is heap used for the first time, and all of it, {}, fits into the limit", Bytes(heap));
+    let unsure = format!("the heap fills for the first time, and all {} of it fit into the limit", Bytes(heap));
     GrowthRecord {
         verdict: GrowthWord::Warming,
         bytes_per_hour_low: None,
@@ -235,14 +235,18 @@ fn told(judgement: &Judgement, cell_s: f64) -> GrowthRecord {
 fn why(unsure: Unsure, cell_s: f64) -> String {
     match unsure {
         Unsure::Young { seen, grows, steady } => {
-            let [seen, grows, steady] = [seen, grows, steady].map(|cells| roughly(cells as f64 * cell_s));
-            format!("{seen} seen so far; growth shows after {grows} at the soonest, a steady state after {steady}")
+            let left = |cells: usize| roughly(cells.saturating_sub(seen).max(1) as f64 * cell_s);
+            let growth = match seen < grows {
+                true => format!("growth can show in {}", left(grows)),
+                false => format!("no lasting growth in {}", roughly(seen as f64 * cell_s)),
+            };
+            format!("{growth}, a steady state in {}", left(steady))
         }
         Unsure::Collections { seen, needed } => {
-            format!("{seen} collections of the old generation, where {needed} are needed")
+            format!("the old generation was collected {seen} times; a verdict needs {needed}")
         }
-        Unsure::Gaps => "there are gaps in what was seen of it".to_owned(),
-        Unsure::Moves { bytes } => format!("it moves by {} without a pattern", Bytes(bytes as u64)),
+        Unsure::Gaps => "samples are missing".to_owned(),
+        Unsure::Moves { bytes } => format!("it varies by {} without a trend", Bytes(bytes as u64)),
     }
 }
 

@@ -201,7 +201,7 @@ impl<W: World> Watching<W> {
             // As far as is known, no JVM has come and none has gone.
             Err(cause) => {
                 self.finds_failed += 1;
-                let why = format!("the JVMs that run cannot be listed: {cause}");
+                let why = format!("cannot list the running JVMs: {cause}");
                 if self.why_failed.replace(why.clone()).as_ref() != Some(&why) {
                     events.push(WatchEvent { name: "/proc".to_owned(), what: Happened::Failed(why) });
                 }
@@ -354,7 +354,7 @@ impl<W: World> Watching<W> {
         let Some(settling) = &self.settling else { return };
         for (id, why) in settling.done() {
             if let Some(one) = self.jvms.get_mut(&id) {
-                one.fail(format!("its history, on its way to the disk: {why}"), events);
+                one.fail(format!("its history cannot be written yet: {why}"), events);
             }
         }
         for (id, one) in &mut self.jvms {
@@ -553,7 +553,7 @@ impl One {
         let past = match self.past() {
             Ok(past) => past,
             Err(why) if why.kind() == io::ErrorKind::NotFound => {
-                self.shown.growth.unsure = "nothing was kept of it yet".to_owned();
+                self.shown.growth.unsure = "it has no history yet".to_owned();
                 return;
             }
             Err(why) => return self.fail(format!("its history: {why}"), events),

@@ -1,6 +1,7 @@
 //! The processes of a subject as one list: the one that serves and, if all form the subject, the others. They are
 //! found, weighed, sent commands and counted together.
 
+use super::identity::name;
 use super::sampler::{Inside, Sources};
 use super::scales::{Living, Scales};
 use super::sum::{self, WeighedProcess};
@@ -106,7 +107,10 @@ impl Processes {
 
 impl Scales for Processes {
     fn identify(&mut self, options: &[String], complaints: &[Complaint], doubts: &mut Vec<Doubt>) -> Identity {
-        self.main.watched.identify(options, complaints, doubts)
+        let mut identity = self.main.watched.identify(options, complaints, doubts);
+        let command = self.main.watched.own_identity().command;
+        identity.jvm.program = command.map(|command| name(&[], Some(&command), ""));
+        identity
     }
 
     fn describe_unasked(&mut self, options: &[String], complaints: &[Complaint], doubts: &mut Vec<Doubt>) -> Jvm {

@@ -42,7 +42,9 @@ impl Called {
     #[track_caller]
     pub(crate) fn refused(&self, says: &[&str]) {
         assert_eq!((self.code, self.stdout.as_str()), (2, ""), "{self}");
-        says.iter().for_each(|words| assert!(self.stderr.contains(words), "it does not say `{words}`: {self}"));
+        let said = self.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+        let is_said = |words: &str| self.stderr.contains(words) || said.contains(words);
+        says.iter().for_each(|words| assert!(is_said(words), "it does not say `{words}`: {self}"));
     }
 }
 

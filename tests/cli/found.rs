@@ -45,6 +45,7 @@ pub(crate) fn explanation() -> ExplanationRecord {
         stacks: vec![FlameStackRecord { outer_left_out: 3, frames: vec![0], bytes: 8 * MIB }],
     };
     ExplanationRecord {
+        live_growth: None,
         profiler: Some("libasyncProfiler.so".to_owned()),
         missing: vec!["the recording was cut off".to_owned()],
         sites: vec![site],

@@ -393,11 +393,6 @@ pub fn visible(text: &str) -> String {
     out
 }
 
-/// Several lines, each [`visible`].
-pub fn visible_lines(text: &str) -> String {
-    text.split('\n').map(visible).collect::<Vec<_>>().join("\n")
-}
-
 /// Whether a character moves a cursor, ends a line, turns the direction of reading, or is forbidden in XML.
 pub fn steers(character: char) -> bool {
     // Trojan Source (CVE-2021-42574) lists the direction marks. U+2028 and U+2029 end lines for some readers.

@@ -34,6 +34,7 @@ mod threads;
 
 pub use flags::flags_kept;
 pub use idle_flags::COPIED_DEFAULTS;
+pub use live::cure_of_holder;
 pub use oom::of_oom;
 
 use crate::record::{AccountDocument, FindingRecord, OfTrials, Outcome, ProbeStage, RuledOutRecord, Trial, each_once};

@@ -56,11 +56,9 @@ pub(super) fn statics(facts: &Facts) -> Option<FindingRecord> {
     let text =
         format!("{live} of the heap are alive after a full GC, and static fields keep large collections: {list}");
     let StaticCollectionRecord { class, field, .. } = first;
-    let next = match class.as_str() {
-        DELETE_ON_EXIT => "drop `File.deleteOnExit()` where the file is deleted anyway: its path stays in that set \
-            until the JVM ends. The size of the heap is not the cause"
-            .to_owned(),
-        _ => format!(
+    let next = match cure_of_holder(&format!("{class}.{field}")) {
+        Some(cure) => format!("{cure}. The size of the heap is not the cause"),
+        None => format!(
             "bound `{class}.{field}`, or let entries go: a larger heap only delays it (`loadline account PID \
              --classes`, or a heap dump, shows their bytes)"
         ),
@@ -69,8 +67,17 @@ pub(super) fn statics(facts: &Facts) -> Option<FindingRecord> {
     Some(FindingRecord { costs_bytes: live_bytes, ..found(finding, text, next) })
 }
 
-/// The class with a set that grows with each call of `File.deleteOnExit()` and never shrinks (JDK 11–27).
-const DELETE_ON_EXIT: &str = "java.io.DeleteOnExitHook";
+/// The cure for a collection of the JDK that only grows (JDK 11–27), by its static field; `None` for any other holder.
+pub fn cure_of_holder(name: &str) -> Option<&'static str> {
+    let cures = [
+        (
+            "java.io.DeleteOnExitHook.",
+            "drop `File.deleteOnExit()` where the file is deleted anyway: its path stays in that set to the end",
+        ),
+        ("java.lang.ApplicationShutdownHooks.", "register a shutdown hook once, or remove it: each stays to the end"),
+    ];
+    cures.into_iter().find(|(class, _)| name.starts_with(class)).map(|(_, cure)| cure)
+}
 
 /// Variables of threads hold much of the heap, once for each thread. Source: `ThreadLocal` (JDK 11–27: a value lives as
 /// long as its thread); measured: 32 threads × 4 MiB.

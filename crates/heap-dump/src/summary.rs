@@ -1,5 +1,6 @@
 //! The summary of a heap dump: plain values.
 
+use loadline_base::units::grouped;
 use std::fmt;
 use std::ops::AddAssign;
 
@@ -112,7 +113,7 @@ impl fmt::Display for PathStep {
 impl fmt::Display for Holder {
     /// The name and the path: `com.example.Orders.CACHE -> java.util.HashMap.table`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let many = if self.members == 1 { String::new() } else { format!("{} ", self.members) };
+        let many = if self.members == 1 { String::new() } else { format!("{} ", grouped(self.members)) };
         let plural = if self.members == 1 { "" } else { "s" };
         match &self.kind {
             HolderKind::StaticField => f.write_str(&self.name)?,

@@ -1,7 +1,8 @@
 //! The live line on stderr while a trial runs, and the messages around it.
 
 use crate::record::Second;
-use crate::units::{Bytes, Span, grouped, milliseconds, per_second, visible, visible_lines};
+use crate::terminal::{LINE_COLUMNS, WIDTH, folded_lines};
+use crate::units::{Bytes, Span, grouped, milliseconds, per_second, visible};
 use std::io::{IsTerminal, Write};
 
 /// Progress on stderr: a line rewritten in place on a terminal, one line for each step elsewhere, nothing when quiet.
@@ -46,7 +47,8 @@ impl Progress {
     /// Prints something that the user must know, even when quiet.
     pub fn warn(&mut self, text: &str) {
         let clear = self.clear();
-        write_stderr(&format!("{clear}{}\n", visible_lines(text)));
+        let columns = if self.terminal { WIDTH } else { LINE_COLUMNS };
+        write_stderr(&format!("{clear}{}", folded_lines(text, columns)));
     }
 
     /// Takes the live line away.

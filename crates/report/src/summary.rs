@@ -65,6 +65,7 @@ use crate::record::{Document, Evidence, Trial, each_once};
 use figures::figures;
 use findings::Findings;
 use numbers::side_by_side;
+use std::path::Path;
 
 /// The sources of a page of trials.
 #[derive(Debug, Clone, Copy)]
@@ -130,10 +131,13 @@ fn of_trials(of: Sources<'_>, depth: Depth) -> Page {
     let table = (!compares && trials.len() > 1).then(|| Part::Table(side_by_side(trials)));
     let mark = alone.and_then(trial::told_mark);
     let in_short = mark.and_then(account_of).map(|of| Part::Text(account::answer(of)));
-    let explained = alone.and_then(|trial| explanation::largest(trial.explanation.as_ref()?, mark)).map(Part::Text);
+    let found = alone.and_then(|trial| trial.explanation.as_ref());
+    let grows = found.and_then(|found| found.live_growth.as_ref()).map(explanation::growth);
+    let explained = found.and_then(|found| explanation::largest(found, mark));
+    let explained: Vec<Part> = explained.into_iter().chain(grows).map(Part::Text).collect();
     let next = next::of_trials(document);
     // With the code that holds it, the next command comes before the account in words.
-    let told = if explained.is_some() { [next, in_short] } else { [in_short, next] };
+    let told = if explained.is_empty() { [in_short, next] } else { [next, in_short] };
     let answer = Part::Verdicts(verdicts).filled().into_iter().chain(explained);
     let notes = compares.then(|| notes(document)).into_iter().flatten();
     let answer = answer.chain(notes).chain(told.into_iter().flatten());
@@ -187,7 +191,17 @@ fn finished(of: Sources<'_>, done: &str, mut sections: Vec<Section>, depth: Dept
     let spectra = spectra.into_iter().map(Part::figure);
     sections.push(Section::titled(Topic::Load, "times by percentile", spectra).id("spectra"));
     let of = &document.conditions;
-    Page::new(format!("{}, {done} by loadline {}", of.scenario, of.loadline), sections)
+    Page::new(format!("{}, {done} by loadline {}", named(document), of.loadline), sections)
+}
+
+/// The scenario; with the program that a script has started, if it is named after that script: `start: shop.jar`.
+fn named(document: &Document) -> String {
+    let name = &document.conditions.scenario;
+    let is_script =
+        |word: &String| !word.ends_with("java") && Path::new(word).file_stem().is_some_and(|of| of == &**name);
+    let first = document.trials.first().filter(|trial| trial.command.iter().take(2).any(is_script));
+    let program = first.and_then(|trial| trial.jvm.as_ref()?.program.as_ref());
+    program.map_or_else(|| name.clone(), |program| format!("{name}: {program}"))
 }
 
 /// The next command for a large owner of the only trial, if nothing explains it.

@@ -11,7 +11,9 @@ use loadline_base::order::Order as _;
 use std::io::Write;
 
 /// Lines fit an ordinary terminal.
-const WIDTH: usize = 80;
+pub(super) const WIDTH: usize = 80;
+/// Columns of a line that goes to no terminal; a longer word keeps a line of its own.
+pub(super) const LINE_COLUMNS: usize = 120;
 /// Width of the labels in a list of facts.
 const LABEL: usize = 11;
 /// A column of words is not narrowed below this width.
@@ -45,6 +47,20 @@ pub(super) fn with_facts(text: &str, facts: &[(&str, String)], width: usize) -> 
     wrapped(&mut out, text, "", "  ");
     for (label, text) in facts {
         wrapped(&mut out, text, &format!("  {} ", filled(label, LABEL - 1)), &" ".repeat(LABEL + 2));
+    }
+    out.out
+}
+
+/// Lines of a message, each folded at this width. Lines that quote a program stay as they are.
+pub(super) fn folded_lines(text: &str, columns: usize) -> String {
+    let mut out = Lines { out: String::new(), width: columns };
+    for line in text.split('\n') {
+        let words = line.trim_start();
+        let indent = &line[..line.len() - words.len()];
+        match width(line) <= columns || words.starts_with('|') {
+            true => push_line(&mut out, line),
+            false => wrapped(&mut out, words, indent, &format!("{indent}  ")),
+        }
     }
     out.out
 }
@@ -250,6 +266,13 @@ mod tests {
             assert_eq!(line, line.trim_end());
         }
         assert!(text.contains(&long));
+    }
+
+    #[test]
+    fn a_message_is_folded_below_its_own_indent_and_quoted_lines_are_not() {
+        let text = "error: one two three\n    | one two three\n  four five six seven";
+        let folded = folded_lines(text, 15);
+        assert_eq!(folded, "error: one two\n  three\n    | one two three\n  four five six\n    seven\n");
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Code and objects that hold the memory of a configuration.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ExplanationRecord {
@@ -21,9 +21,47 @@ pub struct ExplanationRecord {
     /// Objects of the Java heap that were alive at the end, by class and allocating code, most bytes first. Estimated
     /// from samples.
     pub objects: Vec<AllocatedRecord>,
+    /// Whether the live heap grows under load, which a start of its own showed; `null` if that was not tried.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub live_growth: Option<LiveGrowthRecord>,
     /// Child processes that were started and files that were opened for writing, by calling code, most calls first.
     /// Empty with async-profiler before 4.2.
     pub calls: Vec<CallRecord>,
+}
+
+/// The beginning of an entry of [`ExplanationRecord::missing`] that says why there are no objects.
+pub const NO_OBJECTS: &str = "No objects by what keeps them";
+
+impl ExplanationRecord {
+    /// Whether a heap dump was asked for and could not be had.
+    pub fn misses_objects(&self) -> bool {
+        self.missing.iter().any(|why| why.starts_with(NO_OBJECTS))
+    }
+}
+
+/// The live heap after each of some full collections under a steady load.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct LiveGrowthRecord {
+    /// Full collections that were judged.
+    pub collections: u32,
+    /// Full collections that a verdict needs.
+    pub needed: u32,
+    /// Seconds of load from the first of them to the last.
+    pub seconds: f64,
+    /// Correct answers meanwhile.
+    pub requests: u64,
+    /// Smallest live heap after a collection of the last window.
+    pub live_bytes_min: u64,
+    /// Largest live heap after a collection of the last window.
+    pub live_bytes_max: u64,
+    /// Bytes that each answer adds to the live heap; `null` if no growth is certain.
+    pub bytes_per_request: Option<f64>,
+    /// Lower end of the interval of `bytes_per_request`, with 95 % confidence.
+    pub bytes_per_request_low: Option<f64>,
+    /// Upper end of that interval.
+    pub bytes_per_request_high: Option<f64>,
 }
 
 /// Native memory that one place in the code allocated.

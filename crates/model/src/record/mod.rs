@@ -380,6 +380,9 @@ pub struct Jvm {
     pub name: Option<String>,
     /// The executable.
     pub java: Option<String>,
+    /// Its main class or archive by its own counters, however it was started: `app.jar`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<String>,
     /// The collector in force: Serial, G1, Parallel, Z, Shenandoah, Epsilon or CMS.
     pub collector: Option<String>,
     /// Options that the configuration sets.

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 pub struct ObjectsRecord {
     /// All live objects.
     pub total: ObjectSum,
-    /// Live objects of another JVM of this configuration, when it was ready and before any load; `null` without such a
-    /// JVM.
+    /// The live objects before: of another JVM of this configuration when it was ready, or of the earlier account in a
+    /// comparison; `null` without either.
     pub at_start: Option<ObjectSum>,
     /// Sums over several classes.
     pub kinds: Vec<ObjectKind>,
@@ -40,7 +40,8 @@ pub struct ObjectClass {
     pub name: String,
     /// The objects now.
     pub now: ObjectSum,
-    /// The objects at the start; see [`ObjectsRecord::at_start`].
+    /// The objects before, see [`ObjectsRecord::at_start`]; `null` also for a class that was not among those listed
+    /// then.
     pub at_start: Option<ObjectSum>,
 }
 
@@ -52,7 +53,7 @@ pub struct ObjectKind {
     pub kind: ObjectKindName,
     /// The objects now.
     pub now: ObjectSum,
-    /// The objects at the start; see [`ObjectsRecord::at_start`].
+    /// The objects before; see [`ObjectsRecord::at_start`].
     #[serde(default)]
     pub at_start: Option<ObjectSum>,
 }
@@ -86,6 +87,36 @@ pub struct HeapDumpRecord {
     pub seconds: f64,
 }
 
+impl ObjectsRecord {
+    /// Compares with an earlier count of the same JVM: largest growth first, and last the classes whose earlier count
+    /// is unknown, because that list was cut.
+    pub fn compare_with(&mut self, earlier: &Self) {
+        let all_then = earlier.classes_left_out == 0;
+        let before = |name: &str| {
+            let class = earlier.classes.iter().find(|class| class.name == name);
+            class.map(|class| class.now).or(all_then.then(ObjectSum::default))
+        };
+        self.at_start = Some(earlier.total);
+        for kind in &mut self.kinds {
+            kind.at_start = earlier.kinds.iter().find(|other| other.kind == kind.kind).map(|other| other.now);
+        }
+        for class in &mut self.classes {
+            class.at_start = before(&class.name);
+        }
+        if self.classes_left_out == 0 {
+            let gone = earlier.classes.iter().filter(|old| !self.classes.iter().any(|class| class.name == old.name));
+            let gone =
+                gone.map(|old| ObjectClass { at_start: Some(old.now), now: ObjectSum::default(), ..old.clone() });
+            let gone: Vec<ObjectClass> = gone.collect();
+            self.classes.extend(gone);
+        }
+        self.classes.sort_by_key(|class| {
+            let growth = class.at_start.map(|start| i128::from(class.now.bytes) - i128::from(start.bytes));
+            std::cmp::Reverse((growth, class.now.bytes))
+        });
+    }
+}
+
 impl ObjectSum {
     /// Both together.
     #[must_use]
@@ -94,5 +125,33 @@ impl ObjectSum {
             instances: self.instances.saturating_add(other.instances),
             bytes: self.bytes.saturating_add(other.bytes),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counted(classes: &[(&str, u64)], classes_left_out: u64) -> ObjectsRecord {
+        let class = |(name, bytes): &(&str, u64)| ObjectClass {
+            name: (*name).to_owned(),
+            now: ObjectSum { instances: bytes / 16, bytes: *bytes },
+            at_start: None,
+        };
+        ObjectsRecord { classes: classes.iter().map(class).collect(), classes_left_out, ..ObjectsRecord::default() }
+    }
+
+    #[test]
+    fn the_largest_growth_comes_first_and_an_unknown_one_last() {
+        let grown = |left_out: u64| {
+            let mut now = counted(&[("[B", 900), ("New", 640), ("Shrunk", 160)], 0);
+            now.compare_with(&counted(&[("[B", 800), ("Shrunk", 320), ("Gone", 16)], left_out));
+            let bytes = |class: ObjectClass| (class.name, class.at_start.map(|start| start.bytes));
+            now.classes.into_iter().map(bytes).collect::<Vec<_>>()
+        };
+        let of = |name: &str, bytes: Option<u64>| (name.to_owned(), bytes);
+        let known = [of("[B", Some(800)), of("Gone", Some(16)), of("Shrunk", Some(320))];
+        assert_eq!(grown(0), [&[of("New", Some(0))], &known[..]].concat());
+        assert_eq!(grown(7), [&known[..], &[of("New", None)]].concat());
     }
 }

@@ -61,7 +61,7 @@ pub use phase::{Driver, Model, Phase, PhaseKind, WARMUP};
 pub use ram_share::RamShare;
 pub use server::Server;
 pub use subject::{Ready, ReadySettings, Subject, SubjectSettings};
-pub use trial_plan::{Asking, Guard, Late, Look, Pages, PhaseGuard, TrialPlan};
+pub use trial_plan::{Asking, Guard, LIVE_MARK, Late, Look, Pages, PhaseGuard, TrialPlan};
 pub use tune::{Objective, Try, Tune, TuneSettings};
 pub use url::{Url, bracketed};
 pub use validate::validate_load;

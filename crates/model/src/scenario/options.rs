@@ -108,11 +108,16 @@ impl Scenario {
     }
 }
 
-/// `app` for `java -jar target/app.jar`, `Main` for `java -cp . com.example.Main`, else the program.
+/// `app` for `java -jar target/app.jar`, `Main` for `java -cp . com.example.Main`, `start` for `sh bin/start.sh`, else
+/// the program.
 fn name_of(command: &[String]) -> String {
     let program = stem(command.first().map_or("", String::as_str));
     let name = match program.as_str() {
         "java" => java_name(&command[1..]).unwrap_or(program),
+        "sh" | "bash" | "dash" | "ash" | "zsh" | "ksh" => match command.get(1).filter(|word| !word.starts_with('-')) {
+            Some(script) => stem(script),
+            None => program,
+        },
         _ => program,
     };
     plain_name(&name)
@@ -228,6 +233,8 @@ mod tests {
         check("java -Xmx6m -jar target/app-1.0.jar 8080", "app-1.0");
         check("/opt/jdk/bin/java -cp a.jar:b.jar com.example.Main 8080", "Main");
         check("bin/catalina.sh run", "catalina");
+        check("/bin/sh bin/start.sh 8080", "start");
+        check("sh -c x", "sh");
         check("java", "java");
     }
 

@@ -7,6 +7,7 @@ use super::{
     Arrivals, Body, Collect, Configuration, Cpus, Explain, LoadPlan, MarkPoint, Objects, PhaseKind, Scenario, Schedule,
     Subject, Time, Work, is_default,
 };
+use crate::units::Span;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -57,6 +58,9 @@ pub struct TrialPlan {
     /// A second start after all weighing, which shows the code that holds memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub explain: Option<Explain>,
+    /// How often a full collection under the last load shows the live heap, in a mark [`LIVE_MARK`]; `None` for never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub live_every: Option<Span>,
     /// Whether file pages are charged to the subject; `None` leaves them as they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pages: Option<Pages>,
@@ -87,6 +91,7 @@ impl TrialPlan {
             objects: scenario.objects,
             heap_dump: scenario.heap_dump.clone(),
             explain: scenario.explain.clone(),
+            live_every: None,
             pages: None,
             list_files: false,
         }
@@ -126,6 +131,9 @@ impl TrialPlan {
         files
     }
 }
+
+/// The name of the marks that a load takes by [`TrialPlan::live_every`].
+pub const LIVE_MARK: &str = "live";
 
 /// Options that name a file that the JVM writes, or no file at all.
 const WRITES: [&str; 2] = ["-Xlog", "-XX:"];

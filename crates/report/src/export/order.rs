@@ -141,7 +141,7 @@ fn jvms_that_run_and_that_ended_do_too() {
     let mut watched = samples::watched("shop");
     (watched.hidden, watched.jvms[0].unreadable) = (1, vec!["its maps".to_owned()]);
     watched.jvms.truncate(1);
-    let words = ["shop pid 7", "as far as counters tell", "loadline doctor 7", "1 process may not be looked into"];
+    let words = ["shop pid 7", "as far as counters tell", "loadline doctor 7", "1 process cannot be read"];
     check("a watch", |_| summarize_watch(&watched), &words, &words);
     let owners = vec![WatchOwner { name: "direct".to_owned(), bytes: 100 << 20 }];
     let ended = PostMortem { end: EndKind::Ended, owners, spoilt: 2, ..PostMortem::default() };

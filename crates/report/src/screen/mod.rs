@@ -9,7 +9,7 @@ pub use keys::{Key, Keys};
 pub use picture::{Glyphs, Size};
 
 use super::summary::watch::{holds, summarize_watch, told};
-use super::terminal::{print, render, with_facts};
+use super::terminal::{LINE_COLUMNS, print, render, with_facts};
 use crate::record::{Happened, WatchCourse, WatchDocument, WatchEvent, WhyWeighed};
 use crate::units::Bytes;
 use picture::{Line, Scene, View, drawn, hidden_lines, in_full, sorted};
@@ -50,8 +50,6 @@ pub struct Screen {
 
 /// Past events that are kept, a line each.
 const LATELY: usize = 20;
-/// Columns of a line that goes to no terminal; a longer word keeps a line of its own.
-const LINE_COLUMNS: usize = 120;
 /// Lines by which a page moves.
 const PAGE: usize = 10;
 /// Switches to a screen of its own, without a cursor, where long lines are cut; and back.
@@ -232,20 +230,20 @@ fn happened(what: &Happened) -> String {
         Happened::Appeared(pid) => format!("watched, pid {pid}"),
         Happened::Ended(pid) => format!("ended, pid {pid}"),
         Happened::Killed(pid) => {
-            format!("killed for want of memory, pid {pid}; `loadline watch --post-mortem {pid}` says more")
+            format!("killed for lack of memory, pid {pid}; `loadline watch --post-mortem {pid}` says more")
         }
-        Happened::GrowsNoMore(growth) => format!("grows no more; {}", told(growth)),
+        Happened::GrowsNoMore(growth) => format!("no longer grows; {}", told(growth)),
         Happened::Verdict(growth) | Happened::Rises(growth) => told(growth),
         Happened::NearLimit { headroom_bytes, limit_bytes } => {
             let (left, limit) = (Bytes(*headroom_bytes), Bytes(*limit_bytes));
-            format!("{left} left of its limit of {limit}, and at this pace gone within the hour")
+            format!("{left} left of its limit of {limit}; at this pace they are gone within the hour")
         }
         Happened::Weighed(why, path) => {
             let why = match why {
                 WhyWeighed::AtPercent(percent) => format!("weighed at {percent} % of its limit"),
                 WhyWeighed::Growth => "weighed because it grows".to_owned(),
                 WhyWeighed::Time => "weighed as asked".to_owned(),
-                WhyWeighed::FirstSight => "it answered what it was asked once".to_owned(),
+                WhyWeighed::FirstSight => "it was asked once and answered".to_owned(),
             };
             format!("{why}: {}", path.display())
         }

@@ -77,10 +77,10 @@ fn in_short(document: &AccountDocument, account: &AccountRecord, depth: Depth) -
         return vec![Section::new(Topic::Answer, "in short", [answered, next::of_account(document)])];
     };
     // A recording that missed most of it has no cause to show first.
-    let largest = explanation::largest(found, Some(&document.mark)).filter(|_| next::again(document).is_none());
-    let largest = largest.map(Part::Text);
+    let largest = explanation::largest_held(found, &document.mark).filter(|_| next::again(document).is_none());
+    let told = largest.into_iter().chain(explanation::heap_unseen(document)).map(Part::Text);
     vec![
-        Section::new(Topic::Answer, "in short", largest.into_iter().chain([next::of_recorded(document)])),
+        Section::new(Topic::Answer, "in short", told.chain([next::of_recorded(document)])),
         explanation::section(found, Some(&document.mark), 0, depth),
         Section::new(Topic::Answer, "weighed before the recording", [answered]),
     ]
@@ -101,7 +101,8 @@ pub(super) fn which(document: &AccountDocument) -> String {
 /// Returns the data that the JVM was asked for after it was weighed: live objects, a heap dump, the pools of Netty.
 pub(super) fn asked_for(document: &AccountDocument) -> Vec<Part> {
     let mark = &document.mark;
-    let objects = document.objects.iter().map(|found| Part::Table(inside::objects(found, mark.heap.used_bytes)));
+    let objects = document.objects.iter();
+    let objects = objects.map(|found| Part::Table(inside::objects(found, "the earlier account", mark.heap.used_bytes)));
     let pools = mark.netty.iter().map(|found| pools(found, release(document)));
     objects.chain(document.heap_dump.as_ref().map(inside::dump)).chain(pools).collect()
 }
@@ -327,6 +328,9 @@ fn cost(account: &AccountRecord) -> String {
 
 fn beside(document: &AccountDocument, account: &AccountRecord) -> Vec<(String, String)> {
     let (mark, trimmed) = (&document.mark, next::trim(document.jvm.pid));
+    // A dump and a count of live objects both begin with a full collection.
+    let dumped = document.explanation.iter().filter_map(|found| found.heap.as_ref()).map(|heap| heap.live_bytes);
+    let live = document.objects.iter().map(|objects| objects.total.bytes).chain(dumped).next();
     let would = &account.would_return;
     let because = |why: &str| if why.is_empty() { String::new() } else { format!(": {why}") };
     let gc = match (would.gc_bytes, would.gc_grown_bytes) {
@@ -337,9 +341,11 @@ fn beside(document: &AccountDocument, account: &AccountRecord) -> Vec<(String, S
         (None, _) => {
             // One answer with the finding that a smaller heap has something to gain.
             let most = document.findings.iter().filter(|one| is_of_heap(one)).filter_map(|one| one.gain_bytes_max);
-            let most = most.max().filter(|bytes| *bytes > 0);
-            let most = most.map_or("unknown".to_owned(), |bytes| format!("would return at most {}", Bytes(bytes)));
-            format!("{most}{}", because(&would.gc_why))
+            match (live, most.max().filter(|bytes| *bytes > 0)) {
+                (Some(live), _) => format!("the one of this run left {} of live objects", Bytes(live)),
+                (None, Some(most)) => format!("would return at most {}{}", Bytes(most), because(&would.gc_why)),
+                (None, None) => format!("unknown what it would return{}", because(&would.gc_why)),
+            }
         }
     };
     let trim = match would.trim_bytes {

@@ -27,7 +27,7 @@ pub fn summarize_changes(document: &ChangesDocument, asked: &[Detail]) -> Page {
     let mut sections = vec![Section::new(Topic::Conditions, "conditions", [facts(document)])];
     if let (Some(before), Some(after)) = (&then.mark.account, &now.mark.account) {
         let (table, sentence) = between(before, after);
-        let next = next::of_account(now);
+        let next = next::of_changes(document);
         sections.push(Section::new(Topic::Answer, "in short", [Part::Text(sentence), next]));
         sections.push(Section::titled(Topic::Memory, "memory", [Part::Table(table)]));
     }
@@ -44,6 +44,10 @@ pub fn summarize_changes(document: &ChangesDocument, asked: &[Detail]) -> Page {
         blocks.push(Part::under(title, [Part::Text(format!("No {word} changed."))]));
     }
     blocks.extend(asked_for(now));
+    if now.objects.as_ref().is_some_and(|objects| objects.at_start.is_none()) {
+        let text = "The earlier account has no classes to compare with: take it with `--classes`, too.";
+        blocks.push(Part::Text(text.to_owned()));
+    }
     sections.push(Section::titled(Topic::Details, "parts of owners", blocks));
     sections.push(doubts(&all_doubts(document)));
     Page::new(format!("{}, weighed twice by loadline {}", which(now), document.loadline), sections)

@@ -2,10 +2,11 @@
 
 use super::cells::{mib, signed};
 use crate::chart;
+use crate::diagnosis;
 use crate::page::{Depth, Fold, Part, Section, Topic};
 use crate::record::{
-    AccountRecord, AllocatedRecord, CallPurpose, CallRecord, Document, ExplanationRecord, Finding, FindingRecord,
-    HolderRecord, Mark, NativeHolder, SiteRecord, Trial,
+    AccountDocument, AccountRecord, AllocatedRecord, CallPurpose, CallRecord, Document, ExplanationRecord, Finding,
+    FindingRecord, HolderRecord, LiveGrowthRecord, Mark, NativeHolder, SiteRecord, Trial,
 };
 use crate::scenario::MarkPoint;
 use crate::table::Table;
@@ -65,9 +66,72 @@ pub(super) fn section(found: &ExplanationRecord, mark: Option<&Mark>, trial: u32
 
 /// The largest holder in a sentence, with what a collection does to it; `None` if no code and no object holds a MiB.
 pub(super) fn largest(found: &ExplanationRecord, mark: Option<&Mark>) -> Option<String> {
-    let first = lines(found, mark).into_iter().next()?;
-    let sure = if first.more.is_empty() { String::new() } else { format!("; {}", first.more) };
-    Some(format!("{}{sure}.", first.text))
+    lines(found, mark).into_iter().next().map(SiteLine::sentence)
+}
+
+/// The same of memory that is held at the end: a recording sees the peak of compilations, which any JVM has.
+pub(super) fn largest_held(found: &ExplanationRecord, mark: &Mark) -> Option<String> {
+    lines(found, Some(mark)).into_iter().find(|line| line.held_bytes >= SMALL_BYTES).map(SiteLine::sentence)
+}
+
+/// The holder that keeps at least half of the live heap.
+pub(super) fn main_holder(found: &ExplanationRecord) -> Option<&HolderRecord> {
+    let heap = found.heap.as_ref()?;
+    heap.holders.iter().find(|holder| holder.retained_bytes >= (heap.live_bytes / 2).max(SMALL_BYTES))
+}
+
+/// What a recording without a heap dump leaves out: the Java heap, with its size.
+pub(super) fn heap_unseen(document: &AccountDocument) -> Option<String> {
+    let found = document.explanation.as_ref().filter(|found| found.heap.is_none() && !found.misses_objects())?;
+    let heap = document.mark.heap;
+    let left = heap.left_by_gc_bytes.map(|left| format!(", {} after the last GC", mib(Some(left))));
+    let used = heap.used_bytes.map(|used| format!(" ({} in use{})", Bytes(used), left.unwrap_or_default()));
+    let also = if found.sites.is_empty() { "" } else { " This shows native memory only." };
+    Some(format!("The Java heap{} was not looked at: `--objects` names what keeps it.{also}", used.unwrap_or_default()))
+}
+
+/// Whether the live heap still grows under load, in a sentence.
+pub(super) fn growth(found: &LiveGrowthRecord) -> String {
+    let (collections, seconds) = (several(u64::from(found.collections), "full GC"), found.seconds.round());
+    let [least, most] = [found.live_bytes_min, found.live_bytes_max];
+    let ends = found.bytes_per_request_low.zip(found.bytes_per_request_high);
+    if let (Some(slope), Some((low, high))) = (found.bytes_per_request, ends) {
+        let [slope, low, high] = [slope, low, high].map(amount);
+        let a_minute = Bytes((found.requests as f64 * 60.0 / found.seconds.max(1.0) * slope.0.max(0.0)) as u64);
+        return format!(
+            "The live heap still grows under load: {} a request ({} to {}, 95 % confidence), {a_minute} a minute, by \
+             {collections} in {seconds} s.",
+            slope.1, low.1, high.1
+        );
+    }
+    let varies = most - least;
+    match (found.collections < found.needed, varies <= SMALL_BYTES.max(most / STILL_SHARE)) {
+        (true, _) => format!(
+            "Loadline cannot tell whether the live heap still grows: {collections} fitted into the load, where {} are \
+             needed (`-d` makes it longer).",
+            found.needed
+        ),
+        (false, true) => format!(
+            "The live heap does not grow under load: {collections} in {seconds} s left {} to {}.",
+            mib(least),
+            Bytes(most)
+        ),
+        (false, false) => format!(
+            "Loadline cannot tell whether the live heap still grows: {collections} in {seconds} s left {} to {}, \
+             without a trend (`-d` makes the load longer).",
+            mib(least),
+            Bytes(most)
+        ),
+    }
+}
+
+/// A live heap that varies by less than this part of it is still: its reciprocal.
+const STILL_SHARE: u64 = 20;
+
+/// Bytes of a request, with their text: `180 bytes`, `4.4 KiB`.
+fn amount(bytes: f64) -> (f64, String) {
+    let text = if bytes.abs() < 1024.0 { format!("{bytes:.0} bytes") } else { format!("{:.1} KiB", bytes / 1024.0) };
+    (bytes, text)
 }
 
 /// The code or the object behind a finding, in words that follow it; `None` if it holds less than a MiB.
@@ -133,11 +197,17 @@ pub(super) fn code_behind(finding: &FindingRecord, found: &ExplanationRecord) ->
     }
 }
 
-/// The line that allocated most of the objects that a holder mainly keeps; `None` if no line did.
+/// The line that allocated most of a holder's objects, as far as they were recorded; `None` if no line did. A line with
+/// far more objects of these classes than the holder keeps allocates for others, too.
 fn allocated(holder: &HolderRecord, objects: &[AllocatedRecord]) -> Option<String> {
-    let mainly = holder.classes.first()?;
-    let most = objects.iter().find(|of| of.class == mainly.name)?;
-    (most.bytes >= mainly.bytes / 2).then(|| shortened(&most.site, NAME_MAX))
+    let mut sites: BTreeMap<&str, u64> = BTreeMap::new();
+    for of in objects.iter().filter(|of| holder.classes.iter().any(|class| class.name == of.class)) {
+        *sites.entry(of.site.as_str()).or_default() += of.bytes;
+    }
+    let recorded: u64 = sites.values().sum();
+    let (site, bytes) = sites.into_iter().max_by_key(|(_, bytes)| *bytes)?;
+    let is_most = bytes >= SMALL_BYTES && bytes >= recorded.min(holder.retained_bytes) / 2;
+    (is_most && bytes / 2 <= holder.retained_bytes).then(|| shortened(site, NAME_MAX))
 }
 
 /// The line with the most calls of a purpose, and its share of all such calls.
@@ -226,7 +296,10 @@ fn at(site: &SiteRecord) -> String {
 /// A site or a holder in words.
 #[derive(Debug, Clone, PartialEq)]
 struct SiteLine {
+    /// Its weight in the order of lines.
     bytes: u64,
+    /// Memory that it holds after the load.
+    held_bytes: u64,
     text: String,
     /// The way to the code, and the remark.
     way: String,
@@ -238,7 +311,12 @@ impl SiteLine {
     /// A line with the way to the code, and a further remark.
     fn new(bytes: u64, text: String, way: Option<String>, more: Option<String>) -> Self {
         let way: Vec<String> = way.into_iter().chain(more.clone()).collect();
-        Self { bytes, text, way: way.join("; "), more: more.unwrap_or_default() }
+        Self { bytes, held_bytes: bytes, text, way: way.join("; "), more: more.unwrap_or_default() }
+    }
+
+    fn sentence(self) -> String {
+        let sure = if self.more.is_empty() { String::new() } else { format!("; {}", self.more) };
+        format!("{}{sure}.", self.text)
     }
 }
 
@@ -252,7 +330,7 @@ fn lines(found: &ExplanationRecord, mark: Option<&Mark>) -> Vec<SiteLine> {
         Some(held) => line_of_makers(site, held),
         None => line_of_site(site, found, account.filter(|_| !has_more(site)), peak_min),
     });
-    let holders = found.heap.iter().flat_map(|heap| &heap.holders).map(line_of_holder);
+    let holders = found.heap.iter().flat_map(|heap| &heap.holders).map(|holder| line_of_holder(holder, found));
     let mut lines: Vec<SiteLine> = sites.chain(holders).filter(|line| line.bytes >= SMALL_BYTES).collect();
     lines.largest_first(|line| line.bytes);
     lines
@@ -295,7 +373,8 @@ fn line_of_site(
     let peak = if site.peak_bytes >= peak_min { site.peak_bytes / 2 } else { 0 };
     let text = format!("{}: {held}{}", site.kind, at(site));
     let via = via(&site.frames).map(|via| format!("{via}; {}", several(site.allocations, "allocation")));
-    SiteLine::new(site.loaded_bytes.max(peak), text, via.filter(|_| is_line), collected)
+    let line = SiteLine::new(site.loaded_bytes.max(peak), text, via.filter(|_| is_line), collected);
+    SiteLine { held_bytes: site.loaded_bytes, ..line }
 }
 
 /// Returns the bytes that a site's threads or loaded classes hold in addition to malloc's memory: a part of the owner,
@@ -332,14 +411,17 @@ fn line_of_makers(site: &SiteRecord, (part, whole): (u64, u64)) -> SiteLine {
     SiteLine::new(part.saturating_add(site.loaded_bytes), text, via(&site.frames), Some(beside))
 }
 
-fn line_of_holder(holder: &HolderRecord) -> SiteLine {
+fn line_of_holder(holder: &HolderRecord, found: &ExplanationRecord) -> SiteLine {
     let mostly = holder.classes.first();
     let mostly =
         mostly.map(|class| format!(", mostly {} {}", grouped(class.instances), shortened(&class.name, NAME_MAX)));
     let (held, by) = (Bytes(holder.retained_bytes), shortened(&holder.name, NAME_MAX));
-    let text = format!("Java heap: {held} kept by {by}{}", mostly.unwrap_or_default());
+    let made = allocated(holder, &found.objects).map(|site| format!(", allocated at {site}")).unwrap_or_default();
+    let text = format!("Java heap: {held} kept by {by}{}{made}", mostly.unwrap_or_default());
     let objects = format!("{} objects", grouped(holder.objects));
-    SiteLine::new(holder.retained_bytes, text, down_to(&holder.path), Some(objects))
+    let cure = diagnosis::cure_of_holder(&holder.name);
+    let more = cure.map_or_else(|| objects.clone(), |cure| format!("{objects}; {cure}"));
+    SiteLine { more: objects, ..SiteLine::new(holder.retained_bytes, text, down_to(&holder.path), Some(more)) }
 }
 
 /// The steps below a site: those of Java code, if there are any.

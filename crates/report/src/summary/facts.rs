@@ -16,8 +16,12 @@ pub(crate) const DIFFERING: &str = "conditions that differ";
 
 /// Cores, memory and kernel of a machine.
 pub(super) fn machine_text(machine: &Machine) -> String {
-    let memory_gib = machine.memory_bytes as f64 / (1u64 << 30) as f64;
-    format!("{} cores, {memory_gib:.1} GiB, Linux {}", machine.cores, machine.kernel)
+    format!("{} cores, {}, Linux {}", machine.cores, gib(machine.memory_bytes), machine.kernel)
+}
+
+/// `23.5 GiB`
+pub(super) fn gib(bytes: u64) -> String {
+    format!("{:.1} GiB", bytes as f64 / (1u64 << 30) as f64)
 }
 
 /// The machine with its kernel's support for limits.

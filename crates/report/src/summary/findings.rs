@@ -42,8 +42,12 @@ impl Findings<'_> {
         let more = self.more(found.len(), shown.len()).map(Part::Text);
         let has_room = depth.whole || self.first && !depth.brief;
         let against = if has_room || self.found.is_empty() && self.first { self.considered() } else { None };
-        let none = self.found.is_empty() && self.first && self.explained.is_empty();
-        let nothing = || "Nothing: no known cause explains more than this JVM needs.".to_owned();
+        let none = self.found.is_empty() && self.first;
+        // With `explain`, the code above may be a cause that no rule knows.
+        let nothing = || match self.explained.is_empty() {
+            true => "Nothing: no known cause explains more than this JVM needs.".to_owned(),
+            false => "No known cause beyond the code that holds memory.".to_owned(),
+        };
         let open = self.open.as_ref().map(|open| format!("A large part has no known cause: {open}."));
         let none = open.or_else(|| none.then(nothing)).map(Part::Text);
         let parts = list.into_iter().chain(none).chain(more).chain(against);

@@ -83,14 +83,16 @@ pub(super) fn threads(threads: &[ThreadRecord]) -> Part {
 /// The live objects at the end of a trial.
 pub(crate) fn of_trial(trial: &Trial) -> Option<Table> {
     let heap_used = trial.marks.last().and_then(|mark| mark.heap.live_bytes.or(mark.heap.used_bytes));
-    trial.objects.as_ref().map(|found| objects(found, heap_used))
+    trial.objects.as_ref().map(|found| objects(found, "a fresh JVM was ready", heap_used))
 }
 
-/// Live objects by class. Classes that grew most come first, if an earlier count is known.
-pub(super) fn objects(found: &ObjectsRecord, heap_used: Option<u64>) -> Table {
+/// Live objects by class. Classes that grew most come first, if an earlier count is known: that of the moment `since`.
+pub(super) fn objects(found: &ObjectsRecord, since: &str, heap_used: Option<u64>) -> Table {
     let row = |class: &ObjectClass| {
         let mut row = vec![end(&spelled(&class.name), NAME_MAX), grouped(class.now.instances), kib(class.now.bytes)];
-        row.extend(class.at_start.iter().flat_map(|start| grown(class.now, *start)));
+        if found.at_start.is_some() {
+            row.extend(class.at_start.map_or_else(|| [dash(), dash()], |start| grown(class.now, start)));
+        }
         row
     };
     let mut rows: Vec<Vec<String>> = found.classes.iter().take(CLASSES_MAX).map(row).collect();
@@ -100,9 +102,9 @@ pub(super) fn objects(found: &ObjectsRecord, heap_used: Option<u64>) -> Table {
     let title = match found.at_start {
         Some(_) => {
             head.extend(["objects +", "KiB +"]);
-            "live objects by class, by growth since a fresh JVM was ready"
+            format!("live objects by class, by growth since {since}")
         }
-        None => "live objects by class",
+        None => "live objects by class".to_owned(),
     };
     let more = found.classes_left_out + found.classes.len().saturating_sub(CLASSES_MAX) as u64;
     let heap = heap_used.map(|used| format!("The heap itself had {} in use when it was weighed.", Bytes(used)));

@@ -32,7 +32,7 @@ fn found(names: &[&str], start: Option<ObjectSum>) -> ObjectsRecord {
 #[test]
 fn objects_that_grew_stand_beside_what_the_heap_has_in_use() {
     let found = found(&["[B", "com.example.session.store.VeryLongNameOfASessionEntry"], Some(sum(1_000, 3 << 20)));
-    insta::assert_snapshot!(text(Part::Table(objects(&found, Some(10 << 20)))));
+    insta::assert_snapshot!(text(Part::Table(objects(&found, "a fresh JVM was ready", Some(10 << 20)))));
 }
 
 #[test]
@@ -52,7 +52,7 @@ fn arrays_are_spelled_as_java_does() {
 
 #[test]
 fn without_a_start_no_growth_is_shown() {
-    let table = objects(&found(&["[B"], None), None);
+    let table = objects(&found(&["[B"], None), "", None);
     assert_eq!(table.head, ["class", "objects", "KiB"]);
     assert!(!text(Part::Table(table)).contains("growth"));
 }
@@ -62,7 +62,7 @@ fn names_that_are_markup_do_no_harm_and_lines_fit() {
     let names: Vec<String> = (0..200).map(|n| format!("x.\u{1b}[31m<b>|`\u{202e}{n}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     // So wide that no name is folded.
-    let shown = render_within(&[Part::Table(objects(&found(&names, Some(sum(u64::MAX, u64::MAX))), None))], 400);
+    let shown = render_within(&[Part::Table(objects(&found(&names, Some(sum(u64::MAX, u64::MAX))), "", None))], 400);
     assert!(!shown.contains(['\u{1b}', '\u{202e}']) && shown.lines().count() < 30, "{shown}");
     let pool = ThreadPoolRecord { name: "\u{1b}]0;x\u{7}-*".to_owned(), threads: 3, ..ThreadPoolRecord::default() };
     let mark = Mark { pools: vec![pool; 100], ..Mark::default() };

@@ -5,7 +5,7 @@ use super::doubts::doubts;
 use super::facts::{cpus_text, machine_text};
 use super::next;
 use crate::doubt::Doubt;
-use crate::page::{self, Facts, Page, Part, Section, Topic};
+use crate::page::{self, Depth, Facts, Page, Part, Section, Topic};
 use crate::record::{Generator, LoadDocument, PhaseRecord, Quantiles, RequestRecord, ThresholdRecord, Verdict};
 use crate::table::Table;
 use crate::units::{Bytes, grouped, milliseconds, per_second, several};
@@ -14,8 +14,8 @@ use crate::words::dash;
 /// A path cut to leave room for the numbers of its row.
 const NAME_MAX: usize = 44;
 
-/// Summarizes a load.
-pub fn summarize_load(document: &LoadDocument) -> Page {
+/// Summarizes a load, as far as `depth` asks.
+pub fn summarize_load(document: &LoadDocument, depth: Depth) -> Page {
     let conditions = &document.conditions;
     let failing: Vec<_> = failing(document).into_iter().map(page::Verdict::failing).collect();
     let next = if failing.is_empty() { next::of_load(document) } else { None };
@@ -35,7 +35,7 @@ pub fn summarize_load(document: &LoadDocument) -> Page {
         sections.push(Section::new(Topic::Answer, "thresholds", verdicts));
     }
     sections.push(doubts(&document.doubts));
-    Page::new(format!("{}, loaded by loadline {}", conditions.url, conditions.loadline), sections)
+    Page::new(format!("{}, loaded by loadline {}", conditions.url, conditions.loadline), sections).within(depth)
 }
 
 /// Rate, p99 and failures of the last phase that sent requests.

@@ -1,12 +1,12 @@
 //! The next command of an answer, in a line below it.
 
 use super::comparison::{compares, seconds_of_a_block, undecided};
-use super::explanation::is_code;
+use super::explanation::{code_behind, heap_unseen, is_code, main_holder};
 use crate::owner::Owner;
 use crate::page::{Literal, Part};
 use crate::record::{
-    AccountDocument, AccountRecord, BudgetVerdict, Document, FindRecord, FindingRecord, FlagOrigin, FlagsRecord,
-    FleetDocument, GrowthWord, LoadDocument, NamedJvm, Outcome, Trial, Unknowns, WatchedJvm,
+    AccountDocument, AccountRecord, BudgetVerdict, ChangesDocument, Document, FindRecord, FindingRecord, FlagOrigin,
+    FlagsRecord, FleetDocument, GrowthWord, LoadDocument, NamedJvm, Outcome, Trial, Unknowns, WatchedJvm,
 };
 use crate::units::{Bytes, roughly};
 use crate::words::pairs;
@@ -44,10 +44,13 @@ fn until_sure(command: &str, most: u32) -> String {
 /// The limit of a server that was weighed; an interval for trials that were not repeated.
 pub(super) fn of_trials(document: &Document) -> Option<Part> {
     let trials = &document.trials;
-    if let [Trial { explanation: Some(_), jvm, .. }] = trials.as_slice() {
+    if let [Trial { explanation: Some(found), jvm, .. }] = trials.as_slice() {
         let flags = jvm.as_ref().and_then(|jvm| jvm.flags_kept.as_ref());
-        if let Some(cure) = of_cure(&document.findings, flags, "` with these arguments") {
-            return Some(cure);
+        let cure = of_cure(&document.findings, flags, "` with these arguments");
+        let is_code = || document.findings.first().is_some_and(|first| code_behind(first, found).is_some());
+        let grows = || found.live_growth.as_ref().is_some_and(|growth| growth.bytes_per_request.is_some());
+        if let Some(next) = cure.or_else(|| (is_code() || grows()).then(mend)) {
+            return Some(next);
         }
     }
     let is_complete = |trial: &Trial| trial.outcome == Outcome::Completed;
@@ -69,6 +72,14 @@ pub(super) fn of_trials(document: &Document) -> Option<Part> {
         _ => return None,
     };
     Some(line(text))
+}
+
+/// A change of the code, and the comparison that shows whether it helped.
+fn mend() -> Part {
+    line(
+        "change that code. `loadline weigh --trials 5 --out before` with the same arguments, `--out after` with the \
+         change, and `loadline compare before after` show the difference.",
+    )
 }
 
 /// A steady rate after a closed load; a check after an open one.
@@ -158,8 +169,38 @@ pub(super) fn of_recorded(document: &AccountDocument) -> Part {
     let sooner = format!("{SERVER} tries a smaller young generation, so that a GC comes sooner");
     let dead = dead.map(|_| tune(&["-Xmn".to_owned()], flags, &sooner));
     let cure = of_cure(&document.findings, flags, SERVER);
-    cure.or_else(|| again(document)).or(dead).unwrap_or_else(|| watch(document))
+    cure.or_else(|| again(document)).or(dead).unwrap_or_else(|| of_recorded_heap(document))
 }
+
+/// The objects, if they were not looked at; the code that fills the main holder, if any; else whether it grows.
+fn of_recorded_heap(document: &AccountDocument) -> Part {
+    let pid = document.jvm.pid;
+    if heap_unseen(document).is_some() {
+        return line(&format!("`loadline explain {pid} --objects`: a full GC, then a pause while the JVM writes."));
+    }
+    match document.explanation.as_ref().and_then(main_holder) {
+        Some(_) => line(&format!(
+            "change the code that fills it, and compare both builds under one load (`loadline explain -- COMMAND`); \
+             `loadline account {pid} --heap-dump FILE` keeps the objects."
+        )),
+        None => watch(document),
+    }
+}
+
+/// After two accounts: what keeps the live heap, if that grew most.
+pub(super) fn of_changes(document: &ChangesDocument) -> Part {
+    let [then, now] =
+        [&document.then, &document.now].map(|of| of.mark.account.as_ref().map_or(0, AccountRecord::heap_bytes));
+    let live = document.now.objects.as_ref().and_then(|now| Some((now.at_start?.bytes, now.total.bytes)));
+    let grown = live.map_or_else(|| now.saturating_sub(then), |(then, now)| now.saturating_sub(then));
+    match grown >= HEAP_GROWN_MIN && grown as i64 >= document.rss_growth_bytes / 2 {
+        true => line(&format!("`loadline explain {} --objects` names what keeps the heap.", document.now.jvm.pid)),
+        false => of_account(&document.now),
+    }
+}
+
+/// A heap that grew by less has no holder worth a heap dump.
+const HEAP_GROWN_MIN: u64 = 1 << 20;
 
 /// Another recording, if this one shows less than half of what a large owner held before.
 pub(super) fn again(document: &AccountDocument) -> Option<Part> {
@@ -283,7 +324,11 @@ pub(super) fn of_accounts(pid: u32) -> Part {
 pub(super) fn of_watched(jvm: &WatchedJvm) -> Option<Part> {
     let pid = jvm.pid;
     let grows = jvm.growth.verdict == GrowthWord::Grows;
-    grows.then(|| line(&format!("`loadline account {pid}` says who holds it; `loadline explain`, which code.")))
+    let text = match jvm.growth.owner.as_deref() {
+        Some("heap") => format!("`loadline explain {pid} --objects` names what keeps the heap, and the code."),
+        _ => format!("`loadline account {pid}` says who holds it; `loadline explain {pid}`, which code."),
+    };
+    grows.then(|| line(&text))
 }
 
 fn line(text: &str) -> Part {

@@ -19,9 +19,9 @@ pub fn summarize_post_mortem(of: &PostMortem) -> Page {
     let mut memory = vec![Part::Table(held)];
     memory.extend(of.account.iter().flat_map(|account| weighed(account, 0, "before the end")));
     memory.extend(Part::Table(by_account(of)).filled());
-    let title = "accounts that were taken of it".to_owned();
+    let title = "its accounts".to_owned();
     let accounts = Part::Literal(Literal { title, lines: of.accounts.clone() });
-    let spoilt = format!("{} of its history were cut or spoilt, and are not counted", several(of.spoilt, "record"));
+    let spoilt = format!("{} of its history are damaged and do not count", several(of.spoilt, "record"));
     let sections = [
         Section::new(Topic::Answer, "", [Part::Text(answer(of)), facts(of)]),
         Section::titled(Topic::Course, "its last hours", last_hours(of).map(Part::figure)),
@@ -48,7 +48,7 @@ fn parts(of: &PostMortem) -> Table {
     };
     let over = spans.iter().map(|span| format!("in {}", roughly(*span as f64)));
     let head = ["".to_owned(), "held".to_owned()].into_iter().chain(over).chain(["bound".to_owned()]);
-    let title = "what it held last, and how much more that was than before, MiB";
+    let title = "what it held last, and how much that had grown, MiB";
     Table::new(title, head, of.course.parts.iter().map(row)).noted(vec![PARTS_NOTE.to_owned()])
 }
 
@@ -65,20 +65,20 @@ fn by_account(of: &PostMortem) -> Table {
 fn answer(of: &PostMortem) -> String {
     let limit = Bytes(of.limit_bytes);
     let ended = match (of.end, of.killed_by.as_deref()) {
-        (EndKind::Unseen, _) => "Its end was not seen: it lives, or the watch ended before.".to_owned(),
-        (EndKind::Ended, _) => "It ended, and was not killed for want of memory.".to_owned(),
+        (EndKind::Unseen, _) => "Its end was not seen: it still runs, or the watch ended first.".to_owned(),
+        (EndKind::Ended, _) => "It ended, and the kernel did not kill it for lack of memory.".to_owned(),
         (EndKind::Killed, Some("")) => {
             format!("The kernel killed it because the machine ran out of memory ({}).", of.source)
         }
         (EndKind::Killed, Some(cgroup)) => {
             format!("The kernel killed it at the limit of {limit} of {cgroup} ({}).", of.source)
         }
-        (EndKind::Killed, None) => format!("The kernel killed it for want of memory ({}).", of.source),
+        (EndKind::Killed, None) => format!("The kernel killed it for lack of memory ({}).", of.source),
     };
     let cause = match of.cause {
         DeathCause::None => "It was not near its limit.".to_owned(),
         DeathCause::Leak => {
-            format!("It {}. That is a leak, or as good as one: a larger limit only delays it.", told(&of.growth))
+            format!("It {}. Treat that as a leak: a larger limit only delays it.", told(&of.growth))
         }
         DeathCause::Ceilings => match of.ceilings_bytes {
             Some(ceilings) => format!(
@@ -99,8 +99,8 @@ fn answer(of: &PostMortem) -> String {
                  bounds the larger part. Allow fewer helpers at once, or raise the limit by what they take."
             )
         }
-        DeathCause::Unknown => "Why it came so near its limit cannot be told from what was seen of the JVM; \
-                                `loadline post-mortem` names every process of the cgroup."
+        DeathCause::Unknown => "The samples of the JVM do not explain why it came so near its limit; `loadline \
+                                post-mortem` names every process of the cgroup."
             .to_owned(),
     };
     let near = of.cause != DeathCause::None;
@@ -125,7 +125,7 @@ fn answer(of: &PostMortem) -> String {
 /// A part in a sentence.
 fn told_part(name: &str) -> &str {
     match name {
-        "heap" => "what lives in its heap",
+        "heap" => "its live heap",
         "rest" => "everything outside of the JVM's own parts",
         other => other,
     }

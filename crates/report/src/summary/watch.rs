@@ -1,6 +1,7 @@
 //! The page of watched JVMs: a line each, one in full, and the events.
 
 use super::cells::{end, mib, share, signed, size};
+use super::facts::gib;
 use super::next;
 use crate::owner;
 use crate::page::{Page, Part, Section, Topic};
@@ -36,7 +37,7 @@ pub fn summarize_watch(document: &WatchDocument) -> Page {
 pub(crate) fn nobody(document: &WatchDocument) -> &'static str {
     match document.hidden {
         0 => "No such JVM runs here.",
-        _ => "No such JVM that may be looked into runs here.",
+        _ => "No such JVM runs here that Loadline may read.",
     }
 }
 
@@ -44,9 +45,9 @@ pub(crate) fn nobody(document: &WatchDocument) -> &'static str {
 pub(crate) fn hidden(document: &WatchDocument) -> Option<String> {
     let process = |count| several(count, "process");
     let said = [
-        (document.hidden, "may not be looked into: `loadline doctor` says what that takes."),
+        (document.hidden, "cannot be read: `loadline doctor` says which right that needs."),
         (document.set_aside, "did not answer in time and will be tried again."),
-        (document.left_out, "left out: more look like JVMs than are watched at once."),
+        (document.left_out, "left out: more JVMs run than one watch takes."),
     ];
     let said = said.into_iter().filter(|(count, _)| *count > 0);
     let said: Vec<String> = said.map(|(count, why)| format!("{} {why}", process(count))).collect();
@@ -57,7 +58,7 @@ pub(crate) fn hidden(document: &WatchDocument) -> Option<String> {
 pub(crate) fn lines(jvms: &[&WatchedJvm], width: usize) -> Table {
     let row = |jvm: &&WatchedJvm| {
         let now = &jvm.now;
-        let limit = jvm.limit.as_ref().map(|limit| limit.bytes);
+        let limit = jvm.limit.as_ref().filter(|limit| !limit.cgroup.is_empty()).map(|limit| limit.bytes);
         let anon = now.unreclaimable_bytes;
         let sizes = [now.heap_floor_bytes.or(now.heap_used_bytes), anon, now.rss_file_bytes, limit].map(mib);
         let left = jvm.growth.limit_in_s.map_or_else(dash, roughly);
@@ -74,8 +75,8 @@ pub(crate) fn lines(jvms: &[&WatchedJvm], width: usize) -> Table {
     let over = columns(&table).saturating_sub(width);
     let room = longest_name(&table).saturating_sub(over).max(NAME_CHARS.1);
     table.rows.iter_mut().for_each(|row| row[0] = end(&row[0].to_string(), room).into());
-    let note = "heap: what the last collection of the old generation left, or what is in use; anon: what no reclaim \
-                takes back; held: that as a share of the limit; left: time to the limit at this pace.";
+    let note = "heap: left by the last collection of the old generation, or in use; anon: memory that cannot be \
+                reclaimed; held: its share of the limit; left: time to the limit at this pace.";
     table.noted(vec![note.to_owned()])
 }
 
@@ -107,8 +108,12 @@ pub(super) fn columns(table: &Table) -> usize {
 
 /// The behaviour of a JVM over time, in a word or two.
 fn growth_word(growth: &GrowthRecord) -> String {
-    let rises = matches!(growth.verdict, GrowthWord::Warming | GrowthWord::CannotTell);
-    if rises && growth.bytes_per_hour.is_some() { "rises".to_owned() } else { word_of(growth.verdict) }
+    match growth.verdict {
+        GrowthWord::Warming | GrowthWord::CannotTell if growth.bytes_per_hour.is_some() => "rises".to_owned(),
+        // A JVM that was hardly seen warms up, for all that is known; that word alone would pass for a verdict.
+        GrowthWord::Warming if !growth.unsure.is_empty() => "too early".to_owned(),
+        verdict => word_of(verdict),
+    }
 }
 
 /// The verdict in a word, with its pace in MiB an hour: `grows 9.8/h`.
@@ -149,8 +154,11 @@ pub(crate) fn holds(jvm: &WatchedJvm) -> Vec<(&'static str, String)> {
     let mut facts = vec![("memory", format!("{own} anonymous, {files} of files, {heap} in the heap"))];
     if let Some(limit) = &jvm.limit {
         let part = share(now.unreclaimable_bytes, Some(limit.bytes));
-        let whose = if limit.cgroup.is_empty() { "the machine's memory" } else { &limit.cgroup };
-        facts.push(("limit", format!("{} ({whose}), {part} of it cannot be reclaimed", Bytes(limit.bytes))));
+        let of = match limit.cgroup.as_str() {
+            "" => format!("none; the machine has {}", gib(limit.bytes)),
+            cgroup => format!("{} ({cgroup})", Bytes(limit.bytes)),
+        };
+        facts.push(("limit", format!("{of}, {part} of it cannot be reclaimed")));
     }
     facts.extend(charge.into_iter().flat_map(charged));
     facts
@@ -258,7 +266,7 @@ pub(super) fn grown(change: &WatchChange) -> String {
 }
 
 /// The note that explains the parts of a JVM.
-pub(super) const PARTS_NOTE: &str = "memory: what no reclaim takes back; java heap: committed, an upper bound \
+pub(super) const PARTS_NOTE: &str = "memory: cannot be reclaimed; java heap: committed, an upper bound \
                                      (`loadline account PID` measures it); threads: 128 KiB each; rest: mostly \
                                      malloc's.";
 

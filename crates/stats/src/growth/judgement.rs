@@ -51,6 +51,10 @@ pub struct Growth {
 pub struct Hint {
     /// Bytes an hour.
     pub slope: f64,
+    /// The lower end of the interval that holds the slope with 95 % confidence.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
     /// Cells over which it rose.
     pub window: usize,
     /// Cells until the limit at this pace.

@@ -248,14 +248,14 @@ impl Judge<'_> {
         }
         let room = (limit - window.last).max(0.0);
         let rest = room / slope;
-        let an_hour = HOUR as f64;
-        moment.rise = Some(Hint { slope: slope * an_hour, window: rung.cells(), rest });
+        let [slope, low, high] = [slope, low, high].map(|a_cell| a_cell * HOUR as f64);
+        moment.rise = Some(Hint { slope, low, high, window: rung.cells(), rest });
         let belief = self.belief(rung, &window, cells);
         if window.rise() >= FALL * grain.falls[cells - 1] && belief.holds(&window.halves, rung.cells(), room, rest) {
             let whole_days = rung.cells() >= DAY;
             let fill = whole_days.then(|| window.halves.fill(BY_ITSELF.errors).in_cells(size));
-            let projection = Projection::of(&self.floors, cells, limit, (low, high), fill);
-            let [slope, low, high] = [slope, low, high].map(|a_cell| a_cell * an_hour);
+            let a_cell = (low / HOUR as f64, high / HOUR as f64);
+            let projection = Projection::of(&self.floors, cells, limit, a_cell, fill);
             moment.growth = Some(Growth { slope, low, high, window: rung.cells(), projection });
         }
     }
