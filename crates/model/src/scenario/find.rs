@@ -92,8 +92,8 @@ pub struct FindSettings {
     #[arg(help = "The most trials of the search [default: 60]")]
     #[schemars(extend("minimum" = 1, "maximum" = 1000, "default" = 60))]
     pub trials_max: Option<u32>,
-    /// The minutes that the search may take: it then tries no smaller limit and confirms what held, for half as long again
-    /// at most.
+    /// The minutes that the search may take: it then tries no smaller limit and confirms what held, for half as long
+    /// again at most.
     #[arg(long, value_name = "MINUTES")]
     #[arg(help = "The minutes the search may take: it tries fewer limits, and still confirms one")]
     #[schemars(extend("exclusiveMinimum" = 0))]

@@ -344,7 +344,7 @@ fn beside(document: &AccountDocument, account: &AccountRecord) -> Vec<(String, S
             match (live, most.max().filter(|bytes| *bytes > 0)) {
                 (Some(live), _) => format!("the one of this run left {} of live objects", Bytes(live)),
                 (None, Some(most)) => format!("would return at most {}{}", Bytes(most), because(&would.gc_why)),
-                (None, None) => format!("unknown what it would return{}", because(&would.gc_why)),
+                (None, None) => format!("unknown{}", because(&would.gc_why)),
             }
         }
     };

@@ -27,6 +27,7 @@ fn a_heap_finding_and_a_full_gc_say_one_thing() {
     let would = &mut document.mark.account.as_mut().unwrap().would_return;
     (would.gc_bytes, would.gc_grown_bytes, would.gc_why) = (None, None, "no collection yet".to_owned());
     document.findings.clear();
+    (document.objects, document.explanation) = (None, None);
     assert_eq!(returned(&document, "full GC"), "unknown: no collection yet");
     let finding = Finding::HeapFree { free_bytes: 9 * MIB, committed_bytes: None, rested: false };
     document.findings.push(FindingRecord {
