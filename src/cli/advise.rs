@@ -25,9 +25,9 @@ use std::path::{Path, PathBuf};
 /// `loadline advise`
 ///
 /// Reads what was seen of each JVM: an account now, which pauses no thread, and the history that `loadline watch` keeps
-/// of it. It prints the limit, `-Xmx` and the arithmetic, how much was seen, and the `loadline find --prove` that proves
-/// it. The limit is never below the seen peak, less the heap that `-Xmx` takes away. Exit code 1: there is no advice
-/// for one, because it grows, or because nothing is known of its heap. 4: one could not be read.
+/// of it. It prints the limit, `-Xmx` and the arithmetic, how much was seen, and the `loadline find --prove` line that
+/// proves it. The limit is never below the seen peak, less the heap that `-Xmx` takes away. Exit code 1: there is no
+/// advice for one, because it grows, or because nothing is known of its heap. 4: one could not be read.
 #[derive(Debug, Parser)]
 #[command(before_help = EXAMPLES)]
 #[command(group = ArgGroup::new("what").required(true).args(["of", "all", "of_pod", "of_history"]))]
@@ -88,7 +88,7 @@ pub(super) fn run(verb: Verb, Call { typed, clock }: Call) -> Result<Code> {
     let interrupt = Interrupt::listen()?;
     let (machine, taken) = (machine_now(clock), utc(clock.unix_s()));
     let mut advised = match (&verb.of_history, verb.all, &verb.of_pod) {
-        (Some(file), ..) => of_history(file)?,
+        (Some(file), ..) => of_history(file, clock)?,
         (None, true, _) => of_jvms(&Candidates::find()?.jvms, &verb, clock, &interrupt)?,
         (None, false, Some(pod)) => of_jvms(&of_pod(pod, clock)?, &verb, clock, &interrupt)?,
         (None, false, None) => of_words(&verb, clock, &interrupt)?,
@@ -198,8 +198,12 @@ fn of_account(account: &AccountDocument) -> AdviceRecord {
         let boot_id = identity.boot_id.as_deref();
         NamedHistories::of_process(&folder, account.jvm.pid, identity.started_ticks, boot_id)
     });
+    of_both(account, history.as_ref())
+}
+
+fn of_both(account: &AccountDocument, history: Option<&NamedHistories>) -> AdviceRecord {
     let mut seen = Seen::of_account(account);
-    if let Some(history) = &history {
+    if let Some(history) = history {
         let heap = account.mark.account.as_ref().map_or(0, |account| account.heap_bytes());
         let promised = account.mark.heap.committed_bytes.unwrap_or(0).max(1);
         let heap_resident = (heap as f64 / promised as f64).min(1.0);
@@ -210,21 +214,37 @@ fn of_account(account: &AccountDocument) -> AdviceRecord {
         }
         seen = seen.with(watched);
     }
+    let main = account.identity.as_ref().map_or("", |identity| identity.name.as_str());
     let cgroup = account.mark.charge.as_ref().map_or("", |charge| charge.cgroup.as_str());
-    let (name, place) = place(cgroup, &identity.name);
+    let (name, place) = place(cgroup, main);
     AdviceRecord { name, place, pid: Some(account.jvm.pid), ..advise(&seen, &account.subject_command) }
 }
 
-fn of_history(file: &Path) -> Result<Advised> {
+/// The advice by a history; with an account if the JVM still runs here, because counters know less than it does.
+fn of_history(file: &Path, clock: Clock) -> Result<Advised> {
     let histories = NamedHistories::read(file).map_err(|cause| {
         Error::request(format!("{} cannot be read as a history: {cause}", file.display()))
             .hint("give a file `NAME.START.PID.history` that `loadline watch` wrote")
     })?;
     let kept = &histories.kept;
-    let (_, place) = place(kept.cgroup.as_deref().unwrap_or(""), &kept.name);
     let mut advised = Advised::default();
-    // Its command has no options of the JVM.
-    advised.add(AdviceRecord { name: kept.name.clone(), place, ..advise(&histories.seen(None), &[]) }, None);
+    let is_same = |account: &AccountDocument| {
+        let identity = account.identity.as_ref();
+        identity.is_some_and(|of| of.started_ticks == kept.started_ticks && of.boot_id == kept.boot_id)
+    };
+    let taken = utc(clock.unix_s());
+    match LOOK.weigh(kept.pid, &clock).ok().filter(is_same) {
+        Some(weighed) => {
+            let own_options = tool_options(kept.pid);
+            advised.add(of_both(&AccountDocument { taken, ..weighed }, Some(&histories)), own_options);
+        }
+        None => {
+            let (_, place) = place(kept.cgroup.as_deref().unwrap_or(""), &kept.name);
+            let name = kept.name.clone();
+            // A history has no options of the JVM.
+            advised.add(AdviceRecord { name, place, ..advise(&histories.seen(None), &[]) }, None);
+        }
+    }
     Ok(advised)
 }
 

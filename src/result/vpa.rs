@@ -117,9 +117,9 @@ mod tests {
     use crate::record::PlaceRecord;
 
     const VPA: &str = "apiVersion: autoscaling.k8s.io/v1\nkind: VerticalPodAutoscaler\nmetadata: {name: shop-vpa}\n\
-        spec: {targetRef: {name: shop}}\nstatus:\n  recommendation:\n    containerRecommendations:\n    - containerName: app\n      lowerBound: {cpu: 25m, \
-        memory: 262144k}\n      target: {cpu: 25m, memory: \"524288000\"}\n      uncappedTarget: {memory: 1e9}\n      \
-        upperBound: {memory: 1Gi}\n";
+        spec: {targetRef: {name: shop}}\nstatus:\n  recommendation:\n    containerRecommendations:\n    \
+        - containerName: app\n      lowerBound: {cpu: 25m, memory: 262144k}\n      \
+        target: {cpu: 25m, memory: \"524288000\"}\n      uncappedTarget: {memory: 1e9}\n      upperBound: {memory: 1Gi}\n";
 
     #[test]
     fn an_autoscaler_recommends_for_each_container() {
@@ -131,7 +131,7 @@ mod tests {
             lower_bytes: Some(262_144_000),
             upper_bytes: Some(1 << 30),
         };
-        assert_eq!(parse(VPA).unwrap(), [app.clone()]);
+        assert_eq!(parse(VPA).unwrap(), std::slice::from_ref(&app));
         let item = VPA.trim_end().replace('\n', "\n  ");
         let list = format!("kind: List\nitems:\n- kind: Pod\n- {item}\n");
         assert_eq!(parse(&list).unwrap(), [app]);

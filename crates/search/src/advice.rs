@@ -313,8 +313,8 @@ fn rows(seen: &Seen, heap: u64, headroom: f64) -> Vec<AdviceRow> {
     rows
 }
 
-/// `-Xmx`; a ceiling of direct memory where that of the heap would starve it; and the collector that was seen, where the
-/// JVM would choose Serial for so small a limit.
+/// `-Xmx`; a ceiling of direct memory where that of the heap would starve it; and the collector that was seen, where
+/// the JVM would choose Serial for so small a limit.
 fn options(seen: &Seen, heap: u64, limit: u64, command: &[String]) -> Vec<String> {
     let needed = (seen.direct as f64 * DIRECT_ROOM / MIB as f64).ceil() as u64 + DIRECT_ROOM_MIB;
     let is_set = command.iter().any(|word| word.contains(DIRECT_MAX));

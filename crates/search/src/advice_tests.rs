@@ -136,7 +136,8 @@ prop_compose! {
         let [kernel, kept_cache, others, peak, heap_at_peak, direct] = sizes;
         let parts = parts.into_iter().enumerate().map(part).collect();
         let heap_at_peak = heap_at_peak.min(peak);
-        Seen { heap, parts, kernel, kept_cache, others, peak, heap_at_peak, direct, watched_s, trials, ..Seen::default() }
+        let none = Seen::default();
+        Seen { heap, parts, kernel, kept_cache, others, peak, heap_at_peak, direct, watched_s, trials, ..none }
     }
 }
 
@@ -170,7 +171,8 @@ proptest! {
             0 => {
                 let old = larger.heap;
                 let above = |bytes: Option<u64>| bytes.map(|bytes| bytes + more);
-                larger.heap = HeapSeen { left: above(old.left), committed: above(old.committed), max: above(old.max), ..old };
+                let [left, committed, max] = [old.left, old.committed, old.max].map(above);
+                larger.heap = HeapSeen { left, committed, max, ..old };
             }
             1 => larger.heap.allocated_per_s = Some(seen.heap.allocated_per_s.unwrap_or(0.0) + more as f64),
             2 => larger.parts.push(part("one more", more)),

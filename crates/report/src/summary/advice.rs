@@ -119,8 +119,8 @@ fn beside(vpa: &VpaRecord, limit: u64) -> String {
     let range = vpa.lower_bytes.zip(vpa.upper_bytes);
     let range = range.map(|(lower, upper)| format!(" ({} to {})", Bytes(lower), Bytes(upper))).unwrap_or_default();
     format!(
-        "The VPA {} recommends {}{range} for {}: it counts the container's past working set, with garbage of the heap and \
-         active page cache. The {} count what the JVM cannot give back under this -Xmx.",
+        "The VPA {} recommends {}{range} for {}: it counts the container's past working set, with garbage of the heap \
+         and active page cache. The {} count what the JVM cannot give back under this -Xmx.",
         vpa.name,
         Bytes(vpa.target_bytes),
         vpa.container,
