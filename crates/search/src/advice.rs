@@ -221,11 +221,15 @@ impl HeapSeen {
         }
     }
 
+    /// What it allocates between two collections that are so far apart.
+    fn second(self) -> Option<u64> {
+        self.allocated_per_s.map(|per_s| (per_s.max(0.0) * ALLOCATION_S) as u64)
+    }
+
     /// The largest heap to set, in whole MiB.
     fn to_set(self) -> Option<u64> {
         let left = self.left?;
-        let second = (self.allocated_per_s.unwrap_or(0.0).max(0.0) * ALLOCATION_S) as u64;
-        let wanted = left.saturating_add(left.max(second));
+        let wanted = left.saturating_add(left.max(self.second().unwrap_or(0)));
         // A heap that is as large as it ever was does what it did. Before an old collection it may have been young.
         let most = if self.old_collections > 0 { self.committed.or(self.max) } else { self.max };
         let heap = most.map_or(wanted, |most| wanted.min(most)).max(left).max(HEAP_LEAST);
@@ -287,7 +291,8 @@ fn rows(seen: &Seen, heap: u64, headroom: f64) -> Vec<AdviceRow> {
     let live = if seen.heap.old_collections > 0 { AdvicePart::LiveSet } else { AdvicePart::LiveSetAtMost };
     let row = |kind, bytes| AdviceRow { kind, bytes, ..AdviceRow::default() };
     let seen_row = |kind, bytes| AdviceRow { seen_bytes: Some(bytes), ..row(kind, bytes) };
-    let mut rows = vec![seen_row(live, left), row(AdvicePart::AllocationRoom, heap - left)];
+    let room = AdviceRow { seen_bytes: seen.heap.second(), ..row(AdvicePart::AllocationRoom, heap - left) };
+    let mut rows = vec![seen_row(live, left), room];
     rows.extend(seen.parts.iter().map(|part| AdviceRow {
         kind: AdvicePart::Owner,
         owner: part.owner.clone(),

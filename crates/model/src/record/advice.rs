@@ -119,7 +119,7 @@ pub enum AdvicePart {
     LiveSet,
     /// The heap that may be in use where no old collection ran: an upper bound of the live set.
     LiveSetAtMost,
-    /// Room to allocate between two collections, and up to whole MiB.
+    /// Room to allocate between two collections, and up to whole MiB; seen is the most allocated in a second.
     AllocationRoom,
     /// Memory outside the heap, by owner.
     #[default]

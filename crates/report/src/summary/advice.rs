@@ -102,7 +102,7 @@ fn part(row: &AdviceRow) -> String {
     let text = match row.kind {
         AdvicePart::LiveSet => "live set, after old collections",
         AdvicePart::LiveSetAtMost => "heap in use, an upper bound",
-        AdvicePart::AllocationRoom => "room to allocate",
+        AdvicePart::AllocationRoom => "room; allocated in a second",
         AdvicePart::Owner if row.owner == "rest" => "rest, mostly malloc",
         AdvicePart::Owner => label(&row.owner),
         AdvicePart::Kernel => "kernel",
