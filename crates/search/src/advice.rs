@@ -212,12 +212,16 @@ impl HeapSeen {
             (1.., 0) => self.left,
             _ => self.left.max(other.left),
         };
+        // A bound of one life is none of another life whose bound is not known.
+        let is_of_both = self.left.is_some() && other.left.is_some();
+        let most =
+            |own: Option<u64>, other: Option<u64>| if is_of_both { Some(own?.max(other?)) } else { own.max(other) };
         Self {
             left,
             old_collections: self.old_collections + other.old_collections,
             allocated_per_s: self.allocated_per_s.into_iter().chain(other.allocated_per_s).reduce(f64::max),
-            committed: self.committed.max(other.committed),
-            max: self.max.max(other.max),
+            committed: most(self.committed, other.committed),
+            max: most(self.max, other.max),
         }
     }
 
