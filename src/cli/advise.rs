@@ -256,9 +256,9 @@ fn of_runs(places: &[PathBuf]) -> Result<Advised> {
         for name in each_once(run.trials.iter().map(|trial| trial.configuration.clone())) {
             let of = || run.trials.iter().filter(|trial| trial.configuration == name);
             let Some(seen) = Seen::of_trials(of()) else { continue };
-            let command = of().find_map(|trial| (!trial.command.is_empty()).then_some(trial.command.as_slice()));
+            let command = of().find_map(|trial| (!trial.command.is_empty()).then(|| of_now(&trial.command)));
             let name = format!("{} {name}", run.conditions.scenario).trim().to_owned();
-            advised.add(AdviceRecord { name, ..advise(&seen, command.unwrap_or_default()) }, None);
+            advised.add(AdviceRecord { name, ..advise(&seen, &command.unwrap_or_default()) }, None);
         }
     }
     match advised.advice.is_empty() {
@@ -268,4 +268,11 @@ fn of_runs(places: &[PathBuf]) -> Result<Advised> {
         }
         false => Ok(advised),
     }
+}
+
+/// The command of a trial, with any `java` in place of the copy that the trial ran, which is gone.
+fn of_now(command: &[String]) -> Vec<String> {
+    let is_gone = |program: &String| Path::new(program).is_absolute() && !Path::new(program).exists();
+    let program = command.first().map(|program| if is_gone(program) { "java".to_owned() } else { program.clone() });
+    program.into_iter().chain(command.iter().skip(1).cloned()).collect()
 }

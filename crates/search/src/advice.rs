@@ -3,7 +3,7 @@
 //! ```text
 //! -Xmx   live set + room: as much again, or a second of allocation, whichever is more; no more than the heap was
 //! limit  -Xmx + each other owner with its growth + kernel + kept page cache + other processes, and headroom
-//!        at least the seen peak without the heap that -Xmx takes away
+//!        at least the seen peak without the heap that -Xmx takes away; for a JVM younger than two minutes, with it
 //! ```
 //!
 //! Sources: a third of the heap is young by default (`NewRatio`, JDK 11 to 27), so a live set of half the heap leaves a
@@ -25,6 +25,8 @@ const WEEK_S: f64 = 7.0 * DAY_S;
 const OLD_COLLECTIONS_MIN: u64 = 3;
 /// A younger JVM still loads classes and compiles.
 const FRESH_S: f64 = 600.0;
+/// A JVM that is younger still has not shown which part of its heap it can do without.
+const YOUNG_S: f64 = 120.0;
 /// Direct memory has as much room as in a search.
 const DIRECT_ROOM: f64 = 1.25;
 const DIRECT_ROOM_MIB: u64 = 4;
@@ -312,7 +314,9 @@ fn rows(seen: &Seen, heap: u64, headroom: f64) -> Vec<AdviceRow> {
     rows.extend(others.into_iter().filter(|(_, bytes)| *bytes > 0).map(|(kind, bytes)| seen_row(kind, bytes)));
     let sum = rows.iter().map(|row| row.bytes).fold(0, u64::saturating_add);
     // The heap that was resident at the peak and that `-Xmx` takes away was not needed.
-    let needed = seen.peak.saturating_sub(seen.heap_at_peak.saturating_sub(heap));
+    let is_young = seen.age_s.is_some_and(|age| age < YOUNG_S);
+    let given_back = if is_young { 0 } else { seen.heap_at_peak.saturating_sub(heap) };
+    let needed = seen.peak.saturating_sub(given_back);
     let above = needed.saturating_sub(sum);
     if above > 0 {
         rows.push(AdviceRow { seen_bytes: Some(seen.peak), ..row(AdvicePart::AtPeak, above) });

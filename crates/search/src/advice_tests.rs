@@ -66,6 +66,8 @@ fn a_fresh_jvm_is_advised_from_an_upper_bound_and_says_so() {
     assert!(advice.why[0].starts_with("no old collection ran: cannot tell the live set; the 40.0 MiB"), "{advice:?}");
     assert!(advice.why.iter().any(|why| why.starts_with("it is fresh")), "{advice:?}");
     assert!(advice.prove.ends_with("-- COMMAND"));
+    // Its heap may all be needed.
+    assert!(advice.limit_bytes.unwrap() >= seen.peak);
 }
 
 #[test]

@@ -93,7 +93,10 @@ fn arithmetic(rows: &[AdviceRow], limit: u64) -> Table {
     let notes = [
         Some("The first two rows are -Xmx.".to_owned()),
         has(|row| row.growth_bytes.is_some(), "Growth of the later half of the time counts once more."),
-        has(|row| row.kind == AdvicePart::AtPeak, "The seen peak counts without the heap that -Xmx takes away."),
+        has(
+            |row| row.kind == AdvicePart::AtPeak,
+            "The seen peak counts without the heap that -Xmx takes away, after two minutes.",
+        ),
     ];
     Table::new("the arithmetic, MiB", head, shown.map(line).chain([sum])).noted(notes.into_iter().flatten())
 }
