@@ -31,7 +31,7 @@ const MAY_USE: &[(&str, &str)] = &[
          comparison trial",
     ),
     ("work", "archive bounded clock error units kernel scenario subject record fleet series"),
-    ("result", "error units doubt scenario record archive comparison diagnosis series"),
+    ("result", "bounded error units doubt scenario record archive comparison diagnosis series"),
     (
         "cli",
         "bounded clock error units doubt scenario detect subject load doctor record archive diagnosis fleet weigh \

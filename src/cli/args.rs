@@ -4,8 +4,8 @@
 use super::exit::{self, Code};
 use super::session::Call;
 use super::{
-    account, capture, compare, demo, doctor, explain, find, history, init, load, merge, plan, post_mortem, report, run,
-    tune, watch, weigh, work,
+    account, advise, capture, compare, demo, doctor, explain, find, history, init, load, merge, plan, post_mortem,
+    report, run, tune, watch, weigh, work,
 };
 use crate::error::Result;
 use clap::{Arg, Command, CommandFactory, Parser, Subcommand, ValueEnum};
@@ -48,7 +48,8 @@ Examples:
   loadline load http://127.0.0.1:8080/hello --rate 500 --require 'p99<50ms'
   loadline account 4711
   loadline explain target/app.jar
-  loadline account --all";
+  loadline account --all
+  loadline advise --all";
 
 /// Makes the list of verbs: the options of each are the `Verb` of its file, and its `run` does it.
 macro_rules! verbs {
@@ -94,6 +95,8 @@ verbs! {
     Demo => demo,
     /// Say who holds the resident memory of a running JVM
     Account => account,
+    /// Advise limit and heap for JVMs that run, without a trial
+    Advise => advise,
     /// Print the script that collects what an account needs, where Loadline cannot run
     Capture => capture,
     /// Name the code and the objects that hold the memory of a server
@@ -111,7 +114,7 @@ verbs! {
 }
 
 /// Options that nine of ten calls need: `-h` shows these, `--help` all.
-const USUAL: [&str; 29] = [
+const USUAL: [&str; 32] = [
     "against",
     "all",
     "budget",
@@ -129,8 +132,11 @@ const USUAL: [&str; 29] = [
     "jvm",
     "limit",
     "minutes",
+    "of_history",
+    "of_pod",
     "out",
     "over",
+    "patch",
     "price",
     "prove",
     "rate",

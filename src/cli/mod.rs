@@ -1,6 +1,7 @@
 //! The command line (`args`), its verbs (one file each: options and meaning), and the exit code that says how it went.
 
 mod account;
+mod advise;
 mod args;
 mod capture;
 mod compare;

@@ -466,7 +466,7 @@ fn weigh(pid: u32, why: WhyWeighed, into: &Path, machine: &Machine, clock: Clock
     archive::write_account(into, &document).map_err(|error| error.to_string())
 }
 
-fn usual_folder() -> Option<PathBuf> {
+pub(super) fn usual_folder() -> Option<PathBuf> {
     if rustix::process::geteuid().is_root() {
         return Some(PathBuf::from("/var/lib/loadline"));
     }

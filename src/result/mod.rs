@@ -8,6 +8,7 @@ mod history;
 mod history_points;
 mod judgement;
 mod merged;
+mod vpa;
 
 pub use crate::comparison::Column;
 pub use accounts::{changes, ranked};
@@ -16,6 +17,7 @@ pub use commits::Commits;
 pub use history::{History, HistoryAsked};
 pub use judgement::{Bisected, Judgement, JudgementSettings, Undecided};
 pub use merged::{ArchivePart, Merged};
+pub use vpa::{compare_vpa, read_vpa};
 
 use crate::archive::{self, Archive};
 use crate::comparison;

@@ -53,6 +53,16 @@ pub(super) fn before<T>(folder: &Path, of: &[&Kept], of_past: impl Fn(&Past) -> 
     last.into_iter().zip(of).map(past).collect()
 }
 
+/// The histories of other lives of this name beside this one.
+pub(super) fn of_name(kept: &Kept, own: &Path) -> Vec<PathBuf> {
+    let folder = own.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let is_like = |name: &str| parts(name).is_some_and(|(plain, ..)| plain == kept.plain_name());
+    let like = files(folder).filter(|(name, _)| is_like(name)).map(|(_, file)| file.path());
+    // Other names may look alike as names of files.
+    like.filter(|path| path.file_name() != own.file_name() && whose(path).is_ok_and(|of| of.name == kept.name))
+        .collect()
+}
+
 /// Name, start and pid of `NAME.START.PID.history`.
 fn parts(file: &str) -> Option<(&str, &str, &str)> {
     in_three(file.strip_suffix(".history")?)

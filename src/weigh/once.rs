@@ -113,6 +113,7 @@ impl AccountOptions {
             subject_command: command,
             identity: Some(identity),
             mark,
+            rss_bytes_peak: weighed.rss_bytes_peak,
             flags,
             objects,
             heap_dump,
@@ -190,6 +191,13 @@ fn takes_agent(jvm: &Jvm) -> bool {
 fn has_ended(watched: &Watched) -> bool {
     let maps = maps::read(&watched.process, &watched.clock);
     !watched.lives() || maps.is_ok_and(|maps| maps::libjvm(&maps.value).is_none())
+}
+
+/// The JVM options in the environment that a process was started with; `None` if there are none, or it may not be read.
+pub(crate) fn tool_options(pid: u32) -> Option<String> {
+    let environ = Process::open(pid).ok()?.environ().ok()?;
+    let own = environ.iter().find_map(|set| set.strip_prefix("JAVA_TOOL_OPTIONS="));
+    own.filter(|own| !own.is_empty()).map(str::to_owned)
 }
 
 /// Whether this is a JVM that may be read.

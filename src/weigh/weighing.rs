@@ -91,7 +91,9 @@ impl MarkSettings {
         let (mut said, told) = taken.read_vm_state(watched, tables);
         taken.mark.heap = heap(watched, said.heap, self.moment);
         taken.collector = said.heap.map(|info| info.collector.title().to_owned());
-        taken.mark.heap.collections = watched.sample().and_then(|sample| sample.gc).map(|gc| gc.count);
+        let sample = watched.sample();
+        taken.mark.heap.collections = sample.and_then(|sample| sample.gc).map(|gc| gc.count);
+        taken.mark.heap.old_collections = sample.and_then(|sample| sample.old_collections);
         taken.mark.nmt = nmt.as_ref().map(|(memory, since_baseline)| record(memory, *since_baseline));
         taken.mark.heap.humongous = said.humongous.take().filter(|found| found.objects > 0);
         taken.mark.direct = taken.direct(watched);

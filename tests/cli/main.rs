@@ -9,6 +9,7 @@ mod accounts;
 mod accounts_beside;
 #[path = "../action/mod.rs"]
 mod action;
+mod advice;
 #[path = "../shared/archive_halves.rs"]
 mod archive_halves;
 mod called;

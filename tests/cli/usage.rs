@@ -38,6 +38,7 @@ fn the_help_names_every_verb_and_is_plain_text() {
             "load",
             "demo",
             "account",
+            "advise",
             "capture",
             "explain",
             "watch",

@@ -9,6 +9,7 @@ mod account_trouble;
 mod account_truth;
 mod accounts_beside;
 mod added;
+mod advise;
 mod appetite;
 mod archives;
 mod bisect;

@@ -6,8 +6,8 @@
 //! fit.
 
 use crate::record::{
-    AccountDocument, AccountsDocument, ChangesDocument, ChargeDocument, Document, EntryResult, FleetDocument,
-    HistoryDocument, LoadDocument, OomDocument, PlanEntry, PlanHeader, PostMortem, WatchDocument,
+    AccountDocument, AccountsDocument, AdviceDocument, ChangesDocument, ChargeDocument, Document, EntryResult,
+    FleetDocument, HistoryDocument, LoadDocument, OomDocument, PlanEntry, PlanHeader, PostMortem, WatchDocument,
 };
 use crate::scenario::{TrialPlan, schemas_of_files};
 use schemars::JsonSchema;
@@ -34,6 +34,9 @@ const CHANGES: &str = "What `loadline account PID --against FILE --json` prints:
     between them. Fields may be added in later versions and are never renamed, so a reader skips what it does not know.";
 const CHARGE: &str = "What `loadline account --cgroup PATH --json` prints: what a container is charged for, by owner. Fields may \
     be added in later versions and are never renamed, so a reader skips what it does not know.";
+const ADVICE: &str = "What `loadline advise --json` prints: the sizes to set for JVMs that run, with the arithmetic. Sizes are \
+    integers in bytes; what is not known is null, never 0. Fields may be added in later versions and are never renamed, so \
+    a reader skips what it does not know.";
 const LOAD: &str = "What `loadline load --json` prints. Fields may be added; none is renamed or removed.";
 
 const WATCH: &str = "What `loadline watch --once --json` prints: every JVM that is watched, with what it holds and what \
@@ -265,6 +268,7 @@ fn the_published_schemas_are_those_of_the_types() {
         ("account", printed::<AccountDocument>("Account of a running JVM", ACCOUNT)),
         ("accounts", printed::<AccountsDocument>("Accounts of all JVMs of a machine", ACCOUNTS)),
         ("account-changes", printed::<ChangesDocument>("What changed between two accounts", CHANGES)),
+        ("advice", printed::<AdviceDocument>("Advice on the sizes of JVMs", ADVICE)),
         ("oom", printed::<OomDocument>("Kills for lack of memory", OOM)),
         ("charge", printed::<ChargeDocument>("Charge of a container", CHARGE)),
         ("load", printed::<LoadDocument>("Load of Loadline", LOAD)),

@@ -2,9 +2,10 @@
 //! Options and variables are foreign text. Each kind quotes them by the rules of its reader.
 
 use super::page::{Literal, Part};
-use crate::record::{FindRecord, ImageRecord, Trial, TuneOutcome, TuneRecord};
+use crate::record::{AdviceRecord, FindRecord, ImageRecord, Trial, TuneOutcome, TuneRecord};
 use crate::scenario::{Change, Gc, shell_word, shell_words};
-use crate::units::{Bytes, MIB, steers};
+use crate::units::{Bytes, MIB, steers, visible};
+use crate::words::word_of;
 
 /// The variable that gives a JVM options without changing its command line.
 const VARIABLE: &str = "JAVA_TOOL_OPTIONS";
@@ -258,6 +259,92 @@ fn systemd(limit_mib: Option<u64>, env: &[(&str, &str)]) -> Vec<String> {
     let quoted = |(name, value): &(&str, &str)| double_quoted(&format!("{name}={value}").replace('%', "%%"));
     lines.extend(env.iter().map(|variable| format!("Environment={}", quoted(variable))));
     lines
+}
+
+/// A host whose own files take a patch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum PatchHost {
+    /// A strategic merge patch of a workload of Kubernetes.
+    Kubernetes,
+    /// A further file for Compose.
+    Compose,
+    /// A drop-in of a unit of systemd.
+    Systemd,
+}
+
+/// The lines of an advice for a file of this host, with its proof and what to remove as comments. `own` is the present
+/// value of the variable for JVM options, which the patch keeps. Without a limit only the reason is left.
+pub fn patch(host: PatchHost, advice: &AdviceRecord, own: Option<&str>) -> String {
+    let mut lines = vec![format!("# {}: unproved, confidence {}", visible(&advice.name), word_of(advice.confidence))];
+    let is_shown = !advice.options.iter().map(String::as_str).chain(own).any(|text| text.chars().any(steers));
+    match advice.limit_bytes.map(|limit| limit.div_ceil(MIB)) {
+        None => lines.push(format!("# no advice: {}", advice.refused.as_deref().unwrap_or("nothing is known of it"))),
+        Some(_) if !is_shown => lines.push(format!("# {VARIABLE} holds characters that cannot be shown")),
+        Some(limit_mib) => {
+            lines.push(format!("# prove it: {}", visible(&advice.prove)));
+            let without = (!advice.without.is_empty()).then(|| visible(&advice.without.join(" ")));
+            lines.extend(without.map(|words| format!("# take {words} out of the command, which wins over {VARIABLE}")));
+            let options = advice.options.iter().map(|option| tool_option(option));
+            let value = own.map(str::to_owned).into_iter().chain(options).collect::<Vec<_>>().join(" ");
+            lines.extend(of_host(host, advice, limit_mib, &value));
+        }
+    }
+    format!("{}\n", lines.join("\n"))
+}
+
+fn of_host(host: PatchHost, advice: &AdviceRecord, limit_mib: u64, value: &str) -> Vec<String> {
+    let env = [(VARIABLE, value)];
+    let place = &advice.place;
+    match host {
+        PatchHost::Systemd => {
+            let unit = place.unit.as_deref().map_or_else(|| "UNIT".to_owned(), visible);
+            let file = format!("# /etc/systemd/system/{unit}.d/memory.conf");
+            std::iter::once(file).chain(systemd(Some(limit_mib), &env)).collect()
+        }
+        PatchHost::Compose => {
+            let limit = format!("{limit_mib}m");
+            // Compose expands `$NAME`, and reads a doubled sign as a single one.
+            let value = double_quoted(&value.replace('$', "$$"));
+            let sizes = ["mem_limit", "memswap_limit", "mem_reservation"].map(|key| format!("    {key}: {limit}"));
+            let head = ["services:".to_owned(), "  SERVICE:".to_owned()].into_iter().chain(sizes);
+            head.chain(["    environment:".to_owned(), format!("      {VARIABLE}: {value}")]).collect()
+        }
+        PatchHost::Kubernetes => {
+            let (kind, name) = place.pod.as_deref().map_or(("Deployment", "NAME".to_owned()), workload);
+            let namespace =
+                place.namespace.as_deref().map(|name| format!("  namespace: {}", double_quoted(&visible(name))));
+            let container = place.container.as_deref().unwrap_or("CONTAINER");
+            let head = ["apiVersion: apps/v1".to_owned(), format!("kind: {kind}"), "metadata:".to_owned()];
+            let name = format!("  name: {}", double_quoted(&visible(&name)));
+            let to_containers = ["spec:", "  template:", "    spec:", "      containers:"].map(str::to_owned);
+            let container = format!("        - name: {}", double_quoted(&visible(container)));
+            let sizes = kubernetes(Some(limit_mib), &env, None).into_iter().map(|line| format!("          {line}"));
+            head.into_iter()
+                .chain([name])
+                .chain(namespace)
+                .chain(to_containers)
+                .chain([container])
+                .chain(sizes)
+                .collect()
+        }
+    }
+}
+
+/// The workload of a pod by its name: `shop-6f4d8b9c7d-x2vbq` is of the Deployment `shop`, `db-0` of the StatefulSet
+/// `db`, and any other of a DaemonSet.
+fn workload(pod: &str) -> (&'static str, String) {
+    /// The letters of made-up names (`SafeEncodeString`, Kubernetes).
+    const LETTERS: &str = "bcdfghjklmnpqrstvwxz2456789";
+    let is_made = |part: &str, least: usize| part.len() >= least && part.chars().all(|c| LETTERS.contains(c));
+    let Some((rest, last)) = pod.rsplit_once('-') else { return ("Deployment", pod.to_owned()) };
+    if !last.is_empty() && last.bytes().all(|byte| byte.is_ascii_digit()) {
+        return ("StatefulSet", rest.to_owned());
+    }
+    match rest.rsplit_once('-') {
+        Some((name, hash)) if is_made(last, 5) && is_made(hash, 6) => ("Deployment", name.to_owned()),
+        _ if is_made(last, 5) => ("DaemonSet", rest.to_owned()),
+        _ => ("Deployment", pod.to_owned()),
+    }
 }
 
 /// A text in quotes for YAML and systemd alike: in both, a backslash escapes itself and the quote.

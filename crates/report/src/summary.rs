@@ -2,6 +2,7 @@
 //! Pure: the same trials give the same words, from a fresh run or from an archive.
 
 mod account;
+mod advice;
 mod cells;
 mod changes;
 mod charged;
@@ -42,6 +43,7 @@ pub(super) mod watch;
 
 pub(super) use account::page_of_account;
 pub use account::summarize_account;
+pub use advice::summarize_advice;
 pub(super) use cells::{account_of, mib};
 pub use changes::summarize_changes;
 pub use charged::summarize_charge;

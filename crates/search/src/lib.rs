@@ -8,6 +8,7 @@ use loadline_base::{error, numbers, units};
 use loadline_comparison as comparison;
 use loadline_model::{doubt, record, scenario};
 
+mod advice;
 mod answers;
 mod cause;
 mod conclusion;
@@ -22,9 +23,11 @@ mod pace;
 mod question;
 mod rules;
 mod ruling;
+mod seen;
 mod soak;
 mod spec;
 
+pub use advice::{HeapSeen, PartSeen, Seen, advise};
 pub use cause::cause_of;
 pub use conclusion::{
     PROOF_CONFIDENCE, conclude, cpu_per_request, cpu_without_jit_per_request, failing_share_max, gc_cpu_per_request,

@@ -59,6 +59,11 @@ impl AccountRecord {
         heap.map(|owner| owner.rss_bytes).fold(0, u64::saturating_add)
     }
 
+    /// The owners outside the Java heap.
+    pub fn outside_heap(&self) -> impl Iterator<Item = &OwnerRecord> {
+        self.owners.iter().filter(|owner| !loadline_jvm::owner::is_heap(&owner.name))
+    }
+
     /// Resident bytes of the owner of this name; 0 if it is not listed.
     pub fn holds(&self, owner: &str) -> u64 {
         let own = self.owners.iter().filter(|known| known.name == owner);
@@ -283,6 +288,9 @@ pub struct AccountDocument {
     pub identity: Option<super::IdentityRecord>,
     /// The weighing, with its account.
     pub mark: super::Mark,
+    /// The largest RSS since the start; absent in older documents.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rss_bytes_peak: Option<u64>,
     /// Every flag in force; absent if the flags could not be read from outside.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flags: Option<super::FlagsRecord>,

@@ -3,6 +3,7 @@
 
 mod account;
 mod accounts;
+mod advice;
 mod charge;
 mod circumstances;
 mod classes;
@@ -27,6 +28,7 @@ mod watch;
 
 pub use account::*;
 pub use accounts::*;
+pub use advice::*;
 pub use charge::*;
 pub use circumstances::*;
 pub use classes::*;
@@ -611,6 +613,9 @@ pub struct Heap {
     /// Collections so far, of all kinds; absent if the JVM does not count them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub collections: Option<u64>,
+    /// Collections of the old generation among them; absent in older records, and as `collections`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub old_collections: Option<u64>,
     /// Humongous objects, which have their own regions; absent without G1 and if there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub humongous: Option<HumongousRecord>,

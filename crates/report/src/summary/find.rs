@@ -514,14 +514,18 @@ pub(super) fn span(seconds: f64) -> String {
 
 /// Lists the limits that other ways to size would have needed; `None` if none is known.
 fn others(find: &FindRecord) -> Option<Table> {
-    let line = find.line.as_ref()?.limit_bytes;
+    ways(&find.others, find.line.as_ref()?.limit_bytes, "of the line")
+}
+
+/// Limits of rules beside this one, which the last head names.
+pub(super) fn ways(rules: &[RuleRecord], limit: u64, of: &str) -> Option<Table> {
     let row = |rule: &RuleRecord| {
-        let ratio = rule.limit_bytes as f64 / line.max(1) as f64;
+        let ratio = rule.limit_bytes as f64 / limit.max(1) as f64;
         vec![rule.name.clone(), mib(rule.limit_bytes), format!("{ratio:.2}")]
     };
     let how = |rule: &RuleRecord| format!("{}: {}.", rule.name, rule.how);
-    let (title, head) = ("the limit that other ways to size would need, MiB", ["way", "limit", "of the line"]);
-    Table::new(title, head, find.others.iter().map(row)).noted(find.others.iter().map(how)).filled()
+    let title = "the limit that other ways to size would need, MiB";
+    Table::new(title, ["way", "limit", of], rules.iter().map(row)).noted(rules.iter().map(how)).filled()
 }
 
 #[cfg(test)]

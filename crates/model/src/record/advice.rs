@@ -1,0 +1,170 @@
+//! Advice on the sizes of JVMs that run, as recorded.
+
+use super::{Machine, RuleRecord, UnreadRecord};
+use serde::{Deserialize, Serialize};
+
+/// Schema of the document that `loadline advise --json` prints.
+pub const ADVICE_SCHEMA: &str = "loadline.advice/1";
+
+/// The document that `loadline advise --json` prints.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct AdviceDocument {
+    /// The type of this document and the version of its format.
+    #[cfg_attr(test, schemars(extend("const" = ADVICE_SCHEMA)))]
+    pub schema: String,
+    /// Version of Loadline.
+    pub loadline: String,
+    /// When it was taken: UTC, ISO 8601.
+    #[cfg_attr(test, schemars(extend("format" = "date-time")))]
+    pub taken: String,
+    /// The command that repeats it.
+    pub command: String,
+    /// The machine and how busy it was.
+    pub machine: Machine,
+    /// The advice for each JVM, or for each configuration of a run.
+    pub advice: Vec<AdviceRecord>,
+    /// JVMs that were found but could not be read.
+    pub unread: Vec<UnreadRecord>,
+}
+
+/// The sizes to set for a JVM. No trial has proved them.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct AdviceRecord {
+    /// Its name: `namespace/pod/container`, a unit, a main class or archive, or a configuration of a run.
+    pub name: String,
+    /// Process id; `null` if it was not read alive.
+    pub pid: Option<u32>,
+    /// The names of its container, as far as they are known.
+    pub place: PlaceRecord,
+    /// The container limit to set; `null` if there is no advice.
+    pub limit_bytes: Option<u64>,
+    /// The memory request to set.
+    pub request_bytes: Option<u64>,
+    /// The `-Xmx` to set, which belongs to the limit.
+    pub heap_bytes: Option<u64>,
+    /// All JVM options to set.
+    pub options: Vec<String>,
+    /// Words of its command to remove, because they win over options in `JAVA_TOOL_OPTIONS`, or contradict them.
+    pub without: Vec<String>,
+    /// The same heap as shares of the limit, in place of `-Xmx`.
+    pub share_options: Vec<String>,
+    /// The least limit without a change of the heap: the peak that was seen, with headroom.
+    pub limit_as_is_bytes: Option<u64>,
+    /// The arithmetic: the rows add up to `limit_bytes`.
+    pub rows: Vec<AdviceRow>,
+    /// The limit now; `null` if there is none.
+    pub limit_now_bytes: Option<u64>,
+    /// The maximum heap now; `null` if it is not known.
+    pub heap_max_now_bytes: Option<u64>,
+    /// How much was seen.
+    pub confidence: AdviceConfidence,
+    /// The same in words: time watched, deployments, peaks, old collections.
+    pub evidence: String,
+    /// Why the confidence is not higher.
+    pub why: Vec<String>,
+    /// Whether trials have proved it: never, as `prove` does that.
+    pub proved: bool,
+    /// The command that proves it, with words in capitals to fill in; empty if there is no advice.
+    pub prove: String,
+    /// Why there is no advice; `null` if there is one.
+    pub refused: Option<String>,
+    /// The limit that other rules would set for the same heap.
+    pub others: Vec<RuleRecord>,
+    /// The recommendation of a VerticalPodAutoscaler for the same container; absent if none was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vpa: Option<VpaRecord>,
+}
+
+/// The names of a container, as far as they are known.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct PlaceRecord {
+    /// Namespace of the pod.
+    pub namespace: Option<String>,
+    /// Name of the pod.
+    pub pod: Option<String>,
+    /// Name of the container within the pod.
+    pub container: Option<String>,
+    /// Unit of systemd.
+    pub unit: Option<String>,
+}
+
+/// A row of the arithmetic.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct AdviceRow {
+    /// The kind of row.
+    pub kind: AdvicePart,
+    /// The owner's name, as in the account; empty if the kind says all.
+    pub owner: String,
+    /// Bytes that were seen; `null` for rows that are a margin.
+    pub seen_bytes: Option<u64>,
+    /// Growth in the later half of the time watched, which is added once more; `null` if it is not known.
+    pub growth_bytes: Option<u64>,
+    /// Bytes that the limit counts for it.
+    pub bytes: u64,
+}
+
+/// The kinds of rows, in their order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum AdvicePart {
+    /// The heap that the last old collections left.
+    LiveSet,
+    /// The heap that may be in use where no old collection ran: an upper bound of the live set.
+    LiveSetAtMost,
+    /// Room to allocate between two collections, and up to whole MiB; seen is the most allocated in a second.
+    AllocationRoom,
+    /// Memory outside the heap, by owner.
+    #[default]
+    Owner,
+    /// Memory of the kernel: page tables, stacks, sockets.
+    Kernel,
+    /// Page cache that the kernel cannot take back: files in memory, and pages that no disk has yet.
+    KeptPageCache,
+    /// Anonymous memory of other processes in the container.
+    OtherProcesses,
+    /// The seen peak above all rows before it.
+    AtPeak,
+    /// The margin on top, and up to whole MiB.
+    Headroom,
+}
+
+/// How much was seen of a JVM.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum AdviceConfidence {
+    /// A single look, or hours without an old collection.
+    #[default]
+    Low,
+    /// A day with its peak, or a trial under load with a full collection.
+    Medium,
+    /// A week with old collections.
+    High,
+}
+
+/// The recommendation of a VerticalPodAutoscaler for a container.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct VpaRecord {
+    /// Name of the VerticalPodAutoscaler.
+    pub name: String,
+    /// Name of the workload that it is for.
+    pub workload: String,
+    /// Name of the container.
+    pub container: String,
+    /// The memory request that it recommends.
+    pub target_bytes: u64,
+    /// Below it, pods are evicted; `null` if it is not given.
+    pub lower_bytes: Option<u64>,
+    /// Above it, pods are evicted; `null` if it is not given.
+    pub upper_bytes: Option<u64>,
+}

@@ -1,0 +1,363 @@
+//! The sizes to set for a JVM that runs, from what was seen of it, without a trial.
+//!
+//! ```text
+//! -Xmx   live set + room: as much again, or a second of allocation, whichever is more; no more than the heap was
+//! limit  -Xmx + each other owner with its growth + kernel + kept page cache + other processes, and headroom
+//!        at least the seen peak without the heap that -Xmx takes away; for a JVM younger than two minutes, with it
+//! ```
+//!
+//! Sources: a third of the heap is young by default (`NewRatio`, JDK 11 to 27), so a live set of half the heap leaves a
+//! quarter of the old generation free. A second of allocation makes a young collection a second, a few milliseconds.
+
+use crate::record::{AdviceConfidence, AdvicePart, AdviceRecord, AdviceRow, to_set};
+use crate::rules::rules;
+use crate::scenario::{RamShare, shell_word, shell_words};
+use crate::units::{Bytes, MIB, roughly, several};
+
+/// A heap has room for what the server allocates in this time at its busiest.
+const ALLOCATION_S: f64 = 1.0;
+/// HotSpot takes no smaller heap (`gc_globals.hpp`, JDK 11 to 27).
+const HEAP_LEAST: u64 = 2 * MIB;
+/// A day has a peak, a week has those of all its days.
+const DAY_S: f64 = 86_400.0;
+const WEEK_S: f64 = 7.0 * DAY_S;
+/// Old collections by which a live set is known well.
+const OLD_COLLECTIONS_MIN: u64 = 3;
+/// A younger JVM still loads classes and compiles.
+const FRESH_S: f64 = 600.0;
+/// A JVM that is younger still has not shown which part of its heap it can do without.
+const YOUNG_S: f64 = 120.0;
+/// Direct memory has as much room as in a search.
+const DIRECT_ROOM: f64 = 1.25;
+const DIRECT_ROOM_MIB: u64 = 4;
+const DIRECT_MAX: &str = "-XX:MaxDirectMemorySize=";
+/// With less memory a JVM that is left to itself chooses Serial (`os::is_server_class_machine`, JDK 11 to 26).
+const SERVER_CLASS: u64 = 1792 * MIB;
+/// A kernel stack (`THREAD_SIZE`, x86-64 and arm64), and an entry of a page table for each page.
+const KERNEL_STACK: u64 = 16 << 10;
+const PAGE: u64 = 4096;
+const PAGE_ENTRY: u64 = 8;
+/// Commands with more characters are left to the user.
+const COMMAND_CHARS_MAX: usize = 400;
+
+/// What was seen of a JVM: of one look, a history, or trials; [`Seen::with`] puts several together.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Seen {
+    /// The heap.
+    pub heap: HeapSeen,
+    /// What it holds outside the heap, by owner, at most.
+    pub parts: Vec<PartSeen>,
+    /// Kernel memory that is charged for it.
+    pub kernel: u64,
+    /// Page cache that the kernel cannot take back.
+    pub kept_cache: u64,
+    /// Anonymous memory of other processes of its container.
+    pub others: u64,
+    /// The largest RSS or unreclaimable charge.
+    pub peak: u64,
+    /// Heap in that peak, at least.
+    pub heap_at_peak: u64,
+    /// Direct memory, at most.
+    pub direct: u64,
+    /// For how long it was watched; 0 for one look.
+    pub watched_s: f64,
+    /// How old it was; `None` where that is not known.
+    pub age_s: Option<f64>,
+    /// Lives of this name that were watched.
+    pub lives: u64,
+    /// Days whose peak was near the highest one.
+    pub peaks: u64,
+    /// Trials under load that ended with a full collection.
+    pub trials: u64,
+    /// The limit now.
+    pub limit_now: Option<u64>,
+    /// The collector, as the account names it.
+    pub collector: Option<String>,
+    /// Whether a history says that it grows without bound.
+    pub grows: bool,
+}
+
+/// What was seen of a heap.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct HeapSeen {
+    /// What the last collections left, at most; `None` where nothing of the heap is known.
+    pub left: Option<u64>,
+    /// How many of these collections were of the old generation; without any, `left` is an upper bound.
+    pub old_collections: u64,
+    /// Bytes allocated in a second, at most.
+    pub allocated_per_s: Option<f64>,
+    /// The heap that was promised, at most.
+    pub committed: Option<u64>,
+    /// The size that it may grow to.
+    pub max: Option<u64>,
+}
+
+/// What was seen of an owner outside the heap.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PartSeen {
+    /// Its name, as in the account.
+    pub owner: String,
+    /// Its bytes, at most.
+    pub bytes: u64,
+    /// How much more it had in the later half of the time; `None` where that is not known.
+    pub growth: Option<u64>,
+}
+
+impl Seen {
+    /// Both together: of each number the larger one, since a limit has to hold both.
+    #[must_use]
+    pub fn with(self, other: Self) -> Self {
+        // Both the higher peak and the one that leaves more for all else have to fit.
+        let above = |of: &Self| of.peak.saturating_sub(of.heap_at_peak);
+        let (peak, above) = (self.peak.max(other.peak), above(&self).max(above(&other)));
+        let (mut parts, more) = (self.parts, other.parts);
+        for part in more {
+            match parts.iter_mut().find(|known| known.owner == part.owner) {
+                Some(known) => {
+                    known.bytes = known.bytes.max(part.bytes);
+                    known.growth = known.growth.max(part.growth);
+                }
+                None => parts.push(part),
+            }
+        }
+        Self {
+            heap: self.heap.with(other.heap),
+            parts,
+            kernel: self.kernel.max(other.kernel),
+            kept_cache: self.kept_cache.max(other.kept_cache),
+            others: self.others.max(other.others),
+            peak,
+            heap_at_peak: peak - above,
+            direct: self.direct.max(other.direct),
+            watched_s: self.watched_s + other.watched_s,
+            age_s: self.age_s.into_iter().chain(other.age_s).reduce(f64::max),
+            lives: self.lives + other.lives,
+            peaks: self.peaks.max(other.peaks),
+            trials: self.trials + other.trials,
+            limit_now: self.limit_now.or(other.limit_now),
+            collector: self.collector.or(other.collector),
+            grows: self.grows || other.grows,
+        }
+    }
+
+    /// Kernel memory of a process, where no cgroup counts it: stacks of threads and page tables.
+    pub fn kernel_of(threads: u64, rss: u64) -> u64 {
+        (threads.saturating_mul(KERNEL_STACK)).saturating_add(rss / PAGE * PAGE_ENTRY)
+    }
+
+    /// How much was seen, and why it is not more.
+    fn confidence(&self) -> (AdviceConfidence, Vec<String>) {
+        let (heap, mut why) = (&self.heap, Vec::new());
+        let left = heap.left.map_or(String::new(), |left| format!(" {}", Bytes(left)));
+        if heap.old_collections == 0 {
+            why.push(format!(
+                "no old collection ran: cannot tell the live set; the{left} in use after the last collection is an \
+                 upper bound"
+            ));
+        } else if heap.old_collections < OLD_COLLECTIONS_MIN && self.trials == 0 {
+            why.push(format!("only {} ran", several(heap.old_collections, "old collection")));
+        }
+        if heap.allocated_per_s.is_none() {
+            why.push("the rate of allocation is not known: the room to allocate is as much as lives".to_owned());
+        }
+        if self.trials == 0 {
+            match self.watched_s {
+                0.0 => why.push(
+                    "it is a single look: no peak was seen but that of RSS; `loadline watch` sees more".to_owned(),
+                ),
+                watched if watched < DAY_S => {
+                    why.push("it was watched for less than a day, so no daily peak".to_owned())
+                }
+                watched if watched < WEEK_S => why.push("it was watched for less than a week".to_owned()),
+                _ => {}
+            }
+        } else {
+            why.push("a trial is short, and its load is not that of production".to_owned());
+        }
+        if self.age_s.is_some_and(|age| age < FRESH_S) && self.trials == 0 {
+            why.push("it is fresh: classes, compiled code and caches still grow".to_owned());
+        }
+        let knows_live = heap.old_collections >= OLD_COLLECTIONS_MIN;
+        let confidence = match () {
+            () if self.trials > 0 && heap.old_collections > 0 => AdviceConfidence::Medium,
+            () if knows_live && self.watched_s >= WEEK_S => AdviceConfidence::High,
+            () if knows_live && self.watched_s >= DAY_S => AdviceConfidence::Medium,
+            () => AdviceConfidence::Low,
+        };
+        (confidence, why)
+    }
+
+    /// `7.0 days, 3 deployments, one peak, 41 old collections`
+    fn evidence(&self) -> String {
+        let time = match self.watched_s {
+            0.0 => "one look".to_owned(),
+            watched if watched >= DAY_S => format!("{:.1} days", watched / DAY_S),
+            watched if watched >= 3600.0 => format!("{:.1} hours", watched / 3600.0),
+            watched => format!("{watched:.0} s"),
+        };
+        let age = self.age_s.filter(|_| self.watched_s == 0.0);
+        let age = age.map(|age| format!("{} after its start", roughly(age)));
+        let lives = (self.lives > 0).then(|| several(self.lives, "deployment"));
+        let trials = (self.trials > 0).then(|| format!("{} under load", several(self.trials, "trial")));
+        let peaks =
+            (self.peaks > 0).then(|| if self.peaks == 1 { "one peak".to_owned() } else { several(self.peaks, "peak") });
+        let old = several(self.heap.old_collections, "old collection");
+        [Some(time), age, lives, trials, peaks, Some(old)].into_iter().flatten().collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl HeapSeen {
+    fn with(self, other: Self) -> Self {
+        // What an old collection left is nearer the truth than an upper bound.
+        let left = match (self.old_collections, other.old_collections) {
+            (0, 1..) => other.left,
+            (1.., 0) => self.left,
+            _ => self.left.max(other.left),
+        };
+        // A bound of one life is none of another life whose bound is not known.
+        let is_of_both = self.left.is_some() && other.left.is_some();
+        let most =
+            |own: Option<u64>, other: Option<u64>| if is_of_both { Some(own?.max(other?)) } else { own.max(other) };
+        Self {
+            left,
+            old_collections: self.old_collections + other.old_collections,
+            allocated_per_s: self.allocated_per_s.into_iter().chain(other.allocated_per_s).reduce(f64::max),
+            committed: most(self.committed, other.committed),
+            max: most(self.max, other.max),
+        }
+    }
+
+    /// What it allocates between two collections that are so far apart.
+    fn second(self) -> Option<u64> {
+        self.allocated_per_s.map(|per_s| (per_s.max(0.0) * ALLOCATION_S) as u64)
+    }
+
+    /// The largest heap to set, in whole MiB.
+    fn to_set(self) -> Option<u64> {
+        let left = self.left?;
+        let wanted = left.saturating_add(left.max(self.second().unwrap_or(0)));
+        // A heap that is as large as it ever was does what it did. Before an old collection it may have been young.
+        let most = if self.old_collections > 0 { self.committed.or(self.max) } else { self.max };
+        let heap = most.map_or(wanted, |most| wanted.min(most)).max(left).max(HEAP_LEAST);
+        Some(whole(heap))
+    }
+}
+
+/// The margin on top: that of a search where much was seen, and more where less was.
+fn headroom(confidence: AdviceConfidence) -> f64 {
+    match confidence {
+        AdviceConfidence::High => 0.10,
+        AdviceConfidence::Medium => 0.15,
+        AdviceConfidence::Low => 0.25,
+    }
+}
+
+/// Whole MiB, rounded up.
+fn whole(bytes: u64) -> u64 {
+    bytes.div_ceil(MIB).saturating_mul(MIB)
+}
+
+/// Returns the sizes to set; `command` is the command line of the JVM, if it is known.
+pub fn advise(seen: &Seen, command: &[String]) -> AdviceRecord {
+    let (confidence, why) = seen.confidence();
+    let mut advice = AdviceRecord {
+        limit_now_bytes: seen.limit_now,
+        heap_max_now_bytes: seen.heap.max,
+        confidence,
+        evidence: seen.evidence(),
+        why,
+        ..AdviceRecord::default()
+    };
+    let Some(heap) = seen.heap.to_set() else {
+        advice.refused =
+            Some("nothing is known of its heap: it keeps no counters, and its tables cannot be read".to_owned());
+        return advice;
+    };
+    if seen.grows {
+        advice.refused =
+            Some("it grows without bound, so no limit holds; `loadline watch --once` says what grows".to_owned());
+        return advice;
+    }
+    advice.rows = rows(seen, heap, headroom(confidence));
+    let limit = advice.rows.iter().map(|row| row.bytes).fold(0, u64::saturating_add);
+    advice.heap_bytes = Some(heap);
+    advice.without = command.iter().filter(|word| sets_heap(word)).cloned().collect();
+    (advice.limit_bytes, advice.request_bytes) = (Some(limit), Some(limit));
+    advice.limit_as_is_bytes = Some(to_set(seen.peak, None, headroom(confidence)).0);
+    advice.options = options(seen, heap, limit, command);
+    advice.share_options = RamShare::options(heap, limit);
+    advice.others = rules(heap, limit, None);
+    advice.prove = prove(limit, &advice.options, command);
+    advice
+}
+
+/// The arithmetic; the rows add up to the limit, which is in whole MiB.
+fn rows(seen: &Seen, heap: u64, headroom: f64) -> Vec<AdviceRow> {
+    let left = seen.heap.left.unwrap_or(0);
+    let live = if seen.heap.old_collections > 0 { AdvicePart::LiveSet } else { AdvicePart::LiveSetAtMost };
+    let row = |kind, bytes| AdviceRow { kind, bytes, ..AdviceRow::default() };
+    let seen_row = |kind, bytes| AdviceRow { seen_bytes: Some(bytes), ..row(kind, bytes) };
+    let room = AdviceRow { seen_bytes: seen.heap.second(), ..row(AdvicePart::AllocationRoom, heap - left) };
+    let mut rows = vec![seen_row(live, left), room];
+    rows.extend(seen.parts.iter().map(|part| AdviceRow {
+        kind: AdvicePart::Owner,
+        owner: part.owner.clone(),
+        seen_bytes: Some(part.bytes),
+        growth_bytes: part.growth,
+        bytes: part.bytes.saturating_add(part.growth.unwrap_or(0)),
+    }));
+    let others = [
+        (AdvicePart::Kernel, seen.kernel),
+        (AdvicePart::KeptPageCache, seen.kept_cache),
+        (AdvicePart::OtherProcesses, seen.others),
+    ];
+    rows.extend(others.into_iter().filter(|(_, bytes)| *bytes > 0).map(|(kind, bytes)| seen_row(kind, bytes)));
+    let sum = rows.iter().map(|row| row.bytes).fold(0, u64::saturating_add);
+    // The heap that was resident at the peak and that `-Xmx` takes away was not needed.
+    let is_young = seen.age_s.is_some_and(|age| age < YOUNG_S);
+    let given_back = if is_young { 0 } else { seen.heap_at_peak.saturating_sub(heap) };
+    let needed = seen.peak.saturating_sub(given_back);
+    let above = needed.saturating_sub(sum);
+    if above > 0 {
+        rows.push(AdviceRow { seen_bytes: Some(seen.peak), ..row(AdvicePart::AtPeak, above) });
+    }
+    let sum = sum.saturating_add(above);
+    rows.push(row(AdvicePart::Headroom, to_set(sum, None, headroom).0.saturating_sub(sum)));
+    rows
+}
+
+/// `-Xmx`; a ceiling of direct memory where that of the heap would starve it; and the collector that was seen, where
+/// the JVM would choose Serial for so small a limit.
+fn options(seen: &Seen, heap: u64, limit: u64, command: &[String]) -> Vec<String> {
+    let needed = (seen.direct as f64 * DIRECT_ROOM / MIB as f64).ceil() as u64 + DIRECT_ROOM_MIB;
+    let is_set = command.iter().any(|word| word.contains(DIRECT_MAX));
+    let direct = (seen.direct > 0 && !is_set && needed * MIB > heap).then(|| format!("{DIRECT_MAX}{needed}m"));
+    let has_collector = command.iter().any(|word| word.starts_with("-XX:+Use") && word.ends_with("GC"));
+    let chose_g1 = seen.collector.as_deref() == Some("G1") && !has_collector;
+    let gets_small = limit < SERVER_CLASS && seen.limit_now.is_none_or(|now| now >= SERVER_CLASS);
+    let collector = (chose_g1 && gets_small).then(|| "-XX:+UseG1GC".to_owned());
+    std::iter::once(format!("-Xmx{}", Bytes(heap).java())).chain(direct).chain(collector).collect()
+}
+
+/// Whether a word of the command sets the heap, and so wins over `JAVA_TOOL_OPTIONS` or contradicts it.
+fn sets_heap(word: &str) -> bool {
+    ["-Xmx", "-Xms", "-XX:MaxHeapSize=", "-XX:InitialHeapSize="].iter().any(|head| word.starts_with(head))
+}
+
+/// The command that proves the limit. Rate and URL of the load are the user's to say.
+fn prove(limit: u64, options: &[String], command: &[String]) -> String {
+    let words: Vec<String> = command.iter().filter(|word| !sets_heap(word)).cloned().collect();
+    let command = shell_words(&words);
+    let is_known = !words.is_empty() && command.chars().count() <= COMMAND_CHARS_MAX;
+    let command = if is_known { command } else { "COMMAND".to_owned() };
+    let sizes = options.iter().map(|option| match option.strip_prefix("-Xmx") {
+        Some(heap) => format!("--heap {heap}"),
+        None => format!("--jvm={}", shell_word(option)),
+    });
+    let sizes = sizes.collect::<Vec<_>>().join(" ");
+    format!("loadline find --prove {} {sizes} --rate RATE --url URL -- {command}", Bytes(limit).java())
+}
+
+#[cfg(test)]
+#[path = "advice_tests.rs"]
+mod tests;
