@@ -8,7 +8,7 @@
 use crate::bounded;
 use crate::error::{Error, Result, plain};
 use crate::record::{AdviceRecord, VpaRecord};
-use crate::units::visible;
+use crate::units::{Bytes, visible};
 use std::path::Path;
 use yaml_serde::Value;
 
@@ -16,22 +16,6 @@ use yaml_serde::Value;
 const FILE_BYTES_MAX: u64 = 64 << 20;
 const HINT: &str = "give what `kubectl get vpa NAME -o yaml` prints";
 const KIND: &str = "VerticalPodAutoscaler";
-/// Suffixes of Kubernetes' quantities (`resource.Quantity`) with their factors.
-const SUFFIXES: [(&str, f64); 13] = [
-    ("Ki", 1024.0),
-    ("Mi", 1_048_576.0),
-    ("Gi", 1_073_741_824.0),
-    ("Ti", 1_099_511_627_776.0),
-    ("Pi", 1_125_899_906_842_624.0),
-    ("n", 1e-9),
-    ("u", 1e-6),
-    ("m", 1e-3),
-    ("k", 1e3),
-    ("M", 1e6),
-    ("G", 1e9),
-    ("T", 1e12),
-    ("P", 1e15),
-];
 
 /// Reads the recommendations of a file, for each container one.
 ///
@@ -105,10 +89,8 @@ fn quantity(value: &Value) -> Result<u64, String> {
         Value::String(text) => text.trim().to_owned(),
         _ => return Err("has a size that is neither a number nor a text".to_owned()),
     };
-    let suffix = SUFFIXES.iter().find_map(|(suffix, factor)| Some((text.strip_suffix(suffix)?, *factor)));
-    let (number, factor) = suffix.unwrap_or((&text, 1.0));
-    let bytes = number.parse::<f64>().ok().map(|number| number * factor).filter(|bytes| (0.0..1e18).contains(bytes));
-    bytes.map(|bytes| bytes.round() as u64).ok_or_else(|| format!("has a size that is none: `{}`", visible(&text)))
+    let bytes = Bytes::of_kubernetes(&text).map(|bytes| bytes.0);
+    bytes.ok_or_else(|| format!("has a size that is none: `{}`", visible(&text)))
 }
 
 #[cfg(test)]

@@ -333,7 +333,8 @@ mod tests {
         let path = life(folder.path(), 1, 0, |_, _| ());
         assert!(NamedHistories::read(&path).unwrap_err().to_string().contains("no sample yet"));
         std::fs::write(&path, "").unwrap();
-        assert!(NamedHistories::read(&path).unwrap_err().to_string().contains("does not begin as a history does"));
+        let why = NamedHistories::read(&path).unwrap_err().to_string();
+        assert!(why.contains("does not begin like a history"), "{why}");
         assert!(NamedHistories::read(&folder.path().join("none")).is_err());
     }
 

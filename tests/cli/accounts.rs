@@ -83,6 +83,7 @@ fn the_document_is_as_described_and_nothing_else_is() {
     with_netty["explanation"] = json!(found::explanation());
     found::add_evidence(&mut with_netty["mark"]);
     with_netty["bundle"] = json!("bundle.tar");
+    with_netty["jvm"]["program"] = json!("app.jar");
     with_netty["machine"]["cpu_model"] = json!("EPYC 7763");
     schema.describes(&with_netty, "with all that a trial adds");
     // The marks of a trial fill these, and other doubts have other fields.

@@ -5,9 +5,9 @@ use loadline::record::{
     ChildProgram, CompilationRecord, DentriesRecord, DirectHolder, DiskFileRecord, ExplanationRecord, Finding,
     FindingRecord, FlameFrameRecord, FlameMoment, FlameRecord, FlameStackRecord, FrameCode, GrowthSpan,
     HeldClassRecord, HeldHeapRecord, HolderRecord, HumongousRecord, IdleCause, IdleFlag, IdlePool, LiveBy,
-    LiveClassRecord, LoaderSpan, LoaderSum, MemoryFilesRecord, NativeHolder, NettyChunksRecord, ObserverOn, OfTrials,
-    OwnerFreed, ProcessRecord, RuledOutRecord, SiteRecord, StaticCollectionRecord, ThreadBuffersRecord,
-    ThreadValuesRecord, UnseenCause,
+    LiveClassRecord, LiveGrowthRecord, LoaderSpan, LoaderSum, MemoryFilesRecord, NativeHolder, NettyChunksRecord,
+    ObserverOn, OfTrials, OwnerFreed, ProcessRecord, RuledOutRecord, SiteRecord, StaticCollectionRecord,
+    ThreadBuffersRecord, ThreadValuesRecord, UnseenCause,
 };
 use loadline::scenario::{Change, Gc};
 use loadline::units::Bytes;
@@ -45,7 +45,17 @@ pub(crate) fn explanation() -> ExplanationRecord {
         stacks: vec![FlameStackRecord { outer_left_out: 3, frames: vec![0], bytes: 8 * MIB }],
     };
     ExplanationRecord {
-        live_growth: None,
+        live_growth: Some(LiveGrowthRecord {
+            collections: 24,
+            needed: 21,
+            seconds: 30.5,
+            requests: 6000,
+            live_bytes_min: 24 * MIB,
+            live_bytes_max: 27 * MIB,
+            bytes_per_request: Some(512.5),
+            bytes_per_request_low: Some(480.5),
+            bytes_per_request_high: Some(540.5),
+        }),
         profiler: Some("libasyncProfiler.so".to_owned()),
         missing: vec!["the recording was cut off".to_owned()],
         sites: vec![site],

@@ -65,6 +65,7 @@ fn the_results_schema_describes_nothing_else() {
     accounted["findings"] = json!(found::every());
     accounted["ruled_out"] = json!(found::ruled_out());
     accounted["trials"][0]["jvm"]["flags_kept"] = json!(made_up().flags);
+    accounted["trials"][0]["jvm"]["program"] = json!("app.jar");
     found::add_evidence(&mut accounted["trials"][0]["marks"][0]);
     accounted["trials"][0]["explanation"] = json!(found::explanation());
     let line = LineOver { find: serde_json::from_value(searched()["find"].clone()).unwrap(), ..LineOver::default() };

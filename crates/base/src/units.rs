@@ -173,6 +173,33 @@ fn number_and_unit(text: &str) -> Option<(f64, &str)> {
     Some((number, text[end..].trim()))
 }
 
+/// Suffixes of Kubernetes' quantities (`resource.Quantity`) with their factors.
+const SUFFIXES: [(&str, f64); 13] = [
+    ("Ki", 1024.0),
+    ("Mi", 1_048_576.0),
+    ("Gi", 1_073_741_824.0),
+    ("Ti", 1_099_511_627_776.0),
+    ("Pi", 1_125_899_906_842_624.0),
+    ("n", 1e-9),
+    ("u", 1e-6),
+    ("m", 1e-3),
+    ("k", 1e3),
+    ("M", 1e6),
+    ("G", 1e9),
+    ("T", 1e12),
+    ("P", 1e15),
+];
+
+impl Bytes {
+    /// A quantity of Kubernetes: `262144k`, `1Gi`, `1e9`; `None` for any other text.
+    pub fn of_kubernetes(text: &str) -> Option<Self> {
+        let suffix = SUFFIXES.iter().find_map(|(suffix, factor)| Some((text.strip_suffix(suffix)?, *factor)));
+        let (number, factor) = suffix.unwrap_or((text, 1.0));
+        let bytes = number.parse::<f64>().ok()? * factor;
+        (0.0..1e18).contains(&bytes).then(|| Self(bytes.round() as u64))
+    }
+}
+
 impl FromStr for Bytes {
     type Err = ParseError;
 

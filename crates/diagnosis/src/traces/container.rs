@@ -49,7 +49,7 @@ fn of_pod(pod: &Value) -> Option<Vec<Trace>> {
     let specs = pod.pointer("/spec/containers").and_then(Value::as_array);
     let limit = |name: &str| {
         let spec = specs?.iter().find(|spec| spec.get("name").and_then(Value::as_str) == Some(name))?;
-        quantity(spec.pointer("/resources/limits/memory")?.as_str()?)
+        Bytes::of_kubernetes(spec.pointer("/resources/limits/memory")?.as_str()?).map(|limit| limit.0)
     };
     let ended = |status: &Value| {
         let name = text(status.get("name"));
@@ -65,17 +65,4 @@ fn of_pod(pod: &Value) -> Option<Vec<Trace>> {
         })
     };
     Some(statuses.iter().filter_map(ended).collect())
-}
-
-/// A quantity of Kubernetes in bytes: `512Mi`, `1Gi`, `500M` (of 1,000), `1e9`.
-fn quantity(text: &str) -> Option<u64> {
-    if let Some(binary) = text.strip_suffix('i') {
-        return binary.parse::<Bytes>().ok().map(|bytes| bytes.0);
-    }
-    let (number, power) = match text.strip_suffix(['k', 'M', 'G', 'T']) {
-        Some(number) => (number, text.chars().last().and_then(|unit| "kMGT".find(unit))? as i32 + 1),
-        None => (text, 0),
-    };
-    let bytes = number.parse::<f64>().ok()? * 1000_f64.powi(power);
-    (bytes.is_finite() && bytes >= 0.0).then_some(bytes as u64)
 }
