@@ -41,13 +41,33 @@ end_jvms() {
 trap 'end_jvms; clean_up' EXIT
 loaded() { "$loadline" load "http://127.0.0.1:$1" --quiet "${@:2}" >/dev/null; }
 
+# cgroup NAME: makes a memory cgroup of 512 MiB; $within joins it in a shell, so that no other process is charged to it.
+cgroup() {
+    local top=/sys/fs/cgroup/memory
+    [[ -d $top ]] || top=/sys/fs/cgroup
+    cgroup=$top/loadline-sample/$1
+    mkdir -p "$cgroup"
+    echo 512M >"$cgroup/memory.limit_in_bytes" 2>/dev/null || echo 512M >"$cgroup/memory.max"
+    within="echo \$\$ >$cgroup/cgroup.procs;"
+}
+end_cgroup() {
+    end_jvms
+    for _ in {1..50}; do rmdir "$cgroup" "${cgroup%/*}" 2>/dev/null && break || sleep 0.1; done
+}
+
 sample_account() {
-    mvn -q -B dependency:copy -Dartifact=org.wiremock:wiremock-standalone:3.13.1 -DoutputDirectory="$work"
-    start 21080 java -Xmx256m -jar "$work/wiremock-standalone-3.13.1.jar" --port 21080 --no-request-journal
+    local disk
+    cgroup account
+    # On a disk, unlike $work: a jar on tmpfs is a file in memory.
+    disk=$(mktemp -d)
+    mvn -q -B dependency:copy -Dartifact=org.wiremock:wiremock-standalone:3.13.1 -DoutputDirectory="$disk"
+    start 21080 sh -c "$within cd $disk; exec java -Xmx256m -jar wiremock-standalone-3.13.1.jar --port 21080 \
+        --no-request-journal"
     loaded 21080/__admin/mappings -d 20s -c 10
     sleep 2
     "$loadline" account "${jvms[-1]}" | without_paths >$pictures/account.txt
-    end_jvms
+    end_cgroup
+    rm -rf "$disk"
 }
 
 sample_accounts() {
@@ -69,25 +89,19 @@ sample_changes() {
 
 # A container by its cgroup: a JVM with three helpers, a spool that was deleted and is open, and a log.
 sample_charge() {
-    local id top folder log
+    local id log
     # On a disk, unlike $work.
     log=$(mktemp)
     id=8c91f0a3b2d4$(printf '%052d' 0)
-    top=/sys/fs/cgroup/memory
-    [[ -d $top ]] || top=/sys/fs/cgroup
-    folder=$top/loadline-sample/$id
-    mkdir -p "$folder"
-    echo 512M >"$folder/memory.limit_in_bytes" 2>/dev/null || echo 512M >"$folder/memory.max"
-    local within="echo \$\$ >$folder/cgroup.procs;"
+    cgroup "$id"
     start 21088 sh -c "$within cd $work; exec java -Xmx64m -cp classes loadline.subjects.Plants 21088 children"
     sh -c "$within exec 7>/dev/shm/loadline-spool; rm /dev/shm/loadline-spool; dd if=/dev/zero bs=1M count=48 >&7 2>/dev/null
         dd if=/dev/zero of=$log bs=1M count=40 2>/dev/null; exec sleep 60" &
     jvms+=($!)
     sleep 3
     "$loadline" account --container 8c91f0a3b2d4 | without_paths >$pictures/charge.txt
-    end_jvms
+    end_cgroup
     rm -f "$log"
-    for _ in {1..50}; do rmdir "$folder" "${folder%/*}" 2>/dev/null && break || sleep 0.1; done
 }
 
 sample_explain() {
@@ -100,13 +114,15 @@ sample_findings() {
     mkfifo "$work/lines"
     sleep 60 >"$work/lines" &
     local writer=$!
-    java -Xmx64m -cp "$work/classes" loadline.subjects.RetainedMalloc <"$work/lines" >"$work/said" 2>&1 &
+    cgroup findings
+    sh -c "$within cd $work; exec java -Xmx64m -cp classes loadline.subjects.RetainedMalloc" <"$work/lines" \
+        >"$work/said" 2>&1 &
     jvms+=($!)
     echo >"$work/lines"
     for _ in {1..100}; do grep -q AFTER "$work/said" && break || sleep 0.1; done
     "$loadline" account "${jvms[-1]}" | without_paths >$pictures/findings.txt
     kill "$writer"
-    end_jvms
+    end_cgroup
 }
 
 # nginx is stopped four times for a second.

@@ -53,7 +53,7 @@ pub(super) struct Verb {
     /// Print a document instead of the summary
     #[arg(long)]
     json: bool,
-    /// No talk on stderr
+    /// Print no progress on stderr
     #[arg(long, short)]
     quiet: bool,
 }

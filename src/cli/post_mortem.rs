@@ -89,7 +89,7 @@ pub(super) fn run(verb: Verb, Call { typed, .. }: Call) -> Result<Code> {
 struct Evidence {
     /// Logs of the kernel: their names and texts.
     logs: Vec<(String, String)>,
-    /// What other files tell.
+    /// The evidence in other files.
     traces: Vec<TraceRecord>,
 }
 

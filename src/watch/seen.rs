@@ -1,4 +1,4 @@
-//! What the history of a watched JVM shows, for advice on its sizes.
+//! A JVM as its history shows it, for advice on its sizes.
 
 use super::account::{self, accounts_beside};
 use super::cell::Cell;
@@ -35,7 +35,7 @@ const PARTS: [(&str, Column); 4] = [
 /// All else that is anonymous.
 const REST: &str = "rest";
 
-/// What is known of a JVM by an account of it.
+/// Facts of a JVM by an account of it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ByAccount {
     /// The part of its promised heap that is resident, 0 to 1.
@@ -75,7 +75,7 @@ impl NamedHistories {
         Self::read(&path).ok()
     }
 
-    /// What all of them show together. An account of the JVM knows its owners better than counters do; then these
+    /// The JVM as all of them show it together. An account of the JVM knows its owners better than counters do; then these
     /// histories add time, peaks and growth.
     pub fn seen(&self, by_account: Option<ByAccount>) -> Seen {
         let all = self.pasts.iter().map(|(path, past)| seen(past, path, by_account));
@@ -110,7 +110,7 @@ fn seen(past: &Past, path: &Path, by_account: Option<ByAccount>) -> Seen {
         match (by_account, heap_in_account) {
             (Some(known), _) => (committed as f64 * known.heap_resident) as u64,
             (None, Some(resident)) => resident.min(committed),
-            // What is in use is resident, at least.
+            // Memory in use is resident, at least.
             (None, None) => used,
         }
     };
@@ -169,7 +169,7 @@ fn peak(sample: &Sample, kernel: u64) -> u64 {
     rss.max(unreclaimable(|column| sample.get(column)).unwrap_or(0))
 }
 
-/// What others in the cgroup hold.
+/// Memory of others in the cgroup.
 fn others(sample: &Sample) -> Option<u64> {
     let own = sample.get(Column::RssAnon)? + sample.get(Column::RssShmem).unwrap_or(0);
     Some(sample.get(Column::ChargeAnon)?.saturating_sub(own))
@@ -197,7 +197,7 @@ fn by_counters(past: &Past, heap_of: impl Fn(&Sample) -> u64) -> Vec<PartSeen> {
     known.chain(rest).filter(|part| part.bytes > 0).collect()
 }
 
-/// What each part had more in the later half of the time than in the earlier one.
+/// The growth of each part from the earlier half of the time to the later one.
 fn growth(past: &Past) -> Vec<PartSeen> {
     let tiers = [Tier::TenMinutes, Tier::Minutes, Tier::Samples].map(|tier| past.cells(tier));
     let Some(cells) = tiers.into_iter().find(|cells| cells.len() >= 2 * CELLS_OF_HALF) else { return Vec::new() };

@@ -19,7 +19,7 @@ const OF_CLASSES: [&str; 2] = ["-XX:SharedArchiveFile=", "-XX:AOTCache="];
 const NOTE: &str = "note";
 /// The two names of the largest heap.
 const HEAP_MAX: [&str; 2] = ["-Xmx", "-XX:MaxHeapSize="];
-/// What an option such as `-XX:+UseG1GC` controls.
+/// The setting of an option such as `-XX:+UseG1GC`.
 const COLLECTOR: &str = "collector";
 /// Options that choose the largest heap by the memory of the host. The JVM heeds them only if nothing sets the largest
 /// heap (`Arguments::set_heap_size`, JDK 11 to 27).

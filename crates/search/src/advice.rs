@@ -40,12 +40,12 @@ const PAGE_ENTRY: u64 = 8;
 /// Commands with more characters are left to the user.
 const COMMAND_CHARS_MAX: usize = 400;
 
-/// What was seen of a JVM: of one look, a history, or trials; [`Seen::with`] puts several together.
+/// A JVM as it was seen in one look, a history, or trials; [`Seen::with`] puts several together.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Seen {
     /// The heap.
     pub heap: HeapSeen,
-    /// What it holds outside the heap, by owner, at most.
+    /// The most that it holds outside the heap, by owner.
     pub parts: Vec<PartSeen>,
     /// Kernel memory that is charged for it.
     pub kernel: u64,
@@ -77,10 +77,10 @@ pub struct Seen {
     pub grows: bool,
 }
 
-/// What was seen of a heap.
+/// A heap as it was seen.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct HeapSeen {
-    /// What the last collections left, at most; `None` where nothing of the heap is known.
+    /// The most that the last collections left; `None` if nothing of the heap is known.
     pub left: Option<u64>,
     /// How many of these collections were of the old generation; without any, `left` is an upper bound.
     pub old_collections: u64,
@@ -92,7 +92,7 @@ pub struct HeapSeen {
     pub max: Option<u64>,
 }
 
-/// What was seen of an owner outside the heap.
+/// An owner outside the heap as it was seen.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PartSeen {
     /// Its name, as in the account.
@@ -208,7 +208,7 @@ impl Seen {
 
 impl HeapSeen {
     fn with(self, other: Self) -> Self {
-        // What an old collection left is nearer the truth than an upper bound.
+        // The remainder of an old collection is nearer the truth than an upper bound.
         let left = match (self.old_collections, other.old_collections) {
             (0, 1..) => other.left,
             (1.., 0) => self.left,
@@ -227,7 +227,7 @@ impl HeapSeen {
         }
     }
 
-    /// What it allocates between two collections that are so far apart.
+    /// Bytes that it allocates between two collections that are so far apart.
     fn second(self) -> Option<u64> {
         self.allocated_per_s.map(|per_s| (per_s.max(0.0) * ALLOCATION_S) as u64)
     }

@@ -1,4 +1,4 @@
-//! What an account or the trials of a run show of a JVM, for advice.
+//! A JVM as an account or the trials of a run show it, for advice.
 
 use crate::advice::{HeapSeen, PartSeen, Seen};
 use crate::record::{AccountDocument, AccountRecord, ChargeKind, ChargeRecord, Mark, Outcome, Trial};
@@ -8,7 +8,7 @@ use crate::units::unix_s;
 const HEAP_IN_FILES: &str = "Z";
 
 impl Seen {
-    /// What one look at a running JVM shows.
+    /// A running JVM in one look.
     pub fn of_account(document: &AccountDocument) -> Self {
         let mark = &document.mark;
         let started = document.identity.as_ref().and_then(|identity| unix_s(identity.started.as_deref()?));
@@ -22,7 +22,7 @@ impl Seen {
         seen
     }
 
-    /// What the trials of one configuration show; `None` if none of them was weighed to its end.
+    /// A JVM in the trials of one configuration; `None` if none of them was weighed to its end.
     pub fn of_trials<'t>(trials: impl IntoIterator<Item = &'t Trial>) -> Option<Self> {
         let is_whole = |trial: &&Trial| trial.outcome == Outcome::Completed;
         trials.into_iter().filter(is_whole).filter_map(Self::of_trial).reduce(Self::with)

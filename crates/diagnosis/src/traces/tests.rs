@@ -3,7 +3,7 @@
 use crate::record::{Lacked, Trace};
 use proptest::prelude::*;
 
-/// What a text tells; nothing where it is no trace.
+/// The traces in a text; nothing for any other text.
 fn read(text: &str) -> Vec<Trace> {
     super::read(text).unwrap_or_default()
 }

@@ -32,11 +32,11 @@ pub struct OomDocument {
 pub struct TraceRecord {
     /// The file, or `stdin`.
     pub file: String,
-    /// What it tells.
+    /// The evidence in it.
     pub trace: Trace,
 }
 
-/// What a file tells of an end.
+/// The evidence of an end in one file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -50,7 +50,7 @@ pub enum Trace {
     },
     /// The error file of a JVM that ended itself: `hs_err_pid*.log`.
     FatalError {
-        /// What the JVM names as the problem.
+        /// The problem, in the words of the JVM.
         problem: String,
         /// The kind of memory that it lacked.
         lacked: Lacked,

@@ -337,6 +337,7 @@ fn beside(document: &AccountDocument, account: &AccountRecord) -> Vec<(String, S
         (Some(0), Some(grown)) if !rounds_to_none(grown) => {
             format!("would return nothing, and RSS would grow by {}{}", Bytes(grown), because(&would.gc_why))
         }
+        (Some(bytes), _) if rounds_to_none(bytes) => format!("would return nothing{}", because(&would.gc_why)),
         (Some(bytes), _) => format!("would return {}{}", Bytes(bytes), because(&would.gc_why)),
         (None, _) => {
             // One answer with the finding that a smaller heap has something to gain.

@@ -2,8 +2,9 @@
 
 use super::*;
 use crate::export::samples::{account, weighed as document};
-use crate::record::{ExplanationRecord, FlagOrigin, FlagRecord, HeldHeapRecord, SiteRecord};
+use crate::record::{ExplanationRecord, FlagOrigin, FlagRecord, HeldHeapRecord, HolderRecord, SiteRecord};
 use crate::render;
+use crate::scenario::{Change, Gc};
 use crate::units::MIB;
 use proptest::prelude::*;
 
@@ -40,6 +41,30 @@ fn a_heap_finding_and_a_full_gc_say_one_thing() {
         remedies: Vec::new(),
     });
     assert_eq!(returned(&document, "full GC"), "would return at most 8.0 MiB: no collection yet");
+}
+
+/// A holder of 26 MiB comes before a collector's tables of 3 MiB, and after those of 30.
+#[test]
+fn the_next_step_is_about_the_larger_of_holder_and_finding() {
+    let next_of = |tables_bytes: u64| {
+        let mut document = document();
+        let holder = HolderRecord { retained_bytes: 26 * MIB, ..HolderRecord::default() };
+        let heap = HeldHeapRecord { live_bytes: 27 * MIB, holders: vec![holder], ..HeldHeapRecord::default() };
+        document.explanation = Some(ExplanationRecord { heap: Some(heap), ..ExplanationRecord::default() });
+        document.findings = vec![FindingRecord {
+            finding: Finding::HeapFree { free_bytes: tables_bytes, committed_bytes: None, rested: false },
+            of: None,
+            text: String::new(),
+            next: String::new(),
+            costs_bytes: tables_bytes,
+            gain_bytes_max: None,
+            remedies: vec![Change::Gc(Gc::Serial)],
+        }];
+        let Part::Text(text) = next::of_recorded(&document) else { panic!("no sentence") };
+        text
+    };
+    assert!(next_of(3 * MIB).starts_with("Next: change the code that fills it"), "{}", next_of(3 * MIB));
+    assert!(next_of(30 * MIB).ends_with("proves the cure."), "{}", next_of(30 * MIB));
 }
 
 #[test]

@@ -117,7 +117,7 @@ fn part(row: &AdviceRow) -> String {
     text.to_owned()
 }
 
-/// What the recommendation of an autoscaler counts, beside the advice.
+/// The recommendation of an autoscaler beside the advice, with what each counts.
 fn beside(vpa: &VpaRecord, limit: u64) -> String {
     let range = vpa.lower_bytes.zip(vpa.upper_bytes);
     let range = range.map(|(lower, upper)| format!(" ({} to {})", Bytes(lower), Bytes(upper))).unwrap_or_default();

@@ -80,7 +80,7 @@ pub(super) fn main_holder(found: &ExplanationRecord) -> Option<&HolderRecord> {
     heap.holders.iter().find(|holder| holder.retained_bytes >= (heap.live_bytes / 2).max(SMALL_BYTES))
 }
 
-/// What a recording without a heap dump leaves out: the Java heap, with its size.
+/// The Java heap, which a recording without a heap dump leaves out, with its size.
 pub(super) fn heap_unseen(document: &AccountDocument) -> Option<String> {
     let found = document.explanation.as_ref().filter(|found| found.heap.is_none() && !found.misses_objects())?;
     let heap = document.mark.heap;

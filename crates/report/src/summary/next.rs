@@ -5,8 +5,9 @@ use super::explanation::{code_behind, heap_unseen, is_code, main_holder};
 use crate::owner::Owner;
 use crate::page::{Literal, Part};
 use crate::record::{
-    AccountDocument, AccountRecord, BudgetVerdict, ChangesDocument, Document, FindRecord, FindingRecord, FlagOrigin,
-    FlagsRecord, FleetDocument, GrowthWord, LoadDocument, NamedJvm, Outcome, Trial, Unknowns, WatchedJvm,
+    AccountDocument, AccountRecord, BudgetVerdict, ChangesDocument, Document, ExplanationRecord, FindRecord,
+    FindingRecord, FlagOrigin, FlagsRecord, FleetDocument, GrowthWord, LoadDocument, NamedJvm, Outcome, Trial,
+    Unknowns, WatchedJvm,
 };
 use crate::units::{Bytes, roughly};
 use crate::words::pairs;
@@ -46,10 +47,11 @@ pub(super) fn of_trials(document: &Document) -> Option<Part> {
     let trials = &document.trials;
     if let [Trial { explanation: Some(found), jvm, .. }] = trials.as_slice() {
         let flags = jvm.as_ref().and_then(|jvm| jvm.flags_kept.as_ref());
-        let cure = of_cure(&document.findings, flags, "` with these arguments");
+        let is_held = is_held(found, &document.findings);
+        let cure = of_cure(&document.findings, flags, "` with these arguments").filter(|_| !is_held);
         let is_code = || document.findings.first().is_some_and(|first| code_behind(first, found).is_some());
         let grows = || found.live_growth.as_ref().is_some_and(|growth| growth.bytes_per_request.is_some());
-        if let Some(next) = cure.or_else(|| (is_code() || grows()).then(mend)) {
+        if let Some(next) = cure.or_else(|| (is_held || is_code() || grows()).then(mend)) {
             return Some(next);
         }
     }
@@ -72,6 +74,12 @@ pub(super) fn of_trials(document: &Document) -> Option<Part> {
         _ => return None,
     };
     Some(line(text))
+}
+
+/// Whether one holder keeps more of the heap than the first finding costs.
+fn is_held(found: &ExplanationRecord, findings: &[FindingRecord]) -> bool {
+    let costs = findings.first().map_or(0, |first| first.costs_bytes);
+    main_holder(found).is_some_and(|holder| holder.retained_bytes > costs)
 }
 
 /// A change of the code, and the comparison that shows whether it helped.
@@ -168,6 +176,9 @@ pub(super) fn of_recorded(document: &AccountDocument) -> Part {
     let dead = sites().next().filter(|site| is_code(site) && site.kept_bytes < site.loaded_bytes / 2);
     let sooner = format!("{SERVER} tries a smaller young generation, so that a GC comes sooner");
     let dead = dead.map(|_| tune(&["-Xmn".to_owned()], flags, &sooner));
+    if document.explanation.as_ref().is_some_and(|found| is_held(found, &document.findings)) {
+        return of_recorded_heap(document);
+    }
     let cure = of_cure(&document.findings, flags, SERVER);
     cure.or_else(|| again(document)).or(dead).unwrap_or_else(|| of_recorded_heap(document))
 }

@@ -42,7 +42,7 @@ pub fn summarize_oom(document: &OomDocument) -> Page {
     Page::new(format!("{files}, read by loadline {}", document.loadline), sections)
 }
 
-/// What a file tells, and whether a setting of the JVM would have helped.
+/// The evidence in a file, and whether a setting of the JVM would have helped.
 fn trace(of: &Trace) -> String {
     match of {
         Trace::MemoryEvents { oom_kills: 0, at_limit } => {
