@@ -75,8 +75,8 @@ impl NamedHistories {
         Self::read(&path).ok()
     }
 
-    /// The JVM as all of them show it together. An account of the JVM knows its owners better than counters do; then these
-    /// histories add time, peaks and growth.
+    /// The JVM as all of them show it together. An account of the JVM knows its owners better than counters do; then
+    /// these histories add time, peaks and growth.
     pub fn seen(&self, by_account: Option<ByAccount>) -> Seen {
         let all = self.pasts.iter().map(|(path, past)| seen(past, path, by_account));
         let mut all = all.reduce(Seen::with).unwrap_or_default();
