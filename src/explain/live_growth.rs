@@ -14,7 +14,7 @@ const WINDOW: usize = 12;
 pub(crate) fn live_growth(trial: &Trial) -> Option<LiveGrowthRecord> {
     let marks: Vec<(&Mark, u64)> = trial.marks.iter().filter(|mark| mark.name == LIVE_MARK).filter_map(live).collect();
     let phase = trial.phases.iter().rfind(|phase| phase.works()).filter(|phase| phase.seconds > 0.0)?;
-    let ((first, _), (last, _)) = (marks.first()?, marks.last()?);
+    let ((first, first_bytes), (last, last_bytes)) = (marks.first()?, marks.last()?);
     let seconds = last.at_s - first.at_s;
     let requests = seconds * phase.ok as f64 / phase.seconds;
     let values: Vec<f64> = marks.iter().map(|(_, bytes)| *bytes as f64).collect();
@@ -35,6 +35,8 @@ pub(crate) fn live_growth(trial: &Trial) -> Option<LiveGrowthRecord> {
         needed: needed as u32,
         seconds,
         requests: requests as u64,
+        live_bytes_first: *first_bytes,
+        live_bytes_last: *last_bytes,
         live_bytes_min: of_window.clone().min().unwrap_or(0),
         live_bytes_max: of_window.max().unwrap_or(0),
         bytes_per_request: hint.map(|hint| hint.slope / per_request),

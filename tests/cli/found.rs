@@ -50,6 +50,8 @@ pub(crate) fn explanation() -> ExplanationRecord {
             needed: 21,
             seconds: 30.5,
             requests: 6000,
+            live_bytes_first: 20 * MIB,
+            live_bytes_last: 27 * MIB,
             live_bytes_min: 24 * MIB,
             live_bytes_max: 27 * MIB,
             bytes_per_request: Some(512.5),

@@ -495,12 +495,15 @@ impl Ran {
         assert!(is_said, "no `{words}`:\n{}", self.stderr);
     }
 
-    /// Stops the test unless stderr holds all of these, in this order.
+    /// Stops the test unless stderr holds all of these, in this order, however its lines are broken.
     pub(crate) fn says(self, texts: &[&str]) -> Self {
-        let mut rest = self.stderr.as_str();
+        let flat = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let said = flat(&self.stderr);
+        let mut rest = said.as_str();
         for text in texts {
-            let at = rest.find(text).unwrap_or_else(|| panic!("`{text}` is not said, or too early:\n{}", self.stderr));
-            rest = &rest[at + text.len()..];
+            let at = rest.find(&flat(text));
+            let at = at.unwrap_or_else(|| panic!("`{text}` is not said, or too early:\n{}", self.stderr));
+            rest = &rest[at + flat(text).len()..];
         }
         self
     }

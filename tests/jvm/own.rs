@@ -83,7 +83,7 @@ fn shown(ran: &Ran) {
     let says = |text: &str| assert!(words.contains(text), "no `{text}` in\n{screen}");
     says("churn: the subject by itself, weighed at empty, full, gone");
     says("calm: idle, 300ms, weighed at its end after full collections");
-    says("The subject told at its markers: empty instances=0; full instances=512; gone");
+    says("The subject reported at its markers: empty instances=0; full instances=512; gone");
     says("empty, full: the subject worked by itself; requests and rate are");
     says("CPU per operation in empty:");
     says("until full (Java heap +");

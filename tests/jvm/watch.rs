@@ -164,7 +164,7 @@ fn what_was_killed_is_told_with_its_limit_and_what_it_held() {
     let call = Call::verb(&format!("watch {pid} --every 50ms --history histories")).beside();
     let histories = call.folder().join("histories");
     let ran = call.start().wait().expect(0);
-    assert!(ran.stdout.contains(&format!("killed for want of memory, pid {pid}")), "{}", ran.stdout);
+    assert!(ran.stdout.contains(&format!("killed for lack of memory, pid {pid}")), "{}", ran.stdout);
     assert!(ran.stdout.contains("weighed at 66 % of its limit"), "{}", ran.stdout);
     let of = |options: &str| {
         let verb = format!("watch --post-mortem {pid} --history {} {options}", histories.display());

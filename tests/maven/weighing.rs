@@ -19,7 +19,7 @@ fn budgets_of_a_real_server_hold_and_break() {
     assert!(project.folder.join("target/loadline/archive").is_dir());
 
     let built = project.build(&["verify", "-Dloadline.budgets=rss.loaded<=10MiB,failed<=0.1%"]);
-    built.fails().says("1 budget broken:").says("ci: rss.loaded<=10MiB: from ").says("all of it misses 10.0 MiB");
+    built.fails().says("1 budget broken:").says("ci: rss.loaded<=10MiB: from ").says("all beyond 10.0 MiB");
     built.says_first(":help (after)", ":verify (default)");
     built.says("report: ").says("report.html");
 

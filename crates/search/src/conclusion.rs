@@ -12,7 +12,7 @@ use crate::record::{
     SubjectWork, Trial, Unknowns, to_set,
 };
 use crate::scenario::Find;
-use crate::units::Bytes;
+use crate::units::{Bytes, several};
 use statrs::distribution::{Beta, ContinuousCDF};
 
 /// How sure a proof makes: a start that failed more often than it allows would have failed in it at least once.
@@ -245,7 +245,7 @@ fn text(
             let what = if matches!(standing.heap_step, Some(EdgeStep::Never { .. })) { "heap" } else { "limit" };
             format!("the target held once, but at no {what} that was to be asked, up to the largest")
         }
-        _ => format!("no line after {} trials", trials.len()),
+        _ => format!("no line after {}", several(trials.len() as u64, "trial")),
     }
 }
 

@@ -52,6 +52,12 @@ pub struct LiveGrowthRecord {
     pub seconds: f64,
     /// Correct answers meanwhile.
     pub requests: u64,
+    /// Live heap after the first of these collections.
+    #[serde(default)]
+    pub live_bytes_first: u64,
+    /// Live heap after the last.
+    #[serde(default)]
+    pub live_bytes_last: u64,
     /// Smallest live heap after a collection of the last window.
     pub live_bytes_min: u64,
     /// Largest live heap after a collection of the last window.

@@ -77,7 +77,7 @@ fn in_short(document: &AccountDocument, account: &AccountRecord, depth: Depth) -
         return vec![Section::new(Topic::Answer, "in short", [answered, next::of_account(document)])];
     };
     // A recording that missed most of it has no cause to show first.
-    let largest = explanation::largest_held(found, &document.mark).filter(|_| next::again(document).is_none());
+    let largest = explanation::largest(found, Some(&document.mark)).filter(|_| next::again(document).is_none());
     let told = largest.into_iter().chain(explanation::heap_unseen(document)).map(Part::Text);
     vec![
         Section::new(Topic::Answer, "in short", told.chain([next::of_recorded(document)])),

@@ -5,13 +5,14 @@ use super::cells::{beginning, end, kib, mib, signed, sum};
 use super::details::Detail;
 use super::doubts::doubts;
 use super::facts::jvm_text;
+use super::inside::spelled;
 use super::journey::between;
 use super::next;
 use crate::owner::label;
 use crate::page::{Page, Part, Section, Topic};
 use crate::record::{AccountDocument, ChangesDocument, DoubtRecord, PartChangeRecord};
 use crate::table::Table;
-use crate::units::{grouped, growth};
+use crate::units::{Growth, grouped, growth};
 use crate::words::dash;
 
 /// Rows of each kind of part, and rows of a kind that the user asked for.
@@ -21,6 +22,18 @@ const ROWS_ASKED_MAX: usize = 40;
 const NAME_MAX: usize = 30;
 const NAME_COUNTED_MAX: usize = 25;
 
+/// The growth of the live objects, with the class that grew most; `None` unless both accounts counted them.
+fn live(now: &AccountDocument) -> Option<String> {
+    let objects = now.objects.as_ref()?;
+    let grown = Growth(growth(objects.at_start?.bytes, objects.total.bytes));
+    let most = objects.classes.first().and_then(|class| Some((class, class.at_start?)));
+    let most = most.map(|(class, then)| {
+        let more = class.now.instances as i64 - then.instances as i64;
+        format!(", most of all {} ({more:+} objects)", spelled(&class.name))
+    });
+    Some(format!("Live objects changed by {grown} MiB{}.", most.unwrap_or_default()))
+}
+
 /// Summarizes the changes: only the parts asked for, or the first of every kind if the user asked for none.
 pub fn summarize_changes(document: &ChangesDocument, asked: &[Detail]) -> Page {
     let (then, now) = (&document.then, &document.now);
@@ -28,7 +41,8 @@ pub fn summarize_changes(document: &ChangesDocument, asked: &[Detail]) -> Page {
     if let (Some(before), Some(after)) = (&then.mark.account, &now.mark.account) {
         let (table, sentence) = between(before, after);
         let next = next::of_changes(document);
-        sections.push(Section::new(Topic::Answer, "in short", [Part::Text(sentence), next]));
+        let parts = [Part::Text(sentence)].into_iter().chain(live(now).map(Part::Text)).chain([next]);
+        sections.push(Section::new(Topic::Answer, "in short", parts));
         sections.push(Section::titled(Topic::Memory, "memory", [Part::Table(table)]));
     }
     let mut blocks = Vec::new();

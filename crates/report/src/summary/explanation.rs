@@ -64,14 +64,10 @@ pub(super) fn section(found: &ExplanationRecord, mark: Option<&Mark>, trial: u32
     Section::new(Topic::Answer, "which code holds memory", parts).id(ID)
 }
 
-/// The largest holder in a sentence, with what a collection does to it; `None` if no code and no object holds a MiB.
+/// The largest holder in a sentence, with what a collection does to it; `None` if no code and no object holds a MiB at
+/// the end: a recording sees the peak of compilations, which any JVM has.
 pub(super) fn largest(found: &ExplanationRecord, mark: Option<&Mark>) -> Option<String> {
-    lines(found, mark).into_iter().next().map(SiteLine::sentence)
-}
-
-/// The same of memory that is held at the end: a recording sees the peak of compilations, which any JVM has.
-pub(super) fn largest_held(found: &ExplanationRecord, mark: &Mark) -> Option<String> {
-    lines(found, Some(mark)).into_iter().find(|line| line.held_bytes >= SMALL_BYTES).map(SiteLine::sentence)
+    lines(found, mark).into_iter().find(|line| line.held_bytes >= SMALL_BYTES).map(SiteLine::sentence)
 }
 
 /// The holder that keeps at least half of the live heap.
@@ -105,6 +101,7 @@ pub(super) fn growth(found: &LiveGrowthRecord) -> String {
         );
     }
     let varies = most - least;
+    let grew = found.live_bytes_last.saturating_sub(found.live_bytes_first);
     match (found.collections < found.needed, varies <= SMALL_BYTES.max(most / STILL_SHARE)) {
         (true, _) => format!(
             "Loadline cannot tell whether the live heap still grows: {collections} fitted into the load, where {} are \
@@ -112,9 +109,17 @@ pub(super) fn growth(found: &LiveGrowthRecord) -> String {
             found.needed
         ),
         (false, true) => format!(
-            "The live heap does not grow under load: {collections} in {seconds} s left {} to {}.",
+            "The live heap did not grow after the warm-up: {collections} in {seconds} s left {} to {}. A cache or a \
+             leak that the warm-up filled is not seen (`--warmup none` leaves it out).",
             mib(least),
             Bytes(most)
+        ),
+        (false, false) if grew > SMALL_BYTES.max(found.live_bytes_first / STILL_SHARE) => format!(
+            "The live heap grew from {} to {} in {seconds} s of load, {} a request. {collections} cannot tell a leak \
+             from a cache that fills: `-d` makes the load longer.",
+            Bytes(found.live_bytes_first),
+            Bytes(found.live_bytes_last),
+            amount(grew as f64 / found.requests.max(1) as f64).1
         ),
         (false, false) => format!(
             "Loadline cannot tell whether the live heap still grows: {collections} in {seconds} s left {} to {}, \
@@ -332,7 +337,8 @@ fn lines(found: &ExplanationRecord, mark: Option<&Mark>) -> Vec<SiteLine> {
     });
     let holders = found.heap.iter().flat_map(|heap| &heap.holders).map(|holder| line_of_holder(holder, found));
     let mut lines: Vec<SiteLine> = sites.chain(holders).filter(|line| line.bytes >= SMALL_BYTES).collect();
-    lines.largest_first(|line| line.bytes);
+    // A peak that is gone comes after all that is still held.
+    lines.largest_first(|line| (line.held_bytes >= SMALL_BYTES, line.bytes));
     lines
 }
 

@@ -113,7 +113,7 @@ pub(super) fn objects(found: &ObjectsRecord, since: &str, heap_used: Option<u64>
 }
 
 /// A class as Java writes it: `byte[]` for `[B`, `a.B[]` for `[La.B;`.
-fn spelled(name: &str) -> String {
+pub(super) fn spelled(name: &str) -> String {
     let element = name.trim_start_matches('[');
     let brackets = "[]".repeat(name.len() - element.len());
     let word = match element {

@@ -204,7 +204,8 @@ pub(super) fn of_changes(document: &ChangesDocument) -> Part {
         [&document.then, &document.now].map(|of| of.mark.account.as_ref().map_or(0, AccountRecord::heap_bytes));
     let live = document.now.objects.as_ref().and_then(|now| Some((now.at_start?.bytes, now.total.bytes)));
     let grown = live.map_or_else(|| now.saturating_sub(then), |(then, now)| now.saturating_sub(then));
-    match grown >= HEAP_GROWN_MIN && grown as i64 >= document.rss_growth_bytes / 2 {
+    let is_most = live.is_some() || grown as i64 >= document.rss_growth_bytes / 2;
+    match grown >= HEAP_GROWN_MIN && is_most {
         true => line(&format!("`loadline explain {} --objects` names what keeps the heap.", document.now.jvm.pid)),
         false => of_account(&document.now),
     }
