@@ -199,6 +199,8 @@ fn what_is_typed_wrong_is_answered_in_these_words() {
     let (empty, pod) = (file("empty.history", ""), file("pod.yaml", "kind: Pod\n"));
     let none = file("vpa.yaml", "kind: VerticalPodAutoscaler\nmetadata: {name: shop}\n");
     let own = std::process::id().to_string();
+    // The name of this program has a hash.
+    let name = fs::read_to_string("/proc/self/comm").unwrap();
     let calls: [&[&str]; 9] = [
         &["advise"],
         &["advise", "x"],
@@ -215,7 +217,11 @@ fn what_is_typed_wrong_is_answered_in_these_words() {
         .map(|words| {
             let called = loadline(words);
             assert_eq!((called.code, called.stdout.as_str()), (2, ""), "{words:?}: {called}");
-            called.stderr.replace(&place.path().display().to_string(), "FOLDER").replace(&own, "OWN")
+            called
+                .stderr
+                .replace(&place.path().display().to_string(), "FOLDER")
+                .replace(&own, "OWN")
+                .replace(name.trim(), "NAME")
         })
         .collect();
     insta::assert_snapshot!(told.join("\n"));
