@@ -90,7 +90,7 @@ fn quantity(value: &Value) -> Result<u64, String> {
         _ => return Err("has a size that is neither a number nor a text".to_owned()),
     };
     let bytes = Bytes::of_kubernetes(&text).map(|bytes| bytes.0);
-    bytes.ok_or_else(|| format!("has a size that is none: `{}`", visible(&text)))
+    bytes.ok_or_else(|| format!("has a size that cannot be read: `{}`", visible(&text)))
 }
 
 #[cfg(test)]

@@ -106,7 +106,7 @@ pub(crate) fn of_tuning(tune: &TuneRecord, trial: Option<&Trial>) -> Vec<Literal
     // With other CPUs the JVM might choose another collector, for which nothing was proved.
     let names_collector = setting.options.iter().any(|option| subject_of(option) == COLLECTOR);
     let chosen = trial.and_then(Trial::collector_by_cpus).filter(|_| !names_collector);
-    setting.options.extend(chosen.into_iter().flat_map(Gc::flags).map(|&flag| flag.to_owned()));
+    setting.options.extend(chosen.into_iter().flat_map(Gc::options));
     let is_set = |word: &str| setting.options.iter().any(|option| overrides(word, option));
     for_hosts(&setting, trial, |word| word.starts_with('-') && is_set(word))
 }

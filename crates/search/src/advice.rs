@@ -214,7 +214,7 @@ impl HeapSeen {
             (1.., 0) => self.left,
             _ => self.left.max(other.left),
         };
-        // A bound of one life is none of another life whose bound is not known.
+        // Another life, whose bound is unknown, may have gone beyond the bound of this one.
         let is_of_both = self.left.is_some() && other.left.is_some();
         let most =
             |own: Option<u64>, other: Option<u64>| if is_of_both { Some(own?.max(other?)) } else { own.max(other) };

@@ -88,7 +88,7 @@ pub fn found(scenario: &Scenario, trials: &[Trial]) -> Option<FindRecord> {
     let direct = record.line.as_ref().and_then(|line| line.direct_bytes);
     let given = given(record.heap_bytes, direct).filter_map(|change| change.option());
     record.options = given.chain(configuration.jvm_options()).collect();
-    record.options.extend(asked.collector_by_cpus().into_iter().flat_map(Gc::flags).map(|&flag| flag.to_owned()));
+    record.options.extend(asked.collector_by_cpus().into_iter().flat_map(Gc::options));
     if let Some(line) = &record.line {
         let classes = asked.probe.as_ref().and_then(|probe| probe.classes);
         let live = asked.marks.iter().rev().find_map(|mark| mark.heap.live_bytes);

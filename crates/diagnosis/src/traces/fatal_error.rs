@@ -15,11 +15,11 @@ const TITLE_WITHIN: usize = 50;
 pub(super) fn read(text: &str) -> Option<Trace> {
     let is_title = |line: &&str| line.starts_with('#') && (line.contains(FATAL) || line.contains(NO_MEMORY));
     let title = text.lines().take(TITLE_WITHIN).find(is_title)?;
-    let head: Vec<&str> = text.lines().skip_while(|line| *line != title).skip(1).take_while(is_of_head).collect();
-    let told = |line: &&str| line.trim_start_matches('#').trim().to_owned();
-    let problems: Vec<String> = head.iter().map(told).filter(|line| !line.is_empty()).collect();
+    let below = text.lines().skip_while(|line| *line != title).skip(1).take_while(|line| line.starts_with('#'));
+    let problems: Vec<&str> =
+        below.map(|line| line.trim_start_matches('#').trim()).filter(|line| !line.is_empty()).collect();
     let of_memory = problems.iter().find(|line| line.contains(OUT_OF_MEMORY));
-    let problem = of_memory.or(problems.first()).cloned().unwrap_or_default();
+    let problem = of_memory.or(problems.first()).copied().unwrap_or_default().to_owned();
     let lacked = match of_memory.and_then(|line| line.split_once(OUT_OF_MEMORY)) {
         Some((_, pool)) if pool.contains("Metaspace") || pool.contains("class space") => Lacked::Metaspace,
         Some(_) => Lacked::Heap,
@@ -40,10 +40,6 @@ pub(super) fn read(text: &str) -> Option<Trace> {
         limit_bytes: after("memory_limit_in_bytes: ").and_then(size),
         usage_bytes: after("memory_usage_in_bytes: ").and_then(size),
     })
-}
-
-fn is_of_head(line: &&str) -> bool {
-    line.starts_with('#')
 }
 
 /// `105012K (peak: …)`, `1628972 k`, `536870912`; `None` for `unlimited` and `not supported`.

@@ -55,7 +55,7 @@ pub struct AdviceRecord {
     pub limit_as_is_bytes: Option<u64>,
     /// The arithmetic: the rows add up to `limit_bytes`.
     pub rows: Vec<AdviceRow>,
-    /// The limit now; `null` if there is none.
+    /// The current limit; `null` without one.
     pub limit_now_bytes: Option<u64>,
     /// The maximum heap now; `null` if it is not known.
     pub heap_max_now_bytes: Option<u64>,

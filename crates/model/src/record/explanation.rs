@@ -53,10 +53,8 @@ pub struct LiveGrowthRecord {
     /// Correct answers meanwhile.
     pub requests: u64,
     /// Live heap after the first of these collections.
-    #[serde(default)]
     pub live_bytes_first: u64,
     /// Live heap after the last.
-    #[serde(default)]
     pub live_bytes_last: u64,
     /// Smallest live heap after a collection of the last window.
     pub live_bytes_min: u64,

@@ -245,7 +245,7 @@ impl Configuration {
             options.push(format!("-Xms{}", heap.java()));
             options.push(format!("-Xmx{}", heap.java()));
         }
-        options.extend(self.gc.iter().flat_map(|gc| gc.flags()).map(|&flag| flag.to_owned()));
+        options.extend(self.gc.into_iter().flat_map(Gc::options));
         if self.nmt == Nmt::Summary {
             options.push("-XX:NativeMemoryTracking=summary".to_owned());
         }
@@ -304,6 +304,11 @@ worded! {
 }
 
 impl Gc {
+    /// The JVM options that select it, as a configuration holds them.
+    pub fn options(self) -> impl Iterator<Item = String> {
+        self.flags().iter().map(|&flag| flag.to_owned())
+    }
+
     /// The JVM options that select it.
     pub fn flags(self) -> &'static [&'static str] {
         match self {

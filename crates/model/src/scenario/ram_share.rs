@@ -35,11 +35,6 @@ impl Default for RamShare {
 }
 
 impl RamShare {
-    /// The share that HotSpot takes of this much memory, in bytes.
-    pub fn of(self, memory: u64) -> f64 {
-        if self.is_small(memory) { self.small } else { self.large }
-    }
-
     /// Whether this much memory, in bytes, is small.
     pub fn is_small(self, memory: u64) -> bool {
         part(memory, self.small) < HEAP_USUAL
@@ -114,7 +109,7 @@ mod tests {
         // No less than what is no longer small.
         let most = RamShare { large: 0.75, ..usual };
         assert_eq!(most.memory(126 * MIB), HEAP_USUAL * 2);
-        assert_eq!((most.of(249 * MIB), most.of(250 * MIB)), (0.50, 0.75));
+        assert_eq!([249, 250].map(|mib| most.heap(mib * MIB)), [249 * MIB / 2, 250 * MIB / 4 * 3]);
     }
 
     #[test]
