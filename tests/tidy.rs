@@ -86,6 +86,8 @@ const IMPURE: &[&str] = &["std::fs", "std::net", "std::process", "std::thread", 
 const UNSAFE: &[&str] = &[
     // An ioctl that no crate offers.
     "crates/jvm/src/observe/pagemap_scan.rs",
+    // A system call that no crate offers.
+    "crates/jvm/src/observe/cachestat.rs",
     // Blocks from malloc chained through themselves, malloc_trim, and granules mapped in place.
     "scenarios/class-churn/metaspace-replay/src/native.rs",
 ];

@@ -13,7 +13,7 @@ use crate::observe::addresses::JvmRange;
 use crate::observe::agent::{self, SubjectAgent};
 use crate::observe::attach::Attach;
 use crate::observe::cgroup::{CgroupMemory, MemoryCgroup};
-use crate::observe::charged;
+use crate::observe::charged::{self, Owners};
 use crate::observe::class_histogram::{self, ClassHistogram, ClassRow};
 use crate::observe::heap_dump::{self, Dumped};
 use crate::observe::hotspot::compiling::Compilers;
@@ -429,8 +429,8 @@ impl Watched {
 
 /// The charge of a cgroup, by kind and by owner.
 pub(super) fn charge_by_owner(cgroup: &MemoryCgroup, memory: &CgroupMemory, clock: &Clock) -> ChargeRecord {
-    let (rows, unread) = charged::rows(cgroup, memory, clock);
-    ChargeRecord { rows, unread_processes: unread as u64, ..charge_of(cgroup, memory) }
+    let Owners { rows, unread, cached_files, machine_slabs } = charged::owners(cgroup, memory, clock);
+    ChargeRecord { rows, unread_processes: unread as u64, cached_files, machine_slabs, ..charge_of(cgroup, memory) }
 }
 
 /// The charge of a cgroup, by kind.

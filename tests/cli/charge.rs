@@ -3,7 +3,8 @@
 use crate::called::loadline;
 use crate::schema::Schema;
 use loadline::record::{
-    CHARGE_SCHEMA, ChargeDocument, ChargeKind, ChargeRecord, ChargeRow, DoubtRecord, Machine, NamedJvm,
+    CHARGE_SCHEMA, CachedFileRecord, ChargeDocument, ChargeKind, ChargeRecord, ChargeRow, DoubtRecord, Machine,
+    NamedJvm, SlabRecord,
 };
 use loadline::report::{self, render, summarize_charge};
 use serde_json::{Value, json};
@@ -55,6 +56,15 @@ fn made_up() -> ChargeDocument {
         unlisted: vec!["memory".to_owned()],
         rows,
         unread_processes: 1,
+        cached_files: vec![CachedFileRecord {
+            path: "/var/lib/kubelet/pods/1f0c/volumes/logs/shop-2026-11-28.log".to_owned(),
+            bytes: 71 << 20,
+            dirty_bytes: 8 << 20,
+        }],
+        machine_slabs: vec![
+            SlabRecord { name: "dentry".to_owned(), bytes: 91 << 20 },
+            SlabRecord { name: "ext4_inode_cache".to_owned(), bytes: 12 << 20 },
+        ],
     };
     ChargeDocument {
         schema: CHARGE_SCHEMA.to_owned(),

@@ -1,12 +1,12 @@
 //! Every finding there is, with all that one can say.
 
 use loadline::record::{
-    AllocatedRecord, BesideRecord, CallPurpose, CallRecord, CdsCause, Ceiling, CeilingCause, ChargeRecord,
-    ChildProgram, CompilationRecord, DentriesRecord, DirectHolder, DiskFileRecord, ExplanationRecord, Finding,
-    FindingRecord, FlameFrameRecord, FlameMoment, FlameRecord, FlameStackRecord, FrameCode, GrowthSpan,
+    AllocatedRecord, BesideRecord, CachedFileRecord, CallPurpose, CallRecord, CdsCause, Ceiling, CeilingCause,
+    ChargeRecord, ChildProgram, CompilationRecord, DentriesRecord, DirectHolder, DiskFileRecord, ExplanationRecord,
+    Finding, FindingRecord, FlameFrameRecord, FlameMoment, FlameRecord, FlameStackRecord, FrameCode, GrowthSpan,
     HeldClassRecord, HeldHeapRecord, HolderRecord, HumongousRecord, IdleCause, IdleFlag, IdlePool, LiveBy,
     LiveClassRecord, LiveGrowthRecord, LoaderSpan, LoaderSum, MemoryFilesRecord, NativeHolder, NettyChunksRecord,
-    ObserverOn, OfTrials, OwnerFreed, ProcessRecord, RuledOutRecord, SiteRecord, StaticCollectionRecord,
+    ObserverOn, OfTrials, OwnerFreed, ProcessRecord, RuledOutRecord, SiteRecord, SlabRecord, StaticCollectionRecord,
     ThreadBuffersRecord, ThreadValuesRecord, UnseenCause,
 };
 use loadline::scenario::{Change, Gc};
@@ -227,7 +227,12 @@ pub(crate) fn add_evidence(mark: &mut Value) {
         files: vec![memory_files()],
         disk_files: vec![disk_file()],
         dentries: Some(DentriesRecord { all: 9, negative: 1 }),
-        shared_charge: Some(ChargeRecord { version: "v2".to_owned(), ..ChargeRecord::default() }),
+        shared_charge: Some(ChargeRecord {
+            version: "v2".to_owned(),
+            cached_files: vec![CachedFileRecord::default()],
+            machine_slabs: vec![SlabRecord::default()],
+            ..ChargeRecord::default()
+        }),
     });
     mark["thread_values"] = json!(thread_values());
     mark["live_classes"] = json!([live_class()]);

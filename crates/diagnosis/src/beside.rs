@@ -3,9 +3,8 @@
 use super::facts::{Facts, share, sum};
 use super::found::{found, listed};
 use crate::record::{ChildProgram, Finding, FindingRecord, Mark, MemoryFilesRecord, ProcessRecord};
+use crate::scenario::MarkPoint;
 use crate::units::{Bytes, grouped, several};
-use loadline_base::order::Order as _;
-use std::collections::BTreeMap;
 
 /// Below this share of RSS, or below this many bytes, such memory does not matter.
 const SHARE_MIN: f64 = 0.05;
@@ -17,35 +16,27 @@ fn matters(bytes: u64, rss: u64) -> bool {
     bytes >= BYTES_MIN && share(bytes, rss) >= SHARE_MIN
 }
 
-fn held(child: &ProcessRecord) -> u64 {
-    child.pss_bytes.unwrap_or(child.rss_bytes)
-}
-
 /// The memory of all children of the JVM.
 pub(super) fn of_children(mark: &Mark) -> u64 {
-    sum(mark.beside.children.iter().map(held))
+    sum(mark.beside.children.iter().map(ProcessRecord::bytes))
 }
 
 /// Children of the JVM hold memory. Source: mitodl/ol-infrastructure #5066 (OCR helpers: killed at 2 GiB with all parts
 /// of the JVM bounded to 1,792 MiB), grobid #1036 and #1038 (a limit for each helper).
 pub(super) fn children(facts: &Facts) -> Option<FindingRecord> {
-    let (mark, account) = facts.weighed()?;
-    let bytes = of_children(mark);
-    if !matters(bytes, account.total_bytes) {
+    let (children, rss) = match facts.weighed() {
+        Some((mark, account)) => (mark.beside.children.clone(), account.total_bytes),
+        None => helpers(facts.at(MarkPoint::Loaded)?)?,
+    };
+    let bytes = sum(children.iter().map(ProcessRecord::bytes));
+    if !matters(bytes, rss) {
         return None;
     }
-    let mut programs: BTreeMap<&str, ChildProgram> = BTreeMap::new();
-    for child in &mark.beside.children {
-        let none = || ChildProgram { name: child.name.clone(), processes: 0, bytes: 0 };
-        let program = programs.entry(&child.name).or_insert_with(none);
-        (program.processes, program.bytes) = (program.processes + 1, program.bytes.saturating_add(held(child)));
-    }
-    let mut programs: Vec<ChildProgram> = programs.into_values().collect();
-    programs.largest_first(|program| program.bytes);
+    let mut programs = ChildProgram::of(&children);
     programs.truncate(NAMED_MAX);
     let told = |of: &ChildProgram| format!("{} of `{}` with {}", grouped(of.processes), of.name, Bytes(of.bytes));
     let list = listed(&programs, told);
-    let count = mark.beside.children.len() as u64;
+    let count = children.len() as u64;
     let processes = if count == 1 { "1 child process holds" } else { "child processes hold" };
     let bytes_held = Bytes(bytes);
     let text = format!("{processes} {bytes_held} in addition to the JVM, and the container pays for it: {list}");
@@ -55,6 +46,13 @@ pub(super) fn children(facts: &Facts) -> Option<FindingRecord> {
          needs the JVM + their number × {each}: no flag of the JVM bounds them"
     );
     Some(FindingRecord { costs_bytes: bytes, ..found(Finding::ChildProcesses { bytes, programs }, text, next) })
+}
+
+/// The processes of a subject of several that are of other programs than the one that serves, and the memory of that.
+fn helpers(mark: &Mark) -> Option<(Vec<ProcessRecord>, u64)> {
+    let (first, others) = mark.processes.split_first()?;
+    let helpers = others.iter().filter(|process| process.name != first.name).cloned();
+    Some((helpers.collect(), first.bytes()))
 }
 
 /// Files in memory are open. Source: tmpfs(5); kubernetes #128339, docker/docs #25741: an `emptyDir` in memory and

@@ -61,7 +61,7 @@ fn rows(report: &OomReport) -> Vec<ChargeRow> {
     let mut processes: Vec<ChargeRow> = report.tasks.iter().map(row).filter(|row| row.bytes > 0).collect();
     processes.largest_first(|row| row.bytes);
     let Some(usage) = report.usage else { return processes };
-    let mut rows = rows_of(usage, &charge(report), processes, Vec::new());
+    let mut rows = rows_of(usage, &charge(report), processes, Vec::new(), &[]);
     // Without `rss_anon` the sizes of processes count the files in that they map.
     let has_rss = report.tasks.iter().any(|task| task.anon.is_none());
     let is_excess = |row: &&mut ChargeRow| row.kind == ChargeKind::Anonymous && row.pid.is_none() && row.bytes < 0;

@@ -132,7 +132,8 @@ fn of_trials(of: Sources<'_>, depth: Depth) -> Page {
     conditions.parts.extend(alone.into_iter().flat_map(|trial| trial::lists(trial, depth)));
     let table = (!compares && trials.len() > 1).then(|| Part::Table(side_by_side(trials)));
     let mark = alone.and_then(trial::told_mark);
-    let in_short = mark.and_then(account_of).map(|of| Part::Text(account::answer(of)));
+    let in_short = mark.and_then(|mark| trial::of_processes(mark).or_else(|| Some(account::answer(account_of(mark)?))));
+    let in_short = in_short.map(Part::Text);
     let found = alone.and_then(|trial| trial.explanation.as_ref());
     let grows = found.and_then(|found| found.live_growth.as_ref()).map(explanation::growth);
     let explained = found.and_then(|found| explanation::largest(found, mark));
@@ -209,7 +210,8 @@ fn named(document: &Document) -> String {
 /// The next command for a large owner of the only trial, if nothing explains it.
 fn open(document: &Document) -> Option<String> {
     let [only] = document.trials.as_slice() else { return None };
-    let account = trial::told_mark(only).and_then(account_of).filter(|_| only.explanation.is_none())?;
+    let mark = trial::told_mark(only).filter(|mark| only.explanation.is_none() && mark.processes.is_empty())?;
+    let account = account_of(mark)?;
     next::open(account, &document.findings)?.next_trial()
 }
 

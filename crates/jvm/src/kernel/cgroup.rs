@@ -209,6 +209,12 @@ impl Cgroup {
         self.text("cgroup.procs").unwrap_or_default().lines().filter_map(|line| line.parse().ok()).collect()
     }
 
+    /// The processes of the cgroup, and of those below, that can be seen from here.
+    pub fn all_pids(&self) -> Vec<u32> {
+        let all = std::iter::once(self.clone()).chain(self.below());
+        all.flat_map(|cgroup| cgroup.pids()).filter(|pid| *pid > 0).collect()
+    }
+
     /// The cgroups below, as [`below`] has them.
     pub fn below(&self) -> Vec<Self> {
         below(&self.folder).into_iter().map(|folder| Self { folder, ..self.clone() }).collect()

@@ -18,5 +18,6 @@ pub mod ports;
 pub mod private_file;
 pub mod process;
 pub mod read_ahead;
+pub mod slab;
 pub mod sockets;
 pub mod text;

@@ -162,8 +162,7 @@ impl MemoryCgroup {
 
     /// The processes of the cgroup, and of those below, that can be seen from here.
     pub fn pids(&self) -> Vec<u32> {
-        let all = std::iter::once(self.cgroup.clone()).chain(self.cgroup.below());
-        all.flat_map(|cgroup| cgroup.pids()).filter(|pid| *pid > 0).collect()
+        self.cgroup.all_pids()
     }
 
     /// Charged now, with the cgroups below. For a sampler.

@@ -7,9 +7,11 @@
 
 use super::cgroup::{CgroupMemory, MemoryCgroup};
 use super::memory_files;
+use super::open_files::{self, CachedFileRecord};
 use super::procfs::Process;
 use crate::kernel::charge::{Charge, KernelParts};
-use crate::kernel::text::{keyed, size};
+use crate::kernel::slab::{self, Slab};
+use crate::kernel::text::{self, keyed, size};
 use loadline_base::clock::Clock;
 use loadline_base::order::Order as _;
 use loadline_base::units::Bytes;
@@ -20,6 +22,12 @@ const PROCESSES_MAX: usize = 2_000;
 /// Processes whose shared pages are divided among sharers, the largest; a look takes 1 ms for each 40 MiB.
 const ROLLUPS_MAX: usize = 256;
 const ROLLUP_BYTES_MAX: u64 = 64 << 10;
+/// Files in the page cache that are listed.
+const CACHED_FILES_MAX: usize = 20;
+/// Caches of kernel objects that are listed, the largest.
+const SLABS_MAX: usize = 8;
+/// Less memory of the kernel is not worth the caches of the whole machine.
+const KERNEL_BYTES_MIN: u64 = 8 << 20;
 /// Characters of a command line that are kept.
 const COMMAND_CHARS: usize = 60;
 
@@ -67,13 +75,45 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// The rows of a charge that was just read, and the processes that could not be read.
-pub fn rows(cgroup: &MemoryCgroup, memory: &CgroupMemory, clock: &Clock) -> (Vec<ChargeRow>, usize) {
+/// The owners of a charge.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Owners {
+    /// The rows, which add up to the charge.
+    pub rows: Vec<ChargeRow>,
+    /// Processes that could not be read.
+    pub unread: usize,
+    /// Files on disks in the page cache that the processes have open or mapped, the largest; another cgroup may be
+    /// charged for them.
+    pub cached_files: Vec<CachedFileRecord>,
+    /// The largest caches of kernel objects of the whole machine, if the kernel does not tell those of the cgroup.
+    pub machine_slabs: Vec<SlabRecord>,
+}
+
+/// A cache of kernel objects.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct SlabRecord {
+    /// Its name, such as `dentry`.
+    pub name: String,
+    /// Its memory.
+    pub bytes: u64,
+}
+
+/// The owners of a charge that was just read.
+pub fn owners(cgroup: &MemoryCgroup, memory: &CgroupMemory, clock: &Clock) -> Owners {
     let pids = cgroup.pids();
     let processes: Vec<Process> = pids.iter().take(PROCESSES_MAX).filter_map(|pid| cgroup.process(*pid).ok()).collect();
     let (anonymous, refused) = anonymous(&processes, clock);
     let unread = refused + pids.len() - processes.len();
-    (rows_of(memory.usage, &memory.charge, anonymous, memory_files(&processes)), unread)
+    let slabs = slab::parse(&cgroup.cgroup().text("memory.kmem.slabinfo").unwrap_or_default());
+    let asks = slabs.is_empty() && memory.charge.kernel.is_some_and(|bytes| bytes.0 >= KERNEL_BYTES_MIN);
+    let machine = asks.then(|| text::read("/proc/slabinfo").ok()).flatten().unwrap_or_default();
+    let record = |slab: Slab| SlabRecord { name: slab.name, bytes: slab.bytes.0 };
+    Owners {
+        rows: rows_of(memory.usage, &memory.charge, anonymous, memory_files(&processes), &slabs),
+        unread,
+        cached_files: open_files::cached(&processes, clock, CACHED_FILES_MAX),
+        machine_slabs: slab::parse(&machine).into_iter().take(SLABS_MAX).map(record).collect(),
+    }
 }
 
 /// Anonymous memory of the processes of a cgroup without this one, by the counters of each: pages that several share
@@ -105,15 +145,25 @@ pub fn by_command(rows: &[ChargeRow]) -> Vec<(ChargeRow, u64)> {
     sums
 }
 
-/// The rows of a charge, given those of its processes and of their files.
-pub fn rows_of(usage: Bytes, charge: &Charge, anonymous: Vec<ChargeRow>, files: Vec<ChargeRow>) -> Vec<ChargeRow> {
+/// The rows of a charge, given those of its processes and of their files, and its caches of kernel objects.
+pub fn rows_of(
+    usage: Bytes,
+    charge: &Charge,
+    anonymous: Vec<ChargeRow>,
+    files: Vec<ChargeRow>,
+    slabs: &[Slab],
+) -> Vec<ChargeRow> {
     use ChargeKind::{Anonymous, Kernel, MemoryFiles, PageCache, Rest};
     let mut rows = closed(Anonymous, charge.anon, anonymous, "no process found");
     rows.extend(closed(MemoryFiles, charge.shmem, files, "shared memory, and files not open"));
     rows.extend(closed(PageCache, charge.file, page_cache(charge), "in use"));
     let kernel = charge.kernel.unwrap_or_default();
-    let parts = charge.kernel_parts.map(kernel_rows).unwrap_or_default();
-    let others = if parts.is_empty() { "stacks, page tables, slab" } else { "others" };
+    let parts = charge.kernel_parts.map_or_else(|| slab_rows(slabs), kernel_rows);
+    let others = match (charge.kernel_parts, slabs) {
+        (Some(_), _) => "others",
+        (None, []) => "stacks, page tables, slab",
+        (None, _) => "stacks, page tables, others",
+    };
     rows.extend(closed(Kernel, kernel, parts, others));
     let listed = rows.iter().map(|row| row.bytes).sum();
     rows.extend(closing(Rest, usage, listed, "not listed by the kernel"));
@@ -198,6 +248,18 @@ fn page_cache(charge: &Charge) -> Vec<ChargeRow> {
     }]
 }
 
+/// Caches of kernel objects, in rows of their own where cgroup v1 tells them.
+fn slab_rows(slabs: &[Slab]) -> Vec<ChargeRow> {
+    let row = |slab: &Slab| ChargeRow {
+        kind: ChargeKind::Kernel,
+        owner: format!("{} (slab)", slab.name),
+        bytes: slab.bytes.signed(),
+        reclaimable: slab.is_reclaimable(),
+        ..ChargeRow::default()
+    };
+    slabs.iter().take(SLABS_MAX).map(row).collect()
+}
+
 fn kernel_rows(parts: KernelParts) -> Vec<ChargeRow> {
     let named = [
         ("names and inodes of files", parts.slab_reclaimable, true),
@@ -234,7 +296,7 @@ mod tests {
         let charge = Charge::parse(text, CgroupVersion::V2).unwrap();
         for (held, usage_mib) in [(150, 310), (260, 300), (0, 2)] {
             let usage = Bytes::mib(usage_mib);
-            let rows = rows_of(usage, &charge, vec![process("java", held), process("tail", 3)], Vec::new());
+            let rows = rows_of(usage, &charge, vec![process("java", held), process("tail", 3)], Vec::new(), &[]);
             assert_eq!(rows.iter().map(|row| row.bytes).sum::<i64>(), usage.signed(), "{held} {usage_mib}");
             let unowned = rows.iter().find(|row| row.owner.starts_with("no process")).map(|row| row.bytes >> 20);
             assert_eq!(unowned, Some(200 - held - 3));
@@ -246,8 +308,14 @@ mod tests {
     #[test]
     fn without_parts_the_kernels_memory_has_one_row() {
         let charge = Charge { kernel: Some(Bytes::mib(3)), ..Charge::default() };
-        let rows = rows_of(Bytes::mib(3), &charge, Vec::new(), Vec::new());
-        assert_eq!(rows.iter().map(|row| row.owner.as_str()).collect::<Vec<_>>(), ["stacks, page tables, slab"]);
+        let of = |slabs: &[Slab]| {
+            let rows = rows_of(Bytes::mib(3), &charge, Vec::new(), Vec::new(), slabs);
+            rows.into_iter().map(|row| (row.owner, row.bytes >> 20, row.reclaimable)).collect::<Vec<_>>()
+        };
+        assert_eq!(of(&[]), [("stacks, page tables, slab".to_owned(), 3, false)]);
+        let slabs = [Slab { name: "dentry".to_owned(), bytes: Bytes::mib(2) }];
+        let expected = [("dentry (slab)".to_owned(), 2, true), ("stacks, page tables, others".to_owned(), 1, false)];
+        assert_eq!(of(&slabs), expected);
     }
 
     #[test]
@@ -256,7 +324,7 @@ mod tests {
         let Ok(cgroup) = MemoryCgroup::of(&own) else { return };
         let clock = Clock::start();
         let Ok(memory) = cgroup.read(&clock) else { return };
-        let (rows, _) = rows(&cgroup, &memory.value, &clock);
+        let rows = owners(&cgroup, &memory.value, &clock).rows;
         assert_eq!(rows.iter().map(|row| row.bytes).sum::<i64>(), memory.value.usage.signed(), "{rows:?}");
         assert!(rows.iter().any(|row| row.pid == Some(std::process::id())), "{rows:?}");
     }

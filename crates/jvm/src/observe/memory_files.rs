@@ -71,7 +71,7 @@ impl Sums {
     fn add(&mut self, process: &Process, is_wanted: impl Fn(&Measured) -> bool) -> Result<(), Unavailable> {
         let places = places_of(process)?;
         for file in measured(process)?.filter(is_wanted) {
-            let unmounted = || process.link(&file.link()).is_ok_and(|path| path.to_string_lossy().starts_with(MEMFD));
+            let unmounted = || process.link(file.link()).is_ok_and(|path| path.to_string_lossy().starts_with(MEMFD));
             let place = places.get(&file.device).cloned().or_else(|| unmounted().then(|| "memfd".to_owned()));
             let Some(place) = place else { continue };
             if self.seen.insert((file.device, file.inode)) {
@@ -97,16 +97,24 @@ impl Sums {
 /// # Errors
 /// Fails if its mounts cannot be read.
 pub(super) fn places_of(process: &Process) -> Result<BTreeMap<(u32, u32), String>, Unavailable> {
-    let mountinfo = process.text_below("mountinfo", MOUNTS_BYTES_MAX).map_err(Unavailable::io("mountinfo"))?;
-    Ok(places(&mountinfo))
+    Ok(places(&mountinfo(process)?, &IN_MEMORY))
 }
 
-fn places(mountinfo: &str) -> BTreeMap<(u32, u32), String> {
+/// The mounts that a process sees.
+///
+/// # Errors
+/// Fails if they cannot be read.
+pub(super) fn mountinfo(process: &Process) -> Result<String, Unavailable> {
+    process.text_below("mountinfo", MOUNTS_BYTES_MAX).map_err(Unavailable::io("mountinfo"))
+}
+
+/// The mount points of file systems of these kinds, by their device.
+pub(super) fn places(mountinfo: &str, kinds: &[&str]) -> BTreeMap<(u32, u32), String> {
     let of = |line: &str| {
         let mount = mounts::Mount::parse(line)?;
         let (major, minor) = line.split(' ').nth(2)?.split_once(':')?;
         let device = (major.parse().ok()?, minor.parse().ok()?);
-        IN_MEMORY.contains(&mount.kind).then(|| (device, mount.point.display().to_string()))
+        kinds.contains(&mount.kind).then(|| (device, mount.point.display().to_string()))
     };
     mountinfo.lines().filter_map(of).collect()
 }
@@ -116,12 +124,15 @@ fn places(mountinfo: &str) -> BTreeMap<(u32, u32), String> {
 /// # Errors
 /// Fails if its descriptors cannot be listed.
 pub(super) fn measured(process: &Process) -> Result<impl Iterator<Item = Measured>, Unavailable> {
-    Ok(process.numbers_in("fd")?.take(DESCRIPTORS_MAX).filter_map(|number| Measured::of(process, number)))
+    Ok(process
+        .numbers_in("fd")?
+        .take(DESCRIPTORS_MAX)
+        .filter_map(|number| Measured::at(process, format!("fd/{number}"))))
 }
 
 /// A regular file that a process has open, and how large it is.
 pub(super) struct Measured {
-    number: u32,
+    link: String,
     pub(super) device: (u32, u32),
     pub(super) inode: u64,
     /// Bytes that it occupies.
@@ -131,19 +142,19 @@ pub(super) struct Measured {
 }
 
 impl Measured {
-    /// The file of a descriptor; `None` where it is no regular one, or was closed meanwhile. The look asks no server of
-    /// a network file system (`AT_STATX_DONT_SYNC`), which may be dead.
-    fn of(process: &Process, number: u32) -> Option<Self> {
+    /// The file of a link in the folder of a process; `None` where it is no regular one, or was closed meanwhile. The
+    /// look asks no server of a network file system (`AT_STATX_DONT_SYNC`), which may be dead.
+    pub(super) fn at(process: &Process, link: String) -> Option<Self> {
         let wanted = StatxFlags::TYPE | StatxFlags::INO | StatxFlags::BLOCKS | StatxFlags::NLINK;
-        let seen = statx(process.folder(), format!("fd/{number}"), AtFlags::STATX_DONT_SYNC, wanted).ok()?;
+        let seen = statx(process.folder(), &link, AtFlags::STATX_DONT_SYNC, wanted).ok()?;
         let is_regular = FileType::from_raw_mode(seen.stx_mode.into()) == FileType::RegularFile;
         let (device, bytes) = ((seen.stx_dev_major, seen.stx_dev_minor), seen.stx_blocks.saturating_mul(BLOCK));
-        is_regular.then_some(Self { number, device, inode: seen.stx_ino, bytes, links: seen.stx_nlink })
+        is_regular.then_some(Self { link, device, inode: seen.stx_ino, bytes, links: seen.stx_nlink })
     }
 
     /// Its link in the folder of the process.
-    pub(super) fn link(&self) -> String {
-        format!("fd/{}", self.number)
+    pub(super) fn link(&self) -> &str {
+        &self.link
     }
 }
 
@@ -156,10 +167,10 @@ mod tests {
     fn file_systems_in_memory_are_told_from_others() {
         let text = "22 21 0:5 / /dev rw - devtmpfs dev rw\n30 22 0:25 / /dev/shm rw - tmpfs tmpfs rw\n\
             31 22 0:26 / /huge\\040pages rw - hugetlbfs none rw\n40 21 254:1 / / rw - ext4 /dev/vda rw\n1 2 x - tmpfs";
-        let found: Vec<_> = places(text).into_iter().collect();
+        let found: Vec<_> = places(text, &IN_MEMORY).into_iter().collect();
         assert_eq!(found, [((0, 25), "/dev/shm".to_owned()), ((0, 26), "/huge pages".to_owned())]);
         for end in (0..text.len()).filter(|&end| text.is_char_boundary(end)) {
-            assert!(places(&text[..end]).len() <= 2);
+            assert!(places(&text[..end], &IN_MEMORY).len() <= 2);
         }
     }
 

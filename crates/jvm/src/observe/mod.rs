@@ -14,6 +14,7 @@ pub mod attach;
 mod attach_guard;
 mod attach_reply;
 mod attach_trigger;
+mod cachestat;
 pub mod cgroup;
 pub mod charged;
 pub mod class_histogram;

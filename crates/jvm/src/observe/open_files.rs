@@ -1,9 +1,10 @@
 //! `/proc/PID/fd` (man proc_pid_fd): the regular files that a process has open, each named by a link such as
 //! `5 -> /opt/app/lib/app.jar`. Pipes, sockets and devices are left out, and so is what was deleted.
 
-use super::memory_files::{MEMFD, Measured, measured, places_of};
-use super::procfs::Process;
-use super::{Read, Reading};
+use super::cachestat;
+use super::memory_files::{MEMFD, Measured, measured, mountinfo, places, places_of};
+use super::procfs::{Process, open_below};
+use super::{Read, Reading, maps};
 use loadline_base::clock::Clock;
 use loadline_base::order::Order as _;
 use rustix::fs::{AtFlags, FileType, statat};
@@ -13,6 +14,13 @@ use std::path::PathBuf;
 
 /// More than any limit on descriptors that servers are given.
 const DESCRIPTORS_MAX: usize = 1 << 20;
+/// Files whose page cache is asked for; a question takes some 5 µs.
+const ASKED_MAX: usize = 4_096;
+/// Smaller files are not asked for.
+const ASKED_BYTES_MIN: u64 = 256 << 10;
+/// File systems on a disk of this machine, with a page cache of their own: not those of a server, which may be dead,
+/// and no layer above another file system.
+const ON_DISK: [&str; 8] = ["ext4", "xfs", "btrfs", "ext3", "ext2", "f2fs", "erofs", "squashfs"];
 
 /// The paths of the open files, as named in the process's own mount namespace; one that is open twice is named twice.
 pub fn read(process: &Process, clock: &Clock) -> Read<Vec<PathBuf>> {
@@ -51,12 +59,57 @@ pub fn largest(process: &Process, clock: &Clock, most: usize) -> Read<Vec<DiskFi
         let mut found: Vec<Measured> = on_disk.filter(|file| seen.insert((file.device, file.inode))).collect();
         found.largest_first(|file| file.bytes);
         let named = |file: Measured| {
-            let path = process.link(&file.link()).ok()?.display().to_string();
+            let path = process.link(file.link()).ok()?.display().to_string();
             let is_kept = path.starts_with('/') && !path.starts_with(MEMFD);
             is_kept.then_some(DiskFileRecord { path, bytes: file.bytes })
         };
         Ok(found.into_iter().filter_map(named).take(most).collect())
     })
+}
+
+/// The part of a file that is in the page cache, whichever container is charged for it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct CachedFileRecord {
+    /// The file, as a process that has it open or mapped sees it.
+    pub path: String,
+    /// Bytes of it in memory.
+    pub bytes: u64,
+    /// The part that its disk does not have yet.
+    pub dirty_bytes: u64,
+}
+
+/// The files on disks that these processes have open or mapped, by what is in the page cache, the largest first, at
+/// most so many. Those of which the kernel does not tell it are left out.
+pub(super) fn cached(processes: &[Process], clock: &Clock, most: usize) -> Vec<CachedFileRecord> {
+    let (mut seen, mut mapped, mut found) = (HashSet::new(), HashSet::new(), Vec::new());
+    for process in processes {
+        let Ok(on_disk) = mountinfo(process).map(|mounts| places(&mounts, &ON_DISK)) else { continue };
+        let is_wanted = |file: &Measured| file.bytes >= ASKED_BYTES_MIN && on_disk.contains_key(&file.device);
+        for file in held(process, &mut mapped, clock).into_iter().filter(is_wanted) {
+            if seen.len() < ASKED_MAX && seen.insert((file.device, file.inode)) {
+                found.extend(cached_of(process, &file));
+            }
+        }
+    }
+    found.largest_first(|file| file.bytes);
+    found.truncate(most);
+    found
+}
+
+/// The files that a process has open, and those that it has mapped and no process before it. Only root, or who may
+/// checkpoint, sees what is mapped and not open.
+fn held(process: &Process, known: &mut HashSet<u64>, clock: &Clock) -> Vec<Measured> {
+    let mut held: Vec<Measured> = measured(process).into_iter().flatten().collect();
+    let mapped = maps::read(process, clock).map(|mapped| mapped.value).unwrap_or_default();
+    let news = mapped.iter().filter(|mapping| mapping.path.starts_with('/') && known.insert(mapping.inode));
+    held.extend(news.filter_map(|of| Measured::at(process, format!("map_files/{:x}-{:x}", of.start, of.end))));
+    held
+}
+
+fn cached_of(process: &Process, file: &Measured) -> Option<CachedFileRecord> {
+    let cached = cachestat::of(open_below(process.folder(), file.link()).ok()?)?;
+    let path = process.link(file.link()).ok()?.display().to_string();
+    (cached.bytes.0 > 0).then_some(CachedFileRecord { path, bytes: cached.bytes.0, dirty_bytes: cached.dirty.0 })
 }
 
 #[cfg(test)]

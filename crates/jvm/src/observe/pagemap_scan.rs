@@ -1,5 +1,5 @@
 //! The `PAGEMAP_SCAN` ioctl (kernel 6.7, man 2 PAGEMAP_SCAN): which pages of a range are present, as runs.
-//! The only unsafe code of the project: an ioctl that no crate offers, and the kernel fills a slice it is given.
+//! No crate offers this ioctl, and the kernel fills a slice it is given.
 #![expect(unsafe_code, reason = "an ioctl with pointers; its arguments are checked here and nowhere else")]
 
 use rustix::io::Errno;

@@ -1,6 +1,6 @@
 //! The charge of a memory cgroup, as recorded.
 
-use super::{ChargeRow, DoubtRecord, Machine};
+use super::{CachedFileRecord, ChargeRow, DoubtRecord, Machine, SlabRecord};
 use serde::{Deserialize, Serialize};
 
 /// Schema of the document that `loadline account --cgroup --json` prints.
@@ -48,9 +48,24 @@ pub struct ChargeRecord {
     pub rows: Vec<ChargeRow>,
     /// Processes of the cgroup that could not be read.
     pub unread_processes: u64,
+    /// Files on disks in the page cache that its processes have open or mapped, the largest. Another cgroup may be
+    /// charged for them. Absent where the kernel does not tell it (Linux 6.5 or newer; of files that one may write).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cached_files: Vec<CachedFileRecord>,
+    /// The largest caches of kernel objects of the whole machine; absent if the kernel's memory is small, or its caches
+    /// are among the rows, or only root may read them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub machine_slabs: Vec<SlabRecord>,
 }
 
 impl ChargeRecord {
+    /// The part that the kernel cannot take back, which is all that gets the cgroup killed; `None` where the owners
+    /// were not read.
+    pub fn kept_bytes(&self) -> Option<u64> {
+        let kept = self.rows.iter().filter(|row| !row.reclaimable).map(|row| row.bytes).sum::<i64>();
+        (!self.rows.is_empty()).then(|| u64::try_from(kept).unwrap_or(0))
+    }
+
     /// The charge without the page cache that was not used lately: the `working_set` of Kubernetes (kubelet, cAdvisor).
     pub fn working_set_bytes(&self) -> Option<u64> {
         Some(self.usage_bytes.saturating_sub(self.inactive_file_bytes?))

@@ -1,10 +1,11 @@
 //! Diagnoses of trials or of an account, with the numbers that show them.
 
 use super::{
-    CompilationRecord, DiskFileRecord, LiveClassRecord, LoaderSum, MemoryFilesRecord, NettyChunksRecord,
+    CompilationRecord, DiskFileRecord, LiveClassRecord, LoaderSum, MemoryFilesRecord, NettyChunksRecord, ProcessRecord,
     StaticCollectionRecord, ThreadValuesRecord,
 };
 use crate::scenario::Change;
+use loadline_base::order::Order as _;
 use serde::{Deserialize, Serialize};
 
 /// A diagnosis with its evidence and wording, so that readers need not know every kind.
@@ -553,7 +554,7 @@ pub enum CeilingCause {
     Unknown,
 }
 
-/// Children of one program.
+/// Processes of one program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ChildProgram {
@@ -563,6 +564,24 @@ pub struct ChildProgram {
     pub processes: u64,
     /// Total bytes that they hold.
     pub bytes: u64,
+}
+
+impl ChildProgram {
+    /// These processes by program, the largest first.
+    pub fn of(processes: &[ProcessRecord]) -> Vec<Self> {
+        let mut programs: Vec<Self> = Vec::new();
+        for process in processes {
+            match programs.iter_mut().find(|program| program.name == process.name) {
+                Some(program) => {
+                    program.processes += 1;
+                    program.bytes = program.bytes.saturating_add(process.bytes());
+                }
+                None => programs.push(Self { name: process.name.clone(), processes: 1, bytes: process.bytes() }),
+            }
+        }
+        programs.largest_first(|program| program.bytes);
+        programs
+    }
 }
 
 /// How the live set is known.

@@ -53,7 +53,7 @@ pub use watch::*;
 
 pub use crate::scenario::Model;
 
-pub use crate::observe::charged::{ChargeKind, ChargeRow};
+pub use crate::observe::charged::{ChargeKind, ChargeRow, SlabRecord};
 pub use crate::observe::code_heaps::CodeHeapRecord;
 pub use crate::observe::hotspot::direct::DirectRecord;
 pub use crate::observe::hotspot::heap::HumongousRecord;
@@ -66,7 +66,7 @@ pub use crate::observe::netty::{
     AgentCost, JdkDirect, NettyAllocated, NettyAllocations, NettyAllocator, NettyArena, NettyCache, NettyCacheKind,
     NettyChunk, NettyKind, NettyLibrary, NettyList, NettyMemory, NettyPools,
 };
-pub use crate::observe::open_files::DiskFileRecord;
+pub use crate::observe::open_files::{CachedFileRecord, DiskFileRecord};
 
 use crate::doubt::Doubt;
 use crate::scenario::{Gc, MarkPoint};
@@ -523,6 +523,13 @@ pub struct ProcessRecord {
     pub rss_bytes: u64,
     /// Resident memory, with shared pages divided among sharers.
     pub pss_bytes: Option<u64>,
+}
+
+impl ProcessRecord {
+    /// Its PSS, or its RSS where that is not known.
+    pub fn bytes(&self) -> u64 {
+        self.pss_bytes.unwrap_or(self.rss_bytes)
+    }
 }
 
 /// Memory that a JVM causes outside its RSS and that is charged to its container.

@@ -1,11 +1,11 @@
 //! The charge of a container by owner, and how much of it the kernel would take back before it kills.
 
-use super::cells::{beginning, rounds_to_none, share};
+use super::cells::{beginning, end, rounds_to_none, share};
 use super::doubts::doubts;
 use super::facts::machine_text;
 use super::next;
 use crate::page::{Facts, Page, Part, Section, Topic};
-use crate::record::{ChargeDocument, ChargeKind, ChargeRecord, ChargeRow};
+use crate::record::{CachedFileRecord, ChargeDocument, ChargeKind, ChargeRecord, ChargeRow};
 use crate::table::Table;
 use crate::units::{Bytes, grouped, several};
 use crate::words::word_of;
@@ -15,6 +15,10 @@ use loadline_jvm::observe::charged::by_command;
 /// Rows of a kind that are shown; smaller ones share a row.
 const ROWS_MAX: usize = 8;
 const OWNER_CHARS: usize = 28;
+/// Characters of a path, whose end tells more.
+const PATH_CHARS: usize = 56;
+/// Files with less in the page cache are not shown.
+const CACHED_BYTES_MIN: u64 = 1 << 20;
 /// Owners named in the sentence.
 const LARGEST: usize = 3;
 /// The share of a limit above which it is near: less than a tenth is left.
@@ -39,7 +43,7 @@ pub fn summarize_charge(document: &ChargeDocument) -> Page {
 /// How near the limit is, the largest owners, and how much has no owner.
 fn answer(document: &ChargeDocument) -> String {
     let charge = &document.charge;
-    let kept = u64::try_from(kept_bytes(charge)).unwrap_or(0);
+    let kept = charge.kept_bytes().unwrap_or(0);
     let killed = (document.oom_kills > 0)
         .then(|| format!(" The kernel killed {} of it for lack of memory.", several(document.oom_kills, "process")));
     let verdict = match charge.limit_bytes {
@@ -81,11 +85,6 @@ fn has_processes(charge: &ChargeRecord) -> bool {
     charge.rows.iter().any(|row| row.pid.is_some())
 }
 
-/// The part that the kernel cannot take back.
-fn kept_bytes(charge: &ChargeRecord) -> i64 {
-    charge.rows.iter().filter(|row| !row.reclaimable).map(|row| row.bytes).sum()
-}
-
 fn conditions(document: &ChargeDocument) -> Vec<(String, String)> {
     let charge = &document.charge;
     let mut facts = Facts::default();
@@ -103,8 +102,8 @@ fn conditions(document: &ChargeDocument) -> Vec<(String, String)> {
 
 /// The rows, the part that kills, and the numbers that others show; `None` where the owners were not read.
 pub(super) fn section(charge: &ChargeRecord) -> Option<Section> {
-    let table = Part::Table(table(charge)?);
-    Some(Section::titled(Topic::Memory, "charge", [table, Part::Facts(facts(charge))]))
+    let tables = [table(charge)?].into_iter().chain(cached_files(charge)).map(Part::Table);
+    Some(Section::titled(Topic::Memory, "charge", tables.chain([Part::Facts(facts(charge))])))
 }
 
 /// The rows of a charge; `None` where its owners were not read.
@@ -114,6 +113,17 @@ fn table(charge: &ChargeRecord) -> Option<Table> {
     });
     let table = table_of(&charge.rows, Some(charge.usage_bytes), "what the container is charged for, MiB")?;
     Some(table.noted(unread))
+}
+
+/// The files in the page cache; `None` where no file weighs a megabyte.
+fn cached_files(charge: &ChargeRecord) -> Option<Table> {
+    let files = charge.cached_files.iter().filter(|file| file.bytes >= CACHED_BYTES_MIN).take(ROWS_MAX);
+    let line = |file: &CachedFileRecord| {
+        vec![end(&file.path, PATH_CHARS), mib(Bytes(file.bytes).signed()), mib(Bytes(file.dirty_bytes).signed())]
+    };
+    let table = Table::new("page cache of open and mapped files, MiB", ["file", "cached", "dirty"], files.map(line));
+    let note = "The kernel charges a page to the container that read it first, which may be another one.";
+    Some(table.filled()?.noted([note.to_owned()]))
 }
 
 /// These rows with their sum; `None` without any.
@@ -131,10 +141,9 @@ pub(super) fn table_of(rows: &[ChargeRow], sum_bytes: Option<u64>, title: &str) 
 
 /// The part that kills, and the numbers that others show of the same cgroup.
 fn facts(charge: &ChargeRecord) -> Vec<(String, String)> {
-    let kept = kept_bytes(charge);
-    let taken = charge.rows.iter().map(|row| row.bytes).sum::<i64>() - kept;
     let mut facts = Facts::default();
-    if !charge.rows.is_empty() {
+    if let Some(kept) = charge.kept_bytes().map(|kept| Bytes(kept).signed()) {
+        let taken = charge.rows.iter().map(|row| row.bytes).sum::<i64>() - kept;
         facts.add("kept", format!("{} MiB: only this part gets the container killed", mib(kept)));
         let dirty = charge.dirty_file_bytes.filter(|bytes| !rounds_to_none(*bytes));
         let dirty = dirty.map(|bytes| format!("; {} of it after it is on the disk", Bytes(bytes)));
@@ -145,6 +154,10 @@ fn facts(charge: &ChargeRecord) -> Vec<(String, String)> {
     let working = working.map(|bytes| format!("working set {bytes}: the charge without page cache not used lately"));
     facts.add("Kubernetes", working);
     let swap = charge.swap_bytes.filter(|bytes| !rounds_to_none(*bytes));
+    let slabs = charge.machine_slabs.iter().take(LARGEST).map(|slab| format!("{} {}", slab.name, Bytes(slab.bytes)));
+    let slabs = slabs.collect::<Vec<_>>().join(", ");
+    let of_machine = (!slabs.is_empty()).then(|| format!("{slabs}: caches of the whole machine, not of this cgroup"));
+    facts.add("slab", of_machine);
     facts.add("swap", swap.map(|bytes| format!("{}, not part of the charge", Bytes(bytes))));
     facts.0
 }

@@ -10,14 +10,16 @@ use crate::chart;
 use crate::owner::Owner;
 use crate::page::{Depth, Fold, Literal, Part, Section, Topic, Verdict};
 use crate::quantity::shown;
-use crate::record::{Evidence, Mark, Outcome, Trial, Unit};
+use crate::record::{ChildProgram, Evidence, Mark, Outcome, Trial, Unit};
 use crate::scenario::MarkPoint;
-use crate::units::{grouped, milliseconds, several, shortened, without_numbers};
+use crate::units::{Bytes, grouped, milliseconds, several, shortened, without_numbers};
 use crate::words::{Standing, gathered, outcome_words};
 
 /// Last lines of a subject and flags that are shown.
 const LINES_MAX: usize = 40;
 const FLAGS_MAX: usize = 1000;
+/// Programs that the answer names.
+const PROGRAMS_MAX: usize = 4;
 /// Length of the reasons in a sentence.
 const WHY_CHARS: usize = 400;
 
@@ -52,6 +54,17 @@ pub(super) fn sections(trial: &Trial, evidence: Option<&Evidence>, depth: Depth)
         Section::titled(Topic::Load, "load", phases.into_iter().chain(requests.map(Part::figure))).id("load"),
     ];
     explanation.into_iter().chain(measured).collect()
+}
+
+/// Several processes of one subject, by program.
+pub(super) fn of_processes(mark: &Mark) -> Option<String> {
+    let count = mark.processes.len() as u64;
+    let told = |of: &ChildProgram| match of.processes {
+        1 => format!("`{}` {}", of.name, Bytes(of.bytes)),
+        several => format!("{} of `{}` {}", grouped(several), of.name, Bytes(of.bytes)),
+    };
+    let programs: Vec<String> = ChildProgram::of(&mark.processes).iter().take(PROGRAMS_MAX).map(told).collect();
+    (count > 1).then(|| format!("The {count} processes hold {}: {}.", Bytes(mark.weight().1), programs.join(", ")))
 }
 
 /// Each owner of the trial, with what it is and what moves it, in a folded section.
