@@ -11,7 +11,7 @@ use super::protocol::Order;
 use super::quoting::with_options;
 use super::slurm_step::StepOptions;
 use crate::error::{Error, Result};
-use crate::scenario::{Configuration, Subject, shell_word, shell_words};
+use crate::scenario::{Configuration, Processes, Subject, shell_word, shell_words};
 use crate::units::{Bytes, Millicpus};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -171,6 +171,11 @@ impl Launch {
             arguments: &values.expand(command),
         });
         Self { argv, options_passed, container: Some(container), ..self }
+    }
+
+    /// Whether all of a cgroup of its own is weighed.
+    pub(super) fn is_cgroup(&self) -> bool {
+        self.subject.processes == Processes::Cgroup
     }
 
     /// The order to the guardian, where the subject has cgroups of ours, or somebody else keeps it.

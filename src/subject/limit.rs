@@ -22,19 +22,26 @@ const PROBE_LIMIT: Bytes = Bytes::mib(64);
 pub struct MemoryCgroup {
     /// The cgroup by its folder.
     pub cgroup: Cgroup,
-    /// The limit that the kernel enforces: the one asked for, rounded down to pages.
-    pub limit: Bytes,
+    /// The limit that the kernel enforces: the one asked for, rounded down to pages. `None` if it only counts.
+    pub limit: Option<Bytes>,
     /// Set if the cgroup was made here. Otherwise something else, such as a container tool, made it and removes it.
     _made: Option<MadeCgroup>,
 }
 
 impl MemoryCgroup {
-    /// Makes a cgroup with this limit, without swap, and verifies that the kernel took it.
-    pub fn create(limit: Bytes, clock: Clock) -> Result<Self> {
-        let cannot = Error::machine(format!("cannot set a memory limit of {limit}"));
-        let set = |cgroup: &Cgroup| match cgroup.version {
-            CgroupVersion::V1 => set_v1(&cgroup.folder, limit),
-            CgroupVersion::V2 => set_v2(&cgroup.folder, limit),
+    /// Makes a cgroup with this limit, without swap, and verifies that the kernel took it. Without a limit it only
+    /// counts.
+    pub fn create(limit: Option<Bytes>, clock: Clock) -> Result<Self> {
+        let cannot = Error::machine(match limit {
+            Some(limit) => format!("cannot set a memory limit of {limit}"),
+            None => "cannot make a memory cgroup for the subject".to_owned(),
+        });
+        let set = |cgroup: &Cgroup| {
+            let set = limit.map(|limit| match cgroup.version {
+                CgroupVersion::V1 => set_v1(&cgroup.folder, limit),
+                CgroupVersion::V2 => set_v2(&cgroup.folder, limit),
+            });
+            set.transpose()
         };
         let (made, set) =
             MadeCgroup::create(MEMORY, clock, cannot, set).map_err(|error| error.hint(limit_ways::hint(MEMORY)))?;
@@ -42,13 +49,14 @@ impl MemoryCgroup {
     }
 
     /// The cgroup that somebody else made for this process, its own or the nearest above that has a limit where that is
-    /// how limits are set. Verifies that it has the limit, and no swap.
+    /// how limits are set. Verifies that it has the limit that was asked for, and no swap.
     ///
     /// # Errors
     /// `Machine` where it has not.
-    pub(super) fn adopt(pid: u32, asked: Bytes, keeper: &Keeper) -> Result<Self> {
-        let (word, limit) = (keeper.word(), keeper.limit_set(asked));
+    pub(super) fn adopt(pid: u32, asked: Option<Bytes>, keeper: &Keeper) -> Result<Self> {
         let own = own_cgroup::of_process(pid, MEMORY)?;
+        let Some(asked) = asked else { return Ok(Self { cgroup: own, limit: None, _made: None }) };
+        let (word, limit) = (keeper.word(), keeper.limit_set(asked));
         let has_limit = |cgroup: &Cgroup| matches!(cgroup.own_limit(), Ok(Some(_)));
         let cgroup = match keeper {
             Keeper::Container(_) => own,
@@ -67,13 +75,15 @@ impl MemoryCgroup {
             return Err(within(Error::machine(format!("the {word} may use swap beyond its limit of {limit}")))
                 .hint(keeper.swap_hint()));
         }
-        Self { cgroup, limit: set.unwrap_or(limit), _made: None }.checked_against_outer(limit)
+        Self { cgroup, limit: set.or(Some(limit)), _made: None }.checked_against_outer(Some(limit))
     }
 
     /// A limit above that of an outer cgroup would never be the one that counts.
-    fn checked_against_outer(self, asked: Bytes) -> Result<Self> {
-        check_outer(self.cgroup.parent().and_then(|parent| parent.limit()), self.limit, asked)
-            .map_err(|error| error.at(format!("in {}", self.cgroup.folder.display())))?;
+    fn checked_against_outer(self, asked: Option<Bytes>) -> Result<Self> {
+        if let Some((limit, asked)) = self.limit.zip(asked) {
+            check_outer(self.cgroup.parent().and_then(|parent| parent.limit()), limit, asked)
+                .map_err(|error| error.at(format!("in {}", self.cgroup.folder.display())))?;
+        }
         Ok(self)
     }
 
@@ -83,7 +93,7 @@ impl MemoryCgroup {
     /// # Errors
     /// If there is neither, or the limit would have no effect.
     pub(super) fn create_or_find_keeper(limit: Bytes, clock: Clock) -> Result<(Option<Self>, Option<Keeper>)> {
-        let why = match Self::create(limit, clock) {
+        let why = match Self::create(Some(limit), clock) {
             Ok(created) => return Ok((Some(created), None)),
             Err(why) => why,
         };
@@ -109,7 +119,7 @@ impl MemoryCgroup {
 /// # Errors
 /// Says why not, and what to do.
 pub fn probe(clock: Clock) -> Result<Cgroup> {
-    let mut parent = MemoryCgroup::create(PROBE_LIMIT, clock)?.cgroup.clone();
+    let mut parent = MemoryCgroup::create(Some(PROBE_LIMIT), clock)?.cgroup.clone();
     parent.folder.pop();
     Ok(parent)
 }
@@ -224,11 +234,11 @@ mod tests {
     #[test]
     fn a_probe_leaves_nothing_behind() {
         let clock = Clock::start();
-        match MemoryCgroup::create(PROBE_LIMIT, clock) {
+        match MemoryCgroup::create(Some(PROBE_LIMIT), clock) {
             Ok(made) => {
                 let path = made.cgroup.folder.clone();
                 assert!(path.is_dir());
-                assert_eq!((made.limit, made.oom_kills()), (PROBE_LIMIT, 0));
+                assert_eq!((made.limit, made.oom_kills()), (Some(PROBE_LIMIT), 0));
                 drop(made);
                 assert!(!path.exists());
                 assert!(path.starts_with(probe(clock).unwrap().folder));

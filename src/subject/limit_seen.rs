@@ -52,7 +52,7 @@ impl Spawner {
         if jdk.release < RELEASE_MIN {
             return Ok(LimitSeen::NotSaid);
         }
-        let limited = MemoryCgroup::create(LIMIT, self.clock)?;
+        let limited = MemoryCgroup::create(Some(LIMIT), self.clock)?;
         let order = Order {
             argv: vec![jdk.java.display().to_string(), "-Xlog:os+container=trace".to_owned(), "-version".to_owned()],
             cgroups: vec![limited.cgroup.folder.clone()],
@@ -60,7 +60,7 @@ impl Spawner {
         };
         let (exit, output) = self.run_to_end(&order, WITHIN, &|| false)?;
         match exit {
-            Some(Exit::Code(0)) => Ok(compare(&output.tail_texts(LINES), limited.limit)),
+            Some(Exit::Code(0)) => Ok(compare(&output.tail_texts(LINES), LIMIT)),
             Some(exit) => Err(Error::subject(format!("`java -version` ended with {exit} under a limit of {LIMIT}"))
                 .said(output.tail_texts(SAID_LINES))),
             None => Err(Error::subject(format!("`java -version` did not end within {} s", WITHIN.as_secs()))),

@@ -114,6 +114,11 @@ pub fn descendants(root: u32) -> Vec<Process> {
     below(&all(), &[root]).into_iter().filter(|process| process.lives).collect()
 }
 
+/// The living among these.
+pub fn living(pids: Vec<u32>) -> Vec<Process> {
+    pids.into_iter().filter_map(Process::read).filter(|process| process.lives).collect()
+}
+
 /// The living among `all()` that `is_root` picks, with their descendants.
 pub(super) fn trees(is_root: impl Fn(&Process) -> bool) -> Vec<Process> {
     let processes = all();

@@ -189,7 +189,7 @@ fn ended_early(running: &GuardedSubject, exit: Exit, took: Duration) -> Error {
     let error = if of_tool { Error::machine(what) } else { Error::subject(what) };
     let mut error = running.output().said_in(error).at(format!("command: {}", running.launch().shown()));
     // The cgroup of a container that ended at once was never seen.
-    let limit = running.cgroup().map(|(_, limit)| limit).or(running.launch().limit);
+    let limit = running.cgroup().and_then(|(_, limit)| limit).or(running.launch().limit);
     if let Some(limit) = limit.filter(|_| running.oom_kills() > 0) {
         error = error
             .at(format!("the kernel killed a process of it at the limit of {limit}"))

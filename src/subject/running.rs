@@ -7,7 +7,7 @@ use super::keeper::Keeper;
 use super::launch::Launch;
 use super::limit::MemoryCgroup;
 use super::output::{Output, Watch};
-use super::processes::Process;
+use super::processes::{self, Process};
 use super::protocol::Exit;
 use super::quota::CpuCgroup;
 use super::ready::{self, ReadyInfo};
@@ -49,8 +49,8 @@ pub trait RunningSubject {
     /// Tells it to go on, where it waits for that at a marker.
     fn go(&mut self);
 
-    /// Its memory cgroup with its limit, if it has one of its own.
-    fn cgroup(&self) -> Option<(&Cgroup, Bytes)>;
+    /// Its memory cgroup, if it has one of its own, with the limit, if one was asked for.
+    fn cgroup(&self) -> Option<(&Cgroup, Option<Bytes>)>;
 
     /// The unit of its limit in bytes, where that is more than a page.
     fn limit_grain(&self) -> Option<Bytes> {
@@ -141,6 +141,7 @@ impl Spawner {
             // A container has its limit from its tool.
             (Some(container), _) => (None, Some(Keeper::Container(container.clone()))),
             (None, Some(limit)) => MemoryCgroup::create_or_find_keeper(limit, clock)?,
+            (None, None) if launch.is_cgroup() => (Some(MemoryCgroup::create(None, clock)?), None),
             (None, None) => (None, None),
         };
         let quota = match (&keeper, launch.cpu_limit) {
@@ -199,7 +200,7 @@ impl RunningSubject for GuardedSubject {
         self.stdin.iter_mut().for_each(Stdin::go);
     }
 
-    fn cgroup(&self) -> Option<(&Cgroup, Bytes)> {
+    fn cgroup(&self) -> Option<(&Cgroup, Option<Bytes>)> {
         self.cgroup.as_ref().map(|own| (&own.cgroup, own.limit))
     }
 
@@ -230,6 +231,9 @@ impl RunningSubject for GuardedSubject {
     }
 
     fn processes(&self) -> Vec<Process> {
+        if let Some(own) = self.cgroup.as_ref().filter(|_| self.launch.is_cgroup()) {
+            return processes::living(own.cgroup.all_pids());
+        }
         self.contained.as_ref().map_or_else(|| self.guarded.processes(), Contained::processes)
     }
 
@@ -270,7 +274,8 @@ impl GuardedSubject {
         let Some(first) = &contained.first else { return Ok(()) };
         self.started_at = first.started_at(self.clock).unwrap_or(self.started_at).max(self.started_at);
         let (pid, keeper) = (first.pid, &contained.keeper);
-        let adopted = self.launch.limit.map(|limit| MemoryCgroup::adopt(pid, limit, keeper)).transpose();
+        let counts = self.launch.limit.is_some() || self.launch.is_cgroup();
+        let adopted = counts.then(|| MemoryCgroup::adopt(pid, self.launch.limit, keeper)).transpose();
         let limited = self.launch.cpu_limit.map(|limit| CpuCgroup::adopt(pid, limit, keeper)).transpose();
         // One that has ended already has its words for it.
         (self.cgroup, self.quota) = match adopted.and_then(|adopted| Ok((adopted, limited?))) {

@@ -13,11 +13,12 @@ use std::collections::BTreeMap;
 /// More than any subject has.
 const PROCESSES_MAX: usize = 200;
 
-/// Now, while the subject runs or after it died; `None` where it has no cgroup of its own. `anon_bytes_max` is the
+/// Now, while the subject runs or after it died; `None` where it has no limit. `anon_bytes_max` is the
 /// largest anonymous part that was seen before. After a death before readiness the cgroup is gone, and only its limit
 /// and its kills are known.
 pub(super) fn read(running: &dyn RunningSubject, anon_bytes_max: Option<u64>, clock: &Clock) -> Option<CgroupRecord> {
     let (own, limit) = running.cgroup()?;
+    let limit = limit?;
     let grain_bytes = running.limit_grain().map(|grain| grain.0);
     let oom_kills = running.oom_kills();
     let page_bytes = Some(page_size().0).filter(|page| *page != CgroupRecord::default().page());

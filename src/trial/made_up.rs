@@ -344,8 +344,8 @@ impl RunningSubject for Subject {
         self.0.due.borrow_mut().extend(more.into_iter().map(|(later, happening)| (now + later, happening)));
     }
 
-    fn cgroup(&self) -> Option<(&Cgroup, Bytes)> {
-        Some((&self.0.cgroup, self.0.script.limit?))
+    fn cgroup(&self) -> Option<(&Cgroup, Option<Bytes>)> {
+        self.0.script.limit.map(|limit| (&self.0.cgroup, Some(limit)))
     }
 
     fn throttled(&self) -> Option<Throttled> {

@@ -21,7 +21,7 @@ use crate::observe::thread_purposes::READ_EACH;
 use crate::record::{Observer, PhaseRecord, Sample, Trial};
 use crate::scenario::{Kind, Processes, TrialPlan};
 use crate::subject::{ReadyInfo, RunningSubject};
-use crate::weigh::{Cost, Scales, Sources};
+use crate::weigh::{Cost, Members, Scales, Sources};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
@@ -80,7 +80,7 @@ impl<'a> Trialling<'a> {
     ) -> Result<Self> {
         let sources = sources(plan, stage, subject, ready.pid);
         let scales = stage.world.scales(&sources, agent, notes.doubts)?;
-        if sources.guardian.is_none() && !ready.other_pids.is_empty() {
+        if sources.members.is_none() && !ready.other_pids.is_empty() {
             let (pid, others) = (ready.pid, ready.other_pids.clone());
             notes.doubts.push(match sources.kind {
                 Kind::Jvm => Doubt::SeveralJvms { pid, others },
@@ -236,7 +236,11 @@ pub(super) fn sources(plan: &TrialPlan, stage: Stage<'_>, subject: &dyn RunningS
     Sources {
         pid,
         kind: plan.subject.kind,
-        guardian: (plan.subject.processes == Processes::All).then(|| subject.guardian_pid()),
+        members: match plan.subject.processes {
+            Processes::One => None,
+            Processes::All => Some(Members::Below(subject.guardian_pid())),
+            Processes::Cgroup => Some(Members::OfCgroup),
+        },
         own_cgroup: subject.cgroup().is_some(),
         origin_ns: subject.started_at().as_nanos() as u64,
         hz: plan.sample_hz,

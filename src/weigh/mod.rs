@@ -37,6 +37,7 @@ pub(crate) use outside::{Ceilings, Outside, OutsideReading};
 pub(crate) use processes::Processes;
 pub(crate) use sampler::{Cost, Inside, Sampler, Sources};
 pub(crate) use scales::Scales;
+pub(crate) use tree_samples::Members;
 pub(crate) use used::Used;
 pub(crate) use watched::Identity;
 

@@ -64,7 +64,7 @@ impl Processes {
         let mut watched = Watched::open(pid, own_cgroup, kind, clock, doubts)?;
         watched.agent = agent;
         let main = Member::of(String::new(), watched.asked(asking));
-        Ok(Self { kind, clock, asking, all: sources.guardian.is_some(), main, others: Vec::new() })
+        Ok(Self { kind, clock, asking, all: sources.members.is_some(), main, others: Vec::new() })
     }
 
     /// Finds the processes that live now. Reports each one that was weighed before and has ended, with the moment at

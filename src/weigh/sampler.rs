@@ -3,7 +3,7 @@
 use super::compilations::Compilations;
 use super::direct::Latest;
 use super::direct_reader::{DirectReader, DirectTimeline};
-use super::tree_samples::{self, Below, TreeSamples};
+use super::tree_samples::{self, Group, Members, TreeSamples};
 use crate::clock::{Clock, seconds_since};
 use crate::load::Control;
 use crate::observe::cgroup::MemoryCgroup;
@@ -48,8 +48,8 @@ pub(crate) struct Cost {
 pub(crate) struct Sources {
     pub(crate) pid: u32,
     pub(crate) kind: Kind,
-    /// The guardian of the subject, where all processes below it are read.
-    pub(crate) guardian: Option<u32>,
+    /// Where its other processes are, if they are weighed too.
+    pub(crate) members: Option<Members>,
     pub(crate) own_cgroup: bool,
     pub(crate) origin_ns: u64,
     pub(crate) hz: u32,
@@ -120,8 +120,8 @@ fn run(sources: &Sources, inside: Inside, shared: &SamplerState, send: impl FnMu
     let clock = sources.clock;
     let Ok(process) = Process::open(sources.pid) else { return Cost::default() };
     let mut counters = if sources.kind == Kind::Jvm { HsPerf::open(&process, &clock).ok() } else { None };
-    let below = sources.guardian.map(|guardian| Below { guardian, main: sources.pid, kind: sources.kind });
-    let mut beside = below.map(|below| TreeSamples::new(below, clock));
+    let group = sources.members.map(|members| Group { members, main: sources.pid, kind: sources.kind });
+    let mut beside = group.map(|group| TreeSamples::new(group, clock));
     let cgroup = sources.own_cgroup.then(|| MemoryCgroup::of(&process).ok()).flatten();
     let mut allocation = inside.threads.and_then(|threads| Allocation::open(&process, threads).ok());
     let direct = inside.direct.and_then(|reader| {
@@ -244,7 +244,7 @@ mod tests {
         let sources = |pid| Sources {
             pid,
             kind: Kind::Native,
-            guardian: None,
+            members: None,
             own_cgroup: false,
             origin_ns: 0,
             hz: 10,

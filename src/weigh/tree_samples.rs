@@ -1,6 +1,7 @@
 //! The processes other than the one that serves, on the timeline: looked for once a second, read at every sample.
 
 use crate::clock::Clock;
+use crate::observe::cgroup::MemoryCgroup;
 use crate::observe::hsperfdata::{GcTotal, HsPerf};
 use crate::observe::procfs::Process;
 use crate::observe::smaps::read_rollup;
@@ -14,11 +15,19 @@ const LOOK_EVERY_NS: u64 = 1_000_000_000;
 /// More than any subject has.
 const MEMBERS_MAX: usize = 200;
 
-/// The root of the processes, and the kind of the subject.
+/// Where the processes of a subject are.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Below {
-    /// All its descendants form the subject.
-    pub(crate) guardian: u32,
+pub(crate) enum Members {
+    /// All that descend from this one, the guardian.
+    Below(u32),
+    /// All in the memory cgroup of the one that serves.
+    OfCgroup,
+}
+
+/// The processes that form a subject, and its kind.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Group {
+    pub(crate) members: Members,
     /// The one that serves, which is read apart.
     pub(crate) main: u32,
     /// The kind of the subject.
@@ -27,7 +36,7 @@ pub(crate) struct Below {
 
 /// The processes as last looked for.
 pub(crate) struct TreeSamples {
-    below: Below,
+    group: Group,
     clock: Clock,
     members: Vec<Member>,
     look_due_ns: u64,
@@ -43,8 +52,8 @@ struct Member {
 
 impl TreeSamples {
     /// Looks for no process yet.
-    pub(crate) fn new(below: Below, clock: Clock) -> Self {
-        Self { below, clock, members: Vec::new(), look_due_ns: 0, gc_ended: GcTotal::default() }
+    pub(crate) fn new(group: Group, clock: Clock) -> Self {
+        Self { group, clock, members: Vec::new(), look_due_ns: 0, gc_ended: GcTotal::default() }
     }
 
     /// Adds all of them to a sample of the one that serves; once a second with PSS.
@@ -52,7 +61,7 @@ impl TreeSamples {
         let now_ns = self.clock.now_ns();
         let looks = now_ns >= self.look_due_ns;
         if looks {
-            self.look();
+            self.look(main);
             self.look_due_ns = now_ns + LOOK_EVERY_NS;
         }
         let (clock, mut ended) = (self.clock, self.gc_ended);
@@ -76,17 +85,21 @@ impl TreeSamples {
         }
     }
 
-    fn look(&mut self) {
-        for found in processes::descendants(self.below.guardian) {
+    fn look(&mut self, main: &Process) {
+        let found = match self.group.members {
+            Members::Below(guardian) => processes::descendants(guardian),
+            Members::OfCgroup => processes::living(MemoryCgroup::of(main).map(|own| own.pids()).unwrap_or_default()),
+        };
+        for found in found {
             let known = |member: &Member| {
                 member.process.pid() == found.pid && member.process.start_ticks() == found.started_ticks
             };
             // A process that was no JVM may have become one.
-            if found.pid == self.below.main || self.members.len() >= MEMBERS_MAX {
+            if found.pid == self.group.main || self.members.len() >= MEMBERS_MAX {
                 continue;
             }
             let counters = |process: &Process| {
-                let asks = self.below.kind == Kind::Jvm && is_jvm(found.pid) == Some(true);
+                let asks = self.group.kind == Kind::Jvm && is_jvm(found.pid) == Some(true);
                 asks.then(|| HsPerf::open(process, &self.clock).ok()).flatten()
             };
             match self.members.iter_mut().find(|member| known(member)) {

@@ -155,7 +155,7 @@ fn what_was_killed_is_told_with_its_limit_and_what_it_held() {
     if !limits_work() {
         return;
     }
-    let limit = MemoryCgroup::create(Bytes::mib(160), Clock::start()).unwrap();
+    let limit = MemoryCgroup::create(Some(Bytes::mib(160)), Clock::start()).unwrap();
     let folder = &limit.cgroup.folder;
     // Ten MiB a second: some ten seconds until the kernel ends it.
     let what = [("malloc", "rate=10240", "-Xmx32m")];

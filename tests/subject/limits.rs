@@ -110,7 +110,7 @@ fn a_limit_further_out_is_told_and_none_above_it_is_pretended() {
         return;
     }
     // A v2 cgroup in which Loadline once made others takes no further process in, so there are two.
-    let [outer, second] = [(); 2].map(|()| MemoryCgroup::create(Bytes::mib(160), Clock::start()).unwrap());
+    let [outer, second] = [(); 2].map(|()| MemoryCgroup::create(Some(Bytes::mib(160)), Clock::start()).unwrap());
     let (code, said) = within(&outer, "doctor");
     assert_eq!(code, Some(0), "{said}");
     let words: Vec<&str> = said.split_whitespace().collect();
@@ -159,7 +159,7 @@ fn many_limits_one_after_the_other_leave_no_more_than_one() {
     if !limits_work() {
         return;
     }
-    let outer = MemoryCgroup::create(Bytes::mib(160), Clock::start()).unwrap();
+    let outer = MemoryCgroup::create(Some(Bytes::mib(160)), Clock::start()).unwrap();
     let (code, said) = within(&outer, "doctor");
     assert_eq!(code, Some(0), "{said}");
     let folders = |folder: &Path| -> Vec<PathBuf> {

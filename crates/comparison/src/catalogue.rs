@@ -76,6 +76,7 @@ const ALLOCATION: &str = "the JVM's counters of allocation (HotSpot 17 and newer
 const REQUESTS: &str = "requests that Loadline sent, a driver's report that it can read, or counters of the subject";
 const PURPOSES: &str = "HotSpot, whose threads' names tell what they are for, and requests that were counted";
 const RETAINED: &str = "an account that tells what malloc retains (glibc)";
+const CHARGE: &str = "a limit (`--limit`), or `processes: cgroup`";
 const OPEN: &str = "an open model, in which response and service time differ";
 
 /// CPU time that does not end once the program is compiled: all but the JIT's. The application's and the collector's
@@ -91,13 +92,14 @@ pub(super) const FAMILIES: &[Family] = &[
     family("anon", Bytes, Lower, AtMark(|m| number(m.anon_bytes)), ""),
     family("file", Bytes, Lower, AtMark(|m| number(m.file_bytes)), ""),
     family("rss_in_use", Bytes, Lower, AtMark(in_use), RETAINED),
-    family("charge", Bytes, Lower, AtMark(|m| number(m.charge_bytes)), "a limit (`--limit`)"),
+    family("charge", Bytes, Lower, AtMark(|m| number(m.charge_bytes)), CHARGE),
+    family("unreclaimable", Bytes, Lower, AtMark(|m| number(m.charge.as_ref()?.kept_bytes())), CHARGE),
     family("heap_used", Bytes, Lower, AtMark(|m| number(m.heap.used_bytes)), COUNTERS),
     family("heap_committed", Bytes, Lower, AtMark(|m| number(m.heap.committed_bytes)), COUNTERS),
     family("heap_live", Bytes, Lower, AtMark(|m| number(m.heap.live_bytes)), "a mark after a full collection"),
     family("direct", Bytes, Lower, AtMark(|m| number(m.direct.map(|direct| direct.bytes()))), DIRECT),
     family("nmt_committed", Bytes, Lower, AtMark(nmt_committed), "`--nmt summary`"),
-    family("processes", Count, Lower, AtMark(processes), "`processes: all`"),
+    family("processes", Count, Lower, AtMark(processes), "`processes: all`, or `cgroup`"),
     family("threads", Count, Lower, AtMark(|m| number(m.threads)), ""),
     family("rss_peak", Bytes, Lower, InTrial(|t| number(t.rss_bytes_peak)), ""),
     family("rate", PerSecond, Higher, InPhase(rate), REQUESTS),

@@ -14,7 +14,7 @@ pub enum Kind {
 }
 
 /// Which of its processes are weighed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema, clap::ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub enum Processes {
     /// The process that serves.
@@ -22,6 +22,8 @@ pub enum Processes {
     One,
     /// All processes that descend from the command, as one subject.
     All,
+    /// All processes of a memory cgroup made for the subject, and what else that cgroup is charged for.
+    Cgroup,
 }
 
 /// How many of its ports must answer before it is ready.

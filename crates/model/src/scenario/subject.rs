@@ -141,11 +141,11 @@ pub struct SubjectSettings {
     #[arg(skip)]
     #[schemars(extend("default" = "jvm"))]
     pub kind: Kind,
-    /// Which of its processes are weighed: the `one` that serves, or `all` below the command as one subject, measured
-    /// by PSS.
-    #[arg(skip)]
-    #[schemars(extend("default" = "one"))]
-    pub processes: Processes,
+    /// Which of its processes are weighed: the `one` that serves, `all` below the command as one subject, measured by
+    /// PSS, or all in a memory `cgroup` of its own, whose charge each mark then has by owner.
+    #[arg(long, value_enum, hide_possible_values = true, value_name = "WHICH", help = PROCESSES)]
+    #[schemars(with = "Processes", extend("default" = "one"))]
+    pub processes: Option<Processes>,
     /// The container image that starts the server, run by podman or docker and never pulled. `command` then replaces
     /// the image's own command, as arguments of its entrypoint; `dir` is only the folder of `build`.
     #[arg(long, value_name = "IMAGE", help = IMAGE)]
@@ -206,6 +206,8 @@ pub struct SubjectSettings {
     pub netty: bool,
 }
 
+const PROCESSES: &str =
+    "Processes to weigh: one (the one that serves), all (below the command), cgroup (all in a cgroup of its own)";
 const IMAGE: &str = "Container image that starts the server, run by podman or docker; its arguments follow `--`";
 
 /// `true`, or how to check the certificate.
@@ -317,7 +319,7 @@ impl SubjectSettings {
             image: self.image.map(Image::named),
             build: self.build,
             kind: self.kind,
-            processes: self.processes,
+            processes: self.processes.unwrap_or_default(),
             command: self.command,
             artifact: self.artifact,
             dir: folder.map(|folder| self.dir.map_or_else(|| folder.to_owned(), |dir| folder.join(dir))),
@@ -354,6 +356,7 @@ impl Subject {
     pub(super) fn change(&mut self, typed: &SubjectSettings) -> Result<()> {
         self.change_image(typed)?;
         self.take_artifact(typed.artifact.as_deref())?;
+        self.processes = typed.processes.unwrap_or(self.processes);
         self.dir = typed.dir.clone().or(self.dir.take());
         self.ready = typed.ready.sign.clone().unwrap_or(self.ready.clone());
         self.ready_within = typed.ready.within.unwrap_or(self.ready_within);
