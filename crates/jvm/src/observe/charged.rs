@@ -6,7 +6,7 @@
 //! processes hold pages that another cgroup is charged for: the kernel charges a page to whoever touches it first.
 
 use super::cgroup::{CgroupMemory, MemoryCgroup};
-use super::memory_files;
+use super::memory_files::{self, OpenFiles};
 use super::open_files::{self, CachedFileRecord};
 use super::procfs::Process;
 use crate::kernel::charge::{Charge, KernelParts};
@@ -104,14 +104,15 @@ pub fn owners(cgroup: &MemoryCgroup, memory: &CgroupMemory, clock: &Clock) -> Ow
     let processes: Vec<Process> = pids.iter().take(PROCESSES_MAX).filter_map(|pid| cgroup.process(*pid).ok()).collect();
     let (anonymous, refused) = anonymous(&processes, clock);
     let unread = refused + pids.len() - processes.len();
+    let open = OpenFiles::of_each(&processes);
     let slabs = slab::parse(&cgroup.cgroup().text("memory.kmem.slabinfo").unwrap_or_default());
     let asks = slabs.is_empty() && memory.charge.kernel.is_some_and(|bytes| bytes.0 >= KERNEL_BYTES_MIN);
     let machine = asks.then(|| text::read("/proc/slabinfo").ok()).flatten().unwrap_or_default();
     let record = |slab: Slab| SlabRecord { name: slab.name, bytes: slab.bytes.0 };
     Owners {
-        rows: rows_of(memory.usage, &memory.charge, anonymous, memory_files(&processes), &slabs),
+        rows: rows_of(memory.usage, &memory.charge, anonymous, memory_files(&open), &slabs),
         unread,
-        cached_files: open_files::cached(&processes, clock, CACHED_FILES_MAX),
+        cached_files: open_files::cached(&open, clock, CACHED_FILES_MAX),
         machine_slabs: slab::parse(&machine).into_iter().take(SLABS_MAX).map(record).collect(),
     }
 }
@@ -223,8 +224,8 @@ fn command(process: &Process) -> String {
 }
 
 /// Files in memory that the processes have open, by place.
-fn memory_files(processes: &[Process]) -> Vec<ChargeRow> {
-    let found = memory_files::of_all(processes);
+fn memory_files(open: &[OpenFiles<'_>]) -> Vec<ChargeRow> {
+    let found = memory_files::of_all(open);
     let row = |of: memory_files::MemoryFilesRecord| ChargeRow {
         kind: ChargeKind::MemoryFiles,
         owner: of.place,

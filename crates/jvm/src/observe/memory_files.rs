@@ -10,7 +10,9 @@ use loadline_base::clock::Clock;
 use loadline_base::order::Order as _;
 use rustix::fs::{AtFlags, FileType, StatxFlags, statx};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Descriptors that are looked at: a look at each takes some 2 µs.
 const DESCRIPTORS_MAX: usize = 100_000;
@@ -46,17 +48,68 @@ pub fn read(process: &Process, clock: &Clock) -> Read<Vec<MemoryFilesRecord>> {
         let mut sums = Sums::default();
         // Mapped files, such as the heap of ZGC, are in the RSS already.
         let mapped: HashSet<u64> = maps::read(process, clock)?.value.into_iter().map(|mapping| mapping.inode).collect();
-        sums.add(process, |file| !mapped.contains(&file.inode))?;
+        sums.add(&OpenFiles::of(process)?, |file| !mapped.contains(&file.inode));
         Ok(sums.records())
     })
 }
 
 /// The open files in memory of several processes, mapped or not, by place, the largest sum first. A file that several
-/// have open counts once; processes that cannot be read count nothing.
-pub(super) fn of_all(processes: &[Process]) -> Vec<MemoryFilesRecord> {
+/// have open counts once.
+pub(super) fn of_all(files: &[OpenFiles<'_>]) -> Vec<MemoryFilesRecord> {
     let mut sums = Sums::default();
-    processes.iter().for_each(|process| drop(sums.add(process, |_| true)));
+    files.iter().for_each(|files| sums.add(files, |_| true));
     sums.records()
+}
+
+/// The regular files that a process has open, and the mounts that it sees.
+pub(super) struct OpenFiles<'p> {
+    pub(super) process: &'p Process,
+    pub(super) files: Vec<Measured>,
+    mountinfo: Arc<str>,
+}
+
+impl<'p> OpenFiles<'p> {
+    /// Reads those of a process, one file for each descriptor.
+    ///
+    /// # Errors
+    /// Fails if its descriptors or its mounts cannot be read.
+    pub(super) fn of(process: &'p Process) -> Result<Self, Unavailable> {
+        Self::with(process, mountinfo(process)?)
+    }
+
+    /// Reads those of several processes, without those that cannot be read. Processes in one mount namespace see the
+    /// same mounts, and the kernel takes 0.1 ms to list them.
+    pub(super) fn of_each(processes: &'p [Process]) -> Vec<Self> {
+        let mut known: HashMap<PathBuf, Arc<str>> = HashMap::new();
+        let mut mounts = |process: &Process| {
+            let namespace = process.link("ns/mnt").ok();
+            match namespace.as_ref().and_then(|namespace| known.get(namespace)) {
+                Some(mounts) => Some(Arc::clone(mounts)),
+                None => {
+                    let mounts = mountinfo(process).ok()?;
+                    known.extend(namespace.map(|namespace| (namespace, Arc::clone(&mounts))));
+                    Some(mounts)
+                }
+            }
+        };
+        processes.iter().filter_map(|process| Self::with(process, mounts(process)?).ok()).collect()
+    }
+
+    fn with(process: &'p Process, mountinfo: Arc<str>) -> Result<Self, Unavailable> {
+        let numbers = process.numbers_in("fd")?.take(DESCRIPTORS_MAX);
+        let files = numbers.filter_map(|number| Measured::at(process, format!("fd/{number}"))).collect();
+        Ok(Self { process, files, mountinfo })
+    }
+
+    /// The mount points of file systems in memory, by their device.
+    pub(super) fn in_memory(&self) -> BTreeMap<(u32, u32), String> {
+        self.places(&IN_MEMORY)
+    }
+
+    /// The mount points of file systems of these kinds, by their device.
+    pub(super) fn places(&self, kinds: &[&str]) -> BTreeMap<(u32, u32), String> {
+        places(&self.mountinfo, kinds)
+    }
 }
 
 /// Files in memory by place, each once.
@@ -68,10 +121,12 @@ struct Sums {
 
 impl Sums {
     /// Adds the files of a process that are wanted.
-    fn add(&mut self, process: &Process, is_wanted: impl Fn(&Measured) -> bool) -> Result<(), Unavailable> {
-        let places = places_of(process)?;
-        for file in measured(process)?.filter(is_wanted) {
-            let unmounted = || process.link(file.link()).is_ok_and(|path| path.to_string_lossy().starts_with(MEMFD));
+    fn add(&mut self, of: &OpenFiles<'_>, is_wanted: impl Fn(&Measured) -> bool) {
+        let places = of.in_memory();
+        for file in of.files.iter().filter(|file| is_wanted(file)) {
+            let link = || of.process.link(file.link());
+            // No folder lists it, so a file with a name needs no look at its link.
+            let unmounted = || file.links == 0 && link().is_ok_and(|path| path.to_string_lossy().starts_with(MEMFD));
             let place = places.get(&file.device).cloned().or_else(|| unmounted().then(|| "memfd".to_owned()));
             let Some(place) = place else { continue };
             if self.seen.insert((file.device, file.inode)) {
@@ -81,7 +136,6 @@ impl Sums {
                 sum.bytes = sum.bytes.saturating_add(file.bytes);
             }
         }
-        Ok(())
     }
 
     fn records(self) -> Vec<MemoryFilesRecord> {
@@ -92,24 +146,12 @@ impl Sums {
     }
 }
 
-/// The mount points of file systems in memory that a process sees, by their device.
-///
-/// # Errors
-/// Fails if its mounts cannot be read.
-pub(super) fn places_of(process: &Process) -> Result<BTreeMap<(u32, u32), String>, Unavailable> {
-    Ok(places(&mountinfo(process)?, &IN_MEMORY))
+fn mountinfo(process: &Process) -> Result<Arc<str>, Unavailable> {
+    let text = process.text_below("mountinfo", MOUNTS_BYTES_MAX).map_err(Unavailable::io("mountinfo"))?;
+    Ok(text.into())
 }
 
-/// The mounts that a process sees.
-///
-/// # Errors
-/// Fails if they cannot be read.
-pub(super) fn mountinfo(process: &Process) -> Result<String, Unavailable> {
-    process.text_below("mountinfo", MOUNTS_BYTES_MAX).map_err(Unavailable::io("mountinfo"))
-}
-
-/// The mount points of file systems of these kinds, by their device.
-pub(super) fn places(mountinfo: &str, kinds: &[&str]) -> BTreeMap<(u32, u32), String> {
+fn places(mountinfo: &str, kinds: &[&str]) -> BTreeMap<(u32, u32), String> {
     let of = |line: &str| {
         let mount = mounts::Mount::parse(line)?;
         let (major, minor) = line.split(' ').nth(2)?.split_once(':')?;
@@ -117,17 +159,6 @@ pub(super) fn places(mountinfo: &str, kinds: &[&str]) -> BTreeMap<(u32, u32), St
         kinds.contains(&mount.kind).then(|| (device, mount.point.display().to_string()))
     };
     mountinfo.lines().filter_map(of).collect()
-}
-
-/// The regular files that a process has open, one for each descriptor.
-///
-/// # Errors
-/// Fails if its descriptors cannot be listed.
-pub(super) fn measured(process: &Process) -> Result<impl Iterator<Item = Measured>, Unavailable> {
-    Ok(process
-        .numbers_in("fd")?
-        .take(DESCRIPTORS_MAX)
-        .filter_map(|number| Measured::at(process, format!("fd/{number}"))))
 }
 
 /// A regular file that a process has open, and how large it is.

@@ -2,7 +2,7 @@
 //! `5 -> /opt/app/lib/app.jar`. Pipes, sockets and devices are left out, and so is what was deleted.
 
 use super::cachestat;
-use super::memory_files::{MEMFD, Measured, measured, mountinfo, places, places_of};
+use super::memory_files::{MEMFD, Measured, OpenFiles};
 use super::procfs::{Process, open_below};
 use super::{Read, Reading, maps};
 use loadline_base::clock::Clock;
@@ -16,6 +16,8 @@ use std::path::PathBuf;
 const DESCRIPTORS_MAX: usize = 1 << 20;
 /// Files whose page cache is asked for; a question takes some 5 µs.
 const ASKED_MAX: usize = 4_096;
+/// Mappings of smaller processes are not read: that takes 0.1 ms, and hundreds of helpers map the same libraries.
+const MAPPING_BYTES_MIN: u64 = 8 << 20;
 /// Smaller files are not asked for.
 const ASKED_BYTES_MIN: u64 = 256 << 10;
 /// File systems on a disk of this machine, with a page cache of their own: not those of a server, which may be dead,
@@ -54,8 +56,9 @@ pub struct DiskFileRecord {
 /// Fails if the descriptors or the mounts of the process cannot be read.
 pub fn largest(process: &Process, clock: &Clock, most: usize) -> Read<Vec<DiskFileRecord>> {
     Reading::take(clock, || {
-        let (in_memory, mut seen) = (places_of(process)?, HashSet::new());
-        let on_disk = measured(process)?.filter(|file| file.bytes > 0 && !in_memory.contains_key(&file.device));
+        let (open, mut seen) = (OpenFiles::of(process)?, HashSet::new());
+        let in_memory = open.in_memory();
+        let on_disk = open.files.into_iter().filter(|file| file.bytes > 0 && !in_memory.contains_key(&file.device));
         let mut found: Vec<Measured> = on_disk.filter(|file| seen.insert((file.device, file.inode))).collect();
         found.largest_first(|file| file.bytes);
         let named = |file: Measured| {
@@ -80,36 +83,37 @@ pub struct CachedFileRecord {
 
 /// The files on disks that these processes have open or mapped, by what is in the page cache, the largest first, at
 /// most so many. Those of which the kernel does not tell it are left out.
-pub(super) fn cached(processes: &[Process], clock: &Clock, most: usize) -> Vec<CachedFileRecord> {
-    let (mut seen, mut mapped, mut found) = (HashSet::new(), HashSet::new(), Vec::new());
-    for process in processes {
-        let Ok(on_disk) = mountinfo(process).map(|mounts| places(&mounts, &ON_DISK)) else { continue };
-        let is_wanted = |file: &Measured| file.bytes >= ASKED_BYTES_MIN && on_disk.contains_key(&file.device);
-        for file in held(process, &mut mapped, clock).into_iter().filter(is_wanted) {
+pub(super) fn cached(of: &[OpenFiles<'_>], clock: &Clock, most: usize) -> Vec<CachedFileRecord> {
+    let (mut seen, mut known, mut found) = (HashSet::new(), HashSet::new(), Vec::new());
+    for open in of {
+        let (process, on_disk) = (open.process, open.places(&ON_DISK));
+        let mapped = mapped(process, &mut known, clock);
+        let is_wanted = |file: &&Measured| file.bytes >= ASKED_BYTES_MIN && on_disk.contains_key(&file.device);
+        for file in open.files.iter().chain(&mapped).filter(is_wanted) {
             if seen.len() < ASKED_MAX && seen.insert((file.device, file.inode)) {
-                found.extend(cached_of(process, &file));
+                let opened = open_below(process.folder(), file.link());
+                let cached = opened.ok().and_then(cachestat::of).filter(|cached| cached.bytes.0 > 0);
+                found.extend(cached.map(|cached| (cached, process, file.link().to_owned())));
             }
         }
     }
-    found.largest_first(|file| file.bytes);
-    found.truncate(most);
-    found
+    found.largest_first(|(cached, ..)| cached.bytes);
+    let named = |(cached, process, link): (cachestat::Cached, &Process, String)| {
+        let path = process.link(&link).ok()?.display().to_string();
+        Some(CachedFileRecord { path, bytes: cached.bytes.0, dirty_bytes: cached.dirty.0 })
+    };
+    found.into_iter().filter_map(named).take(most).collect()
 }
 
-/// The files that a process has open, and those that it has mapped and no process before it. Only root, or who may
-/// checkpoint, sees what is mapped and not open.
-fn held(process: &Process, known: &mut HashSet<u64>, clock: &Clock) -> Vec<Measured> {
-    let mut held: Vec<Measured> = measured(process).into_iter().flatten().collect();
+/// The files that a process has mapped and none before it. Only root, or who may checkpoint, sees them.
+fn mapped(process: &Process, known: &mut HashSet<u64>, clock: &Clock) -> Vec<Measured> {
+    let resident = process.statm(clock).map_or(0, |statm| statm.value.resident.0);
+    if resident < MAPPING_BYTES_MIN {
+        return Vec::new();
+    }
     let mapped = maps::read(process, clock).map(|mapped| mapped.value).unwrap_or_default();
     let news = mapped.iter().filter(|mapping| mapping.path.starts_with('/') && known.insert(mapping.inode));
-    held.extend(news.filter_map(|of| Measured::at(process, format!("map_files/{:x}-{:x}", of.start, of.end))));
-    held
-}
-
-fn cached_of(process: &Process, file: &Measured) -> Option<CachedFileRecord> {
-    let cached = cachestat::of(open_below(process.folder(), file.link()).ok()?)?;
-    let path = process.link(file.link()).ok()?.display().to_string();
-    (cached.bytes.0 > 0).then_some(CachedFileRecord { path, bytes: cached.bytes.0, dirty_bytes: cached.dirty.0 })
+    news.filter_map(|of| Measured::at(process, format!("map_files/{:x}-{:x}", of.start, of.end))).collect()
 }
 
 #[cfg(test)]
