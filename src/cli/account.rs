@@ -36,10 +36,10 @@ pub(super) fn pid(text: &str) -> Result<u32, String> {
 #[derive(Debug, Parser)]
 #[command(override_usage = "loadline account [OPTIONS] <PID>\n       loadline account [OPTIONS] --all\n       \
     loadline account --cgroup PATH | --container ID | --pod NAME\n       loadline account [OPTIONS] --from BUNDLE")]
-#[command(group = ArgGroup::new("what").required(true).args(["pid", "all", "from", "cgroup", "container", "pod"]))]
+#[command(group = ArgGroup::new("what").required(true).multiple(true))]
 pub(super) struct Verb {
     /// Process id of the JVM
-    #[arg(value_name = "PID", value_parser = pid)]
+    #[arg(value_name = "PID", value_parser = pid, group = "what", conflicts_with_all = ["all", "cgroup", "container", "pod"])]
     pid: Option<u32>,
     /// All JVMs of this machine in one table, those of containers too
     ///
@@ -54,8 +54,8 @@ pub(super) struct Verb {
     all: bool,
     /// The JVM of a bundle that `loadline capture` made where Loadline cannot run
     ///
-    /// A bundle has no copy of the JVM's memory. So malloc stays one row, which includes direct memory.
-    #[arg(long, value_name = "BUNDLE", conflicts_with_all = ["netty", "classes", "heap_dump", "attach", "no_stop"])]
+    /// A bundle has no copy of the JVM's memory, so malloc is one row, which includes direct memory.
+    #[arg(long, value_name = "BUNDLE", group = "what", conflicts_with_all = ["all", "cgroup", "container", "pod"])]
     from: Option<PathBuf>,
     #[command(flatten)]
     container: ContainerOptions,
@@ -99,6 +99,32 @@ pub(super) struct Verb {
     quiet: bool,
 }
 
+impl Verb {
+    /// Refuses to ask the JVM of a bundle for more, or to weigh two JVMs.
+    fn check_bundle(&self) -> Result<()> {
+        let ask = [
+            ("--netty", self.netty),
+            ("--classes", self.classes),
+            ("--heap-dump", self.heap_dump.is_some()),
+            ("--attach", self.attach),
+            ("--no-stop", self.no_stop),
+        ];
+        let asked = ask.into_iter().find_map(|(option, is_typed)| is_typed.then_some(option));
+        match (&self.from, self.pid, asked) {
+            (Some(bundle), Some(pid), _) => {
+                let changes = format!("`loadline account {pid} --against {}` compares the two", bundle.display());
+                Err(Error::request("a pid names a running JVM, and `--from` the one of a bundle")
+                    .hint(format!("leave one of them out; {changes}")))
+            }
+            (Some(_), None, Some(option)) => Err(Error::request(format!(
+                "`{option}` needs a running JVM, and a bundle is a copy without its memory"
+            ))
+            .hint("leave it out, or ask the JVM by `jcmd` in its container")),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// Options that have a JVM to ask.
 const OF_A_JVM: [&str; 7] = ["by", "netty", "against", "classes", "heap_dump", "attach", "no_stop"];
 
@@ -132,6 +158,7 @@ impl ContainerOptions {
 /// Listens to signals, so that a Ctrl-C waits until the JVM's threads run again.
 pub(super) fn run(verb: Verb, Call { typed, clock }: Call) -> Result<Code> {
     let typed = typed.to_string();
+    verb.check_bundle()?;
     if verb.against.is_some() && verb.by.contains(&Detail::Region) {
         return Err(Error::request("`--by region` cannot be compared: an address says nothing of another moment")
             .hint("leave it out, or give `thread`, `file`, `tag`, `loader` or `code`"));
@@ -290,5 +317,10 @@ pub(super) fn document(weighed: AccountDocument, command: String, taken: String,
     let mut document = AccountDocument { taken, command, machine, ..weighed };
     let diagnosis = diagnosis::of_account(&document);
     (document.findings, document.ruled_out) = (diagnosis.findings, diagnosis.ruled_out);
+    let own = format!("jcmd {} ", document.jvm.pid);
+    let of_findings = document.findings.iter_mut().map(|one| &mut one.next);
+    for next in of_findings.chain(document.doubts.iter_mut().map(|one| &mut one.next)) {
+        *next = next.replace("jcmd PID ", &own);
+    }
     document
 }

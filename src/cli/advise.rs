@@ -17,7 +17,7 @@ use crate::series::{machine_now, search};
 use crate::units::{several, utc};
 use crate::watch::{ByAccount, NamedHistories, place};
 use crate::weigh::container::CgroupRequest;
-use crate::weigh::{AccountOptions, Candidates, tool_options, weigh_candidate};
+use crate::weigh::{AccountOptions, Candidates, LIST_JVMS, tool_options, weigh_candidate};
 use clap::{ArgGroup, Parser};
 use search::{Seen, advise};
 use std::path::{Path, PathBuf};
@@ -146,7 +146,7 @@ fn of_words(verb: &Verb, clock: Clock, interrupt: &Interrupt) -> Result<Advised>
         return Err(Error::request("process ids and archives cannot be mixed").hint("call it once for each"));
     }
     let pids = pids.iter().filter_map(|word| word.to_str()).map(pid).collect::<Result<Vec<u32>, String>>();
-    let pids = pids.map_err(|why| Error::request(why).hint("`jcmd -l` lists the JVMs of this user"))?;
+    let pids = pids.map_err(|why| Error::request(why).hint(LIST_JVMS))?;
     let jvms: Vec<NamedJvm> =
         each_once(pids.into_iter()).into_iter().map(|pid| NamedJvm { pid, ..NamedJvm::default() }).collect();
     match jvms.as_slice() {

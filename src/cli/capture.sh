@@ -2,7 +2,7 @@
 # Collects what `loadline account --from BUNDLE` needs of one JVM, where Loadline cannot run.
 #
 #   loadline capture | kubectl exec -i POD -- sh > bundle.tar
-#   loadline capture | kubectl exec -i POD -- sh -s PID > bundle.tar     where several JVMs run
+#   loadline capture | kubectl exec -i POD -- sh -s PID > bundle.tar     if the container has several JVMs
 #
 # It writes a tar to stdout and notes to stderr, and removes the folder that it works in. `jcmd`, where there is one,
 # attaches to the JVM (0.2 MiB) and is itself a JVM of some 40 MiB for a second: without room for it below the limit it
@@ -87,11 +87,12 @@ cgroup() {
     for file in "$folder"/memory.*; do copy "$file" "$bundle/cgroup/${file##*/}"; done
     # This shell reads the list itself, so that no other process of the script is in it.
     while read -r pid; do
-        if [ "$pid" != $$ ] && [ -e "/proc/$pid/status" ]; then echo "$pid"; fi
+        # Cgroup v2 lists a process of another pid namespace as 0.
+        if [ "$pid" = 0 ] || { [ "$pid" != $$ ] && [ -e "/proc/$pid/status" ]; }; then echo "$pid"; fi
     done 2>/dev/null <"$folder/cgroup.procs" >"$bundle/cgroup/cgroup.procs"
     number() { cat "$bundle/cgroup/memory.$1" "$bundle/cgroup/memory.$2" 2>/dev/null | sed -n '/^[0-9]\{1,17\}$/p'; }
     limit=$(number max limit_in_bytes) usage=$(number current usage_in_bytes)
-    grep -vx "$jvm" "$bundle/cgroup/cgroup.procs" | head -n $others_max | while read -r other; do process "$other"; done
+    grep -vx -e "$jvm" -e 0 "$bundle/cgroup/cgroup.procs" | head -n $others_max | while read -r other; do process "$other"; done
 }
 
 # The JVM's answers.
@@ -116,8 +117,7 @@ ask() {
 }
 
 main() {
-    jvm=${1:-}
-    if [ -z "$jvm" ]; then find_jvm; fi
+    case $* in '') find_jvm ;; *[!0-9]*) fail "\`$*\` is not a pid; give one: sh -s PID" ;; *) jvm=$1 ;; esac
     [ -d "/proc/$jvm/task/$jvm" ] || fail "no process $jvm here: give the pid that the JVM has in this container"
     cat "/proc/$jvm/smaps" >/dev/null 2>&1 || fail "pid $jvm cannot be read: run it as the user of the JVM, or as root"
     grep -q '/libjvm\.so' "/proc/$jvm/maps" || fail "pid $jvm is no HotSpot JVM: it maps no libjvm.so"

@@ -24,7 +24,10 @@ pub fn ranked(mut document: AccountsDocument, by: Column) -> AccountsDocument {
 /// `Request` where several have none of this pid, or the earlier one does not say when it was taken; `Machine` where
 /// this one does not say who holds anything.
 pub fn changes(earlier: Vec<AccountDocument>, mut now: AccountDocument, command: String) -> Result<ChangesDocument> {
-    let then = of_the_same(earlier, &now)?;
+    let mut then = of_the_same(earlier, &now)?;
+    if let (Some(before), Some(after)) = (&mut then.mark.account, &mut now.mark.account) {
+        comparison::unsplit_alike(before, after);
+    }
     let seconds = unix_s(&now.taken).zip(unix_s(&then.taken)).map(|(now, then)| now.saturating_sub(then));
     let Some(seconds) = seconds else {
         let taken = then.taken.escape_debug();
@@ -76,10 +79,13 @@ fn of_the_same(earlier: Vec<AccountDocument>, now: &AccountDocument) -> Result<A
     })
 }
 
-/// Lists the evidence that two accounts are of different processes; empty for one and the same.
+/// Lists the evidence that two accounts are of different processes; empty for one and the same. A process has another
+/// pid in each pid namespace, so its start and its command tell more.
 fn differences(then: &AccountDocument, now: &AccountDocument) -> Vec<String> {
     let mut found = Vec::new();
-    if then.jvm.pid != now.jvm.pid {
+    let started = |of: &AccountDocument| of.identity.as_ref().map(|of| (of.boot_id.clone(), of.started_ticks));
+    let is_same = started(then).is_some_and(|then| then.0.is_some() && Some(then) == started(now));
+    if then.jvm.pid != now.jvm.pid && !(is_same && then.subject_command == now.subject_command) {
         found.push(format!("pid {} and {}", then.jvm.pid, now.jvm.pid));
     }
     let when = |started: &Option<String>| match started {

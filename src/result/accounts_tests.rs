@@ -26,8 +26,9 @@ fn account(pid: u32, started_ticks: u64, rss_bytes: u64) -> AccountDocument {
 fn one_process_has_one_pid_one_start_and_one_command() {
     let now = account(7, 100, 20);
     assert_eq!(differences(&account(7, 100, 10), &now), [] as [&str; 0]);
-    assert_eq!(differences(&account(8, 100, 10), &now), ["pid 8 and 7"]);
+    assert_eq!(differences(&account(8, 100, 10), &now), [] as [&str; 0], "one process in two pid namespaces");
     let started = "started at 2026-11-21T03:00:00Z (tick 99) and at 2026-11-21T03:00:00Z (tick 100)";
+    assert_eq!(differences(&account(8, 99, 10), &now), ["pid 8 and 7", started]);
     assert_eq!(differences(&account(7, 99, 10), &now), [started]);
     let mut other = account(7, 99, 10);
     other.identity.as_mut().unwrap().boot_id = Some("b".to_owned());
@@ -56,12 +57,30 @@ fn of_several_earlier_accounts_it_is_the_one_of_this_process() {
     // By what names it for good, else by its pid.
     let found = compared(vec![account(7, 99, 1), account(7, 100, 2)]).unwrap();
     assert_eq!((found.then.mark.account.unwrap().total_bytes, found.rss_growth_bytes), (2, 18));
-    let found = compared(vec![account(6, 100, 1), account(7, 99, 2)]).unwrap();
+    let found = compared(vec![account(6, 98, 1), account(7, 99, 2)]).unwrap();
     assert_eq!((found.then.jvm.pid, found.doubts.len()), (7, 1));
     let refused = compared(vec![account(5, 1, 1), account(6, 1, 1)]).unwrap_err();
     assert_eq!(refused.what, "the file has accounts of 2 JVMs, none of them with pid 7");
     // One alone was meant, whatever it is of.
     assert_eq!(compared(vec![account(6, 1, 1)]).unwrap().doubts.len(), 1);
+}
+
+#[test]
+fn malloc_is_one_row_where_one_account_cannot_split_it() {
+    let of = |owners: &[(&str, u64)]| {
+        let mut document = account(7, 100, 0);
+        document.mark.account = Some(AccountRecord::holding(owners.iter().copied()));
+        document
+    };
+    let (split, whole) = (of(&[("malloc.live", 8), ("malloc.retained", 4), ("cds", 1)]), of(&[("malloc.unsplit", 13)]));
+    let compared = |then: &AccountDocument, now: &AccountDocument| {
+        let found = changes(vec![then.clone()], now.clone(), String::new()).unwrap().owners;
+        let grown = found.into_iter().filter(|one| one.name.starts_with("malloc"));
+        grown.map(|one| (one.name, one.growth_bytes)).collect::<Vec<_>>()
+    };
+    assert_eq!(compared(&split, &whole), [("malloc.unsplit".to_owned(), Some(1))]);
+    assert_eq!(compared(&whole, &split), [("malloc.unsplit".to_owned(), Some(-1))]);
+    assert_eq!(compared(&split, &split).len(), 2);
 }
 
 #[test]

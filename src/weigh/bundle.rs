@@ -95,7 +95,7 @@ impl Bundle {
             false => bounded::open(path).and_then(|file| unpack(file, folder.path())),
         };
         unpacked.map_err(|cause| match cause.kind() {
-            io::ErrorKind::Unsupported => refuse("it is no bundle of `loadline capture`".to_owned()),
+            io::ErrorKind::Unsupported => refuse("this is not a bundle of `loadline capture`".to_owned()),
             _ if cause.raw_os_error().is_some() => refuse(format!("the bundle cannot be read: {}", plain(&cause))),
             // A reader of tar quotes the text that it finds, which may be anything.
             _ => cut(path),
@@ -360,10 +360,10 @@ mod tests {
         let refused = |bytes: &[u8]| opened(bytes).err().map(|error| error.what).unwrap_or_default();
         for cut in 0..512 + about(4096).len() {
             let is_of_a_bundle = cut == 0 || cut >= TOP.len();
-            let what = if is_of_a_bundle { "is empty or cut short" } else { "it is no bundle" };
+            let what = if is_of_a_bundle { "is empty or cut short" } else { "this is not a bundle" };
             assert!(refused(&whole[..cut]).contains(what), "cut at {cut}");
         }
-        assert_eq!(refused(b"Error: no pod named x\n"), "it is no bundle of `loadline capture`");
+        assert_eq!(refused(b"Error: no pod named x\n"), "this is not a bundle of `loadline capture`");
         for at in (0..whole.len()).step_by(7) {
             let mut damaged = whole.clone();
             damaged[at] ^= 0x41;

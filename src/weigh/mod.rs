@@ -31,7 +31,7 @@ mod weighing;
 pub(crate) use direct::{DirectMemory, Gate};
 pub(crate) use machine_wide::{Candidates, weigh_candidate};
 pub(crate) use objects::record as live_objects;
-pub(crate) use once::{AccountOptions, Collecting, check_jvm};
+pub(crate) use once::{AccountOptions, Collecting, LIST_JVMS, check_jvm};
 pub(crate) use once::{price_of_dump, price_of_objects, tool_options};
 pub(crate) use outside::{Ceilings, Outside, OutsideReading};
 pub(crate) use processes::Processes;

@@ -205,7 +205,7 @@ pub(crate) fn tool_options(pid: u32) -> Option<String> {
 /// # Errors
 /// `Request` where it is no JVM, Loadline itself, or gone; `Machine` where the permission is missing.
 pub(crate) fn check_jvm(pid: u32, clock: &Clock) -> Result<()> {
-    let refuse = |what: String| Err(Error::request(what).hint("`jcmd -l` lists the JVMs of this user"));
+    let refuse = |what: String| Err(Error::request(what).hint(LIST_JVMS));
     let gone = || refuse(format!("there is no process with pid {pid}"));
     if pid == std::process::id() {
         return refuse(format!("pid {pid} is Loadline itself"));
@@ -225,7 +225,8 @@ pub(crate) fn check_jvm(pid: u32, clock: &Clock) -> Result<()> {
         }
         Ok(_) => return refuse(format!("the process with pid {pid} ({name}) is no HotSpot JVM")),
         Err(_) if !process.is_alive() => return gone(),
-        Err(why) => why.why,
+        // The rest is the hint below.
+        Err(why) => why.why.split(';').next().unwrap_or_default().to_owned(),
     };
     match process.status(clock).map(|status| status.value.euid) {
         Ok(uid) if uid != rustix::process::geteuid().as_raw() => {
@@ -236,6 +237,9 @@ pub(crate) fn check_jvm(pid: u32, clock: &Clock) -> Result<()> {
             .hint("run Loadline as the same user as the JVM, or as root")),
     }
 }
+
+/// The hint where a JVM was named that is none.
+pub(crate) const LIST_JVMS: &str = "`loadline account --all` lists the JVMs of this machine, those of containers too";
 
 #[cfg(test)]
 mod tests {

@@ -12,6 +12,7 @@ use crate::observe::addresses::Purpose;
 use crate::observe::glibc::WalkError;
 use crate::observe::heap_info::HeapInfo;
 use crate::observe::hotspot::{netty_pools, statics, thread_buffers, thread_names, thread_values};
+use crate::observe::hsperfdata::Counters;
 use crate::observe::maps::Allocator;
 use crate::observe::nmt::{Category, NativeMemory};
 use crate::observe::{smaps, thread_stats};
@@ -107,6 +108,7 @@ impl MarkSettings {
         said.left_by_last_gc = counters.as_ref().and_then(accounting::left_by_last_gc);
         taken.mark.heap.left_by_gc_bytes = said.left_by_last_gc;
         said.full_collections = counters.as_ref().and_then(accounting::full_collections);
+        said.release = counters.as_ref().and_then(Counters::release);
         taken.mark.classes = counters.and_then(|counters| counters.classes());
         said.sizing = watched.sizing;
         said.direct = taken.mark.direct.map(|_| taken.mark.direct_bytes());

@@ -42,7 +42,7 @@ pub use figures::{check_figures, figures, refusal};
 pub use history::{Followed, Moves, Shift, Trend, apart, centred, moves};
 pub use metrics::{measured, metrics, metrics_in_order};
 pub use names::{foresee, resolve};
-pub use owners::{Holdings, told_bytes};
+pub use owners::{Holdings, told_bytes, unsplit_alike};
 pub use pareto::pareto;
 pub use ranking::{Column, group_pss_bytes, rank};
 pub use target::{Judged, check_target, judge as judge_target, speaks_of};

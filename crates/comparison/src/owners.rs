@@ -5,7 +5,7 @@ use crate::owner::Owner::{
     MallocRetained, MallocUnsplit, Unexplained,
 };
 use crate::owner::{family, is_heap};
-use crate::record::{AccountRecord, Mark};
+use crate::record::{AccountRecord, Mark, OwnerRecord};
 
 /// Owners that are unknown if the account lists another owner in their place.
 const IN_THEIR_PLACE: &[(Owner, &[Owner])] = &[
@@ -46,6 +46,26 @@ pub fn told_bytes(account: &AccountRecord, owner: &str) -> Option<u64> {
         () if is_heap(owner) && !lists(&is_heap) => None,
         () if family(owner) == family(unsplit) && lists(&|name| name == unsplit) => None,
         () => held_bytes(account, owner),
+    }
+}
+
+/// Puts malloc into one row of both accounts if one of them could not split it.
+pub fn unsplit_alike(then: &mut AccountRecord, now: &mut AccountRecord) {
+    let unsplit = Owner::MallocUnsplit.name();
+    if then.holds(unsplit).min(now.holds(unsplit)) > 0 || then.holds(unsplit).max(now.holds(unsplit)) == 0 {
+        return;
+    }
+    for account in [then, now] {
+        let is_of_malloc = |owner: &mut OwnerRecord| family(&owner.name) == family(unsplit);
+        let rows: Vec<OwnerRecord> = account.owners.extract_if(.., is_of_malloc).collect();
+        let sum = |size: fn(&OwnerRecord) -> u64| rows.iter().map(size).fold(0, u64::saturating_add);
+        account.owners.push(OwnerRecord {
+            name: unsplit.to_owned(),
+            rss_bytes: sum(|row| row.rss_bytes),
+            pss_bytes: sum(|row| row.pss_bytes),
+            swap_bytes: sum(|row| row.swap_bytes),
+            detail: Vec::new(),
+        });
     }
 }
 

@@ -17,8 +17,7 @@ const MEM_LIMIT_RELEASE: u64 = 23;
 
 /// Whether the threads of a pool compile; they are Java threads to the JVM.
 pub(super) fn compile(pool: &ThreadPoolRecord) -> bool {
-    // A pool of both compilers has a star for their number.
-    Purpose::of(&pool.name.replacen("C*", "C1", 1)) == Purpose::Jit
+    Purpose::of(&pool.name) == Purpose::Jit
 }
 
 /// The method whose compilations took most memory, as its largest compilation, and how much that was at the most: RSS

@@ -1,17 +1,20 @@
-//! Threads that do next to nothing.
+//! Threads that hardly work.
 
 use super::compilers::compile;
 use super::facts::{Facts, sum};
 use super::found::{found, listed};
-use crate::record::{Finding, FindingRecord, IdlePool, ThreadPoolRecord};
+use crate::record::{Finding, FindingRecord, IdlePool, Mark, ThreadPoolRecord};
 use crate::scenario::MarkPoint;
-use crate::units::{Bytes, grouped};
+use crate::units::{Bytes, grouped, roughly};
 use loadline_base::order::Order as _;
 
 /// Fewer threads of one name are no pool with a chosen size.
 const THREADS_MIN: u64 = 20;
-/// CPU time of a thread over the time it lived, above which it works.
+/// CPU time of a thread over the time that is looked at, above which it works.
 const CPU_SHARE_MAX: f64 = 0.01;
+/// CPU time of a thread, s, above which it may have worked lately, where only the time since the JVM started is known: a
+/// pool of 25 that served 2.8 million requests used several seconds each.
+const CPU_S_MAX: f64 = 0.1;
 /// Pools that are named.
 const POOLS_MAX: usize = 3;
 
@@ -20,17 +23,47 @@ const PILE_MIN: u64 = 300;
 /// The kernel stack of a thread in bytes, besides its own stack (`THREAD_SIZE`, x86-64 and aarch64).
 const KERNEL_STACK: u64 = 16 << 10;
 
-/// Pools of so many threads of the program and more that do next to nothing.
-fn idle_pools(facts: &Facts, threads_min: u64) -> Option<Vec<IdlePool>> {
-    let ((mark, _), age_s) = (facts.weighed()?, facts.age_s()?);
+/// The time over which threads are judged: from the mark before the load to the one after it, or since the JVM started.
+struct Span<'a> {
+    from: Option<&'a Mark>,
+    seconds: f64,
+}
+
+impl<'a> Span<'a> {
+    fn of(facts: &Facts<'a>) -> Option<Self> {
+        let (to, _) = facts.weighed()?;
+        let is_before = |mark: &&Mark| mark.at_s < to.at_s && !mark.pools.is_empty();
+        let from = facts.marks.iter().rfind(is_before).filter(|_| facts.loads().next().is_some());
+        Some(Self { from, seconds: from.map_or(facts.age_s()?, |from| to.at_s - from.at_s) })
+    }
+
+    /// The CPU time of a pool in it.
+    fn cpu_s(&self, pool: &ThreadPoolRecord) -> f64 {
+        let before = self.from.iter().flat_map(|mark| &mark.pools).find(|before| before.name == pool.name);
+        before.map_or(pool.cpu_s, |before| (pool.cpu_s - before.cpu_s).max(0.0))
+    }
+
+    fn is_idle(&self, pool: &ThreadPoolRecord) -> bool {
+        let each_s = self.cpu_s(pool) / pool.threads as f64;
+        each_s / self.seconds < CPU_SHARE_MAX && (self.from.is_some() || each_s < CPU_S_MAX)
+    }
+
+    fn text(&self) -> String {
+        let since = if self.from.is_some() { "of load" } else { "since the JVM started" };
+        format!("in the {} {since}", roughly(self.seconds))
+    }
+}
+
+/// Pools of so many threads of the program and more that hardly worked, and over which time.
+fn idle_pools(facts: &Facts, threads_min: u64) -> Option<(Vec<IdlePool>, String)> {
+    let ((mark, _), span) = (facts.weighed()?, Span::of(facts)?);
     let is_of_program = |pool: &&ThreadPoolRecord| pool.allocated_bytes.is_some() && !compile(pool);
-    let is_idle = |pool: &&ThreadPoolRecord| pool.cpu_s / (pool.threads as f64 * age_s) < CPU_SHARE_MAX;
-    let known = mark.pools.iter().filter(is_of_program).filter(is_idle).filter(|pool| pool.threads >= threads_min);
+    let known = mark.pools.iter().filter(is_of_program).filter(|pool| span.is_idle(pool));
     let pool = |of: &ThreadPoolRecord| {
         let ThreadPoolRecord { threads, stack_bytes, .. } = *of;
-        IdlePool { name: of.name.clone(), threads, stack_bytes, cpus: of.cpu_s / age_s }
+        IdlePool { name: of.name.clone(), threads, stack_bytes, cpus: span.cpu_s(of) / span.seconds }
     };
-    Some(known.map(pool).collect())
+    Some((known.filter(|pool| pool.threads >= threads_min).map(pool).collect(), span.text()))
 }
 
 /// Threads of one name come with the load and do not end: what starts one for each request or client never ends it, or
@@ -38,16 +71,18 @@ fn idle_pools(facts: &Facts, threads_min: u64) -> Option<Vec<IdlePool>> {
 pub(super) fn pile_up(facts: &Facts) -> Option<FindingRecord> {
     let (mark, _) = facts.weighed()?;
     let grown = mark.threads?.saturating_sub(facts.at(MarkPoint::Start)?.threads?);
-    let pool = idle_pools(facts, PILE_MIN)?.into_iter().max_by_key(|pool| pool.threads)?;
+    let (pools, span) = idle_pools(facts, PILE_MIN)?;
+    let pool = pools.into_iter().max_by_key(|pool| pool.threads)?;
     if grown < PILE_MIN || pool.threads < grown / 2 {
         return None;
     }
     let bytes = pool.stack_bytes.saturating_add(pool.threads.saturating_mul(KERNEL_STACK));
     let ([came, idle], stacks) = ([grown, pool.threads].map(grouped), Bytes(pool.stack_bytes));
     let text = format!(
-        "{came} threads came with the load and did not end, {idle} of them `{}`, which do next to nothing: {stacks} of \
-         stacks, and {} KiB of the kernel for each",
+        "{came} threads came with the load and did not end, {idle} of them `{}`, which used {:.2} CPUs {span}: {stacks} \
+         of stacks, and {} KiB of the kernel for each",
         pool.name,
+        pool.cpus,
         KERNEL_STACK >> 10
     );
     let next = "end them, or take them from one pool with a bound (`Executors.newFixedThreadPool`), and give what they \
@@ -62,15 +97,15 @@ pub(super) fn idle(facts: &Facts) -> Option<FindingRecord> {
     if pile_up(facts).is_some() {
         return None;
     }
-    let mut pools = idle_pools(facts, THREADS_MIN)?;
+    let (mut pools, span) = idle_pools(facts, THREADS_MIN)?;
     pools.largest_first(|pool| pool.stack_bytes);
     pools.truncate(POOLS_MAX);
     let stacks = sum(pools.iter().map(|pool| pool.stack_bytes));
     let told = |IdlePool { name, threads, stack_bytes, cpus }: &IdlePool| {
         let (threads, stacks) = (grouped(*threads), Bytes(*stack_bytes));
-        format!("{threads} of `{name}` with {stacks} of stacks and {cpus:.2} CPUs in use")
+        format!("{threads} of `{name}` with {stacks} of stacks used {cpus:.2} CPUs")
     };
-    let text = format!("threads that do next to nothing: {}", listed(&pools, told));
+    let text = format!("threads that hardly worked {span}: {}", listed(&pools, told));
     let next = "give the pool fewer threads, or let it shrink, in the application's own settings";
     (!pools.is_empty()).then(|| {
         let found = found(Finding::ThreadsIdle { pools }, text, next);

@@ -133,7 +133,7 @@ const TABLE: [Entry; 23] = [
     entry(MallocMmapped, "malloc.mmapped", "malloc mmapped", "large chunks, mapped alone", Live, "malloc3", DIRECT),
     entry(MallocDirect, "malloc.direct", "direct memory", "buffers outside the heap", Live, "malloc5", DIRECT),
     entry(MallocRetained, "malloc.retained", "malloc retained", "freed, kept by malloc", Retained, "malloc4", RETAINED),
-    entry(MallocUnsplit, "malloc.unsplit", "malloc, not split", "in use or freed, not known", Live, "malloc2", &[]),
+    entry(MallocUnsplit, "malloc.unsplit", "malloc (not split)", "in use or freed, not known", Live, "malloc2", &[]),
     entry(Native, "native", "native library mappings", "mapped by other libraries", Rest, "native", &[]),
     entry(
         NativeRetained,

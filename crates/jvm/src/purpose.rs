@@ -85,6 +85,8 @@ impl Purpose {
     /// By a thread's name as the kernel keeps it, in full, or with `*` for the numbers of a pool. A thread of the
     /// program that bears such a name is taken for the JVM's.
     pub fn of(name: &str) -> Self {
+        // A pool of both compilers has a star for their number.
+        let name = &*name.replacen("C*", "C1", 1);
         let known = NAMES.iter().find(|(_, names)| names.iter().any(|known| is_named(name, known)));
         known.map_or(Self::Application, |(purpose, _)| *purpose)
     }

@@ -134,11 +134,11 @@ fn list_doubts(out: &mut Lines, doubts: &[(String, String)]) {
     }
 }
 
-/// Breaks at spaces; a word longer than the line keeps a line of its own.
+/// Breaks between words; one that is longer than the line keeps a line of its own.
 fn wrapped(out: &mut Lines, text: &str, first: &str, rest: &str) {
     let mut line = first.to_owned();
     let mut empty = true;
-    for word in text.split_whitespace().map(visible) {
+    for word in words(text) {
         if !empty && width(&line) + 1 + width(&word) > out.width {
             push_line(out, &line);
             line = rest.to_owned();
@@ -151,6 +151,26 @@ fn wrapped(out: &mut Lines, text: &str, first: &str, rest: &str) {
         empty = false;
     }
     push_line(out, &line);
+}
+
+/// The words of a text. A run in backquotes is one word, so that a command can be copied from one line.
+fn words(text: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    let mut quoted: Option<Vec<String>> = None;
+    for word in text.split_whitespace().map(visible) {
+        let turns = word.matches('`').count() % 2 == 1;
+        match quoted.take() {
+            Some(mut run) => {
+                run.push(word);
+                if turns { words.push(run.join(" ")) } else { quoted = Some(run) }
+            }
+            None if turns => quoted = Some(vec![word]),
+            None => words.push(word),
+        }
+    }
+    // A single backquote quotes nothing.
+    words.extend(quoted.into_iter().flatten());
+    words
 }
 
 /// A line may contain foreign text, which must not steer the terminal.
@@ -266,6 +286,12 @@ mod tests {
             assert_eq!(line, line.trim_end());
         }
         assert!(text.contains(&long));
+    }
+
+    #[test]
+    fn a_command_in_backquotes_stays_on_one_line() {
+        let folded = folded_lines("error: ask `loadline account 7 --by pool`, or a lone ` sign", 30);
+        assert_eq!(folded, "error: ask\n  `loadline account 7 --by pool`,\n  or a lone ` sign\n");
     }
 
     #[test]

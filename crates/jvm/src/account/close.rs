@@ -105,6 +105,7 @@ fn sizes(said: &Said, seen: &ProcessReadings) -> Sizes {
         heap: said.info.as_ref().and_then(|info| info.heap_reserved),
         old: said.heap.and_then(|heap| heap.old).map(|(committed, reserved)| (committed.0, reserved.0)),
         regions: said.info.as_ref().filter(|_| is(Collector::G1)).and_then(regions),
+        offsets_written: said.release.is_some_and(|release| release <= 17),
         foreign_malloc: is_foreign(seen),
         unread_malloc: is_unread(seen),
         guarded: is(Collector::Serial) || is(Collector::Parallel),

@@ -44,6 +44,8 @@ pub struct Said {
     pub left_by_last_gc: Option<u64>,
     /// Full collections so far, where that is known.
     pub full_collections: Option<u64>,
+    /// The feature release of the JDK, where that is known.
+    pub release: Option<u32>,
     /// The flags by which the Java heap is sized after a full collection.
     pub sizing: Sizing,
     /// The libraries in memory.

@@ -299,8 +299,11 @@ impl<'a> HeapPages<'a> {
             _ => {
                 let capacity = self.capacity(live.likely);
                 let why = match capacity < self.heap.committed.0 {
-                    true => format!("{title} keeps {} for some {} that are live", Bytes(capacity), Bytes(live.likely)),
-                    false => format!("{title} keeps the {} it has committed", self.heap.committed),
+                    true => {
+                        let live = Bytes(live.likely);
+                        format!("{title} keeps {} committed for some {live} of live objects", Bytes(capacity))
+                    }
+                    false => format!("{title} keeps all {} committed", self.heap.committed),
                 };
                 Prediction::known(likely, Reason::Shrinks, why)
             }

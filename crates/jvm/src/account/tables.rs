@@ -46,6 +46,8 @@ pub(super) struct Sizes {
     pub(super) old: Option<(u64, u64)>,
     /// How many regions G1's heap may have; `G1FromCardCache` has a row for each.
     pub(super) regions: Option<u64>,
+    /// G1 of JDK 17 or older, which writes an offset for each region that it commits.
+    pub(super) offsets_written: bool,
     /// Parallel: its bitmaps and block table are committed in full from the start.
     pub(super) parallel: bool,
     /// Serial or Parallel, whose card tables end in a guard page (up to JDK 21).
@@ -300,12 +302,15 @@ fn ended_by(start: u64, end: u64, full: &[&Table], sizes: &Sizes) -> Vec<Claim> 
 
 /// The least that the tables of G1 hold, wherever they lie: the cards of what is committed, which it clears
 /// (`G1CardTableChangedListener`), and the rows of `G1FromCardCache` for that with a pointer to each row (JDK 11–25).
+/// Up to JDK 17 it also writes the first offset of each region (`reset_bot`), and so touches a page for each.
 /// `None` of another collector.
 pub(super) fn written<'a>(maps: impl Iterator<Item = &'a Mapping>, sizes: &Sizes) -> Option<u64> {
     let (regions, (start, end)) = (sizes.regions?, sizes.heap?);
     let bytes = committed(maps, start, end).iter().map(|(from, to)| to - from).fold(0, u64::saturating_add);
     let region = end.saturating_sub(start).checked_div(regions)?.max(1);
-    (bytes / 512).checked_add(regions.checked_mul(8)?)?.checked_add((bytes / region).checked_mul(128)?)
+    let offsets = if sizes.offsets_written { (bytes / region).saturating_mul(sizes.page).min(bytes / 512) } else { 0 };
+    let rows = regions.checked_mul(8)?.checked_add((bytes / region).checked_mul(128)?)?;
+    (bytes / 512).checked_add(offsets)?.checked_add(rows)
 }
 
 /// Returns the tables that end a stretch, back to back. Each begins at an address that HotSpot's own structures name,
@@ -572,6 +577,8 @@ mod tests {
         assert_eq!(ranges(&found(maps, &unread(512, 512))), [(0x7f4f_c35f_0000, 0x7f4f_c36f_0000)]);
         // The cards, and the rows of 512 regions: most of the first stretch, behind chunks of 364 and 260 KiB.
         assert_eq!(written(parse(maps).iter(), &unread(512, 512)), Some((1 << 20) + 512 * (8 + 128)));
+        let older = Sizes { offsets_written: true, ..unread(512, 512) };
+        assert_eq!(written(parse(maps).iter(), &older), Some((2 << 20) + 512 * (8 + 128)));
         assert_eq!(written(parse(maps).iter(), &sizes()), None);
         let maps = "40000000-50000000 rw-p 0 00:00 0\n7f0000000000-7f00000dc000 rw-p 0 00:00 0\n\
                     7f03dac28000-7f03daf2a000 rw-p 0 00:00 0\n7f03dca12000-7f03dca53000 rw-p 0 00:00 0\n\

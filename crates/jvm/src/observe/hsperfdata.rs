@@ -231,6 +231,12 @@ impl Counters {
         Some(ClassCounts { loaded, shared, unloaded })
     }
 
+    /// The feature release: 17 of `17.0.15`.
+    pub fn release(&self) -> Option<u32> {
+        let version = self.text("java.property.java.version")?;
+        version.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+    }
+
     /// Version, options, command.
     pub fn identity(&self) -> JvmIdentity {
         let text = |name| self.text(name).filter(|text| !text.is_empty());

@@ -253,7 +253,7 @@ pub enum Finding {
         /// The requested heap.
         asked_bytes: u64,
     },
-    /// Threads of one pool were added while the subject worked, do next to nothing and do not end.
+    /// Threads of one pool were added while the subject worked, hardly work and do not end.
     ThreadsPileUp {
         /// The pool.
         pool: IdlePool,
@@ -348,7 +348,7 @@ pub enum Finding {
         /// Bytes of malloc that compilers hold; `null` without Native Memory Tracking.
         compiler_bytes: Option<u64>,
     },
-    /// Pools with many threads that do next to nothing.
+    /// Pools with many threads that hardly worked.
     ThreadsIdle {
         /// The pools, the largest stacks first.
         pools: Vec<IdlePool>,
@@ -595,7 +595,7 @@ pub enum LiveBy {
     LastCollection,
 }
 
-/// A pool of threads that do next to nothing.
+/// A pool of threads that hardly worked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct IdlePool {
@@ -605,7 +605,7 @@ pub struct IdlePool {
     pub threads: u64,
     /// Resident pages of their stacks.
     pub stack_bytes: u64,
-    /// CPUs that they used in total, on average since the JVM started.
+    /// CPUs that they used in total, on average: over the load of a trial, else since the JVM started.
     pub cpus: f64,
 }
 

@@ -10,8 +10,8 @@ use super::{charged, explanation, flags, inside, next};
 use crate::owner::{self, Owner, is_heap, label};
 use crate::page::{Depth, Facts, Page, Part, Section, Topic};
 use crate::record::{
-    AccountDocument, AccountRecord, ChargeRecord, DirectRecord, Finding, FindingRecord, FlagsRecord, MallocRecord,
-    Mark, OwnerRecord, ToldBy, ToldRecord,
+    AccountDocument, AccountRecord, ChargeKind, ChargeRecord, ChargeRow, DirectRecord, FlagsRecord, MallocRecord, Mark,
+    OwnerRecord, ToldBy, ToldRecord,
 };
 use crate::table::Table;
 use crate::units::{Bytes, grouped, milliseconds, several};
@@ -22,6 +22,8 @@ use loadline_base::order::Order as _;
 const LARGEST: usize = 3;
 /// Beyond this share of RSS, the addresses of unexplained pages are shown even if the user did not ask for them.
 const UNEXPLAINED_SHARE_MAX: f64 = 0.005;
+/// The kernel charges threads in batches, so less than this need not belong to another process.
+const UNSEEN_MIN: i64 = 1 << 20;
 /// A command line takes two lines at most; the JSON document has all of it.
 const COMMAND_CHARS_MAX: usize = 130;
 
@@ -120,7 +122,9 @@ fn facts(document: &AccountDocument) -> Vec<(String, String)> {
     let mut facts = Facts::default();
     facts.add("jvm", jvm_text(&document.jvm));
     let [used, committed, most] = [mark.heap.used_bytes, mark.heap.committed_bytes, mark.heap.max_bytes].map(mib);
-    facts.add("heap", format!("{used} MiB used of {committed} committed, {most} at most"));
+    let left = mark.heap.left_by_gc_bytes.filter(|left| *left > 0);
+    let left = left.map_or_else(String::new, |left| format!("; {} used after the last collection", mib(left)));
+    facts.add("heap", format!("{used} MiB used of {committed} committed, {most} at most{left}"));
     facts.add("direct", mark.direct.as_ref().map(direct_text));
     let malloc = account.and_then(|account| account.malloc.as_ref());
     facts.add("malloc", malloc.map(malloc_text).or(document.jvm.allocator.clone()));
@@ -303,7 +307,10 @@ pub(super) fn owners(account: &AccountRecord) -> Table {
         vec![row.name.clone(), mib(row.rss_bytes), mib(row.pss_bytes), third, row.what.to_owned()]
     };
     let title = if swapped { "account, MiB" } else { "account, MiB and % of RSS" };
-    Table::new(title, head, rows.iter().chain([&total]).map(line)).worded(1, 1).noted([cost(account)])
+    let shared = (!rounds_to_none(rss_bytes.abs_diff(pss_bytes)))
+        .then(|| "PSS divides a page among the processes that share it; RSS counts it in full.".to_owned());
+    let table = Table::new(title, head, rows.iter().chain([&total]).map(line)).worded(1, 1);
+    table.noted(shared.into_iter().chain([cost(account)]))
 }
 
 /// Describes the effect of weighing on the JVM.
@@ -311,16 +318,19 @@ fn cost(account: &AccountRecord) -> String {
     let added = account.observer_bytes.and_then(|bytes| u64::try_from(bytes).ok());
     let added = match (added, &account.told) {
         (None | Some(0), Some(ToldRecord { by: ToldBy::Tables, .. })) => {
-            "Loadline asked it nothing and added no memory. ".to_owned()
+            "Loadline did not attach to the JVM and added no memory to it. ".to_owned()
         }
-        (Some(bytes), _) => format!("Weighing added at most {} to it, contained above. ", Bytes(bytes)),
+        (Some(bytes), _) => format!("Weighing added at most {} to the RSS above. ", Bytes(bytes)),
         (None, _) => String::new(),
     };
     let took = milliseconds(account.took_ms);
     let reading = if account.took_ms < 1e3 { format!("{took} ms") } else { format!("{:.1} s", account.took_ms / 1e3) };
     match account.pause_ms {
-        Some(pause) => format!("{added}Its threads were paused for {} ms of {took}.", milliseconds(pause)),
-        None => format!("{added}The JVM ran on for the {reading} of reading: changes in that time may blur the rows."),
+        Some(pause) => {
+            let pause = milliseconds(pause);
+            format!("{added}Reading took {took} ms, of which the threads were paused for {pause} ms.")
+        }
+        None => format!("{added}The JVM kept running while it was read for {reading}: changes may blur the rows."),
     }
 }
 
@@ -339,21 +349,16 @@ fn beside(document: &AccountDocument, account: &AccountRecord) -> Vec<(String, S
         }
         (Some(bytes), _) if rounds_to_none(bytes) => format!("would return nothing{}", because(&would.gc_why)),
         (Some(bytes), _) => format!("would return {}{}", Bytes(bytes), because(&would.gc_why)),
-        (None, _) => {
-            // One answer with the finding that a smaller heap has something to gain.
-            let most = document.findings.iter().filter(|one| is_of_heap(one)).filter_map(|one| one.gain_bytes_max);
-            match (live, most.max().filter(|bytes| *bytes > 0)) {
-                (Some(live), _) => format!("the one of this run left {} of live objects", Bytes(live)),
-                (None, Some(most)) => format!("would return at most {}{}", Bytes(most), because(&would.gc_why)),
-                (None, None) => format!("unknown{}", because(&would.gc_why)),
-            }
-        }
+        (None, _) => match live {
+            Some(live) => format!("the full GC of this run left {} of live objects", Bytes(live)),
+            None => format!("unknown{}", because(&would.gc_why)),
+        },
     };
     let trim = match would.trim_bytes {
         Some(0) if !would.trim_why.is_empty() => format!("would return nothing{}", because(&would.trim_why)),
         Some(bytes) => format!("would return {}: {trimmed}", Bytes(bytes)),
         None if document.bundle.is_some() && next::trims(document) => {
-            format!("unknown; in the container, {trimmed} shows it")
+            format!("unknown; in the container, {trimmed} returns it")
         }
         None => format!("unknown{}", because(&would.trim_why)),
     };
@@ -362,11 +367,6 @@ fn beside(document: &AccountDocument, account: &AccountRecord) -> Vec<(String, S
     facts.add("trim", trim);
     facts.add("charge", mark.charge.as_ref().map(|charge| charge_text(mark, charge)));
     facts.0
-}
-
-/// Whether a finding is about a heap larger than its objects.
-fn is_of_heap(found: &FindingRecord) -> bool {
-    matches!(found.finding, Finding::HeapFarAboveLive { .. } | Finding::HeapFree { .. })
 }
 
 /// The charge by kind, and why it is not the RSS.
@@ -388,7 +388,7 @@ fn charge_text(mark: &Mark, charge: &ChargeRecord) -> String {
     }
     text.push_str(&match charge.processes {
         0 | 1 => format!(". {}.", why_charge_differs(mark, charge)),
-        n => format!(". It is of all {n} processes in the cgroup, not of this one alone."),
+        n => format!(". The charge is for all {n} processes in the cgroup."),
     });
     text
 }
@@ -398,18 +398,24 @@ fn why_charge_differs(mark: &Mark, charge: &ChargeRecord) -> String {
     let difference = charge.usage_bytes.abs_diff(mark.rss_bytes);
     let more = if charge.usage_bytes > mark.rss_bytes { "more" } else { "less" };
     let text = match rounds_to_none(difference) {
-        true => "It is as much as RSS".to_owned(),
-        false => format!("It is {} {more} than RSS", Bytes(difference)),
+        true => "The charge is as much as RSS".to_owned(),
+        false => format!("The charge is {} {more} than RSS", Bytes(difference)),
     };
     let cached = charge.file_bytes.saturating_add(charge.shmem_bytes);
     let mapped = mark.file_bytes.filter(|mapped| !rounds_to_none(mapped.abs_diff(cached)));
     let mapped = mapped.map(|mapped| match (mapped > cached, Bytes(mapped.abs_diff(cached))) {
-        (true, size) => format!("{size} of its file pages are charged to whoever touched them first"),
-        (false, size) => format!("{size} are page cache that it does not map"),
+        (true, size) => format!("other cgroups are charged for {size} of its file pages, which they touched first"),
+        (false, size) => format!("{size} are page cache that the JVM does not map"),
     });
     let kernel = charge.kernel_bytes.filter(|kernel| !rounds_to_none(*kernel));
-    let kernel = kernel.map(|kernel| format!("the kernel's {} are in no RSS", Bytes(kernel)));
-    let reasons: Vec<String> = mapped.into_iter().chain(kernel).collect();
+    let kernel = kernel.map(|kernel| format!("no RSS counts the kernel's {}", Bytes(kernel)));
+    let is_unseen = |row: &&ChargeRow| row.kind == ChargeKind::Anonymous && row.pid.is_none();
+    let unseen = charge.rows.iter().find(is_unseen).filter(|row| row.bytes >= UNSEEN_MIN);
+    let unseen = unseen.map(|row| {
+        let bytes = Bytes(row.bytes.unsigned_abs());
+        format!("{bytes} of anon belong to no process that was seen, so others of another pid namespace may share it")
+    });
+    let reasons: Vec<String> = mapped.into_iter().chain(kernel).chain(unseen).collect();
     if reasons.is_empty() { text } else { format!("{text}: {}", reasons.join(", ")) }
 }
 

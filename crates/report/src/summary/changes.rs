@@ -1,19 +1,21 @@
 //! The page of two accounts of one JVM: the time between them, what grew, and which parts of its owners grew.
 
 use super::account::{asked_for, which};
-use super::cells::{beginning, end, kib, mib, signed, sum};
+use super::cells::{beginning, end, kib, mib, rounds_to_none, signed, sum};
 use super::details::Detail;
 use super::doubts::doubts;
 use super::facts::jvm_text;
 use super::inside::spelled;
 use super::journey::between;
-use super::next;
-use crate::owner::label;
+use super::next::{self, OWNER_GROWN_MIN};
+use crate::owner::{Owner, label};
 use crate::page::{Page, Part, Section, Topic};
-use crate::record::{AccountDocument, ChangesDocument, DoubtRecord, PartChangeRecord};
+use crate::record::{AccountDocument, ChangesDocument, DoubtRecord, Mark, PartChangeRecord, ThreadPoolRecord};
 use crate::table::Table;
-use crate::units::{Growth, grouped, growth};
+use crate::units::{Growth, grouped, growth, several};
 use crate::words::dash;
+use loadline_base::order::Order as _;
+use loadline_jvm::purpose::Purpose;
 
 /// Rows of each kind of part, and rows of a kind that the user asked for.
 const ROWS_MAX: usize = 10;
@@ -34,6 +36,42 @@ fn live(now: &AccountDocument) -> Option<String> {
     Some(format!("Live objects changed by {grown} MiB{}.", most.unwrap_or_default()))
 }
 
+/// The likely owners of the growth of malloc where it is one row, or the way to split it; `None` if it hardly grew.
+fn malloc(document: &ChangesDocument) -> Option<String> {
+    let (then, now) = (&document.then.mark, &document.now.mark);
+    let row = document.owners.iter().find(|one| one.name == Owner::MallocUnsplit.name())?;
+    let grown = row.growth_bytes.filter(|bytes| *bytes >= OWNER_GROWN_MIN)?;
+    let began = format!("malloc grew by {} MiB", Growth(grown));
+    if let (Some(before), Some(after)) = (&then.nmt, &now.nmt) {
+        let of_malloc = after.categories.iter().filter(|one| !NOT_OF_MALLOC.contains(&one.name.as_str()));
+        let grown = of_malloc.map(|one| {
+            let then = before.categories.iter().find(|of| of.name == one.name).map_or(0, |of| of.committed_bytes);
+            (growth(then, one.committed_bytes), &one.name)
+        });
+        let mut grown: Vec<_> = grown.filter(|(bytes, _)| !rounds_to_none(bytes.unsigned_abs())).collect();
+        grown.largest_first(|(bytes, _)| *bytes);
+        let named: Vec<String> =
+            grown.iter().take(3).map(|(bytes, name)| format!("{name} {}", Growth(*bytes))).collect();
+        let named = if named.is_empty() { "nothing that grew".to_owned() } else { named.join(", ") };
+        return Some(format!("{began}; Native Memory Tracking names {named}."));
+    }
+    let is_jit = |pool: &&ThreadPoolRecord| Purpose::of(&pool.name) == Purpose::Jit;
+    let cpu_s = |of: &Mark| of.pools.iter().filter(is_jit).map(|pool| pool.cpu_s).sum::<f64>();
+    let compiled_s = cpu_s(now) - cpu_s(then);
+    let jit = (compiled_s >= COMPILED_S_MIN)
+        .then(|| format!("the JIT compilers, which ran for {compiled_s:.1} s of CPU time"));
+    let threads = now.threads.zip(then.threads).map_or(0, |(now, then)| now.saturating_sub(then));
+    let threads = (threads > 0).then(|| several(threads, "new thread"));
+    let likely: Vec<String> = jit.into_iter().chain(threads).collect();
+    let likely = if likely.is_empty() { String::new() } else { format!("; it served {}", likely.join(", and ")) };
+    Some(format!("{began}{likely}. A start with `-XX:NativeMemoryTracking=summary` would split it."))
+}
+
+/// Categories of Native Memory Tracking that map most of their memory past malloc.
+const NOT_OF_MALLOC: [&str; 7] = ["Java Heap", "Class", "Metaspace", "Thread", "Code", "Shared class space", "GC"];
+/// Compilers that used less CPU time allocated little.
+const COMPILED_S_MIN: f64 = 0.5;
+
 /// Summarizes the changes: only the parts asked for, or the first of every kind if the user asked for none.
 pub fn summarize_changes(document: &ChangesDocument, asked: &[Detail]) -> Page {
     let (then, now) = (&document.then, &document.now);
@@ -41,7 +79,8 @@ pub fn summarize_changes(document: &ChangesDocument, asked: &[Detail]) -> Page {
     if let (Some(before), Some(after)) = (&then.mark.account, &now.mark.account) {
         let (table, sentence) = between(before, after);
         let next = next::of_changes(document);
-        let parts = [Part::Text(sentence)].into_iter().chain(live(now).map(Part::Text)).chain([next]);
+        let also = live(now).into_iter().chain(malloc(document)).map(Part::Text);
+        let parts = [Part::Text(sentence)].into_iter().chain(also).chain(next);
         sections.push(Section::new(Topic::Answer, "in short", parts));
         sections.push(Section::titled(Topic::Memory, "memory", [Part::Table(table)]));
     }
@@ -59,7 +98,7 @@ pub fn summarize_changes(document: &ChangesDocument, asked: &[Detail]) -> Page {
     }
     blocks.extend(asked_for(now));
     if now.objects.as_ref().is_some_and(|objects| objects.at_start.is_none()) {
-        let text = "The earlier account has no classes to compare with: take it with `--classes`, too.";
+        let text = "The earlier account has no classes to compare with: take both with `--classes`.";
         blocks.push(Part::Text(text.to_owned()));
     }
     sections.push(Section::titled(Topic::Details, "parts of owners", blocks));

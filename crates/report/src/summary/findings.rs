@@ -2,7 +2,7 @@
 
 use super::explanation;
 use crate::page::{Depth, Fold, Part, Section, Topic};
-use crate::record::{ExplanationRecord, FindingRecord, OfTrials, RuledOutRecord, each_once};
+use crate::record::{ExplanationRecord, Finding, FindingRecord, OfTrials, RuledOutRecord, each_once};
 use crate::units::{Bytes, several};
 use loadline_base::order::Order as _;
 
@@ -105,7 +105,10 @@ fn shown<'a>(found: &[&'a FindingRecord]) -> Vec<&'a FindingRecord> {
 /// A finding with the most that it can save.
 fn told(found: &FindingRecord) -> String {
     let gain = found.gain_bytes_max.filter(|bytes| *bytes > 0);
-    let gain = gain.map(|bytes| format!("at most {} to gain", Bytes(bytes)));
+    // A heap with fewer live objects than were seen gives back more.
+    let is_of_heap = matches!(found.finding, Finding::HeapFarAboveLive { .. } | Finding::HeapFree { .. });
+    let bound = if is_of_heap { "about" } else { "at most" };
+    let gain = gain.map(|bytes| format!("{bound} {} to gain", Bytes(bytes)));
     let alike = found.of.as_ref().map_or(0, |of| of.trials_alike);
     let alike = (alike > 1).then(|| format!("so in {alike} trials"));
     let notes: Vec<String> = gain.into_iter().chain(alike).collect();

@@ -106,23 +106,23 @@ fn total(rows: &[Row<'_>], of: impl Fn(&AccountRecord) -> Option<u64>) -> Option
 /// Returns notes that explain the numbers, and the effect of weighing.
 fn notes(document: &AccountsDocument, rows: &[Row<'_>]) -> Vec<String> {
     let mut notes = vec![format!(
-        "A page that several share counts once in the sum of PSS; the sum of RSS, {}, counts it for each.",
+        "PSS divides a page among the processes that share it. RSS counts it in full for each: {} in all.",
         Bytes(document.rss_bytes)
     )];
     let shares = |charge: &ChargeRecord| charge.limit_bytes.is_some() && charge.processes > 1;
     if rows.iter().any(|(of, _)| of.mark.charge.as_ref().is_some_and(shares)) {
         notes
-            .push("Charge and limit are those of a cgroup, with all processes in it and not one JVM alone.".to_owned());
+            .push("Charge and limit are those of a cgroup, which may have other processes besides the JVM.".to_owned());
     }
     let pause = rows.iter().filter_map(|(_, account)| account.pause_ms).reduce(f64::max);
     let took: f64 = rows.iter().map(|(of, _)| of.mark.took_ms).sum();
     let added = sum(rows.iter().filter_map(|(_, account)| u64::try_from(account.observer_bytes?).ok()));
     let stood = match pause {
-        Some(pause) => format!("threads were paused for {} ms at most", milliseconds(pause)),
-        None => "no thread was held".to_owned(),
+        Some(pause) => format!("it paused the threads of each for {} ms at most", milliseconds(pause)),
+        None => "it paused no thread".to_owned(),
     };
     notes.push(format!(
-        "Weighing them took {} ms, one after another; {stood}, and at most {} were added to all of them.",
+        "Weighing them one after another took {} ms; {stood}, and added {} at most to all of them.",
         milliseconds(took),
         Bytes(added)
     ));

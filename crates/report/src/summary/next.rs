@@ -139,7 +139,7 @@ pub(super) fn of_fleet(document: &FleetDocument) -> Option<Part> {
 pub(super) fn of_account(document: &AccountDocument) -> Part {
     if let Some(bundle) = &document.bundle {
         return line(&format!(
-            "`loadline account --from LATER --against {bundle}` shows what grew until a later bundle."
+            "capture again later; `loadline account --from LATER --against {bundle}` shows what grew."
         ));
     }
     let open = document.mark.account.as_ref().and_then(|account| open(account, &document.findings));
@@ -198,21 +198,38 @@ fn of_recorded_heap(document: &AccountDocument) -> Part {
     }
 }
 
-/// After two accounts: what keeps the live heap, if that grew most.
-pub(super) fn of_changes(document: &ChangesDocument) -> Part {
+/// After two accounts: what keeps the live heap, if that grew most; else the holder of a large owner. A bundle leads to
+/// commands that run in its container.
+pub(super) fn of_changes(document: &ChangesDocument) -> Option<Part> {
     let [then, now] =
         [&document.then, &document.now].map(|of| of.mark.account.as_ref().map_or(0, AccountRecord::heap_bytes));
     let live = document.now.objects.as_ref().and_then(|now| Some((now.at_start?.bytes, now.total.bytes)));
     let grown = live.map_or_else(|| now.saturating_sub(then), |(then, now)| now.saturating_sub(then));
     let is_most = live.is_some() || grown as i64 >= document.rss_growth_bytes / 2;
-    match grown >= HEAP_GROWN_MIN && is_most {
-        true => line(&format!("`loadline explain {} --objects` names what keeps the heap.", document.now.jvm.pid)),
-        false => of_account(&document.now),
-    }
+    let (is_heap, pid) = (grown >= HEAP_GROWN_MIN && is_most, document.now.jvm.pid);
+    let text = match (&document.now.bundle, is_heap) {
+        (None, true) => format!("`loadline explain {pid} --objects` names what keeps the heap."),
+        (None, false) => return Some(of_account(&document.now)),
+        (Some(_), true) => {
+            format!(
+                "in the container, `jcmd {pid} GC.class_histogram` lists the live objects by class, after a full GC."
+            )
+        }
+        (Some(_), false) => {
+            let grown = document.owners.iter().filter_map(|one| Some((one.growth_bytes?, one)));
+            let (_, most) = grown.max_by_key(|(bytes, _)| *bytes).filter(|(bytes, _)| *bytes >= OWNER_GROWN_MIN)?;
+            let owner = Owner::ALL.into_iter().find(|owner| owner.name() == most.name)?;
+            let open = OpenOwner { bytes: most.now_bytes?, owner, by: holders(owner)? };
+            format!("{}.", open.next(&document.now)?)
+        }
+    };
+    Some(line(&text))
 }
 
 /// A heap that grew by less has no holder worth a heap dump.
 const HEAP_GROWN_MIN: u64 = 1 << 20;
+/// Growth of an owner by less has no cause worth a look.
+pub(super) const OWNER_GROWN_MIN: i64 = 1 << 20;
 
 /// Another recording, if this one shows less than half of what a large owner held before.
 pub(super) fn again(document: &AccountDocument) -> Option<Part> {
