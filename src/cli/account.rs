@@ -28,18 +28,21 @@ use std::path::{Path, PathBuf};
 
 /// The id of a process, as it is typed.
 pub(super) fn pid(text: &str) -> Result<u32, String> {
-    let refuse = || format!("`{text}` is no process id; write it as a number, such as `4711`");
+    let refuse = || format!("`{text}` is not a process id; write it as a number, such as `4711`");
     text.parse().ok().filter(|pid| *pid > 0).ok_or_else(refuse)
 }
+
+/// What is weighed; one of them is needed.
+const WHAT: [&str; 6] = ["pid", "all", "from", "cgroup", "container", "pod"];
 
 /// `loadline account`
 #[derive(Debug, Parser)]
 #[command(override_usage = "loadline account [OPTIONS] <PID>\n       loadline account [OPTIONS] --all\n       \
     loadline account --cgroup PATH | --container ID | --pod NAME\n       loadline account [OPTIONS] --from BUNDLE")]
-#[command(group = ArgGroup::new("what").required(true).multiple(true))]
+#[command(group = ArgGroup::new("what").required(true).multiple(true).args(WHAT))]
 pub(super) struct Verb {
     /// Process id of the JVM
-    #[arg(value_name = "PID", value_parser = pid, group = "what", conflicts_with_all = ["all", "cgroup", "container", "pod"])]
+    #[arg(value_name = "PID", value_parser = pid, conflicts_with_all = ["all", "cgroup", "container", "pod"])]
     pid: Option<u32>,
     /// All JVMs of this machine in one table, those of containers too
     ///
@@ -55,7 +58,7 @@ pub(super) struct Verb {
     /// The JVM of a bundle that `loadline capture` made where Loadline cannot run
     ///
     /// A bundle has no copy of the JVM's memory, so malloc is one row, which includes direct memory.
-    #[arg(long, value_name = "BUNDLE", group = "what", conflicts_with_all = ["all", "cgroup", "container", "pod"])]
+    #[arg(long, value_name = "BUNDLE", conflicts_with_all = ["all", "cgroup", "container", "pod"])]
     from: Option<PathBuf>,
     #[command(flatten)]
     container: ContainerOptions,

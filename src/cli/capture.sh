@@ -120,7 +120,7 @@ main() {
     case $* in '') find_jvm ;; *[!0-9]*) fail "\`$*\` is not a pid; give one: sh -s PID" ;; *) jvm=$1 ;; esac
     [ -d "/proc/$jvm/task/$jvm" ] || fail "no process $jvm here: give the pid that the JVM has in this container"
     cat "/proc/$jvm/smaps" >/dev/null 2>&1 || fail "pid $jvm cannot be read: run it as the user of the JVM, or as root"
-    grep -q '/libjvm\.so' "/proc/$jvm/maps" || fail "pid $jvm is no HotSpot JVM: it maps no libjvm.so"
+    grep -q '/libjvm\.so' "/proc/$jvm/maps" || fail "pid $jvm is not a HotSpot JVM: it maps no libjvm.so"
     for place in "${TMPDIR:-/tmp}" /dev/shm /var/tmp /run; do
         if work=$(mktemp -d "$place/loadline-XXXXXX" 2>/dev/null); then break; fi
     done

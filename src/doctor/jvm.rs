@@ -59,7 +59,7 @@ pub(crate) fn examine_jvm(pid: u32, listed: Listed, clock: Clock) -> Result<Vec<
 }
 
 fn facts(process: &Process, maps: &[Mapping], own: &JvmIdentity, flags: Option<&Flags>) -> Vec<(String, String)> {
-    let openj9 = maps::is_openj9(maps).then(|| "OpenJ9, which is no HotSpot".to_owned());
+    let openj9 = maps::is_openj9(maps).then(|| "OpenJ9, which is not HotSpot".to_owned());
     let collector = flags.and_then(|flags| flags.changed().collector());
     let parts = [
         openj9.or_else(|| own.vm_name.clone()),
@@ -96,10 +96,10 @@ fn own_sources(
 /// Whether an account needs to ask.
 fn tables(hotspot: &HotSpot) -> &'static str {
     if hotspot.metaspace_at.contains(&None) {
-        return "in part: its library does not name where metaspace is (it was stripped, or is older), so an account \
+        return "in part: its library does not say where metaspace is (it was stripped, or is older), so an account \
                 asks the JVM";
     }
-    "yes: an account takes from them what the JVM knows of itself, and asks it nothing"
+    "yes: an account reads from them what the JVM knows, and need not attach"
 }
 
 /// Whether bytes per request are known of it.

@@ -57,7 +57,7 @@ fn readable(found: &Jvms, clock: Clock) -> String {
     }];
     if !part.is_empty() {
         said.push(format!(
-            "without their counters file (heap and metaspace by counters) {}: `-XX:-UsePerfData`, or another user's \
+            "without a counters file (for heap and metaspace) {}: `-XX:-UsePerfData`, or another user's \
              without CAP_DAC_READ_SEARCH; `loadline doctor {}` says which",
             named(&part),
             part[0].pid
@@ -101,7 +101,7 @@ fn capable(own: Option<&Status>) -> String {
     let lacks: Vec<String> = lacks.iter().map(|(_, name, what)| format!("{name} ({what})")).collect();
     match (has.is_empty(), lacks.is_empty()) {
         (_, true) => format!("of {}: all JVMs of this pid namespace", has.join(", ")),
-        (true, false) => format!("of nothing beyond this user; missing: {}", lacks.join(", ")),
+        (true, false) => format!("nothing beyond this user; missing: {}", lacks.join(", ")),
         (false, false) => format!("of {}; missing: {}", has.join(", "), lacks.join(", ")),
     }
 }
@@ -109,12 +109,12 @@ fn capable(own: Option<&Status>) -> String {
 /// Whether an account may hold threads.
 fn yama(access: &Access) -> String {
     match (access.ptrace_scope, access.cap_sys_ptrace) {
-        (None, _) => "not there: accounts may hold threads of JVMs of this user".to_owned(),
-        (Some(scope @ 3..), _) => format!("ptrace_scope {scope}: no account holds threads until the next boot"),
-        (Some(scope), true) => format!("ptrace_scope {scope}, which CAP_SYS_PTRACE overrules"),
-        (Some(0), false) => "ptrace_scope 0: accounts may hold threads of JVMs of this user".to_owned(),
+        (None, _) => "not there: accounts may pause threads of JVMs of this user".to_owned(),
+        (Some(scope @ 3..), _) => format!("ptrace_scope {scope}: no account can pause threads until the next boot"),
+        (Some(scope), true) => format!("ptrace_scope {scope}, which CAP_SYS_PTRACE overrides"),
+        (Some(0), false) => "ptrace_scope 0: accounts may pause threads of JVMs of this user".to_owned(),
         (Some(scope), false) => format!(
-            "ptrace_scope {scope}: `--account` cannot hold threads, so its accounts are less exact; `sysctl \
+            "ptrace_scope {scope}: `--account` cannot pause threads, so its accounts are less exact; `sysctl \
              kernel.yama.ptrace_scope=0`, or CAP_SYS_PTRACE"
         ),
     }
@@ -124,12 +124,14 @@ fn yama(access: &Access) -> String {
 fn kills(log: bool, restricts: Option<u8>) -> String {
     match (log, restricts) {
         (true, _) => "read from the kernel's log, with the cgroup whose limit it was".to_owned(),
-        (false, Some(1)) => "told by the events of the JVM's cgroup only: `kernel.dmesg_restrict` is 1; give \
+        (false, Some(1)) => "known from the events of the JVM's cgroup only: `kernel.dmesg_restrict` is 1; give \
                              CAP_SYSLOG, or `sysctl kernel.dmesg_restrict=0`"
             .to_owned(),
-        (false, _) => "told by the events of the JVM's cgroup only: /dev/kmsg cannot be read; in a container give it \
+        (false, _) => {
+            "known from the events of the JVM's cgroup only: /dev/kmsg cannot be read; in a container give it \
                        that device"
-            .to_owned(),
+                .to_owned()
+        }
     }
 }
 

@@ -55,8 +55,10 @@ fn explain_exec(refusal: &Refusal, order: &Order) -> Error {
             };
             Error::request(format!("cannot execute `{program}`: {}", refusal.text)).hint(hint)
         }
-        (Some(ENOEXEC), _) => Error::request(format!("cannot execute `{program}`: it is no program for this machine"))
-            .hint("a script needs a first line such as `#!/bin/sh`"),
+        (Some(ENOEXEC), _) => {
+            Error::request(format!("cannot execute `{program}`: it is not a program for this machine"))
+                .hint("a script needs a first line such as `#!/bin/sh`")
+        }
         (Some(E2BIG), _) => {
             Error::request(format!("cannot execute `{program}`: its arguments and environment are too long"))
         }

@@ -115,7 +115,7 @@ fn by_path(path: &Path, hierarchy: &Hierarchy) -> Result<PathBuf> {
 fn by_id(asked: &str, hierarchy: &Hierarchy) -> Result<PathBuf> {
     let digits = asked.bytes().all(|byte| byte.is_ascii_hexdigit());
     if !digits || asked.len() < SHORTEST_ID {
-        return Err(Error::request(format!("`{asked}` is no id of a container"))
+        return Err(Error::request(format!("`{asked}` is not a container id"))
             .hint("give the first 12 of its hexadecimal digits: `podman ps`, `docker ps` and `crictl ps` list them"));
     }
     let all = containers(hierarchy);

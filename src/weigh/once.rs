@@ -219,11 +219,11 @@ pub(crate) fn check_jvm(pid: u32, clock: &Clock) -> Result<()> {
     let why = match maps::read(&process, clock) {
         Ok(maps) if maps::libjvm(&maps.value).is_some() => return Ok(()),
         Ok(_) if elf::is_native_image(&process) => {
-            let what = format!("the process with pid {pid} ({name}) is a GraalVM native image, no HotSpot JVM");
+            let what = format!("the process with pid {pid} ({name}) is a GraalVM native image, not a HotSpot JVM");
             let hint = "`kind: native` in a scenario weighs it as a program without a JVM";
             return Err(Error::request(what).hint(hint));
         }
-        Ok(_) => return refuse(format!("the process with pid {pid} ({name}) is no HotSpot JVM")),
+        Ok(_) => return refuse(format!("the process with pid {pid} ({name}) is not a HotSpot JVM")),
         Err(_) if !process.is_alive() => return gone(),
         // The rest is the hint below.
         Err(why) => why.why.split(';').next().unwrap_or_default().to_owned(),

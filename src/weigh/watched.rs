@@ -219,7 +219,7 @@ impl Watched {
     /// Why nothing can be read, or that it is to be asked.
     pub(crate) fn tables(&mut self) -> std::result::Result<TablesRead, Unavailable> {
         if self.kind == Kind::Native {
-            return Err(Unavailable::new(hotspot::SOURCE, "the process is no JVM"));
+            return Err(Unavailable::new(hotspot::SOURCE, "the process is not a JVM"));
         }
         if self.asking == Asking::Always {
             self.flags()?;

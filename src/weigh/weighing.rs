@@ -25,7 +25,7 @@ use loadline_jvm::accounting::{self, Accounted, Allocation, TablesRead, Wanted};
 use std::collections::BTreeMap;
 
 /// Why a full collection of another program returns nothing.
-pub(crate) const NO_JVM: &str = "the process is no JVM";
+pub(crate) const NO_JVM: &str = "the process is not a JVM";
 
 /// Shares of RSS above which an account is in doubt.
 const UNEXPLAINED_MAX: f64 = 0.005;

@@ -108,8 +108,8 @@ fn a_container_that_is_not_there_is_refused() {
     for (words, told) in [
         (&["account", "--cgroup", "/no/such/cgroup"][..], "/no/such/cgroup"),
         (&["account", "--cgroup", "../.."], "../.."),
-        (&["account", "--container", "shop"], "`shop` is no id of a container"),
-        (&["account", "--container", "00"], "`00` is no id of a container"),
+        (&["account", "--container", "shop"], "`shop` is not a container id"),
+        (&["account", "--container", "00"], "`00` is not a container id"),
         (&["account", "--pod", "no-such-pod"], "no-such-pod"),
         (&["account", "1", "--container", "8c91"], "cannot be used with"),
         (&["account", "--container", "8c91", "--by", "pool"], "cannot be used with"),

@@ -69,13 +69,13 @@ fn a_pid_of_nobody_is_refused() {
 fn what_is_no_jvm_is_refused() {
     let sleeps = other(&["sleep", "600"]);
     let pid = sleeps.0.id();
-    account(pid).refused(&format!("the process with pid {pid} (sleep) is no HotSpot JVM"));
+    account(pid).refused(&format!("the process with pid {pid} (sleep) is not a HotSpot JVM"));
     // The shell that asks names itself.
     let shell = format!("'{}' account $$; exit $?", env!("CARGO_BIN_EXE_loadline"));
     let asked = Command::new("sh").args(["-c", &shell]).output().unwrap();
     let said = String::from_utf8_lossy(&asked.stderr);
     assert_eq!(asked.status.code(), Some(2), "{said}");
-    assert!(said.contains("(sh) is no HotSpot JVM"), "{said}");
+    assert!(said.contains("(sh) is not a HotSpot JVM"), "{said}");
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn a_shell_that_becomes_a_jvm_is_explained() {
         let script = ["sh", "-c", "read line; exec \"$@\"", "sh"];
         let mut subject = LaunchPlan::on(release, SMALL).below(&script).start("DemoServer", "{port}");
         let pid = subject.pid();
-        account(pid).refused(&format!("the process with pid {pid} (sh) is no HotSpot JVM"));
+        account(pid).refused(&format!("the process with pid {pid} (sh) is not a HotSpot JVM"));
         subject.go_on();
         subject.answers();
         let document = subject.document("");
@@ -151,7 +151,7 @@ fn a_shell_that_becomes_a_jvm_is_explained() {
             match ran.code() {
                 // A JVM that is still starting cannot tell all of its spaces: no promise but the sum.
                 Some(0) => assert_closes(account_of(&ran).mark.account.as_ref().unwrap(), 1000),
-                _ => ran.refused("is no HotSpot JVM"),
+                _ => ran.refused("is not a HotSpot JVM"),
             }
         }
         subject.answers();
@@ -227,7 +227,8 @@ fn a_subject_that_ends_meanwhile_is_told() {
                 // Before it was looked at it had gone, or all but its name; one that ends gives up its memory, and with
                 // it what shows a JVM, before it counts as dead.
                 Some(2) => {
-                    let (pid, ways) = (subject.pid(), ["there is no process", "(zombie)", "(java) is no HotSpot JVM"]);
+                    let (pid, ways) =
+                        (subject.pid(), ["there is no process", "(zombie)", "(java) is not a HotSpot JVM"]);
                     assert!(ways.iter().any(|way| ran.stderr.contains(way)), "{}", ran.stderr);
                     ran.refused(&format!("with pid {pid}"));
                 }

@@ -21,19 +21,20 @@ fn assert_between(what: &str, then: u64, around: [u64; 2], per_mille: u64) {
 
 /// The bundle of a JVM, made as in a container: the script comes by standard input.
 fn captured(jvm: &Standing) -> (TempDir, PathBuf) {
-    let (folder, bundle, notes) = capture_of(jvm.pid());
+    let (folder, bundle, notes) = capture_of(&jvm.pid().to_string());
     assert!(std::fs::metadata(&bundle).unwrap().len() > 0, "{notes}");
     (folder, bundle)
 }
 
 /// The bundle of a process with the notes of the script; empty where it is refused.
-fn capture_of(pid: u32) -> (TempDir, PathBuf, String) {
+fn capture_of(words: &str) -> (TempDir, PathBuf, String) {
     let folder = tempfile::tempdir().unwrap();
     let (script, bundle) = (folder.path().join("capture.sh"), folder.path().join("bundle.tar"));
     std::fs::write(&script, Call::verb("capture").run().expect(0).stdout).unwrap();
     let file = |path| std::fs::File::open(path).unwrap();
     let done = Command::new("sh")
-        .args(["-s", &pid.to_string()])
+        .arg("-s")
+        .args(words.split(' '))
         .env("TMPDIR", folder.path())
         .stdin(Stdio::from(file(&script)))
         .stdout(std::fs::File::create(&bundle).unwrap())
@@ -99,9 +100,10 @@ fn a_captured_jvm_has_the_account_that_it_has_alive() {
 #[test]
 fn a_process_that_is_no_jvm_has_no_bundle() {
     let mut sleep = Command::new("sleep").arg("60").spawn().unwrap();
-    let refused = [sleep.id(), u32::MAX].map(capture_of);
+    let refused = [&*sleep.id().to_string(), "4294967295", "abc", "7 8"].map(capture_of);
     sleep.kill().and_then(|()| sleep.wait()).unwrap();
-    for ((_folder, bundle, notes), why) in refused.iter().zip(["is no HotSpot JVM", "no process 4294967295 here"]) {
+    let whys = ["is not a HotSpot JVM", "no process 4294967295 here", "`abc` is not a pid", "`7 8` is not a pid"];
+    for ((_folder, bundle, notes), why) in refused.iter().zip(whys) {
         assert!(notes.contains(why), "{notes}");
         let error = Call::verb("account --from").with_argument(bundle).run().expect(2).stderr;
         assert!(error.contains("is empty or cut short") && error.contains("capture again"), "{error}");
@@ -114,7 +116,7 @@ fn a_bundle_is_compared_with_an_earlier_one() {
         let subject = LaunchPlan::on(release, "-Xmx64m -XX:+UseSerialGC").serving("DemoServer");
         let (_folder, bundle) = captured(&subject);
         let text = Call::verb("account --from").with_argument(&bundle).run().expect(0).stdout;
-        assert!(text.contains("malloc, not split") && text.contains("System.trim_native_heap"), "{text}");
+        assert!(text.contains("malloc (not split)") && text.contains("System.trim_native_heap"), "{text}");
         assert!(!text.contains("loadline explain") && !text.contains("loadline watch"), "{text}");
         let earlier = bundle.with_extension("json");
         std::fs::write(&earlier, serde_json::to_vec(&account_from(&bundle)).unwrap()).unwrap();

@@ -164,7 +164,10 @@ fn a_program_that_is_no_jvm_is_weighed_by_what_the_kernel_says() {
     assert_eq!(account.owners.iter().map(|owner| owner.rss_bytes).sum::<u64>(), loaded.rss_bytes);
     assert!(account.owners.iter().any(|owner| owner.name.starts_with("malloc.")), "{account:?}");
     assert!(account.owners.iter().all(|owner| !owner.name.starts_with("java_heap")), "{account:?}");
-    assert_eq!((account.would_return.gc_bytes, account.would_return.gc_why.as_str()), (None, "the process is no JVM"));
+    assert_eq!(
+        (account.would_return.gc_bytes, account.would_return.gc_why.as_str()),
+        (None, "the process is not a JVM")
+    );
     assert!(loaded.rss_bytes > 8 << 20 && loaded.heap.used_bytes.is_none() && loaded.processes.is_empty());
     assert_eq!(phase(&trial, "steady").ok, 500);
     let log = ran.subject_log();

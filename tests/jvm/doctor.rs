@@ -105,7 +105,7 @@ fn who_cannot_be_attached_to_is_told() {
 #[test]
 fn what_is_no_hotspot_is_said() {
     doctor(999_999_999, "").refused("there is no process with pid 999999999");
-    doctor(std::process::id(), "").refused("is no HotSpot JVM");
+    doctor(std::process::id(), "").refused("is not a HotSpot JVM");
     assert_eq!(Call::verb("doctor x").beside().run().code(), Some(2));
     assert_eq!(Call::verb("doctor --flags").beside().run().code(), Some(2));
     // An image that GraalVM makes exports its version.

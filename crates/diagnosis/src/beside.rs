@@ -79,8 +79,8 @@ pub(super) fn files_in_memory(facts: &Facts) -> Option<FindingRecord> {
         "{all} are files in memory that the JVM has open: {list}; they count against the container's limit, and no \
          RSS shows them"
     );
-    let next = "close them when they are done: a deleted file is freed when it is closed. What must stay belongs into \
-        a folder on disk (`-Djava.io.tmpdir` where it is temporary); give a tmpfs volume a size limit";
+    let next = "close them when they are done: a deleted file is freed when it is closed. Keep what must \
+        stay in a folder on disk (`-Djava.io.tmpdir` for temporary files); give a tmpfs volume a size limit";
     let found = found(Finding::FilesInMemory { bytes, places }, text, next);
     Some(FindingRecord { costs_bytes: bytes, gain_bytes_max: Some(bytes), ..found })
 }

@@ -95,7 +95,7 @@ pub(super) fn share_unheeded(facts: &Facts) -> Option<FindingRecord> {
     );
     let same = changes::jvm([format!("-XX:MinRAMPercentage={asked_percent}")]);
     let next = format!(
-        "set `{}`, which rules below some 250 MiB, or the heap in bytes (`-Xmx`); leave room for what is no heap",
+        "set `{}`, which rules below some 250 MiB, or the heap in bytes (`-Xmx`); leave room for memory outside the heap",
         typed(&same)
     );
     let finding = Finding::HeapShareUnheeded { memory_bytes, heap_bytes_max, asked_bytes };
@@ -172,7 +172,7 @@ fn explained(facts: &Facts, cause: UnseenCause, set: &str) -> (String, String) {
             format!("drop your own `-XX:MaxRAM` or lower it to the limit, or set `{set}`"),
         ),
         UnseenCause::BeforeCgroupV2 => {
-            (", for this release knows no cgroups v2".to_owned(), format!("take a newer JDK, or set `{set}`"))
+            (", because this release does not know cgroups v2".to_owned(), format!("take a newer JDK, or set `{set}`"))
         }
         UnseenCause::ControllersUnlisted => {
             let unlisted = charge(facts).map(|charge| charge.unlisted.as_slice()).unwrap_or_default();
@@ -191,7 +191,7 @@ fn explained(facts: &Facts, cause: UnseenCause, set: &str) -> (String, String) {
             (why, format!("take JDK 24 or newer, limit its own cgroup, or set `{set}`"))
         }
         UnseenCause::LimitChanged => (
-            ": the limit was another one when it started".to_owned(),
+            ": the limit was different when it started".to_owned(),
             format!("start it again under this limit, or set `{set}`"),
         ),
         UnseenCause::Unknown => {

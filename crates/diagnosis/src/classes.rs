@@ -110,19 +110,19 @@ pub(super) fn cds_missing(facts: &Facts) -> Option<FindingRecord> {
     let classes = resident_metadata(account);
     let cause = cause(facts, account).filter(|_| classes > 0)?;
     let bound = classes.min(CDS_GAIN_MAX);
-    let none = "no archive of classes (CDS) is mapped";
+    let none = "no class archive (CDS) is mapped";
     let (what, next) = match &cause {
-        CdsCause::SwitchedOff => (format!("{none}, for it is switched off"), "drop your own `-Xshare:off`"),
+        CdsCause::SwitchedOff => (format!("{none}, because it is switched off"), "drop your own `-Xshare:off`"),
         CdsCause::NoArchive => (
-            format!("{none}, for the JDK has none that fits"),
+            format!("{none}, because the JDK has none that fits"),
             "make one, once, as the owner of the JDK: `java -Xshare:dump`",
         ),
         CdsCause::NotMapped { file } => (
-            format!("the archive of classes `{file}` was given and is not mapped"),
+            format!("the class archive `{file}` was given but is not mapped"),
             "start once with `-Xshare:on`, which says what does not match: JDK, class path or collector",
         ),
     };
-    let text = format!("{what}; class metadata weigh {}", Bytes(classes));
+    let text = format!("{what}; class metadata take {}", Bytes(classes));
     let found = found(Finding::CdsMissing { cause }, text, next);
     Some(FindingRecord { costs_bytes: bound, gain_bytes_max: Some(bound), ..found })
 }
@@ -165,7 +165,7 @@ pub(super) fn code_large(facts: &Facts) -> Option<FindingRecord> {
     });
     let gain = less.saturating_add(compiler_bytes.unwrap_or(0));
     let holds = compiler_bytes.map(|bytes| format!(", and compilers hold {} of malloc", Bytes(bytes)));
-    let text = format!("compiled code weighs {}{}", Bytes(code_bytes), holds.unwrap_or_default());
+    let text = format!("compiled code takes {}{}", Bytes(code_bytes), holds.unwrap_or_default());
     let next = "`-XX:TieredStopAtLevel=1` makes it smaller at the price of CPU time: compare both at a constant rate";
     let remedies = vec![changes::first_compiler()];
     let costs_bytes = code_bytes.saturating_add(compiler_bytes.unwrap_or(0));

@@ -28,7 +28,7 @@ pub(super) fn g1_on_small_heap(facts: &Facts) -> Option<FindingRecord> {
     let gain = tables_bytes.saturating_sub(heap_bytes / CARD_BYTES);
     let is_typed = facts.flags.collector_is_typed();
     let remedies = if is_typed { Vec::new() } else { vec![Change::Gc(Gc::Serial)] };
-    let text = format!("the tables of G1 weigh {} beside {} of heap", Bytes(tables_bytes), Bytes(heap_bytes));
+    let text = format!("G1's tables take {} for {} of heap", Bytes(tables_bytes), Bytes(heap_bytes));
     let next = match is_typed {
         true => "your own `-XX:+UseG1GC` keeps them; Serial's are a 512th of the heap",
         false => "try `-XX:+UseSerialGC`, and watch the longest pause",
@@ -48,9 +48,12 @@ pub(super) fn serial_unasked(facts: &Facts) -> Option<FindingRecord> {
     if !is_chosen || !gc_share.is_finite() || gc_share < GC_SHARE_MAX {
         return None;
     }
-    let cpus = facts.cpus.map(|cpus| format!(", for it sees few CPUs ({cpus}) or little memory")).unwrap_or_default();
-    let text =
-        format!("the JVM took Serial GC by itself{cpus}; {:.0} % of the load went into collections", gc_share * 1e2);
+    let cpus =
+        facts.cpus.map(|cpus| format!(", because it sees few CPUs ({cpus}) or little memory")).unwrap_or_default();
+    let text = format!(
+        "the JVM chose Serial GC by itself{cpus}; {:.0} % of the time under load went into collections",
+        gc_share * 1e2
+    );
     let next = "try `-XX:+UseG1GC` or `-XX:+UseParallelGC`, or a larger heap";
     let found = found(Finding::SerialUnasked { gc_share, cpus: facts.cpus }, text, next);
     Some(FindingRecord { remedies: vec![Change::Gc(Gc::G1), Change::Gc(Gc::Parallel)], ..found })

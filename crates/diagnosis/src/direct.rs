@@ -149,7 +149,7 @@ pub(super) fn at_ceiling(facts: &Facts) -> Option<FindingRecord> {
                 remedies.push(jvm(["-XX:-DisableExplicitGC", "-XX:+ExplicitGCInvokesConcurrent"]));
             }
             (
-                "; buffers that are garbage stay, for `-XX:+DisableExplicitGC` keeps the JDK from collecting when it \
+                "; garbage buffers stay, because `-XX:+DisableExplicitGC` keeps the JDK from collecting when it \
                  is full",
                 "drop your own `-XX:+DisableExplicitGC` (G1: `-XX:+ExplicitGCInvokesConcurrent` makes such collections \
                  concurrent), or reuse the buffers; a higher ceiling only delays it"

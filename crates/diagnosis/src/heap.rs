@@ -100,12 +100,12 @@ pub(super) fn far_above_live(facts: &Facts) -> Option<FindingRecord> {
         return None;
     }
     let lives = match live_by {
-        LiveBy::FullCollection => format!("{} live", Bytes(live_bytes)),
+        LiveBy::FullCollection => format!("only {} live", Bytes(live_bytes)),
         LiveBy::LastCollection => format!("the last collection left {}", Bytes(live_bytes)),
     };
     let max_bytes = mark.heap.max_bytes;
     let most = max_bytes.map(|bytes| format!("; it may become {}", Bytes(bytes))).unwrap_or_default();
-    let text = format!("{} of Java heap are resident, where {lives}{most}", Bytes(heap_bytes));
+    let text = format!("{} of Java heap are resident, but {lives}{most}", Bytes(heap_bytes));
     let remedies = ceiling(facts, level);
     let next = match first(&remedies) {
         Some(first) => format!("try `{first}`; `loadline find` finds the smallest that holds"),
@@ -128,7 +128,8 @@ pub(super) fn mostly_live(facts: &Facts) -> Option<String> {
     let is_live = heap_bytes < live_bytes.saturating_mul(FAR_TIMES);
     // Objects take room that need not be resident: the tails of humongous ones were never touched.
     let (heap, live) = (Bytes(heap_bytes), Bytes(live_bytes.min(heap_bytes)));
-    (matters && is_live).then(|| format!("of {heap} of Java heap, {by} {live}: a smaller one would have little room"))
+    (matters && is_live)
+        .then(|| format!("{by} {live} of the {heap} of Java heap: a smaller heap would have little room"))
 }
 
 /// The live set, and what told it.

@@ -71,7 +71,7 @@ pub(super) fn idle(facts: &Facts) -> Option<FindingRecord> {
     }
     idle.truncate(IDLE_MAX);
     let text = format!("options that change nothing: {}", listed(&idle, told));
-    let next = "drop them, so that what is set is what counts";
+    let next = "drop them, so that only options with an effect remain";
     (!idle.is_empty()).then(|| found(Finding::FlagsIdle { flags: idle }, text, next))
 }
 

@@ -87,13 +87,13 @@ pub(super) fn thread_values(facts: &Facts) -> Option<FindingRecord> {
     let each = held.bytes / held.threads.max(1);
     let [hang, live, each, largest] = [held.bytes, live_bytes, each, held.largest_bytes].map(Bytes);
     let text = format!(
-        "{hang} of the {live} that live in the heap hang on `ThreadLocal` variables of {}, {each} for each; the \
+        "`ThreadLocal` variables of {} keep {hang} of the {live} that live in the heap, {each} for each thread; the \
          largest value is {largest} behind a `{}`",
         several(held.threads, "thread"),
         spelled(&held.class)
     );
     let next = "remove the value when a request ends (`ThreadLocal.remove()`), share or bound it; fewer threads hold \
-        fewer. A larger `-Xmx` cures nothing";
+        fewer. A larger `-Xmx` does not help";
     let costs_bytes = held.bytes;
     let finding = Finding::HeapHeldByThreadLocals { live_bytes, values: held };
     Some(FindingRecord { costs_bytes, ..found(finding, text, next) })
@@ -135,11 +135,11 @@ pub(super) fn finalizers(facts: &Facts) -> Option<FindingRecord> {
     let whose = of.map(|of| format!(", {} of them of `{}`", grouped(of.instances), spelled(&of.class)));
     let (objects, whose, live) = (grouped(waiting), whose.unwrap_or_default(), Bytes(live_bytes));
     let text = format!(
-        "{objects} objects with a finalizer are in the heap{whose}, and with what they refer to {live} stay alive \
+        "the heap holds {objects} objects with a finalizer{whose}; they and what they refer to keep {live} alive \
          until one thread has finalized them"
     );
     let next = "drop `finalize()`: close what it frees (`AutoCloseable`, or a `java.lang.ref.Cleaner`); until then \
-        make it quick, for one thread runs all of them. A larger `-Xmx` only delays it";
+        make it quick, because one thread runs all of them. A larger `-Xmx` only delays it";
     let finding = Finding::FinalizersWait { waiting, live_bytes, classes };
     Some(FindingRecord { costs_bytes: live_bytes, ..found(finding, text, next) })
 }

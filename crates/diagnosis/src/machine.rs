@@ -26,7 +26,8 @@ pub(super) fn huge_pages(facts: &Facts) -> Option<FindingRecord> {
     })?;
     let asked = facts.flags.is("UseTransparentHugePages", "true");
     let huge = Bytes(huge_bytes);
-    let text = format!("{huge} are in transparent huge pages, resident as a whole however little is used");
+    let text =
+        format!("{huge} are in transparent huge pages, which are resident in full, however little of them is used");
     let next = match asked {
         true => "drop your own `-XX:+UseTransparentHugePages`, and compare",
         false => "compare with `madvise` in /sys/kernel/mm/transparent_hugepage/enabled: a setting of the host",

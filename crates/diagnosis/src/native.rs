@@ -305,7 +305,7 @@ pub(super) fn library(facts: &Facts) -> Option<FindingRecord> {
     let largest = own.detail.iter().max_by_key(|part| part.rss_bytes);
     // `libx.so (jemalloc): in use, by its tables`
     let library = largest.map_or("a library", |part| part.name.split(": ").next().unwrap_or(&part.name)).to_owned();
-    let text = format!("{} are memory that `{library}` manages itself, outside of malloc and of the JVM", Bytes(bytes));
+    let text = format!("`{library}` manages {} itself, outside of malloc and of the JVM", Bytes(bytes));
     let next = match limit_of(&library) {
         Some(limit) => format!("{limit}: no flag of the JVM bounds it; the container needs heap + library + the rest"),
         None => "set that library's own limit: no flag of the JVM bounds it, and many take a share of the machine's \
@@ -336,7 +336,7 @@ pub(super) fn mapped_files(facts: &Facts) -> Option<FindingRecord> {
     let large = files.iter().skip(1).take_while(|file| file.bytes >= MAPPED_NAMED_MIN).count();
     files.truncate((1 + large).min(MAPPED_NAMED));
     let list = listed(&files, |file| format!("`{}` with {}", file_name(&file.path), Bytes(file.bytes)));
-    let text = format!("{} of RSS are pages of files that the program mapped: {list}", Bytes(bytes));
+    let text = format!("the program mapped files, of which {} are in RSS: {list}", Bytes(bytes));
     let next = "map less of them at once, or read them in pieces; pages that are clean are dropped before the kernel \
         kills, so the limit need not hold all of them. No flag of the JVM bounds them";
     Some(FindingRecord { costs_bytes: bytes, ..found(Finding::MappedFiles { bytes, files }, text, next) })

@@ -26,7 +26,7 @@ pub(super) fn by_evidence(facts: &Facts, found: &[FindingRecord]) -> Vec<RuledOu
 
 /// Rules out a habit of nearly every JVM, because the cause that was found weighs more.
 pub(super) fn outweighed(one: &FindingRecord, heaviest: u64) -> RuledOutRecord {
-    let text = format!("{}; the cause that was found weighs {}", one.text, Bytes(heaviest));
+    let text = format!("{}; the cause that was found accounts for {}", one.text, Bytes(heaviest));
     record(one.finding.kind(), text)
 }
 

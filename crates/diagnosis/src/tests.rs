@@ -289,11 +289,26 @@ fn idle_pools_are_told_by_their_cpu_time() {
             trial.marks[0].pools = vec![pool("http-nio-*"), pool("C2 CompilerThre*")];
         })
     };
-    let found = only(&of(200, 60.0, 18), "threads_idle");
-    says(&found, &["200 of `http-nio-*` with 18.0 MiB of stacks and 1.00 CPUs in use"]);
+    let found = only(&of(200, 6.0, 18), "threads_idle");
+    says(&found, &["since the JVM started: 200 of `http-nio-*` with 18.0 MiB of stacks used 0.10 CPUs"]);
     assert!(found.unwrap().remedies.is_empty());
-    assert!(only(&of(200, 120.0, 18), "threads_idle").is_none(), "a hundredth of a CPU each");
+    assert!(only(&of(200, 20.0, 18), "threads_idle").is_none(), "0.1 s each: they may have worked lately");
     assert!(only(&of(19, 0.0, 18), "threads_idle").is_none() && only(&of(20, 0.0, 1), "threads_idle").is_none());
+}
+
+#[test]
+fn threads_are_judged_by_the_load_and_not_by_a_long_life() {
+    let of = |before_s: f64| {
+        with(&loaded(&[("thread_stacks", 20)]), |trial| {
+            let mut before = Mark { at_s: trial.marks[0].at_s - 10.0, ..mark("warm", &[]) };
+            before.pools = vec![pool("http-nio-*", 200, 18 * MIB, before_s)];
+            trial.marks[0].pools = vec![pool("http-nio-*", 200, 18 * MIB, 60.0)];
+            trial.marks.insert(0, before);
+            trial.phases = vec![PhaseRecord { seconds: 10.0, model: Model::Closed, ok: 100, ..PhaseRecord::default() }];
+        })
+    };
+    says(&only(&of(59.0), "threads_idle"), &["in the 10 s of load", "used 0.10 CPUs"]);
+    assert!(only(&of(0.0), "threads_idle").is_none(), "6 CPUs");
 }
 
 #[test]

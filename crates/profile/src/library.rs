@@ -171,7 +171,7 @@ impl Library {
         };
         // The file of the JVM may be gone, after an upgrade: then the JVM says itself what it cannot load.
         let Some(libjvm) = mappings.iter().find(|mapping| mapping.file_name() == "libjvm.so") else {
-            return Err(Error::request(format!("process {} has no libjvm.so: it is no HotSpot JVM", process.pid())));
+            return Err(Error::request(format!("process {} has no libjvm.so: it is not a HotSpot JVM", process.pid())));
         };
         if let Some(jvm) = read(libjvm).filter(|jvm| jvm.machine() != self.elf.machine()) {
             let (own, theirs) = (self.elf.machine(), jvm.machine());

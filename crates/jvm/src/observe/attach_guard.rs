@@ -32,7 +32,7 @@ const OPTION_VARIABLES: [&str; 3] = ["JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_
 pub(super) fn may_signal(process: &Process, status: &Status, clock: &Clock) -> Result<(), Unavailable> {
     let maps = maps::read(process, clock).map_err(never)?.value;
     if maps::libjvm(&maps).is_none() || maps::is_openj9(&maps) {
-        return Err(Unavailable::early(SOURCE, "the process is no HotSpot JVM"));
+        return Err(Unavailable::early(SOURCE, "the process is not a HotSpot JVM"));
     }
     let stat = process.stat(clock).map_err(never)?.value;
     if matches!(stat.state, 'T' | 't') {

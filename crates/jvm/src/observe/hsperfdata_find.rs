@@ -46,7 +46,7 @@ fn mapped_inode(process: &Process, clock: &Clock) -> Result<Option<u64>, Unavail
     match maps.value.iter().find(is_counters) {
         Some(mapping) => Ok(Some(mapping.inode)),
         None if maps::libjvm(&maps.value).is_none() => {
-            Err(Unavailable::new(SOURCE, "the process is no HotSpot JVM (yet)"))
+            Err(Unavailable::new(SOURCE, "the process is not a HotSpot JVM (yet)"))
         }
         None => Err(Unavailable::new(SOURCE, "off, by `-XX:-UsePerfData` or `-XX:+PerfDisableSharedMem`")),
     }

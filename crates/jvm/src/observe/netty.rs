@@ -285,7 +285,7 @@ pub fn parse(text: &str) -> Result<NettyPools, Unavailable> {
         return Err(Unavailable::new(SOURCE, "the agent's report is larger than 16 MiB"));
     }
     let mut pools: NettyPools = serde_json::from_str(text)
-        .map_err(|cause| Unavailable::new(SOURCE, format!("this is no report of the agent: {}", said(&cause))))?;
+        .map_err(|cause| Unavailable::new(SOURCE, format!("this is not a report of the agent: {}", said(&cause))))?;
     let allocators = pools.libraries.iter().flat_map(|library| &library.allocators);
     let rows =
         allocators.map(|one| one.caches.len() + one.arenas.iter().map(|arena| arena.chunks.len()).sum::<usize>());

@@ -17,6 +17,7 @@ use crate::table::Table;
 use crate::units::{Bytes, grouped, milliseconds, several};
 use crate::words::dash;
 use loadline_base::order::Order as _;
+use loadline_jvm::account::Reason;
 
 /// Owners named in the sentence.
 const LARGEST: usize = 3;
@@ -121,10 +122,11 @@ fn facts(document: &AccountDocument) -> Vec<(String, String)> {
     let (mark, account) = (&document.mark, document.mark.account.as_ref());
     let mut facts = Facts::default();
     facts.add("jvm", jvm_text(&document.jvm));
-    let [used, committed, most] = [mark.heap.used_bytes, mark.heap.committed_bytes, mark.heap.max_bytes].map(mib);
+    let [used, committed] = [mark.heap.used_bytes, mark.heap.committed_bytes].map(mib);
+    let most = mark.heap.max_bytes.map_or_else(String::new, |most| format!(", {} at most", mib(most)));
     let left = mark.heap.left_by_gc_bytes.filter(|left| *left > 0);
     let left = left.map_or_else(String::new, |left| format!("; {} used after the last collection", mib(left)));
-    facts.add("heap", format!("{used} MiB used of {committed} committed, {most} at most{left}"));
+    facts.add("heap", format!("{used} MiB used of {committed} committed{most}{left}"));
     facts.add("direct", mark.direct.as_ref().map(direct_text));
     let malloc = account.and_then(|account| account.malloc.as_ref());
     facts.add("malloc", malloc.map(malloc_text).or(document.jvm.allocator.clone()));
@@ -208,6 +210,9 @@ pub(super) fn answer(account: &AccountRecord) -> String {
     let mut text = format!("RSS is {}, ", Bytes(total));
     let times = if ratio < 10.0 { format!("{ratio:.1}") } else { format!("{ratio:.0}") };
     match (rounds_to_none(heap), ratio) {
+        (true, _) if account.would_return.gc_reason == Reason::NotAsked.name() => {
+            text.push_str("in which the Java heap could not be located.");
+        }
         (true, _) => text.push_str("none of it Java heap."),
         (_, ..1.05) => text.push_str(&format!("nearly all of it Java heap ({}).", mib(heap))),
         _ => text.push_str(&format!("{times} times the {} of Java heap that are resident.", Bytes(heap))),
@@ -408,15 +413,15 @@ fn why_charge_differs(mark: &Mark, charge: &ChargeRecord) -> String {
         (false, size) => format!("{size} are page cache that the JVM does not map"),
     });
     let kernel = charge.kernel_bytes.filter(|kernel| !rounds_to_none(*kernel));
-    let kernel = kernel.map(|kernel| format!("no RSS counts the kernel's {}", Bytes(kernel)));
+    let kernel = kernel.map(|kernel| format!("the {} of the kernel are in no RSS", Bytes(kernel)));
     let is_unseen = |row: &&ChargeRow| row.kind == ChargeKind::Anonymous && row.pid.is_none();
     let unseen = charge.rows.iter().find(is_unseen).filter(|row| row.bytes >= UNSEEN_MIN);
     let unseen = unseen.map(|row| {
         let bytes = Bytes(row.bytes.unsigned_abs());
-        format!("{bytes} of anon belong to no process that was seen, so others of another pid namespace may share it")
+        format!("{bytes} of anon belong to no process seen from here, so others may share the cgroup")
     });
     let reasons: Vec<String> = mapped.into_iter().chain(kernel).chain(unseen).collect();
-    if reasons.is_empty() { text } else { format!("{text}: {}", reasons.join(", ")) }
+    if reasons.is_empty() { text } else { format!("{text}: {}", reasons.join("; ")) }
 }
 
 // ---- Numbers ----

@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::export::samples::{account, weighed as document};
-use crate::record::{ExplanationRecord, FlagOrigin, FlagRecord, HeldHeapRecord, HolderRecord, SiteRecord};
+use crate::record::{
+    ExplanationRecord, Finding, FindingRecord, FlagOrigin, FlagRecord, HeldHeapRecord, HolderRecord, SiteRecord,
+};
 use crate::render;
 use crate::scenario::{Change, Gc};
 use crate::units::MIB;
@@ -23,24 +25,13 @@ fn returned(document: &AccountDocument, by: &str) -> String {
 }
 
 #[test]
-fn a_heap_finding_and_a_full_gc_say_one_thing() {
+fn a_full_gc_that_was_not_predicted_has_no_bound() {
     let mut document = document();
     let would = &mut document.mark.account.as_mut().unwrap().would_return;
     (would.gc_bytes, would.gc_grown_bytes, would.gc_why) = (None, None, "no collection yet".to_owned());
     document.findings.clear();
     (document.objects, document.explanation) = (None, None);
     assert_eq!(returned(&document, "full GC"), "unknown: no collection yet");
-    let finding = Finding::HeapFree { free_bytes: 9 * MIB, committed_bytes: None, rested: false };
-    document.findings.push(FindingRecord {
-        finding,
-        of: None,
-        text: String::new(),
-        next: String::new(),
-        costs_bytes: 9 * MIB,
-        gain_bytes_max: Some(8 * MIB),
-        remedies: Vec::new(),
-    });
-    assert_eq!(returned(&document, "full GC"), "would return at most 8.0 MiB: no collection yet");
 }
 
 /// A holder of 26 MiB comes before a collector's tables of 3 MiB, and after those of 30.
@@ -77,16 +68,17 @@ fn a_bundle_leads_to_no_command_that_needs_the_jvm_here() {
     let mut told = |owners: &[(&str, u64)]| {
         document.mark.account = Some(account(owners));
         let would = &mut document.mark.account.as_mut().unwrap().would_return;
-        *would = crate::record::WouldReturn::default();
+        *would = crate::record::WouldReturn { gc_reason: Reason::NotAsked.name().to_owned(), ..Default::default() };
         let text = render(&summarize_account(&document, &[Detail::Tag]));
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     };
     let text = told(&owners);
     let trim = format!("in the container, {}", next::trim(pid));
     assert!(text.contains(&format!("{trim} returns what is only retained of the 278.0 MiB")), "{text}");
-    assert!(text.contains(&format!("trim unknown; {trim} shows it")), "{text}");
+    assert!(text.contains(&format!("trim unknown; {trim} returns it")), "{text}");
     assert!(text.contains("`loadline account --from LATER --against b.tar`"), "{text}");
     assert!(!text.contains("loadline explain") && !text.contains("loadline watch"), "{text}");
+    assert!(text.contains("in which the Java heap could not be located"), "{text}");
     let text = told(&owners[1..]);
     assert!(text.contains("`loadline account --from b.tar --by loader` shows which loader"), "{text}");
 }
@@ -139,7 +131,7 @@ fn on_musl_there_are_groups_and_no_trim() {
 #[test]
 fn the_charge_of_a_shared_cgroup_is_of_all_in_it() {
     let text = charge(|_, charge| charge.processes = 3);
-    assert!(text.ends_with("It is of all 3 processes in the cgroup, not of this one alone."), "{text}");
+    assert!(text.ends_with("The charge is for all 3 processes in the cgroup."), "{text}");
 }
 
 #[test]
@@ -153,14 +145,15 @@ fn the_charge_names_what_makes_it_differ() {
     assert_eq!(
         less,
         "165.0 MiB = anon 160.0 + file 5.0 + shmem 0.0. \
-         It is 35.0 MiB less than RSS: 35.0 MiB of its file pages are charged to whoever touched them first."
+         The charge is 35.0 MiB less than RSS: other cgroups are charged for 35.0 MiB of its file pages, which they \
+         touched first."
     );
     let rest = charge(|mark, charge| {
         mark.file_bytes = None;
         charge.usage_bytes += MIB;
         charge.kernel_bytes = Some(0);
     });
-    assert!(rest.contains(" + kernel 0.0 + rest 12.1. It is 24.4 MiB more than RSS."), "{rest}");
+    assert!(rest.contains(" + kernel 0.0 + rest 12.1. The charge is 24.4 MiB more than RSS."), "{rest}");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::owner::{Owner, label};
 use crate::page::{Page, Part, Section, Topic};
 use crate::record::{AccountDocument, ChangesDocument, DoubtRecord, Mark, PartChangeRecord, ThreadPoolRecord};
 use crate::table::Table;
-use crate::units::{Growth, grouped, growth, several};
+use crate::units::{Bytes, Growth, grouped, growth, several};
 use crate::words::dash;
 use loadline_base::order::Order as _;
 use loadline_jvm::purpose::Purpose;
@@ -41,7 +41,7 @@ fn malloc(document: &ChangesDocument) -> Option<String> {
     let (then, now) = (&document.then.mark, &document.now.mark);
     let row = document.owners.iter().find(|one| one.name == Owner::MallocUnsplit.name())?;
     let grown = row.growth_bytes.filter(|bytes| *bytes >= OWNER_GROWN_MIN)?;
-    let began = format!("malloc grew by {} MiB", Growth(grown));
+    let began = format!("malloc grew by {}", Bytes(grown.unsigned_abs()));
     if let (Some(before), Some(after)) = (&then.nmt, &now.nmt) {
         let of_malloc = after.categories.iter().filter(|one| !NOT_OF_MALLOC.contains(&one.name.as_str()));
         let grown = of_malloc.map(|one| {
@@ -58,13 +58,13 @@ fn malloc(document: &ChangesDocument) -> Option<String> {
     let is_jit = |pool: &&ThreadPoolRecord| Purpose::of(&pool.name) == Purpose::Jit;
     let cpu_s = |of: &Mark| of.pools.iter().filter(is_jit).map(|pool| pool.cpu_s).sum::<f64>();
     let compiled_s = cpu_s(now) - cpu_s(then);
-    let jit = (compiled_s >= COMPILED_S_MIN)
-        .then(|| format!("the JIT compilers, which ran for {compiled_s:.1} s of CPU time"));
+    let jit =
+        (compiled_s >= COMPILED_S_MIN).then(|| format!("the JIT compilers ({compiled_s:.1} s of CPU time meanwhile)"));
     let threads = now.threads.zip(then.threads).map_or(0, |(now, then)| now.saturating_sub(then));
     let threads = (threads > 0).then(|| several(threads, "new thread"));
     let likely: Vec<String> = jit.into_iter().chain(threads).collect();
-    let likely = if likely.is_empty() { String::new() } else { format!("; it served {}", likely.join(", and ")) };
-    Some(format!("{began}{likely}. A start with `-XX:NativeMemoryTracking=summary` would split it."))
+    let likely = if likely.is_empty() { String::new() } else { format!(" Likely owners: {}.", likely.join(", ")) };
+    Some(format!("{began}.{likely} A start with `-XX:NativeMemoryTracking=summary` would name all."))
 }
 
 /// Categories of Native Memory Tracking that map most of their memory past malloc.
@@ -215,6 +215,37 @@ fn all_doubts(document: &ChangesDocument) -> Vec<DoubtRecord> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::{NmtCategory, NmtRecord, OwnerChangeRecord};
+
+    #[test]
+    fn growth_of_malloc_in_one_row_names_likely_owners() {
+        let owner = OwnerChangeRecord {
+            name: Owner::MallocUnsplit.name().to_owned(),
+            growth_bytes: Some(3 << 20),
+            ..OwnerChangeRecord::default()
+        };
+        let mut document = ChangesDocument { owners: vec![owner], ..ChangesDocument::default() };
+        let would = "A start with `-XX:NativeMemoryTracking=summary` would name all.";
+        assert_eq!(malloc(&document).unwrap(), format!("malloc grew by 3.0 MiB. {would}"));
+        let pool = |cpu_s| ThreadPoolRecord { name: "C* CompilerThre*".to_owned(), cpu_s, ..Default::default() };
+        (document.then.mark.threads, document.now.mark.threads) = (Some(20), Some(21));
+        (document.then.mark.pools, document.now.mark.pools) = (vec![pool(1.0)], vec![pool(3.0)]);
+        let likely = "the JIT compilers (2.0 s of CPU time meanwhile), 1 new thread";
+        assert_eq!(malloc(&document).unwrap(), format!("malloc grew by 3.0 MiB. Likely owners: {likely}. {would}"));
+        let nmt = |committed_bytes| {
+            let categories = ["Compiler", "Java Heap"].map(|name| NmtCategory {
+                name: name.to_owned(),
+                committed_bytes,
+                ..NmtCategory::default()
+            });
+            Some(NmtRecord { categories: categories.to_vec(), ..NmtRecord::default() })
+        };
+        (document.then.mark.nmt, document.now.mark.nmt) = (nmt(1 << 20), nmt(3 << 20));
+        let told = malloc(&document).unwrap();
+        assert!(told.ends_with("Native Memory Tracking names Compiler +2.0."), "{told}");
+        document.owners[0].growth_bytes = Some(1 << 10);
+        assert_eq!(malloc(&document), None);
+    }
 
     #[test]
     fn a_span_shows_its_two_largest_units() {

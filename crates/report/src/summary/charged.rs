@@ -45,7 +45,7 @@ fn answer(document: &ChargeDocument) -> String {
     let charge = &document.charge;
     let kept = charge.kept_bytes().unwrap_or(0);
     let killed = (document.oom_kills > 0)
-        .then(|| format!(" The kernel killed {} of it for lack of memory.", several(document.oom_kills, "process")));
+        .then(|| format!(" The kernel killed {} in it for lack of memory.", several(document.oom_kills, "process")));
     let verdict = match charge.limit_bytes {
         _ if !has_processes(charge) => "No process is left",
         Some(limit) if kept as f64 >= limit as f64 * NEAR_SHARE => "It is near its limit",
@@ -72,8 +72,8 @@ fn answer(document: &ChargeDocument) -> String {
         |row: &&ChargeRow| row.kind == ChargeKind::Rest || row.kind == ChargeKind::Anonymous && row.pid.is_none();
     let unowned = charge.rows.iter().filter(is_unowned).map(|row| row.bytes.unsigned_abs()).sum();
     format!(
-        "{verdict}: {}{of} cannot be reclaimed{left}.{} Largest of the charge of {}: {named}. No owner was found for \
-         {}.",
+        "{verdict}: {}{of} cannot be reclaimed{left}.{} The charge is {}, the largest parts: {named}. No owner was \
+         found for {}.",
         Bytes(kept),
         killed.unwrap_or_default(),
         Bytes(charge.usage_bytes),
@@ -144,10 +144,11 @@ fn facts(charge: &ChargeRecord) -> Vec<(String, String)> {
     let mut facts = Facts::default();
     if let Some(kept) = charge.kept_bytes().map(|kept| Bytes(kept).signed()) {
         let taken = charge.rows.iter().map(|row| row.bytes).sum::<i64>() - kept;
-        facts.add("kept", format!("{} MiB: only this part gets the container killed", mib(kept)));
+        facts.add("kept", format!("{} MiB: only this part can get the container killed", mib(kept)));
         let dirty = charge.dirty_file_bytes.filter(|bytes| !rounds_to_none(*bytes));
-        let dirty = dirty.map(|bytes| format!("; {} of it after it is on the disk", Bytes(bytes)));
-        let taken = format!("{} MiB: the kernel takes it before it kills{}", mib(taken), dirty.unwrap_or_default());
+        let dirty = dirty.map(|bytes| format!("; {} of it once they are written to disk", Bytes(bytes)));
+        let taken =
+            format!("{} MiB: the kernel takes this back before it kills{}", mib(taken), dirty.unwrap_or_default());
         facts.add("reclaimed", taken);
     }
     let working = charge.working_set_bytes().map(Bytes);

@@ -25,7 +25,7 @@ const TIERS: &str = "Profiled nmethods are of tiers 2 and 3, which go when tier 
 /// The code cache by segment, or the reason why it is missing.
 pub(super) fn code(mark: &Mark) -> Part {
     if mark.code.is_empty() {
-        return Part::Text("How full the code cache is, is not known: the JVM did not tell it.".to_owned());
+        return Part::Text("How full the code cache is remains unknown: the JVM did not say.".to_owned());
     }
     let rows = mark.code.iter().map(|heap| {
         let sizes = [heap.rss_bytes, Some(heap.used_bytes), Some(heap.used_bytes_peak)].map(mib);

@@ -2,6 +2,7 @@
 
 use super::comparison::{compares, seconds_of_a_block, undecided};
 use super::explanation::{code_behind, heap_unseen, is_code, main_holder};
+use crate::doubt::Doubt;
 use crate::owner::Owner;
 use crate::page::{Literal, Part};
 use crate::record::{
@@ -302,9 +303,11 @@ pub(super) fn open(account: &AccountRecord, findings: &[FindingRecord]) -> Optio
 
 const EXPLAIN: &str = "explain";
 
-/// Whether the JVM has an allocator that it can trim.
+/// Whether the JVM has an allocator that it can trim, and `jcmd` is at hand.
 pub(super) fn trims(document: &AccountDocument) -> bool {
-    document.jvm.allocator.as_deref() == Some("glibc")
+    let lacks_jcmd =
+        document.doubts.iter().any(|of| matches!(&of.doubt, Doubt::BundleLacks { what } if what.contains("no jcmd")));
+    document.jvm.allocator.as_deref() == Some("glibc") && !lacks_jcmd
 }
 
 /// The command that trims malloc.

@@ -56,7 +56,7 @@ fn trace(of: &Trace) -> String {
             let [left, heap] = [*left_bytes, *heap_bytes].map(Bytes);
             match was_full {
                 true => format!(
-                    "The Java heap was full: of {} of all of it the last left {left} of {heap}. A larger `-Xmx` or \
+                    "The Java heap was full: the last of {} left {left} of {heap}. A larger `-Xmx` or \
                      fewer live objects help; a larger limit alone does not.",
                     several(*full, "collection")
                 ),
@@ -73,7 +73,7 @@ fn trace(of: &Trace) -> String {
 
 fn met(at_limit: Option<u64>) -> String {
     let met = at_limit.filter(|times| *times > 0);
-    met.map(|times| format!("; the charge met it {}", several(times, "time"))).unwrap_or_default()
+    met.map(|times| format!("; the charge reached it {}", several(times, "time"))).unwrap_or_default()
 }
 
 fn fatal_error(of: &Trace) -> String {
@@ -109,10 +109,10 @@ fn container(of: &Trace) -> String {
     let why = match exit_code {
         _ if *oom_killed => format!("was killed by {limit}"),
         0 => "ended as it should".to_owned(),
-        3 => "ended itself: `-XX:+ExitOnOutOfMemoryError` ends a JVM so".to_owned(),
+        3 => "ended itself: `-XX:+ExitOnOutOfMemoryError` ends a JVM this way".to_owned(),
         134 => "aborted itself: its error file (`hs_err_pid*.log`) says why".to_owned(),
         // On cgroup v1 Podman 4.3 reports a kill by the limit like any other.
-        137 => format!("was killed, and the runtime does not say why: {limit}, a probe, an eviction or a person"),
+        137 => format!("was killed, and the runtime does not say by what: {limit}, a probe, an eviction or a person"),
         143 => "was asked to end".to_owned(),
         _ if reason.is_empty() => "ended with an error of its own".to_owned(),
         _ => format!("ended: {reason}"),
@@ -168,14 +168,14 @@ fn held(of: &OomRecord) -> String {
             format!("JVMs held {jvm}{others}: settings of the JVM bound most of it.")
         }
         OomHolder::OtherProcesses => format!(
-            "Other processes held {other}{}, JVMs {jvm}: no setting of a JVM bounds the larger part.",
+            "Other processes held {other}{}, JVMs {jvm}: no JVM setting bounds the larger part.",
             largest_helper(of).unwrap_or_default()
         ),
         OomHolder::MemoryFiles => {
             format!("Files in memory held most (JVMs {jvm}): no setting of a JVM bounds them.")
         }
         OomHolder::Kernel => format!("The kernel itself held most (JVMs {jvm}): no setting of a JVM bounds it."),
-        OomHolder::Unknown => "The log does not tell who held the memory.".to_owned(),
+        OomHolder::Unknown => "The log does not say who held the memory.".to_owned(),
     }
 }
 
@@ -196,7 +196,7 @@ fn next(holder: OomHolder) -> &'static str {
              the smallest limit that holds."
         }
         OomHolder::OtherProcesses => {
-            "Next: allow fewer helpers at once, or raise the limit by what each more of them takes; the charge was cut \
+            "Next: allow fewer helpers at once, or raise the limit by what each additional one takes; the charge was cut \
              off at the limit, so they may need more."
         }
         OomHolder::MemoryFiles => {

@@ -82,14 +82,14 @@ fn answer(of: &PostMortem) -> String {
         }
         DeathCause::Ceilings => match of.ceilings_bytes {
             Some(ceilings) => format!(
-                "Nothing leaked: what lives in its heap did not grow, but by its own settings it may take {}, and the \
-                 limit is {limit}. Bound heap and direct memory, or give it more.",
+                "Nothing leaked: its live heap did not grow, but its settings allow {}, and the limit is \
+                 {limit}. Bound heap and direct memory, or give it more.",
                 Bytes(ceilings)
             ),
             None => format!("Nothing leaked, but nothing bounds its parts either, and the limit is {limit}."),
         },
-        DeathCause::Native => "What grew is nothing that a setting of the JVM bounds: memory of malloc, mostly, of \
-                               native code or of the JVM itself. It was seen too short to tell a leak from a burst."
+        DeathCause::Native => "No setting of the JVM bounds the part that grew: mostly memory of malloc, for native \
+                               code or for the JVM itself. It was seen too briefly to tell a leak from a burst."
             .to_owned(),
         DeathCause::OtherProcesses => {
             let sizes = of.charge.as_ref().map_or([0; 2], |charge| [charge.others_bytes, charge.jvm_bytes]);
@@ -99,7 +99,7 @@ fn answer(of: &PostMortem) -> String {
                  bounds the larger part. Allow fewer helpers at once, or raise the limit by what they take."
             )
         }
-        DeathCause::Unknown => "The samples of the JVM do not explain why it came so near its limit; `loadline \
+        DeathCause::Unknown => "The samples of the JVM do not explain why it came so close to its limit; `loadline \
                                 post-mortem` names every process of the cgroup."
             .to_owned(),
     };
