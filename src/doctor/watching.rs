@@ -175,7 +175,7 @@ mod tests {
         let access =
             |scope, cap_sys_ptrace| Access { pagemap: Ok(()), memory: Ok(()), ptrace_scope: scope, cap_sys_ptrace };
         assert!(yama(&access(Some(1), false)).contains("sysctl kernel.yama.ptrace_scope=0"));
-        assert!(yama(&access(Some(1), true)).contains("overrules") && yama(&access(Some(3), true)).contains("boot"));
+        assert!(yama(&access(Some(1), true)).contains("overrides") && yama(&access(Some(3), true)).contains("boot"));
         assert!(kills(false, Some(1)).contains("CAP_SYSLOG") && kills(false, None).contains("/dev/kmsg"));
         let jvm = |pid| ProcessSummary { pid, comm: "java".to_owned(), arguments: Vec::new() };
         let found = Jvms { perhaps: (1..9).map(jvm).collect(), hidden: 3, ..Jvms::default() };

@@ -226,7 +226,7 @@ mod tests {
         let refused = |asked: &str| found(asked).map_err(|error| (error.what, error.hint.unwrap())).unwrap_err();
         assert!(refused("9999").1.contains("8c0000000000, 8d1111111111"));
         for slip in ["8c", "shop", "", "8c00\u{1b}[2J"] {
-            assert!(refused(slip).0.contains("no id of a container"), "{slip}");
+            assert!(refused(slip).0.contains("not a container id"), "{slip}");
         }
     }
 

@@ -95,7 +95,7 @@ pub(super) fn share_unheeded(facts: &Facts) -> Option<FindingRecord> {
     );
     let same = changes::jvm([format!("-XX:MinRAMPercentage={asked_percent}")]);
     let next = format!(
-        "set `{}`, which rules below some 250 MiB, or the heap in bytes (`-Xmx`); leave room for memory outside the heap",
+        "set `{}`, which rules below some 250 MiB, or the heap in bytes (`-Xmx`); leave room for the rest",
         typed(&same)
     );
     let finding = Finding::HeapShareUnheeded { memory_bytes, heap_bytes_max, asked_bytes };

@@ -100,7 +100,7 @@ pub(super) fn far_above_live(facts: &Facts) -> Option<FindingRecord> {
         return None;
     }
     let lives = match live_by {
-        LiveBy::FullCollection => format!("only {} live", Bytes(live_bytes)),
+        LiveBy::FullCollection => format!("only {} are live", Bytes(live_bytes)),
         LiveBy::LastCollection => format!("the last collection left {}", Bytes(live_bytes)),
     };
     let max_bytes = mark.heap.max_bytes;

@@ -67,8 +67,8 @@ pub(super) fn of_compilers(facts: &Facts) -> Option<String> {
     let (compilers, retained) = (Bytes(compilers.min(retained)), Bytes(retained));
     theirs.then(|| {
         format!(
-            "malloc retains {retained}, of which the JIT compilers freed {compilers}: fewer arenas would not lower that, \
-             but a trim may"
+            "malloc retains {retained}, of which the JIT compilers freed {compilers}: fewer arenas would not lower \
+             that, but a trim may"
         )
     })
 }

@@ -12,8 +12,8 @@ use loadline_base::order::Order as _;
 const THREADS_MIN: u64 = 20;
 /// CPU time of a thread over the time that is looked at, above which it works.
 const CPU_SHARE_MAX: f64 = 0.01;
-/// CPU time of a thread, s, above which it may have worked lately, where only the time since the JVM started is known: a
-/// pool of 25 that served 2.8 million requests used several seconds each.
+/// CPU time of a thread, s, above which it may have worked lately, where only the time since the JVM started is known:
+/// a pool of 25 that served 2.8 million requests used several seconds each.
 const CPU_S_MAX: f64 = 0.1;
 /// Pools that are named.
 const POOLS_MAX: usize = 3;
@@ -79,8 +79,8 @@ pub(super) fn pile_up(facts: &Facts) -> Option<FindingRecord> {
     let bytes = pool.stack_bytes.saturating_add(pool.threads.saturating_mul(KERNEL_STACK));
     let ([came, idle], stacks) = ([grown, pool.threads].map(grouped), Bytes(pool.stack_bytes));
     let text = format!(
-        "{came} threads came with the load and did not end, {idle} of them `{}`, which used {:.2} CPUs {span}: {stacks} \
-         of stacks, and {} KiB of the kernel for each",
+        "{came} threads came with the load and did not end, {idle} of them `{}`, which used {:.2} CPUs {span}: \
+         {stacks} of stacks, and {} KiB of the kernel for each",
         pool.name,
         pool.cpus,
         KERNEL_STACK >> 10

@@ -153,7 +153,8 @@ fn wrapped(out: &mut Lines, text: &str, first: &str, rest: &str) {
     push_line(out, &line);
 }
 
-/// The words of a text. A run in backquotes is one word, so that a command can be copied from one line.
+/// The words of a text. A run in backquotes is one word, so that a command can be copied from one line; a list with `;`
+/// is no command.
 fn words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let mut quoted: Option<Vec<String>> = None;
@@ -162,7 +163,11 @@ fn words(text: &str) -> Vec<String> {
         match quoted.take() {
             Some(mut run) => {
                 run.push(word);
-                if turns { words.push(run.join(" ")) } else { quoted = Some(run) }
+                match turns {
+                    false => quoted = Some(run),
+                    true if run.iter().any(|word| word.ends_with(';')) => words.extend(run),
+                    true => words.push(run.join(" ")),
+                }
             }
             None if turns => quoted = Some(vec![word]),
             None => words.push(word),

@@ -38,7 +38,7 @@ fn the_heap_and_malloc_are_ruled_out_by_what_lives_and_by_compilers() {
             trial.marks[0].heap.left_by_gc_bytes = Some(live * MIB);
         })
     };
-    let text = "of 80.0 MiB of Java heap, the last collection left 40.0 MiB: a smaller one would have little room";
+    let text = "the last collection left 40.0 MiB of the 80.0 MiB of Java heap: a smaller heap would have little room";
     assert_eq!(against(&heap(40), "heap_far_above_live").as_deref(), Some(text));
     assert_eq!(against(&heap(20), "heap_far_above_live"), None);
     let malloc = |compilers: u64, growth: u64| {
@@ -67,7 +67,9 @@ fn metadata_that_stands_is_ruled_out_and_a_habit_beside_a_cause() {
     let held = [("malloc.live", 60), ("malloc.retained", 30)];
     let cause = collected(&held, &[("malloc.live", 10), ("malloc.retained", 30)], [0.0; 2]);
     let text = against(&cause, "malloc_retained").unwrap();
-    assert!(text.contains("malloc retains 30.0 MiB") && text.ends_with("the cause that was found weighs 50.0 MiB"));
+    assert!(
+        text.contains("malloc retains 30.0 MiB") && text.ends_with("the cause that was found accounts for 50.0 MiB")
+    );
     // Trials alike are counted, and one that shows a cause outweighs one that does not.
     let spared = with(&collected(&held, &held, [0.0; 2]), |trial| trial.index = 1);
     let both = of_trials(&[spared.clone(), cause, spared.clone()]).ruled_out;

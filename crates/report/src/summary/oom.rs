@@ -58,7 +58,7 @@ fn trace(of: &Trace) -> String {
                 true => format!(
                     "The Java heap was full: the last of {} left {left} of {heap}. A larger `-Xmx` or \
                      fewer live objects help; a larger limit alone does not.",
-                    several(*full, "collection")
+                    several(*full, "full collection")
                 ),
                 false => format!(
                     "No sign of a full Java heap: the last of {} left {left} of {heap}. If the limit killed the JVM, \
@@ -196,8 +196,8 @@ fn next(holder: OomHolder) -> &'static str {
              the smallest limit that holds."
         }
         OomHolder::OtherProcesses => {
-            "Next: allow fewer helpers at once, or raise the limit by what each additional one takes; the charge was cut \
-             off at the limit, so they may need more."
+            "Next: allow fewer helpers at once, or raise the limit by what each additional one takes; the charge was \
+             cut off at the limit, so they may need more."
         }
         OomHolder::MemoryFiles => {
             "Next: put temporary files into a folder on disk, or give the volume in memory a size limit \
