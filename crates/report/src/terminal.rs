@@ -138,7 +138,7 @@ fn list_doubts(out: &mut Lines, doubts: &[(String, String)]) {
 fn wrapped(out: &mut Lines, text: &str, first: &str, rest: &str) {
     let mut line = first.to_owned();
     let mut empty = true;
-    for word in words(text) {
+    for word in words(text, out.width.saturating_sub(width(rest))) {
         if !empty && width(&line) + 1 + width(&word) > out.width {
             push_line(out, &line);
             line = rest.to_owned();
@@ -153,9 +153,10 @@ fn wrapped(out: &mut Lines, text: &str, first: &str, rest: &str) {
     push_line(out, &line);
 }
 
-/// The words of a text. A run in backquotes is one word, so that a command can be copied from one line; a list with `;`
-/// is no command.
-fn words(text: &str) -> Vec<String> {
+/// The words of a text. A run in backquotes is one word, so that a command can be copied from one line; a run that is
+/// wider than the room folds, unless it is one of the usual commands.
+fn words(text: &str, room: usize) -> Vec<String> {
+    let folds = |run: &[String]| !run[0].ends_with("`loadline") && !run[0].ends_with("`jcmd");
     let mut words: Vec<String> = Vec::new();
     let mut quoted: Option<Vec<String>> = None;
     for word in text.split_whitespace().map(visible) {
@@ -165,7 +166,7 @@ fn words(text: &str) -> Vec<String> {
                 run.push(word);
                 match turns {
                     false => quoted = Some(run),
-                    true if run.iter().any(|word| word.ends_with(';')) => words.extend(run),
+                    true if width(&run.join(" ")) > room && folds(&run) => words.extend(run),
                     true => words.push(run.join(" ")),
                 }
             }

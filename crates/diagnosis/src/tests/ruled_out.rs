@@ -48,7 +48,8 @@ fn the_heap_and_malloc_are_ruled_out_by_what_lives_and_by_compilers() {
             trial.compilations = vec![CompilationRecord { method, rss_growth_bytes, ..Default::default() }];
         })
     };
-    let text = "malloc retains 40.0 MiB, of which the JIT compilers freed 38.0 MiB: fewer arenas would not lower that, but a trim may";
+    let text = "malloc retains 40.0 MiB, of which the JIT compilers freed 38.0 MiB: fewer arenas would not lower that, \
+                but a trim may";
     assert_eq!(against(&malloc(38, 20), "malloc_retained").as_deref(), Some(text));
     assert_eq!(against(&malloc(10, 20), "malloc_retained"), None);
     let text = against(&malloc(38, 20), "compiler_peak").unwrap();

@@ -241,7 +241,7 @@ fn a_stopped_jvm_gets_no_signal() {
 fn no_jvm_gets_no_signal() {
     let process = Process::open(std::process::id()).unwrap();
     let why = Attach::connect(&process, &Clock::start()).unwrap_err().why;
-    assert!(why.contains("no HotSpot JVM"), "{why}");
+    assert!(why.contains("not a HotSpot JVM"), "{why}");
 }
 
 /// A JVM asked from its first moment on answers, and is never killed by it.
