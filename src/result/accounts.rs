@@ -95,7 +95,7 @@ fn differences(then: &AccountDocument, now: &AccountDocument) -> Vec<String> {
     };
     match (&then.identity, &now.identity) {
         (Some(then), Some(now)) if then.boot_id != now.boot_id => {
-            found.push("the machine was booted in between, or is another one".to_owned());
+            found.push("the machine was rebooted in between, or it is a different one".to_owned());
         }
         (Some(then), Some(now)) if then.started_ticks != now.started_ticks => {
             let [then, now] = [then, now].map(|of| format!("{} (tick {})", when(&of.started), of.started_ticks));

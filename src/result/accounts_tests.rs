@@ -33,7 +33,7 @@ fn one_process_has_one_pid_one_start_and_one_command() {
     let mut other = account(7, 99, 10);
     other.identity.as_mut().unwrap().boot_id = Some("b".to_owned());
     other.subject_command.push("-version".to_owned());
-    let expect = ["the machine was booted in between, or is another one", "the command lines differ"];
+    let expect = ["the machine was rebooted in between, or it is a different one", "the command lines differ"];
     assert_eq!(differences(&other, &now), expect);
     other.identity.as_mut().unwrap().boot_id = Some("a".to_owned());
     other.identity.as_mut().unwrap().started = Some("\u{1b}[2J".to_owned());

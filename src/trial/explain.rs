@@ -58,25 +58,27 @@ pub(super) fn explain(
     let doubts = conducted.trial.doubts.iter().filter(|doubt| doubt.text.contains("heap dump"));
     found.missing.extend(doubts.map(|doubt| doubt.text.clone()));
     enter_heap(&folder.path().join(DUMP), conducted.trial.jvm.as_ref(), &mut found);
-    if let Some(plan) = third_start(plan, weighed).filter(|_| is_through) {
-        let note = "  the growth of the live heap: a third start, with full GCs under the same load";
-        told.next.receive(&Event::Note(note));
-        found.live_growth = live_growth(&again(&plan, &mut told).trial);
-        let none = "Whether the live heap grows is unknown: no full GC ran under the load.";
-        found.missing.extend(found.live_growth.is_none().then(|| none.to_owned()));
+    if is_through {
+        let why = match third_start(plan, weighed) {
+            Some(plan) => {
+                let note = "  the growth of the live heap: a third start, with full GCs under the same load";
+                told.next.receive(&Event::Note(note));
+                found.live_growth = live_growth(&again(&plan, &mut told).trial);
+                "no full GC ran under the load"
+            }
+            None => "that needs a load that Loadline makes itself",
+        };
+        let unmeasured = format!("Whether the live heap grows was not measured: {why}.");
+        found.missing.extend(found.live_growth.is_none().then_some(unmeasured));
     }
     found
 }
 
-/// A live heap below this needs no start of its own.
-const LIVE_BYTES_MIN: u64 = 4 << 20;
-
-/// The plan of a start that is collected under its last load, as often as a verdict on growth needs. `None` where the
-/// live heap is small or not known, or the load is not Loadline's own.
+/// The plan of a start that is collected under its last load, as often as a verdict on growth needs; `None` if that
+/// load is not Loadline's own.
 fn third_start(plan: &TrialPlan, weighed: &Trial) -> Option<TrialPlan> {
-    let live_bytes = weighed.at(MarkPoint::Collected)?.heap.live_bytes?;
     let last = plan.load.last_work()?;
-    plan.load[last].kind.work().filter(|_| live_bytes >= LIVE_BYTES_MIN)?;
+    plan.load[last].kind.work()?;
     let load_s = weighed.phases.iter().rfind(|phase| phase.works())?.seconds;
     let every = Span(Duration::from_secs_f64(load_s / f64::from(COLLECTIONS)));
     let title = format!("{}, collected", plan.title);
@@ -121,7 +123,7 @@ impl Sink for Told<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Heap, Mark, PhaseRecord};
+    use crate::record::PhaseRecord;
     use crate::scenario::{Model, Scenario, parse};
 
     fn plan() -> TrialPlan {
@@ -159,16 +161,14 @@ mod tests {
     }
 
     #[test]
-    fn a_live_heap_of_some_size_is_collected_under_the_last_load() {
-        let every = |live_bytes: Option<u64>| {
-            let heap = Heap { live_bytes, ..Heap::default() };
-            let mark = Mark { name: MarkPoint::Collected.word().to_owned(), heap, ..Mark::default() };
-            let phase = PhaseRecord { model: Model::Closed, seconds: 12.0, ..PhaseRecord::default() };
-            let weighed = Trial { marks: vec![mark], phases: vec![phase], ..Trial::new("x", 0, 0) };
-            third_start(&plan(), &weighed)?.live_every
-        };
-        assert_eq!(every(Some(4 << 20)), Some(Span(Duration::from_millis(500))));
-        assert_eq!([every(Some(3 << 20)), every(None)], [None; 2]);
+    fn the_last_load_is_collected_if_it_is_loadlines_own() {
+        let phase = PhaseRecord { model: Model::Closed, seconds: 12.0, ..PhaseRecord::default() };
+        let weighed = Trial { phases: vec![phase], ..Trial::new("x", 0, 0) };
+        let every = |plan: &TrialPlan| third_start(plan, &weighed)?.live_every;
+        let mut plan = plan();
+        assert_eq!(every(&plan), Some(Span(Duration::from_millis(500))));
+        plan.load.truncate(0);
+        assert_eq!(every(&plan), None);
     }
 
     #[test]

@@ -459,7 +459,7 @@ impl Scales for Weigher {
         }
     }
 
-    fn heap_used(&self) -> Option<u64> {
+    fn heap_left(&mut self) -> Option<u64> {
         self.0.script.live_bytes.filter(|_| self.0.lives())
     }
 

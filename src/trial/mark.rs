@@ -201,7 +201,7 @@ impl Trialling<'_> {
             return None;
         }
         let collects = before != Before::Trim;
-        let live_bytes = if collects { self.scales.heap_used() } else { None };
+        let live_bytes = if collects { self.scales.heap_left() } else { None };
         match before {
             Before::Collect(Collect { settle: Some(span), .. }) => self.wait(span.0),
             _ => self.settle(),

@@ -278,7 +278,7 @@ fn judged(answer: &[u8]) -> Sent {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut parsed = httparse::Response::new(&mut headers);
     let Ok(httparse::Status::Complete(head)) = parsed.parse(answer) else {
-        return Sent::Refused("what it answers is no HTTP".to_owned());
+        return Sent::Refused("its answer is not HTTP".to_owned());
     };
     let (code, reason) = (parsed.code.unwrap_or_default(), shown(parsed.reason.unwrap_or_default()));
     // The text between the braces is the JSON, whether it came in chunks or not. An answer in protobuf says nothing

@@ -301,7 +301,7 @@ impl Here {
                     self.looked.push((id, looked));
                 }
             }
-            (Task::Look(id), _) => self.looked.push((id, Looked::Unseen("Loadline fails on it".to_owned()))),
+            (Task::Look(id), _) => self.looked.push((id, Looked::Unseen("Loadline failed to sample it".to_owned()))),
             (Task::Open(id), Some(Done::Opened(Some(opened)))) => {
                 let (handles, found) = *opened;
                 self.late.remove(&task);
@@ -479,7 +479,7 @@ impl World for Here {
         let looked = std::mem::take(&mut self.looked);
         with_others(looked, ids, |id| {
             let was_late = self.was_late(Task::Look(id));
-            Looked::Unseen(if was_late { self.aside() } else { "this turn had no time for it".to_owned() })
+            Looked::Unseen(if was_late { self.aside() } else { "there was no time left to sample it".to_owned() })
         })
     }
 

@@ -59,7 +59,7 @@ pub fn web_config(file: &Path) -> Result<Option<Arc<ServerTls>>> {
     }
     if config.rate_limit.is_some() || config.http_server_config.is_some() {
         return Err(wrong("only `tls_server_config` is known".to_owned())
-            .hint("leave the others out: sixteen connections at a time and five seconds each are all there is"));
+            .hint("leave the others out: the limits are fixed: sixteen connections at a time, five seconds each"));
     }
     let Some(tls) = config.tls_server_config else { return Ok(None) };
     if tls.cert_file.as_os_str().is_empty() || tls.key_file.as_os_str().is_empty() {

@@ -21,7 +21,7 @@ use crate::scenario::{Asking, Kind};
 use crate::subject::Complaint;
 use crate::subject::processes::Process;
 use crate::subject::serving::is_jvm;
-use loadline_jvm::accounting::Allocation;
+use loadline_jvm::accounting::{self, Allocation};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -155,9 +155,11 @@ impl Scales for Processes {
         Some(reply.map(drop))
     }
 
-    fn heap_used(&self) -> Option<u64> {
-        let info = HeapInfo::parse(&self.main.watched.ask("GC.heap_info").filter(|_| !self.all)?.ok()?).ok()?;
-        Some(info.used.0)
+    fn heap_left(&mut self) -> Option<u64> {
+        let watched = &mut self.main.watched;
+        let info = HeapInfo::parse(&watched.ask("GC.heap_info").filter(|_| !self.all)?.ok()?).ok()?;
+        let left = watched.counters().as_ref().and_then(accounting::left_by_last_gc);
+        Some(left.map_or(info.used.0, |left| left.min(info.used.0)))
     }
 
     fn histogram(&mut self, doubts: &mut Vec<Doubt>) -> std::result::Result<ClassHistogram, String> {

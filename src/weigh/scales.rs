@@ -38,9 +38,10 @@ pub(crate) trait Scales {
     /// what others do not follow is added to `failed`.
     fn tell(&mut self, command: &str, doubts: &mut Vec<Doubt>, failed: &mut Vec<String>) -> Option<Result<(), String>>;
 
-    /// Returns the bytes in the heap now, live or not; `None` where the JVM does not tell them. With several processes
-    /// it is `None` too: each has a heap of its own, which is asked for when it is weighed.
-    fn heap_used(&self) -> Option<u64>;
+    /// Returns the bytes that the collection just made has left, without what a load has allocated since; `None` where
+    /// the JVM does not tell them. With several processes it is `None` too: each has a heap of its own, which is asked
+    /// for when it is weighed.
+    fn heap_left(&mut self) -> Option<u64>;
 
     /// The live objects of the process by class, after a full collection, which this asks for.
     fn histogram(&mut self, doubts: &mut Vec<Doubt>) -> Result<ClassHistogram, String>;

@@ -53,7 +53,7 @@ pub(super) fn metaspace_stands(facts: &Facts) -> Option<String> {
     let growth = has.saturating_sub(had);
     let (from, to, growth_of) = (&from.name, &to.name, Bytes(growth));
     let answers = several(ok, "answer");
-    (growth < GROWTH_MIN).then(|| format!("class metadata grew by {growth_of} for {answers} from {from} to {to}"))
+    (growth < GROWTH_MIN).then(|| format!("class metadata grew by {growth_of} over {answers}, from {from} to {to}"))
 }
 
 /// A server that warms up loads 1,000 to 3,000 classes after it is ready.

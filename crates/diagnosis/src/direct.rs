@@ -85,7 +85,7 @@ pub(super) fn spared(facts: &Facts) -> Option<String> {
     let matters = share(direct_bytes, account.total_bytes) >= DIRECT_SHARE_MIN;
     let (left, direct) = (Bytes(left.min(direct_bytes)), Bytes(direct_bytes));
     (matters && freed_share < FREED_SHARE_MIN)
-        .then(|| format!("a full GC left {left} of {direct} of direct memory: its buffers are in use"))
+        .then(|| format!("a full GC left {left} of the {direct} of direct memory: its buffers are in use"))
 }
 
 /// The most that direct buffers may reserve: what was set, or else as much as the heap.

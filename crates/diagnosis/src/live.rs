@@ -48,7 +48,7 @@ pub(super) fn statics(facts: &Facts) -> Option<FindingRecord> {
     holders.largest_first(|of| least(of));
     holders.truncate(NAMED_MAX);
     let told = |of: &StaticCollectionRecord| {
-        let bytes = if of.bytes > 0 { format!(", {} at least", Bytes(of.bytes)) } else { String::new() };
+        let bytes = if of.bytes > 0 { format!(" (at least {})", Bytes(of.bytes)) } else { String::new() };
         format!("`{}.{}` with {} entries{bytes}", of.class, of.field, grouped(of.entries))
     };
     let first = holders.first()?;
@@ -59,8 +59,8 @@ pub(super) fn statics(facts: &Facts) -> Option<FindingRecord> {
     let next = match cure_of_holder(&format!("{class}.{field}")) {
         Some(cure) => format!("{cure}. The size of the heap is not the cause"),
         None => format!(
-            "bound `{class}.{field}`, or let entries go: a larger heap only delays it (`loadline account PID \
-             --classes`, or a heap dump, shows their bytes)"
+            "bound `{class}.{field}`, or remove its entries: a larger heap only delays the failure (`loadline account \
+             PID --classes`, or a heap dump, shows their bytes)"
         ),
     };
     let finding = Finding::HeapHeldByStatics { live_bytes, holders };
@@ -72,9 +72,12 @@ pub fn cure_of_holder(name: &str) -> Option<&'static str> {
     let cures = [
         (
             "java.io.DeleteOnExitHook.",
-            "drop `File.deleteOnExit()` where the file is deleted anyway: its path stays in that set to the end",
+            "drop `File.deleteOnExit()` if the code deletes the file: the JVM keeps each path until it exits",
         ),
-        ("java.lang.ApplicationShutdownHooks.", "register a shutdown hook once, or remove it: each stays to the end"),
+        (
+            "java.lang.ApplicationShutdownHooks.",
+            "register a shutdown hook once, or remove it: the JVM keeps each until it exits",
+        ),
     ];
     cures.into_iter().find(|(class, _)| name.starts_with(class)).map(|(_, cure)| cure)
 }

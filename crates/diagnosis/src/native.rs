@@ -72,7 +72,7 @@ pub(super) fn spared(facts: &Facts) -> Option<String> {
     let matters = had_bytes >= BYTES_MIN && share(had_bytes, rss) >= SHARE_MIN;
     let (freed, had) = (Bytes(freed_bytes), Bytes(had_bytes));
     (matters && share(freed_bytes, had_bytes) <= SPARED_SHARE_MAX)
-        .then(|| format!("a full GC freed {freed} of {had} of native memory: garbage does not hold it"))
+        .then(|| format!("a full GC freed {freed} of the {had} of native memory, so garbage does not hold it"))
 }
 
 /// Native memory that Cleaners may free, before a full collection and after it.

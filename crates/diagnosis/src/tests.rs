@@ -715,7 +715,7 @@ fn a_collection_of_few_large_entries_is_found_by_what_it_leads_to() {
             trial.marks[2].static_collections = vec![collection("a.Carts", "OPEN", 900, bytes * MIB)];
         })
     };
-    says(&only(&of(60), "heap_held_by_statics"), &["`a.Carts.OPEN` with 900 entries, 60.0 MiB at least", "bound"]);
+    says(&only(&of(60), "heap_held_by_statics"), &["`a.Carts.OPEN` with 900 entries (at least 60.0 MiB)", "bound"]);
     assert!(only(&of(7), "heap_held_by_statics").is_none(), "a tenth of what lives");
     assert!(only(&of(60), "heap_lives").is_none() && only(&of(7), "heap_lives").is_some());
 }

@@ -14,7 +14,7 @@ impl Budget {
             return Ok(());
         }
         let (needed, allowed) = (Bytes(bytes), Bytes(self.0));
-        let what = format!("reading the heap dump needs {needed} of memory or more, and {allowed} are allowed");
+        let what = format!("reading the heap dump needs at least {needed} of memory, and {allowed} is allowed");
         Err(Error::machine(what))
     }
 

@@ -82,7 +82,7 @@ impl<'a> Links<'a> {
         if self.references.count() > self.references_max {
             let count = self.references.count();
             return Err(Error::machine(format!(
-                "the heap dump has more than {count} references; memory is allowed for no more"
+                "the heap dump has more than {count} references, which is as many as fit into the memory allowed"
             )));
         }
         Ok(())

@@ -122,7 +122,7 @@ impl fmt::Display for Holder {
             HolderKind::Thread => write!(f, "{many}thread{plural} {}", self.name)?,
             HolderKind::ClassLoader => write!(f, "{many}class loader{plural} {}", self.name)?,
             HolderKind::Classes => f.write_str(&self.name)?,
-            HolderKind::Small => write!(f, "{many}small holder{plural} of {}", self.name)?,
+            HolderKind::Small => write!(f, "{many}separate object{plural} of {}", self.name)?,
             HolderKind::JniGlobal => write!(f, "{many}JNI global{plural} {}", self.name)?,
             HolderKind::OtherRoot => write!(f, "{many}root{plural} {}", self.name)?,
             HolderKind::Jointly => write!(f, "{} and others", self.name)?,

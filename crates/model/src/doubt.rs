@@ -150,7 +150,8 @@ doubts! {
             /// The collector in force.
             collector: String,
         } => format!("the JVM chose {collector} GC because it sees {cpus} of {cores} CPUs"),
-            "choose the collector (`--gc`); or give it more CPUs: `--cpus all` includes those kept for the load";
+            "choose your own (`-XX:+UseG1GC` in the command, or `--gc`), or give it more CPUs (`--cpus all` shares \
+                 those of the load)";
         /// The CPU limit of the subject held it back in many periods.
         Throttled {
             /// The phase affected.

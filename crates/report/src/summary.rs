@@ -63,7 +63,8 @@ pub use watch::summarize_watch;
 
 use super::chart::{self, Figure};
 use super::page::{Depth, Fold, Page, Part, Section, Topic, Verdict};
-use crate::record::{Document, Evidence, Trial, each_once};
+use crate::record::{Document, Evidence, PhaseRecord, Trial, each_once};
+use cells::told_mark;
 use figures::figures;
 use findings::Findings;
 use numbers::side_by_side;
@@ -131,17 +132,20 @@ fn of_trials(of: Sources<'_>, depth: Depth) -> Page {
     let mut conditions = facts::section(document, alone);
     conditions.parts.extend(alone.into_iter().flat_map(|trial| trial::lists(trial, depth)));
     let table = (!compares && trials.len() > 1).then(|| Part::Table(side_by_side(trials)));
-    let mark = alone.and_then(trial::told_mark);
+    let mark = alone.and_then(told_mark);
     let in_short = mark.and_then(|mark| trial::of_processes(mark).or_else(|| Some(account::answer(account_of(mark)?))));
     let in_short = in_short.map(Part::Text);
     let found = alone.and_then(|trial| trial.explanation.as_ref());
-    let grows = found.and_then(|found| found.live_growth.as_ref()).map(explanation::growth);
+    let warmed = alone.is_some_and(|trial| trial.phases.iter().any(PhaseRecord::is_warmup));
+    let grows = found.and_then(|found| found.live_growth.as_ref()).map(|of| explanation::growth(of, warmed));
     let explained = found.and_then(|found| explanation::largest(found, mark));
     let explained: Vec<Part> = explained.into_iter().chain(grows).map(Part::Text).collect();
+    let collector =
+        facts::collector_doubt(trials).map(|of| Part::Text(find::sentence(&format!("{}: {}", of.text, of.next))));
     let next = next::of_trials(document);
     // With the code that holds it, the next command comes before the account in words.
     let told = if explained.is_empty() { [in_short, next] } else { [next, in_short] };
-    let answer = Part::Verdicts(verdicts).filled().into_iter().chain(explained);
+    let answer = Part::Verdicts(verdicts).filled().into_iter().chain(collector).chain(explained);
     let notes = compares.then(|| notes(document)).into_iter().flatten();
     let answer = answer.chain(notes).chain(told.into_iter().flatten());
     let mut sections = vec![
@@ -185,9 +189,11 @@ fn finished(of: Sources<'_>, done: &str, mut sections: Vec<Section>, depth: Dept
         first: !depth.whole && is_weighed_alone(document),
         open: open(document),
         compared: if comparison::compares(document) { configurations } else { 0 },
+        rss_bytes: findings::rss_of(&document.trials),
     };
     let code = sections.iter().position(|section| section.id == explanation::ID);
-    sections.insert(code.unwrap_or(sections.len()), findings.section(depth));
+    let behind = usize::from(explanation::outweighs(document));
+    sections.insert(code.map_or(sections.len(), |code| code + behind), findings.section(depth));
     sections.push(doubts::section_of(document));
     // The times of all answers, if pictures are wanted.
     let spectra = if depth.whole { chart::spectra(document, of.evidence) } else { Vec::new() };
@@ -210,7 +216,7 @@ fn named(document: &Document) -> String {
 /// The next command for a large owner of the only trial, if nothing explains it.
 fn open(document: &Document) -> Option<String> {
     let [only] = document.trials.as_slice() else { return None };
-    let mark = trial::told_mark(only).filter(|mark| only.explanation.is_none() && mark.processes.is_empty())?;
+    let mark = told_mark(only).filter(|mark| only.explanation.is_none() && mark.processes.is_empty())?;
     let account = account_of(mark)?;
     next::open(account, &document.findings)?.next_trial()
 }

@@ -163,7 +163,7 @@ impl Seen {
         if self.trials == 0 {
             match self.watched_s {
                 0.0 => why.push(
-                    "it is a single look: no peak was seen but that of RSS; `loadline watch` sees more".to_owned(),
+                    "it is a single sample, and shows no peak but that of RSS; `loadline watch` shows more".to_owned(),
                 ),
                 watched if watched < DAY_S => {
                     why.push("it was watched for less than a day, so no daily peak".to_owned())
@@ -190,7 +190,7 @@ impl Seen {
     /// `7.0 days, 3 deployments, one peak, 41 old collections`
     fn evidence(&self) -> String {
         let time = match self.watched_s {
-            0.0 => "one look".to_owned(),
+            0.0 => "one sample".to_owned(),
             watched if watched >= DAY_S => format!("{:.1} days", watched / DAY_S),
             watched if watched >= 3600.0 => format!("{:.1} hours", watched / 3600.0),
             watched => format!("{watched:.0} s"),

@@ -62,7 +62,7 @@ fn a_fresh_jvm_is_advised_from_an_upper_bound_and_says_so() {
     assert_eq!(advice.confidence, AdviceConfidence::Low);
     assert_eq!(advice.rows[0].kind, AdvicePart::LiveSetAtMost);
     assert_eq!(advice.heap_bytes, Some(80 * MIB), "the heap may grow yet");
-    assert_eq!(advice.evidence, "one look, 42 s after its start, 0 old collections");
+    assert_eq!(advice.evidence, "one sample, 42 s after its start, 0 old collections");
     assert!(advice.why[0].starts_with("no old collection ran: cannot tell the live set; the 40.0 MiB"), "{advice:?}");
     assert!(advice.why.iter().any(|why| why.starts_with("it is fresh")), "{advice:?}");
     assert!(advice.prove.ends_with("-- COMMAND"));

@@ -18,9 +18,9 @@ fn what_a_collection_leaves_is_not_held_by_garbage() {
         trial
     };
     let text = against(&of(60, 58, [0.0; 2]), "native_held_by_garbage").unwrap();
-    assert_eq!(text, "a full GC freed 2.0 MiB of 60.0 MiB of native memory: garbage does not hold it");
+    assert_eq!(text, "a full GC freed 2.0 MiB of the 60.0 MiB of native memory, so garbage does not hold it");
     let text = against(&of(60, 58, [0.0; 2]), "direct_memory_waits").unwrap();
-    assert_eq!(text, "a full GC left 58.0 MiB of 60.0 MiB of direct memory: its buffers are in use");
+    assert_eq!(text, "a full GC left 58.0 MiB of the 60.0 MiB of direct memory: its buffers are in use");
     // Neither memory that compilers free nor a cause that is found is ruled out.
     assert_eq!(against(&of(60, 58, [1.0, 2.0]), "native_held_by_garbage"), None);
     assert_eq!(against(&of(60, 10, [0.0; 2]), "native_held_by_garbage"), None);
@@ -63,7 +63,7 @@ fn metadata_that_stands_is_ruled_out_and_a_habit_beside_a_cause() {
     trial.marks[1].at_s += 10.0;
     trial.phases = vec![PhaseRecord { at_s: 61.0, ok: 1000, ..PhaseRecord::default() }];
     let text = against(&trial, "metaspace_keeps_growing").unwrap();
-    assert_eq!(text, "class metadata grew by 0.0 MiB for 1,000 answers from start to loaded");
+    assert_eq!(text, "class metadata grew by 0.0 MiB over 1,000 answers, from start to loaded");
 
     let held = [("malloc.live", 60), ("malloc.retained", 30)];
     let cause = collected(&held, &[("malloc.live", 10), ("malloc.retained", 30)], [0.0; 2]);

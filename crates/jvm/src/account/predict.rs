@@ -283,7 +283,7 @@ impl<'a> HeapPages<'a> {
                 ),
                 Some(left) => Prediction::unknown(
                     Reason::LiveSetOpen,
-                    format!("how much of the {} that the last collection left is still live is unknown", Bytes(left)),
+                    format!("the last collection left {}, part of which may be garbage by now", Bytes(left)),
                 ),
             };
         }

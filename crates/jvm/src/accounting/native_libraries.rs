@@ -10,7 +10,7 @@ use crate::observe::jemalloc::{self, Split};
 use crate::observe::maps::Allocator;
 use crate::observe::memory::ProcessMemory;
 use crate::observe::pagemap::{PageMap, Run};
-use crate::observe::pointers::{Pointer, Stretches, through_objects, words};
+use crate::observe::pointers::{OBJECT, OBJECT_LONG, Pointer, Stretches, through_objects, words};
 use crate::observe::procfs::Process;
 use crate::observe::ranges::gaps;
 use std::collections::{BTreeMap, BTreeSet};
@@ -203,13 +203,20 @@ impl LibrarySearch<'_> {
         let free: BTreeSet<u64> = (0..whose.len()).filter(|n| free(*n)).map(|n| self.unowned[n].start).collect();
         for (library, roots) in roots.into_iter().enumerate().filter(|_| !free.is_empty()) {
             let mut pages = pages_of(&mut self.map);
-            through_objects(&self.memory, &mut pages, roots, &self.heaps, OBJECTS_DEEP, &mut |pointer| {
-                if free.contains(&pointer.to)
-                    && let Some(stretch) = self.stretches.of(pointer.to)
-                {
-                    found.entry(stretch).or_insert(library);
-                }
-            });
+            through_objects(
+                &self.memory,
+                &mut pages,
+                roots,
+                &self.heaps,
+                (OBJECTS_DEEP, OBJECT_LONG),
+                &mut |pointer| {
+                    if free.contains(&pointer.to)
+                        && let Some(stretch) = self.stretches.of(pointer.to)
+                    {
+                        found.entry(stretch).or_insert(library);
+                    }
+                },
+            );
         }
         found
     }
@@ -220,7 +227,7 @@ impl LibrarySearch<'_> {
         let (pointers, objects) = self.data(jvm, &mut left);
         let mut named: BTreeSet<u64> = pointers.into_iter().map(|pointer| pointer.to).collect();
         let mut pages = pages_of(&mut self.map);
-        through_objects(&self.memory, &mut pages, objects, &self.heaps, HOTSPOT_DEEP, &mut |pointer| {
+        through_objects(&self.memory, &mut pages, objects, &self.heaps, (HOTSPOT_DEEP, OBJECT), &mut |pointer| {
             if self.stretches.of(pointer.to).is_some() {
                 named.insert(pointer.to);
             }

@@ -10,6 +10,7 @@ use super::memory_files::{self, OpenFiles};
 use super::open_files::{self, CachedFileRecord};
 use super::procfs::Process;
 use crate::kernel::charge::{Charge, KernelParts};
+use crate::kernel::process::Stat;
 use crate::kernel::slab::{self, Slab};
 use crate::kernel::text::{self, keyed, size};
 use loadline_base::clock::Clock;
@@ -30,6 +31,9 @@ const SLABS_MAX: usize = 8;
 const KERNEL_BYTES_MIN: u64 = 8 << 20;
 /// Characters of a command line that are kept.
 const COMMAND_CHARS: usize = 60;
+
+/// The name of Loadline and of what started it.
+const OWN: &str = "loadline and its parents";
 
 /// Kinds of charged memory, in the order of the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
@@ -121,10 +125,11 @@ pub fn owners(cgroup: &MemoryCgroup, memory: &CgroupMemory, clock: &Clock) -> Ow
 /// count for each. For a sampler.
 pub fn others(cgroup: &MemoryCgroup, than: u32, clock: &Clock) -> Vec<ChargeRow> {
     let pids = cgroup.pids().into_iter().filter(|pid| *pid != than).take(PROCESSES_MAX);
+    let own = own_line();
     let row = |pid: u32| {
         let process = cgroup.process(pid).ok()?;
         let bytes = process.status(clock).ok()?.value.rss_anon.signed();
-        (bytes > 0).then(|| ChargeRow { owner: command(&process), bytes, pid: Some(pid), ..ChargeRow::default() })
+        (bytes > 0).then(|| ChargeRow { owner: named(&process, &own), bytes, pid: Some(pid), ..ChargeRow::default() })
     };
     pids.filter_map(row).collect()
 }
@@ -191,12 +196,13 @@ fn anonymous(processes: &[Process], clock: &Clock) -> (Vec<ChargeRow>, usize) {
     let resident = |process: &Process| process.statm(clock).map_or(0, |statm| statm.value.resident.0);
     let mut all: Vec<(&Process, u64)> = processes.iter().map(|process| (process, resident(process))).collect();
     all.largest_first(|(_, resident)| *resident);
+    let own = own_line();
     let row = |(place, (process, resident)): (usize, &(&Process, u64))| {
         let shared = (place < ROLLUPS_MAX).then(|| own_share(process)).flatten();
         let bytes = shared.or_else(|| Some(process.status(clock).ok()?.value.rss_anon))?;
         let pid = Some(process.pid());
         (*resident > 0).then(|| ChargeRow {
-            owner: command(process),
+            owner: named(process, &own),
             bytes: bytes.signed(),
             pid,
             ..ChargeRow::default()
@@ -212,6 +218,21 @@ fn anonymous(processes: &[Process], clock: &Clock) -> (Vec<ChargeRow>, usize) {
 fn own_share(process: &Process) -> Option<Bytes> {
     let rollup = process.text_below("smaps_rollup", ROLLUP_BYTES_MAX).ok()?;
     size(keyed(&rollup, "Pss_Anon").or_else(|| keyed(&rollup, "Anonymous"))?)
+}
+
+/// Loadline and the processes that started it, such as a shell: in a cgroup that they share with a server, none of them
+/// belongs to it. A process whose parent ended has the init process as its parent, which may be the server.
+fn own_line() -> Vec<u32> {
+    let parent = |pid: &u32| Stat::of(*pid).map(|stat| stat.parent).filter(|parent| *parent > 1);
+    std::iter::successors(Some(std::process::id()), parent).collect()
+}
+
+/// The name of a process in a charge: one name for all of `own`, else its command.
+fn named(process: &Process, own: &[u32]) -> String {
+    match own.contains(&process.pid()) && !process.is_copied() {
+        true => OWN.to_owned(),
+        false => command(process),
+    }
 }
 
 /// The beginning of a command line without the folders of its program: `tail -c 41943040`.
@@ -327,6 +348,7 @@ mod tests {
         let Ok(memory) = cgroup.read(&clock) else { return };
         let rows = owners(&cgroup, &memory.value, &clock).rows;
         assert_eq!(rows.iter().map(|row| row.bytes).sum::<i64>(), memory.value.usage.signed(), "{rows:?}");
-        assert!(rows.iter().any(|row| row.pid == Some(std::process::id())), "{rows:?}");
+        let own = rows.iter().find(|row| row.pid == Some(std::process::id()));
+        assert_eq!(own.map(|row| row.owner.as_str()), Some(OWN), "{rows:?}");
     }
 }

@@ -10,10 +10,14 @@ use std::collections::BTreeSet;
 /// Bytes read at once.
 const WINDOW: u64 = 64 << 10;
 const PAGE: u64 = 4096;
-/// Bytes read of an object of malloc: `G1CollectedHeap`, the longest that matters, names its tables within 1 KiB.
-const OBJECT: u64 = 1024;
-/// The most objects that are read of one library: 32 MiB.
+/// Bytes read of an object of malloc: `G1CollectedHeap`, the longest of HotSpot's that matters, names its tables within
+/// 1 KiB.
+pub const OBJECT: u64 = 1024;
+/// The same of a library whose chunk is longer: async-profiler 4.1 names its table of stacks 32 KiB into an object.
+pub const OBJECT_LONG: u64 = 64 << 10;
+/// The most objects that are read of one library, and the most bytes of them.
 const OBJECTS_MAX: usize = 1 << 15;
+const OBJECTS_BYTES_MAX: u64 = 32 << 20;
 
 /// A word that may be an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -68,16 +72,17 @@ pub fn words(memory: &dyn Memory, runs: &[Run], left: &mut u64, each: &mut dyn F
 }
 
 /// The words of objects that `roots` lead to, of those that these lead to, and so on, `depth` times. Objects lie in
-/// `heaps`; each is read once.
+/// `heaps`; each is read once, and no more than `longest` bytes of it.
 pub fn through_objects(
     memory: &dyn Memory,
     pages_of: &mut PagesOf,
     roots: Vec<u64>,
     heaps: &Stretches,
-    depth: u32,
+    (depth, longest): (u32, u64),
     each: &mut dyn FnMut(Pointer),
 ) {
     let mut seen: BTreeSet<u64> = BTreeSet::new();
+    let mut left = OBJECTS_BYTES_MAX;
     let mut ahead = roots;
     for _ in 0..depth {
         let mut found = Vec::new();
@@ -88,13 +93,15 @@ pub fn through_objects(
             if seen.len() == OBJECTS_MAX || !seen.insert(start) {
                 continue;
             }
-            let most = start.saturating_add(OBJECT).min(heap.1);
-            let runs = pages_of(start & !(PAGE - 1), most.next_multiple_of(PAGE));
-            let end = start.saturating_add(object_size(memory, &runs, start)).min(heap.1);
+            let mut pages_to = |end: u64| pages_of(start & !(PAGE - 1), end.next_multiple_of(PAGE));
+            let mut runs = pages_to(start.saturating_add(OBJECT).min(heap.1));
+            let end = start.saturating_add(object_size(memory, &runs, start, longest)).min(heap.1);
+            if end > start + OBJECT {
+                runs = pages_to(end);
+            }
             let inside = runs.iter().map(|run| Run { start: run.start.max(start), end: run.end.min(end), ..*run });
             let inside: Vec<Run> = inside.filter(|run| run.start < run.end).collect();
-            let mut unbounded = u64::MAX;
-            words(memory, &inside, &mut unbounded, &mut |pointer| {
+            words(memory, &inside, &mut left, &mut |pointer| {
                 each(pointer);
                 found.push(pointer.to);
             });
@@ -105,12 +112,14 @@ pub fn through_objects(
 
 /// Returns how much of an object is read: its chunk, if the word before it is the size of a chunk of glibc's. The
 /// memory behind the chunk is another object, whose pointers are not its own.
-fn object_size(memory: &dyn Memory, runs: &[Run], start: u64) -> u64 {
+fn object_size(memory: &dyn Memory, runs: &[Run], start: u64, longest: u64) -> u64 {
     let present = |at: &u64| runs.iter().any(|run| !run.swapped && run.start <= *at && start < run.end);
     let before = start.checked_sub(8).filter(present).and_then(|at| memory.u64(at)).unwrap_or(0);
     let (size, flags) = (before & !7, before & 7);
-    let is_chunk = (32..=OBJECT).contains(&size) && size.is_multiple_of(16) && flags & 2 == 0;
-    if is_chunk { size - 8 } else { OBJECT }
+    // The chunk behind one in use says so, which a number by chance does not.
+    let is_used = || memory.u64(start + size - 8).is_some_and(|next| next & 1 == 1);
+    let is_chunk = (32..=longest).contains(&size) && size.is_multiple_of(16) && flags & 2 == 0;
+    if is_chunk && (size <= OBJECT || is_used()) { size - 8 } else { OBJECT }
 }
 
 #[cfg(test)]
@@ -142,7 +151,9 @@ mod tests {
         let found = |depth| {
             let mut found = Vec::new();
             let mut pages = |start: u64, end: u64| present(start, end);
-            through_objects(&memory, &mut pages, vec![0x1000], &heaps, depth, &mut |pointer| found.push(pointer.to));
+            through_objects(&memory, &mut pages, vec![0x1000], &heaps, (depth, OBJECT), &mut |pointer| {
+                found.push(pointer.to);
+            });
             found
         };
         assert_eq!(found(1), [0x2010]);
@@ -150,8 +161,19 @@ mod tests {
         // The words behind a chunk of glibc's belong to another object.
         let memory = made_up(&[(0x1008, 0x31), (0x1018, 0x5000), (0x1038, 0x6000)]);
         let (mut pages, mut of_chunk) = (|start: u64, end: u64| present(start, end), Vec::new());
-        through_objects(&memory, &mut pages, vec![0x1010], &heaps, 1, &mut |pointer| of_chunk.push(pointer.to));
+        through_objects(&memory, &mut pages, vec![0x1010], &heaps, (1, OBJECT), &mut |pointer| {
+            of_chunk.push(pointer.to);
+        });
         assert_eq!(of_chunk, [0x5000]);
+        // A long chunk is read in full only if the one behind it says that it is in use.
+        for (next, expected) in [(0x21, vec![0x7000]), (0x20, vec![])] {
+            let memory = made_up(&[(0x1008, 0x1011), (0x1810, 0x7000), (0x2018, next)]);
+            let mut of_long = Vec::new();
+            through_objects(&memory, &mut pages, vec![0x1010], &heaps, (1, OBJECT_LONG), &mut |pointer| {
+                of_long.push(pointer.to);
+            });
+            assert_eq!(of_long, expected);
+        }
         let swapped = [Run { start: 0x1000, end: 0x2000, swapped: true }];
         words(&memory, &swapped, &mut 4096, &mut |_| panic!("a page that is swapped out was read"));
     }

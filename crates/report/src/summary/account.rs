@@ -53,6 +53,7 @@ pub(crate) fn page_of_account(document: &AccountDocument, asked: &[Detail], dept
                 first: !depth.whole,
                 open: open(document).and_then(|open| open.next(document)),
                 compared: 0,
+                rss_bytes: mark.rss_bytes,
             };
             sections.push(findings.section(depth));
             let share = account.unexplained_bytes as f64 / account.total_bytes.max(1) as f64;
@@ -81,7 +82,8 @@ fn in_short(document: &AccountDocument, account: &AccountRecord, depth: Depth) -
     };
     // A recording that missed most of it has no cause to show first.
     let largest = explanation::largest(found, Some(&document.mark)).filter(|_| next::again(document).is_none());
-    let told = largest.into_iter().chain(explanation::heap_unseen(document)).map(Part::Text);
+    let growth = explanation::growth_unmeasured(document.jvm.pid);
+    let told = largest.into_iter().chain(explanation::heap_unseen(document)).chain([growth]).map(Part::Text);
     vec![
         Section::new(Topic::Answer, "in short", told.chain([next::of_recorded(document)])),
         explanation::section(found, Some(&document.mark), 0, depth),
@@ -157,11 +159,11 @@ pub(super) fn direct_text(direct: &DirectRecord) -> String {
         text.push_str(&format!(", {} at most", mib(most)));
     }
     if let Some(netty) = direct.netty_bytes {
-        text.push_str(&format!("; {} by Netty past the JDK", mib(netty)));
+        text.push_str(&format!("; {} by Netty, bypassing the JDK", mib(netty)));
     }
     if direct.mapped_buffers > 0 {
-        let (mapped, files) = (mib(direct.mapped_bytes), grouped(direct.mapped_buffers));
-        text.push_str(&format!("; {mapped} of files mapped, in {files}"));
+        let (mapped, files) = (mib(direct.mapped_bytes), several(direct.mapped_buffers, "mapped file"));
+        text.push_str(&format!("; {mapped} in {files}"));
     }
     text
 }

@@ -1,9 +1,15 @@
 //! The form of numbers in a cell, the sums behind them, and the weight of a subject.
 
 use crate::record::{AccountRecord, Mark, Trial};
+use crate::scenario::MarkPoint;
 use crate::units::{Bytes, grouped, visible};
 use crate::width::{first, last, width};
 use crate::words::dash;
+
+/// The mark that the answer of a trial is about: `loaded`, or the last mark without it.
+pub(super) fn told_mark(trial: &Trial) -> Option<&Mark> {
+    trial.at(MarkPoint::Loaded).or(trial.marks.last())
+}
 
 /// A size in MiB with one decimal.
 pub(crate) fn mib(bytes: impl Into<Option<u64>>) -> String {

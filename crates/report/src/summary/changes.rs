@@ -30,8 +30,8 @@ fn live(now: &AccountDocument) -> Option<String> {
     let grown = Growth(growth(objects.at_start?.bytes, objects.total.bytes));
     let most = objects.classes.first().and_then(|class| Some((class, class.at_start?)));
     let most = most.map(|(class, then)| {
-        let more = class.now.instances as i64 - then.instances as i64;
-        format!(", most of all {} ({more:+} objects)", spelled(&class.name))
+        let more = signed(growth(then.instances, class.now.instances), grouped);
+        format!(", most of all {} ({more} objects)", spelled(&class.name))
     });
     Some(format!("Live objects changed by {grown} MiB{}.", most.unwrap_or_default()))
 }
@@ -131,7 +131,7 @@ fn facts(document: &ChangesDocument) -> Part {
             of.mark.threads.map_or_else(dash, grouped)
         )
     };
-    let backwards = " backwards: the clock was set back, or is another one";
+    let backwards = " backwards: the clock was set back, or the accounts come from two machines";
     let backwards = if document.seconds < 0 { backwards } else { "" };
     let span = format!("{}{backwards}", span_text(document.seconds.unsigned_abs()));
     Part::facts([

@@ -111,8 +111,13 @@ fn table(charge: &ChargeRecord) -> Option<Table> {
     let unread = (charge.unread_processes > 0).then(|| {
         format!("{} could not be read: only root sees what they hold.", several(charge.unread_processes, "process"))
     });
-    let table = table_of(&charge.rows, Some(charge.usage_bytes), "what the container is charged for, MiB")?;
-    Some(table.noted(unread))
+    // The cgroup may be that of a login or of the whole machine.
+    let whose = match charge.processes {
+        0 | 1 => "the container is".to_owned(),
+        n => format!("all {} processes of the cgroup are", grouped(n)),
+    };
+    let title = format!("what {whose} charged for, MiB");
+    Some(table_of(&charge.rows, Some(charge.usage_bytes), &title)?.noted(unread))
 }
 
 /// The files in the page cache; `None` where no file weighs a megabyte.
@@ -146,7 +151,7 @@ fn facts(charge: &ChargeRecord) -> Vec<(String, String)> {
         let taken = charge.rows.iter().map(|row| row.bytes).sum::<i64>() - kept;
         facts.add("kept", format!("{} MiB: only this part can get the container killed", mib(kept)));
         let dirty = charge.dirty_file_bytes.filter(|bytes| !rounds_to_none(*bytes));
-        let dirty = dirty.map(|bytes| format!("; {} of it once they are written to disk", Bytes(bytes)));
+        let dirty = dirty.map(|bytes| format!("; {} of it must be written to disk first", Bytes(bytes)));
         let taken =
             format!("{} MiB: the kernel takes this back before it kills{}", mib(taken), dirty.unwrap_or_default());
         facts.add("reclaimed", taken);

@@ -1,6 +1,6 @@
 //! The code and the objects that hold memory: the first ones to look at, each with the way to its allocation.
 
-use super::cells::{mib, signed};
+use super::cells::{mib, signed, told_mark};
 use crate::chart;
 use crate::diagnosis;
 use crate::page::{Depth, Fold, Part, Section, Topic};
@@ -8,7 +8,6 @@ use crate::record::{
     AccountDocument, AccountRecord, AllocatedRecord, CallPurpose, CallRecord, Document, ExplanationRecord, Finding,
     FindingRecord, HolderRecord, LiveGrowthRecord, Mark, NativeHolder, SiteRecord, Trial,
 };
-use crate::scenario::MarkPoint;
 use crate::table::Table;
 use crate::units::{Bytes, grouped, several, shortened};
 use crate::words::pairs;
@@ -34,8 +33,7 @@ const NAME_MAX: usize = 160;
 
 /// Returns the findings of a trial's second start; `None` if there was no second start.
 pub(super) fn of_trial(trial: &Trial, depth: Depth) -> Option<Section> {
-    let loaded = trial.at(MarkPoint::Loaded).or(trial.marks.last());
-    trial.explanation.as_ref().map(|found| section(found, loaded, trial.index, depth))
+    trial.explanation.as_ref().map(|found| section(found, told_mark(trial), trial.index, depth))
 }
 
 /// The code and the objects that hold memory, together with the owners' memory at a mark of this trial.
@@ -47,7 +45,7 @@ pub(super) fn section(found: &ExplanationRecord, mark: Option<&Mark>, trial: u32
     let shown = Part::Doubts(shown.map(|line| (line.text, line.way)).collect());
     let mut parts: Vec<Part> = shown.filled().into_iter().collect();
     if lines.is_empty() && found.missing.is_empty() {
-        parts.push(Part::Text("No code and no object holds a MiB by itself.".to_owned()));
+        parts.push(Part::Text("No line of code and no object holds 1 MiB.".to_owned()));
     }
     parts.extend(coverage(found).map(Part::Text));
     parts.extend(found.missing.iter().map(|why| Part::Text(shortened(why, 4 * NAME_MAX))));
@@ -70,6 +68,13 @@ pub(super) fn largest(found: &ExplanationRecord, mark: Option<&Mark>) -> Option<
     lines(found, mark).into_iter().find(|line| line.held_bytes >= SMALL_BYTES).map(SiteLine::sentence)
 }
 
+/// Whether the code of the only trial holds more than its first finding is about.
+pub(super) fn outweighs(document: &Document) -> bool {
+    let [Trial { explanation: Some(found), .. }] = document.trials.as_slice() else { return false };
+    let most = lines(found, told_mark(&document.trials[0])).iter().map(|line| line.held_bytes).max();
+    most.unwrap_or(0) > document.findings.first().map_or(0, FindingRecord::worth_bytes)
+}
+
 /// The holder that keeps at least half of the live heap.
 pub(super) fn main_holder(found: &ExplanationRecord) -> Option<&HolderRecord> {
     let heap = found.heap.as_ref()?;
@@ -83,60 +88,84 @@ pub(super) fn heap_unseen(document: &AccountDocument) -> Option<String> {
     let left = heap.left_by_gc_bytes.map(|left| format!(", {} after the last GC", mib(Some(left))));
     let used = heap.used_bytes.map(|used| format!(" ({} in use{})", Bytes(used), left.unwrap_or_default()));
     let also = if found.sites.is_empty() { "" } else { " This shows native memory only." };
-    Some(format!("The Java heap{} was not looked at: `--objects` names what keeps it.{also}", used.unwrap_or_default()))
+    Some(format!("The Java heap{} was not examined: `--objects` names what keeps it.{also}", used.unwrap_or_default()))
 }
 
-/// Whether the live heap still grows under load, in a sentence.
-pub(super) fn growth(found: &LiveGrowthRecord) -> String {
+/// Whether the live heap still grows under load, and what these collections do not show. `warmed` says that an earlier
+/// phase warmed the server up.
+pub(super) fn growth(found: &LiveGrowthRecord, warmed: bool) -> String {
     let (collections, seconds) = (several(u64::from(found.collections), "full GC"), found.seconds.round());
-    let [least, most] = [found.live_bytes_min, found.live_bytes_max];
     let ends = found.bytes_per_request_low.zip(found.bytes_per_request_high);
     if let (Some(slope), Some((low, high))) = (found.bytes_per_request, ends) {
+        let a_minute = Bytes((found.requests as f64 * 60.0 / found.seconds.max(1.0) * slope.max(0.0)) as u64);
         let [slope, low, high] = [slope, low, high].map(amount);
-        let a_minute = Bytes((found.requests as f64 * 60.0 / found.seconds.max(1.0) * slope.0.max(0.0)) as u64);
         return format!(
-            "The live heap still grows under load: {} a request ({} to {}, 95 % confidence), {a_minute} a minute, by \
-             {collections} in {seconds} s.",
-            slope.1, low.1, high.1
+            "The live heap still grows under load: {slope} a request ({low} to {high}, 95 % confidence), {a_minute} a \
+             minute, by {collections} in {seconds} s."
         );
     }
-    let varies = most - least;
-    let grew = found.live_bytes_last.saturating_sub(found.live_bytes_first);
-    match (found.collections < found.needed, varies <= SMALL_BYTES.max(most / STILL_SHARE)) {
-        (true, _) => format!(
-            "Loadline cannot tell whether the live heap still grows: {collections} fitted into the load, where {} are \
-             needed (`-d` makes it longer).",
+    if found.collections < found.needed {
+        return format!(
+            "Loadline cannot tell whether the live heap grows: only {collections} fitted into the load, and a verdict \
+             needs {} (`-d` makes the load longer).",
             found.needed
-        ),
-        (false, true) => format!(
-            "The live heap did not grow after the warm-up: {collections} in {seconds} s left {} to {}. A cache or a \
-             leak that the warm-up filled is not seen (`--warmup none` leaves it out).",
-            mib(least),
-            Bytes(most)
-        ),
-        (false, false) if grew > SMALL_BYTES.max(found.live_bytes_first / STILL_SHARE) => format!(
-            "The live heap grew from {} to {} in {seconds} s of load, {} a request. {collections} cannot tell a leak \
-             from a cache that fills: `-d` makes the load longer.",
-            Bytes(found.live_bytes_first),
-            Bytes(found.live_bytes_last),
-            amount(grew as f64 / found.requests.max(1) as f64).1
-        ),
-        (false, false) => format!(
-            "Loadline cannot tell whether the live heap still grows: {collections} in {seconds} s left {} to {}, \
-             without a trend (`-d` makes the load longer).",
-            mib(least),
-            Bytes(most)
-        ),
+        );
     }
+    let (first, last) = (found.live_bytes_first, found.live_bytes_last);
+    let (least, most) = (found.live_bytes_min, found.live_bytes_max);
+    let per_request = |bytes: u64| amount(bytes as f64 / found.requests.max(1) as f64);
+    let range = |least: u64, most: u64| match (mib(least), Bytes(most).to_string()) {
+        (from, to) if to.starts_with(&from) => to,
+        (from, to) => format!("{from} to {to}"),
+    };
+    if is_steady(found) {
+        let (least, most) = (least.min(first), most.max(last));
+        let warm = if warmed { "growth during the warm-up (`--warmup none` includes it), " } else { "" };
+        return format!(
+            "No leak in the Java heap: {collections} in {seconds} s of load ({} requests) left {}. This does not rule \
+             out a leak of less than {} a request, {warm}or a leak of native memory.",
+            grouped(found.requests),
+            range(least, most),
+            per_request((most - least).max(2 * found.requests))
+        );
+    }
+    let then = match moves(most - least, most) {
+        true => format!(", {} a request", per_request(last - first)),
+        false => format!("; later full GCs left {}", range(least, most)),
+    };
+    format!(
+        "The live heap grew from {} to {} in {seconds} s of load{then}. A cache that fills and a leak look alike so \
+         far: `-d` makes the load longer.",
+        mib(first),
+        Bytes(last)
+    )
+}
+
+/// Whether the live heap did not grow over as many collections as a verdict needs.
+pub(super) fn is_steady(found: &LiveGrowthRecord) -> bool {
+    let (first, last) = (found.live_bytes_first, found.live_bytes_last);
+    let is_judged = found.bytes_per_request.is_none() && found.collections >= found.needed;
+    is_judged && !moves(last.saturating_sub(first), first)
 }
 
 /// A live heap that varies by less than this part of it is still: its reciprocal.
 const STILL_SHARE: u64 = 20;
 
-/// Bytes of a request, with their text: `180 bytes`, `4.4 KiB`.
-fn amount(bytes: f64) -> (f64, String) {
-    let text = if bytes.abs() < 1024.0 { format!("{bytes:.0} bytes") } else { format!("{:.1} KiB", bytes / 1024.0) };
-    (bytes, text)
+fn moves(by: u64, of: u64) -> bool {
+    by > SMALL_BYTES.max(of / STILL_SHARE)
+}
+
+/// The commands that show whether the live heap of a running JVM grows, which a recording of it does not.
+pub(super) fn growth_unmeasured(pid: u32) -> String {
+    format!(
+        "Whether the live heap grows was not measured: run `loadline account {pid} --classes --json > before.json`, \
+         and after more load `loadline account {pid} --classes --against before.json`."
+    )
+}
+
+/// Bytes of a request: `180 bytes`, `4.4 KiB`.
+fn amount(bytes: f64) -> String {
+    if bytes.abs() < 1024.0 { format!("{bytes:.0} bytes") } else { format!("{:.1} KiB", bytes / 1024.0) }
 }
 
 /// The code or the object behind a finding, in words that follow it; `None` if it holds less than a MiB.
@@ -192,7 +221,7 @@ pub(super) fn code_behind(finding: &FindingRecord, found: &ExplanationRecord) ->
             let holders = &found.heap.as_ref()?.holders;
             let holder = holders.iter().max_by_key(|holder| holder.retained_bytes)?;
             let kept = match finding.text.contains(&holder.name) {
-                true => format!("{} with all that hangs on it", Bytes(holder.retained_bytes)),
+                true => format!("{} with everything that it keeps alive", Bytes(holder.retained_bytes)),
                 false => format!("kept by {}", shortened(&deepest(holder), NAME_MAX)),
             };
             let made = allocated(holder, &found.objects).map(|site| format!(", allocated at {site}"));
@@ -354,7 +383,7 @@ fn line_of_site(
         None => Bytes(site.loaded_bytes).to_string(),
     };
     let held = match site.loaded_bytes {
-        0 => format!("{} at its peak, gone after the load", Bytes(site.peak_bytes)),
+        0 => format!("{} at its peak, freed by the end of the load", Bytes(site.peak_bytes)),
         loaded if site.peak_bytes > loaded + loaded / 4 => {
             format!("{held} after the load, {} at its peak", Bytes(site.peak_bytes))
         }
@@ -404,7 +433,7 @@ fn with_it(site: &SiteRecord, found: &ExplanationRecord, account: &AccountRecord
 /// A site that starts threads or loads classes.
 fn line_of_makers(site: &SiteRecord, (part, whole): (u64, u64)) -> SiteLine {
     let place = shortened(&site.site, NAME_MAX);
-    let share = format!("some {} of {} MiB", mib(part), mib(whole));
+    let share = format!("about {} of {} MiB", mib(part), mib(whole));
     let text = match (site.owner.as_str(), site.made) {
         ("thread_stacks", made) => format!("thread stacks: {share}, {} started at {place}", several(made, "thread")),
         (_, made @ 0..=1) => {
@@ -413,8 +442,8 @@ fn line_of_makers(site: &SiteRecord, (part, whole): (u64, u64)) -> SiteLine {
         }
         (_, made) => format!("metaspace: {share}, classes of {} made at {place}", several(made, "class loader")),
     };
-    let beside = format!("with {} of malloc", Bytes(site.loaded_bytes));
-    SiteLine::new(part.saturating_add(site.loaded_bytes), text, via(&site.frames), Some(beside))
+    let more = (site.loaded_bytes >= ROW_BYTES_MIN).then(|| format!("plus {} of malloc", Bytes(site.loaded_bytes)));
+    SiteLine::new(part.saturating_add(site.loaded_bytes), text, via(&site.frames), more)
 }
 
 fn line_of_holder(holder: &HolderRecord, found: &ExplanationRecord) -> SiteLine {
@@ -456,7 +485,7 @@ fn coverage(found: &ExplanationRecord) -> Option<String> {
     let heap = found.heap.as_ref().filter(|heap| heap.live_bytes > 0)?;
     let share = heap.covered_bytes.min(heap.live_bytes) as f64 / heap.live_bytes as f64;
     let live = Bytes(heap.live_bytes);
-    Some(format!("The holders found keep {:.0} % of the {live} of live objects.", 100.0 * share))
+    Some(format!("The holders that were found keep {:.0} % of the {live} of live objects.", 100.0 * share))
 }
 
 fn sites(found: &ExplanationRecord) -> Table {
@@ -489,7 +518,7 @@ fn calls(calls: &[CallRecord]) -> Table {
         let (line, way) = (shortened(&site.site, NAME_MAX), via(&site.frames).unwrap_or_default());
         vec![purpose.to_owned(), line, way, grouped(site.calls)]
     };
-    let head = ["opened or started", "at", "by way of", "calls"];
+    let head = ["opened or started", "at", "via", "calls"];
     Table::new("child processes and files by code", head, calls.iter().map(row)).worded(3, 0)
 }
 

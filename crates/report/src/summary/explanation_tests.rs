@@ -88,7 +88,7 @@ fn threads_and_class_loaders_bring_their_stacks_and_their_metaspace() {
     let text = text(&trial, Depth::default());
     insta::assert_snapshot!(text);
     // Three quarters of the memory that loading took, and three quarters of all threads.
-    assert!(text.contains("some 45.0 of 60.0 MiB") && text.contains("some 15.0 of 20.0 MiB"), "{text}");
+    assert!(text.contains("about 45.0 of 60.0 MiB") && text.contains("about 15.0 of 20.0 MiB"), "{text}");
 }
 
 #[test]
@@ -212,11 +212,37 @@ fn a_finding_has_what_keeps_it_and_who_made_it_in_the_same_sentence() {
     );
     assert_eq!(
         code(tails, "thread main keeps it").unwrap(),
-        format!("160.0 MiB with all that hangs on it, {allocated}")
+        format!("160.0 MiB with everything that it keeps alive, {allocated}")
     );
     let children = Finding::ChildProcesses { bytes: 0, programs: Vec::new() };
     assert_eq!(code(children, "").unwrap(), "started at Ocr.read(Ocr.java:18) (4 calls)");
     let files = Finding::FilesInMemory { bytes: 0, places: Vec::new() };
     assert_eq!(code(files, "").unwrap(), "opened at Uploads.spool(Uploads.java:24) (2,000 of 2,001 calls)");
     assert_eq!(code(Finding::ObserversOn { observers: Vec::new() }, ""), None);
+}
+
+#[test]
+fn the_live_heap_is_judged_by_its_collections() {
+    let of = |collections: u32, first: u64, least: u64, most: u64, slope: Option<f64>| LiveGrowthRecord {
+        collections,
+        needed: 21,
+        seconds: 58.4,
+        requests: 11_600,
+        live_bytes_first: first,
+        live_bytes_last: most,
+        live_bytes_min: least,
+        live_bytes_max: most,
+        bytes_per_request: slope,
+        bytes_per_request_low: slope.map(|slope| slope - 9.0),
+        bytes_per_request_high: slope.map(|slope| slope + 9.0),
+    };
+    let cases = [
+        (of(24, 20 * MIB, 30 * MIB, 31 * MIB, Some(1_000.0)), false),
+        (of(9, 20 * MIB, 20 * MIB, 20 * MIB, None), false),
+        (of(24, 2 * MIB, 2 * MIB, 2 * MIB, None), false),
+        (of(24, 20 * MIB, 19 * MIB, 20 * MIB + MIB / 2, None), true),
+        (of(24, 3 * MIB, 28 * MIB, 29 * MIB, None), false),
+        (of(24, 3 * MIB, 15 * MIB, 29 * MIB, None), false),
+    ];
+    insta::assert_snapshot!(cases.map(|(found, warmed)| growth(&found, warmed)).join("\n"));
 }

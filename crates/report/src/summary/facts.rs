@@ -3,7 +3,7 @@
 use super::sides;
 use crate::doubt::Doubt;
 use crate::page::{Facts, Part, Section, Topic};
-use crate::record::{BlockRecord, Document, EndCause, Jvm, Machine, Outcome, Trial};
+use crate::record::{BlockRecord, Document, DoubtRecord, EndCause, Jvm, Machine, Outcome, Trial};
 use crate::units::{Bytes, several, shortened};
 use crate::words::outcome_words;
 
@@ -164,13 +164,16 @@ fn telling(flag: &str) -> Option<String> {
     }
 }
 
-/// The collector, if the JVM chose it by the few CPUs that it was given: with another one the answer is another.
+/// The doubt that the JVM chose its collector by the few CPUs that it was given: another one gives another answer.
+pub(super) fn collector_doubt(trials: &[Trial]) -> Option<&DoubtRecord> {
+    let mut doubts = trials.iter().flat_map(|trial| &trial.doubts);
+    doubts.find(|of| matches!(of.doubt, Doubt::CollectorByCpus { .. }))
+}
+
+/// The collector that the doubt is about.
 pub(super) fn collector_by_cpus(trials: &[Trial]) -> Option<String> {
-    let chosen = trials.iter().flat_map(|trial| &trial.doubts).find_map(|of| match &of.doubt {
-        Doubt::CollectorByCpus { cpus, cores, collector } => Some((collector, cpus, cores)),
-        _ => None,
-    });
-    let (collector, cpus, cores) = chosen?;
+    let doubt = &collector_doubt(trials)?.doubt;
+    let Doubt::CollectorByCpus { cpus, cores, collector } = doubt else { return None };
     Some(format!(
         "{collector}, which the JVM chose because it sees {cpus} of {cores} CPUs; with more it may choose another, so \
          the options name it"

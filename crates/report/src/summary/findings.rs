@@ -1,13 +1,29 @@
 //! The findings in trials or in an account that are worth a reader's time first.
 
+use super::cells::told_mark;
 use super::explanation;
 use crate::page::{Depth, Fold, Part, Section, Topic};
-use crate::record::{ExplanationRecord, Finding, FindingRecord, OfTrials, RuledOutRecord, each_once};
+use crate::record::{ExplanationRecord, Finding, FindingRecord, OfTrials, RuledOutRecord, Trial, each_once};
 use crate::units::{Bytes, several};
 use loadline_base::order::Order as _;
 
 /// Findings on a screen.
 const SHOWN_MAX: usize = 3;
+
+/// A finding that weighs less than this part of RSS is a hint: its reciprocal.
+const HINT_SHARE: u64 = 20;
+
+/// These findings, the weightiest first; none of them if even the first one is only a hint.
+pub(super) fn weighty(found: &[FindingRecord], rss_bytes: u64) -> &[FindingRecord] {
+    let is_hint = |one: &FindingRecord| !one.finding.is_risk() && one.worth_bytes() < rss_bytes / HINT_SHARE;
+    if found.first().is_some_and(is_hint) { &[] } else { found }
+}
+
+/// RSS of the only trial; 0 of several, whose findings differ in more than weight.
+pub(super) fn rss_of(trials: &[Trial]) -> u64 {
+    let [only] = trials else { return 0 };
+    told_mark(only).map_or(0, |mark| mark.rss_bytes)
+}
 
 /// The findings of trials, or of an account.
 pub(super) struct Findings<'a> {
@@ -24,13 +40,18 @@ pub(super) struct Findings<'a> {
     /// The configurations that are compared, 0 without a comparison. A finding that all of them have is no part of the
     /// answer.
     pub(super) compared: usize,
+    /// RSS, against which findings are hints; 0 if there are several trials.
+    pub(super) rss_bytes: u64,
 }
 
 impl Findings<'_> {
     /// The section of findings, each with its next step, and the causes that were ruled out where they are the answer
     /// or there is room. With `explain` it is the answer, and each finding names its code in the same sentence.
     pub(super) fn section(&self, depth: Depth) -> Section {
-        let found: Vec<&FindingRecord> = self.found.iter().filter(|one| !self.is_common(one)).collect();
+        let is_first = self.first || !self.explained.is_empty();
+        // Below an answer about something else, and on a page, a hint takes no place of anything.
+        let weighty = if is_first && !depth.whole { weighty(self.found, self.rss_bytes) } else { self.found };
+        let found: Vec<&FindingRecord> = weighty.iter().filter(|one| !self.is_common(one)).collect();
         let shown = shown(&found);
         let line = |one: &&FindingRecord| {
             let of = self.explained.iter().find(|(configuration, _)| *configuration == one.configuration());
@@ -39,10 +60,11 @@ impl Findings<'_> {
             (format!("{}{}{code}", self.whose(&one.of), told(one)), one.next.clone())
         };
         let list = Part::Doubts(shown.iter().map(line).collect()).filled();
-        let more = self.more(found.len(), shown.len()).map(Part::Text);
+        let hints = self.found.len() - weighty.len();
+        let more = more(found.len() + hints - shown.len(), weighty.len() - found.len()).map(Part::Text);
         let has_room = depth.whole || self.first && !depth.brief;
-        let against = if has_room || self.found.is_empty() && self.first { self.considered() } else { None };
-        let none = self.found.is_empty() && self.first;
+        let none = weighty.is_empty() && self.first;
+        let against = if has_room || none { self.considered() } else { None };
         // With `explain`, the code above may be a cause that no rule knows.
         let nothing = || match self.explained.is_empty() {
             true => "Nothing: no known cause explains more than this JVM needs.".to_owned(),
@@ -51,7 +73,6 @@ impl Findings<'_> {
         let open = self.open.as_ref().map(|open| format!("A large part has no known cause: {open}."));
         let none = open.or_else(|| none.then(nothing)).map(Part::Text);
         let parts = list.into_iter().chain(none).chain(more).chain(against);
-        let is_first = self.first || !self.explained.is_empty();
         let topic = if is_first { Topic::Answer } else { Topic::StandsOut };
         Section::new(topic, "what stands out", parts).id("findings")
     }
@@ -63,21 +84,10 @@ impl Findings<'_> {
         self.explained.is_empty() && each_once(with).len() == self.compared
     }
 
-    /// How many findings are not shown.
-    fn more(&self, differing: usize, shown: usize) -> Option<String> {
-        let of = |count: usize, which: &str| {
-            (count > 0).then(|| format!("{} {which}", several(count as u64, "more finding")))
-        };
-        let left =
-            [of(differing - shown, "of less weight"), of(self.found.len() - differing, "that every configuration has")];
-        let left: Vec<String> = left.into_iter().flatten().collect();
-        (!left.is_empty()).then(|| format!("{}: `--json` has all.", left.join(", ")))
-    }
-
     /// Causes with the evidence against them; `None` if there are no such causes.
     fn considered(&self) -> Option<Part> {
         let text = |one: &RuledOutRecord| format!("{}{}", self.whose(&one.of), one.text);
-        let fact = |one: &RuledOutRecord| (one.kind.replace('_', " "), text(one));
+        let fact = |one: &RuledOutRecord| (format!("{}:", one.kind.replace('_', " ")), text(one));
         let facts = Part::Facts(self.ruled_out.iter().map(fact).collect()).filled();
         Part::Section(Section::new(Topic::StandsOut, "considered and ruled out", facts).folded(Fold::Closed)).filled()
     }
@@ -86,6 +96,15 @@ impl Findings<'_> {
     fn whose(&self, of: &Option<OfTrials>) -> String {
         of.iter().filter(|_| self.named).map(|of| format!("{}: ", of.configuration)).collect()
     }
+}
+
+/// How many findings are not shown: those that weigh less, and those that every configuration has.
+fn more(light: usize, common: usize) -> Option<String> {
+    let of =
+        |count: usize, which: &str| (count > 0).then(|| format!("{} {which}", several(count as u64, "more finding")));
+    let left = [of(light, "of less weight"), of(common, "that every configuration has")];
+    let left: Vec<String> = left.into_iter().flatten().collect();
+    (!left.is_empty()).then(|| format!("{}: `--json` has all.", left.join(", ")))
 }
 
 /// The findings that fit a screen: the first one of each configuration, then the second one of each, in the order of
@@ -138,8 +157,16 @@ mod tests {
         let found = [of("a", "x"), of("b", "x"), of("b", "y")];
         let told = |compared: usize| {
             let explained = Vec::new();
-            let findings =
-                Findings { found: &found, ruled_out: &[], explained, named: true, first: false, open: None, compared };
+            let findings = Findings {
+                found: &found,
+                ruled_out: &[],
+                explained,
+                named: true,
+                first: false,
+                open: None,
+                compared,
+                rss_bytes: 0,
+            };
             render(&Page::new("a page", [findings.section(Depth::default())]))
         };
         let text = told(2);
@@ -161,6 +188,7 @@ mod tests {
             first: false,
             open: None,
             compared: 0,
+            rss_bytes: 0,
         };
         let page = |whole| Page::new("a page", [findings.section(Depth { whole, ..Depth::default() })]);
         let html = written(&page(true), "0", false);
@@ -168,5 +196,31 @@ mod tests {
         assert!(told && html.contains("considered and ruled out"), "{html}");
         assert!(!render(&page(false)).contains("ruled out"));
         assert!(page(false).sections.is_empty(), "nothing stands out");
+    }
+
+    #[test]
+    fn a_hint_is_not_alone_on_a_screen() {
+        let of = |costs_bytes: u64| FindingRecord {
+            finding: Finding::HeapFree { free_bytes: costs_bytes, committed_bytes: None, rested: false },
+            of: None,
+            text: format!("{costs_bytes} bytes"),
+            next: String::new(),
+            costs_bytes,
+            gain_bytes_max: None,
+            remedies: Vec::new(),
+        };
+        let told = |found: &[FindingRecord]| {
+            let (ruled_out, explained) = (&[][..], Vec::new());
+            let (named, first, open, compared, rss_bytes) = (false, true, None, 0, 2_000);
+            let findings = Findings { found, ruled_out, explained, named, first, open, compared, rss_bytes };
+            render(&Page::new("a page", [findings.section(Depth::default())]))
+        };
+        let alone = told(&[of(99)]);
+        assert!(
+            alone.contains("Nothing: no known cause") && alone.contains("1 more finding of less weight"),
+            "{alone}"
+        );
+        let both = told(&[of(100), of(99)]);
+        assert!(both.contains("100 bytes") && both.contains("99 bytes") && !both.contains("more finding"), "{both}");
     }
 }

@@ -19,13 +19,13 @@ const POOL_MAX: usize = 30;
 
 const CUT: &str = "Names are cut at 15 bytes by the kernel.";
 
-const TIERS: &str = "Profiled nmethods are of tiers 2 and 3, which go when tier 4 replaces them; non-profiled ones of \
+const TIERS: &str = "Profiled nmethods are of tiers 2 and 3 and go when tier 4 replaces them; non-profiled ones are of \
     tiers 1 and 4; non-nmethods are stubs and the interpreter.";
 
 /// The code cache by segment, or the reason why it is missing.
 pub(super) fn code(mark: &Mark) -> Part {
     if mark.code.is_empty() {
-        return Part::Text("How full the code cache is remains unknown: the JVM did not say.".to_owned());
+        return Part::Text("The JVM did not report how full the code cache is.".to_owned());
     }
     let rows = mark.code.iter().map(|heap| {
         let sizes = [heap.rss_bytes, Some(heap.used_bytes), Some(heap.used_bytes_peak)].map(mib);
@@ -76,7 +76,7 @@ pub(super) fn threads(threads: &[ThreadRecord]) -> Part {
     );
     let more = (!left.is_empty()).then_some(more);
     let head = ["thread", "tid", "stack KiB", "CPU s", "allocated MiB"];
-    let title = "threads: resident stacks, CPU time, allocated in the heap since each began";
+    let title = "threads: resident stacks, CPU time, allocated in the heap since each started";
     Part::Table(Table::new(title, head, shown.iter().map(row)).noted(more.into_iter().chain([CUT.to_owned()])))
 }
 
@@ -141,7 +141,7 @@ fn kinds(found: &ObjectsRecord) -> Option<String> {
         ObjectKindName::Strings => "strings",
         ObjectKindName::ByteArrays => "byte arrays",
         ObjectKindName::Boxed => "boxed numbers",
-        ObjectKindName::EmptyMaps => "or more maps that never held anything",
+        ObjectKindName::EmptyMaps => "maps or more that never held anything",
     };
     let told = found.kinds.iter().filter(|of| of.now.instances > 0).map(|of| {
         let grown = of.at_start.map(|start| format!(", {} KiB", signed(growth(start.bytes, of.now.bytes), kib)));

@@ -93,7 +93,7 @@ fn the_code_cache_and_the_threads_have_their_tables() {
         ..Mark::default()
     };
     insta::assert_snapshot!(format!("{}{}", text(code(&mark)), text(pools(&mark))));
-    assert!(text(code(&Mark::default())).contains("did not say"));
+    assert!(text(code(&Mark::default())).contains("did not report"));
     assert!(text(pools(&Mark::default())).contains("No thread"));
 }
 

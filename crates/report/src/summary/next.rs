@@ -1,7 +1,8 @@
 //! The next command of an answer, in a line below it.
 
 use super::comparison::{compares, seconds_of_a_block, undecided};
-use super::explanation::{code_behind, heap_unseen, is_code, main_holder};
+use super::explanation::{code_behind, heap_unseen, is_code, is_steady, main_holder};
+use super::findings::{rss_of, weighty};
 use crate::doubt::Doubt;
 use crate::owner::Owner;
 use crate::page::{Literal, Part};
@@ -48,11 +49,13 @@ pub(super) fn of_trials(document: &Document) -> Option<Part> {
     let trials = &document.trials;
     if let [Trial { explanation: Some(found), jvm, .. }] = trials.as_slice() {
         let flags = jvm.as_ref().and_then(|jvm| jvm.flags_kept.as_ref());
-        let is_held = is_held(found, &document.findings);
-        let cure = of_cure(&document.findings, flags, "` with these arguments").filter(|_| !is_held);
-        let is_code = || document.findings.first().is_some_and(|first| code_behind(first, found).is_some());
-        let grows = || found.live_growth.as_ref().is_some_and(|growth| growth.bytes_per_request.is_some());
-        if let Some(next) = cure.or_else(|| (is_held || is_code() || grows()).then(mend)) {
+        let findings = weighty(&document.findings, rss_of(trials));
+        let growth = found.live_growth.as_ref();
+        let grows = growth.is_some_and(|growth| growth.bytes_per_request.is_some());
+        let is_of_code = grows || is_held(found, findings) && !growth.is_some_and(is_steady);
+        let cure = of_cure(findings, flags, "` with these arguments").filter(|_| !is_of_code);
+        let is_code = || findings.first().is_some_and(|first| code_behind(first, found).is_some());
+        if let Some(next) = cure.or_else(|| (is_of_code || is_code()).then(mend)) {
             return Some(next);
         }
     }
@@ -151,9 +154,11 @@ fn watch(document: &AccountDocument) -> Part {
     line(&format!("`loadline watch {}` shows whether it grows.", document.jvm.pid))
 }
 
-/// The proof of the cure that the first finding proposes.
+/// A trial of the options that the first of these findings proposes.
 fn of_cure(findings: &[FindingRecord], flags: Option<&FlagsRecord>, server: &str) -> Option<Part> {
-    Some(tune(&findings.first()?.remedies.first()?.typed(), flags, &format!("{server} proves the cure")))
+    let options = findings.first()?.remedies.first()?.typed();
+    let tries = format!("{server} tries `{}` and shows what it saves", options.join(" "));
+    (!options.is_empty()).then(|| tune(&options, flags, &tries))
 }
 
 /// A tuning of this server, and what it does with these options, of which one may replace a flag of the user's own.
@@ -177,10 +182,11 @@ pub(super) fn of_recorded(document: &AccountDocument) -> Part {
     let dead = sites().next().filter(|site| is_code(site) && site.kept_bytes < site.loaded_bytes / 2);
     let sooner = format!("{SERVER} tries a smaller young generation, so that a GC comes sooner");
     let dead = dead.map(|_| tune(&["-Xmn".to_owned()], flags, &sooner));
-    if document.explanation.as_ref().is_some_and(|found| is_held(found, &document.findings)) {
+    let findings = weighty(&document.findings, document.mark.rss_bytes);
+    if document.explanation.as_ref().is_some_and(|found| is_held(found, findings)) {
         return of_recorded_heap(document);
     }
-    let cure = of_cure(&document.findings, flags, SERVER);
+    let cure = of_cure(findings, flags, SERVER);
     cure.or_else(|| again(document)).or(dead).unwrap_or_else(|| of_recorded_heap(document))
 }
 
@@ -352,15 +358,25 @@ pub(super) fn of_accounts(pid: u32) -> Part {
     line(&format!("`loadline account {pid}` says who holds the memory of the largest."))
 }
 
-/// The holder of memory that grows.
-pub(super) fn of_watched(jvm: &WatchedJvm) -> Option<Part> {
+/// The holder of the memory of a watched JVM, above all of memory that grows.
+pub(super) fn of_watched(jvm: &WatchedJvm) -> Part {
     let pid = jvm.pid;
     let grows = jvm.growth.verdict == GrowthWord::Grows;
-    let text = match jvm.growth.owner.as_deref() {
+    line(&match jvm.growth.owner.as_deref().filter(|_| grows) {
         Some("heap") => format!("`loadline explain {pid} --objects` names what keeps the heap, and the code."),
-        _ => format!("`loadline account {pid}` says who holds it; `loadline explain {pid}`, which code."),
-    };
-    grows.then(|| line(&text))
+        Some(_) => format!("`loadline account {pid}` says who holds it; `loadline explain {pid}`, which code."),
+        None if !jvm.growth.unsure.is_empty() => format!(
+            "two counts of live objects show sooner what grows: `loadline account {pid} --classes --json > FILE`, and \
+             after some load `loadline account {pid} --classes --against FILE`."
+        ),
+        None => format!("`loadline account {pid}` says who holds the memory."),
+    })
+}
+
+/// One of several watched JVMs: one that grows, or the largest.
+pub(super) fn of_all_watched(jvms: &[WatchedJvm]) -> Option<Part> {
+    let weight = |jvm: &&WatchedJvm| (jvm.growth.verdict == GrowthWord::Grows, jvm.now.unreclaimable_bytes);
+    jvms.iter().max_by_key(weight).map(of_watched)
 }
 
 fn line(text: &str) -> Part {

@@ -1,5 +1,6 @@
 //! One trial: the owners of its memory, its course, its load, its conditions.
 
+use super::cells::told_mark;
 use super::facts::trial_facts;
 use super::journey::{growth_notes, journey};
 use super::netty;
@@ -145,11 +146,6 @@ fn said(trial: &Trial) -> String {
         text => text.unwrap_or(weight),
     };
     ended.map_or(text.clone(), |ended| format!("{ended}; {text}"))
-}
-
-/// The mark that the answer of a trial is about: `loaded`, or the last mark without it.
-pub(super) fn told_mark(trial: &Trial) -> Option<&Mark> {
-    trial.at(MarkPoint::Loaded).or(trial.marks.last())
 }
 
 /// RSS at the mark of the answer, rate and p99 of the last phase that worked.

@@ -23,11 +23,13 @@ const SPARKS_MIN: usize = 8;
 
 /// Summarizes all watched JVMs: a line each, or all known facts if there is only one.
 pub fn summarize_watch(document: &WatchDocument) -> Page {
-    let answer = |part| vec![Section::new(Topic::Answer, "", [part])];
     let mut sections = match document.jvms.as_slice() {
-        [] => answer(Part::Text(nobody(document).to_owned())),
+        [] => vec![Section::new(Topic::Answer, "", [Part::Text(nobody(document).to_owned())])],
         [one] => in_full(one, WIDTH, "").into(),
-        several => answer(Part::Table(lines(&several.iter().collect::<Vec<_>>(), WIDTH))),
+        several => {
+            let table = Part::Table(lines(&several.iter().collect::<Vec<_>>(), WIDTH));
+            vec![Section::new(Topic::Answer, "", std::iter::once(table).chain(next::of_all_watched(several)))]
+        }
     };
     sections.push(Section::new(Topic::Doubts, "", hidden(document).map(Part::Text)));
     let jvms = several(document.jvms.len() as u64, "JVM");
@@ -158,7 +160,7 @@ pub(crate) fn holds(jvm: &WatchedJvm) -> Vec<(&'static str, String)> {
             "" => format!("none; the machine has {}", gib(limit.bytes)),
             cgroup => format!("{} ({cgroup})", Bytes(limit.bytes)),
         };
-        facts.push(("limit", format!("{of}, {part} of it cannot be reclaimed")));
+        facts.push(("limit", format!("{of}, of which {part} cannot be reclaimed")));
     }
     facts.extend(charge.into_iter().flat_map(charged));
     facts
@@ -186,7 +188,7 @@ pub(super) fn charged(charge: &WatchCharge) -> Vec<(&'static str, String)> {
 /// glyphs there is no course.
 pub(crate) fn in_full(jvm: &WatchedJvm, width: usize, glyphs: &str) -> [Section; 3] {
     let [first, then] = facts(jvm);
-    let answer = std::iter::once(first).chain(next::of_watched(jvm));
+    let answer = [first, next::of_watched(jvm)];
     let held = match &jvm.course {
         Some(course) if !course.parts.is_empty() => parts(jvm, course, width, glyphs),
         _ => by_owner("by owner, as far as counters tell, MiB", &jvm.owners),
@@ -239,7 +241,7 @@ fn parts(jvm: &WatchedJvm, course: &WatchCourse, width: usize, glyphs: &str) -> 
             change.map_or_else(dash, grown)
         };
         let thing = jvm.things.iter().find(|thing| thing.name == part.name);
-        let does = thing.map(|thing| verdict_in_short(&thing.growth)).unwrap_or_default();
+        let does = thing.map_or_else(dash, |thing| verdict_in_short(&thing.growth));
         let numbers = [mib(part.bytes), change(600), change(3600), change(86_400), mib(part.bound_bytes)];
         [part_name(&part.name).to_owned()].into_iter().chain(numbers).chain([String::new(), does]).collect()
     };
