@@ -12,7 +12,6 @@ use crate::owner::Owner;
 use crate::page::{Depth, Fold, Literal, Part, Section, Topic, Verdict};
 use crate::quantity::shown;
 use crate::record::{ChildProgram, Evidence, Mark, Outcome, Trial, Unit};
-use crate::scenario::MarkPoint;
 use crate::units::{Bytes, grouped, milliseconds, several, shortened, without_numbers};
 use crate::words::{Standing, gathered, outcome_words};
 
