@@ -3,7 +3,7 @@
 # docs/pictures/NAME.txt; `find` also draws the pictures of the README. Maven brings WireMock and async-profiler; nginx is
 # needed for `load`. Nothing else may run beside it, and no other JVM. All take some 8 minutes, 4 of them `find`.
 # LOADLINE names another binary to use.
-#   bench/samples.sh [NAME…]    default: account accounts changes charge explain findings load find
+#   bench/samples.sh [NAME…]    default: account accounts changes charge explain findings gate load find
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
@@ -13,7 +13,7 @@ build_loadline
 pictures=docs/pictures
 mkdir "$work/classes"
 javac -nowarn --release 17 -d "$work/classes" \
-    java/subjects/loadline/subjects/{DemoServer,Dialogue,Listener,Plants,RetainedMalloc}.java 2>/dev/null
+    java/subjects/loadline/subjects/{Appetite,DemoServer,Dialogue,Listener,Plants,RetainedMalloc}.java 2>/dev/null
 demo=(java -cp "$work/classes" loadline.subjects.DemoServer)
 
 # Paths of this machine stay here.
@@ -125,6 +125,23 @@ sample_findings() {
     end_cgroup
 }
 
+# A gate that is red: after the change, 32 MiB more of the heap are alive.
+sample_gate() {
+    local load='{closed: {connections: 10, requests: 20000}, get: /}'
+    local command='[java, "{jvm}", -cp, classes, loadline.subjects.Appetite, "{port}"'
+    for live in 8 40; do
+        cat >"$work/app-$live.loadline.yaml" <<END
+name: app
+subject: {command: $command, live=$live]}
+configurations: {app: {heap: 64m}}
+load: [warmup: $load, steady: $load, rest: {idle: 12s}]
+END
+    done
+    "$loadline" run "$work/app-8.loadline.yaml" --trials 5 --quiet --out "$work/main" >/dev/null
+    "$loadline" run "$work/app-40.loadline.yaml" --trials 5 --out "$work/change" --baseline "$work/main" \
+        --budget 'rss_in_use.rested<=+2%' | without_paths >$pictures/gate.txt || true
+}
+
 # nginx is stopped four times for a second.
 sample_load() {
     start_nginx
@@ -148,5 +165,5 @@ sample_find() {
     cp "$work/pictures/account-trial-1.svg" $pictures/memory.svg
 }
 
-(($#)) || set -- account accounts changes charge explain findings load find
+(($#)) || set -- account accounts changes charge explain findings gate load find
 for name; do "sample_$name"; done

@@ -23,7 +23,7 @@ pub(crate) use entry_results::{ENTRY_BYTES_MAX, ENTRY_RESULT};
 pub use entry_results::{EntryFolder, PLAN_BYTES_MAX, entry_results, plan_beside, plan_text};
 pub use evidence::evidence;
 pub use load_files::{LoadFiles, LoadPaths, PhaseRows};
-pub use read::{Archive, read};
+pub use read::{Archive, is_one, read};
 pub use requests::{Requests, requests};
 pub use runs::{RunFile, RunKind, RunRead, run_files};
 pub use write::{TrialFiles, Writer, holds_trials, remove_unbegun};

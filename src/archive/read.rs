@@ -5,6 +5,7 @@ use crate::bounded;
 use crate::error::{Error, Result};
 use crate::record::{Conditions, Trial};
 use crate::scenario::Scenario;
+use crate::units::several;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
@@ -37,6 +38,11 @@ pub fn read(path: &Path) -> Result<Archive> {
     parse(&String::from_utf8_lossy(&text)).map_err(|error| error.at(index.display().to_string()))
 }
 
+/// Whether a folder is an archive.
+pub fn is_one(folder: &Path) -> bool {
+    folder.join(INDEX).is_file()
+}
+
 fn index_of(path: &Path) -> PathBuf {
     if path.is_dir() { path.join(INDEX) } else { path.to_owned() }
 }
@@ -64,7 +70,11 @@ fn parse(text: &str) -> Result<Archive> {
                 closed = Some(last);
                 continue;
             }
-            Ok(IndexLine::Header(_)) => format!("line {number} is a second header and was left out"),
+            // A search that was given more time.
+            Ok(IndexLine::Header(again)) => {
+                archive.scenario = again.scenario;
+                continue;
+            }
             Err(_) if !line.ends_with('\n') => format!("line {number} is cut short: its trial is lost"),
             Err(cause) => format!("line {number} is damaged and was left out: {cause}"),
         };
@@ -74,7 +84,7 @@ fn parse(text: &str) -> Result<Archive> {
         (Some(closed), _) if closed.interrupted => archive.missing.push("the run was interrupted".to_owned()),
         (Some(_), _) => {}
         (None, count) => {
-            let trials = if count == 1 { "1 trial".to_owned() } else { format!("{count} trials") };
+            let trials = several(count as u64, "trial");
             archive.missing.push(format!("the archive has no closing line: the run was cut off after {trials}"));
         }
     }

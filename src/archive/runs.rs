@@ -1,6 +1,6 @@
 //! Runs below folders: archives, and files that `--json` printed, each read on its own so that thousands fit in memory.
 
-use super::{Archive, INDEX, read};
+use super::{Archive, is_one, read};
 use crate::bounded;
 use crate::error::{Error, Result, plain};
 use crate::record::{Conditions, Document, RESULT_SCHEMA, Trial};
@@ -90,7 +90,7 @@ fn take(found: &mut RunFiles, path: PathBuf, kind: RunKind) -> Result<()> {
 /// Finds the runs in a folder. Links below it are not followed: they may lead in circles. Folders in an archive belong
 /// to it.
 fn look(found: &mut RunFiles, folder: &Path, depth: usize) -> Result<()> {
-    if folder.join(INDEX).is_file() {
+    if is_one(folder) {
         return take(found, folder.to_owned(), RunKind::Archive);
     }
     let mut entries: Vec<_> = std::fs::read_dir(folder).into_iter().flatten().flatten().collect();
@@ -170,6 +170,7 @@ fn parse(bytes: &[u8]) -> Result<RunRead, String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::INDEX;
     use super::*;
     use std::fs::{create_dir_all, write};
 

@@ -10,6 +10,7 @@ use crate::kernel::private_file;
 use crate::locked::Locked;
 use crate::record::{Conditions, IntervalTimes, Outcome, PhaseRecord, Row, Sample, Trial};
 use crate::scenario::Scenario;
+use crate::units::several;
 use std::fs::File;
 use std::io::{BufWriter, ErrorKind, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -54,17 +55,25 @@ impl Writer {
         let index = lock(index, folder)?;
         let mut writer =
             Self { folder: folder.to_owned(), index, index_bytes: 0, trials: 0, trial_folders: Vec::new() };
-        writer.append(&IndexLine::Header(Box::new(Header {
-            schema: format!("{SCHEMA_NAME}{SCHEMA_VERSION}"),
-            conditions: conditions.clone(),
-            scenario: scenario.clone(),
-        })))?;
+        writer.begin(conditions, scenario)?;
         // A disk without room for the reserve has none for the run either, which the run will say.
         let reserved = private_file::create(&folder.join(RESERVE));
         if reserved.and_then(|mut file| file.write_all(&vec![b' '; RESERVE_BYTES])).is_err() {
             let _ = std::fs::remove_file(folder.join(RESERVE));
         }
         Ok(writer)
+    }
+
+    /// Writes how the trials from here on are made.
+    ///
+    /// # Errors
+    /// `Machine` where it cannot be written.
+    pub fn begin(&mut self, conditions: &Conditions, scenario: &Scenario) -> Result<()> {
+        self.append(&IndexLine::Header(Box::new(Header {
+            schema: format!("{SCHEMA_NAME}{SCHEMA_VERSION}"),
+            conditions: conditions.clone(),
+            scenario: scenario.clone(),
+        })))
     }
 
     /// Opens an archive to go on writing after `trials` trials; a line that was cut short is dropped.
@@ -82,8 +91,9 @@ impl Writer {
         let there = text.split_inclusive(|byte| *byte == b'\n').filter(|line| is_whole_trial(line)).count();
         if there > trials as usize {
             return Err(Error::request(format!(
-                "{} has {there} trials, and had {trials} when it was read: another Loadline added to it",
-                folder.display()
+                "{} has {}, and had {trials} when it was read: another Loadline added to it",
+                folder.display(),
+                several(there as u64, "trial")
             ))
             .hint("give the same command again: it goes on after all of them"));
         }

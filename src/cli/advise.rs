@@ -12,7 +12,7 @@ use crate::record::{
 };
 use crate::report::{self, PatchHost, Progress, patch, render, summarize_advice};
 use crate::result::{compare_vpa, read_vpa};
-use crate::scenario::Asking;
+use crate::scenario::{Asking, shell_word};
 use crate::series::{machine_now, search};
 use crate::units::{several, utc};
 use crate::watch::{ByAccount, NamedHistories, place};
@@ -255,7 +255,13 @@ fn of_runs(places: &[PathBuf]) -> Result<Advised> {
         let run = file.read()?;
         for name in each_once(run.trials.iter().map(|trial| trial.configuration.clone())) {
             let of = || run.trials.iter().filter(|trial| trial.configuration == name);
-            let Some(seen) = Seen::of_trials(of()) else { continue };
+            let Some(mut seen) = Seen::of_trials(of()) else { continue };
+            if let Some(scenario) = &run.scenario {
+                seen.scenario = shell_word(&file.path.to_string_lossy());
+                if scenario.configurations.len() > 1 {
+                    seen.scenario.push_str(&format!(" --only {}", shell_word(&name)));
+                }
+            }
             let command = of().find_map(|trial| (!trial.command.is_empty()).then(|| of_now(&trial.command)));
             let name = format!("{} {name}", run.conditions.scenario).trim().to_owned();
             advised.add(AdviceRecord { name, ..advise(&seen, &command.unwrap_or_default()) }, None);

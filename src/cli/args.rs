@@ -2,12 +2,14 @@
 //! done; `scenario` gives those that change the run their meaning.
 
 use super::exit::{self, Code};
+use super::one_server::resumed;
 use super::session::Call;
 use super::{
     account, advise, capture, compare, demo, doctor, explain, find, history, init, load, merge, plan, post_mortem,
     report, run, tune, watch, weigh, work,
 };
 use crate::error::Result;
+use crate::scenario::{FindSettings, TuneSettings};
 use clap::{Arg, Command, CommandFactory, Parser, Subcommand, ValueEnum};
 
 /// Weighs a JVM server under load and shows what holds its memory.
@@ -151,8 +153,8 @@ const USUAL: [&str; 32] = [
 
 /// Builds the parser of the command line: all that the help shows, and what is refused with better words than clap's.
 pub(super) fn parser() -> Command {
-    let verbs = Args::command().mut_subcommand("find", |find| find.args(find::refused()));
-    let verbs = verbs.mut_subcommand("tune", |tune| tune.args(tune::refused()));
+    let verbs = Args::command().mut_subcommand("find", |find| resumed::<FindSettings>(find.args(find::refused())));
+    let verbs = verbs.mut_subcommand("tune", |tune| resumed::<TuneSettings>(tune.args(tune::refused())));
     let is_usual = |arg: &Arg| arg.is_positional() || USUAL.contains(&arg.get_id().as_str());
     verbs.mut_subcommands(|verb| {
         verb.mut_args(|arg| if is_usual(&arg) { arg.help_heading(None) } else { arg.hide_short_help(true) })

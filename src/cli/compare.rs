@@ -122,8 +122,8 @@ fn announce(scenario: &Scenario, verb: &Verb) -> Result<()> {
     }
     let stdin = std::io::stdin();
     if !stdin.is_terminal() {
-        return Err(Error::request(format!("{extent}; too much to begin unasked"))
-            .hint("say so with `--yes`, or have fewer configurations (`--only`), blocks (`--trials`) or requests"));
+        return Err(Error::request(format!("{extent}; too much to begin without being asked"))
+            .hint("confirm with `--yes`, or have fewer configurations (`--only`), blocks (`--trials`) or requests"));
     }
     progress.warn("Begin? [y/N]");
     let mut answer = String::new();

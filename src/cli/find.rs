@@ -2,7 +2,7 @@
 
 use super::exit::Code;
 use super::live::Live;
-use super::one_server::{ServerArguments, ServerScenario, Underway, refusing, variation};
+use super::one_server::{ServerArguments, ServerScenario, Underway, going_on, refusing, variation};
 use super::session::{Call, RunOptions, Session, is_interrupted};
 use crate::archive;
 use crate::error::{Error, ErrorKind, Result};
@@ -19,8 +19,8 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Parser)]
 #[command(before_help = EXAMPLES)]
 pub(super) struct Verb {
-    /// A scenario file, or a jar; none where a command follows `--`
-    #[arg(value_name = "SCENARIO | JAR")]
+    /// A scenario file, a jar, or an archive, whose scenario is taken; none where a command follows `--`
+    #[arg(value_name = "SCENARIO | JAR | ARCHIVE")]
     scenario: Option<PathBuf>,
     /// The configuration to search, where the scenario has several
     #[arg(long, value_name = "NAME")]
@@ -30,7 +30,7 @@ pub(super) struct Verb {
     /// Find the line at each value, as in `cpu_limit=250m,500m,1`; any axis of `compare --vary`
     #[arg(long, help_heading = "Searching", value_name = "AXIS=VALUE,VALUE", value_parser = variation)]
     over: Option<(String, Vec<String>)>,
-    /// Continue the search of this archive, with its own options
+    /// Continue the search of this archive, with its own options; only `--minutes` and `--trials-max` may be new
     #[arg(long, help_heading = "Searching", value_name = "ARCHIVE")]
     #[arg(conflicts_with_all = ["scenario", "command", "only", "over"])]
     resume: Option<PathBuf>,
@@ -62,7 +62,7 @@ pub(super) fn refused() -> [Arg; 6] {
 pub(super) fn run(verb: Verb, call: Call) -> Result<Code> {
     let mut session = Session::of(&verb.options, call)?;
     if let Some(archive) = &verb.resume {
-        return resume(&session, archive);
+        return resume(&session, archive, verb.searching);
     }
     let Verb { scenario, only, options, command, .. } = &verb;
     let asked = ServerArguments { scenario: scenario.as_deref(), only, options, command }.asked(&mut session)?;
@@ -134,14 +134,17 @@ fn in_one_line(error: &Error) -> String {
 }
 
 /// Goes on with the search of an archive, in the same archive.
-fn resume(session: &Session, path: &Path) -> Result<Code> {
+fn resume(session: &Session, path: &Path, bounds: FindSettings) -> Result<Code> {
     let archive = result::read(path)?;
     if !result::is_search(&archive.trials) {
         return Err(Error::request(format!("{} holds no search", path.display()))
             .hint("`loadline find` makes one; `loadline report ARCHIVE` shows what is there"));
     }
-    search::check(&archive.scenario)?;
-    search(session, Underway::resume(session, path, archive)?)
+    let mut scenario = archive.scenario.clone();
+    scenario.find.apply(bounds);
+    scenario.validate()?;
+    search::check(&scenario)?;
+    search(session, Underway::resume(session, path, archive, scenario)?)
 }
 
 /// Searches, in an archive of its own.
@@ -199,7 +202,7 @@ fn open(
                 .hint("move it away, and give the command again"));
         }
         *trials = archive.trials;
-        live.progress.step(&format!("going on after {} trials", trials.len()));
+        live.progress.step(&going_on(trials));
         return Ok((archive.conditions, Archived::reopen(folder, trials.len() as u32, live)?));
     }
     let conditions = session.conditions(scenario);

@@ -12,9 +12,11 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::report::{self, Progress};
 use crate::scenario::{Scenario, Url, parse, shell_word};
 use crate::subject::container_tool::FoundTool;
-use crate::subject::{Usual, image};
+use crate::subject::{FirstAnswer, Usual, WorkFolder, image};
 use clap::Parser;
+use std::collections::BTreeSet;
 use std::io::Write;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 /// `loadline init`
@@ -30,7 +32,7 @@ pub(super) struct Verb {
     /// Write it for this container image instead
     #[arg(long, value_name = "IMAGE", conflicts_with = "place")]
     image: Option<String>,
-    /// The file to write [default: NAME.loadline.yaml in the folder of the project]
+    /// The file to write [default: NAME.loadline.yaml in the working directory]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Write over a file that is there already
@@ -67,7 +69,7 @@ pub(super) fn run(verb: Verb, call: Call) -> Result<Code> {
     let session = Session::new(output, call)?;
     let mut progress = Progress::new(quiet);
     let DetectedServer { folder, mut draft, jar } = look(&verb, &session, &mut progress)?;
-    let file = verb.out.unwrap_or_else(|| folder.join(format!("{}{SUFFIX}", draft.name)));
+    let file = verb.out.unwrap_or_else(|| format!("{}{SUFFIX}", draft.name).into());
     if file.exists() && !verb.force {
         return Err(Error::request(format!("{} is there already", file.display()))
             .hint("`--force` writes over it, `--out FILE` writes another"));
@@ -136,7 +138,7 @@ fn look(verb: &Verb, session: &Session, progress: &mut Progress) -> Result<Detec
 fn start(draft: &mut Draft, base: &Path, usual: &Usual, session: &Session, progress: &mut Progress) -> Result<Started> {
     let scenario = read(&draft.text(), base, session)?;
     progress.step("starting it once, to see where it answers (--no-start leaves that out)");
-    match first_answer(session, &scenario, usual) {
+    match ask(&scenario, usual, session, progress) {
         Ok(found) => {
             draft.settle(found);
             Ok(Started::Answered)
@@ -152,6 +154,42 @@ fn start(draft: &mut Draft, base: &Path, usual: &Usual, session: &Session, progr
             Ok(Started::Failed)
         }
     }
+}
+
+/// Starts it where files that it writes are removed with it; in its own folder only if that cannot be had.
+fn ask(scenario: &Scenario, usual: &Usual, session: &Session, progress: &mut Progress) -> Result<FirstAnswer> {
+    let folder = scenario.subject.dir.as_deref().filter(|_| scenario.subject.image.is_none());
+    let Some(folder) = folder else { return first_answer(session, scenario, usual) };
+    if let Ok(aside) = linked(folder) {
+        let mut elsewhere = scenario.clone();
+        elsewhere.subject.dir = Some(aside.path().to_owned());
+        return first_answer(session, &elsewhere, usual);
+    }
+    let before = names(folder);
+    let answered = first_answer(session, scenario, usual);
+    let new: Vec<String> = names(folder).difference(&before).cloned().collect();
+    if !new.is_empty() {
+        progress.step(&format!("the server wrote into {}: {}", folder.display(), new.join(", ")));
+    }
+    answered
+}
+
+/// A temporary folder with a link to all that is in this one.
+fn linked(folder: &Path) -> Result<WorkFolder> {
+    let aside = WorkFolder::create()?;
+    let link = || {
+        for name in names(folder) {
+            symlink(folder.canonicalize()?.join(&name), aside.path().join(name))?;
+        }
+        Ok(())
+    };
+    link().map_err(|cause| Error::io("link", folder, &cause))?;
+    Ok(aside)
+}
+
+fn names(folder: &Path) -> BTreeSet<String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
 /// Reads the scenario as `loadline run` will.

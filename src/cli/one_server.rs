@@ -9,10 +9,11 @@ use crate::archive::Archive;
 use crate::detect::{TypedJar, is_named_jar};
 use crate::error::Result;
 use crate::record::{Conditions, Trial};
-use crate::scenario::Scenario;
+use crate::scenario::{Scenario, ScenarioOptions};
 use crate::series::Archived;
-use clap::Arg;
+use crate::units::several;
 use clap::builder::UnknownArgumentValueParser;
+use clap::{Arg, Args, Command, Id};
 use std::path::Path;
 
 /// The arguments that name a server.
@@ -68,18 +69,34 @@ pub(super) struct Underway {
 }
 
 impl Underway {
-    /// Goes on after the trials of an archive, prepared as before the first of them.
+    /// Goes on after the trials of an archive, prepared as before the first of them; `asked` is its scenario with the
+    /// bounds that were typed.
     ///
     /// # Errors
     /// As [`Session::prepare`], and where it cannot be written to.
-    pub(super) fn resume(session: &Session, path: &Path, archive: Archive) -> Result<Self> {
+    pub(super) fn resume(session: &Session, path: &Path, archive: Archive, asked: Scenario) -> Result<Self> {
         let mut live = session.live();
-        let scenario = session.prepare(&archive.scenario, &mut live)?.scenario;
+        let scenario = session.prepare(&asked, &mut live)?.scenario;
         let Archive { conditions, trials, .. } = archive;
-        live.progress.step(&format!("going on after {} trials", trials.len()));
-        let store = Archived::reopen(path, trials.len() as u32, live)?;
+        live.progress.step(&going_on(&trials));
+        let mut store = Archived::reopen(path, trials.len() as u32, live)?;
+        if asked != archive.scenario {
+            store.begin_again(&conditions, &scenario)?;
+        }
         Ok(Self { scenario, conditions, trials, store })
     }
+}
+
+pub(super) fn going_on(trials: &[Trial]) -> String {
+    format!("going on after {}", several(trials.len() as u64, "trial"))
+}
+
+/// Has `--resume` refuse each option of the scenario or the search but its bounds: its archive holds all others.
+pub(super) fn resumed<O: Args>(verb: Command) -> Command {
+    let options = ScenarioOptions::augment_args(O::augment_args(Command::default()));
+    let ids = options.get_arguments().map(|option| option.get_id().clone());
+    let refused: Vec<Id> = ids.filter(|id| !["minutes", "trials_max"].contains(&id.as_str())).collect();
+    verb.mut_arg("resume", |resume| resume.conflicts_with_all(refused))
 }
 
 /// An axis with its values, as typed: `gc=serial,g1`. An empty value leaves the setting as it is given.

@@ -3,6 +3,7 @@
 use super::dumps::new_dump;
 use super::exit::Code;
 use super::session::{Call, RunOptions, Session};
+use crate::archive;
 use crate::bounded;
 use crate::detect::{is_named_jar, program_error};
 use crate::error::{Error, Result};
@@ -48,7 +49,8 @@ pub(super) fn run(verb: Verb, call: Call) -> Result<Code> {
     session.run(&scenario, &judgement)
 }
 
-/// Reads a scenario file. For a folder, it reads the file in it that has the folder's name.
+/// Reads a scenario file, or the scenario of an archive. For another folder, it reads the file in it that has the
+/// folder's name.
 ///
 /// # Errors
 /// `Request` where there is no such file, or it is no scenario.
@@ -59,6 +61,9 @@ pub(super) fn load(file: &Path, releases: &[u32]) -> Result<Scenario> {
     }
     if let Some(error) = program_error(file, "scenario") {
         return Err(error);
+    }
+    if archive::is_one(file) {
+        return Ok(archive::read(file)?.scenario);
     }
     let file = &if file.is_dir() { of_folder(file) } else { file.to_owned() };
     let text = bounded::text_named(file, scenario::YAML_BYTES_MAX).map_err(|cause| {

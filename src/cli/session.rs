@@ -10,7 +10,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::record::{Conditions, Document, Machine, Trial, Unknowns};
 use crate::report::{Depth, Progress};
 use crate::result::Judgement;
-use crate::scenario::{Scenario, ScenarioOptions, shell_words};
+use crate::scenario::{Scenario, ScenarioOptions, shell_word, shell_words};
 use crate::series::{
     self, Archived, Blocks, HashedBy, KnownFiles, Local, PreparedSeries, Preparing, Rebuild, machine_now, source_of,
 };
@@ -352,10 +352,13 @@ impl Session {
     ) -> Result<()> {
         let interrupted = is_interrupted(&done);
         let mut ended = self.finish(store, interrupted, result, None)?;
+        let resume = format!("loadline {verb} --resume {}", shell_word(&ended.folder.to_string_lossy()));
         if interrupted {
-            ended.progress.step(&format!("`loadline {verb} --resume {}` goes on", ended.folder.display()));
+            ended.progress.step(&format!("`{resume}` goes on"));
         }
-        done?;
+        // The hint of a search does not know its archive.
+        let named = |hint: String| hint.replace("--resume ARCHIVE", &resume);
+        done.map_err(|error| Error { hint: error.hint.map(named), ..error })?;
         ended.kept
     }
 

@@ -33,7 +33,7 @@ pub(super) struct Verb {
     /// Print all remedies that are known, with what they may cost and where that was measured
     #[arg(long, help_heading = "Tuning", conflicts_with_all = ["scenario", "command", "only", "resume"])]
     list: bool,
-    /// Continue the tuning of this archive, with its own options
+    /// Continue the tuning of this archive, with its own options; only `--minutes` and `--trials-max` may be new
     #[arg(long, help_heading = "Tuning", value_name = "ARCHIVE")]
     #[arg(conflicts_with_all = ["scenario", "command", "only"])]
     resume: Option<PathBuf>,
@@ -69,7 +69,7 @@ pub(super) fn run(verb: Verb, call: Call) -> Result<Code> {
     }
     let mut session = Session::of(&verb.options, call)?;
     if let Some(archive) = &verb.resume {
-        return resume(&session, archive, verb.dry_run);
+        return resume(&session, archive, verb.tuning, verb.dry_run);
     }
     let Verb { scenario, only, options, command, .. } = &verb;
     let asked = ServerArguments { scenario: scenario.as_deref(), only, options, command }.asked(&mut session)?;
@@ -104,14 +104,17 @@ fn check_preloads(scenario: &Scenario) -> Result<()> {
 }
 
 /// Goes on with the tuning of an archive, in the same archive.
-fn resume(session: &Session, path: &Path, dry_run: bool) -> Result<Code> {
+fn resume(session: &Session, path: &Path, bounds: TuneSettings, dry_run: bool) -> Result<Code> {
     let archive = result::read(path)?;
     if !result::is_tuning(&archive.trials) {
         return Err(Error::request(format!("{} holds no tuning", path.display()))
             .hint("`loadline tune` makes one; `loadline report ARCHIVE` shows what is there"));
     }
-    tune::check(&archive.scenario)?;
-    make(session, Underway::resume(session, path, archive)?, dry_run)
+    let mut scenario = archive.scenario.clone();
+    scenario.tune.apply(bounds);
+    scenario.validate()?;
+    tune::check(&scenario)?;
+    make(session, Underway::resume(session, path, archive, scenario)?, dry_run)
 }
 
 /// Tunes, in an archive of its own.

@@ -50,7 +50,7 @@ pub(crate) fn running(
     let watched = process()?;
     let session = Library::find(asked.profiler).and_then(|library| {
         say(&format!(
-            "loading {} into pid {}: about 20 MiB of it stay until the JVM ends",
+            "loading {} into pid {}: about 20 MiB of it stays until the JVM ends",
             library.path().display(),
             asked.pid
         ));

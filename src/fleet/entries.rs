@@ -5,7 +5,7 @@ use super::question::question;
 use crate::error::{Error, Result};
 use crate::record::{PlanEntry, Task, Why};
 use crate::scenario::{Fleet, Scenario, Service};
-use crate::units::{Span, unix_s};
+use crate::units::{Span, several, unix_s};
 use std::path::Path;
 
 /// The settings that are the same for all services of a night.
@@ -94,8 +94,12 @@ pub struct Spread {
 pub fn blocks(scenario: &Scenario, folder: &Path, spread: Spread) -> Result<Vec<PlanEntry>> {
     let Spread { blocks, nodes, minutes } = spread;
     if nodes == 0 || nodes > blocks {
-        return Err(Error::request(format!("{blocks} blocks for {nodes} nodes"))
-            .hint("a block is on one node: give at least as many blocks as nodes"));
+        return Err(Error::request(format!(
+            "{} for {}",
+            several(blocks.into(), "block"),
+            several(nodes.into(), "node")
+        ))
+        .hint("a block is on one node: give at least as many blocks as nodes"));
     }
     let whole = scenario.clone().seen_from(folder);
     let question = question(&whole)?;

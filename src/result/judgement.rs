@@ -140,6 +140,10 @@ impl Judgement {
                 .at(error.what)
                 .hint(hint)
         })?;
+        if super::is_search(&archive.trials) || super::is_tuning(&archive.trials) {
+            return Err(Error::request(format!("the trials of {baseline} differ in their limits or options"))
+                .hint("measure the baseline with `loadline run SCENARIO --out DIR`, and give that archive"));
+        }
         let metrics = comparison::metrics(&archive.trials);
         self.baseline = Some(Baseline { part: ArchivePart { path: baseline.into(), archive }, metrics });
         Ok(())

@@ -34,6 +34,14 @@ impl<S: Sink> Archived<S> {
         Ok(Self::with(Writer::reopen(folder, trials)?, next))
     }
 
+    /// Writes how the trials from here on are made.
+    ///
+    /// # Errors
+    /// As [`Writer::begin`].
+    pub fn begin_again(&mut self, conditions: &Conditions, scenario: &Scenario) -> Result<()> {
+        self.writer.begin(conditions, scenario)
+    }
+
     fn with(writer: Writer, next: S) -> Self {
         Self { writer, files: None, trouble: None, next }
     }

@@ -1,7 +1,7 @@
 //! How much a comparison will be, before it begins.
 
 use crate::scenario::{PhaseKind, Scenario};
-use crate::units::{grouped, several};
+use crate::units::several;
 use std::fmt;
 
 /// Fewer blocks decide hardly anything; more are a matter of patience.
@@ -50,7 +50,8 @@ impl Extent {
 impl fmt::Display for Extent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { configurations, blocks, trials, minutes } = *self;
-        write!(f, "{configurations} configurations in {blocks} blocks: {} trials, at least ", grouped(trials))?;
+        let (configurations, blocks) = (several(configurations, "configuration"), several(blocks.into(), "block"));
+        write!(f, "{configurations} in {blocks}: {}, at least ", several(trials, "trial"))?;
         match minutes < 1.0 {
             true => f.write_str(&several((minutes * 60.0) as u64, "second")),
             false => write!(f, "{}", several(minutes as u64, "minute")),

@@ -52,7 +52,7 @@ impl HashedBy {
     fn refuse(self) -> Error {
         match self {
             Self::Trials => Error::request("the files of the subject or its load are not those of the trials so far")
-                .hint("begin again: trials of other files say nothing together"),
+                .hint("begin again: trials of different files cannot be combined"),
             Self::Plan => Error::request("the files of the subject or its load are not those of the plan")
                 .hint("make the plan again with `loadline plan`, or bring its files back"),
         }
@@ -123,7 +123,7 @@ impl Preparing<'_> {
         if !image.heap_options.is_empty() {
             let (name, options) = (&image.name, image.heap_options.join(" "));
             sink.receive(&Event::Note(&format!(
-                "the image {name} sets {options} itself, which wins over other heap options"
+                "the image {name} sets {options} itself, which overrides other heap options"
             )));
         }
         Ok(())

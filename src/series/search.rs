@@ -8,7 +8,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::record::{ProbeRecord, ProbeStage, ProbeVerdict, Trial, Unknowns};
 use crate::scenario::{Budget, Change, Configuration, LoadPlan, Look, Pages, Scenario, TrialPlan};
 use crate::series::{Made, NextTrial, Strategy};
-use crate::units::{Bytes, Span};
+use crate::units::{Bytes, Span, several};
 use std::time::Duration;
 
 /// A subject that thrashes does not come to its end; it is killed after this.
@@ -92,24 +92,19 @@ impl<'a> Search<'a> {
             (Some(_), _) => "raise `--limit-max`",
         };
         let limit = Bytes(trial.limit_bytes.unwrap_or_default());
-        let hint = format!("memory was to be no concern in the first trial, and {limit} is too little: {raise}");
+        let hint = format!("the first trial needs ample memory, and {limit} is too little: {raise}");
         Error { hint: Some(hint), ..error }
     }
 
     /// Refuses a time in which no limit can be confirmed, once it is known how long a trial takes.
     fn check_time(&self, trials: &[Trial]) -> Result<()> {
         let (Some(minutes), [first]) = (self.scenario.find.minutes, trials) else { return Ok(()) };
-        let each = first.probe.as_ref().map_or(0.0, |probe| probe.seconds);
-        // The trial with ample memory, one of a heap and one that chooses a limit come before the confirmation.
-        let needed = (3.0 * each + confirmation_s(&self.spec, trials)) / 60.0;
-        if needed <= minutes || !is_reference(first) {
+        let (least_s, sum) = least_s(&self.spec, first);
+        if least_s <= minutes * 60.0 || !is_reference(first) {
             return Ok(());
         }
-        Err(Error::request(format!(
-            "{minutes} minutes are too few: a trial takes {each:.0} s, and {} of them confirm a limit before the soak",
-            self.spec.proofs
-        ))
-        .hint(format!("give it `--minutes {:.0}` at least, or fewer `--proofs`, or a shorter load", needed.ceil())))
+        Err(Error::request(format!("`--minutes {minutes}` is too short: {sum}"))
+            .hint(format!("`--resume ARCHIVE --minutes {:.0}` goes on", (least_s / 60.0).ceil())))
     }
 
     /// Repeating a trial is of no use where its target cannot be measured.
@@ -119,7 +114,7 @@ impl<'a> Search<'a> {
         let stage = trial.probe.as_ref().map_or(ProbeStage::Reference, |probe| probe.stage);
         match comparison::judge_target(self.target(stage), trial, reference(trials)) {
             Judged::Unmeasured(why) => Err(Error::subject(format!("the target cannot be judged: {why}"))
-                .at(format!("discarded: {discarded} trials in a row"))
+                .at(format!("discarded: {} in a row", several(discarded as u64, "trial")))
                 .hint("search with another target (`--target`)")),
             Judged::Held | Judged::Missed(_) | Judged::Ended(_) => Ok(()),
         }

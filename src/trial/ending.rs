@@ -5,6 +5,7 @@ use crate::error::{Error, ErrorKind};
 use crate::record::{End, EndCause, Outcome, PhaseRecord, Trial};
 use crate::scenario::Kind;
 use crate::subject::{Exit, RunningSubject, SubjectEnd};
+use crate::units::several;
 use std::time::Duration;
 
 /// Lines of the subject's output kept in the record.
@@ -38,7 +39,7 @@ pub(super) fn record(mut ended: SubjectEnd) -> End {
         EndCause::ByItself => "it ended by itself",
         EndCause::OomKill => "the kernel killed it because its memory limit was reached",
         EndCause::OutOfMemoryError => "it ended by itself after an OutOfMemoryError",
-        EndCause::GuardianLost => "its guardian was killed, and so was it",
+        EndCause::GuardianLost => "it was killed together with its guardian",
     };
     let text = match ended.exit {
         Some(exit) => format!("{why} ({exit})"),
@@ -100,14 +101,15 @@ pub(super) fn no_answer(phase: &PhaseRecord, tls: Option<&str>) -> Error {
     let failed = phase.failed.describe();
     let what = match phase.requests {
         0 => format!("the subject answered nothing in phase {}", phase.name),
-        n => format!("not one of {n} requests in phase {} was answered correctly: {failed}", phase.name),
+        n => format!("not one of {} in phase {} was answered correctly: {failed}", several(n, "request"), phase.name),
     };
     let mut error = Error::subject(what);
     if let Some(why) = &phase.cut_short {
         error = error.at(format!("given up: {why}"));
     }
     if !phase.wrong_statuses.is_empty() {
-        let statuses: Vec<_> = phase.wrong_statuses.iter().map(|(status, n)| format!("{status} ({n} times)")).collect();
+        let statuses: Vec<_> =
+            phase.wrong_statuses.iter().map(|(status, n)| format!("{status} ({})", several(*n, "time"))).collect();
         error = error.at(format!("statuses: {}", statuses.join(", ")));
     }
     if let Some(trouble) = tls {
@@ -120,7 +122,7 @@ pub(super) fn no_answer(phase: &PhaseRecord, tls: Option<&str>) -> Error {
         }
         () if failed.check > 0 => error.hint("look at one answer (`curl -i URL`) and at the `--expect-…` options"),
         () if failed.tls > 0 => {
-            error.hint("look at the certificate (`openssl s_client -connect HOST:PORT`); `--ca` names whom to trust")
+            error.hint("look at the certificate (`openssl s_client -connect HOST:PORT`); `--ca` names an authority")
         }
         () if failed.timeout > 0 || failed.unanswered > 0 => {
             error.hint("the server accepts connections but does not answer; look at its log, or raise `--timeout`")

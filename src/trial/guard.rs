@@ -6,7 +6,7 @@ use crate::clock::seconds_since;
 use crate::error::Error;
 use crate::record::{Missed, Unit};
 use crate::scenario::{Guard, PhaseGuard, Time, Until, Work};
-use crate::units::{grouped, milliseconds, per_second};
+use crate::units::{grouped, milliseconds, per_second, several};
 use hdrhistogram::Histogram;
 use std::collections::VecDeque;
 
@@ -133,7 +133,7 @@ impl Watch {
 
     fn too_many_failed(&self) -> Option<Missed> {
         let max = self.guard.failed_max.filter(|max| self.failed > *max)?;
-        let text = format!("{} requests failed, and {} may", grouped(self.failed), grouped(max));
+        let text = format!("{} failed, and {} may", several(self.failed, "request"), grouped(max));
         Some(self.missed("failed", Unit::Count, (self.failed as f64, max as f64), &text))
     }
 

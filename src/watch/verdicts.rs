@@ -8,7 +8,7 @@ use super::sample::{Sample, unreclaimable};
 use super::shown::THREAD_BYTES;
 use crate::growth::{Floors, Judgement, Ladder, Precedent, Unsure};
 use crate::record::{GrowthRecord, GrowthWord, ThingRecord};
-use crate::units::{Bytes, roughly};
+use crate::units::{Bytes, roughly, several};
 use std::collections::BTreeMap;
 
 /// Headroom below this share of the limit is watched by the minute.
@@ -243,7 +243,7 @@ fn why(unsure: Unsure, cell_s: f64) -> String {
             format!("{growth}, a steady state in {}", left(steady))
         }
         Unsure::Collections { seen, needed } => {
-            format!("the old generation was collected {seen} times; a verdict needs {needed}")
+            format!("there were {}; a verdict needs {needed}", several(seen.into(), "old collection"))
         }
         Unsure::Gaps => "samples are missing".to_owned(),
         Unsure::Moves { bytes } => format!("it varies by {} without a trend", Bytes(bytes as u64)),

@@ -15,6 +15,7 @@ use super::when_weighed::{self, Attaching, WhenWeighed};
 use super::world::{DiscoveredJvm, Id, Look, Looked, Opened, There, WeighingOutcome, World};
 use crate::growth::{Ladder, STEP};
 use crate::record::{GrowthWord, Happened, WatchCourse, WatchEvent, WatchedJvm, WhyWeighed};
+use crate::units::several;
 use loadline_base::order::Order as _;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -489,7 +490,7 @@ impl One {
         match described.and(added) {
             Ok(_) if lost > self.lost_told => {
                 self.lost_told = lost;
-                self.fail(format!("its history is written again; {lost} samples were lost so far"), events);
+                self.fail(format!("its history is written again; so far it lost {}", several(lost, "sample")), events);
             }
             Ok(_) => {}
             Err(why) => self.fail(format!("its history: {why}"), events),

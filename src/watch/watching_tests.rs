@@ -237,7 +237,7 @@ fn a_history_that_cannot_be_begun_is_begun_later_and_what_was_lost_is_told() {
     assert!((40..=70).contains(&lost), "{lost}");
     let failed = failed(&told);
     assert_eq!(failed.len(), 2, "{failed:?}");
-    assert!(failed[1].contains(&format!("{lost} samples were lost")), "{failed:?}");
+    assert!(failed[1].contains(&format!("so far it lost {lost} samples")), "{failed:?}");
     assert_eq!(samples(&files(&below)[0]) as u64 + lost, 100);
 }
 

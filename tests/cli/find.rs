@@ -1,6 +1,6 @@
 //! The requests that a search refuses before it starts anything.
 
-use crate::called::{Called, loadline, loadline_in};
+use crate::called::{Called, loadline, loadline_in, root};
 
 /// `find` with these options, on a server that no machine has.
 fn find(options: &[&str]) -> Called {
@@ -24,6 +24,29 @@ fn what_would_be_ignored_is_refused_with_what_is_meant() {
     for option in ["--budget", "--baseline", "--undecided", "--strict", "--trials ", "--marks"] {
         assert!(!help.contains(&format!(" {option}")), "`{option}` is offered:\n{help}");
     }
+}
+
+#[test]
+fn a_search_goes_on_with_its_own_options_and_other_bounds() {
+    let told = "cannot be used with";
+    for option in [["--proofs", "3"], ["--rate", "20"], ["--heap", "6m"]] {
+        for verb in ["find", "tune"].into_iter().filter(|verb| *verb == "find" || option[0] != "--proofs") {
+            loadline(&[&[verb, "--resume", "a"], &option[..]].concat()).refused(&[told, option[0]]);
+        }
+    }
+    for bound in ["--minutes", "--trials-max"] {
+        loadline(&["find", "--resume", "absent", bound, "5"]).refused(&["no archive at absent"]);
+    }
+}
+
+#[test]
+fn the_scenario_of_an_archive_is_a_scenario() {
+    let compared = root().join("tests/cli/archives/compared");
+    let compared = compared.to_str().unwrap();
+    loadline(&["find", compared, "--only", "absent"]).refused(&["no configuration is named `absent`"]);
+    let searched = root().join("tests/cli/archives/searched");
+    let against = loadline(&["run", compared, "--baseline", searched.to_str().unwrap()]);
+    against.refused(&["differ in their limits or options", "loadline run SCENARIO"]);
 }
 
 #[test]

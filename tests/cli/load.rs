@@ -362,7 +362,7 @@ fn an_interrupt_keeps_what_was_measured() {
     let done = child.wait_with_output().unwrap();
     let (stdout, stderr) = (String::from_utf8(done.stdout).unwrap(), String::from_utf8(done.stderr).unwrap());
     assert_eq!(done.status.code(), Some(130), "{stdout}{stderr}");
-    assert!(stdout.starts_with("interrupted: the figures are of what was done until then"), "{stdout}");
+    assert!(stdout.starts_with("interrupted: the figures cover what was done until then"), "{stdout}");
     assert!(stdout.contains("ok, none failed") && stdout.contains("service time"), "{stdout}");
     assert!(stderr.contains("error: interrupted"), "{stderr}");
     assert!(table(&std::fs::read_to_string(folder.path().join("a.rows")).unwrap()).len() > 100);

@@ -143,12 +143,13 @@ fn the_summary_of_the_site_has_each_page_once() {
 
 /// Pages, and the whole outputs that their samples are cut from: real runs, which `bench/samples.sh` repeats, archives
 /// of real trials, and for a fleet a made-up one, as its page says.
-const REAL_RUNS: [(&str, &[&str]); 9] = [
+const REAL_RUNS: [(&str, &[&str]); 10] = [
     ("README.md", &["docs/pictures/load-line.txt"]),
     ("docs/compare.md", &["tests/cli/snapshots/cli__compare__what_trials_say_together.snap"]),
     ("docs/explain.md", &["docs/pictures/explain.txt"]),
     ("docs/find.md", &["docs/pictures/load-line.txt"]),
     ("docs/findings.md", &["docs/pictures/findings.txt"]),
+    ("docs/how-to/gate.md", &["docs/pictures/gate.txt"]),
     ("docs/fleet.md", &[FLEET]),
     ("docs/load.md", &["docs/pictures/load.txt"]),
     (

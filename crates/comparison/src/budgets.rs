@@ -6,7 +6,7 @@ use super::metrics::{configurations_of, find, median, used};
 use super::names::resolve;
 use crate::record::{BudgetRecord, BudgetVerdict, LeastRecord, MetricRecord, Unit};
 use crate::scenario::{Budget, Compare, Limit, Relation};
-use crate::units::{Bytes, milliseconds, per_second};
+use crate::units::{Bytes, milliseconds, per_second, several};
 use loadline_stats::interval::{Estimate, Resamples, Sample, VALUES_MIN};
 
 /// The same as for the metrics that a comparison judges.
@@ -29,7 +29,7 @@ pub fn check_budget(budget: &Budget, unit: Unit) -> Result<(), String> {
     let exact = matches!(unit, Unit::Count | Unit::Share) && matches!(budget.limit, Limit::Absolute(_));
     match budget.relation {
         Relation::Equal if !exact => {
-            Err(refuse("no two measurements are equal; give it a bound with `<=` or `>=`".to_owned()))
+            Err(refuse("measurements are never exactly equal; give a bound with `<=` or `>=`".to_owned()))
         }
         _ => Ok(()),
     }
@@ -216,10 +216,7 @@ fn why(record: &BudgetRecord, held: &Held) -> String {
     };
     let interval = format!("from {} to {}", amount(held.low), amount(held.high));
     let bound = amount(held.bound);
-    let trials = match record.trials {
-        1 => "1 trial".to_owned(),
-        several => format!("{several} trials"),
-    };
+    let trials = several(u64::from(record.trials), "trial");
     match record.verdict {
         _ if record.low.is_none() => {
             format!("{trials} on one side; a change is judged from {VALUES_MIN} trials on each side")
@@ -227,7 +224,7 @@ fn why(record: &BudgetRecord, held: &Held) -> String {
         BudgetVerdict::Pass => format!("{interval} in {trials}, all within {bound}"),
         BudgetVerdict::Fail => format!("{interval} in {trials}, all beyond {bound}"),
         BudgetVerdict::Undecided if held.low > held.bound || held.high < held.bound => {
-            format!("{interval} in {trials}: beyond {bound}, but by less than the least difference that matters")
+            format!("{interval} in {trials}: beyond {bound}, but by less than the smallest difference that matters")
         }
         BudgetVerdict::Undecided => format!("{interval} in {trials}: {bound} lies within; more trials may decide it"),
     }

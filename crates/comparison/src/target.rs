@@ -70,7 +70,7 @@ pub fn check_target(target: &Budget, phases: &[&str]) -> Result<(), String> {
 /// Whether a trial held its target. `reference` is the trial in which memory was no concern; it has none itself.
 pub fn judge(target: &[Budget], trial: &Trial, reference: Option<&Trial>) -> Judged {
     if trial.outcome != Outcome::Completed {
-        return Judged::Ended(trial.why.clone().unwrap_or_else(|| "it did not come to its end".to_owned()));
+        return Judged::Ended(trial.why.clone().unwrap_or_else(|| "it did not finish".to_owned()));
     }
     let (mut missed, mut unmeasured) = (Vec::new(), None);
     for budget in target {

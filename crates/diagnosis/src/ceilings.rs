@@ -5,7 +5,7 @@ use super::found::{first, found, listed, typed};
 use super::{beside, direct};
 use crate::doubt::MemoryPool;
 use crate::owner::Owner;
-use crate::record::{Ceiling, ChargeRecord, Finding, FindingRecord, UnseenCause};
+use crate::record::{Ceiling, ChargeRecord, Finding, FindingRecord, UnseenCause, whole};
 use crate::remedy::changes;
 use crate::scenario::{Change, RamShare};
 use crate::units::{Bytes, grouped};
@@ -59,7 +59,7 @@ pub(super) fn above_limit(facts: &Facts) -> Option<FindingRecord> {
     let parts = listed(&ceilings, |of| format!("{} {}", of.what, Bytes(of.bytes)));
     let (all, limit) = (Bytes(ceilings_bytes), Bytes(limit_bytes));
     let text = format!("it may grow to {all} under a limit of {limit}: {parts}");
-    let room = direct::round_up(direct_now.bytes().saturating_mul(2)).max(DIRECT_LEAST);
+    let room = whole(direct_now.bytes().saturating_mul(2)).max(DIRECT_LEAST);
     let bounds = flags.is_free("MaxDirectMemorySize") && room < direct_max;
     let remedies: Vec<Change> = bounds.then_some(Change::DirectMax(Bytes(room))).into_iter().collect();
     let next = match first(&remedies) {
@@ -100,7 +100,7 @@ pub(super) fn share_unheeded(facts: &Facts) -> Option<FindingRecord> {
     );
     let finding = Finding::HeapShareUnheeded { memory_bytes, heap_bytes_max, asked_bytes };
     let costs_bytes = asked_bytes.abs_diff(heap_bytes_max);
-    let remedies = vec![same, Change::HeapMax(Bytes(direct::round_up(asked_bytes)))];
+    let remedies = vec![same, Change::HeapMax(Bytes(whole(asked_bytes)))];
     Some(FindingRecord { remedies, costs_bytes, ..found(finding, text, next) })
 }
 
@@ -113,11 +113,11 @@ pub(super) fn not_seen(facts: &Facts) -> Option<FindingRecord> {
     let taken = shares(facts).heap(limit_bytes);
     let most = (taken as f64 * ROUNDING) as u64;
     let starts_so = flags.is_typed("InitialHeapSize") && flags.number("InitialHeapSize") >= Some(heap_bytes_max);
-    if heap_bytes_max <= direct::round_up(most) || starts_so {
+    if heap_bytes_max <= whole(most) || starts_so {
         return None;
     }
     let cause = unseen_cause(facts, limit_bytes, heap_bytes_max);
-    let set = Change::HeapMax(Bytes(direct::round_up(taken)));
+    let set = Change::HeapMax(Bytes(whole(taken)));
     let (why, next) = explained(facts, cause, &typed(&set));
     let (heap, limit) = (Bytes(heap_bytes_max), Bytes(limit_bytes));
     let text = format!("the JVM did not size itself by its limit{why}: it may use a heap of {heap} under {limit}");

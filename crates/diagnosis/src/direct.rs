@@ -7,7 +7,7 @@ use crate::doubt::MemoryPool;
 use crate::owner::Owner;
 use crate::record::{
     CeilingCause, DirectHolder, DirectRecord, Finding, FindingRecord, Mark, NettyAllocator, NettyChunksRecord,
-    NettyKind, NettyMemory, ThreadBuffersRecord,
+    NettyKind, NettyMemory, ThreadBuffersRecord, whole,
 };
 use crate::remedy::changes::{self, KEPT_FOR_A_THREAD, jvm};
 use crate::scenario::{Change, MarkPoint};
@@ -106,7 +106,7 @@ fn are_few(facts: &Facts, mark: &Mark) -> bool {
 /// Returns a ceiling above what lives, unless one was set.
 fn remedies(facts: &Facts, direct_bytes: u64, left: Option<u64>) -> Vec<Change> {
     let live = left.unwrap_or(direct_bytes / 4);
-    let room = round_up(live.saturating_mul(ROOM_TIMES).max(CEILING_LEAST));
+    let room = whole(live.saturating_mul(ROOM_TIMES).max(CEILING_LEAST));
     let is_useful = room < direct_bytes && facts.flags.is_free("MaxDirectMemorySize");
     is_useful.then_some(Change::DirectMax(Bytes(room))).into_iter().collect()
 }
@@ -141,7 +141,7 @@ pub(super) fn at_ceiling(facts: &Facts) -> Option<FindingRecord> {
     if cause == CeilingCause::Unknown && error.is_none() {
         return None;
     }
-    let higher = Change::DirectMax(Bytes(round_up(direct_bytes.max(ceiling_bytes).saturating_mul(ROOM_TIMES))));
+    let higher = Change::DirectMax(Bytes(whole(direct_bytes.max(ceiling_bytes).saturating_mul(ROOM_TIMES))));
     let (why, next, remedies) = match cause {
         CeilingCause::CollectionsDisabled => {
             let mut remedies = vec![jvm(["-XX:-DisableExplicitGC"])];
@@ -289,7 +289,7 @@ fn told_of(holder: &DirectHolder, facts: &Facts, all: &str) -> (String, String, 
             let keeps = match malloc_keeps_bytes {
                 0 => String::new(),
                 kept => format!(
-                    " (some {} less: malloc keeps the rest, unless `MALLOC_TRIM_THRESHOLD_=131072` is set, too)",
+                    " (about {} less: malloc keeps the rest, unless `MALLOC_TRIM_THRESHOLD_=131072` is set, too)",
                     Bytes(gain.saturating_sub(*kept))
                 ),
             };
@@ -380,11 +380,6 @@ fn told_of_chunks(of: &NettyChunksRecord, rested: bool, facts: &Facts) -> (Strin
         None => next,
     };
     (text, next, Some(of.held_bytes.saturating_sub(out_bytes)), remedies)
-}
-
-/// To whole MiB.
-pub(super) fn round_up(bytes: u64) -> u64 {
-    bytes.checked_next_multiple_of(1 << 20).unwrap_or(u64::MAX)
 }
 
 /// Netty's chunks are mostly free. Source: netty #9768 (adaptive against pooled: 7.5 and 37.7 MiB of chunks) and

@@ -1,12 +1,11 @@
 //! The Java heap: what is free and resident, what no live object needs, and a heap that was exhausted.
 
-use super::direct::round_up;
 use super::facts::{Facts, holds, share};
 use super::found::{first, found};
 use super::{ceilings, live};
 use crate::doubt::MemoryPool;
 use crate::owner::Owner;
-use crate::record::{Finding, FindingRecord, LiveBy, Mark};
+use crate::record::{Finding, FindingRecord, LiveBy, Mark, allocated_per_s_max, heap_with_room, whole};
 use crate::remedy::changes::{NARROW_RATIOS, collect_each, jvm};
 use crate::scenario::{Change, MarkPoint};
 use crate::units::Bytes;
@@ -17,12 +16,9 @@ const FREE_SHARE_MIN: f64 = 0.05;
 const GAIN_SHARE_MIN: f64 = 0.05;
 /// So many times the live set is far above it.
 const FAR_TIMES: u64 = 4;
-/// A heap of three times the live set is what collectors are usually given.
-const ROOM_TIMES: u64 = 3;
 /// Collectors whose counters after a collection are of all that it left; those of a generational ZGC are of the old
 /// generation alone.
 const COUNT_WHAT_IS_LEFT: [&str; 3] = ["Serial", "Parallel", "G1"];
-const HEAP_LEAST: u64 = 8 << 20;
 
 /// Heap is resident and holds no object after a rest. In an account: as far as a full collection would return it.
 /// Source: JEP 346 (G1, JDK 12: `G1PeriodicGCInterval`). The man page of `java` 25 recommends ratios of 5 and 10 and
@@ -93,7 +89,7 @@ pub(super) fn far_above_live(facts: &Facts) -> Option<FindingRecord> {
     let (mark, account) = facts.weighed()?;
     let heap_bytes = account.heap_bytes();
     let (live_bytes, live_by) = live_set(facts, mark)?;
-    let level = round_up(live_bytes.saturating_mul(ROOM_TIMES)).max(HEAP_LEAST);
+    let level = heap_with_room(live_bytes, allocated_per_s_max(facts.phases));
     let gain = heap_bytes.saturating_sub(level);
     let is_far = heap_bytes >= live_bytes.saturating_mul(FAR_TIMES);
     if !is_far || share(gain, account.total_bytes) < GAIN_SHARE_MIN {
@@ -109,7 +105,7 @@ pub(super) fn far_above_live(facts: &Facts) -> Option<FindingRecord> {
     let remedies = ceiling(facts, level);
     let next = match first(&remedies) {
         Some(first) => format!("try `{first}`; `loadline find` finds the smallest that holds"),
-        None => "lower your own bound of the heap; `loadline find` finds the smallest that holds".to_owned(),
+        None => "lower your own heap maximum; `loadline find` finds the smallest that holds".to_owned(),
     };
     let finding = Finding::HeapFarAboveLive { heap_bytes, live_bytes, live_by, max_bytes };
     let found = found(finding, text, next);
@@ -150,7 +146,7 @@ fn ceiling(facts: &Facts, level: u64) -> Vec<Change> {
     }
     let after_gc = facts.at(MarkPoint::Collected).and_then(|mark| mark.direct);
     let direct = after_gc.or_else(|| facts.weighed()?.0.direct).map_or(0, |direct| direct.bytes());
-    let room = round_up(direct.saturating_mul(2));
+    let room = whole(direct.saturating_mul(2));
     let options = [Change::HeapMax(Bytes(level)), Change::DirectMax(Bytes(room))];
     match room > level && flags.is_free("MaxDirectMemorySize") {
         true => vec![jvm(options.iter().flat_map(Change::typed))],

@@ -57,7 +57,7 @@ pub(super) fn statics(facts: &Facts) -> Option<FindingRecord> {
         format!("{live} of the heap are alive after a full GC, and static fields keep large collections: {list}");
     let StaticCollectionRecord { class, field, .. } = first;
     let next = match cure_of_holder(&format!("{class}.{field}")) {
-        Some(cure) => format!("{cure}. The size of the heap is not the cause"),
+        Some(cure) => format!("{cure}. A larger heap does not cure this"),
         None => format!(
             "bound `{class}.{field}`, or remove its entries: a larger heap only delays the failure (`loadline account \
              PID --classes`, or a heap dump, shows their bytes)"

@@ -606,12 +606,12 @@ fn direct_memory_that_a_collection_leaves_is_alive_and_gets_no_ceiling() {
     assert_eq!(remedies(&found), ["-Djdk.nio.maxCachedBufferSize=262144"]);
     assert_eq!(gain(&found), Some(56 * MIB), "32 times 256 KiB stay");
     says(&found, &["in 32 direct buffers", "32 threads (such as `web-*`)", "up to 2.0 MiB", "in pieces"]);
-    says(&found, &["some 40.0 MiB less: malloc keeps the rest", "`MALLOC_TRIM_THRESHOLD_=131072`"]);
+    says(&found, &["about 40.0 MiB less: malloc keeps the rest", "`MALLOC_TRIM_THRESHOLD_=131072`"]);
     let few = of(64, &|mark| {
         caches(mark);
         malloc(mark).arenas = 4;
     });
-    says(&few, &["some 48.0 MiB less"]);
+    says(&few, &["about 48.0 MiB less"]);
     let fixed = of(64, &|mark| {
         caches(mark);
         malloc(mark).settings = Some(vec!["MALLOC_TRIM_THRESHOLD_=131072".to_owned()]);

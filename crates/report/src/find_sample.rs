@@ -79,7 +79,7 @@ pub(crate) fn endings() -> Vec<(FindOutcome, Document)> {
     }
     never.find = never.find.map(|find| crate::record::FindRecord {
         outcome: FindOutcome::Never,
-        text: "the target held once, but at no limit that was to be asked, up to the largest".to_owned(),
+        text: "the target held with ample memory, but at no limit tried".to_owned(),
         line: None,
         warm: None,
         knee: None,

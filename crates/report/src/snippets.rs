@@ -183,22 +183,22 @@ fn for_hosts(setting: &Setting, trial: Option<&Trial>, wins: impl Fn(&str) -> bo
         notes.push(format!("Take {} out of {whose}, as the trials did.", listed(&gone)));
     }
     if !hidden.is_empty() {
-        let until = format!(" Until then only {LAST_VARIABLE} wins over it; {VARIABLE} does not.");
+        let until = format!(" Until then only {LAST_VARIABLE} overrides it; {VARIABLE} does not.");
         let until = if value.is_empty() { "" } else { until.as_str() };
         notes.push(format!("A script or a variable sets {}: change it there.{until}", listed(&hidden)));
     }
     if !value.is_empty() && !winners.is_empty() && hidden.is_empty() {
-        notes.push(format!("Take {} out of {whose}: it wins over {VARIABLE}.", winners.join(" ")));
+        notes.push(format!("Take {} out of {whose}: it overrides {VARIABLE}.", winners.join(" ")));
     }
     if !setting.args.is_empty() {
         notes.push(format!("Append to the program's own arguments: {}", shell_words(&setting.args)));
     }
     if let Some(library) = &setting.preload {
-        notes.push(format!("{library} has to be there where the server runs."));
+        notes.push(format!("{library} must exist where the server runs."));
     }
     let classes = |option: &String| OF_CLASSES.iter().find_map(|head| option.strip_prefix(head).map(str::to_owned));
     for file in setting.options.iter().filter_map(classes) {
-        notes.push(format!("{file} has to be there where the server runs, made by the same JDK of the same classes."));
+        notes.push(format!("{file} must exist where the server runs, made by the same JDK of the same classes."));
     }
     if !setting.others.is_empty() {
         notes.push(format!("Set as well, as in the trials: {}", shell_words(&setting.others)));
@@ -278,12 +278,12 @@ pub fn patch(host: PatchHost, advice: &AdviceRecord, own: Option<&str>) -> Strin
     let mut lines = vec![format!("# {}: unproved, confidence {}", visible(&advice.name), word_of(advice.confidence))];
     let is_shown = !advice.options.iter().map(String::as_str).chain(own).any(|text| text.chars().any(steers));
     match advice.limit_bytes.map(|limit| limit.div_ceil(MIB)) {
-        None => lines.push(format!("# no advice: {}", advice.refused.as_deref().unwrap_or("nothing is known of it"))),
+        None => lines.push(format!("# no advice: {}", advice.refused.as_deref().unwrap_or("it is unknown"))),
         Some(_) if !is_shown => lines.push(format!("# {VARIABLE} holds characters that cannot be shown")),
         Some(limit_mib) => {
             lines.push(format!("# prove it: {}", visible(&advice.prove)));
             let without = (!advice.without.is_empty()).then(|| visible(&advice.without.join(" ")));
-            lines.extend(without.map(|words| format!("# take {words} out of the command, which wins over {VARIABLE}")));
+            lines.extend(without.map(|words| format!("# take {words} out of the command: it overrides {VARIABLE}")));
             let options = advice.options.iter().map(|option| tool_option(option));
             let value = own.map(str::to_owned).into_iter().chain(options).collect::<Vec<_>>().join(" ");
             lines.extend(of_host(host, advice, limit_mib, &value));

@@ -116,7 +116,7 @@ pub(crate) fn endings() -> Vec<(TuneOutcome, Document)> {
         tune.outcome = TuneOutcome::Unpriced;
         tune.text = "do not set it yet: its price is not proved".to_owned();
         let kept = tune.remedies.iter().filter(|of| of.fate == Fate::Kept).map(|of| of.id.clone()).collect();
-        let why = "CPU time of a request +1.4 %, up to +9.1 % is not ruled out, and 2.0 % is the price; some 60 blocks of \
+        let why = "CPU time of a request +1.4 %; up to +9.1 % is not ruled out; the price is 2.0 %; about 60 blocks of \
             two trials would prove it";
         let attempt =
             ConfirmationRecord { remedies: kept, confirmed: false, blocks: 5, price: 0.02, why: why.to_owned() };

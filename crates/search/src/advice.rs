@@ -1,23 +1,17 @@
 //! The sizes to set for a JVM that runs, from what was seen of it, without a trial.
 //!
 //! ```text
-//! -Xmx   live set + room: as much again, or a second of allocation, whichever is more; no more than the heap was
+//! -Xmx   live set + room (`heap_with_room`); no more than the heap was
 //! limit  -Xmx + each other owner with its growth + kernel + kept page cache + other processes, and headroom
 //!        at least the seen peak without the heap that -Xmx takes away; for a JVM younger than two minutes, with it
 //! ```
-//!
-//! Sources: a third of the heap is young by default (`NewRatio`, JDK 11 to 27), so a live set of half the heap leaves a
-//! quarter of the old generation free. A second of allocation makes a young collection a second, a few milliseconds.
 
-use crate::record::{AdviceConfidence, AdvicePart, AdviceRecord, AdviceRow, to_set};
+use crate::doubt::Doubt;
+use crate::record::{AdviceConfidence, AdvicePart, AdviceRecord, AdviceRow, heap_with_room, to_set, whole};
 use crate::rules::rules;
 use crate::scenario::{RamShare, shell_word, shell_words};
 use crate::units::{Bytes, MIB, roughly, several};
 
-/// A heap has room for what the server allocates in this time at its busiest.
-const ALLOCATION_S: f64 = 1.0;
-/// HotSpot takes no smaller heap (`gc_globals.hpp`, JDK 11 to 27).
-const HEAP_LEAST: u64 = 2 * MIB;
 /// A day has a peak, a week has those of all its days.
 const DAY_S: f64 = 86_400.0;
 const WEEK_S: f64 = 7.0 * DAY_S;
@@ -75,6 +69,10 @@ pub struct Seen {
     pub collector: Option<String>,
     /// Whether a history says that it grows without bound.
     pub grows: bool,
+    /// Reasons to distrust what its trials held, each kind once.
+    pub doubts: Vec<Doubt>,
+    /// The words by which `find` takes the scenario of its trials; empty where there is none.
+    pub scenario: String,
 }
 
 /// A heap as it was seen.
@@ -110,6 +108,12 @@ impl Seen {
         // Both the higher peak and the one that leaves more for all else have to fit.
         let above = |of: &Self| of.peak.saturating_sub(of.heap_at_peak);
         let (peak, above) = (self.peak.max(other.peak), above(&self).max(above(&other)));
+        let mut doubts = self.doubts;
+        for doubt in other.doubts {
+            if !doubts.iter().any(|known| known.is_like(&doubt)) {
+                doubts.push(doubt);
+            }
+        }
         let (mut parts, more) = (self.parts, other.parts);
         for part in more {
             match parts.iter_mut().find(|known| known.owner == part.owner) {
@@ -137,6 +141,8 @@ impl Seen {
             limit_now: self.limit_now.or(other.limit_now),
             collector: self.collector.or(other.collector),
             grows: self.grows || other.grows,
+            doubts,
+            scenario: self.scenario,
         }
     }
 
@@ -151,34 +157,36 @@ impl Seen {
         let left = heap.left.map_or(String::new(), |left| format!(" {}", Bytes(left)));
         if heap.old_collections == 0 {
             why.push(format!(
-                "no old collection ran: cannot tell the live set; the{left} in use after the last collection is an \
+                "no old collection ran, so the live set is unknown; the{left} in use after the last collection are an \
                  upper bound"
             ));
         } else if heap.old_collections < OLD_COLLECTIONS_MIN && self.trials == 0 {
             why.push(format!("only {} ran", several(heap.old_collections, "old collection")));
         }
         if heap.allocated_per_s.is_none() {
-            why.push("the rate of allocation is not known: the room to allocate is as much as lives".to_owned());
+            why.push("the allocation rate is unknown: the room to allocate equals the live set".to_owned());
         }
         if self.trials == 0 {
             match self.watched_s {
                 0.0 => why.push(
-                    "it is a single sample, and shows no peak but that of RSS; `loadline watch` shows more".to_owned(),
+                    "it was read once, which shows no peak but that of RSS; `loadline watch` sees more".to_owned(),
                 ),
                 watched if watched < DAY_S => {
-                    why.push("it was watched for less than a day, so no daily peak".to_owned())
+                    why.push("it was watched for less than a day, so its daily peak is unknown".to_owned())
                 }
                 watched if watched < WEEK_S => why.push("it was watched for less than a week".to_owned()),
                 _ => {}
             }
         } else {
-            why.push("a trial is short, and its load is not that of production".to_owned());
+            why.push("a trial is short, and its load differs from production".to_owned());
         }
         if self.age_s.is_some_and(|age| age < FRESH_S) && self.trials == 0 {
-            why.push("it is fresh: classes, compiled code and caches still grow".to_owned());
+            why.push("it started recently: classes, compiled code and caches still grow".to_owned());
         }
+        why.extend(self.doubts.iter().map(Doubt::text));
         let knows_live = heap.old_collections >= OLD_COLLECTIONS_MIN;
         let confidence = match () {
+            () if !self.doubts.is_empty() => AdviceConfidence::Low,
             () if self.trials > 0 && heap.old_collections > 0 => AdviceConfidence::Medium,
             () if knows_live && self.watched_s >= WEEK_S => AdviceConfidence::High,
             () if knows_live && self.watched_s >= DAY_S => AdviceConfidence::Medium,
@@ -190,7 +198,7 @@ impl Seen {
     /// `7.0 days, 3 deployments, one peak, 41 old collections`
     fn evidence(&self) -> String {
         let time = match self.watched_s {
-            0.0 => "one sample".to_owned(),
+            0.0 => "one reading".to_owned(),
             watched if watched >= DAY_S => format!("{:.1} days", watched / DAY_S),
             watched if watched >= 3600.0 => format!("{:.1} hours", watched / 3600.0),
             watched => format!("{watched:.0} s"),
@@ -227,18 +235,18 @@ impl HeapSeen {
         }
     }
 
-    /// Bytes that it allocates between two collections that are so far apart.
+    /// Bytes that it allocates in a second.
     fn second(self) -> Option<u64> {
-        self.allocated_per_s.map(|per_s| (per_s.max(0.0) * ALLOCATION_S) as u64)
+        self.allocated_per_s.map(|per_s| per_s.max(0.0) as u64)
     }
 
     /// The largest heap to set, in whole MiB.
     fn to_set(self) -> Option<u64> {
         let left = self.left?;
-        let wanted = left.saturating_add(left.max(self.second().unwrap_or(0)));
+        let wanted = heap_with_room(left, self.allocated_per_s);
         // A heap that is as large as it ever was does what it did. Before an old collection it may have been young.
         let most = if self.old_collections > 0 { self.committed.or(self.max) } else { self.max };
-        let heap = most.map_or(wanted, |most| wanted.min(most)).max(left).max(HEAP_LEAST);
+        let heap = most.map_or(wanted, |most| wanted.min(most)).max(left);
         Some(whole(heap))
     }
 }
@@ -250,11 +258,6 @@ fn headroom(confidence: AdviceConfidence) -> f64 {
         AdviceConfidence::Medium => 0.15,
         AdviceConfidence::Low => 0.25,
     }
-}
-
-/// Whole MiB, rounded up.
-fn whole(bytes: u64) -> u64 {
-    bytes.div_ceil(MIB).saturating_mul(MIB)
 }
 
 /// Returns the sizes to set; `command` is the command line of the JVM, if it is known.
@@ -269,8 +272,7 @@ pub fn advise(seen: &Seen, command: &[String]) -> AdviceRecord {
         ..AdviceRecord::default()
     };
     let Some(heap) = seen.heap.to_set() else {
-        advice.refused =
-            Some("nothing is known of its heap: it keeps no counters, and its tables cannot be read".to_owned());
+        advice.refused = Some("its heap is unknown: it keeps no counters, and its tables cannot be read".to_owned());
         return advice;
     };
     if seen.grows {
@@ -287,7 +289,7 @@ pub fn advise(seen: &Seen, command: &[String]) -> AdviceRecord {
     advice.options = options(seen, heap, limit, command);
     advice.share_options = RamShare::options(heap, limit);
     advice.others = rules(heap, limit, None);
-    advice.prove = prove(limit, &advice.options, command);
+    advice.prove = prove(seen, limit, &advice.options, command);
     advice
 }
 
@@ -344,8 +346,8 @@ fn sets_heap(word: &str) -> bool {
     ["-Xmx", "-Xms", "-XX:MaxHeapSize=", "-XX:InitialHeapSize="].iter().any(|head| word.starts_with(head))
 }
 
-/// The command that proves the limit. Rate and URL of the load are the user's to say.
-fn prove(limit: u64, options: &[String], command: &[String]) -> String {
+/// The command that proves the limit. Without trials, rate and URL of the load are the user's to say.
+fn prove(seen: &Seen, limit: u64, options: &[String], command: &[String]) -> String {
     let words: Vec<String> = command.iter().filter(|word| !sets_heap(word)).cloned().collect();
     let command = shell_words(&words);
     let is_known = !words.is_empty() && command.chars().count() <= COMMAND_CHARS_MAX;
@@ -355,7 +357,11 @@ fn prove(limit: u64, options: &[String], command: &[String]) -> String {
         None => format!("--jvm={}", shell_word(option)),
     });
     let sizes = sizes.collect::<Vec<_>>().join(" ");
-    format!("loadline find --prove {} {sizes} --rate RATE --url URL -- {command}", Bytes(limit).java())
+    let limit = Bytes(limit).java();
+    match seen.scenario.as_str() {
+        "" => format!("loadline find --prove {limit} {sizes} --rate RATE --url URL -- {command}"),
+        archive => format!("loadline find {archive} --prove {limit} {sizes}"),
+    }
 }
 
 #[cfg(test)]

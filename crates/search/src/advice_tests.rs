@@ -62,9 +62,9 @@ fn a_fresh_jvm_is_advised_from_an_upper_bound_and_says_so() {
     assert_eq!(advice.confidence, AdviceConfidence::Low);
     assert_eq!(advice.rows[0].kind, AdvicePart::LiveSetAtMost);
     assert_eq!(advice.heap_bytes, Some(80 * MIB), "the heap may grow yet");
-    assert_eq!(advice.evidence, "one sample, 42 s after its start, 0 old collections");
-    assert!(advice.why[0].starts_with("no old collection ran: cannot tell the live set; the 40.0 MiB"), "{advice:?}");
-    assert!(advice.why.iter().any(|why| why.starts_with("it is fresh")), "{advice:?}");
+    assert_eq!(advice.evidence, "one reading, 42 s after its start, 0 old collections");
+    assert!(advice.why[0].starts_with("no old collection ran, so the live set is unknown; the 40.0 MiB"), "{advice:?}");
+    assert!(advice.why.iter().any(|why| why.starts_with("it started recently")), "{advice:?}");
     assert!(advice.prove.ends_with("-- COMMAND"));
     // Its heap may all be needed.
     assert!(advice.limit_bytes.unwrap() >= seen.peak);
@@ -77,7 +77,7 @@ fn what_it_refuses() {
         assert_eq!((advice.limit_bytes, advice.heap_bytes, advice.prove.as_str()), (None, None, ""));
         advice.refused.unwrap()
     };
-    assert!(refused(&Seen::default()).contains("nothing is known of its heap"));
+    assert!(refused(&Seen::default()).contains("its heap is unknown"));
     assert!(refused(&Seen { grows: true, ..week() }).contains("it grows without bound"));
 }
 
@@ -112,6 +112,12 @@ fn trials_are_of_medium_confidence() {
     let advice = advise(&seen, &[]);
     assert_eq!(advice.confidence, AdviceConfidence::Medium);
     assert_eq!(advice.evidence, "60 s, 1 trial under load, 1 old collection");
+    // One that was doubtful is of low confidence, and says why; its archive has the load.
+    let doubt = Doubt::CutShort { phase: "steady".to_owned(), why: "time".to_owned() };
+    let doubtful = Seen { doubts: vec![doubt.clone()], scenario: "run --only a".to_owned(), ..seen.clone() };
+    let advice = advise(&doubtful.with(seen), &["java".to_owned()]);
+    assert_eq!((advice.confidence, advice.why.last()), (AdviceConfidence::Low, Some(&doubt.text())));
+    assert!(advice.prove.starts_with("loadline find run --only a --prove "), "{}", advice.prove);
 }
 
 /// Sizes up to 64 GiB.

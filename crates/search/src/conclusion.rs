@@ -3,7 +3,7 @@
 use super::answers::counted;
 use super::course::{SearchState, rate_of, rate_step, standing};
 use super::edge::EdgeStep;
-use super::pace::spent_s;
+use super::pace::{is_overdue, least_s, spent_s};
 use super::soak;
 use super::spec::SearchSpec;
 use crate::numbers::median;
@@ -107,7 +107,7 @@ pub fn failing_share_max(held: u32, proof: ProofRecord) -> f64 {
 /// `5 of 5 trials in a row`, `5 of 6 trials`.
 fn so_often(held: u32, tried: u32) -> String {
     let row = if held == tried { " in a row" } else { "" };
-    format!("{held} of {tried} trials{row}")
+    format!("{held} of {}{row}", several(u64::from(tried), "trial"))
 }
 
 /// Whether the search would try smaller values if it had more time.
@@ -231,7 +231,7 @@ fn text(
             match line.below_bytes {
                 Some(below) => format!("{held}; at {} it failed", Bytes(below)),
                 None if spec.prove.is_some() => held,
-                None => format!("{held}, the smallest limit that was to be asked"),
+                None => format!("{held}, the smallest limit allowed"),
             }
         }
         (FindOutcome::NotHeld, _) => {
@@ -243,9 +243,24 @@ fn text(
         }
         (FindOutcome::Never, _) => {
             let what = if matches!(standing.heap_step, Some(EdgeStep::Never { .. })) { "heap" } else { "limit" };
-            format!("the target held once, but at no {what} that was to be asked, up to the largest")
+            format!("the target held with ample memory, but at no {what} tried")
         }
-        _ => format!("no line after {}", several(trials.len() as u64, "trial")),
+        _ => format!("no line after {}: {}", several(trials.len() as u64, "trial"), unfinished(spec, trials)),
+    }
+}
+
+/// What ended a search without an answer, and the way on.
+fn unfinished(spec: &SearchSpec, trials: &[Trial]) -> &'static str {
+    let is_too_short = |first: &Trial| spec.seconds_max.is_some_and(|most| least_s(spec, first).0 > most);
+    match trials {
+        trials if trials.len() as u32 >= spec.trials_max => {
+            "`--trials-max` allows no more. Go on with `--resume` and a larger `--trials-max`"
+        }
+        [first] if is_too_short(first) => {
+            "`--minutes` is too short for an answer. Go on with `--resume` and more of them"
+        }
+        trials if is_overdue(spec, trials) => "the time is up. Go on with `--resume` and more `--minutes`",
+        _ => "the search was interrupted. Go on with `--resume`",
     }
 }
 

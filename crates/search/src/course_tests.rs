@@ -3,7 +3,7 @@
 use super::*;
 use crate::conclude;
 use crate::doubt::{Doubt, MemoryPool};
-use crate::record::{AccountRecord, CgroupRecord, FailureCause, Heap, Mark, Outcome};
+use crate::record::{AccountRecord, CgroupRecord, FailureCause, Heap, Mark, Outcome, PhaseRecord};
 use crate::scenario::{Find, RamShare};
 use proptest::prelude::*;
 
@@ -324,4 +324,14 @@ proptest! {
         let least = of.limit_min(of.heap_min());
         prop_assert!(line.limit_bytes as f64 <= least as f64 * 1.045, "{line:?} {least}");
     }
+}
+
+#[test]
+fn the_least_time_adds_up_in_one_line() {
+    let phase = PhaseRecord { seconds: 20.0, ..PhaseRecord::default() };
+    let first = Trial { phases: vec![phase], ..Trial::new("a", 0, 0) };
+    let (seconds, sum) = crate::least_s(&SearchSpec { proofs: 5, soak_s: Some(60.0), ..COURSE }, &first);
+    assert_eq!(seconds, 8.0 * 20.0 + 80.0);
+    let told = "3 trials to choose a limit and 5 to confirm it take 20 s each, and the soak 80 s: 4.0 minutes in all";
+    assert_eq!(sum, told);
 }

@@ -35,7 +35,7 @@ pub use conclusion::{
 pub use course::{Attempt, next};
 pub use edge::Stage;
 pub use over::line_over;
-pub use pace::confirmation_s;
+pub use pace::least_s;
 pub use question::{check, found, given, settle, spec, usual_target};
 pub use rules::rules;
 pub use ruling::{DISCARDED_MAX, Ruling, discarded, is_short_of_memory};

@@ -8,6 +8,19 @@ pub(super) fn is_hurried(spec: &SearchSpec, trials: &[Trial]) -> bool {
     spec.seconds_max.is_some_and(|most| spent_s(trials) + confirmation_s(spec, trials) > most)
 }
 
+/// Trials before the confirmation: with ample memory, of a heap, and one that chooses a limit.
+const CHOOSING: u32 = 3;
+
+/// The least seconds that a search takes after its first trial is known, and how they add up.
+pub fn least_s(spec: &SearchSpec, first: &Trial) -> (f64, String) {
+    let each = length_s(first);
+    let seconds = each * f64::from(CHOOSING) + confirmation_s(spec, std::slice::from_ref(first));
+    let soak = spec.soak_s.map_or(String::new(), |soak_s| format!(", and the soak {:.0} s", soak_s + each));
+    let (proofs, minutes) = (spec.proofs, seconds / 60.0);
+    let each = format!("{CHOOSING} trials to choose a limit and {proofs} to confirm it take {each:.0} s each");
+    (seconds, format!("{each}{soak}: {minutes:.1} minutes in all"))
+}
+
 /// How far limits that fail their confirmation may draw out a search.
 const OVERDUE: f64 = 1.5;
 
@@ -22,7 +35,7 @@ pub(super) fn spent_s(trials: &[Trial]) -> f64 {
 }
 
 /// Seconds that the confirmation of a limit takes with the soak, by the longest trial without it.
-pub fn confirmation_s(spec: &SearchSpec, trials: &[Trial]) -> f64 {
+fn confirmation_s(spec: &SearchSpec, trials: &[Trial]) -> f64 {
     let is_soak = |trial: &&Trial| trial.probe.as_ref().is_some_and(|probe| probe.stage == ProbeStage::Soak);
     let each = trials.iter().filter(|trial| !is_soak(trial)).map(length_s).fold(0.0, f64::max);
     each * f64::from(spec.proofs) + spec.soak_s.map_or(0.0, |soak_s| soak_s + each)

@@ -48,7 +48,7 @@ pub fn settle(scenario: &mut Scenario, typed: FindSettings) -> Result<()> {
 pub fn check(scenario: &Scenario) -> Result<()> {
     let [configuration] = scenario.configurations.as_slice() else {
         let names: Vec<&str> = scenario.configurations.iter().map(|of| of.name.as_str()).collect();
-        return Err(Error::request("a search is of one configuration")
+        return Err(Error::request("a search takes one configuration")
             .hint(format!("choose one of them with `--only`: {}", names.join(", "))));
     };
     let phases = scenario.load.works();
@@ -57,7 +57,7 @@ pub fn check(scenario: &Scenario) -> Result<()> {
     }
     let find = &scenario.find;
     if find.max_rate && (configuration.limit.is_none() || scenario.load.rate_per_s().is_none()) {
-        return Err(Error::request("the highest rate is that of a limit, beginning with a rate")
+        return Err(Error::request("the highest rate needs a limit, and a rate to begin with")
             .hint("give both: `--limit 128m --rate 200`, or `limit` and an open model in the scenario"));
     }
     let limits = [configuration.limit, find.limit_max].into_iter().flatten();
@@ -68,10 +68,10 @@ pub fn check(scenario: &Scenario) -> Result<()> {
             .hint("leave `heap` out to have it searched, or raise the limit"));
     }
     if find.as_is && scenario.subject.kind == Kind::Native {
-        return Err(Error::request("a native program has no heap that a JVM could choose").hint("leave out `--as-is`"));
+        return Err(Error::request("a native program has no heap for a JVM to choose").hint("leave out `--as-is`"));
     }
     if find.as_is && unknowns(scenario, configuration) == Unknowns::Limit {
-        return Err(Error::request("the heap is given, and was to be left to the JVM")
+        return Err(Error::request("the heap is both given and left to the JVM")
             .hint("leave out either `--as-is` or the heap (`--heap`, `-Xmx`)"));
     }
     Ok(())
@@ -229,12 +229,12 @@ mod tests {
             (other, expect) => panic!("{other:?} and not `{expect}`: {configurations} {more}"),
         };
         refused("a: {}", "", CLOSED, "");
-        refused("a: {heap: 8m}, b: {heap: 9m}", "", CLOSED, "a search is of one configuration");
+        refused("a: {heap: 8m}, b: {heap: 9m}", "", CLOSED, "a search takes one configuration");
         let absent = "the target `p99.absent<5ms` cannot be searched with: no phase is called `absent`";
         refused("a: {}", "target: ['p99.absent<5ms']", CLOSED, absent);
         refused("a: {limit: 64m}", "find: {max_rate: true}", OPEN, "");
-        refused("a: {}", "find: {max_rate: true}", OPEN, "the highest rate is that of a limit");
-        refused("a: {limit: 64m}", "find: {max_rate: true}", CLOSED, "the highest rate is that of a limit");
+        refused("a: {}", "find: {max_rate: true}", OPEN, "the highest rate needs a limit");
+        refused("a: {limit: 64m}", "find: {max_rate: true}", CLOSED, "the highest rate needs a limit");
         refused(
             "a: {heap: 64m, limit: 64m}",
             "",
@@ -243,7 +243,7 @@ mod tests {
         );
         refused("a: {heap: 64m}", "find: {limit_max: 63m}", CLOSED, "the heap of 64.0 MiB does not fit");
         refused("a: {heap: 63m}", "find: {limit_max: 64m}", CLOSED, "");
-        refused("a: {heap: 63m}", "find: {as_is: true}", CLOSED, "the heap is given, and was to be left to the JVM");
+        refused("a: {heap: 63m}", "find: {as_is: true}", CLOSED, "the heap is both given and left to the JVM");
         refused("a: {}", "find: {as_is: true}", CLOSED, "");
     }
 

@@ -1,7 +1,10 @@
 //! A JVM as an account or the trials of a run show it, for advice.
 
 use crate::advice::{HeapSeen, PartSeen, Seen};
-use crate::record::{AccountDocument, AccountRecord, ChargeKind, ChargeRecord, Mark, Outcome, Trial};
+use crate::doubt::Doubt;
+use crate::record::{
+    AccountDocument, AccountRecord, ChargeKind, ChargeRecord, Mark, Outcome, Trial, allocated_per_s_max,
+};
 use crate::units::unix_s;
 
 /// The collector whose heap is a file in memory.
@@ -38,14 +41,14 @@ impl Seen {
             (seen.heap.left, seen.heap.old_collections) = (Some(live), seen.heap.old_collections.max(1));
             seen.trials = 1;
         }
-        let per_s = |allocated: u64, seconds: f64| (seconds > 0.0).then(|| allocated as f64 / seconds);
-        let rates = trial.phases.iter().filter_map(|of| per_s(of.subject.allocated_bytes?, of.seconds));
-        seen.heap.allocated_per_s = rates.reduce(f64::max);
+        seen.heap.allocated_per_s = allocated_per_s_max(&trial.phases);
         let charged = trial.cgroup.as_ref().and_then(|cgroup| cgroup.anon_peak_bytes).unwrap_or(0);
         let rss = trial.rss_bytes_peak.unwrap_or(0).saturating_add(seen.kernel);
         seen.peak = seen.peak.max(rss).max(charged);
         seen.watched_s = trial.phases.iter().map(|phase| phase.seconds).sum();
         seen.limit_now = trial.limit_bytes;
+        seen.doubts = trial.doubts.iter().map(|of| of.doubt.clone()).filter(shows_less).collect();
+        seen.doubts.dedup_by(|one, before| one.is_like(before));
         Some(seen)
     }
 
@@ -83,6 +86,20 @@ impl Seen {
             ..Self::default()
         }
     }
+}
+
+/// Whether a trial that this doubts may have needed less memory than the server will.
+fn shows_less(doubt: &Doubt) -> bool {
+    use Doubt::{CutShort, LoadFailures, NeverWarm, NoisyMachine, ServerGone, SwapInUse};
+    matches!(
+        doubt,
+        NoisyMachine { .. }
+            | NeverWarm { .. }
+            | LoadFailures { .. }
+            | ServerGone { .. }
+            | CutShort { .. }
+            | SwapInUse { .. }
+    )
 }
 
 /// Anonymous memory of other processes of the container.

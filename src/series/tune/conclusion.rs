@@ -12,7 +12,7 @@ use crate::record::{
     Trial, TuneOutcome, TuneRecord, TuneStage, Unit, ValueRecord,
 };
 use crate::scenario::{Change, Compare, Scenario};
-use crate::units::Bytes;
+use crate::units::{Bytes, several};
 use loadline_base::order::Order as _;
 
 /// Closed models whose CPU time of a request differs by more from trial to trial are too noisy to judge a price by.
@@ -113,7 +113,7 @@ impl Conclusion<'_> {
                 format!("the target does not hold as it is: {}", why.unwrap_or_default())
             }
             TuneOutcome::Planned => "nothing was tried yet".to_owned(),
-            TuneOutcome::GivenUp => format!("no answer after {} trials", self.trials.len()),
+            TuneOutcome::GivenUp => format!("no answer after {}", several(self.trials.len() as u64, "trial")),
         }
     }
 

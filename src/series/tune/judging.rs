@@ -8,7 +8,7 @@ use crate::comparison;
 use crate::diagnosis::remedy::Group;
 use crate::owner::{self, Owner, is_heap};
 use crate::record::Fate;
-use crate::units::{Bytes, MIB};
+use crate::units::{Bytes, MIB, several};
 use std::fmt;
 
 /// A difference of so many of its standard errors is one.
@@ -335,17 +335,19 @@ impl fmt::Display for Unconfirmed {
         match self {
             Self::Broke(why) => write!(f, "the target broke: {why}"),
             Self::Saves { centre, low } => {
-                write!(f, "it saved {}, and {} is not ruled out", signed(*centre), signed(*low))
+                write!(f, "it saved {}; {} is not ruled out", signed(*centre), signed(*low))
             }
             Self::Costs { ratio, low, high, price, blocks } => {
                 let [ratio, low, high] = [ratio, low, high].map(|ratio| (ratio - 1.0) * 100.0);
                 let price = price * 100.0;
                 write!(f, "CPU time of a request {ratio:+.1} %")?;
                 if low <= price {
-                    write!(f, ", up to {high:+.1} % is not ruled out")?;
+                    write!(f, "; up to {high:+.1} % is not ruled out")?;
                 }
-                write!(f, ", and {price:.1} % is the price")?;
-                blocks.map_or(Ok(()), |blocks| write!(f, "; some {blocks} blocks of two trials would prove it"))
+                write!(f, "; the price is {price:.1} %")?;
+                blocks.map_or(Ok(()), |blocks| {
+                    write!(f, "; about {} of two trials would prove it", several(blocks.into(), "block"))
+                })
             }
             Self::Unweighed => write!(f, "too few trials were weighed"),
             Self::CpuUnmeasured => {

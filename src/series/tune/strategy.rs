@@ -12,7 +12,7 @@ use crate::record::{Outcome, PhaseRate, ProbeVerdict, Trial, TuneStage, TuneTria
 use crate::scenario::{Change, Configuration, MarkPoint, Scenario, TrialPlan};
 use crate::series::search::{DISCARDED_MAX, Ruling, discarded};
 use crate::series::{Made, NextTrial, Strategy};
-use crate::units::{Bytes, MIB, Span};
+use crate::units::{Bytes, MIB, Span, several};
 
 /// The constant rate in the place of a closed model, as a share of its rate: the server keeps up, and is far from idle.
 const RATE_SHARE: f64 = 0.75;
@@ -163,10 +163,13 @@ impl<'a> Tuner<'a> {
             return Ok(());
         }
         Err(Error::request(format!(
-            "{minutes} minutes are too few: a trial takes {each:.0} s, and a confirmation {} of them",
-            2 * BLOCKS
+            "`--minutes {minutes}` is too short: the first {} took {:.1} minutes, one more and {} to confirm take \
+             {each:.0} s each: {needed:.1} minutes in all",
+            several(counted.len() as u64, "trial"),
+            spent / 60.0,
+            2 * BLOCKS + 1,
         ))
-        .hint(format!("give it `--minutes {:.0}` at least, or a shorter load", needed.ceil())))
+        .hint(format!("`--resume ARCHIVE --minutes {:.0}` goes on", needed.ceil())))
     }
 }
 
@@ -268,7 +271,7 @@ impl Strategy for Tuner<'_> {
         };
         if discarded(trials) > DISCARDED_MAX {
             return Err(Error::subject(format!("nothing can be judged: {}", tuned.why.join("; ")))
-                .at(format!("discarded: {} trials in a row", discarded(trials)))
+                .at(format!("discarded: {} in a row", several(discarded(trials) as u64, "trial")))
                 .hint("tune with another target (`--target`), or on a machine that is quieter"));
         }
         match error {

@@ -98,7 +98,7 @@ fn an_out_of_memory_error_is_named_whether_it_was_deadly_or_not() {
 fn a_lost_guardian_is_a_death_of_the_subject() {
     let (made, cause) = ended(Script::default().with(ms(3000), Happening::LosesGuardian));
     assert_eq!((cause, made.trial.outcome), (EndCause::GuardianLost, Outcome::SubjectFailed));
-    assert_eq!(text(&made), "its guardian was killed, and so was it (signal 9 (KILL))");
+    assert_eq!(text(&made), "it was killed together with its guardian (signal 9 (KILL))");
 }
 
 #[test]

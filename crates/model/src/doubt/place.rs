@@ -1,7 +1,7 @@
 //! Doubts about the node that does an entry of a plan. JSON lists them among the other doubts; their kind tells them
 //! apart.
 
-use crate::units::{Bytes, grouped};
+use crate::units::{Bytes, several};
 use serde::{Deserialize, Serialize};
 
 doubts! {
@@ -29,8 +29,8 @@ doubts! {
             /// How often.
             times: u64,
         } => {
-            let times = grouped(*times);
-            format!("the node held back its CPUs: the cgroup of this entry was throttled {times} times")
+            let times = several(*times, "time");
+            format!("the node held back its CPUs: the cgroup of this entry was throttled {times}")
         },
             "give whole CPUs, as request and as limit alike, or no limit of CPU; times are longer than on a server";
         /// Memory of the machine went to swap meanwhile.

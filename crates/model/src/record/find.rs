@@ -271,7 +271,23 @@ pub fn to_set(line_bytes: u64, heap_bytes: Option<u64>, headroom: f64) -> (u64, 
         |bytes: u64| (((bytes as f64 * (1.0 + headroom)) / MIB as f64 - NEARLY).ceil() as u64).saturating_mul(MIB);
     let heap = heap_bytes.map(with);
     let more = heap.zip(heap_bytes).map_or(0, |(set, was)| set.saturating_sub(was));
-    (with(line_bytes).max(line_bytes.saturating_add(more).div_ceil(MIB).saturating_mul(MIB)), heap)
+    (with(line_bytes).max(whole(line_bytes.saturating_add(more))), heap)
+}
+
+/// The heap for a live set: room for as much again, or for a second of allocation if that is more, in whole MiB.
+///
+/// Sources: a third of the heap is young by default (`NewRatio`, JDK 11 to 27), so a live set of half the heap leaves a
+/// quarter of the old generation free. A second of allocation makes a young collection a second, a few milliseconds.
+pub fn heap_with_room(live_bytes: u64, allocated_per_s: Option<f64>) -> u64 {
+    // HotSpot takes no smaller heap (`gc_globals.hpp`, JDK 11 to 27).
+    const LEAST: u64 = 2 * MIB;
+    let second = allocated_per_s.map_or(0, |per_s| per_s.max(0.0) as u64);
+    whole(live_bytes.saturating_add(live_bytes.max(second))).max(LEAST)
+}
+
+/// Whole MiB, rounded up.
+pub fn whole(bytes: u64) -> u64 {
+    bytes.div_ceil(MIB).saturating_mul(MIB)
 }
 
 /// The unknowns that a search varies.
@@ -305,7 +321,7 @@ pub enum FindOutcome {
     NotHeld,
     /// The target held with ample memory, but at no limit to be tried.
     Never,
-    /// The allowed number of trials was used up.
+    /// The search ended without an answer: its trials or its time were used up, or it was interrupted.
     #[default]
     GivenUp,
 }

@@ -83,6 +83,12 @@ pub struct PhaseRecord {
     pub counters: BTreeMap<String, f64>,
 }
 
+/// The most that the program allocated in a second of a phase, in bytes.
+pub fn allocated_per_s_max(phases: &[PhaseRecord]) -> Option<f64> {
+    let lasting = phases.iter().filter(|phase| phase.seconds > 0.0);
+    lasting.filter_map(|phase| Some(phase.subject.allocated_bytes? as f64 / phase.seconds)).reduce(f64::max)
+}
+
 impl PhaseRecord {
     /// Whether this is the warm-up, which is not measured.
     pub fn is_warmup(&self) -> bool {

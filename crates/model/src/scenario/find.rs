@@ -95,7 +95,9 @@ pub struct FindSettings {
     /// The minutes that the search may take: it then tries no smaller limit and confirms what held, for half as long
     /// again at most.
     #[arg(long, value_name = "MINUTES")]
-    #[arg(help = "The minutes the search may take: it tries fewer limits, and still confirms one")]
+    #[arg(
+        help = "Shorten the search to about this many minutes, at most half as long again; it still confirms a limit"
+    )]
     #[schemars(extend("exclusiveMinimum" = 0))]
     pub minutes: Option<f64>,
     /// Also searches for the line on a host whose page cache already holds the files.

@@ -171,9 +171,8 @@ fn forest_table(rows: &[&ComparisonRecord]) -> Table {
     let mut notes = Vec::new();
     if let Some(first) = rows.first() {
         let [all, each] = [first.confidence, first.confidence_each].map(|share| trimmed(share * 100.0, 2));
-        notes.push(format!(
-            "All intervals of a family hold together with {all} % confidence; each alone with {each} %."
-        ));
+        notes
+            .push(format!("All intervals of a family hold jointly with {all} % confidence; each alone with {each} %."));
         notes.push("The medians are of all trials; the difference is estimated within blocks.".to_owned());
     }
     Table::new("Differences in numbers", head, rows.iter().map(row)).worded(3, 0).noted(notes)

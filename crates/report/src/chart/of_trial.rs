@@ -394,7 +394,7 @@ impl Course<'_> {
         let rows = phases.flat_map(|same| same.chunks(every)).map(|part| self.requests_row(part));
         let failed = self.evidence.requests.iter().filter(|request| request.failed).count();
         let notes = [
-            format!("{failed} of the {} requests that were kept failed.", self.evidence.requests.len()),
+            format!("Failed among the requests kept: {failed} of {}.", self.evidence.requests.len()),
             "Quantiles are upper edges of the classes that hold them.".to_owned(),
         ];
         let head = ["phase", "from s", "to s", "answers", "p50 ms", "p90", "p99", "longest"];

@@ -41,7 +41,7 @@ pub fn summarize_advice(document: &AdviceDocument) -> Page {
 /// The sentence, how sure it is, the numbers, and their sum.
 fn in_full(advice: &AdviceRecord) -> Vec<Section> {
     let (Some(limit), Some(_)) = (advice.limit_bytes, advice.heap_bytes) else {
-        let why = advice.refused.as_deref().unwrap_or("nothing is known of it");
+        let why = advice.refused.as_deref().unwrap_or("nothing is known about it");
         return vec![Section::new(
             Topic::Answer,
             "",
@@ -50,8 +50,8 @@ fn in_full(advice: &AdviceRecord) -> Vec<Section> {
     };
     let set = advice.options.join(" ");
     let answer = format!("Set {} and {set}: unproved, confidence {}.", Bytes(limit), word_of(advice.confidence));
-    let prove =
-        Literal { title: "next: this proves it, with your rate and URL".to_owned(), lines: vec![advice.prove.clone()] };
+    let yours = if advice.prove.contains(" --url URL ") { ", with your rate and URL" } else { "" };
+    let prove = Literal { title: format!("next: this proves it{yours}"), lines: vec![advice.prove.clone()] };
     let of_vpa = advice.vpa.as_ref().map(|vpa| Part::Text(beside(vpa, limit)));
     let answer = [Part::Verdicts(vec![Verdict::told(answer)])].into_iter().chain(of_vpa).chain([Part::Literal(prove)]);
     vec![
@@ -71,12 +71,12 @@ fn facts(advice: &AdviceRecord) -> Vec<(String, String)> {
     let as_is = advice.limit_as_is_bytes.map(Bytes);
     facts.add(
         "as it is",
-        as_is.map(|limit| format!("{limit} at least, if the heap is not changed: the seen peak with headroom")),
+        as_is.map(|limit| format!("at least {limit} if the heap stays as it is: the peak below, plus headroom")),
     );
     let without = advice.without.join(" ");
     facts.add(
         "remove",
-        (!without.is_empty()).then(|| format!("{without} from the command, which wins over JAVA_TOOL_OPTIONS")),
+        (!without.is_empty()).then(|| format!("{without} from the command, because it overrides JAVA_TOOL_OPTIONS")),
     );
     facts.add("seen", advice.evidence.clone());
     facts.list("confidence", advice.why.clone());
@@ -91,11 +91,12 @@ fn arithmetic(rows: &[AdviceRow], limit: u64) -> Table {
     let shown = rows.iter().filter(|row| !rounds_to_none(row.bytes));
     let has = |of: fn(&AdviceRow) -> bool, note: &str| rows.iter().any(of).then(|| note.to_owned());
     let notes = [
-        Some("The first two rows are -Xmx.".to_owned()),
-        has(|row| row.growth_bytes.is_some(), "Growth of the later half of the time counts once more."),
+        Some("The first two rows add up to -Xmx.".to_owned()),
+        has(|row| row.growth_bytes.is_some(), "Growth in the second half of the time is counted twice."),
         has(
             |row| row.kind == AdvicePart::AtPeak,
-            "The seen peak counts without the heap that -Xmx takes away, after two minutes.",
+            "Peak: the larger of peak RSS and peak charge, without reclaimable pages. It counts without the heap that \
+             -Xmx takes away, once the JVM is two minutes old.",
         ),
     ];
     Table::new("the arithmetic, MiB", head, shown.map(line).chain([sum])).noted(notes.into_iter().flatten())
@@ -111,7 +112,7 @@ fn part(row: &AdviceRow) -> String {
         AdvicePart::Kernel => "kernel",
         AdvicePart::KeptPageCache => "page cache, not reclaimable",
         AdvicePart::OtherProcesses => "other processes",
-        AdvicePart::AtPeak => "more at the seen peak",
+        AdvicePart::AtPeak => "more at the peak",
         AdvicePart::Headroom => "headroom",
     };
     text.to_owned()

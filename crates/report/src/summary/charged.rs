@@ -93,7 +93,7 @@ fn conditions(document: &ChargeDocument) -> Vec<(String, String)> {
     facts.add("processes", grouped(charge.processes));
     let jvms: Vec<String> = document.jvms.iter().map(|jvm| format!("pid {}, {}", jvm.pid, jvm.name)).collect();
     facts.list("JVMs", jvms);
-    facts.add("peak", document.peak_bytes.map(|bytes| Bytes(bytes).to_string()));
+    facts.add("peak", document.peak_bytes.map(|bytes| format!("charge of {}", Bytes(bytes))));
     let killed = (document.oom_kills > 0).then(|| several(document.oom_kills, "process"));
     facts.add("killed", killed.map(|killed| format!("{killed} so far, for lack of memory")));
     facts.add("machine", machine_text(&document.machine));

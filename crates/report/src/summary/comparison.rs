@@ -10,7 +10,7 @@ use crate::record::{
     ParetoPoint, ParetoRecord, Trial, Unit, each_once, tells_nothing,
 };
 use crate::table::{Cell, Table};
-use crate::units::{grouped, per_second, roughly, several, trimmed};
+use crate::units::{per_second, roughly, several, trimmed};
 use crate::words::Standing;
 
 /// Whether trials were repeated in blocks, so that differences have intervals.
@@ -216,7 +216,7 @@ fn interval_note(rows: &[&ComparisonRecord]) -> Option<String> {
     let row = rows.iter().find(|row| row.low.is_some())?;
     let blocks = several(rows.iter().map(|row| row.blocks).min().unwrap_or(0).into(), "block");
     let (confidence, least) = (confidence(row, 2), least(rows));
-    Some(format!("Intervals hold together with {confidence}; {blocks}. Differences below {least} do not count."))
+    Some(format!("Intervals hold jointly with {confidence}; {blocks}. Differences below {least} do not count."))
 }
 
 /// `95 % confidence (99 % each)`, with at most `digits` decimals.
@@ -249,14 +249,14 @@ fn needed(document: &Document, rows: &[&ComparisonRecord]) -> Vec<String> {
     let block_s = seconds_of_a_block(document);
     let blocks = |count: u32| {
         let time = block_s.map(|seconds| format!(" ({})", roughly(seconds * f64::from(count)))).unwrap_or_default();
-        format!("About {} blocks in all{time} would decide", grouped(u64::from(count)))
+        format!("About {} in all{time} would decide", several(u64::from(count), "block"))
     };
     if one {
         return foreseen.iter().map(|(count, metric)| format!("{} {metric}.", blocks(*count))).collect();
     }
     let what = match foreseen.len() == undecided(rows).count() {
         true => "all of it.",
-        false => "what can be foreseen; some differences are too near to what matters.",
+        false => "what can be foreseen; some differences are too close to the threshold.",
     };
     foreseen.iter().map(|(count, _)| *count).max().map(|most| format!("{} {what}", blocks(most))).into_iter().collect()
 }

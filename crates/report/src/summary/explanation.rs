@@ -433,7 +433,9 @@ fn with_it(site: &SiteRecord, found: &ExplanationRecord, account: &AccountRecord
 /// A site that starts threads or loads classes.
 fn line_of_makers(site: &SiteRecord, (part, whole): (u64, u64)) -> SiteLine {
     let place = shortened(&site.site, NAME_MAX);
-    let share = format!("about {} of {} MiB", mib(part), mib(whole));
+    let [part_mib, whole_mib] = [part, whole].map(mib);
+    let all = format!("all {whole_mib} MiB");
+    let share = if part_mib == whole_mib { all } else { format!("about {part_mib} of {whole_mib} MiB") };
     let text = match (site.owner.as_str(), site.made) {
         ("thread_stacks", made) => format!("thread stacks: {share}, {} started at {place}", several(made, "thread")),
         (_, made @ 0..=1) => {

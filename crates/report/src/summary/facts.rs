@@ -81,7 +81,7 @@ pub(super) fn trial_facts(trial: &Trial) -> Vec<(String, String)> {
         let why = trial.why.as_deref().unwrap_or("unknown");
         facts.add("outcome", format!("{}: {why}", outcome_words(trial.outcome).1));
         let failed = trial.failed_in.as_ref();
-        let failed = failed.map(|of| format!("phase {}; no mark of this trial is in any estimate", of.phase));
+        let failed = failed.map(|of| format!("phase {}; no estimate uses the marks of this trial", of.phase));
         facts.add("ended in", failed);
     }
     let end = trial.end.as_ref().filter(|end| end.cause != EndCause::AsAsked);

@@ -1,5 +1,5 @@
 //! The page of a search for the load line: the answer, the trial in which memory is no concern, the line, and its proof
-//! with the meaning. Then come every trial and the limits that other ways to size would have needed.
+//! with the meaning. Then come every trial and the limits of other sizing rules.
 
 use super::account::{answer as account_answer, owners};
 use super::cells::{account_of, mib};
@@ -70,8 +70,8 @@ pub(super) fn page(of: Sources<'_>, find: &FindRecord, depth: Depth) -> Page {
 fn ceilings(document: &Document) -> Option<Part> {
     document.findings.iter().find_map(|one| match &one.finding {
         Finding::CeilingsAboveLimit { limit_bytes, ceilings_bytes, .. } => Some(Part::Text(format!(
-            "That is the need under this load. By its own settings the server may grow to {}, above the {}: bound what \
-             grows (below, under what stands out).",
+            "This limit is for this load. The server's own settings let it grow to {}, above the {}: bound what grows \
+             (see what stands out, below).",
             Bytes(*ceilings_bytes),
             Bytes(*limit_bytes)
         ))),
@@ -126,25 +126,25 @@ pub(crate) fn told(find: &FindRecord, trials: &[Trial]) -> String {
     }
     if let Some(limit) = find.prove_bytes.map(Bytes) {
         return match (find.outcome, &find.line) {
-            (FindOutcome::GivenUp, _) => format!("{} Give more trials with `trials_max`.", sentence(&find.text)),
+            (FindOutcome::GivenUp, _) => sentence(&find.text),
             (_, Some(line)) => format!("The target holds at {limit}, {}.", times(line.held, line.tried())),
-            (_, None) => format!("{} Give more memory, or ask for less.", sentence(&find.text)),
+            (_, None) => format!("{} Give more memory, a lower rate or a looser target.", sentence(&find.text)),
         };
     }
     match (find.outcome, &find.line) {
         (FindOutcome::Found | FindOutcome::Grows, Some(line)) => line_told(find, line, trials),
         (FindOutcome::AtLowerBound, Some(line)) => format!(
-            "The target holds at {}{}, the smallest limit that was to be asked: the load line lies there or below. \
-             Give a smaller `limit_min` to find it.",
+            "The target holds at {}{}, the smallest limit allowed: the load line is there or below. Give a \
+             smaller `--limit-min` to find it.",
             Bytes(line.limit_bytes),
             with_heap(find, line, trials)
         ),
         (FindOutcome::NotHeld, _) => format!(
-            "{} No limit can help: give the server more CPU or another configuration, or ask for less.",
+            "{} No limit can help: give the server more CPU, another configuration, a lower rate or a looser target.",
             sentence(&find.text)
         ),
         (FindOutcome::Never, _) => {
-            format!("{} Give a larger `limit_max`, or ask for less.", sentence(&find.text))
+            format!("{} Give a larger `--limit-max`, a lower rate or a looser target.", sentence(&find.text))
         }
         _ if own_heap(trials).is_some() => format!(
             "No line: the server sets its heap itself (`{}`), so the heap cannot be searched. Search the limit alone: \
@@ -153,8 +153,7 @@ pub(crate) fn told(find: &FindRecord, trials: &[Trial]) -> String {
         ),
         _ => {
             let known = known(trials).map_or_else(String::new, |known| format!(" {known}"));
-            let more = if find.cut_short { "more time with `--minutes`" } else { "more trials with `trials_max`" };
-            format!("{}{known} Give {more}.", sentence(&find.text))
+            format!("{}{known}", sentence(&find.text))
         }
     }
 }
@@ -206,10 +205,10 @@ fn rate_told(find: &FindRecord, trials: &[Trial]) -> String {
         (FindOutcome::Never, None) => {
             let rates = trials.iter().filter_map(|trial| trial.probe.as_ref()?.rate_per_s);
             let least = rates.reduce(f64::min).map(|rate| format!(", down to {}/s", per_second(rate)));
-            let asked = format!("At no rate that was asked{}", least.unwrap_or_default());
-            format!("{asked}, the target holds with {limit}. Give more memory, or ask for less.")
+            let least = least.unwrap_or_default();
+            format!("With {limit} the target held at no rate tried{least}. Give more memory, or loosen the target.")
         }
-        _ => format!("{} Give more trials with `trials_max`.", sentence(&find.text)),
+        _ => sentence(&find.text),
     }
 }
 
@@ -219,11 +218,11 @@ fn with_heap(find: &FindRecord, line: &LineRecord, trials: &[Trial]) -> String {
         (Some(heap), _) => format!(" with -Xmx{}{}", Bytes(heap).java(), direct.unwrap_or_default()),
         (None, Unknowns::AsIs) => match trials.iter().find_map(Trial::heap_typed) {
             Some(heap) => format!(" with the server's own -Xmx{}", Bytes(heap).java()),
-            None => " with the heap that the JVM chooses there".to_owned(),
+            None => " with the heap that the JVM chooses".to_owned(),
         },
         // A native program, or a JVM whose own command sets its heap.
         (None, _) if find.options.is_empty() => String::new(),
-        (None, _) => " with the heap that the configuration gives".to_owned(),
+        (None, _) => " with the configured heap".to_owned(),
     }
 }
 
@@ -274,13 +273,13 @@ fn answer_facts(find: &FindRecord, trials: &[Trial]) -> Vec<(String, String)> {
                 let (set, share) = (set_words(find, limit), percent(share));
                 let raised = find.soak.as_ref().is_some_and(|soak| !soak.failed_bytes.is_empty());
                 let raised = if raised { ", raised by the soak" } else { "" };
-                format!("set {set}: the line and {share} of safety margin, which is your choice{raised}")
+                format!("set {set}: the line plus a safety margin of {share} (`--headroom`){raised}")
             }
             _ => format!("set {}: no margin is added", set_words(find, limit)),
         };
         facts.add("headroom", text);
         let options = snippets::options(find);
-        let none = "none beside the command's own".to_owned();
+        let none = "none besides the command's own".to_owned();
         facts.add("options", if options.is_empty() { none } else { crate::scenario::shell_words(&options) });
         facts.add("as shares", as_shares(find, limit));
     }
@@ -306,9 +305,9 @@ fn answer_facts(find: &FindRecord, trials: &[Trial]) -> Vec<(String, String)> {
     let how = match find.prove_bytes {
         Some(_) => format!("{fresh}{row} had to hold"),
         None if find.cut_short => {
-            format!("{fresh}{row} had to hold; the time was up before every smaller limit was tried")
+            format!("{fresh}{row} had to hold; the time was up before all smaller limits were tried")
         }
-        None => format!("limits lie {} apart, and {fresh}{row} had to hold", percent(find.step)),
+        None => format!("limits were {} apart, and {fresh}{row} had to hold", percent(find.step)),
     };
     facts.add("spent", format!("{spent} in {}, pauses not counted; {how}", span(find.seconds)));
     facts.0
@@ -358,7 +357,7 @@ fn soaked(find: &FindRecord, trials: &[Trial]) -> Option<String> {
     let Some(soak) = &find.soak else {
         let limited = trials.iter().filter(|trial| is_at(trial, ProbeStage::Limit));
         let longest = span(limited.map(Trial::measured_s).reduce(f64::max)?);
-        return Some(format!("none: no trial lasted longer than {longest} of load, and a leak or a cache needs more"));
+        return Some(format!("none: the longest load was {longest}, too short to show a leak or a growing cache"));
     };
     let sizes: Vec<String> = soak.failed_bytes.iter().map(|bytes| Bytes(*bytes).to_string()).collect();
     let failed = (!sizes.is_empty()).then(|| format!("failed with {} ({})", sizes.join(", "), soak.why.join("; ")));
@@ -374,7 +373,7 @@ fn soaked(find: &FindRecord, trials: &[Trial]) -> Option<String> {
 /// Names the options that give the same heap as shares of the limit to set.
 fn as_shares(find: &FindRecord, limit: u64) -> Option<String> {
     let shares = (!find.share_options.is_empty()).then(|| find.share_options.join(" "))?;
-    Some(format!("{shares} give the same heap under {}, in place of -Xmx; it grows with the limit", Bytes(limit)))
+    Some(format!("{shares} set the same heap at {}, in place of -Xmx; it grows with the limit", Bytes(limit)))
 }
 
 /// States what the trials show, and what they leave open.
@@ -427,8 +426,9 @@ fn charge(line: &LineRecord, trials: &[Trial]) -> Option<String> {
     let cgroups: Vec<_> = at_line(line, trials).filter_map(|trial| trial.cgroup).collect();
     let anon = middle(cgroups.iter().filter_map(|cgroup| cgroup.anon_peak_bytes))?;
     let file = middle(cgroups.iter().filter_map(|cgroup| cgroup.file_bytes));
-    let file =
-        file.map_or_else(String::new, |file| format!(", that of file pages {} when the load ended", Bytes(file)));
+    let file = file.map_or_else(String::new, |file| {
+        format!(", and {} of file pages were charged when the load ended", Bytes(file))
+    });
     let held = |trial: &&Trial| {
         let probe = trial.probe.as_ref();
         probe.is_some_and(|of| of.verdict == ProbeVerdict::Holds && of.heap_bytes == line.heap_bytes)
@@ -448,7 +448,9 @@ fn foreign(trials: &[Trial]) -> Option<String> {
     let cold = trials.iter().filter(|trial| is_at(trial, ProbeStage::Limit));
     let most = cold.filter_map(|trial| trial.cgroup?.foreign_file_bytes).max()?;
     let most = Some(most).filter(|most| *most >= FOREIGN_BYTES_MIN).map(Bytes)?;
-    Some(format!("up to {most} of those it had mapped were charged to somebody else: a host without them needs more"))
+    Some(format!(
+        "up to {most} of its mapped file pages were charged to another cgroup: a host that lacks them needs more"
+    ))
 }
 
 /// Warns of a disk that reads far ahead, because that moves the line.
@@ -483,7 +485,7 @@ fn middle(values: impl Iterator<Item = u64>) -> Option<u64> {
 
 fn warm_text(warm: &LineRecord) -> String {
     format!(
-        "{} where the file pages are in memory already and charged to somebody else (held {}); do not count on it",
+        "{} where the file pages are already in memory and charged to another cgroup (held {}); do not count on it",
         Bytes(warm.limit_bytes),
         times(warm.held, warm.tried())
     )
@@ -512,7 +514,7 @@ pub(super) fn span(seconds: f64) -> String {
     }
 }
 
-/// Lists the limits that other ways to size would have needed; `None` if none is known.
+/// Lists the limits of other sizing rules; `None` if none is known.
 fn others(find: &FindRecord) -> Option<Table> {
     ways(&find.others, find.line.as_ref()?.limit_bytes, "of the line")
 }
@@ -524,8 +526,8 @@ pub(super) fn ways(rules: &[RuleRecord], limit: u64, of: &str) -> Option<Table> 
         vec![rule.name.clone(), mib(rule.limit_bytes), format!("{ratio:.2}")]
     };
     let how = |rule: &RuleRecord| format!("{}: {}.", rule.name, rule.how);
-    let title = "the limit that other ways to size would need, MiB";
-    Table::new(title, ["way", "limit", of], rules.iter().map(row)).noted(rules.iter().map(how)).filled()
+    let title = "limits that other sizing rules would set, MiB";
+    Table::new(title, ["rule", "limit", of], rules.iter().map(row)).noted(rules.iter().map(how)).filled()
 }
 
 #[cfg(test)]

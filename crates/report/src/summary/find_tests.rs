@@ -63,10 +63,10 @@ fn every_ending_says_what_it_is_and_what_to_do() {
         let piece = match outcome {
             FindOutcome::Found => "it held",
             FindOutcome::Grows => "so something grows",
-            FindOutcome::AtLowerBound => "`limit_min`",
+            FindOutcome::AtLowerBound => "`--limit-min`",
             FindOutcome::NotHeld => "No limit can help",
-            FindOutcome::Never => "`limit_max`",
-            FindOutcome::GivenUp => "`trials_max`",
+            FindOutcome::Never => "`--limit-max`",
+            FindOutcome::GivenUp => "`--trials-max`",
         };
         let plain = text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(plain.contains(piece), "{outcome:?}: {text}");
@@ -222,7 +222,7 @@ fn a_rate_that_was_searched_is_the_answer() {
     // With a limit that is too small, no rate holds.
     let text = told_of(&find_sample::highest_rate(64 * MIB));
     assert!(text.starts_with("At no rate that was asked, down to 0."), "{text}");
-    assert!(text.ends_with("the target holds with 64.0 MiB. Give more memory, or ask for less."), "{text}");
+    assert!(text.ends_with("Give more memory, or loosen the target."), "{text}");
 }
 
 #[test]

@@ -16,7 +16,7 @@ use std::borrow::Cow;
 /// The marks shown after `start` and `loaded`, with the events that lead to them. `warm` is left out, so that the table
 /// fits 80 columns.
 pub(super) const LATER: [(&str, &str); 3] = [
-    (MarkPoint::Rested.word(), "rest"),
+    (MarkPoint::Rested.word(), "the rest"),
     (MarkPoint::Collected.word(), "a full GC"),
     (MarkPoint::Trimmed.word(), "a trim"),
 ];
@@ -154,13 +154,14 @@ impl<'a> Journey<'a> {
         for (name, what) in LATER {
             if let Some(after) = at(name) {
                 let (growth, who) = step(before, after);
-                let changed = if later.is_empty() { " changed it" } else { "" };
-                later.push(format!("{what}{changed} by {growth}{who}"));
+                let changed = if later.is_empty() { " changed RSS" } else { "" };
+                let by = if is_shown(growth) { format!("by {growth}{who}") } else { "by nothing".to_owned() };
+                later.push(format!("{what}{changed} {by}"));
                 before = after;
             }
         }
         if !later.is_empty() {
-            text.push_str(&format!(" Then {}.", later.join(", ")));
+            text.push_str(&format!(" Afterwards, {}.", later.join(", ")));
         }
         Some(text)
     }

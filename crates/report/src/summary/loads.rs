@@ -55,7 +55,7 @@ fn failing(document: &LoadDocument) -> Vec<String> {
     let failed = document.thresholds.iter().filter(|threshold| threshold.verdict != Verdict::Holds);
     lines.extend(failed.map(|threshold| sentence(threshold, document)));
     if document.interrupted {
-        lines.push("interrupted: the figures are of what was done until then".to_owned());
+        lines.push("interrupted: the figures cover what was done until then".to_owned());
     }
     lines
 }
@@ -88,7 +88,7 @@ fn phase_facts(phase: &PhaseRecord) -> Vec<(String, String)> {
     facts.add("connected", connected);
     let queue = phase.queue.map(|queue| match [queue.requests, queue.length_max].map(grouped) {
         _ if queue.requests == 0 => "no request waited for a connection".to_owned(),
-        [waited, most] => format!("{waited} requests waited for a connection, at most {most} at once"),
+        [waited, most] => format!("requests that waited for a connection: {waited}, at most {most} at once"),
     });
     facts.add("queue", queue);
     let ages = phase.unanswered_ms.map(|ages| [ages.min, ages.p50, ages.max].map(milliseconds));

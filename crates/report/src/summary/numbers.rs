@@ -199,7 +199,7 @@ pub(crate) fn by_category(trial: &Trial) -> Option<Table> {
     Some(Table::new("native memory by category, committed KiB", head, rows))
 }
 
-const ONE_EACH: &str = "One trial each shows no difference for sure: repeat it before you choose.";
+const ONE_EACH: &str = "One trial each proves no difference: repeat them before you choose.";
 
 /// A row for each trial.
 ///
@@ -209,7 +209,7 @@ pub(super) fn side_by_side<'a>(trials: &'a [Trial]) -> Table {
     let weighed = own::columns(trials);
     let brief = |name: &&'a str| if *name == MarkPoint::Collected.word() { "coll." } else { *name };
     let head = std::iter::once("configuration").chain(weighed.iter().map(brief));
-    let head = head.chain(["peak", "req/s", "p50", "p99", "GC", "GC ms"]);
+    let head = head.chain(["peak RSS", "req/s", "p50", "p99", "GC", "GC ms"]);
     let working = |trial: &'_ Trial| trial.phases.iter().filter(|phase| phase.works()).count();
     let furthest = trials.iter().max_by_key(|trial| working(trial));
     let counts = |phase: &&PhaseRecord| phase.works() && (phase.is_counted() || !phase.is_own());
@@ -238,7 +238,7 @@ pub(super) fn side_by_side<'a>(trials: &'a [Trial]) -> Table {
     let names: BTreeSet<&str> = trials.iter().map(|trial| trial.configuration.as_str()).collect();
     notes.extend((names.len() == trials.len()).then(|| ONE_EACH.to_owned()));
     if doubts > 0 {
-        notes.push(format!("{doubts} of {} trials carry doubts (below).", trials.len()));
+        notes.push(format!("Trials with doubts: {doubts} of {} (below).", trials.len()));
     }
     Table::new(format!("side by side, {word} in MiB, times in ms"), head, trials.iter().map(row)).noted(notes)
 }

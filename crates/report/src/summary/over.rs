@@ -67,7 +67,7 @@ fn table(over: &OverRecord) -> Table {
     let answer = if is_rate { "rate/s" } else { "to set" };
     let head = [&over.axis, answer, "line", "heap", "us/request", "throttled", "ready s", "outcome"];
     let notes = [
-        "Memory in MiB; to set is the line with its headroom.",
+        "Memory in MiB; to set is the line plus headroom.",
         "CPU time of a request, time until ready and throttled periods are those of the trials that held at the line.",
     ];
     Table::new("", head, over.lines.iter().map(row)).worded(1, 1).noted(notes.map(str::to_owned))

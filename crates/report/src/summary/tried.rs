@@ -73,12 +73,12 @@ fn held_words(verdict: ProbeVerdict) -> (&'static str, &'static str) {
 pub(crate) fn tried(trials: &[Trial]) -> Table {
     let probe = || trials.iter().filter_map(|trial| Some((trial, trial.probe.as_ref()?)));
     let mut notes = vec![
-        "peak: the largest charge, file pages included, so at most the limit. rate and CPU: of all measured phases; \
+        "charge: its peak, file pages included, so at most the limit. rate and CPU: of all measured phases; \
          p99: of the worst one."
             .to_owned(),
     ];
     if probe().any(|(_, of)| of.verdict == ProbeVerdict::Discarded) {
-        notes.push("discarded: the machine disturbed the trial, which says nothing and was repeated.".to_owned());
+        notes.push("discarded: the machine disturbed the trial, so it was repeated.".to_owned());
     }
     if probe().any(|(_, of)| of.stage == ProbeStage::HeapStart) {
         notes.push("heap_start: a start without load, which held where the subject became ready.".to_owned());
@@ -86,7 +86,7 @@ pub(crate) fn tried(trials: &[Trial]) -> Table {
     let asked = probe().any(|(_, of)| of.rate_per_s.is_some());
     // In a search for rates, the asked rate takes the column of the heap, which does not vary then.
     let varied = if asked { "asked" } else { "Xmx" };
-    let head = ["#", "for", varied, "limit", "rate", "p99", "CPU", "peak", "held", "cause"];
+    let head = ["#", "for", varied, "limit", "rate", "p99", "CPU", "charge", "held", "cause"];
     let rows = probe().map(|(trial, of)| row(trial, of));
     Table::new("trials, sizes in MiB, p99 in ms, CPU in us per request", head, rows).worded(2, 2).noted(notes)
 }
@@ -130,7 +130,7 @@ pub(crate) fn cause_words(cause: FailureCause) -> (&'static str, &'static str) {
         FailureCause::Start => ("start", "it did not start, or was not ready in time"),
         FailureCause::Died => ("died", "it ended by itself"),
         FailureCause::Collections => ("collector", "the collector took the time"),
-        FailureCause::FilePages => ("file pages", "file pages were dropped and read again, over and over"),
+        FailureCause::FilePages => ("file pages", "file pages were dropped and read again repeatedly"),
         FailureCause::Times => ("times", "times grew beyond the target"),
         FailureCause::Rate => ("rate", "too few answers came"),
         FailureCause::Failures => ("failures", "requests failed"),

@@ -117,7 +117,7 @@ fn gains(tune: &TuneRecord) -> Option<Table> {
         comparison::with_medians(&of_a_request(gain), &beginning(&what, METRIC_CHARS)).to_vec()
     };
     let note = format!(
-        "Medians; intervals of the difference within blocks, which hold together with {}.",
+        "Medians; intervals of the difference within blocks, which hold jointly with {}.",
         comparison::confidence(first, 1)
     );
     let head = ["verdict", "metric", AS_IS, "tuned", "difference", "interval"];

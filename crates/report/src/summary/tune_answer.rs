@@ -52,8 +52,8 @@ pub(crate) fn told_each(tune: &TuneRecord) -> Vec<String> {
     std::iter::once(sentence(&tune.text)).chain(next).collect()
 }
 
-const NO_SETTING: &str = "No setting that saves memory can help: give the server more CPU or another configuration, \
-                          or ask for less.";
+const NO_SETTING: &str = "No setting that saves memory can help: give the server more CPU, another configuration, a \
+                          lower rate or a looser target.";
 
 /// How many of the remedies a plan would try.
 fn planned(tune: &TuneRecord) -> String {

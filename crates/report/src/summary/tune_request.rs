@@ -28,10 +28,7 @@ pub(crate) fn request(document: &Document, tune: &TuneRecord) -> Option<Vec<Stri
     let jvm = as_is_trial(&document.trials).and_then(|trial| trial.jvm.as_ref()).and_then(jvm_words);
     text.extend(jvm.map(|jvm| format!("JVM: {jvm}.")));
     text.push(format!("Machine: {}.", machine_text(&of.machine)));
-    text.push(format!(
-        "Another load, another machine or another JDK, be it only an update, asks for proving it again: `{}`.",
-        of.command
-    ));
+    text.push(format!("Prove it again for another load, machine or JDK, even a JDK update: `{}`.", of.command));
     Some(text)
 }
 
