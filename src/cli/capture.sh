@@ -8,8 +8,8 @@
 # attaches to the JVM (0.2 MiB) and is itself a JVM of some 40 MiB for a second: without room for it below the limit it
 # is left out. The bundle holds the command lines of the container's processes; of the environment, only the variables
 # that set a JVM or malloc. No memory is copied.
-set -u && export LC_ALL=C
-unset JAVA_TOOL_OPTIONS JDK_JAVA_OPTIONS _JAVA_OPTIONS
+set -u && export LC_ALL=C && unset JAVA_TOOL_OPTIONS JDK_JAVA_OPTIONS _JAVA_OPTIONS
+needs='cat cut date dd du grep head mkdir mktemp readlink rm sed sort tar tr uname'
 # Processes beside the JVM; blocks of its page map, of 512 pages each; free bytes that `jcmd` needs.
 others_max=200 blocks_max=16384 jcmd_needs=100000000
 
@@ -18,7 +18,6 @@ fail() { note "$1" && exit 1; }
 copy() { cat "$1" >"$2" 2>/dev/null || rm -f "$2"; }
 about() { printf '%s=%s\n' "$@" >>"$bundle/about"; }
 
-# A JVM is known by the library that it maps.
 find_jvm() {
     set -- $(grep -l '/libjvm\.so' /proc/[0-9]*/maps 2>/dev/null | sed 's/[^0-9]//g')
     case $# in
@@ -51,8 +50,7 @@ libraries() {
 # Which pages are in memory, of each mapping that has any. Blocks that lie close together are copied at once.
 page_map() {
     page=$(sed -n '/^KernelPageSize:/{s/[^0-9]//g;p;q;}' "$into/smaps")
-    page=$((${page:-4} * 1024)) blocks=0 first=0 last=-1000
-    about page "$page"
+    page=$((${page:-4} * 1024)) blocks=0 first=0 last=-1000 && about page "$page"
     while read -r word value _; do
         case $word in
             [0-9a-f]*-[0-9a-f]*) range=$word ;;
@@ -63,7 +61,7 @@ page_map() {
 }
 resident() {
     from=$((0x$1 / page / 512)) to=$(((0x$2 - 1) / page / 512))
-    if [ "$from" -gt $((last + 16)) ]; then copy_blocks && first=$from; fi
+    if [ "$from" -gt $((last + 16)) ]; then copy_blocks; first=$from; fi
     if [ "$to" -gt "$last" ]; then last=$to; fi
 }
 copy_blocks() {
@@ -117,8 +115,10 @@ ask() {
 }
 
 main() {
+    for tool in $needs; do command -v "$tool" >/dev/null || lacks="${lacks:-} $tool"; done
+    [ -z "${lacks:-}" ] || fail "this image lacks$lacks: capture from a debug container (\`kubectl debug --target\`)"
     case $* in '') find_jvm ;; *[!0-9]*) fail "\`$*\` is not a pid; give one: sh -s PID" ;; *) jvm=$1 ;; esac
-    [ -d "/proc/$jvm/task/$jvm" ] || fail "no process $jvm here: give the pid that the JVM has in this container"
+    grep -q "^Tgid:.$jvm\$" "/proc/$jvm/status" 2>/dev/null || fail "no process $jvm here: give the pid that the JVM has in this container"
     cat "/proc/$jvm/smaps" >/dev/null 2>&1 || fail "pid $jvm cannot be read: run it as the user of the JVM, or as root"
     grep -q '/libjvm\.so' "/proc/$jvm/maps" || fail "pid $jvm is not a HotSpot JVM: it maps no libjvm.so"
     for place in "${TMPDIR:-/tmp}" /dev/shm /var/tmp /run; do

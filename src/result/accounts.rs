@@ -26,6 +26,10 @@ pub fn ranked(mut document: AccountsDocument, by: Column) -> AccountsDocument {
 pub fn changes(earlier: Vec<AccountDocument>, mut now: AccountDocument, command: String) -> Result<ChangesDocument> {
     let mut then = of_the_same(earlier, &now)?;
     if let (Some(before), Some(after)) = (&mut then.mark.account, &mut now.mark.account) {
+        if (before.heap_bytes() > 0) != (after.heap_bytes() > 0) {
+            let what = "one of the two accounts could not locate the Java heap, so their rows hold different memory";
+            return Err(Error::request(what).hint("compare two that have the answers of `jcmd`"));
+        }
         comparison::unsplit_alike(before, after);
     }
     let seconds = unix_s(&now.taken).zip(unix_s(&then.taken)).map(|(now, then)| now.saturating_sub(then));

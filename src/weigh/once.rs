@@ -215,6 +215,10 @@ pub(crate) fn check_jvm(pid: u32, clock: &Clock) -> Result<()> {
     if stat.value.has_ended() {
         return refuse(format!("the process with pid {pid} has ended and waits to be reaped (zombie)"));
     }
+    let process_of = process.status(clock).map_or(pid, |status| status.value.tgid);
+    if process_of != pid {
+        return refuse(format!("{pid} is a thread of the process with pid {process_of}"));
+    }
     let name = stat.value.comm;
     let why = match maps::read(&process, clock) {
         Ok(maps) if maps::libjvm(&maps.value).is_some() => return Ok(()),

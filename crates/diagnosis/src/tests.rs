@@ -200,13 +200,13 @@ fn a_heap_far_above_what_lives_gets_a_ceiling_where_nobody_set_one() {
         trial(vec![mark("loaded", &[("java_heap.used", heap)]), collected])
     };
     let found = only(&of(80, 20), "heap_far_above_live");
-    assert_eq!((remedies(&found), gain(&found)), (vec!["-Xmx60m".into()], Some(20 * MIB)));
+    assert_eq!((remedies(&found), gain(&found)), (vec!["-Xmx40m".into()], Some(40 * MIB)));
     assert!(only(&of(79, 20), "heap_far_above_live").is_none());
     assert!(only(&of(18, 2), "heap_far_above_live").is_some() && only(&of(17, 2), "heap_far_above_live").is_none());
     let typed = typed(&of(80, 20), "-Xmx4g", "MaxHeapSize", "4294967296");
     assert_eq!(remedies(&only(&typed, "heap_far_above_live")), [] as [&str; 0]);
     let buffers = with(&of(80, 10), |trial| trial.marks[1].direct = direct(50));
-    let both = ["-Xmx30m -XX:MaxDirectMemorySize=100m"];
+    let both = ["-Xmx20m -XX:MaxDirectMemorySize=100m"];
     assert_eq!(remedies(&only(&buffers, "heap_far_above_live")), both, "buffers take their ceiling from the heap");
     let by_last = with(&loaded(&[("java_heap.used", 80)]), |trial| {
         trial.marks[0].heap.left_by_gc_bytes = Some(20 * MIB);

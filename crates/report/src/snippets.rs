@@ -462,7 +462,7 @@ mod tests {
         assert!(text[0].ends_with(" -e 'JAVA_TOOL_OPTIONS=-Da=b -Xmx8m' team/app:1"), "{text:?}");
         assert_eq!(text[1..3], ["image: \"team/app:1\"", "resources:"]);
         assert!(!text.contains(&"[Service]".to_owned()), "{text:?}");
-        assert_eq!(text.last().unwrap(), "Take -Xmx64m out of the image's command: it wins over JAVA_TOOL_OPTIONS.");
+        assert_eq!(text.last().unwrap(), "Take -Xmx64m out of the image's command: it overrides JAVA_TOOL_OPTIONS.");
         let bare = FindRecord { options: Vec::new(), line: None, heap_bytes: None, ..find };
         assert!(!snippets(&bare, Some(&trial))[0].lines[0].contains("-e "), "what it sets itself stays");
     }
@@ -527,8 +527,8 @@ mod tests {
         assert!(found[0].lines[0].contains(" -e LD_PRELOAD=libjemalloc.so.2 "), "{found:?}");
         let notes = [
             "Append to the program's own arguments: --threads=50 'a b'",
-            "libjemalloc.so.2 has to be there where the server runs.",
-            "app.jsa has to be there where the server runs, made by the same JDK of the same classes.",
+            "libjemalloc.so.2 must exist where the server runs.",
+            "app.jsa must exist where the server runs, made by the same JDK of the same classes.",
             "Set as well, as in the trials: --jdk=25",
         ];
         assert_eq!(found.last().unwrap().lines, notes);
@@ -542,7 +542,7 @@ mod tests {
         let of = |command: &[&str]| lines(&of_tuning(&tuned(changes.clone()), Some(&trial(command))));
         let script = of(&["sh", "run.sh"]);
         assert_eq!(script[0], "docker run -e _JAVA_OPTIONS=-Xmn16m IMAGE");
-        let note = "A script or a variable sets -Xmn320m: change it there. Until then only _JAVA_OPTIONS wins over it; \
+        let note = "A script or a variable sets -Xmn320m: change it there. Until then only _JAVA_OPTIONS overrides it; \
                     JAVA_TOOL_OPTIONS does not.";
         assert_eq!(script.last().unwrap(), note);
         let java = of(&["java", "-Xmn320m", "-jar", "a.jar"]);
@@ -558,7 +558,7 @@ mod tests {
             let note = found.iter().find(|snippet| snippet.title == "note");
             note.map(|note| note.lines[0].clone())
         };
-        let takes = |words: &str| Some(format!("Take {words} out of the command: it wins over JAVA_TOOL_OPTIONS."));
+        let takes = |words: &str| Some(format!("Take {words} out of the command: it overrides JAVA_TOOL_OPTIONS."));
         assert_eq!(winners(&["-XX:MaxRAMPercentage=40"]), takes("-Xmx6g"));
         assert_eq!(winners(&["-XX:+UseSerialGC"]), takes("-XX:+UseG1GC"));
         assert_eq!(winners(&["-XX:+UseStringDeduplication"]), takes("-XX:-UseStringDeduplication"));

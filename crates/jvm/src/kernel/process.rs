@@ -45,6 +45,8 @@ pub struct Status {
     pub euid: u32,
     /// Effective group, as seen from here.
     pub egid: u32,
+    /// The process, as seen from here: another number than that of a thread which is not its first.
+    pub tgid: u32,
     /// The process's number in its own pid namespace.
     pub ns_pid: u32,
     /// The thread that traces it, as seen from here.
@@ -81,6 +83,7 @@ impl Status {
             threads: value("Threads")?.parse().ok()?,
             euid: effective("Uid")?,
             egid: effective("Gid")?,
+            tgid: value("Tgid").or(value("Pid")).and_then(id)?,
             ns_pid: innermost.or(value("Pid").and_then(id))?,
             tracer: value("TracerPid").and_then(id).filter(|id| *id != 0),
             signals_caught: mask("SigCgt")?,

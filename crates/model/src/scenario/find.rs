@@ -114,7 +114,7 @@ const LIMIT_MAX: &str =
     "The limit at which memory is not the constraint [default: `--limit`, or most of the available memory]";
 const SOAK: &str =
     "Load duration of one more trial, which tests the limit and heap to set; `0s` skips it [default: 60s]";
-const PROVE: &str = "Prove this limit instead of a search; exit code 1 if it does not hold";
+const PROVE: &str = "Prove this limit instead; exit code 1 if it does not hold";
 const MAX_RATE: &str = "Find the highest rate that `--limit` carries, instead of a limit; `--rate` is the first to try";
 
 /// A finer step is lost in whole pages and the randomness of the edge; a coarser one finds nothing.

@@ -64,7 +64,8 @@ fn malloc(document: &ChangesDocument) -> Option<String> {
     let threads = (threads > 0).then(|| several(threads, "new thread"));
     let likely: Vec<String> = jit.into_iter().chain(threads).collect();
     let likely = if likely.is_empty() { String::new() } else { format!(" Likely owners: {}.", likely.join(", ")) };
-    Some(format!("{began}.{likely} A start with `-XX:NativeMemoryTracking=summary` would name all."))
+    let trim = format!("`jcmd {} System.trim_native_heap` returns what was freed", document.now.jvm.pid);
+    Some(format!("{began}.{likely} {trim}; a start with `-XX:NativeMemoryTracking=summary` names what is in use."))
 }
 
 /// Categories of Native Memory Tracking that map most of their memory past malloc.
@@ -225,7 +226,11 @@ mod tests {
             ..OwnerChangeRecord::default()
         };
         let mut document = ChangesDocument { owners: vec![owner], ..ChangesDocument::default() };
-        let would = "A start with `-XX:NativeMemoryTracking=summary` would name all.";
+        let pid = document.now.jvm.pid;
+        let would = format!(
+            "`jcmd {pid} System.trim_native_heap` returns what was freed; a start with \
+             `-XX:NativeMemoryTracking=summary` names what is in use."
+        );
         assert_eq!(malloc(&document).unwrap(), format!("malloc grew by 3.0 MiB. {would}"));
         let pool = |cpu_s| ThreadPoolRecord { name: "C* CompilerThre*".to_owned(), cpu_s, ..Default::default() };
         (document.then.mark.threads, document.now.mark.threads) = (Some(20), Some(21));

@@ -194,7 +194,7 @@ mod tests {
         let told = trial_facts(&failed);
         let of = |label: &str| told.iter().find(|(known, _)| known == label).map(|(_, text)| text.as_str());
         assert_eq!(of("outcome"), Some("the subject failed: not one of 10 requests was answered correctly"));
-        assert_eq!(of("ended in"), Some("phase steady; no mark of this trial is in any estimate"));
+        assert_eq!(of("ended in"), Some("phase steady; no estimate uses the marks of this trial"));
         assert_eq!(of("last words"), Some("line 2"), "the last ten");
         assert_eq!(told.last(), Some(&(String::new(), "line 11".to_owned())));
         let interrupted = Trial { outcome: Outcome::Aborted, ..failed.clone() };

@@ -41,7 +41,7 @@ fn a_heap_that_the_server_sets_itself_is_named() {
     let find = document.find.as_mut().unwrap();
     find.unknowns = Unknowns::AsIs;
     find.line.as_mut().unwrap().heap_bytes = None;
-    assert!(told_of(&document).contains("with the heap that the JVM chooses there"));
+    assert!(told_of(&document).contains("with the heap that the JVM chooses"));
     let flag = |origin| FlagRecord { name: "MaxHeapSize".to_owned(), value: (96 * MIB).to_string(), origin };
     let mut with = |origin| {
         let flags_kept = Some(FlagsRecord { set: vec![flag(origin)], ..FlagsRecord::default() });
@@ -49,7 +49,7 @@ fn a_heap_that_the_server_sets_itself_is_named() {
         told_of(&document)
     };
     assert!(with(FlagOrigin::CommandLine).contains("with the server's own -Xmx96m"));
-    assert!(with(FlagOrigin::Ergonomic).contains("with the heap that the JVM chooses there"));
+    assert!(with(FlagOrigin::Ergonomic).contains("with the heap that the JVM chooses"));
 }
 
 #[test]
@@ -118,13 +118,14 @@ fn what_was_proved_is_said_with_its_limits() {
     );
     let once = super::proof(1, Some(ProofRecord { tried: 1, choosing: 1, candidates: 1 }), Some(1.0));
     assert!(once.contains("too few to bound how often a start fails"), "{once}");
-    let shares =
-        "-XX:MaxRAMPercentage=7.6 -XX:MinRAMPercentage=7.6 give the same heap under 105.0 MiB, in place of -Xmx";
+    let shares = "-XX:MaxRAMPercentage=7.6 -XX:MinRAMPercentage=7.6 set the same heap at 105.0 MiB, in place of -Xmx";
     assert!(fact(&document, "as shares").unwrap().starts_with(shares), "{:?}", fact(&document, "as shares"));
     assert!(proof.ends_with("on this host (95 % confidence)"), "{proof}");
     let below = fact(&document, "below").unwrap();
-    assert!(below.contains("file pages were dropped and read again, over and over (p99.steady was 812 ms"), "{below}");
-    assert!(fact(&document, "headroom").unwrap().starts_with("set 105.0 MiB and -Xmx8m: the line and 10 % of safety"));
+    assert!(below.contains("file pages were dropped and read again repeatedly (p99.steady was 812 ms"), "{below}");
+    assert!(
+        fact(&document, "headroom").unwrap().starts_with("set 105.0 MiB and -Xmx8m: the line plus a safety margin")
+    );
     assert!(fact(&document, "knee").unwrap().ends_with("18 % less CPU per request; computed, not proved"));
     assert_eq!(fact(&document, "edge"), None);
     assert_eq!(fact(&document, "file pages"), None);
@@ -138,7 +139,7 @@ fn pages_that_others_paid_for_are_a_word_beside_the_line() {
         cgroup.foreign_file_bytes = Some(12 * MIB);
     }
     let text = fact(&document, "file pages").unwrap();
-    assert!(text.starts_with("up to 12.0 MiB of those it had mapped were charged to somebody else"), "{text}");
+    assert!(text.starts_with("up to 12.0 MiB of its mapped file pages were charged to another cgroup"), "{text}");
 }
 
 #[test]
@@ -221,7 +222,7 @@ fn a_rate_that_was_searched_is_the_answer() {
     insta::assert_snapshot!(shown(&document));
     // With a limit that is too small, no rate holds.
     let text = told_of(&find_sample::highest_rate(64 * MIB));
-    assert!(text.starts_with("At no rate that was asked, down to 0."), "{text}");
+    assert!(text.starts_with("With 64.0 MiB the target held at no rate tried, down to 0."), "{text}");
     assert!(text.ends_with("Give more memory, or loosen the target."), "{text}");
 }
 

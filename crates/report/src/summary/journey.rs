@@ -170,7 +170,7 @@ impl<'a> Journey<'a> {
     fn grew(&self, (from, before): (&str, &AccountRecord), (to, after): (&str, &AccountRecord)) -> String {
         let total = Growth::between(Bytes(before.total_bytes), Bytes(after.total_bytes));
         let changed = match is_shown(total) {
-            false => "did not change".to_owned(),
+            false => "hardly changed".to_owned(),
             true => {
                 let verb = if total.0 > 0 { "grew" } else { "shrank" };
                 format!("{verb} by {}", Bytes(total.0.unsigned_abs()))

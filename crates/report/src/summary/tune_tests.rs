@@ -246,7 +246,7 @@ fn a_change_request_says_on_what_it_rests() {
         "GET /query, open, 200/s, 30s",
         "25.0.3+9-LTS, G1 GC, glibc 2.36",
         "2 cores, 8.0 GiB, Linux 6.1.0-35-amd64",
-        "be it only an update",
+        "even a JDK update",
         "loadline tune tiny-db.loadline.yaml --seed 1",
     ] {
         assert!(text.contains(piece), "{piece}: {text}");
