@@ -12,6 +12,8 @@ use crate::rules::rules;
 use crate::scenario::{RamShare, shell_word, shell_words};
 use crate::units::{Bytes, MIB, roughly, several};
 
+/// HotSpot takes no smaller heap (`gc_globals.hpp`, JDK 11 to 27).
+const HEAP_LEAST: u64 = 2 * MIB;
 /// A day has a peak, a week has those of all its days.
 const DAY_S: f64 = 86_400.0;
 const WEEK_S: f64 = 7.0 * DAY_S;
@@ -246,7 +248,7 @@ impl HeapSeen {
         let wanted = heap_with_room(left, self.allocated_per_s);
         // A heap that is as large as it ever was does what it did. Before an old collection it may have been young.
         let most = if self.old_collections > 0 { self.committed.or(self.max) } else { self.max };
-        let heap = most.map_or(wanted, |most| wanted.min(most)).max(left);
+        let heap = most.map_or(wanted, |most| wanted.min(most)).max(left).max(HEAP_LEAST);
         Some(whole(heap))
     }
 }

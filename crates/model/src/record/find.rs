@@ -279,8 +279,8 @@ pub fn to_set(line_bytes: u64, heap_bytes: Option<u64>, headroom: f64) -> (u64, 
 /// Sources: a third of the heap is young by default (`NewRatio`, JDK 11 to 27), so a live set of half the heap leaves a
 /// quarter of the old generation free. A second of allocation makes a young collection a second, a few milliseconds.
 pub fn heap_with_room(live_bytes: u64, allocated_per_s: Option<f64>) -> u64 {
-    // HotSpot takes no smaller heap (`gc_globals.hpp`, JDK 11 to 27).
-    const LEAST: u64 = 2 * MIB;
+    // Less saves little, and a small server needs it while it starts.
+    const LEAST: u64 = 8 * MIB;
     let second = allocated_per_s.map_or(0, |per_s| per_s.max(0.0) as u64);
     whole(live_bytes.saturating_add(live_bytes.max(second))).max(LEAST)
 }
