@@ -116,9 +116,8 @@ fn what_init_writes_runs() {
         jar(release, &call.folder().join("target/the app.jar"), "Framed", SPRING);
         let pom = "<project><artifactId>the shop: \"1\"</artifactId><version>1</version></project>";
         std::fs::write(call.folder().join("pom.xml"), pom).unwrap();
-        let ran =
-            call.run().expect(0).says(&["starting it once", "next: loadline run ./the_shop___1_.loadline.yaml\n"]);
-        assert_eq!(ran.stdout, "./the_shop___1_.loadline.yaml\n");
+        let ran = call.run().expect(0).says(&["starting it once", "next: loadline run the_shop___1_.loadline.yaml\n"]);
+        assert_eq!(ran.stdout, "the_shop___1_.loadline.yaml\n");
         let folder = ran.archive.parent().unwrap();
         assert!(folder.join(".loadline/scenario.schema.json").is_file());
         let text = std::fs::read_to_string(folder.join("the_shop___1_.loadline.yaml")).unwrap();
