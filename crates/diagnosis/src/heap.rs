@@ -16,8 +16,6 @@ const FREE_SHARE_MIN: f64 = 0.05;
 const GAIN_SHARE_MIN: f64 = 0.05;
 /// So many times the live set is far above it.
 const FAR_TIMES: u64 = 4;
-/// Smaller heaps have little to gain.
-const HEAP_LEAST: u64 = 8 << 20;
 /// Collectors whose counters after a collection are of all that it left; those of a generational ZGC are of the old
 /// generation alone.
 const COUNT_WHAT_IS_LEFT: [&str; 3] = ["Serial", "Parallel", "G1"];
@@ -91,7 +89,7 @@ pub(super) fn far_above_live(facts: &Facts) -> Option<FindingRecord> {
     let (mark, account) = facts.weighed()?;
     let heap_bytes = account.heap_bytes();
     let (live_bytes, live_by) = live_set(facts, mark)?;
-    let level = heap_with_room(live_bytes, allocated_per_s_max(facts.phases)).max(HEAP_LEAST);
+    let level = heap_with_room(live_bytes, allocated_per_s_max(facts.phases));
     let gain = heap_bytes.saturating_sub(level);
     let is_far = heap_bytes >= live_bytes.saturating_mul(FAR_TIMES);
     if !is_far || share(gain, account.total_bytes) < GAIN_SHARE_MIN {
