@@ -106,7 +106,7 @@ sample_charge() {
 
 sample_explain() {
     mvn -q -B dependency:get -Dartifact=tools.profiler:async-profiler:4.4
-    "$loadline" explain --rate 200 -d 5s --out "$work/archive" --url 'http://127.0.0.1:{port}/' -- java -Xmx160m -Xmn128m \
+    "$loadline" explain --rate 200 -d 5s --out "$work/explained" --url 'http://127.0.0.1:{port}/' -- java -Xmx160m -Xmn128m \
         -XX:+UseSerialGC -cp "$work/classes" loadline.subjects.Plants '{port}' garbage | without_paths >$pictures/explain.txt
 }
 

@@ -228,7 +228,10 @@ fn why_image(container: &Container, exit: Exit) -> Option<String> {
 fn not_ready(running: &GuardedSubject, within: Duration, probes: &[Probe]) -> Error {
     let launch = running.launch();
     let awaited = match (&launch.subject.ready, probes) {
-        (Ready::Http(path), [only]) => format!("did not answer on http://{}:{}{path}", launch.subject.host, only.port),
+        (Ready::Http(path), [only]) => {
+            let with = if only.other_status { " with success" } else { "" };
+            format!("did not answer on http://{}:{}{path}{with}", launch.subject.host, only.port)
+        }
         (Ready::Tcp, [only]) => format!("did not listen on {}:{}", launch.subject.host, only.port),
         (Ready::Log(pattern), _) => format!("printed no line that matches `{pattern}`"),
         (Ready::Phase(name), _) => format!("did not print the marker `loadline: phase={name}`"),
@@ -240,7 +243,7 @@ fn not_ready(running: &GuardedSubject, within: Duration, probes: &[Probe]) -> Er
     let seen: Vec<&String> = silent().filter_map(|probe| probe.seen.as_ref()).collect();
     let mut error = seen.iter().take(SEEN_LINES).fold(error, |error, seen| error.at(format!("last seen: {seen}")));
     if silent().any(|probe| probe.other_status) {
-        error = error.hint("it answers, but not well there: name another path (`--url`, or `--ready http:/PATH`)");
+        error = error.hint("it answers with an error status: name another path (`--url`, or `--ready http:/PATH`)");
     }
     let error = describe(running, probes, error).at(format!("command: {}", launch.shown()));
     let more_time = "give it more time (`--ready-within 120s`), or another sign of readiness (`--ready …`)";

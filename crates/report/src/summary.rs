@@ -139,7 +139,11 @@ fn of_trials(of: Sources<'_>, depth: Depth) -> Page {
     let warmed = alone.is_some_and(|trial| trial.phases.iter().any(PhaseRecord::is_warmup));
     let grows = found.and_then(|found| found.live_growth.as_ref()).map(|of| explanation::growth(of, warmed));
     let explained = found.and_then(|found| explanation::largest(found, mark));
-    let explained: Vec<Part> = explained.into_iter().chain(grows).map(Part::Text).collect();
+    let mut explained: Vec<Part> = explained.into_iter().chain(grows).map(Part::Text).collect();
+    // That nothing leaks is news of more weight than what holds the most.
+    if found.and_then(|found| found.live_growth.as_ref()).is_some_and(explanation::is_steady) {
+        explained.reverse();
+    }
     let collector =
         facts::collector_doubt(trials).map(|of| Part::Text(find::sentence(&format!("{}: {}", of.text, of.next))));
     let next = next::of_trials(document);

@@ -129,16 +129,19 @@ pub(super) fn growth(found: &LiveGrowthRecord, warmed: bool) -> String {
             per_request((most - least).max(2 * found.requests))
         );
     }
-    let then = match moves(most - least, most) {
-        true => format!(", {} a request", per_request(last - first)),
-        false => format!("; later full GCs left {}", range(least, most)),
-    };
-    format!(
-        "The live heap grew from {} to {} in {seconds} s of load{then}. A cache that fills and a leak look alike so \
-         far: `-d` makes the load longer.",
-        mib(first),
-        Bytes(last)
-    )
+    let (from, to) = (mib(first), Bytes(last));
+    match moves(most - least, most) {
+        true => format!(
+            "The live heap grew from {from} to {to} in {seconds} s of load, {} a request. A cache that fills and a \
+             leak look alike so far: `-d` makes the load longer.",
+            per_request(last - first)
+        ),
+        false => format!(
+            "The live heap grew from {from} to {to} early in {seconds} s of load and then stopped growing: later full \
+             GCs left {}. Something filled up to a bound; a leak would have gone on.",
+            range(least, most)
+        ),
+    }
 }
 
 /// Whether the live heap did not grow over as many collections as a verdict needs.

@@ -55,7 +55,7 @@ pub(super) fn of_trials(document: &Document) -> Option<Part> {
         let is_of_code = grows || is_held(found, findings) && !growth.is_some_and(is_steady);
         let cure = of_cure(findings, flags, "` with these arguments").filter(|_| !is_of_code);
         let is_code = || findings.first().is_some_and(|first| code_behind(first, found).is_some());
-        if let Some(next) = cure.or_else(|| (is_of_code || is_code()).then(mend)) {
+        if let Some(next) = cure.or_else(|| (is_of_code || is_code()).then(|| mend(grows))) {
             return Some(next);
         }
     }
@@ -86,12 +86,15 @@ fn is_held(found: &ExplanationRecord, findings: &[FindingRecord]) -> bool {
     main_holder(found).is_some_and(|holder| holder.retained_bytes > costs)
 }
 
-/// A change of the code, and the comparison that shows whether it helped.
-fn mend() -> Part {
-    line(
-        "change that code. `loadline weigh --trials 5 --out before` with the same arguments, `--out after` with the \
-         change, and `loadline compare before after` show the difference.",
-    )
+/// A change of the code, and the command that shows whether it helped.
+fn mend(grows: bool) -> Part {
+    line(match grows {
+        true => "change that code, and run the same command again: the live heap should no longer grow.",
+        false => {
+            "change that code. `loadline weigh --trials 5 --out before` with the same arguments, `--out after` with \
+             the change, and `loadline compare before after` show the difference."
+        }
+    })
 }
 
 /// A steady rate after a closed load; a check after an open one.
