@@ -50,11 +50,11 @@ fn parse(bytes: &[u8]) -> Result<Vec<AccountDocument>, String> {
     let tag: Tag = serde_json::from_slice(bytes).map_err(|cause| match cause.classify() {
         Category::Eof if bytes.trim_ascii().is_empty() => "is empty".to_owned(),
         Category::Eof => format!("is cut short: {cause}"),
-        Category::Data => "is no account of Loadline: it is JSON, and no object".to_owned(),
+        Category::Data => "is not a Loadline account: it is JSON, and no object".to_owned(),
         Category::Syntax | Category::Io => format!("is no JSON: {cause}"),
     })?;
     let Some(schema) = tag.schema.as_ref().and_then(|schema| schema.as_str()) else {
-        return Err("is no account of Loadline: it has no `schema`".to_owned());
+        return Err("is not a Loadline account: it has no `schema`".to_owned());
     };
     let accounts = match schema {
         ACCOUNT_SCHEMA => vec![whole(bytes)?],
@@ -65,7 +65,7 @@ fn parse(bytes: &[u8]) -> Result<Vec<AccountDocument>, String> {
     let told = |document: &AccountDocument| document.mark.account.as_ref().is_some_and(|of| !of.owners.is_empty());
     match accounts.iter().any(told) {
         true => Ok(accounts.into_iter().filter(told).collect()),
-        false => Err("has no account that says who holds anything".to_owned()),
+        false => Err("has no account that names any owner".to_owned()),
     }
 }
 
@@ -100,9 +100,9 @@ mod tests {
         assert_eq!(why(" \n"), "is empty");
         assert!(why("{\"schema\": \"loadline.acc").starts_with("is cut short: "));
         assert!(why("archive of trials").starts_with("is no JSON: "));
-        assert_eq!(why("[]"), "is no account of Loadline: it is JSON, and no object");
-        assert_eq!(why("{}"), "is no account of Loadline: it has no `schema`");
-        assert_eq!(why("{\"schema\": 1}"), "is no account of Loadline: it has no `schema`");
+        assert_eq!(why("[]"), "is not a Loadline account: it is JSON, and no object");
+        assert_eq!(why("{}"), "is not a Loadline account: it has no `schema`");
+        assert_eq!(why("{\"schema\": 1}"), "is not a Loadline account: it has no `schema`");
         assert_eq!(why("{\"schema\": \"loadline.result/2\"}"), "is no account: its schema is `loadline.result/2`");
         assert_eq!(why("{\"schema\": \"\\u001b[2J\"}"), "is no account: its schema is `\\u{1b}[2J`");
         let newer = "has the schema `loadline.account/2`; this Loadline reads `loadline.account/1`";

@@ -59,7 +59,7 @@ impl LoadFiles {
         let wanted: Vec<&PathBuf> = [&paths.hlog, &paths.csv, &paths.rows].into_iter().flatten().collect();
         if let Some(twice) = wanted.iter().enumerate().find(|(at, path)| wanted[..*at].contains(path)) {
             return Err(Error::request(format!("two outputs would be written to {}", twice.1.display()))
-                .hint("give each a name of its own"));
+                .hint("give each its own name"));
         }
         let file =
             |path: &Option<PathBuf>, head: &str| path.as_deref().map(|path| TextFile::create(path, head)).transpose();

@@ -47,7 +47,7 @@ pub(super) struct Verb {
     marking: Marking,
     #[command(flatten)]
     judging: JudgementSettings,
-    /// The server, where there is no scenario: a `java` command line, or after a jar its own arguments. `{port}` stands
+    /// The server, if there is no scenario: a `java` command line, or after a jar its own arguments. `{port}` stands
     /// for a free port
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,

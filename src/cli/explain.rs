@@ -37,7 +37,7 @@ pub(super) struct Verb {
     marking: Marking,
     #[command(flatten)]
     judging: JudgementSettings,
-    /// The server, where there is no scenario: a `java` command line. `{port}` stands for a free port
+    /// The server, if there is no scenario: a `java` command line. `{port}` stands for a free port
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
@@ -133,7 +133,7 @@ fn running(pid: u32, verb: &Verb, explain: &Explain, Call { typed, clock }: Call
 /// A JVM that runs gets no command and no load, and has no trials to judge or to export.
 fn refuse_what_has_no_effect(verb: &Verb) -> Result<()> {
     if !verb.command.is_empty() {
-        return Err(Error::request("a JVM that runs needs no command").hint("leave out what follows `--`"));
+        return Err(Error::request("a running JVM needs no command").hint("leave out what follows `--`"));
     }
     let keep = "keep `--for`, `--objects`, `--profiler`, `--html`, `--json` and `--quiet`";
     let (options, judging) = (&verb.options, &verb.judging);

@@ -36,7 +36,7 @@ pub(super) struct Verb {
     resume: Option<PathBuf>,
     #[command(flatten)]
     options: RunOptions,
-    /// The server, where there is no scenario: a `java` command line, or arguments of the image. `{port}` stands for a
+    /// The server, if there is no scenario: a `java` command line, or arguments of the image. `{port}` stands for a
     /// free port
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,

@@ -73,7 +73,7 @@ pub(super) fn run(verb: Verb, Call { typed, clock }: Call) -> Result<Code> {
 /// The plan that was named, or that lies where results are.
 fn plan(verb: &Verb) -> Result<Plan> {
     let path = verb.plan.clone().or_else(|| archive::plan_beside(&verb.folders)).ok_or_else(|| {
-        Error::request("there is no plan.jsonl in the folders or beside them")
+        Error::request("there is no plan.jsonl in the folders or next to them")
             .hint("name the plan that the results are of with `--plan FILE`")
     })?;
     Plan::parse(&archive::plan_text(&path)?).map_err(|error| error.at(path.display().to_string()))

@@ -39,7 +39,7 @@ pub(super) struct Verb {
     resume: Option<PathBuf>,
     #[command(flatten)]
     options: RunOptions,
-    /// The server, where there is no scenario: a `java` command line, or arguments of the image. `{port}` stands for a
+    /// The server, if there is no scenario: a `java` command line, or arguments of the image. `{port}` stands for a
     /// free port
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
@@ -97,8 +97,10 @@ fn check_preloads(scenario: &Scenario) -> Result<()> {
     let mut preloads = variables.flatten().filter(|(name, _)| name == "LD_PRELOAD");
     let is_absent = |library: &str| library.contains('/') && !Path::new(library).is_file();
     match preloads.find(|(_, libraries)| libraries.split([':', ' ']).any(is_absent)) {
-        Some((_, library)) => Err(Error::request(format!("there is no library `{library}` to preload"))
-            .hint("install it, or name the file where it lies")),
+        Some((_, library)) => {
+            Err(Error::request(format!("there is no library `{library}` to preload"))
+                .hint("install it, or name the file"))
+        }
         None => Ok(()),
     }
 }

@@ -154,7 +154,7 @@ pub(super) fn run(verb: Verb, Call { typed, clock }: Call) -> Result<Code> {
     let typed = typed.to_string();
     let folder = verb.history.clone().or_else(usual_folder).ok_or_else(|| {
         Error::request("there is no folder for histories: neither HOME nor XDG_STATE_HOME is set")
-            .hint("say where with `--history DIR`")
+            .hint("set the folder with `--history DIR`")
     })?;
     if let Some(of) = &verb.post_mortem {
         return mortem(&verb, of, &folder, typed);
@@ -188,7 +188,7 @@ pub(super) fn run(verb: Verb, Call { typed, clock }: Call) -> Result<Code> {
     }
     create_folder(&folder).map_err(|cause| {
         Error::machine(format!("the folder for histories, {}, cannot be made: {cause}", folder.display()))
-            .hint("say where with `--history DIR`")
+            .hint("set the folder with `--history DIR`")
     })?;
     go_on(&verb, &folder, &mut watching, &about, tls)
 }

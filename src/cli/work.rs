@@ -105,7 +105,7 @@ fn tell(done: &Done, verb: &Verb) -> Result<Code> {
     match by {
         By::Us => {}
         By::Earlier => progress.step("this entry was done before: nothing is done"),
-        By::Meanwhile => progress.step("another worker was faster: its result stands, and ours is dropped"),
+        By::Meanwhile => progress.step("another worker was faster: its result counts, ours is dropped"),
     }
     let text = if verb.json { report::document(result) } else { sentence(result) };
     report::print(&text)?;

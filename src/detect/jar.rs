@@ -76,7 +76,7 @@ impl Jar {
             if let Some(error) = program_error(path, "jar") {
                 return error;
             }
-            Error::request(format!("{shown} is no jar: {why}")).hint(if is_named_jar(path) {
+            Error::request(format!("{shown} is not a jar: {why}")).hint(if is_named_jar(path) {
                 "build it again; it may have been cut short".to_owned()
             } else {
                 "a command goes after `--`, as in `-- java -jar app.jar`; a scenario is started by `loadline run`"

@@ -67,7 +67,7 @@ impl Plan {
         }
         if hex(rest.as_bytes()) != header.hash {
             return Err(Error::request("the entries of the plan are not those that its hash was made of")
-                .hint("a plan is not edited: change what it is made from, and make it again"));
+                .hint("do not edit a plan: change its source, and make it again"));
         }
         let entry = |(at, line): (usize, &str)| {
             serde_json::from_slice(line.as_bytes()).map_err(|cause| no_plan(&cause).at(format!("line {}", at + 2)))
@@ -96,7 +96,7 @@ impl Plan {
 const MAKES: &str = "`loadline plan` makes one";
 
 fn no_plan(cause: &serde_json::Error) -> Error {
-    Error::request(format!("this is no plan: {cause}")).hint(MAKES)
+    Error::request(format!("this is not a plan: {cause}")).hint(MAKES)
 }
 
 fn lines(entries: &[PlanEntry]) -> Result<String> {

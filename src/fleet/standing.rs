@@ -48,7 +48,7 @@ impl Standing {
             return Err(Error::request(format!("{} is a result of another plan", folder.display()))
                 .at(format!("its plan: {of}"))
                 .at(format!("this plan: {plan}"))
-                .hint("merge the results of one plan, each plan into a folder of its own; `--plan FILE` names it"));
+                .hint("merge the results of one plan, each plan into its own folder; `--plan FILE` names it"));
         }
         match self.blocks.get(result.index as usize) {
             None => {

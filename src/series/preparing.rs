@@ -287,7 +287,7 @@ mod tests {
             check_artifact(&subject).map_err(|error| error.to_string())
         };
         let jar = place.path().join("a.jar");
-        assert!(check(None).unwrap_err().contains("nothing says what it stands for"));
+        assert!(check(None).unwrap_err().contains("is not defined"));
         assert!(check(Some(&jar)).unwrap_err().contains("a.jar does not exist"));
         assert!(check(Some(place.path())).unwrap_err().contains("is a folder"));
         std::fs::write(&jar, "jar").unwrap();

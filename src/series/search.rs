@@ -174,9 +174,9 @@ fn check_heap(trial: &Trial) -> Result<()> {
     });
     match changed {
         Some((asked, in_force)) => Err(Error::request(format!(
-            "the subject sets its heap itself, so it cannot be searched: asked {asked}, in force is {in_force}"
+            "the subject sets its heap itself, so it cannot be searched: {asked} was requested, {in_force} is in force"
         ))
-        .hint("leave the heap as it is (`--as-is`), or take the option out of its command")),
+        .hint("leave the heap unchanged (`--as-is`), or remove the option from its command")),
         None => Ok(()),
     }
 }

@@ -323,7 +323,7 @@ mod tests {
             };
             of_trial(&trial).iter().map(Doubt::text).collect::<Vec<_>>()
         };
-        let text = "no collection ran in 20 s of load: 48.0 MiB of heap hold all that it allocated";
+        let text = "no collection ran in 20 s of load: 48.0 MiB of heap held everything it allocated";
         assert_eq!(found(48, &[Some(0), Some(0)]), [text]);
         assert_eq!(found(48, &[Some(0), Some(1)]), [""; 0]);
         assert_eq!(found(48, &[Some(0), None]), [""; 0], "what is not known is no evidence");

@@ -58,7 +58,7 @@ impl Trialling<'_> {
                 let what = format!("the driver did not end within {}", driver.within);
                 ran.record.cut_short = Some(what.clone());
                 let error = Error::request(what);
-                ran.error = Some(error.hint("give it longer with `within` beside `driver`, or let it end earlier"));
+                ran.error = Some(error.hint("give it longer with `within` next to `driver`, or let it end earlier"));
             }
         }
         if end.left > 0 {

@@ -244,7 +244,7 @@ impl Trialling<'_> {
             None => format!("the marker `loadline: phase={}`", own.phases[index]),
         };
         let error = Error::subject(format!("the subject did not print {awaited} within {}", own.within)).hint(
-            "give it longer with `within` beside `phases`; or see what it waits for, and that it flushes its output",
+            "give it longer with `within` next to `phases`; or see what it waits for, and that it flushes its output",
         );
         let error = match self.subject.output().markers_full() {
             true => error.at("it printed more markers and counters than are kept").hint("let it count in larger steps"),

@@ -113,7 +113,7 @@ fn unreachable(address: SocketAddr, cause: &std::io::Error) -> Error {
             .hint("start the server, or check host and port of the URL"),
         ErrorKind::TimedOut | ErrorKind::WouldBlock => {
             Error::subject(format!("{address} took no connection within {} s", CONNECT_WITHIN.as_secs()))
-                .hint("check host and port of the URL, and what lies between: a firewall drops without a word")
+                .hint("check host and port of the URL, and what lies between: a firewall may drop packets silently")
         }
         _ => Error::subject(format!("cannot connect to {address}: {}", crate::error::plain(cause)))
             .hint("check host and port of the URL"),

@@ -164,9 +164,9 @@ impl Sending {
     fn works(&mut self, partly: Option<String>) {
         let lost = self.shared.lost.swap(0, Ordering::Relaxed);
         if std::mem::take(&mut self.fails) {
-            self.tell(format!("metrics are sent again; {} lost meanwhile", exports(lost)));
+            self.tell(format!("metrics are sent again; {} lost", exports(lost)));
         } else if lost > 0 {
-            self.tell(format!("the collector is slow: {} lost meanwhile", exports(lost)));
+            self.tell(format!("the collector is slow: {} lost", exports(lost)));
         }
         if let Some(what) = partly.as_ref().filter(|what| self.partly.as_ref() != Some(what)) {
             self.tell(format!("not all metrics were taken: {what}"));

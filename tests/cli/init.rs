@@ -108,7 +108,7 @@ fn what_cannot_be_begun_with_is_told() {
         &["has a name that its files do not say"],
     );
     check(&[("Dockerfile", "RUN x\n")], &[], &["it has no `FROM`", "./Dockerfile"]);
-    check(&[("target/a.jar", "PK")], &["target/a.jar"], &["target/a.jar is no jar"]);
+    check(&[("target/a.jar", "PK")], &["target/a.jar"], &["target/a.jar is not a jar"]);
     check(&[("build.gradle", ""), ("settings.gradle", "include 'api', 'web'\n")], &[], &["2 modules: api, web"]);
 }
 

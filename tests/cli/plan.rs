@@ -314,7 +314,7 @@ fn a_damaged_plan_is_refused() {
     wrong(&whole.replace("users.jar", "other.jar"), "not those that its hash was made of");
     wrong(&whole.replace("\"entries\":3", "\"entries\":4"), "the plan has 4 entries, and 3 lines follow");
     wrong("{\"schema\": 1}\n", "the first line has no `schema`");
-    wrong("{", "this is no plan");
+    wrong("{", "this is not a plan");
     let head = whole.find('\n').unwrap();
     for cut in [1, head / 2, head, head + 1, whole.len() / 2, whole.len() - 2, whole.len() - 1] {
         write(&place, "plan.jsonl", &whole[..cut]);

@@ -150,7 +150,7 @@ fn a_plan_that_was_edited_or_cut_is_refused() {
     other(&text.replace("\"minutes\":10.0", "\"minutes\":1000.0"), &["not those that its hash was made of"]);
     other(&text[..text.len() - 9], &["and 3 lines follow", "cut short or edited"]);
     other(&text[..text.find('\n').unwrap()], &["has 3 entries, and 0 lines follow"]);
-    other("", &["this is no plan"]);
+    other("", &["this is not a plan"]);
     other(&text.replace("fleet-plan/1", "fleet-plan/7"), &["this is `loadline.fleet-plan/7`"]);
     assert!(!place.path("out").exists());
 }

@@ -135,7 +135,7 @@ doubts! {
                 subject.unwrap_or_default()
             )
         },
-            "give it a CPU of its own (`--load-cpus`) or more threads (`load --threads`), or read the rate as a \
+            "give it its own CPU (`--load-cpus`) or more threads (`load --threads`), or read the rate as a \
                  lower bound";
         /// Subject and load generator share their CPUs.
         SharedCpus => "subject and load generator share their CPUs".to_owned(),
@@ -164,7 +164,7 @@ doubts! {
             let limit = Millicpus(*cpu_limit_millicpus);
             format!("in {phase} the limit of {limit} held the subject back in {:.0} % of the periods", share * 100.0)
         },
-            "read its times as those of that limit; raise `--cpu-limit`, or offer less, to see the server's own";
+            "its times are those under that limit; to see the server's own, raise `--cpu-limit` or offer less";
         /// The warm-up ended before the subject was warm.
         NeverWarm {
             /// How long it took.
@@ -187,9 +187,9 @@ doubts! {
             heap_bytes: u64,
         } => {
             let heap = Bytes(*heap_bytes);
-            format!("no collection ran in {seconds:.0} s of load: {heap} of heap hold all that it allocated")
+            format!("no collection ran in {seconds:.0} s of load: {heap} of heap held everything it allocated")
         },
-            "compare memory under one heap for all that has to be collected (`--jvm=-Xmx64m`), or a longer load";
+            "to compare memory, give all sides one heap that the load fills (`--jvm=-Xmx64m`), or use a longer load";
         /// Options that were asked for and are not in force.
         FlagsIgnored {
             /// The options as typed, or the JVM's own line in backticks.
@@ -202,14 +202,14 @@ doubts! {
             asked: String,
             /// As `VM.flags` shows it.
             in_force: String,
-        } => format!("asked {asked}, in force is {in_force}"),
-            "compare what is in force, not what was asked";
+        } => format!("{asked} was requested, {in_force} is in force"),
+            "compare the values in force, not those requested";
         /// Variables that were set for the subject and that the process which serves has not, or with other values.
         VariablesLost {
             /// As `NAME=VALUE`, as they were set.
             variables: Vec<String>,
-        } => format!("the process that serves does not have {}", variables.join(" ")),
-            "what starts it sets its own environment: set them there";
+        } => format!("the serving process lacks {}", variables.join(" ")),
+            "its launcher sets its own environment: set them there";
         /// Requests failed.
         LoadFailures {
             /// The phase affected.
@@ -221,7 +221,7 @@ doubts! {
             /// In words, by kind.
             kinds: String,
         } => format!("{} of {} requests failed in {phase}: {kinds}", grouped(*failed), grouped(*requests)),
-            "check the URL and `--expect-status`; what a weighed server printed is in the archive";
+            "check the URL and `--expect-status`; a weighed server's output is in the archive";
         /// The server answered, and later refused connections.
         ServerGone {
             /// The phase affected.
@@ -252,13 +252,13 @@ doubts! {
             tool: String,
             /// Its exit code.
             code: i32,
-        } => format!("{tool} ended with exit code {code} in {phase}: thresholds of its own were crossed"),
-            "read which in the driver's log; what was weighed does not depend on them";
+        } => format!("{tool} ended with exit code {code} in {phase}: its own thresholds were crossed"),
+            "the driver's log names them; the measurements do not depend on them";
         /// The program that drove the load printed no report of a known format.
         DriverNotRead {
             /// The phase affected.
             phase: String,
-        } => format!("what the driver of {phase} printed was not read"),
+        } => format!("the output of the driver of {phase} was not read"),
             "its requests and times are unknown; let it print the report of wrk, ab, oha, k6, h2load or Hyperfoil";
         /// Operations that the subject counted as failed.
         OperationsFailed {
@@ -281,9 +281,9 @@ doubts! {
             late_ms: f64,
         } => {
             let marks = marks.join(", ");
-            format!("the subject went on while it was weighed at {marks}, up to {late_ms:.0} ms after its marker")
+            format!("the subject kept running while it was weighed at {marks}, up to {late_ms:.0} ms after its marker")
         },
-            "print `wait=1` with the marker, and read a line from the standard input before going on";
+            "print `wait=1` with the marker, and read a line from standard input before continuing";
         /// The JVM sized itself for more memory than its limit.
         LimitNotSeen {
             /// The limit in force.
@@ -310,7 +310,7 @@ doubts! {
         SwapInUse {
             /// Swapped out at the worst mark.
             swap_bytes: u64,
-        } => format!("{} of the subject were swapped out, so RSS is less than it holds", Bytes(*swap_bytes)),
+        } => format!("{} of the subject were swapped out, so RSS understates its memory", Bytes(*swap_bytes)),
             "turn swap off while weighing, or add it to RSS";
         /// The counters of the JVM could not be read; heap and GC figures are missing or coarser.
         CountersMissing {
@@ -322,7 +322,7 @@ doubts! {
         AttachMissing {
             /// Why.
             why: String,
-        } => format!("the JVM could not be asked: {why}"),
+        } => format!("the JVM could not be queried: {why}"),
             "leave attaching enabled, and run as the subject's user or as root";
         /// A figure of a mark could not be read.
         ReadFailed {
@@ -342,13 +342,13 @@ doubts! {
             /// The missing source, and why it is missing.
             why: String,
         } => format!("the account{} lacks a source: {why}", at(mark)),
-            "run Loadline as root or with CAP_SYS_PTRACE; if it is, this kernel does not offer the source";
+            "run Loadline as root or with CAP_SYS_PTRACE; if it already does, this kernel lacks the source";
         /// The script of `loadline capture` could not collect something.
         BundleLacks {
             /// The thing, and the reason.
             what: String,
         } => format!("the bundle lacks {what}"),
-            "capture again where that is there, such as from a debug container; until then, rows may be missing";
+            "capture again where it is available, such as from a debug container; until then, rows may be missing";
         /// The heaps of malloc could not be split into live and retained, or not all.
         MallocUnsplit {
             /// The first mark affected.
@@ -361,14 +361,14 @@ doubts! {
             let unsplit = Bytes(*unsplit_bytes);
             format!("{unsplit} of malloc are not split into live and retained{}: {why}", at(mark))
         },
-            "with glibc, `jcmd PID System.trim_native_heap` (JDK 17.0.9 and newer) returns what is only retained";
+            "with glibc, `jcmd PID System.trim_native_heap` (JDK 17.0.9 and newer) returns the retained memory";
         /// Options and variables were set that only another allocator heeds.
         AllocatorIgnores {
             /// Whose malloc it is.
             allocator: String,
             /// Names of variables and options.
             options: Vec<String>,
-        } => format!("the allocator is {allocator}, for which these do nothing: {}", options.join(" ")),
+        } => format!("the allocator is {allocator}, which ignores these settings: {}", options.join(" ")),
             "use an image with glibc, or drop them";
         /// More of RSS than usual has no owner.
         Unexplained {
@@ -387,7 +387,7 @@ doubts! {
             /// By how much what was read differs from the kernel's sums.
             moved_bytes: u64,
         } => format!("{} changed while the account{} was taken", Bytes(*moved_bytes), at(mark)),
-            "repeat it on a quiet machine, so that the threads can be held (an account: without `--no-stop`)";
+            "repeat it on a quiet machine, where threads can be paused (an account: without `--no-stop`)";
         /// The Java heap is mapped several times, and RSS counts it as often (ZGC without generations).
         HeapMultiMapped {
             /// Java heap in RSS.
@@ -413,7 +413,7 @@ doubts! {
             #[serde(default)]
             pool: MemoryPool,
         } => format!("the subject printed `{error}`"),
-            "raise the pool it names (`--heap` for the Java heap); what a dead thread did not do is in no figure";
+            "raise the pool it names (`--heap` for the Java heap); no figure shows work that a dead thread left";
         /// Several JVMs run below the command; only one was weighed.
         SeveralJvms {
             /// The one weighed.
@@ -449,7 +449,7 @@ doubts! {
             left_out: u64,
             /// The most that are weighed.
             most: u64,
-        } => format!("{left_out} processes of the subject were not weighed: {most} is the most"),
+        } => format!("{left_out} processes of the subject were not weighed: the maximum is {most}"),
             "weigh the processes of one service, without `processes: all`";
         /// A process of the subject that an earlier mark has ended before the subject did.
         ProcessEnded {
@@ -459,7 +459,7 @@ doubts! {
             name: String,
             /// When that was seen: a mark, or the end of a phase.
             at: String,
-        } => format!("a process of the subject ended before it did: pid {pid} ({name}) was gone at {at}"),
+        } => format!("a process of the subject ended before the subject did: pid {pid} ({name}) was gone at {at}"),
             "look at the subject's log; marks before and after weigh different things";
         /// The folder of a trial could not be removed.
         WorkFolderLeft {
@@ -497,7 +497,7 @@ doubts! {
             /// 99th percentile of the delay.
             lag_ms_p99: f64,
         } => format!("the load generator was late in {phase}: 99th percentile {} ms", milliseconds(*lag_ms_p99)),
-            "give it a CPU of its own (`--load-cpus`); the response times contain this delay, the service times not";
+            "give it its own CPU (`--load-cpus`); response times include this delay, service times do not";
         /// Nearly all local ports were in use or not yet free again.
         PortsNearExhaustion {
             /// The phase affected.
@@ -529,7 +529,7 @@ doubts! {
 /// More runs than is weighed.
 fn several(what: &str, pid: u32, others: &[u32]) -> String {
     let others = others.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
-    format!("several {what} run below the command; weighed is {pid}, not {others}")
+    format!("several {what} run below the command; Loadline weighed {pid}, not {others}")
 }
 
 /// Ports that are not free again: those in TIME_WAIT, or, where these do not count, those that a second takes.

@@ -209,7 +209,7 @@ fn unpack(jar: &Path, machine: &str) -> Result<Vec<u8>> {
     };
     let wanted = format!("{folder}/{FILE_NAME}");
     let file = bounded::open(jar).map_err(|cause| Error::io("read", jar, &cause))?;
-    let refuse = |cause: rawzip::Error| Error::request(format!("{shown} is no jar: {cause}"));
+    let refuse = |cause: rawzip::Error| Error::request(format!("{shown} is not a jar: {cause}"));
     let mut buffer = vec![0; RECOMMENDED_BUFFER_SIZE];
     let archive = ZipArchive::from_file(file, &mut buffer).map_err(refuse)?;
     let mut entries = archive.entries(&mut buffer);

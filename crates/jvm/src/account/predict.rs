@@ -165,7 +165,7 @@ pub fn trim(seen: &ProcessReadings) -> Prediction {
 /// of G1 shrink with the heap.
 pub fn gc(said: &Said, smaps: &Smaps, runs: &[Run], tables: u64) -> Prediction {
     let Some(heap) = said.heap else {
-        return Prediction::unknown(Reason::NotAsked, "the JVM could not be asked for its heap");
+        return Prediction::unknown(Reason::NotAsked, "the JVM could not be queried for its heap");
     };
     match heap.collector {
         Collector::Z => {

@@ -37,7 +37,7 @@ doubts! {
         NodeSwapped {
             /// By how much more was in swap at the end.
             swap_bytes: u64,
-        } => format!("the node ran out of memory: {} of it went to swap meanwhile", Bytes(*swap_bytes)),
+        } => format!("the node ran out of memory: {} of it went to swap in that time", Bytes(*swap_bytes)),
             "plan fewer pods for the node, or turn swap off there (`swapoff -a`)";
     }
 }

@@ -15,7 +15,7 @@ impl Subject {
     pub(super) fn take_artifact(&mut self, typed: Option<&Path>) -> Result<()> {
         if typed.is_some() && !self.names_artifact() {
             return Err(Error::request("`--artifact` has no effect: the command has no `{artifact}`")
-                .hint("put it where the jar stands: `[java, -jar, \"{artifact}\"]`"));
+                .hint("put it in place of the jar: `[java, -jar, \"{artifact}\"]`"));
         }
         self.artifact = typed.map(Path::to_owned).or(self.artifact.take());
         self.check_artifact()
@@ -27,10 +27,8 @@ impl Subject {
     /// `Request` if the file is missing.
     pub fn check_artifact(&self) -> Result<()> {
         match self.artifact {
-            None if self.names_artifact() => {
-                Err(Error::request("the command has `{artifact}`, and nothing says what it stands for")
-                    .hint("give the file that the build made: `--artifact target/app.jar`"))
-            }
+            None if self.names_artifact() => Err(Error::request("the command has `{artifact}`, which is not defined")
+                .hint("give the file that the build made: `--artifact target/app.jar`")),
             _ => Ok(()),
         }
     }
@@ -56,7 +54,7 @@ mod tests {
         for subject in [with, by_env] {
             assert_eq!(take(subject, Some("a.jar")).unwrap().as_deref(), Some(Path::new("a.jar")));
             let error = take(subject, None).unwrap_err().to_string();
-            assert!(error.contains("nothing says what it stands for") && error.contains("--artifact"), "{error}");
+            assert!(error.contains("is not defined") && error.contains("--artifact"), "{error}");
         }
         let error = take("command: [java, -jar, a.jar]", Some("a.jar")).unwrap_err().to_string();
         assert!(error.contains("`--artifact` has no effect"), "{error}");

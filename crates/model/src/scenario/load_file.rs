@@ -94,7 +94,7 @@ impl PhaseSettings {
         match self.given().find(|other| *other != key && !fitting.contains(other)) {
             Some(other) => {
                 let fitting = fitting.join("`, `");
-                let what = format!("a phase with `{key}` takes no other key but `{fitting}`");
+                let what = format!("a phase with `{key}` takes no key other than `{fitting}`");
                 Err(Error::request(format!("{what}; `{other}` would have no effect")))
             }
             None => Ok(()),

@@ -75,10 +75,10 @@ impl Scenario {
         let mut words = self.subject.command.iter().chain(self.subject.env.iter().map(|(_, value)| value));
         let stands = words.any(|word| word.contains("{code}"));
         self.validate_each(|of| match (stands, &of.code) {
-            (true, None) => Err(Error::request("the command has `{code}`, and nothing says what it stands for")
+            (true, None) => Err(Error::request("the command has `{code}`, which is not defined")
                 .hint("give the configuration a `code`, a jar or a folder")),
             (false, Some(_)) => Err(Error::request("`code` has no effect: the command has no `{code}`")
-                .hint("put it where the jar stands: `[java, -jar, \"{code}\"]`")),
+                .hint("put it in place of the jar: `[java, -jar, \"{code}\"]`")),
             _ => Ok(()),
         })
     }

@@ -28,7 +28,7 @@ pub(super) fn read<T: DeserializeOwned>(text: &str) -> Result<T> {
 pub fn within_bounds(text: &str) -> Result<()> {
     if text.len() as u64 > YAML_BYTES_MAX {
         return Err(Error::request(format!("the file has more than {} MiB", YAML_BYTES_MAX >> 20))
-            .hint("split it; a large body of requests goes into a file of its own, `body: {file: NAME}`"));
+            .hint("split it; a large body of requests goes into its own file, `body: {file: NAME}`"));
     }
     let mut depth = 0;
     for (number, line) in text.split('\n').enumerate() {

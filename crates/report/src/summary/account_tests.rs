@@ -74,7 +74,7 @@ fn a_bundle_leads_to_no_command_that_needs_the_jvm_here() {
     };
     let text = told(&owners);
     let trim = format!("in the container, {}", next::trim(pid));
-    assert!(text.contains(&format!("{trim} returns what is only retained of the 278.0 MiB")), "{text}");
+    assert!(text.contains(&format!("{trim} returns the retained part of the 278.0 MiB")), "{text}");
     assert!(text.contains(&format!("trim unknown; {trim} returns it")), "{text}");
     assert!(text.contains("`loadline account --from LATER --against b.tar`"), "{text}");
     assert!(!text.contains("loadline explain") && !text.contains("loadline watch"), "{text}");

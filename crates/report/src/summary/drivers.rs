@@ -30,7 +30,7 @@ pub(super) fn notes(phases: &[PhaseRecord]) -> Vec<String> {
 
 fn sentence(driver: &DriverRecord) -> String {
     let Some(reported) = &driver.reported else {
-        return "driven from outside; what the driver printed was not read.".to_owned();
+        return "driven from outside; the driver's output was not read.".to_owned();
     };
     let times = match reported.timing {
         Timing::Service => "service times, from the actual start",

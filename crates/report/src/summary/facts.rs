@@ -67,7 +67,7 @@ pub(super) fn trial_facts(trial: &Trial) -> Vec<(String, String)> {
         let through = if jvm.options_through == "JDK_JAVA_OPTIONS" { " (through JDK_JAVA_OPTIONS)" } else { "" };
         let options = format!("{}{through}", jvm.options.join(" "));
         facts.add("options", if jvm.options.is_empty() { "none added".to_owned() } else { options });
-        let unknown = || "unknown: the JVM could not be asked".to_owned();
+        let unknown = || "unknown: the JVM could not be queried".to_owned();
         facts.add("in force", jvm.flags.as_deref().map_or_else(unknown, flags_text));
         facts.add("malloc", jvm.allocator.clone());
     }

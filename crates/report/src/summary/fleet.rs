@@ -149,7 +149,7 @@ fn services(of: &[&ServiceRecord], glyphs: Glyphs) -> Table {
         table.words = 2;
         table.rows.iter_mut().zip(of).for_each(|(row, of)| row.push(trend(of, room, glyphs).into()));
     }
-    let other = of.iter().any(|of| of.other_cpu).then_some(" * found on another CPU than the last one.");
+    let other = of.iter().any(|of| of.other_cpu).then_some(" * found on a different CPU from the last one.");
     let note = "wasted: declared without what is to be set, which is the line with its headroom.";
     table.noted([format!("{note}{}", other.unwrap_or_default())])
 }

@@ -274,7 +274,7 @@ impl OpenOwner {
             (None, _) => (format!("{verb} {pid}"), options, which),
             (Some(_), Owner::MallocUnsplit) if trims(document) => {
                 let named = self.named();
-                return Some(format!("in the container, {} returns what is only retained of the {named}", trim(pid)));
+                return Some(format!("in the container, {} returns the retained part of the {named}", trim(pid)));
             }
             (Some(bundle), owner) => {
                 let (options, which) = match owner {

@@ -12,7 +12,7 @@ const POOLS_MAX: usize = 40;
 /// Room in characters for names next to numbers.
 const NAME_MAX: usize = 30;
 
-const ENDED: &str = "The table leaves out threads that ended meanwhile.";
+const ENDED: &str = "The table leaves out threads that have ended.";
 
 /// A pool at two marks.
 #[derive(Debug, Default)]

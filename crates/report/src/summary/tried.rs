@@ -124,9 +124,7 @@ fn row(trial: &Trial, probe: &ProbeRecord) -> Vec<String> {
 pub(crate) fn cause_words(cause: FailureCause) -> (&'static str, &'static str) {
     match cause {
         FailureCause::OomKill => ("OOM kill", "the kernel killed it for memory"),
-        FailureCause::OutOfMemoryError => {
-            ("OutOfMemoryError", "the JVM ran out of memory of its own (OutOfMemoryError)")
-        }
+        FailureCause::OutOfMemoryError => ("OutOfMemoryError", "the JVM ran out of its own memory (OutOfMemoryError)"),
         FailureCause::Start => ("start", "it did not start, or was not ready in time"),
         FailureCause::Died => ("died", "it ended by itself"),
         FailureCause::Collections => ("collector", "the collector took the time"),
