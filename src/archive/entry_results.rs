@@ -49,7 +49,7 @@ pub fn entry_results(folders: &[PathBuf]) -> Result<Vec<EntryFolder>> {
         };
         let real = folder.canonicalize().map_err(|cause| refuse(&format!("cannot be read: {}", plain(&cause))))?;
         if !real.is_dir() {
-            return Err(refuse("is no folder"));
+            return Err(refuse("is not a folder"));
         }
         match index_of(&real) {
             Some(index) => take(&mut found, real, folder.clone(), index),
@@ -80,7 +80,7 @@ pub fn plan_text(path: &Path) -> Result<String> {
     let refuse =
         |what: String| Error::request(format!("{} {what}", path.display())).hint("`loadline plan` makes a plan");
     let bytes = whole_file(path, PLAN_BYTES_MAX).map_err(refuse)?;
-    String::from_utf8(bytes).map_err(|_| refuse("is no plan: it is no text".to_owned()))
+    String::from_utf8(bytes).map_err(|_| refuse("is not a plan: it is not text".to_owned()))
 }
 
 /// Finds the answers below an entry of the folder of this name. Links are not followed: they may lead in circles.
@@ -225,7 +225,7 @@ mod tests {
             ]
         );
         assert!(entry_results(&[at.join("nowhere")]).unwrap_err().what.contains("cannot be read"));
-        assert!(entry_results(&[at.join("index-4/result.json")]).unwrap_err().what.contains("is no folder"));
+        assert!(entry_results(&[at.join("index-4/result.json")]).unwrap_err().what.contains("is not a folder"));
     }
 
     #[test]
@@ -268,7 +268,7 @@ mod tests {
         assert_eq!(found.canonicalize().unwrap(), at.join("plan.jsonl").canonicalize().unwrap());
         put(at, "a/b/plan.jsonl", b"\xff");
         assert_eq!(plan_beside(&folders).unwrap(), at.join("a/b/plan.jsonl"));
-        assert!(plan_text(&at.join("a/b/plan.jsonl")).unwrap_err().what.ends_with("is no plan: it is no text"));
+        assert!(plan_text(&at.join("a/b/plan.jsonl")).unwrap_err().what.ends_with("is not a plan: it is not text"));
         assert!(plan_text(&at.join("a")).unwrap_err().what.ends_with("Is a directory"));
     }
 

@@ -73,7 +73,7 @@ Examples:
 
 fn minutes(text: &str) -> Result<f64, String> {
     let sound = text.parse().ok().filter(|minutes: &f64| *minutes > 0.0 && *minutes <= 525_600.0);
-    sound.ok_or_else(|| format!("`{text}` is no number of minutes; write it as `15`"))
+    sound.ok_or_else(|| format!("`{text}` is not a number of minutes; write it as `15`"))
 }
 
 /// Characters of a hash that tell two folders of results apart.
@@ -188,7 +188,7 @@ fn asked(verb: &Verb, session: &Session) -> Result<PlanInput> {
     }
     let service = |file: &PathBuf| match is_scenario(file)? {
         true => run::load(file, &releases).map(|scenario| Service::new(&scenario.name.clone(), scenario)),
-        false => Err(Error::request(format!("{} is no scenario, and several files are one each", file.display()))
+        false => Err(Error::request(format!("{} is not a scenario, and several files are one each", file.display()))
             .hint("give one fleet file alone, or scenarios")),
     };
     let services = verb.what.iter().map(service).collect::<Result<Vec<_>>>()?;
@@ -324,7 +324,7 @@ fn write(file: &Path, text: &str) -> Result<()> {
 fn of_engine(verb: &Verb, plan: &Plan, file: &Path) -> Result<String> {
     let text = |path: &Path| {
         let text = path.to_str().map(str::to_owned);
-        text.ok_or_else(|| Error::request(format!("`{}` is no text, as a script is", path.display())))
+        text.ok_or_else(|| Error::request(format!("`{}` is not text, as a script is", path.display())))
     };
     let short: String = plan.header.hash.chars().take(HASH_SHOWN).collect();
     let results = PathBuf::from(format!("results-{short}"));

@@ -20,7 +20,7 @@ fn folder_of_pictures(text: &str) -> Result<PathBuf, String> {
     let ending = folder.extension().map(|ending| ending.to_string_lossy().to_lowercase()).unwrap_or_default();
     if PICTURES.contains(&ending.as_str()) {
         return Err(format!(
-            "`{text}` is no folder; each picture is an SVG file, so write the folder for all, as `pictures`"
+            "`{text}` is not a folder; each picture is an SVG file, so write the folder for all, as `pictures`"
         ));
     }
     Ok(folder)

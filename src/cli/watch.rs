@@ -117,7 +117,7 @@ impl std::str::FromStr for Weighings {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let refuse =
-            || format!("`{text}` is no time for an account; write `never`, `on-growth`, `at:75%` or `every:6h`");
+            || format!("`{text}` is not a time for an account; write `never`, `on-growth`, `at:75%` or `every:6h`");
         let percent = |text: &str| text.strip_suffix('%')?.parse().ok().filter(|percent| (1..=100).contains(percent));
         match text.split_once(':') {
             None if text == "never" => Ok(Self::Never),
@@ -418,7 +418,7 @@ fn weighing(verb: &Verb) -> WhenWeighed {
 /// An account into a file, by a process of its own: one of a large JVM takes more memory than watching may, and one
 /// that is stuck can be ended.
 fn weigh_apart(pid: u32, why: WhyWeighed, into: &Path, clock: Clock) -> Result<(), String> {
-    let Some(into) = into.to_str() else { return Err(format!("{} is no text", into.display())) };
+    let Some(into) = into.to_str() else { return Err(format!("{} is not text", into.display())) };
     let how = if why == WhyWeighed::FirstSight { ASKED } else { HELD };
     let done = itself::run(&[WEIGH_APART_WORD, &pid.to_string(), how, into], clock, WEIGHED_WITHIN);
     done.map_err(|why| format!("{why}; `loadline account {pid}` has no bound of memory or time"))

@@ -65,7 +65,7 @@ Exit codes, for what an engine tries again:
 
 fn minutes(text: &str) -> Result<f64, String> {
     let minutes = text.parse().ok().filter(|minutes: &f64| minutes.is_finite() && *minutes > 0.0);
-    minutes.ok_or_else(|| format!("`{text}` is no number of minutes; write it as `30` or `0.5`"))
+    minutes.ok_or_else(|| format!("`{text}` is not a number of minutes; write it as `30` or `0.5`"))
 }
 
 pub(super) fn run(verb: Verb, call: Call) -> Result<Code> {

@@ -281,7 +281,7 @@ pub(super) mod tests {
         assert_eq!(Jar::read(&at("huge.jar")).unwrap().kind(), "Spring Boot 3.4.1");
         assert_eq!(programs_in(folder.path()), [at("huge.jar")]);
         assert!(refused(&at("pipe.jar")).what.contains("it is no plain file"));
-        assert!(refused(&at("hole.jar")).what.contains("is no jar"));
+        assert!(refused(&at("hole.jar")).what.contains("is not a jar"));
     }
 
     const SPRING: &str = "Main-Class: x.JarLauncher\nSpring-Boot-Version: 3.4.1\n";

@@ -33,8 +33,7 @@ impl KnownServices {
     /// `Request` where it is neither, of another version, or damaged.
     pub fn parse(text: &str) -> Result<Self> {
         let neither = |cause: serde_json::Error| {
-            Error::request(format!("this is no document of a fleet: {cause}"))
-                .hint("`loadline merge --json` prints one")
+            Error::request(format!("this is not a fleet document: {cause}")).hint("`loadline merge --json` prints one")
         };
         let first = text.lines().next().unwrap_or_default();
         if let Ok(Head { schema }) = serde_json::from_str(first)
@@ -153,14 +152,14 @@ mod tests {
             let error = KnownServices::parse(text).unwrap_err();
             assert!(error.what.contains(what), "{error}");
         };
-        refused("", "this is no document of a fleet");
-        refused("{}", "this is no document of a fleet");
-        refused("{\"schema\": \"loadline.fleet/1\"}", "this is no document of a fleet");
+        refused("", "this is not a fleet document");
+        refused("{}", "this is not a fleet document");
+        refused("{\"schema\": \"loadline.fleet/1\"}", "this is not a fleet document");
         refused("{\"schema\": \"loadline.results/1\"}", "this is `loadline.results/1`");
         refused("{\"schema\":\"loadline.fleet-plan/9\"}\n", "this is `loadline.fleet-plan/9`");
         let whole = document(vec![record("a", LineVerdict::Proved, Some(1))]);
         for cut in (0..whole.len()).filter(|cut| whole.is_char_boundary(*cut)) {
-            refused(&whole[..cut], "this is no document of a fleet");
+            refused(&whole[..cut], "this is not a fleet document");
         }
     }
 }

@@ -68,7 +68,7 @@ fn by_engine(number: &dyn Fn(&str) -> Result<Option<u32>>) -> Result<u32> {
 
 fn parse(name: &str, value: &str) -> Result<u32> {
     value.parse().map_err(|_| {
-        Error::request(format!("{name} is `{value}`, which is no number"))
+        Error::request(format!("{name} is `{value}`, which is not a number"))
             .hint(format!("give `--index N`, or leave {name} to the engine"))
     })
 }
@@ -109,7 +109,7 @@ mod tests {
         };
         refused(&[], "neither JOB_COMPLETION_INDEX nor SLURM_ARRAY_TASK_ID is set");
         refused(&[(OF_KUBERNETES, "")], "neither JOB_COMPLETION_INDEX");
-        refused(&[(OF_KUBERNETES, "-1")], "JOB_COMPLETION_INDEX is `-1`, which is no number");
+        refused(&[(OF_KUBERNETES, "-1")], "JOB_COMPLETION_INDEX is `-1`, which is not a number");
         refused(&[(OF_SLURM, "4294967296")], "SLURM_ARRAY_TASK_ID is `4294967296`");
         refused(&[(OF_SLURM, "1"), (FIRST, "x")], "LOADLINE_FIRST is `x`");
         refused(&[(OF_SLURM, "4000000000"), (FIRST, "4000000000")], "are no index");

@@ -35,8 +35,10 @@ pub fn changes(earlier: Vec<AccountDocument>, mut now: AccountDocument, command:
     let seconds = unix_s(&now.taken).zip(unix_s(&then.taken)).map(|(now, then)| now.saturating_sub(then));
     let Some(seconds) = seconds else {
         let taken = then.taken.escape_debug();
-        return Err(Error::request(format!("the earlier account was taken at `{taken}`, which is no moment"))
-            .hint("give a file as `loadline account PID --json` printed it"));
+        return Err(Error::request(format!(
+            "the earlier account was taken at `{taken}`, which is not a point in time"
+        ))
+        .hint("give a file as `loadline account PID --json` printed it"));
     };
     let (Some(before), Some(after)) = (&then.mark.account, &now.mark.account) else {
         return Err(Error::machine("an account without owners cannot be compared"));

@@ -92,7 +92,7 @@ fn the_time_between_is_that_of_the_documents() {
     assert_eq!(compared("2026-11-21T03:36:20Z").unwrap(), 3601);
     assert_eq!(compared("2026-11-21T04:36:31Z").unwrap(), -10);
     let refused = compared("yester\u{1b}day").unwrap_err();
-    assert_eq!(refused.what, "the earlier account was taken at `yester\\u{1b}day`, which is no moment");
+    assert_eq!(refused.what, "the earlier account was taken at `yester\\u{1b}day`, which is not a point in time");
 }
 
 #[test]

@@ -103,7 +103,7 @@ impl Collector {
         let milliseconds = |found: Option<(String, String)>, usual: Duration| match found {
             None => Ok(usual),
             Some((name, text)) => text.trim().parse().map(Duration::from_millis).map_err(|_| {
-                Error::request(format!("{name} is `{text}`, which is no number of milliseconds"))
+                Error::request(format!("{name} is `{text}`, which is not a number of milliseconds"))
                     .hint(format!("write `{name}=10000`"))
             }),
         };
@@ -335,7 +335,7 @@ fn pairs(name: &str, text: &str) -> Result<Vec<(String, String)>> {
     parts
         .map(|part| {
             pair(part).ok_or_else(|| {
-                Error::request(format!("`{part}` in {name} is no pair of a name and a value"))
+                Error::request(format!("`{part}` in {name} is not a name and a value"))
                     .hint(format!("write `{name}=name=value,name=value`, and `%20` for a blank"))
             })
         })
@@ -361,7 +361,7 @@ fn header(variable: &str, key: String, value: String) -> Result<(String, String)
     if key.chars().all(token) {
         return Ok((key, value));
     }
-    Err(Error::request(format!("`{key}` in {variable} is no name of a header"))
+    Err(Error::request(format!("`{key}` in {variable} is not a header name"))
         .hint(format!("write `{variable}=name=value,name=value`")))
 }
 

@@ -284,7 +284,7 @@ fn set_aside(path: &Path) -> io::Result<PathBuf> {
     };
     let is_free = |path: &PathBuf| path.symlink_metadata().is_err_and(|why| why.kind() == io::ErrorKind::NotFound);
     let free = (1..=ASIDE_MAX).map(name).find(is_free).ok_or_else(|| {
-        io::Error::other(format!("it is no history, and {ASIDE_MAX} like it were moved aside already: remove them"))
+        io::Error::other(format!("it is not a history, and {ASIDE_MAX} like it were moved aside already: remove them"))
     })?;
     std::fs::rename(path, &free)?;
     Ok(free)

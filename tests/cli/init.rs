@@ -101,7 +101,7 @@ fn what_cannot_be_begun_with_is_told() {
     let root =
         "<project><artifactId>a</artifactId><modules><module>api</module><module>web</module></modules></project>";
     check(&[("pom.xml", root)], &[], &["is a project of 2 modules: api, web", "loadline init ./api"]);
-    check(&[("pom.xml", "<project>\n<a></b>")], &[], &["line 2: it is no XML", "./pom.xml"]);
+    check(&[("pom.xml", "<project>\n<a></b>")], &[], &["line 2: it is not XML", "./pom.xml"]);
     check(
         &[("pom.xml", "<project><artifactId>a</artifactId></project>")],
         &[],

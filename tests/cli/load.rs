@@ -258,8 +258,8 @@ fn what_is_typed_wrong_is_told_before_anything_is_sent() {
         assert_eq!(called.stdout, "", "{called}");
     };
     check("--rate 0", "a rate of 0/s is not possible");
-    check("--rate -5", "`-5` is no rate");
-    check("--rate 1e9", "`1e9` is no rate");
+    check("--rate -5", "`-5` is not a rate");
+    check("--rate 1e9", "`1e9` is not a rate");
     check("--rate 99999999", "is not possible");
     check("--rate 5 --think 1s", "cannot be used with");
     check("--poisson", "give one: `--rate 500`");
@@ -277,7 +277,7 @@ fn what_is_typed_wrong_is_told_before_anything_is_sent() {
     check("--body-fill zero", "--body-size");
     check("--streams 5", "--http2");
     check("--expect-status 20", "between 100 and 999");
-    check("--header broken", "`broken` is no header");
+    check("--header broken", "`broken` is not a header");
     check("--require p99<50", "write it as `p99<50ms`");
     check("--stop-when speed>1", "its figure is unknown");
     check("--threads 0", "invalid value '0'");

@@ -235,7 +235,7 @@ fn bad_input_says_what_is_wrong_and_what_to_do() {
     let check = |options: &[&str], says: &[&str]| merge(&place, options).refused(says);
     check(&[], &["<DIR>"]);
     check(&["nowhere"], &["nowhere cannot be read", "loadline work --out"]);
-    check(&["plan.jsonl"], &["plan.jsonl is no folder"]);
+    check(&["plan.jsonl"], &["plan.jsonl is not a folder"]);
     check(&["results", "--plan", "none.jsonl"], &["none.jsonl cannot be read", "loadline plan"]);
     check(&["results", "--plan", "results"], &["results cannot be read: Is a directory"]);
     check(&["results", "--json", "--csv", "-"], &["only one thing can go to stdout"]);

@@ -197,7 +197,7 @@ fn the_night_after_proves_what_did_not_change() {
     let (all, _) = planned(&place, &["fleet.yaml", "--last", "night.json", "--search-all"]);
     assert!(!tasks(&all).iter().any(|(_, task)| **task == Task::Prove));
     refused(&place, &["fleet.yaml", "--search", "order"], &["no service is named `order`", "did you mean `orders`?"]);
-    refused(&place, &["fleet.yaml", "--last", "fleet.yaml"], &["this is no document of a fleet", "file: fleet.yaml"]);
+    refused(&place, &["fleet.yaml", "--last", "fleet.yaml"], &["this is not a fleet document", "file: fleet.yaml"]);
     refused(&place, &["fleet.yaml", "--last", "none.json"], &["cannot read none.json: No such file"]);
 }
 
@@ -216,7 +216,7 @@ fn scenarios_are_a_service_each() {
     assert_eq!((plan.header.name.as_str(), plan.entries[0].scenario.find.target.len()), ("two", 2));
     refused(&place, &["one.loadline.yaml", "one.loadline.yaml"], &["two services are named `one`"]);
     refused(&place, &["one.loadline.yaml", "orders"], &["`orders` has 2 configurations", "`only: small`"]);
-    refused(&place, &["one.loadline.yaml", "fleet.yaml"], &["fleet.yaml is no scenario", "one fleet file alone"]);
+    refused(&place, &["one.loadline.yaml", "fleet.yaml"], &["fleet.yaml is not a scenario", "one fleet file alone"]);
     refused(&place, &["one.loadline.yaml", "--blocks", "5"], &["there is one configuration"]);
     refused(&place, &["fleet.yaml", "--blocks", "5"], &["`--blocks` would have no effect"]);
 }
@@ -291,7 +291,7 @@ fn what_is_no_fleet_is_refused() {
     }
     refused(&place, &["none.yaml"], &["cannot read none.yaml: No such file"]);
     refused(&place, &[], &["required"]);
-    refused(&place, &["fleet.yaml", "--minutes", "0"], &["`0` is no number of minutes"]);
+    refused(&place, &["fleet.yaml", "--minutes", "0"], &["`0` is not a number of minutes"]);
     refused(&place, &["fleet.yaml", "--nodes", "0"], &["0 is not in 1.."]);
     let nowhere = plan_in(&shop(), &["fleet.yaml", "--out", "no/such/plan.jsonl"]).expect(4);
     assert!(

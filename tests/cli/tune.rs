@@ -31,7 +31,7 @@ fn bad_input_says_what_is_wrong_and_what_to_write() {
         &["no remedy is called `malloc.arena`", "did you mean `malloc.arenas`", "--list"],
     );
     check(&["--objective", "weight"], &["is nothing that tuning makes small", "rss.loaded"]);
-    check(&["--price", "300%"], &["is no share between 0 % and 100 %"]);
+    check(&["--price", "300%"], &["is not a share between 0 % and 100 %"]);
     check(&["--minutes", "0"], &["`--minutes` is 0", "above 0"]);
     check(&["--trials-max", "0"], &["tune.trials_max"]);
     check(&["--target", "rss.loaded<9MiB"], &["is measured at marks"]);

@@ -108,8 +108,8 @@ fn bad_input_says_what_is_wrong_and_what_to_write() {
     check(&[], &["--all", "--post-mortem"]);
     check(&["--all", "4711"], &["cannot be used with"]);
     check(&["nobody"], &["`nobody` is not a process id"]);
-    check(&["--all", "--account", "sometimes"], &["is no time for an account", "at:75%"]);
-    check(&["--all", "--account", "at:0%"], &["is no time for an account"]);
+    check(&["--all", "--account", "sometimes"], &["is not a time for an account", "at:75%"]);
+    check(&["--all", "--account", "at:0%"], &["is not a time for an account"]);
     check(&["--all", "--listen", "9773"], &["is no place to listen", "127.0.0.1:9773"]);
     check(&["--all", "--every", "1ms"], &["every 1ms", "10ms"]);
     check(&["--all", "--keep", "1"], &["no room for the history", "4.0 MiB"]);

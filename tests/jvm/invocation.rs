@@ -62,7 +62,7 @@ fn chosen(asked: &[u32]) -> Vec<u32> {
 fn listed() -> Vec<u32> {
     let listed = std::env::var(JDKS).unwrap_or_default();
     let number =
-        |release: &str| release.trim().parse().unwrap_or_else(|_| panic!("{JDKS}={listed} is no list of releases"));
+        |release: &str| release.trim().parse().unwrap_or_else(|_| panic!("{JDKS}={listed} is not a list of releases"));
     listed.split(',').filter(|release| !release.trim().is_empty()).map(number).collect()
 }
 

@@ -82,7 +82,7 @@ pub fn bytes_of(from: impl Read, bytes_max: u64) -> io::Result<Vec<u8>> {
 }
 
 fn text_from(bytes: Vec<u8>) -> io::Result<String> {
-    String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is no text in UTF-8"))
+    String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text"))
 }
 
 #[cfg(test)]
@@ -116,6 +116,6 @@ mod tests {
         assert_eq!(large(text(&file, 9)), "it has more than 0 KiB");
         assert_eq!(large(text_named(Path::new("/dev/zero"), 3 << 20)), "it has more than 3 MiB");
         std::fs::write(&file, [0xff; 4]).unwrap();
-        assert_eq!(large(text(&file, 10)), "it is no text in UTF-8");
+        assert_eq!(large(text(&file, 10)), "it is not UTF-8 text");
     }
 }

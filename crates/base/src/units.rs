@@ -99,7 +99,7 @@ impl FromStr for Millicpus {
     type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        let refuse = || ParseError(format!("`{text}` is no share of CPUs; write it as `500m`, `0.5` or `2`"));
+        let refuse = || ParseError(format!("`{text}` is not a share of CPUs; write it as `500m`, `0.5` or `2`"));
         let (number, unit) = number_and_unit(text).ok_or_else(refuse)?;
         let millis = match unit {
             "" => number * 1000.0,
@@ -506,7 +506,7 @@ mod tests {
         }
         for text in ["", "m", "0", "0m", "1.5m", "0.0001", "-1", "2k", "1e9", "1000001", "nan"] {
             let refusal = text.parse::<Millicpus>().unwrap_err().to_string();
-            assert!(refusal.ends_with("is no share of CPUs; write it as `500m`, `0.5` or `2`"), "{text}: {refusal}");
+            assert!(refusal.ends_with("is not a share of CPUs; write it as `500m`, `0.5` or `2`"), "{text}: {refusal}");
         }
         let read = |json: &str| serde_json::from_str::<Millicpus>(json).unwrap();
         assert_eq!([read("2"), read("0.25"), read("\"250m\"")].map(|of| of.0), [2000, 250, 250]);

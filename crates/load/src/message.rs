@@ -346,7 +346,7 @@ pub(super) fn check_header(name: &str, value: &str) -> Result<()> {
     if sound && !value.contains(['\r', '\n', '\0']) {
         return Ok(());
     }
-    Err(Error::request(format!("`{}: {}` is no header", name.escape_debug(), value.escape_debug())))
+    Err(Error::request(format!("`{}: {}` is not a header", name.escape_debug(), value.escape_debug())))
 }
 
 #[cfg(test)]

@@ -336,7 +336,7 @@ fn read_starts(path: &Path) -> Result<Vec<u64>> {
             |why: &str| Error::request(format!("line {} of {}: `{line}` {why}", number + 1, path.display())).hint(FORM);
         // A year, as for every span.
         let seconds: Option<f64> = line.parse().ok().filter(|seconds| (0.0..=31_536_000.0).contains(seconds));
-        let start_ns = (seconds.ok_or_else(|| refuse("is no number of seconds"))? * 1e9).round() as u64;
+        let start_ns = (seconds.ok_or_else(|| refuse("is not a number of seconds"))? * 1e9).round() as u64;
         if starts_ns.last().is_some_and(|last| *last > start_ns) {
             return Err(refuse("is earlier than the line before"));
         }

@@ -88,7 +88,7 @@ fn placeholder(inside: &str) -> Result<Option<Segment>> {
         (Some(low), Some(high), None) if low <= high && high - low < u64::MAX => {
             Ok(Some(Segment::Random { low, span: high - low + 1 }))
         }
-        _ => Err(Error::request(format!("`{{{inside}}}` is no placeholder")).hint("write it as `{rand 1 1000}`")),
+        _ => Err(Error::request(format!("`{{{inside}}}` is not a placeholder")).hint("write it as `{rand 1 1000}`")),
     }
 }
 

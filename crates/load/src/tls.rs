@@ -48,7 +48,7 @@ impl Sessions {
         config.alpn_protocols = protocols.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
         let bare = bare_host(host);
         let name = ServerName::try_from(bare.to_owned()).map_err(|_| {
-            Error::request(format!("`{bare}` is no name that a certificate could have"))
+            Error::request(format!("`{bare}` is not a name that a certificate could have"))
                 .hint("use a host name or an address")
         })?;
         Ok(Self { config: Arc::new(config), name })

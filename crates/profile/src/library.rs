@@ -127,7 +127,7 @@ impl Library {
             false => bounded::bytes(path, LIBRARY_BYTES_MAX).map_err(|cause| Error::io("read", path, &cause))?,
         };
         let elf =
-            Elf::parse(&bytes).ok_or_else(|| Error::request(format!("{shown} is no native library of 64 bits")))?;
+            Elf::parse(&bytes).ok_or_else(|| Error::request(format!("{shown} is not a 64-bit native library")))?;
         if elf.machine() != machine {
             let what = format!("{shown} is a library for {}, and this machine is {machine}", elf.machine());
             return Err(Error::request(what));
@@ -277,7 +277,7 @@ mod tests {
         assert!(why.contains("no `Agent_OnAttach`"), "{why}");
         std::fs::write(&path, "text").unwrap();
         let why = Library::open(&path, "x86_64").unwrap_err().what;
-        assert!(why.ends_with("is no native library of 64 bits"), "{why}");
+        assert!(why.ends_with("is not a 64-bit native library"), "{why}");
     }
 
     #[test]

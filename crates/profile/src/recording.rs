@@ -222,7 +222,7 @@ impl Recording {
             Err(Fault::Io(cause)) => {
                 Err(Error::machine(format!("the recording cannot be read: {}", loadline_base::error::plain(&cause))))
             }
-            Err(Fault::Damage(why)) => Err(Error::machine(format!("this file is no recording of a JVM: {why}"))),
+            Err(Fault::Damage(why)) => Err(Error::machine(format!("this file is not a recording of a JVM: {why}"))),
         }
     }
 

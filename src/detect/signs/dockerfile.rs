@@ -37,7 +37,7 @@ impl Dockerfile {
                 _ => {}
             }
         }
-        let mut stage = stage.ok_or_else(|| Error::request("it is no Dockerfile: it has no `FROM`"))?;
+        let mut stage = stage.ok_or_else(|| Error::request("it is not a Dockerfile: it has no `FROM`"))?;
         // A shell form of the entrypoint takes no arguments, and none comes after it.
         let shell = |of: &Option<Started>| matches!(of, Some(Started::ByShell));
         stage.through_shell = shell(&entrypoint) || (entrypoint.is_none() && shell(&command));

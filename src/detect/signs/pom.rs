@@ -36,7 +36,7 @@ pub(crate) fn of_maven(text: &str) -> Result<Project> {
     let texts = Texts::read(text)?;
     let get = |path: &str| texts.by_path.get(path).map(|value| texts.resolve(value));
     let Some(artifact) = get("artifactId").filter(|artifact| !artifact.is_empty()) else {
-        return Err(Error::request("it is no project of Maven: `project` has no `artifactId`"));
+        return Err(Error::request("it is not a Maven project: `project` has no `artifactId`"));
     };
     let framework = Framework::of_artifacts(texts.artifacts.iter().map(String::as_str));
     let version = get("version").or_else(|| get("parent/version"));
@@ -59,7 +59,7 @@ impl Texts {
             let at = reader.buffer_position();
             let refuse = |why: &str| {
                 let line = text.get(..at as usize).map_or(1, |before| before.matches('\n').count() + 1);
-                Error::request(format!("line {line}: it is no XML: {why}"))
+                Error::request(format!("line {line}: it is not XML: {why}"))
             };
             match reader.read_event().map_err(|cause| refuse(&cause.to_string()))? {
                 Event::Start(element) => {
@@ -152,7 +152,7 @@ mod tests {
     fn what_is_no_project_is_refused() {
         let refused = |text: &str| of_maven(text).unwrap_err().what;
         assert!(refused("<settings/>").contains("no `artifactId`"));
-        assert!(refused("<project>\n<artifactId>a</project>").contains("line 2: it is no XML"));
+        assert!(refused("<project>\n<artifactId>a</project>").contains("line 2: it is not XML"));
         assert!(refused("<project>").contains("it ends within `project`"));
         assert!(refused(&"<a>".repeat(100_000)).contains("nested too deeply"));
         // An entity that grows is not followed: nothing of a DTD is.

@@ -123,7 +123,7 @@ impl Encoded {
         let (mut headers, mut filled_headers, mut host) = (HeaderMap::new(), Vec::new(), origin.host);
         for (name, value) in &request.headers {
             check_header(name, value)?;
-            let refuse = || Error::request(format!("`{name}: {value}` is no header of an HTTP/2 request"));
+            let refuse = || Error::request(format!("`{name}: {value}` is not an HTTP/2 request header"));
             let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| refuse())?;
             let trailers_only = name == http::header::TE && !value.eq_ignore_ascii_case("trailers");
             if CONNECTION_HEADERS.contains(&name.as_str()) || trailers_only {
@@ -182,7 +182,7 @@ impl Encoded {
         *head.headers_mut() = self.headers.clone();
         for (name, template) in &self.filled_headers {
             let value = HeaderValue::from_maybe_shared(fill(template))
-                .map_err(|_| Error::request(format!("the value of `{name}` is no value of a header")))?;
+                .map_err(|_| Error::request(format!("the value of `{name}` is not a valid header value")))?;
             head.headers_mut().append(name, value);
         }
         let Some(template) = &self.filled_body else { return Ok((head, self.body.clone())) };

@@ -267,7 +267,7 @@ impl FromStr for Rate {
 
     /// `500`, `500/s`, `30/m`, `1.5k`; a ramp is `100..1000`; a staircase `100..1000:10` (10 steps).
     fn from_str(text: &str) -> Result<Self, String> {
-        let refuse = || format!("`{text}` is no rate; write it as `500`, `100..1000` or `100..1000:10` (steps)");
+        let refuse = || format!("`{text}` is not a rate; write it as `500`, `100..1000` or `100..1000:10` (steps)");
         let Some((from, rest)) = text.split_once("..") else {
             return per_second(text).map(Self::Constant).ok_or_else(refuse);
         };

@@ -162,7 +162,7 @@ impl FromStr for Share {
     fn from_str(text: &str) -> Result<Self, String> {
         match text.parse() {
             Ok(Amount::Share(share) | Amount::Number(share)) => Ok(Self(share)),
-            _ => Err(format!("`{text}` is no share; write it as `2%`")),
+            _ => Err(format!("`{text}` is not a share; write it as `2%`")),
         }
     }
 }

@@ -381,7 +381,7 @@ impl FromStr for Cpus {
 
     /// `apart`, `all`, or a list such as `0-2,5`.
     fn from_str(text: &str) -> Result<Self, String> {
-        let refuse = || format!("`{text}` is no list of CPUs; write it as `0`, `0-2,5`, `all` or `apart`");
+        let refuse = || format!("`{text}` is not a list of CPUs; write it as `0`, `0-2,5`, `all` or `apart`");
         match text {
             "all" => return Ok(Self::All),
             "apart" => return Ok(Self::Apart),

@@ -174,7 +174,7 @@ impl ServiceFile {
         }
         let rate = self.rate.or(defaults.rate);
         if rate.is_some_and(|rate| !matches!(rate, Rate::Constant(_))) {
-            return Err(Error::request("a rate that changes is no load to search a line with")
+            return Err(Error::request("a rate that changes is not a load to search a line with")
                 .hint("write it as `200`, or describe the load in a scenario file"));
         }
         let load = LoadOptions { rate, duration: self.duration.or(defaults.duration), ..LoadOptions::default() };
@@ -198,9 +198,10 @@ impl LastFile {
         };
         let at = self.at.as_ref().map(moment);
         if let Some(wrong) = at.as_deref().filter(|at| unix_s(at).is_none()) {
-            return Err(
-                Error::request(format!("`{wrong}` is no moment; write it as `2026-11-20T04:36:21Z`")).at("last: at")
-            );
+            return Err(Error::request(format!(
+                "`{wrong}` is not a point in time; write it as `2026-11-20T04:36:21Z`"
+            ))
+            .at("last: at"));
         }
         Ok(Last {
             heap_bytes: self.heap.map(|heap| heap.0),
@@ -315,11 +316,11 @@ load: [{steady: {closed: {requests: 1}, get: /}}]
         check("  cart:", "  \"a\\nb\":", "cannot name a service", "");
         check("  cart:", &format!("  {}:", "x".repeat(300)), "cannot name a service", "");
         check("rate: 50", "rate: 1..5", "a rate that changes", "service: cart");
-        check("rate: 50", "rate: fast", "line 5: services.cart: `fast` is no rate", "");
+        check("rate: 50", "rate: fast", "line 5: services.cart: `fast` is not a rate", "");
         check("target: ['failed==0']", "target: [fast]", "`fast` is no budget", "line 5: services.cart");
         check("within: 5m", "within: 0s", "`within` must be longer than 0", "service: cart");
         check("within: 5m", "only: a", "`only` would have no effect", "service: cart");
-        check("at: 2026-11-20", "at: 2026-13-20", "is no moment", "service: users");
+        check("at: 2026-11-20", "at: 2026-13-20", "is not a point in time", "service: users");
         let none = fleet_of("name: x\nservices: {}\n", SCENARIO).unwrap_err();
         assert!(none.what.contains("no service"), "{none}");
         let rate = SCENARIO.to_owned() + "find: {max_rate: true}\n";

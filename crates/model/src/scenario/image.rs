@@ -36,7 +36,7 @@ impl Scenario {
         let Some(image) = &self.subject.image else { return Ok(()) };
         let name = &image.name;
         if name.is_empty() || name.starts_with('-') || name.contains(|c: char| c.is_whitespace() || c.is_control()) {
-            return Err(Error::request(format!("`{name}` is no name of an image"))
+            return Err(Error::request(format!("`{name}` is not an image name"))
                 .hint("write it as `podman images` or `docker images` show it: `app:1.2`"));
         }
         if self.subject.socket.is_some() {
@@ -98,9 +98,9 @@ mod tests {
             let error = scenario(subject, configuration).unwrap_err();
             assert!(error.to_string().contains(expect), "{error}");
         };
-        check("image: -v", "", "`-v` is no name of an image");
-        check("image: 'a b'", "", "is no name of an image");
-        check("image: ''", "", "is no name of an image");
+        check("image: -v", "", "`-v` is not an image name");
+        check("image: 'a b'", "", "is not an image name");
+        check("image: ''", "", "is not an image name");
         check("image: app, socket: x.sock", "", "cannot be reached");
         check("image: app, command: ['{jdk}']", "", "`{jdk}` means a path outside the image");
         check("image: app, env: {A: '{work}'}", "", "`{work}` means a path outside");

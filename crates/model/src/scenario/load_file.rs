@@ -299,7 +299,7 @@ mod tests {
         check("{get: /}", "takes one of `closed`, `constant`");
         check("{closed: {requests: 1}, constant: {rate: 1, requests: 1}, get: /}", "takes one of");
         check("{constant: {rate: 0, duration: 1s}, get: /}", "is not possible");
-        check("{constant: {rate: -5, duration: 1s}, get: /}", "is no rate");
+        check("{constant: {rate: -5, duration: 1s}, get: /}", "is not a rate");
         check("{constant: {rate: 1e9, duration: 1s}, get: /}", "is not possible");
         check("{constant: {rate: 5}, get: /}", "exactly one of `requests`, `duration`");
         check("{staircase: {from: 1, to: 2, steps: 1, duration: 1s}, get: /}", "`steps` is 1");

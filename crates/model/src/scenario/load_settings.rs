@@ -654,7 +654,7 @@ impl FromStr for Warmup {
 }
 
 fn header(text: &str) -> Result<(String, String), String> {
-    let refuse = || format!("`{text}` is no header; write it as `Accept: text/html`");
+    let refuse = || format!("`{text}` is not a header; write it as `Accept: text/html`");
     let (name, value) = text.split_once(':').ok_or_else(refuse)?;
     if name.is_empty() || name.contains(char::is_whitespace) {
         return Err(refuse());
@@ -675,7 +675,7 @@ fn expected_header(text: &str) -> Result<(String, Option<String>), String> {
         return header(text).map(|(name, value)| (name, Some(value)));
     }
     match text.is_empty() || text.contains(char::is_whitespace) {
-        true => Err(format!("`{text}` is no header; write it as `Content-Type` or `Content-Type: text/html`")),
+        true => Err(format!("`{text}` is not a header; write it as `Content-Type` or `Content-Type: text/html`")),
         false => Ok((text.to_owned(), None)),
     }
 }

@@ -200,7 +200,7 @@ const TRIALS_MAX: &str = "The most trials of the search for the winner, not coun
 
 fn price(text: &str) -> std::result::Result<Share, String> {
     let price = text.parse().ok().filter(|share: &Share| (0.0..=1.0).contains(&share.value()));
-    price.ok_or_else(|| format!("`{text}` is no share between 0 % and 100 %; write it as `2%`"))
+    price.ok_or_else(|| format!("`{text}` is not a share between 0 % and 100 %; write it as `2%`"))
 }
 
 /// The finest step in which CPU is requested and paid: 10 millicores. If a server takes less than half a core, 2 % of

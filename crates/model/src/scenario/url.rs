@@ -27,7 +27,7 @@ impl Url {
     /// `Request` for other schemes and for malformed ports.
     pub fn parse(text: &str) -> Result<Self> {
         let refuse = |why: &str| {
-            Error::request(format!("`{text}` is no URL to load: {why}"))
+            Error::request(format!("`{text}` is not a URL to load: {why}"))
                 .hint("write it as `http://127.0.0.1:8080/hello`")
         };
         let (tls, rest) = match text.split_once("://") {

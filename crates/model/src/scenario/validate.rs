@@ -321,7 +321,7 @@ fn validate_request(request: &Request) -> Result<()> {
     }
     // Only placeholders contain spaces. The load engine encodes the request and checks it to the byte.
     if !request.path.starts_with('/') || request.path.contains(['\r', '\n']) {
-        return Err(Error::request(format!("`{}` is no request path; it begins with `/`", request.path)));
+        return Err(Error::request(format!("`{}` is not a request path; it begins with `/`", request.path)));
     }
     let breaks_line = |text: &String| text.contains(['\r', '\n']);
     match request.headers.iter().find(|(name, value)| name.is_empty() || breaks_line(name) || breaks_line(value)) {
