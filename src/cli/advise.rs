@@ -35,7 +35,7 @@ pub(super) struct Verb {
     /// Process ids of JVMs; or the archive of a run, or its `--json`, whose trials are then taken
     #[arg(value_name = "PID | ARCHIVE")]
     of: Vec<PathBuf>,
-    /// All JVMs of this machine, those of containers too
+    /// All JVMs of this machine, including those in containers
     #[arg(long)]
     all: bool,
     /// The JVMs of a pod of this node: `NAME` or `NAMESPACE/NAME`

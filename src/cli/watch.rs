@@ -39,7 +39,7 @@ pub(super) struct Verb {
     /// Process ids of JVMs
     #[arg(value_name = "PID", value_parser = pid)]
     pids: Vec<u32>,
-    /// All JVMs of this machine, those of containers too, as they come and go
+    /// All JVMs of this machine, including those in containers, as they come and go
     #[arg(long)]
     all: bool,
     /// The JVMs in this memory cgroup, by its path below the mount, and in those below it

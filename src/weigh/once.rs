@@ -243,7 +243,8 @@ pub(crate) fn check_jvm(pid: u32, clock: &Clock) -> Result<()> {
 }
 
 /// The hint where a JVM was named that is none.
-pub(crate) const LIST_JVMS: &str = "`loadline account --all` lists the JVMs of this machine, those of containers too";
+pub(crate) const LIST_JVMS: &str =
+    "`loadline account --all` lists the JVMs of this machine, including those in containers";
 
 #[cfg(test)]
 mod tests {

@@ -258,7 +258,7 @@ const WHY: [(&str, &str); 11] = [
     ("jit.c1", "saves 37.9 MiB more at +28.9 % of CPU per request, and 2 % is the price"),
     ("gc.parallel", "64.7 MiB more, and p99.steady was 118 ms; the target is p99<50ms"),
     ("try.1", "Unrecognized VM option 'MaxHeapFre=10'"),
-    ("try.2", "the launcher starts the JVM with an environment of its own"),
+    ("try.2", "the launcher gives the JVM its own environment"),
     ("gc.shenandoah", "this JVM has no such flag"),
     ("heap.soft_max", "this JVM has no such flag"),
     ("heap.headers", "JDK-8380060 corrupts bytes on this release"),

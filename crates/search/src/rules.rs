@@ -33,7 +33,7 @@ pub fn rules(heap: u64, line: u64, classes: Option<ClassesRecord>) -> Vec<RuleRe
 fn share_text(limit: u64, share: RamShare) -> String {
     let heap = share.heap(limit);
     let percent = heap as f64 / limit.max(1) as f64 * 100.0;
-    format!("its heap may take {percent:.0} % of it, {}, besides all else", Bytes(heap))
+    format!("its heap may take {percent:.0} % of it, {}, on top of everything else", Bytes(heap))
 }
 
 fn buildpack(heap: u64, classes: ClassesRecord) -> RuleRecord {
@@ -61,9 +61,9 @@ mod tests {
     #[test]
     fn a_share_says_how_much_of_its_limit_is_heap() {
         let text = |limit: u64, large: f64| share_text(limit * MIB, RamShare { large, ..RamShare::default() });
-        assert_eq!(text(128, 0.25), "its heap may take 50 % of it, 64.0 MiB, besides all else");
-        assert_eq!(text(4096, 0.25), "its heap may take 25 % of it, 1024.0 MiB, besides all else");
-        assert_eq!(text(300, 0.25), "its heap may take 42 % of it, 124.8 MiB, besides all else");
+        assert_eq!(text(128, 0.25), "its heap may take 50 % of it, 64.0 MiB, on top of everything else");
+        assert_eq!(text(4096, 0.25), "its heap may take 25 % of it, 1024.0 MiB, on top of everything else");
+        assert_eq!(text(300, 0.25), "its heap may take 42 % of it, 124.8 MiB, on top of everything else");
     }
 
     #[test]

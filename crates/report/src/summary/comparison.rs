@@ -296,7 +296,7 @@ pub(super) fn pareto(document: &Document) -> Option<Part> {
         row
     };
     let table = Table::new(format!("{weight} against speed, medians"), head, records.first()?.points.iter().map(row));
-    let note = "A configuration is dominated where another one is at least as good in both.";
+    let note = "A configuration is dominated if another is at least as good in both.";
     Some(Part::Table(table.worded(1, 1).noted([note.to_owned()])))
 }
 

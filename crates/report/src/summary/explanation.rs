@@ -106,7 +106,7 @@ pub(super) fn growth(found: &LiveGrowthRecord, warmed: bool) -> String {
     }
     if found.collections < found.needed {
         return format!(
-            "Loadline cannot tell whether the live heap grows: only {collections} fitted into the load, and a verdict \
+            "Loadline cannot tell whether the live heap grows: only {collections} fit into the load, and a verdict \
              needs {} (`-d` makes the load longer).",
             found.needed
         );

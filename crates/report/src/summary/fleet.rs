@@ -150,7 +150,7 @@ fn services(of: &[&ServiceRecord], glyphs: Glyphs) -> Table {
         table.rows.iter_mut().zip(of).for_each(|(row, of)| row.push(trend(of, room, glyphs).into()));
     }
     let other = of.iter().any(|of| of.other_cpu).then_some(" * found on a different CPU from the last one.");
-    let note = "wasted: declared without what is to be set, which is the line with its headroom.";
+    let note = "wasted: the declared limit less the one to set (the line plus headroom).";
     table.noted([format!("{note}{}", other.unwrap_or_default())])
 }
 
@@ -188,7 +188,7 @@ pub fn unanswered(document: &FleetDocument) -> Vec<(String, String)> {
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         let names = if names.is_empty() { String::new() } else { format!(" ({}{more})", names.join(", ")) };
         let indexes = ranges(&standing.missing);
-        let again = format!("start {indexes} again: `loadline work` leaves alone what is complete");
+        let again = format!("start {indexes} again: `loadline work` skips complete entries");
         told.push((format!("without a result: {indexes}{names}"), again));
     }
     let failed = |index: &u32| match service(index) {

@@ -114,7 +114,7 @@ pub(super) fn lists(trial: &Trial, depth: Depth) -> Vec<Part> {
 /// How incomplete trials ended. Those of a configuration that ended in the same way are one, in the words of the first.
 pub(super) fn failures(trials: &[Trial]) -> Vec<Verdict> {
     let failed = trials.iter().filter(|trial| trial.is_failed()).map(|trial| {
-        let why = trial.why.as_deref().unwrap_or("the reason is not known");
+        let why = trial.why.as_deref().unwrap_or("the reason is unknown");
         ((&trial.configuration, trial.outcome, without_numbers(why)), (trial, why))
     });
     let told = |(_, alike): (_, Vec<(&Trial, &str)>)| {

@@ -160,7 +160,7 @@ fn a_trial_that_failed_in_the_baseline_is_not_this_change() {
     document.trials[1].outcome = crate::record::Outcome::SubjectFailed;
     let text = comment(&document, Unchanged::Silent);
     assert_eq!(verdict(&text), "failed");
-    let said = "trial 2 of this/app: the subject failed: the reason is not known. ";
+    let said = "trial 2 of this/app: the subject failed: the reason is unknown. ";
     assert!(text.lines().nth(2).unwrap().starts_with(said), "{text}");
 }
 
