@@ -47,7 +47,7 @@ pub(super) struct Verb {
     /// Compare with the recommendation of a VerticalPodAutoscaler: what `kubectl get vpa -o yaml` prints
     #[arg(long, value_name = "FILE")]
     against: Option<PathBuf>,
-    /// Print lines for this host in place of the summary
+    /// Print lines for this host instead of the summary
     #[arg(long, value_name = "HOST", conflicts_with = "json")]
     patch: Option<PatchHost>,
     /// Print a document instead of the summary

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Parser)]
 #[command(before_help = EXAMPLES)]
 pub(super) struct Verb {
-    /// A scenario file, a jar, or two archives; none of them where a command follows `--`
+    /// A scenario file, a jar, or two archives; omit it if a command follows `--`
     #[arg(value_name = "SCENARIO | JAR | ARCHIVE ARCHIVE", num_args = 0..=2)]
     what: Vec<PathBuf>,
     /// The axes to vary.

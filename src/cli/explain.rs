@@ -21,7 +21,7 @@ use std::time::Duration;
 #[derive(Debug, Parser)]
 #[command(before_help = EXAMPLES)]
 pub(super) struct Verb {
-    /// A scenario file, a jar, or the process id of a JVM that runs; none of them where a command follows `--`
+    /// A scenario file, a jar, or the process id of a running JVM; omit it if a command follows `--`
     #[arg(value_name = "SCENARIO | JAR | PID")]
     what: Option<PathBuf>,
     /// Explain only these configurations

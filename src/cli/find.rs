@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Parser)]
 #[command(before_help = EXAMPLES)]
 pub(super) struct Verb {
-    /// A scenario file, a jar, or the archive of a run; none where a command follows `--`
+    /// A scenario file, a jar, or the archive of a run; omit it if a command follows `--`
     #[arg(value_name = "SCENARIO | JAR | ARCHIVE")]
     scenario: Option<PathBuf>,
     /// The configuration to search, where the scenario has several

@@ -26,7 +26,7 @@ pub(super) struct Verb {
     /// A folder of a project, a jar, or a Dockerfile
     #[arg(value_name = "WHERE", default_value = ".")]
     place: PathBuf,
-    /// The page to load, in place of the usual ones: `http://127.0.0.1:{port}/hello`
+    /// The page to load, instead of the usual ones: `http://127.0.0.1:{port}/hello`
     #[arg(long, value_name = "URL")]
     url: Option<String>,
     /// Write it for this container image instead
@@ -35,7 +35,7 @@ pub(super) struct Verb {
     /// The file to write [default: NAME.loadline.yaml in the working directory]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Write over a file that is there already
+    /// Overwrite an existing file
     #[arg(long)]
     force: bool,
     /// Do not start the server to see where it answers; port and paths are then guesses
@@ -44,7 +44,7 @@ pub(super) struct Verb {
     /// Print no progress on stderr
     #[arg(long, short)]
     quiet: bool,
-    /// Arguments of the program, in place of the usual ones; `{port}` stands for its port
+    /// Arguments of the program, instead of the usual ones; `{port}` stands for its port
     #[arg(last = true, value_name = "ARGUMENT", conflicts_with = "image")]
     arguments: Vec<String>,
 }

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Parser)]
 #[command(before_help = EXAMPLES)]
 pub(super) struct Verb {
-    /// A scenario file, or a jar; none where a command follows `--`
+    /// A scenario file, or a jar; omit it if a command follows `--`
     #[arg(value_name = "SCENARIO | JAR")]
     scenario: Option<PathBuf>,
     /// The configuration to tune, where the scenario has several
@@ -30,7 +30,7 @@ pub(super) struct Verb {
     /// Weigh it as it is, and print what would be tried and why
     #[arg(long, help_heading = "Tuning")]
     dry_run: bool,
-    /// Print all remedies that are known, with what they may cost and where that was measured
+    /// Print all known remedies, with what they may cost and where that was measured
     #[arg(long, help_heading = "Tuning", conflicts_with_all = ["scenario", "command", "only", "resume"])]
     list: bool,
     /// Continue the tuning of this archive, with its own options; only `--minutes` and `--trials-max` may be new
