@@ -155,6 +155,6 @@ fn jvms_that_run_and_that_ended_do_too() {
         ["pss charge and limit of the cgroup and what would come back", "the same by owner", "conditions", "doubts"];
     check("all accounts", |_| summarize_accounts(&all), &words, &words);
     let changes = ChangesDocument { seconds: 60, then: weighed(), now: weighed(), ..ChangesDocument::default() };
-    let words = ["from then to now", "account rss mib", "conditions", "doubts"];
+    let words = ["since then", "account rss mib", "conditions", "doubts"];
     check("two accounts", |_| summarize_changes(&changes, &[]), &words, &words);
 }

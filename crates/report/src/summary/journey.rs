@@ -20,6 +20,8 @@ pub(super) const LATER: [(&str, &str); 3] = [
     (MarkPoint::Collected.word(), "a full GC"),
     (MarkPoint::Trimmed.word(), "a trim"),
 ];
+/// The mark of an earlier account.
+const THEN: &str = "then";
 /// Marks in the table if the scenario names its own, so that it fits 80 columns.
 const COLUMNS_MAX: usize = 6;
 /// Owners named in the sentence about growth.
@@ -42,7 +44,7 @@ pub(super) fn journey(trial: &Trial) -> Vec<Part> {
 
 /// Two accounts of one process: a table whose last column is the change, and a sentence about the growth.
 pub(super) fn between(then: &AccountRecord, now: &AccountRecord) -> (Table, String) {
-    let journey = Journey(vec![("then", Cow::Borrowed(then)), ("now", Cow::Borrowed(now))], "RSS");
+    let journey = Journey(vec![(THEN, Cow::Borrowed(then)), ("now", Cow::Borrowed(now))], "RSS");
     let cells = |(label, held): (String, Vec<Option<u64>>)| {
         let change = match held.as_slice() {
             [Some(then), Some(now)] => Growth::between(Bytes(*then), Bytes(*now)).to_string(),
@@ -52,7 +54,7 @@ pub(super) fn between(then: &AccountRecord, now: &AccountRecord) -> (Table, Stri
     };
     let rows = journey.rows().into_iter().map(cells);
     let table = Table::new("account, RSS MiB", ["owner", "then", "now", "change"], rows);
-    (table, journey.grew(("then", then), ("now", now)))
+    (table, journey.grew((THEN, then), ("now", now)))
 }
 
 /// Describes the growth from mark to mark, and how predictions came true, in sentences.
@@ -154,9 +156,10 @@ impl<'a> Journey<'a> {
         for (name, what) in LATER {
             if let Some(after) = at(name) {
                 let (growth, who) = step(before, after);
-                let changed = if later.is_empty() { " changed RSS" } else { "" };
-                let by = if is_shown(growth) { format!("by {growth}{who}") } else { "by nothing".to_owned() };
-                later.push(format!("{what}{changed} {by}"));
+                later.push(match is_shown(growth) {
+                    true => format!("{what} changed {} by {growth}{who}", self.1),
+                    false => format!("{what} left {} unchanged", self.1),
+                });
                 before = after;
             }
         }
@@ -183,7 +186,8 @@ impl<'a> Journey<'a> {
             parts.push(format!("everything else {rest}"));
         }
         let parts = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
-        format!("From {from} to {to} {} {changed}{parts}.", self.1)
+        let span = if from == THEN { "Since then".to_owned() } else { format!("From {from} to {to}") };
+        format!("{span} {} {changed}{parts}.", self.1)
     }
 
     /// Describes the changes from mark to mark, each with the owner that changed most.

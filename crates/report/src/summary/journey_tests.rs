@@ -39,8 +39,8 @@ fn what_grew_is_named_by_owner_and_the_heap_as_a_whole() {
     assert_eq!(
         Journey::of(&five()).what_grew().unwrap(),
         "From start to loaded RSS grew by 15.0 MiB: malloc retained +10.0, Java heap +6.0, metaspace -1.0. \
-         Afterwards, the rest changed RSS by -1.0 (malloc retained -1.0), a full GC by -4.0 (Java heap -4.0), \
-         a trim by +1.0 (malloc retained +1.0)."
+         Afterwards, the rest changed RSS by -1.0 (malloc retained -1.0), a full GC changed RSS by \
+         -4.0 (Java heap -4.0), a trim changed RSS by +1.0 (malloc retained +1.0)."
     );
 }
 
