@@ -31,7 +31,8 @@ fn ready(plan: LaunchPlan) -> Standing {
 /// The line of a label, with those that go on below it, as one.
 #[track_caller]
 fn fact(ran: &Ran, label: &str) -> String {
-    let mut lines = ran.stdout.lines().skip_while(|line| line.split_whitespace().next() != Some(label));
+    let is_of = |line: &&str| !line.starts_with("   ") && line.split_whitespace().next() == Some(label);
+    let mut lines = ran.stdout.lines().skip_while(|line| !is_of(line));
     let first = lines.next().unwrap_or_else(|| panic!("no {label}:\n{}", ran.stdout));
     let more = lines.take_while(|line| line.starts_with("   "));
     let words = std::iter::once(first).chain(more).flat_map(str::split_whitespace);
@@ -120,7 +121,7 @@ fn what_is_no_hotspot_is_said() {
     let image = KilledOnDrop(Command::new(&program).stdin(Stdio::null()).spawn().unwrap());
     for verb in ["doctor", "account"] {
         let ran = Call::verb(&format!("{verb} {}", image.0.id())).beside().run();
-        ran.refused("(image) is a GraalVM native image, no HotSpot JVM");
+        ran.refused("(image) is a GraalVM native image, not a HotSpot JVM");
         assert!(ran.stderr.contains("kind: native"), "{}", ran.stderr);
     }
 }
