@@ -481,7 +481,7 @@ mod tests {
         };
         refused("0.1\nx\n", "line 2");
         refused("# one\n\n0.2\n0.1\n", "line 4");
-        refused("-1\n", "no number of seconds");
+        refused("-1\n", "not a number of seconds");
         refused("# none\n", "has no start");
         std::fs::write(&path, "# seconds\n0\n0.5\n0.5\n 2.25 \n").unwrap();
         assert_eq!(starts(&schedule), [0, 500_000_000, 500_000_000, 2_250_000_000]);
