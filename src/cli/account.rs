@@ -32,7 +32,7 @@ pub(super) fn pid(text: &str) -> Result<u32, String> {
     text.parse().ok().filter(|pid| *pid > 0).ok_or_else(refuse)
 }
 
-/// What is weighed; one of them is needed.
+/// The options that name a subject; one of them is needed.
 const WHAT: [&str; 6] = ["pid", "all", "from", "cgroup", "container", "pod"];
 
 /// `loadline account`

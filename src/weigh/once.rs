@@ -242,7 +242,7 @@ pub(crate) fn check_jvm(pid: u32, clock: &Clock) -> Result<()> {
     }
 }
 
-/// The hint where a JVM was named that is none.
+/// The hint for a process id that is not a JVM's.
 pub(crate) const LIST_JVMS: &str =
     "`loadline account --all` lists the JVMs of this machine, including those in containers";
 

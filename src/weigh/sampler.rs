@@ -48,7 +48,7 @@ pub(crate) struct Cost {
 pub(crate) struct Sources {
     pub(crate) pid: u32,
     pub(crate) kind: Kind,
-    /// Where its other processes are, if they are weighed too.
+    /// The way to find its other processes, if they are weighed too.
     pub(crate) members: Option<Members>,
     pub(crate) own_cgroup: bool,
     pub(crate) origin_ns: u64,

@@ -15,7 +15,7 @@ const LOOK_EVERY_NS: u64 = 1_000_000_000;
 /// More than any subject has.
 const MEMBERS_MAX: usize = 200;
 
-/// Where the processes of a subject are.
+/// The way to find the processes of a subject.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Members {
     /// All that descend from this one, the guardian.

@@ -140,7 +140,7 @@ fn of_trials(of: Sources<'_>, depth: Depth) -> Page {
     let grows = found.and_then(|found| found.live_growth.as_ref()).map(|of| explanation::growth(of, warmed));
     let explained = found.and_then(|found| explanation::largest(found, mark));
     let mut explained: Vec<Part> = explained.into_iter().chain(grows).map(Part::Text).collect();
-    // That nothing leaks is news of more weight than what holds the most.
+    // A reader who asks about a leak first wants to know that there is none.
     if found.and_then(|found| found.live_growth.as_ref()).is_some_and(explanation::is_steady) {
         explained.reverse();
     }

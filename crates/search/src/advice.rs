@@ -73,7 +73,7 @@ pub struct Seen {
     pub grows: bool,
     /// Reasons to distrust what its trials held, each kind once.
     pub doubts: Vec<Doubt>,
-    /// The words by which `find` takes the scenario of its trials; empty where there is none.
+    /// The archive of its trials, as an argument of `find`; empty without trials.
     pub scenario: String,
 }
 

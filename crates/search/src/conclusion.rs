@@ -249,7 +249,7 @@ fn text(
     }
 }
 
-/// What ended a search without an answer, and the way on.
+/// Says why a search ended without an answer, and how to continue it.
 fn unfinished(spec: &SearchSpec, trials: &[Trial]) -> &'static str {
     let is_too_short = |first: &Trial| spec.seconds_max.is_some_and(|most| least_s(spec, first).0 > most);
     match trials {
