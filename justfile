@@ -8,38 +8,38 @@ default:
 ci:
     .ci/run
 
-# The same on every JDK, with nothing left out: what each night does.
+# The nightly run: the same on every JDK, without skipping anything.
 ci-all:
     .ci/run --all
 
-# Format, lints, the codebase's own rules, documents. No JVM is started.
+# Format, lints, the codebase's own rules, documentation. Starts no JVM.
 check:
     cargo fmt --all --check
     cargo clippy --all-targets --release -- -D warnings
     cargo test --release --test tidy
     RUSTDOCFLAGS=-Dwarnings cargo doc --no-deps
 
-# All tests; those that need what this machine lacks say `skipped, because …`.
+# All tests; those whose requirements are missing print `skipped, because …`.
 test:
     cargo test --release
 
-# Only the tests with real JVMs, one at a time, so that none disturbs what another weighs.
+# Only the tests with real JVMs, one at a time, so that none disturbs another's measurement.
 test-jvm:
     cargo test --release --test jvm -- --test-threads=1 --nocapture
 
-# The gallery's first scenario with the release build; the archive keeps every trial.
+# Runs the gallery's first scenario with the release build; the archive keeps every trial.
 measure:
     cargo build --release
     target/release/loadline run scenarios/tiny-http/tiny-http.loadline.yaml
 
-# A fleet on Kubernetes: control planes of two releases, built of Go modules, with stand-in nodes. For the night: the first
+# A fleet on Kubernetes: control planes of two releases, built from Go modules, with simulated nodes. Nightly: the first
 # build takes minutes and 4 GB of Go's caches; needs go, etcd (Debian: etcd-server), openssl and a memory cgroup.
 kubernetes:
     tests/kubernetes/build v1.34.3 target/kubernetes/v1.34.3
     tests/kubernetes/build v1.36.3 target/kubernetes/v1.36.3
     LOADLINE_KUBERNETES=required cargo test --release --test kubernetes -- --nocapture
 
-# The reader of answers, the walk through musl's malloc and the readers of HotSpot's tables under made-up input, a minute
+# Fuzzes the parser of responses, the walk through musl's malloc and the readers of HotSpot's tables, for a minute
 # each; needs a nightly toolchain and cargo-fuzz.
 fuzz:
     cargo +nightly fuzz run response -- -max_total_time=60 -max_len=1500

@@ -1,8 +1,8 @@
 import java.util.concurrent.CountDownLatch;
 
 /**
- * Threads that have allocated something and then wait: {@code IdleThreads COUNT}. Run from its source, it has the
- * classes of the compiler, some 3,000, loaded besides.
+ * Threads that allocate a little and then wait: {@code IdleThreads COUNT}. Run from source, it also loads the
+ * compiler's 3,000 or so classes.
  */
 public final class IdleThreads {
     private static byte[] last;

@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# What looking into a JVM costs it: `loadline account` beside JMX, NMT and JFR, on the same server.
+# Measures what observation costs a JVM: `loadline account` against JMX, NMT and JFR, on the same server.
 #
 #   bench/account.sh [OPTIONS] [-- ARGUMENTS]   five ways, a fresh JVM for each and each repetition
 #   bench/account.sh --large [OPTIONS]          loadline on a large resident heap, Parallel and G1
 #
 #   --repeats N     repetitions (5; 3 with --large)
-#   --java HOME     the JDK (that of `java` on the PATH)
+#   --java HOME     the JDK (default: that of `java` on the PATH)
 #   --jvm OPTIONS   JVM options in one word (-Xms64m -Xmx64m -XX:+UseSerialGC)
-#   --jar FILE      the server (the built-in demo); ARGUMENTS are its own, {port} among them is a free port
-#   --path PATH     what is asked of it (/hello)
-#   --requests N    how often, before it is looked into (500)
+#   --jar FILE      the server (the built-in demo); ARGUMENTS are its arguments, in which {port} is a free port
+#   --path PATH     the path to request (/hello)
+#   --requests N    how many requests, before the observation (500)
 #   --settle S      seconds of rest before RSS is read (3)
-#   --heap SIZE     of --large (8g)
+#   --heap SIZE     the heap for --large (8g)
 #
 # LOADLINE names a built binary. Ends only what it started. Prints Markdown on stdout, progress on stderr.
 set -euo pipefail
@@ -39,7 +39,7 @@ while (($#)); do
             esac
             shift
             ;;
-        *) echo "error: no option $1" >&2 && exit 2 ;;
+        *) echo "error: $1 is not an option" >&2 && exit 2 ;;
     esac
     shift
 done
@@ -49,7 +49,7 @@ if [[ -z $java_home ]]; then
     java_home=${java_home%/bin/java}
 fi
 for tool in java javac jcmd jstat; do
-    [[ -x $java_home/bin/$tool ]] || { echo "error: no $tool in $java_home: a JDK is needed" >&2 && exit 4; }
+    [[ -x $java_home/bin/$tool ]] || { echo "error: no $tool in $java_home, which must be a JDK" >&2 && exit 4; }
 done
 unset JAVA_TOOL_OPTIONS JDK_JAVA_OPTIONS
 
@@ -72,7 +72,7 @@ clean_up() {
 trap clean_up EXIT
 trap 'exit 130' INT TERM
 
-# ask: one request; its answer is read to the end.
+# ask: sends one request and reads its whole answer.
 ask() {
     exec 3<>"/dev/tcp/127.0.0.1/$port" || return 1
     printf 'GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n' "$path" >&3
@@ -80,11 +80,11 @@ ask() {
     exec 3>&-
 }
 
-# start_server OPTIONS: waits until it answers; a taken port makes it end at once.
+# start_server OPTIONS: waits until it answers; if the port is taken, it exits at once.
 start_server() {
     for _ in 1 2 3 4 5; do
         port=$((20000 + RANDOM % 10000))
-        # Options are words without blanks.
+        # Options contain no blanks.
         # shellcheck disable=SC2086
         "$java_home/bin/java" $1 -jar "$jar" "${arguments[@]//\{port\}/$port}" >"$work/server.log" 2>&1 &
         server=$!
@@ -108,7 +108,7 @@ end_server() {
 # RSS of the server in KiB; statm counts pages.
 rss() { awk -v page="$(getconf PAGESIZE)" '{ print $2 * page / 1024 }' "/proc/$server/statm"; }
 
-# run_tool COMMAND…: its output is in $work/out; sets wall_ms and peak_kib. Where GNU time is missing, its peak is polled.
+# run_tool COMMAND…: its output is in $work/out; sets wall_ms and peak_kib. Without GNU time, it polls the peak.
 run_tool() {
     local before=$EPOCHREALTIME
     if [[ -x /usr/bin/time ]]; then
@@ -118,7 +118,7 @@ run_tool() {
         "$@" >"$work/out" 2>"$work/err" &
         tool=$!
         while awk '/^VmHWM:/ { print $2 }' "/proc/$tool/status" >"$work/hwm" 2>/dev/null; do
-            # The peak grows only; the last value seen is the one that counts.
+            # The peak only grows, so the last value counts.
             if [[ -s $work/hwm ]]; then mv "$work/hwm" "$work/peak"; fi
             sleep 0.005
         done
@@ -134,7 +134,7 @@ run_tool() {
     fi
 }
 
-# number NAME: the first number of this name in what loadline printed; nothing where it is null.
+# number NAME: prints the first number of this name in Loadline's output; nothing if it is null.
 number() { grep -oE "\"$1\": ?-?[0-9.]+" "$work/out" | sed -n '1s/.*: *//p'; }
 
 way_nothing() { wall_ms=0 peak_kib=0; }
@@ -157,7 +157,7 @@ way_jfr() {
     wall_ms=$(awk -v a="$all" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.1f", (b - a) * 1000 }')
 }
 
-# What the JVM has in its heap and metaspace, in KiB, and how many classes. Asked last, since asking adds to it.
+# Prints heap and metaspace of the JVM, in KiB, and its number of classes. Comes last, because it adds memory.
 # Serial, 25: "DefNew     total 184320K, used 141542K [0x…"; metaspace: "Both: … 384.00 KB committed, … 206.00 KB ( 54%) used".
 insides() {
     local heap_used meta classes
@@ -170,7 +170,7 @@ insides() {
     echo "$heap_used ${meta:-nan} ${classes:-nan}"
 }
 
-# look WAY: one line: RSS added, heap used, metaspace used (KiB), classes, wall ms, the tool's peak (KiB).
+# look WAY: prints one line: RSS added, heap used, metaspace used (KiB), classes, wall ms, the tool's peak (KiB).
 look() {
     local options=$jvm before after
     [[ $1 != nmt ]] || options+=' -XX:NativeMemoryTracking=detail'
@@ -186,7 +186,7 @@ look() {
     end_server
 }
 
-# spread FORMAT: median (least … most) of a column of numbers.
+# spread FORMAT: prints the median (minimum–maximum) of a column of numbers.
 spread() {
     sort -g | awk -v f="$1" '$1 == $1 + 0 { v[++n] = $1 }
         END { if (!n) { print "–"; exit }
@@ -194,7 +194,7 @@ spread() {
               printf f " (" f "–" f ")", m, v[1], v[n] }'
 }
 
-# beside WAY COLUMN: what a way has more than nothing had in the same repetition.
+# beside WAY COLUMN: prints the difference to the repetition without observation.
 beside() { paste -d ' ' "$work/$1" "$work/nothing" | awk -v n="$2" '{ print $n - $(n + 6) }'; }
 
 of_tool() { awk -v n="$2" '{ print $n }' "$work/$1"; }
@@ -210,7 +210,7 @@ compare_ways() {
     local ways=(nothing loadline jmx nmt jfr) names n
     "$java_home/bin/javac" -d "$work" "$root/bench/JmxPolls.java"
     for ((repeat = 0; repeat < repeats; repeat++)); do
-        # Each comes first in its turn: the machine may warm up or slow down.
+        # The order rotates, because the machine may warm up or slow down.
         for ((n = 0; n < ${#ways[@]}; n++)); do
             local way=${ways[$(((n + repeat) % ${#ways[@]}))]}
             look "$way"
@@ -219,7 +219,7 @@ compare_ways() {
     done
     names=('nothing' '`loadline account`' 'JMX, 20 polls' '`jcmd VM.native_memory detail`' '`jcmd JFR.start`, `JFR.stop`')
     echo "Subject: \`java $jvm -jar $(basename "$jar")\`, $requests requests, then $settle s of rest before each reading."
-    echo "Median of $repeats (least–most). Heap, metaspace and classes: more than with nothing in the same repetition."
+    echo "Median of $repeats (minimum–maximum). Heap, metaspace and classes: difference to the same repetition without observation."
     echo
     echo '| way | RSS added, KiB | heap used, KiB | metaspace, KiB | classes | wall, ms | RSS of the tool, MiB |'
     echo '|---|---|---|---|---|---|---|'
@@ -241,7 +241,7 @@ compare_ways() {
 }
 
 look_into_large() {
-    echo "Subject: \`-Xms$heap -Xmx$heap -XX:+AlwaysPreTouch\`. Median of $repeats (least–most)."
+    echo "Subject: \`-Xms$heap -Xmx$heap -XX:+AlwaysPreTouch\`. Median of $repeats (minimum–maximum)."
     echo
     echo '| collector | RSS, MiB | wall, ms | pause, ms | unexplained, % | RSS of loadline, MiB |'
     echo '|---|---|---|---|---|---|'
@@ -250,7 +250,7 @@ look_into_large() {
         start_server "-Xms$heap -Xmx$heap -XX:+AlwaysPreTouch -XX:+Use${gc}GC"
         sleep "$settle"
         local weight=$(($(rss) / 1024))
-        # The first one attaches; it counts like the others, and is the upper end if that matters.
+        # The first one attaches; it counts like the others, so its cost shows in the maximum.
         for ((repeat = 0; repeat < repeats; repeat++)); do way_loadline; done
         end_server
         echo "| $gc | $weight | $(of_tool own 3 | spread %.0f) | $(of_tool own 1 | spread %.2f)" \

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# How steady are bytes per request, and how small a change do they show? On servers that nobody tuned for (Tomcat,
-# Vert.x, WireMock): fresh JVMs of one configuration beside each other; and two builds of the Vert.x application, the
-# second of which allocates so many bytes more for each answer, by five blocks, beside what the clock says.
-# Nothing else may run beside it: about 15 minutes.
+# How stable are bytes per request, and how small a change do they show? Measures untuned servers (Tomcat, Vert.x,
+# WireMock): several fresh JVMs of one configuration, and two builds of the Vert.x application in five blocks, the second
+# of which allocates a few more bytes per answer, compared with response times.
+# Run nothing else meanwhile: about 15 minutes.
 #   bench/alloc.sh [--wiremock JAR] [--jdks LIST] [--trials N] [tomcat|vertx|wiremock|builds …]
 set -euo pipefail
 export LC_ALL=C
@@ -16,7 +16,7 @@ while (($#)); do
         --wiremock) wiremock=$(realpath "$2") ;;
         --trials) trials=$2 ;;
         tomcat | vertx | wiremock | builds) wanted+=("$1") ;;
-        *) echo "error: what is $1?" >&2 && exit 2 ;;
+        *) echo "error: $1 is not an option" >&2 && exit 2 ;;
     esac
     [[ $1 != --* ]] || shift
     shift
@@ -29,11 +29,11 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 printf 'machine: %s cores, Linux %s\ncommand: %s\n' "$(nproc)" "$(uname -r)" "$typed"
 
-# The column of one metric, a line for each trial.
+# Prints the column of one metric, one line per trial.
 values() { "$loadline" report "$1" --csv - | awk -F, -v key="$2" '$5 == key { print $7 }'; }
 
-# spread NAME FOLDER SUBJECT GET REQUESTS EXPECT: trials of one configuration, on each release, warmed by four times
-# the requests that are measured.
+# spread NAME FOLDER SUBJECT GET REQUESTS EXPECT: trials of one configuration on each release, warmed up with four times
+# the measured requests.
 spread() {
     local name=$1 folder=$2 subject=$3 get=$4 requests=$5 expect=$6 jdk
     asked "$name" || return 0
@@ -71,7 +71,7 @@ spread vertx "$root/scenarios/vertx" '  build: mvn -q -B package
 [[ -z $wiremock ]] || spread wiremock "$work" "  command: [java, \"{jvm}\", -jar, $wiremock, --port, \"{port}\",
             --bind-address, 127.0.0.1, --disable-banner, --no-request-journal]" /x 15000 404
 
-# builds JDK BYTES WORDS OPTIONS: the application as it is, and one that allocates so many bytes more for each answer.
+# builds JDK BYTES WORDS OPTIONS: the unchanged application, and one that allocates BYTES more per answer.
 lib=$root/scenarios/vertx/target/lib
 app=$root/scenarios/vertx/src/main/java/WebApp.java
 if asked builds && [[ ! -d $lib ]]; then
@@ -101,14 +101,14 @@ load:
 marks: [start, loaded]
 compare: {metrics: [alloc_per_request, rate, p50, cpu_per_1000]$4}
 YAML
-    printf '\ntwo builds on JDK %s, the second allocates %s bytes more for each answer (%s):\n' "$jdk" "$more" "$3"
+    printf '\ntwo builds on JDK %s; the second allocates %s more bytes per answer (%s):\n' "$jdk" "$more" "$3"
     "$loadline" compare "$work/builds.loadline.yaml" --trials 5 --seed "$jdk" --out "$work/builds-$jdk-$more" --yes |
         awk '/^ +(better|worse|equivalent|cannot tell) /' || true
 }
 
 for jdk in $(asked builds && echo "$jdks"); do
     percent=$([[ $jdk == 17 ]] && echo 1 || echo 2)
-    # Of the 2,340 bytes that it allocates on 17, and 2,389 on 25; objects are as long as eights.
+    # A share of the 2,340 bytes that it allocates on 17, and 2,389 on 25; object sizes are multiples of eight.
     more=$([[ $jdk == 17 ]] && echo 24 || echo 48)
     builds "$jdk" "$more" "$percent %" ''
     builds "$jdk" 1944 '1.9 KiB' ', least: {alloc_per_request: 100B}'

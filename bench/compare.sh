@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Do verdicts hold? A configuration compared with itself, again and again, must differ from itself in nothing and break
-# no budget; a subject that really holds 4 MiB more must be found. Also tells the noise of this machine, for the
-# simulations of crates/comparison. Nothing else may run beside it: about 15 minutes.
+# Are verdicts right? A configuration compared repeatedly with itself must show no difference and break no budget; a subject
+# that really holds 4 MiB more must be detected. Also prints the noise of this machine, for the simulations of
+# crates/comparison. Run nothing else meanwhile: about 15 minutes.
 #   bench/compare.sh [COMPARISONS [BLOCKS]]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

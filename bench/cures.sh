@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# What a finding says its cure frees, beside what the cure freed: each case is weighed as it is, and again with the
-# first remedy of its first finding. Nothing else may run beside it: about half a minute for a case.
+# Compares the memory that a finding expects its fix to free with the memory freed: weighs each case unchanged, and again
+# with the first remedy of its first finding. Run nothing else meanwhile: about half a minute per case.
 #
 #   bench/cures.sh [--rate N] [--time D] CASE…
 #
 # A case is a folder with `run.sh PORT`, which adds $EXTRA to the options of its JVM.
 #
-# A case answers `GET /` with its work and `GET /ping` when it is ready. LOADLINE names a built binary; a path that
-# RUNS names keeps the JSON of both runs. Prints Markdown on stdout, progress on stderr.
+# A case does its work on `GET /` and answers `GET /ping` when it is ready. LOADLINE names a built binary; RUNS names a
+# folder that keeps the JSON of both runs. Prints Markdown on stdout, progress on stderr.
 set -euo pipefail
 export LC_ALL=C
 typed="bench/cures.sh $*"
@@ -20,12 +20,12 @@ while (($#)); do
             [[ $1 == --rate ]] && rate=$2 || time=$2
             shift
             ;;
-        -*) echo "error: no option $1" >&2 && exit 2 ;;
+        -*) echo "error: $1 is not an option" >&2 && exit 2 ;;
         *) cases+=("$(realpath "$1")") ;;
     esac
     shift
 done
-((${#cases[@]})) || { echo "error: no case; see the head of this script" >&2 && exit 2; }
+((${#cases[@]})) || { echo "error: name a case; see the first comment of this script" >&2 && exit 2; }
 loadline=${LOADLINE:-$root/target/dist/loadline}
 [[ -x $loadline ]] || (cd "$root" && cargo build --quiet --profile dist --bin loadline)
 work=$(mktemp -d)
@@ -43,7 +43,7 @@ weigh() {
         echo "  $file ended with $?: $(grep -m 1 '^error' "$file.log")" >&2
 }
 
-# The options of the first remedy in one line, then its variables, each in a line.
+# Prints the options of the first remedy on one line, then each of its variables on a line.
 remedy() {
     jq -r 'def options: if .jvm then .jvm[] elif .gc then {serial: "-XX:+UseSerialGC", g1: "-XX:+UseG1GC",
                parallel: "-XX:+UseParallelGC", z: "-XX:+UseZGC", shenandoah: "-XX:+UseShenandoahGC"}[.gc]
@@ -56,7 +56,7 @@ loaded() { jq '[.trials[0].marks[] | select(.name == "loaded")][0].rss_bytes / 1
 
 printf 'Machine: %s cores, Linux %s. %s, %s. Command: `%s`.\n\n' "$(nproc)" "$(uname -r)" "$("$loadline" --version)" \
     "$(date -u +%F)" "$typed"
-echo '| case | first finding | cure | as it is, MiB | cured, MiB | freed, MiB | said at most, MiB | within 15 % or 5 MiB |'
+echo '| case | first finding | fix | unchanged, MiB | fixed, MiB | freed, MiB | expected at most, MiB | within 15 % or 5 MiB |'
 echo '|---|---|---|---|---|---|---|---|'
 for case in "${cases[@]}"; do
     name=${case##*/}

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# How fast a heap dump is read, and in how much memory: Loadline's reader beside hprof-slurp and Eclipse MAT, those of
-# them that are here, on the same file in the page cache. Nothing else may run beside it.
+# Measures time and memory for reading a heap dump: Loadline's reader against hprof-slurp and Eclipse MAT, if installed,
+# on the same file in the page cache. Run nothing else meanwhile.
 #
-#   bench/explain.sh [--mib N] [--rounds N] [DUMP]    a dump of some 1 GiB is made unless one is named
+#   bench/explain.sh [--mib N] [--rounds N] [DUMP]    without DUMP, it makes one of about 1 GiB
 #
 # It needs a JDK and GNU time. hprof-slurp is `cargo install hprof-slurp`; MAT names the `ParseHeapDump.sh` of Eclipse
-# MAT, which writes its indexes beside a link to the dump, here in a folder of its own for each round. hprof-slurp finds
-# no dominators. Prints Markdown on stdout, progress on stderr.
+# MAT, which writes its indexes next to a link to the dump, in a separate folder for each round. hprof-slurp computes no
+# dominators. Prints Markdown on stdout, progress on stderr.
 set -euo pipefail
 export LC_ALL=C
 typed="bench/explain.sh $*"
@@ -19,7 +19,7 @@ while (($#)); do
             [[ $1 == --mib ]] && mib=$2 || rounds=$2
             shift
             ;;
-        -*) echo "error: no option $1" >&2 && exit 2 ;;
+        -*) echo "error: $1 is not an option" >&2 && exit 2 ;;
         *) dump=$(realpath "$1") ;;
     esac
     shift

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Is the load line found? Servers whose appetite is known are searched with several seeds. The truth beside it is every
-# limit in steps of 1 MiB around the lines, with the heap that was found, asked three times each: the smallest from which
-# on all of them held. A line is right when it is within 3 % of the truth and not below a limit that failed.
-# Nothing else may run beside it: about an hour for all. LOADLINE names another binary to measure.
+# Does `find` reach the right load line? Searches servers with known memory use with several seeds. To find the true line,
+# tries each limit in steps of 1 MiB around the lines three times, with the heap that was found: the true line is the
+# smallest limit from which all trials held. A line is right if it is within 3% of that and not below a limit that failed.
+# Run nothing else meanwhile: about an hour for all. LOADLINE names another binary to measure.
 #   bench/find.sh [SEEDS [SUBJECT...]]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -15,7 +15,7 @@ trap 'rm -rf "$work"' EXIT
 mkdir "$work/classes"
 javac --release 17 -d "$work/classes" java/subjects/loadline/subjects/{Appetite,Listener}.java
 
-# What each subject holds.
+# The memory that each subject holds.
 declare -A appetite=(
     [live]='live=40 churn=16'
     [direct]='direct=48 churn=4'
@@ -30,7 +30,7 @@ target=(--target 'p99<100ms' --target 'rate>=98%' --target 'failed==0')
 server() {
     echo java -XX:TieredStopAtLevel=1 -cp "$work/classes" loadline.subjects.Appetite '{port}' ${appetite[$1]}
 }
-# field FILE EXPRESSION: of a result; `d` is the document, `line` what was found.
+# field FILE EXPRESSION: evaluates it on a result; `d` is the document, `line` the line found.
 field() {
     python3 -c 'import json,sys; d=json.load(open(sys.argv[1])); line=d["find"]["line"] or {}
 print(eval(sys.argv[2], {"d": d, "line": line}))' "$@"
@@ -50,14 +50,14 @@ for subject in "${subjects[@]}"; do
         field "$out.json" '"%-8s %4s %9.1f %7d %8.0f  %s at %.1f MiB; %s" % ("'"$subject"'", '"$seed"', line["limit_bytes"]/2**20,
             d["find"]["trials"], d["find"]["seconds"], line["cause"], line["below_bytes"]/2**20, " ".join(d["find"]["options"]))'
     done
-    # The truth, with the options that most searches found.
+    # The true line, with the options that most searches found.
     read -ra options <<<"$(for f in "$work/$subject"-*.json; do
         field "$f" '" ".join("--jvm " + o for o in d["find"]["options"] if "Use" not in o)'
     done | most_common)"
     lines=$(for f in "$work/$subject"-*.json; do field "$f" 'line["limit_bytes"]/2**20'; done | sort -n)
     low=$(head -n 1 <<<"$lines")
     high=$(tail -n 1 <<<"$lines")
-    printf '%-8s truth with %s, held in a row of %s asked at each limit in MiB:' "$subject" "${options[*]}" "$truth_times"
+    printf '%-8s true line with %s: trials that held, of %s at each limit in MiB:' "$subject" "${options[*]}" "$truth_times"
     truth=
     for ((limit = $(python3 -c "print(int($low * 0.93))"); limit <= $(python3 -c "print(int($high * 1.04) + 1)"); limit++)); do
         # shellcheck disable=SC2046
@@ -70,7 +70,7 @@ for subject in "${subjects[@]}"; do
     python3 - "$subject" "$truth" $lines <<'P'
 import sys
 subject, truth, lines = sys.argv[1], float(sys.argv[2]), [float(line) for line in sys.argv[3:]]
-# A limit of 1 MiB less failed: what lies below that is below a failing one.
+# The limit 1 MiB lower failed, so a smaller line is below a failing limit.
 off = [line / truth - 1 for line in lines]
 print(f"\n{subject:8} truth {truth:.0f} MiB, lines {min(lines):.1f} to {max(lines):.1f}, off by {min(off):+.1%} to {max(off):+.1%},"
       f" below a limit that failed: {sum(line < truth - 1 for line in lines)} of {len(lines)},"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What does it cost to put together what a fleet answered? A plan of 300 services and their results with the archives
-# that made-up searches leave, merged several times: wall time and peak RSS, of the table and of every file. The promise
-# is 2 s and 64 MiB.
+# How much does merging the answers of a fleet cost? Merges a plan of 300 services, their results and the archives of
+# simulated searches several times, and prints wall time and peak RSS, for the table and for every file. The documented
+# bounds are 2 s and 64 MiB.
 #   bench/fleet.sh [ROUNDS]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -16,12 +16,12 @@ printf 'machine: %s cores, Linux %s\n' "$(nproc)" "$(uname -r)"
 printf 'command: bench/fleet.sh %s\n' "$rounds"
 results=$(find "$work/results" -name result.json | wc -l)
 trials=$(find "$work/results" -mindepth 3 -maxdepth 3 -type d | wc -l)
-printf 'fleet: %s results of %s KiB in sum, %s trials in archives of %s MiB\n\n' "$results" \
+printf 'fleet: %s results of %s KiB in total, %s trials in archives of %s MiB\n\n' "$results" \
     "$(cat "$work"/results/*/result.json | wc -c | awk '{ printf "%.0f", $1 / 1024 }')" "$trials" \
     "$(du -sm "$work/results" | cut -f 1)"
 cat >"$work/measure.py" <<'PYTHON'
 import os, sys, time
-# Wall time and peak RSS of a child. That of the child before it executes is this program's, so it must be small.
+# Prints wall time and peak RSS of a child. Before it executes, the child has this program's RSS, which must be small.
 start = time.monotonic()
 child = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ, file_actions=[
     (os.POSIX_SPAWN_OPEN, 1, "/dev/null", os.O_WRONLY, 0), (os.POSIX_SPAWN_OPEN, 2, "/dev/null", os.O_WRONLY, 0)])
@@ -34,7 +34,7 @@ merge() {
     for ((round = 0; round < rounds; round++)); do
         python3 -S -E "$work/measure.py" "$loadline" merge "$work/results" "$@"
     done | sort -n | awk -v name="$name" '{ s[NR] = $1; if ($2 > rss) rss = $2; code = $3 } END {
-        printf "%-26s median %.3f s, most %.3f s, peak RSS %.1f MiB, exit code %d\n", name, s[int((NR + 1) / 2)], s[NR], rss, code }'
+        printf "%-26s median %.3f s, maximum %.3f s, peak RSS %.1f MiB, exit code %d\n", name, s[int((NR + 1) / 2)], s[NR], rss, code }'
 }
 merge 'the table'
 merge 'the document' --json "$work/fleet.json"

@@ -1,7 +1,7 @@
-/* Processes that are large or in the way, for bench/hostile.py, which builds it beside a `libjvm.so`.
- *   hostile maps N PATH   maps N files, made where they are not there; `%ld` in PATH is the number of each
- *   hostile threads N     N threads that sleep, and one that looks at the time each 0.2 ms; for each line that it reads
- *                         it prints the longest gap since the one before, in milliseconds */
+/* Large or obstructive processes for bench/hostile.py, which builds it next to a `libjvm.so`.
+ *   hostile maps N PATH   maps N files, created if missing; `%ld` in PATH is each one's number
+ *   hostile threads N     N threads sleep, and one reads the clock each 0.2 ms; for each line of input, it prints the
+ *                         longest gap since the previous line, in milliseconds */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>

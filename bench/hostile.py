@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
-"""What do hostile and huge processes cost `loadline watch`, and what does an account of them cost them?
+"""What do hostile and huge processes cost `loadline watch`, and what does an account cost them?
 
-Turns follow each other without a pause; each case has ten idle JVMs besides, whose samples must go on. With `--cpu 50m`
-the watch has 5 ms of each 100 ms, as in the DaemonSet. Needs gcc, a JDK and root (for the limit of CPU alone).
-Nothing else may run beside it.
+Turns follow each other without pause; each case also runs ten idle JVMs, whose samples must continue. With `--cpu 50m`,
+`watch` gets 5 ms of every 100, as in the DaemonSet. Needs gcc, a JDK, root (only to limit CPU) and an idle machine.
 
     bench/hostile.py [--cpu 50m] [CASE…]      honest classes netty threads flags crowd maps files | pause account
 """
@@ -57,7 +56,7 @@ def honest(number):
 
 
 def mapped(number, name):
-    """A process with so many mappings of files whose paths have some 450 bytes."""
+    """A process with `number` file mappings, with paths of some 450 bytes."""
     folder = f"{WORK}/" + "/".join(["x" * 100] * 4)
     os.makedirs(folder, exist_ok=True)
     return ready([f"{WORK}/hostile", "maps", str(number), f"{folder}/{name}"])
@@ -97,7 +96,7 @@ def cpu_s(pid):
 
 
 def limited(milli):
-    """A shell that puts itself below a limit of CPU, and then is what it is given."""
+    """A shell that limits its own CPU and then execs its arguments."""
     if not milli:
         return []
     v1 = "/sys/fs/cgroup/cpu"
@@ -166,7 +165,7 @@ def pause():
 
 
 def account():
-    """Under the bound that the watch gives it, and without one."""
+    """With the limit that `watch` sets, and without."""
     for case, name in MAPPED.items():
         process = mapped(65000, name)
         pid, into = str(process.pid), f"{WORK}/account.json"

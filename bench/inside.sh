@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What reading HotSpot's own tables costs Loadline, on every JDK found: a JVM with so many threads and some 3,000
-# classes, each reading 101 times, its median. Nothing else may run beside it. Ends only the JVMs it started.
+# Measures what reading HotSpot's tables costs Loadline, on every JDK found: the median of 101 readings of a JVM with
+# THREADS threads and about 3,000 classes. Run nothing else meanwhile. Ends only the JVMs it started.
 #   bench/inside.sh [THREADS]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

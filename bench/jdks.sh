@@ -1,5 +1,5 @@
-# For the benchmarks that start a JVM of their own on every JDK found: sourced, after `set -euo pipefail`. Ends only the
-# JVM it started.
+# For benchmarks that start a JVM on every JDK found; they source it after `set -euo pipefail`. Ends only the JVM that it
+# started.
 work=$(mktemp -d)
 jvm=
 cleanup() {
@@ -8,7 +8,7 @@ cleanup() {
 }
 trap cleanup EXIT
 
-# The `java` of every JDK found, a line each.
+# Prints the `java` of every JDK found, one per line.
 javas() {
     local each
     for each in "${JAVA_HOME:-}"/bin/java "$(command -v java)" /usr/lib/jvm/*/bin/java; do
@@ -16,7 +16,7 @@ javas() {
     done | sort -u
 }
 
-# start_jvm JAVA ARGUMENTS…: in `jvm`, with what it says in `$work/out`.
+# start_jvm JAVA ARGUMENTS…: stores its pid in `jvm` and its output in `$work/out`.
 start_jvm() {
     "$@" >"$work/out" 2>&1 &
     jvm=$!

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Loadline's load engine beside wrk and oha, on the same nginx, in rotating order.
+# Compares Loadline's load engine with wrk and oha, on the same nginx, in rotating order.
 #
 #   bench/load.sh [--rounds N] [--seconds S] [CASE…]     default: 5 rounds of 5 s of every case, ten minutes
 #   bench/load.sh --soak [SECONDS]                       RSS over time at 2,000 connections, default: 600 s
@@ -27,7 +27,7 @@ while (($#)); do
 done
 ((${#cases[@]})) || cases=(25 256 2000 close get1m put1m tls)
 
-# What should hold of the median ratios: requests/s at least, CPU per request at most, to wrk and to oha; - is no goal.
+# Goals for the median ratios to wrk and to oha: minimum requests/s, maximum CPU per request; - means no goal.
 declare -A goals=(
     [25]='1.00 0.80 1.10 0.60'
     [256]='1.00 0.80 1.25 0.55'
@@ -41,7 +41,7 @@ declare -A goals=(
 goal_rss_mib=7
 
 # Runs a generator; its output is in $work/out, its CPU seconds in $work/cpu, its peak RSS in $rss_kib.
-# exec keeps the pid, so that what is watched is the generator itself; CPU time is bash's own account of it.
+# exec keeps the pid, so it is the generator's; bash reports its CPU time.
 run_tool() {
     local TIMEFORMAT='%U %S' key value
     rm -f "$work/pid"
@@ -53,7 +53,7 @@ run_tool() {
     tool=$(<"$work/pid")
     rss_kib=0
     while kill -0 "$tool" 2>/dev/null; do
-        # The peak grows only; the last value seen is the one that counts. Without forks, which would take CPU time.
+        # The peak only grows, so the last value counts. Uses no forks, which would take CPU time.
         while read -r key value _; do
             if [[ $key == VmHWM: ]]; then rss_kib=$value; fi
         done 2>/dev/null <"/proc/$tool/status" || true
@@ -63,7 +63,7 @@ run_tool() {
     wait "$timer" || { tail -n 20 "$work/out" "$work/err" >&2 && exit 1; }
 }
 
-# One line each: requests/s, requests, failures.
+# Each prints one line: requests/s, requests, failures.
 drive_loadline() {
     local words=("$loadline" load "$url" -c "$connections" -d "${seconds}s" --json --quiet)
     case $setting in
@@ -95,7 +95,7 @@ drive_oha() {
     tls) words+=(--insecure) ;;
     esac
     run_tool "${words[@]}" "$url"
-    # Requests that its deadline cuts off are no answers and no failures.
+    # Requests that its deadline cuts off are neither answers nor failures.
     tr -d '\n' <"$work/out" | awk '
         function of(name, text) {
             return match(text, "\"" name "\": *[0-9.]+") ? value(substr(text, RSTART, RLENGTH)) : 0
@@ -112,7 +112,7 @@ drive_oha() {
               answers - good + sum("errorDistribution", "deadline", $0) }'
 }
 
-# measure TOOL: one line in $work/TOOL: requests/s, CPU us/request, peak RSS in KiB.
+# measure TOOL: adds one line to $work/TOOL: requests/s, CPU us/request, peak RSS in KiB.
 measure() {
     "drive_$1" >"$work/counts"
     read -r rate requests failed <"$work/counts"

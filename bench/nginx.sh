@@ -1,17 +1,17 @@
-# What the benchmarks of the load engine share: nginx on one core, Loadline's binary, and what it says.
-# Sourced by `load.sh`, `stall.sh` and `trial.sh`; needs $root. Cleans up behind both.
+# Shared by the benchmarks of the load engine: nginx on one core, Loadline's binary, and its output.
+# `load.sh`, `stall.sh` and `trial.sh` source it; needs $root. Cleans up after both.
 # shellcheck shell=bash disable=SC2034,SC2154
 
 server_cpu=${SERVER_CPU:-0} load_cpu=${LOAD_CPU:-1}
 PATH=$PATH:/usr/sbin
 wrk=${WRK:-wrk} oha=${OHA:-oha}
-# In memory, so that no disk is measured; uploads go there.
+# In memory, so the disk does not affect the results; uploads go there.
 work=$(mktemp -d -p "$([[ -d /dev/shm ]] && echo /dev/shm || echo "${TMPDIR:-/tmp}")")
 server='' tool=''
 clean_up() {
     local pid
     for pid in $tool $server; do
-        # A stopped process hears nothing else.
+        # A stopped process receives no other signal.
         kill -CONT "$pid" 2>/dev/null || true
         kill "$pid" 2>/dev/null && wait "$pid" 2>/dev/null || true
     done
@@ -20,7 +20,7 @@ clean_up() {
 trap clean_up EXIT
 trap 'exit 130' INT TERM
 
-# needs PROGRAM… or NAME=PROGRAM…: all of them, or an end with a hint.
+# needs PROGRAM… or NAME=PROGRAM…: exits with a hint unless all of them are installed.
 needs() {
     local word lacking=()
     for word in "$@"; do
@@ -42,8 +42,8 @@ build_loadline() {
     fi
 }
 
-# of_loadline NAME…: these numbers of the first phase of `loadline load --json`, which is on stdin.
-# A path such as response_ms.p90 looks behind the first part.
+# of_loadline NAME…: prints these numbers of the first phase of `loadline load --json` on stdin.
+# A path such as response_ms.p90 looks inside the first part.
 of_loadline() {
     tr -d '\n' | awk -v names="$*" '{
         sub(/.*"phases": *\[/, ""); count = split(names, name, " ")
@@ -64,7 +64,7 @@ describe_machine() {
         "load average before $(cut -d ' ' -f 1 /proc/loadavg)."
 }
 
-# One worker, on free loopback ports $port and $tls_port; a taken one makes it end at once.
+# One worker, on free loopback ports $port and $tls_port; if one is taken, nginx exits at once.
 # Files: 12 (bytes), 1m; uploads go to up/, $work/body is a MiB to send.
 start_nginx() {
     mkdir -p "$work/html/up"
@@ -73,7 +73,7 @@ start_nginx() {
     cp "$work/body" "$work/html/1m"
     openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost \
         -keyout "$work/key.pem" -out "$work/cert.pem" 2>/dev/null
-    # As root nginx's worker is another user.
+    # If root starts nginx, its worker is another user.
     chmod -R a+rX "$work" && chmod a+rwx "$work/html/up"
     for _ in 1 2 3 4 5; do
         port=$((20000 + RANDOM % 10000)) tls_port=$((30000 + RANDOM % 2000))
@@ -102,7 +102,7 @@ http {
         listen 127.0.0.1:$tls_port ssl backlog=4096;
         ssl_certificate $work/cert.pem;
         ssl_certificate_key $work/key.pem;
-        # One cipher for all, so that none has it cheaper.
+        # The same cipher for all tools.
         ssl_protocols TLSv1.3;
         ssl_conf_command Ciphersuites TLS_AES_128_GCM_SHA256;
     }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What weighing adds to a JVM: an idle server on every JDK found, read as a trial reads it, its RSS beside a while of not
-# being touched. No NMT. Ends only the servers it started.
+# Measures what weighing adds to a JVM: reads an idle server on every JDK found as a trial does, and compares its RSS with a
+# period without readings. No NMT. Ends only the servers it started.
 #   bench/observer.sh [REPEATS]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# What an account says a full GC would give back, beside what one gave back, over the gallery and some known servers;
-# and what of their pages nobody could explain.
+# Compares the memory that an account expects a full GC to free with the memory freed, for the gallery and some known
+# servers, and prints the share of their pages without an owner.
 #
-#   bench/predictions.sh [OPTIONS] [SUBJECT…]    all subjects, unless some are named
+#   bench/predictions.sh [OPTIONS] [SUBJECT…]    default: all subjects
 #
 #   --jdks LIST     releases (17, 25)
-#   --gcs LIST      collectors (serial, g1, parallel); z and shenandoah are known, too
-#   --wiremock JAR  a standalone WireMock, without which it is left out
-#   --keep FOLDER   where the documents stay
-#   --from FOLDER   runs nothing: the tables of documents that were kept
+#   --gcs LIST      collectors (serial, g1, parallel); z and shenandoah are possible too
+#   --wiremock JAR  a standalone WireMock; without it, that subject is skipped
+#   --keep FOLDER   where to keep the documents
+#   --from FOLDER   run nothing; print the tables of kept documents
 #
-# The subjects are those of scenarios/, each with a small load of its own, in the heap of its scenario and in the one
-# that the JVM takes by itself. LOADLINE names a built binary. Prints Markdown on stdout, progress on stderr.
+# The subjects are those of scenarios/, each with its own small load, in the heap of its scenario and in the JVM's default
+# heap. LOADLINE names a built binary. Prints Markdown on stdout, progress on stderr.
 set -euo pipefail
 export LC_ALL=C
 typed="bench/predictions.sh $*"
@@ -32,7 +32,7 @@ while (($#)); do
             esac
             shift
             ;;
-        -*) echo "error: no option $1" >&2 && exit 2 ;;
+        -*) echo "error: $1 is not an option" >&2 && exit 2 ;;
         *) wanted+=("$1") ;;
     esac
     shift
@@ -47,8 +47,8 @@ trap 'rm -rf "$work"' EXIT
 documents=${keep:-$work}
 mkdir -p "$documents"
 
-# weigh NAME FOLDER SUBJECT LOAD [HEAP]: one scenario with these lines of `subject:` and `load:`, in a heap
-# of this size and in one that may grow.
+# weigh NAME FOLDER SUBJECT LOAD [HEAP]: runs one scenario with these lines of `subject:` and `load:`, in a heap of this
+# size and in one that may grow.
 weigh() {
     local name=$1 folder=$2 subject=$3 load=$4 heap=${5:-}
     ((${#wanted[@]} == 0)) || [[ " ${wanted[*]} " == *" $name "* ]] || return 0
@@ -91,7 +91,7 @@ gallery() {
     weigh class-churn "$scenarios/class-churn" "  build: javac --release 11 -d target src/ClassChurn.java src/ClassBytes.java
   command: [java, \"{jvm}\", -cp, target, ClassChurn, \"5\", \"8\", \"100\", \"10\"]" \
         '  - churn: {phases: [empty, spike, valley, again, end], within: 120s}' 32m
-    # Its Kryo does not run on JDK 25.
+    # Its version of Kryo does not run on JDK 25.
     jdks=17 weigh stateful-services "$scenarios/stateful-services" "  build: mvn -q -B compile
   command: [java, \"{jvm}\", -cp, \"target/classes:target/lib/*\", stateful.Server, \"{port}\", \"{work}\", memory]" \
         '  - create: {closed: {connections: 8, requests: 64}, post: /documents, headers: {Content-Type: application/json},
@@ -110,8 +110,8 @@ others() {
         '  - steady: {closed: {connections: 25, requests: 3000}, get: /x, expect: 404}' 256m
 }
 
-# One line for each trial: what was predicted, what came back, and whether they agree; then what came back of the heap and
-# its tables, and whether that agrees. Negative where RSS grew.
+# Prints one line per trial: predicted and freed memory, and whether they agree; then the memory freed in the heap and its
+# tables, and whether that agrees. Negative if RSS grew.
 rows() {
     jq -r '.trials[] | .configuration as $configuration | (.marks | map({(.name): .account}) | add) as $account
         | select($account.rested and $account.collected) | $account.rested.would_return as $would
@@ -127,7 +127,7 @@ rows() {
         "$documents"/*.json
 }
 
-# One line for each account: release, collector, subject, configuration, mark, unexplained in per cent of RSS.
+# Prints one line per account: release, collector, subject, configuration, mark, unexplained in percent of RSS.
 unexplained() {
     jq -r '.trials[] | select(.jvm.version) | . as $trial | (.jvm.version | split(".")[0]) as $release
         | .marks[] | select(.account)
@@ -144,12 +144,12 @@ echo "$("$loadline" --version), $(date -u +%F). Command: \`$typed\`."
 echo
 rows | awk -F '\t' '{ n[$6]++; heap[$8]++; all++ } END {
     said = n["yes"] + n["no"]
-    printf "%d trials: %d predicted, %d of them within 15 %% or 5 MiB (%.0f %%); %d not predicted (%.0f %%).\n", all, said,
+    printf "%d trials: %d predicted, %d of them within 15%% or 5 MiB (%.0f %%); %d not predicted (%.0f %%).\n", all, said,
         n["yes"], said ? 100 * n["yes"] / said : 0, n["not predicted"], all ? 100 * n["not predicted"] / all : 0
-    printf "By the heap and its tables alone, without what the JVM frees elsewhere: %d (%.0f %%).\n", heap["yes"],
+    printf "By the heap and its tables alone, without memory that the JVM frees elsewhere: %d (%.0f %%).\n", heap["yes"],
         said ? 100 * heap["yes"] / said : 0 }'
 echo
-echo '| subject | configuration | reason | predicted, MiB | came back, MiB | within 15 % or 5 MiB | of the heap and its tables, MiB |'
+echo '| subject | configuration | reason | predicted, MiB | freed, MiB | within 15 % or 5 MiB | in the heap and its tables, MiB |'
 echo '|---|---|---|---|---|---|---|'
 rows | awk -F '\t' '{
     printf "| %s | %s | %s | %s | %.1f | %s | %.1f |\n", $1, $2, $3, $4 == "" ? "–" : sprintf("%.1f", $4), $5, $6, $7 }'

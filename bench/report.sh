@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# How fast the folders of trials are read for a report: 10 trials of 10 minutes at 10 Hz, a million requests; and how
-# fast the page of as many is written, and opened by a fresh Chromium.
+# Measures how fast a report reads the folders of trials (10 trials of 10 minutes at 10 Hz, a million requests), and how
+# fast it writes their page and a fresh Chromium opens it.
 #
-#   bench/report.sh [FOLDER]      makes the archive in FOLDER, or takes the one that is there; default: a folder that goes
+#   bench/report.sh [FOLDER]      makes the archive in FOLDER, or uses the one there; default: a temporary folder
 #
 # Needs Rust, and Chromium for the second half. Prints the time of each of five readings and the peak RSS of the reader,
-# generator included where the archive was made again; then, of ten fresh starts of the browser, median and largest time
-# from the request for the page to its load event, its first paint and two frames later, beside those of an empty page.
+# including the generator if it made the archive; then, of ten fresh starts of the browser, median and maximum time
+# from the request for the page to its load event, its first paint and two frames later, and those of an empty page.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 if (($#)); then

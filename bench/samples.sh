@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The samples of the documents: each is cut from the whole output of a real run, which this writes to
-# docs/pictures/NAME.txt; `find` also draws the pictures of the README. Maven brings WireMock and async-profiler; nginx is
-# needed for `load`. Nothing else may run beside it, and no other JVM. All take some 8 minutes, 4 of them `find`.
+# Makes the samples of the documents: each is an excerpt of the full output of a real run, which this writes to
+# docs/pictures/NAME.txt; `find` also draws the pictures of the README. Maven fetches WireMock and async-profiler; `load`
+# needs nginx. Run nothing else meanwhile, especially no JVM. All take about 8 minutes, 4 of them for `find`.
 # LOADLINE names another binary to use.
 #   bench/samples.sh [NAME…]    default: account accounts changes charge explain findings gate load find
 set -euo pipefail
@@ -16,11 +16,11 @@ javac -nowarn --release 17 -d "$work/classes" \
     java/subjects/loadline/subjects/{Appetite,DemoServer,Dialogue,Listener,Plants,RetainedMalloc}.java 2>/dev/null
 demo=(java -cp "$work/classes" loadline.subjects.DemoServer)
 
-# Paths of this machine stay here.
+# Removes paths of this machine.
 without_paths() { sed -E -e "s|$work/||g" -e 's|(/[^ )]*)?/bin/java|java|g' -e 's/(cgroup v[12]), [^)]*\)/\1)/' -e 's| *$||'; }
 
 jvms=()
-# start PORT COMMAND…: a JVM in the background, once it answers there; its pid is ${jvms[-1]}.
+# start PORT COMMAND…: starts a JVM in the background and waits until it answers there; its pid is ${jvms[-1]}.
 start() {
     "${@:2}" >"$work/said" 2>&1 &
     jvms+=($!)
@@ -32,7 +32,7 @@ start() {
     exit 3
 }
 end_jvms() {
-    # Without a pid, `wait` would wait for nginx, too.
+    # Without a pid, `wait` would wait for nginx too.
     ((${#jvms[@]})) || return 0
     kill "${jvms[@]}" 2>/dev/null || true
     wait "${jvms[@]}" 2>/dev/null || true
@@ -41,7 +41,7 @@ end_jvms() {
 trap 'end_jvms; clean_up' EXIT
 loaded() { "$loadline" load "http://127.0.0.1:$1" --quiet "${@:2}" >/dev/null; }
 
-# cgroup NAME: makes a memory cgroup of 512 MiB; $within joins it in a shell, so that no other process is charged to it.
+# cgroup NAME: makes a memory cgroup of 512 MiB; $within joins it in a shell, so no other process is charged to it.
 cgroup() {
     local top=/sys/fs/cgroup/memory
     [[ -d $top ]] || top=/sys/fs/cgroup
@@ -87,7 +87,7 @@ sample_changes() {
     end_jvms
 }
 
-# A container by its cgroup: a JVM with three helpers, a spool that was deleted and is open, and a log.
+# A container by its cgroup: a JVM with three helpers, a deleted spool file that is still open, and a log.
 sample_charge() {
     local id log
     # On a disk, unlike $work.
@@ -125,7 +125,7 @@ sample_findings() {
     end_cgroup
 }
 
-# A gate that is red: after the change, 32 MiB more of the heap are alive.
+# A failing gate: after the change, the live heap is 32 MiB larger.
 sample_gate() {
     local load='{closed: {connections: 10, requests: 20000}, get: /}'
     local command='[java, "{jvm}", -cp, classes, loadline.subjects.Appetite, "{port}"'
@@ -156,7 +156,7 @@ sample_load() {
     wait $!
 }
 
-# One search on the Vert.x template; Maven builds the server, which takes a minute at the first time.
+# One search on the Vert.x template; Maven builds the server, which takes a minute the first time.
 sample_find() {
     "$loadline" find scenarios/vertx/vertx-find.loadline.yaml --out "$work/archive" |
         sed "s#$work/archive#loadline-archive/vertx-find#" | without_paths >$pictures/load-line.txt

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# How near Loadline's open model comes to what is known: the times of a stalling server, its own lag, and overload.
+# Checks Loadline's open model against known results: the times of a stalling server, its own lag, and overload.
 #
 #   bench/stall.sh [CASE…]      default: all, about a minute
 #
-# stall   500/s for 20 s over 25 connections to a server that is silent for 1 s in every 5
-# lag     5,000/s for 10 s over 100 connections: how late requests start by the generator's own fault
-# flood   100,000/s for 10 s over 10,000 connections, more than the server can do: everything is accounted for
+# stall   500/s for 20 s over 25 connections to a server that stalls for 1 s in every 5
+# lag     5,000/s for 10 s over 100 connections: how late requests start because of the generator
+# flood   100,000/s for 10 s over 10,000 connections, more than the server can handle: every request is accounted for
 #
 # SECONDS_MAX shortens lag and flood. SERVER_CPU, LOAD_CPU, LOADLINE as in load.sh.
-# Ends only what it started. Prints Markdown on stdout; exit code 1 where a bound is missed.
+# Ends only what it started. Prints Markdown on stdout; exit code 1 if a bound is missed.
 set -euo pipefail
 export LC_ALL=C
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -20,7 +20,7 @@ cases=("$@")
 seconds=${SECONDS_MAX:-10}
 missed=0
 
-# within WHAT VALUE LEAST MOST: one line, and whether it is so.
+# within NAME VALUE MINIMUM MAXIMUM: prints one line, with whether the value is in the range.
 within() {
     local verdict=yes
     awk -v v="$2" -v a="$3" -v b="$4" 'BEGIN { exit !(v != "-" && v >= a && v <= b) }' || verdict='**no**'
@@ -28,8 +28,8 @@ within() {
     echo "| $1 | $2 | $3 to $4 | $verdict |"
 }
 
-# load RATE SECONDS CONNECTIONS: the open model; what it says is in $work/out.
-# A threshold that is not met would be 1; none is asked for. Others are no result.
+# load RATE SECONDS CONNECTIONS: runs the open model; its output is in $work/out.
+# Exit code 1 would mean a missed threshold, and none is set, so every code but 0 is an error.
 load() {
     taskset -c "$load_cpu" "$loadline" load "http://127.0.0.1:$port/12" --rate "$1" -d "$2s" -c "$3" --json --quiet \
         >"$work/out" 2>"$work/err" &
@@ -38,7 +38,7 @@ load() {
     tool=''
 }
 
-# The worker is stopped for a second as a pause would stop it: the kernel accepts and buffers, nobody answers.
+# Stops the worker for a second, like a pause: the kernel accepts and buffers, but the server does not answer.
 silent_1_in_5() {
     local worker
     worker=$(cat "/proc/$server/task/$server/children")

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Does a trial cost what it cost before? Two binaries in turn, on the same servers: CPU per request and peak RSS of the
-# load alone (nginx, 25 connections), and in a trial of the demo's JVM Loadline's peak RSS, what asking added to the JVM,
-# and the time of a sample. Medians, and the new one's share of the old one's.
-# Nothing else may run beside it: about a minute for a round.
+# Did the cost of a trial change? Runs two binaries alternately on the same servers: CPU per request and peak RSS of the
+# load alone (nginx, 25 connections), and in a trial of the demo's JVM, Loadline's peak RSS, the memory that reading adds to
+# the JVM, and the time of a sample. Prints medians, and the ratio of new to old.
+# Run nothing else meanwhile: about a minute per round.
 #   bench/trial.sh OLD NEW [ROUNDS]
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -18,7 +18,7 @@ demo=$root/java/compiled/demo.jar
 printf 'machine: %s cores, Linux %s, %s\ncommand: bench/trial.sh OLD NEW %s\n' "$(nproc)" "$(uname -r)" \
     "$(java -version 2>&1 | head -n 1)" "$rounds"
 for ((round = 0; round < rounds; round++)); do
-    # Who is first takes turns, too.
+    # The order alternates too.
     if ((round % 2)); then order=(new old); else order=(old new); fi
     for which in "${order[@]}"; do
         program=${!which}

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Does the answer of a tuning hold on a server that is warm? Each server is weighed as it is and with the answer, after
-# MINUTES of its load. Both run at the same time, so the machine is the same for both; nothing else may run beside them.
+# Does the answer of `tune` hold on a warm server? Weighs each server unchanged and with the answer, after MINUTES of its
+# load. Both run at the same time, so conditions are the same for both; run nothing else meanwhile.
 # LOADLINE names another binary to measure.
 #   bench/tune-long.sh MINUTES SCENARIO=ARCHIVE...
 set -euo pipefail
@@ -17,7 +17,7 @@ printf 'command: bench/tune-long.sh %s, one trial each after %s min of load, bot
 printf '%-12s %-8s %10s %10s %8s %8s  %s\n' server as MiB p99_ms us/req failed options
 for pair in "$@"; do
     scenario=${pair%%=*}
-    # An option a line: those of the JVM as they are, variables as NAME=VALUE.
+    # One option per line: JVM options verbatim, variables as NAME=VALUE.
     "$loadline" report --json "${pair#*=}" | python3 -c \
         'import json, sys; print("\n".join(json.load(sys.stdin)["tune"]["answer"]))' >"$work/answer"
     options=()

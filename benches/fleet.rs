@@ -1,5 +1,5 @@
-//! Writes a plan of 300 services and all of its results with their archives into the folder that LOADLINE_FLEET names.
-//! `bench/fleet.sh` runs it, and measures what the program makes of them.
+//! Writes a plan of 300 services and all results with their archives to the directory in LOADLINE_FLEET.
+//! `bench/fleet.sh` runs it, and measures the program's processing.
 #![expect(clippy::unwrap_used, reason = "a measurement that cannot go on should stop")]
 
 #[path = "../tests/series/fleets.rs"]

@@ -1,5 +1,5 @@
-//! The cost of a large report: the folders of its trials are read, its page is written, and fresh browsers open it.
-//! `bench/report.sh` runs it; `LOADLINE_LARGE_ARCHIVE` names a folder for the archive, which stays there.
+//! The cost of a large report: reading trial directories, writing the page, and opening it in fresh browsers.
+//! `bench/report.sh` runs it; the archive stays in the directory that `LOADLINE_LARGE_ARCHIVE` names.
 #![expect(clippy::disallowed_methods, reason = "starts the browser, and bounds how long it may take")]
 #![expect(clippy::print_stdout, reason = "the numbers are its result")]
 #![expect(clippy::unwrap_used, reason = "a measurement that cannot go on should stop")]
@@ -23,13 +23,13 @@ use loadline::report;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The largest archive that shall be read fast.
+/// The largest archive that must be read fast.
 const ARCHIVE: large::Size = large::Size { trials: 10, seconds: 600, per_second: 167 };
-/// Fresh browsers.
+/// Browser starts.
 const STARTS: usize = 10;
-/// Readings of the archive.
+/// Archive reads.
 const READINGS: usize = 5;
-/// Times in ms since the page was asked for: of its load event, of its first paint, of the second frame after both.
+/// Times in ms since navigation: load event, first paint, and second frame after both.
 const TIMES: &str = "new Promise((done) => {
     const told = () => {
         const [navigation] = performance.getEntriesByType('navigation');
@@ -65,7 +65,7 @@ fn read_archive(clock: Clock) {
     println!("{}", status.lines().find(|line| line.starts_with("VmHWM")).unwrap_or(""));
 }
 
-/// The page of a large comparison; its median time is told.
+/// Writes the page of a large comparison; returns its median time.
 fn write_page(clock: Clock) -> String {
     let (document, evidence) = fixtures::comparison(&["g1", "serial"], 5, fixtures::LARGE);
     let mut made: Vec<Duration> = Vec::new();

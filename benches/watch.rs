@@ -1,4 +1,4 @@
-//! A soak: a million samples of fifty made-up JVMs, with histories as they are. `bench/watch.sh` runs it.
+//! A soak test: a million samples of fifty simulated JVMs, with real histories. `bench/watch.sh` runs it.
 #![expect(clippy::print_stdout, reason = "the numbers are its result")]
 #![expect(clippy::unwrap_used, reason = "a measurement that cannot go on should stop")]
 

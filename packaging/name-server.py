@@ -1,5 +1,5 @@
-"""A web server on a free port of 127.0.0.1, which it says, and a name server on port 53, for which every name has that
-address but those below `.invalid`: what `packaging/empty-root` loads."""
+"""The servers for `packaging/empty-root`: a web server on a free port of 127.0.0.1, which it prints, and a name server on
+port 53, which resolves every name to that address except those below `.invalid`."""
 
 import http.server
 import socket
@@ -11,7 +11,7 @@ A_RECORD = 1
 
 
 def answer(question):
-    """The answer to a question with one name (RFC 1035, section 4)."""
+    """Returns the answer to a question with one name (RFC 1035, section 4)."""
     end = 12
     labels = []
     while question[end]:
@@ -21,7 +21,7 @@ def answer(question):
     (kind,) = struct.unpack(">H", question[end + 1 : end + 3])
     record = b""
     if kind == A_RECORD and labels[-1] != b"invalid":
-        # The name is that of the question, the record good for a minute.
+        # Points to the name in the question; valid for a minute.
         record = struct.pack(">HHHIH", 0xC00C, A_RECORD, 1, 60, 4) + socket.inet_aton("127.0.0.1")
     flags = NOT_FOUND if labels[-1] == b"invalid" else FOUND
     return question[:2] + struct.pack(">5H", flags, 1, bool(record), 0, 0) + asked + record

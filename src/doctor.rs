@@ -1,5 +1,4 @@
-//! The measurements that this machine, or one JVM on it, allows, tried out: each ability with its answer, and how to
-//! get what is missing.
+//! Tests what this machine or one JVM allows Loadline to measure: each ability with its result, and how to enable it.
 
 mod jvm;
 mod watching;
@@ -20,25 +19,24 @@ use crate::subject::{
 use loadline_base::order::Order as _;
 use std::path::Path;
 
-/// Facts that belong together, each with its label.
+/// A titled group of facts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Section {
-    /// The subject of these facts.
     pub title: String,
     /// Label and text.
     pub facts: Vec<(String, String)>,
 }
 
-/// Looks at the machine and tries what a trial would need.
+/// Examines the machine and tests what a trial would need.
 pub(crate) fn examine(clock: Clock) -> Vec<Section> {
     let mut jdks = jdk::discover(&Places::usual(), clock);
-    // If two are of one release, the nearer at hand stays first.
+    // Among JDKs of one release, the preferred one stays first.
     jdks.largest_first(|jdk| jdk.release);
     vec![
         Section { title: "machine".to_owned(), facts: machine_facts(&Machine::read()) },
         Section { title: "JDKs, newest first".to_owned(), facts: jdk_facts(&jdks) },
-        Section { title: "what can be measured".to_owned(), facts: abilities(clock, jdks.first()) },
-        Section { title: "what can be watched (`loadline watch`)".to_owned(), facts: watching::facts(clock) },
+        Section { title: "what Loadline can measure".to_owned(), facts: abilities(clock, jdks.first()) },
+        Section { title: "what `loadline watch` can see".to_owned(), facts: watching::facts(clock) },
     ]
 }
 
@@ -48,26 +46,27 @@ fn fact(label: &str, text: impl Into<String>) -> (String, String) {
 
 fn machine_facts(machine: &Machine) -> Vec<(String, String)> {
     let apart = match cpus::available() {
-        available if available.len() < 2 => "one CPU: subject and load share it".to_owned(),
-        available => format!("may use {}: subject and load are kept apart", cpus::list(&available)),
+        available if available.len() < 2 => "the server and the load generator share the only CPU".to_owned(),
+        available => format!(
+            "available: {}; the server and the load generator run on separate \
+            CPUs",
+            cpus::list(&available)
+        ),
     };
     let memory = machine.memory.zip(machine.swap);
     let thp = machine.thp.as_deref().unwrap_or("unknown");
     vec![
-        fact(
-            "kernel",
-            format!("Linux {} on {}, pages of {} bytes", machine.kernel, machine.architecture, machine.page.0),
-        ),
+        fact("kernel", format!("Linux {} on {}, {}-byte pages", machine.kernel, machine.architecture, machine.page.0)),
         fact("memory", memory.map_or("-".to_owned(), |(memory, swap)| format!("{memory}, swap {swap}"))),
         fact("cpus", format!("{} online, {apart}", machine.cores_online)),
         fact("huge pages", thp),
-        fact("cgroup", machine.memory_cgroup.map_or("no memory controller", CgroupVersion::name)),
+        fact("cgroup", machine.memory_cgroup.map_or("no memory controller available", CgroupVersion::name)),
     ]
 }
 
 fn jdk_facts(jdks: &[FoundJdk]) -> Vec<(String, String)> {
     if jdks.is_empty() {
-        return vec![fact("none", "install a JDK 17 or newer, or set JAVA_HOME")];
+        return vec![fact("none", "install JDK 17 or newer, or set JAVA_HOME")];
     }
     let kind = |jdk: &FoundJdk| if jdk.has_javac { "" } else { " (no javac)" };
     jdks.iter().map(|jdk| fact(&jdk.release.to_string(), format!("{jdk}{}", kind(jdk)))).collect()
@@ -83,7 +82,7 @@ fn abilities(clock: Clock, newest: Option<&FoundJdk>) -> Vec<(String, String)> {
     facts.extend(limit_facts(clock, newest));
     facts.push(fact("cpu limit", cpu_limit(clock)));
     facts.extend(limit::outer().map(|outer| {
-        let text = format!("{} at {}: no larger one has an effect", outer.bytes, outer.folder.display());
+        let text = format!("{} at {}; a higher limit has no effect", outer.bytes, outer.folder.display());
         fact("outer limit", text)
     }));
     facts.extend(file_page_facts(newest));
@@ -94,26 +93,26 @@ fn abilities(clock: Clock, newest: Option<&FoundJdk>) -> Vec<(String, String)> {
 
 fn weigh_fact(own: &Process, clock: Clock) -> String {
     match smaps::read(own, &clock) {
-        Ok(_) => "yes: RSS, PSS, heap and threads of JVMs of this user; of all users as root".to_owned(),
+        Ok(_) => "yes: RSS, PSS, heap, and threads of this user's JVMs; root can measure all users' JVMs".to_owned(),
         Err(cause) => format!("no: {cause}"),
     }
 }
 
-/// Whether limits work here, or how to get one; and whether a JVM heeds it.
+/// Whether limits work here, or how to enable them, and whether a JVM respects them.
 fn limit_facts(clock: Clock, newest: Option<&FoundJdk>) -> Vec<(String, String)> {
     let parent = match limit::probe(clock) {
         Ok(parent) => parent,
         Err(error) => {
-            // The ways below say what to do; without any the error does.
+            // The ways below name a remedy; without any, the error does.
             let ways = limit_ways::ways(MEMORY);
             let hint = error.hint.filter(|_| ways.is_empty()).map(|hint| format!("; {hint}")).unwrap_or_default();
             let why = error.context.first().map(|why| format!(" ({why})")).unwrap_or_default();
             let first = match ways.first() {
-                Some(limit_ways::Way::SlurmStep) => format!("by Slurm: no cgroup can be made{why}"),
+                Some(limit_ways::Way::SlurmStep) => format!("by Slurm: cannot create a cgroup{why}"),
                 _ => format!("no: {}{why}{hint}", error.what),
             };
             let no = fact("limit", first);
-            return std::iter::once(no).chain(ways.into_iter().map(|way| fact("a way", way.text()))).collect();
+            return std::iter::once(no).chain(ways.into_iter().map(|way| fact("option", way.text()))).collect();
         }
     };
     let mut facts =
@@ -122,7 +121,7 @@ fn limit_facts(clock: Clock, newest: Option<&FoundJdk>) -> Vec<(String, String)>
     facts
 }
 
-/// Whether a subject can be limited to a share of CPU time.
+/// Whether the subject's CPU time can be limited.
 fn cpu_limit(clock: Clock) -> String {
     match quota::probe(clock) {
         Ok(parent) => format!("yes: cgroup {} below {}", parent.version.name(), parent.folder.display()),
@@ -136,15 +135,14 @@ fn cpu_limit(clock: Clock) -> String {
 fn limit_seen(jdk: &FoundJdk, clock: Clock) -> String {
     let release = jdk.release;
     match Spawner::new(clock).limit_seen(jdk) {
-        Ok(LimitSeen::Seen) => format!("yes: JDK {release} sees the one it is given"),
-        Ok(LimitSeen::Other(other)) => format!("no: JDK {release} sees another one, {other}; set `--heap`"),
-        Ok(LimitSeen::Unseen) => format!("no: JDK {release} sees none; set `--heap`"),
-        Ok(LimitSeen::NotSaid) => format!("unknown: JDK {release} does not say; set `--heap`"),
+        Ok(LimitSeen::Seen) => format!("yes: JDK {release} detects the limit"),
+        Ok(LimitSeen::Other(other)) => format!("no: JDK {release} detects a different limit, {other}; set `--heap`"),
+        Ok(LimitSeen::Unseen) => format!("no: JDK {release} detects no limit; set `--heap`"),
+        Ok(LimitSeen::NotSaid) => format!("unknown: JDK {release} does not report it; set `--heap`"),
         Err(error) => format!("unknown: {}", error.what),
     }
 }
 
-/// Whether a subject can be made to pay for the file pages it reads.
 fn file_page_facts(newest: Option<&FoundJdk>) -> Vec<(String, String)> {
     let tried: Vec<_> =
         private_jdk::places(None).iter().map(|place| (place.clone(), file_pages::probe(place))).collect();
@@ -159,13 +157,13 @@ fn file_page_facts(newest: Option<&FoundJdk>) -> Vec<(String, String)> {
         let who = format!("pid {} ({}){others}", first.pid, first.name);
         facts.push(fact(
             "JDK pages",
-            format!("those of JDK {} are held by {who}: a search runs on a copy of it", jdk.release),
+            format!("{who} keeps the files of JDK {} in memory, so a search runs a copy of that JDK", jdk.release),
         ));
     }
     facts
 }
 
-/// How far the kernel reads ahead in the JDK, and how to change that.
+/// The kernel's read-ahead size for the JDK, and how to change it.
 fn read_ahead_of(jdk: &FoundJdk) -> Option<String> {
     let file = jdk.home.join("lib/modules");
     let bytes = read_ahead::of(&file)?;
@@ -175,14 +173,14 @@ fn read_ahead_of(jdk: &FoundJdk) -> Option<String> {
     }
     let knob = read_ahead::knob(&file)?;
     Some(format!(
-        "{kib} KiB on the disk of JDK {}, where {usual} are usual: load lines are larger here than elsewhere; for \
-         those of a usual host: `echo {usual} > {}` as root, for all of that disk",
+        "{kib} KiB on the disk of JDK {} (default: {usual}), so load lines are larger here than elsewhere; to use the \
+         default for the whole disk, run `echo {usual} > {}` as root",
         jdk.release,
         knob.display()
     ))
 }
 
-/// Whether a subject may be a container image, and who runs it then.
+/// Whether the subject can be a container image, and which tool runs it.
 fn images(clock: Clock) -> String {
     let (mut work, mut fail) = (Vec::new(), Vec::new());
     for found in FoundTool::installed(clock) {
@@ -194,37 +192,45 @@ fn images(clock: Clock) -> String {
     match (work.is_empty(), fail.is_empty()) {
         (true, true) => "no: neither podman nor docker is installed".to_owned(),
         (true, false) => format!("no: {}", fail.join("; ")),
-        (false, true) => format!("yes: by {} (`--image`)", work.join(", else by ")),
-        (false, false) => format!("yes: by {} (`--image`); {}", work.join(", else by "), fail.join("; ")),
+        (false, true) => format!("yes: with {} (`--image`)", work.join(", otherwise ")),
+        (false, false) => format!("yes: with {} (`--image`); {}", work.join(", otherwise "), fail.join("; ")),
     }
 }
 
 fn eviction(place: &Path, answer: &Eviction) -> String {
     let place = place.display();
     match answer {
-        Eviction::Seen => format!("yes: dropped before a trial, so that it pays for its own (tried in {place})"),
-        Eviction::NotSeen => format!("asked to be dropped before a trial, but not verified (tried in {place})"),
-        Eviction::Impossible(why) => format!("no: they cannot be dropped in {place}: {why}; set TMPDIR to a disk"),
+        Eviction::Seen => format!(
+            "yes: dropped before a trial, so the server is charged for the pages it reads \
+            (tested in {place})"
+        ),
+        Eviction::NotSeen => format!(
+            "probably: Loadline asks the kernel to drop them before a trial, but cannot \
+            verify it (tested in {place})"
+        ),
+        Eviction::Impossible(why) => format!("no: cannot drop them in {place}: {why}; point TMPDIR to a disk"),
     }
 }
 
-/// Says whether a try succeeded, or why it did not.
+/// Describes the result of a test.
 fn tried(tried: &std::result::Result<(), Unavailable>) -> String {
     tried.as_ref().map_or_else(|cause| format!("no: {}", cause.why), |()| "yes".to_owned())
 }
 
 fn access_facts(access: &Access) -> Vec<(String, String)> {
     let attach = match rustix::process::geteuid().is_root() {
-        true => "yes: to JVMs of every user",
-        false => "yes: to JVMs of this user; as root to all",
+        true => "yes: to all users' JVMs",
+        false => "yes: to this user's JVMs; root can attach to all",
     };
     let ptrace = match (access.cap_sys_ptrace, access.ptrace_scope) {
-        (true, _) => "yes: to every process (CAP_SYS_PTRACE)".to_owned(),
-        (false, None | Some(0)) => "yes: to processes of this user".to_owned(),
+        (true, _) => "yes: every process (CAP_SYS_PTRACE)".to_owned(),
+        (false, None | Some(0)) => "yes: this user's processes".to_owned(),
         (false, Some(1)) => {
-            "own children only (yama ptrace_scope 1); `sysctl kernel.yama.ptrace_scope=0` or root for all".to_owned()
+            "only child processes (Yama ptrace_scope 1); for all, use `sysctl kernel.yama.ptrace_scope=0` or \
+             root"
+                .to_owned()
         }
-        (false, Some(scope)) => format!("no (yama ptrace_scope {scope}); run as root"),
+        (false, Some(scope)) => format!("no (Yama ptrace_scope {scope}); run as root"),
     };
     vec![
         fact("attach", attach),

@@ -1,6 +1,6 @@
-//! Loadline weighs a JVM server under load and shows what holds its memory.
+//! Loadline measures a JVM server under load and shows what uses its memory.
 //!
-//! The modules are listed in the order of the data; `tests/tidy.rs` checks which module may use which.
+//! Modules are listed in data-flow order; `tests/tidy.rs` checks which module may use which.
 
 pub use loadline_base::{bounded, clock, error, locked, numbers, units};
 pub use loadline_comparison as comparison;

@@ -1,10 +1,10 @@
-//! Parses, calls, maps the outcome to an exit code.
+//! Parses, executes, and maps the outcome to an exit code.
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().collect();
-    // A guardian or launcher must stay small: nothing comes before this.
+    // Nothing may precede this, because a guardian or launcher must stay small.
     if let Some(code) = loadline::subject::guardian::main(arguments.get(1).and_then(|word| word.to_str())) {
         return ExitCode::from(code as u8);
     }

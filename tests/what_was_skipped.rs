@@ -1,15 +1,15 @@
-//! The last target of `cargo test`, by its name: says on the terminal what the tests before it skipped, and which
-//! variable makes that a failure. Fails nothing itself.
+//! The last target of `cargo test`, by name: prints what earlier tests skipped, and which variable turns that into a
+//! failure. Never fails itself.
 #![expect(clippy::print_stdout, reason = "this is what it is for")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-/// Names of tests that are shown where many were skipped for one reason.
+/// Names of tests shown per reason.
 const NAMES_MAX: usize = 3;
 
 fn main() {
-    // Harnesses ask for a list of tests in this way; here are none.
+    // Harnesses list tests this way; there are none.
     if std::env::args().any(|argument| argument == "--list") {
         return;
     }
@@ -20,7 +20,7 @@ fn main() {
     forget_other_runs();
 }
 
-/// One line for each reason, with the variable that forbids it and the tests that it touched.
+/// A line per reason, with the variable that forbids it and the affected tests.
 fn summary(records: &str) -> String {
     let mut tests: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
     for record in records.lines() {
@@ -33,14 +33,14 @@ fn summary(records: &str) -> String {
         let shown = tests.iter().take(NAMES_MAX).copied().collect::<Vec<_>>().join(", ");
         let more = if tests.len() > NAMES_MAX { ", …" } else { "" };
         let what = if tests.len() == 1 { "1 test".to_owned() } else { format!("{} tests", tests.len()) };
-        // A value makes the test run; a name alone makes what is missing a failure.
+        // A value makes the test run; a name alone makes a missing dependency a failure.
         let verb = if variable.contains('=') { "runs" } else { "fails" };
         text += &format!("skipped in {what}, because {why} ({verb} with {variable}): {shown}{more}\n");
     }
     text
 }
 
-/// A run that failed never came to its last target, and left its records.
+/// A failed run never reached its last target, and left its records.
 fn forget_other_runs() {
     for entry in fs::read_dir(loadline_test_support::folder()).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();

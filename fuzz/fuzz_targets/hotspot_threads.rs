@@ -1,4 +1,4 @@
-//! The threads of a HotSpot that goes on while it is read: no sum is one that it never had.
+//! The threads of a HotSpot that runs while it is read: every sum must have existed.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| loadline_jvm::observe::fuzz_hotspot_threads(input));

@@ -1,4 +1,4 @@
-//! Answers of a server, as the load engine reads them: whole, in pieces, and against a second reader.
+//! Server responses parsed as by the load engine: whole, in pieces, and compared with a second parser.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| loadline_load::fuzz_response(input));

@@ -1,10 +1,10 @@
 #!/bin/sh
-# Builds metaspace-replay and records with it what a JVM asks of its metaspace in the waves of ClassChurn:
+# Builds metaspace-replay and uses it to record a JVM's metaspace requests during the waves of ClassChurn:
 #
 #   $ ./record.sh NAME CLUSTERS LOADERS CLASSES FIELDS
 #
-# leaves target/release/metaspace-replay and target/NAME.trace. Nothing is recorded where that is newer than the sources.
-# Needs cargo, javac and java.
+# Creates target/release/metaspace-replay and target/NAME.trace, unless the trace is newer than the sources. Needs
+# cargo, javac and java.
 set -eu
 cd "$(dirname "$0")"
 name=$1; shift
@@ -15,8 +15,8 @@ command -v cargo > /dev/null || { echo "Cargo (https://rustup.rs) is needed to b
 cargo build --release --locked --quiet --manifest-path metaspace-replay/Cargo.toml --target-dir target
 javac --release 11 -d target src/ClassChurn.java src/ClassBytes.java
 [ "$trace" -nt src/ClassChurn.java ] && [ "$trace" -nt src/ClassBytes.java ] && exit
-# With class pointers of 8 bytes all metadata is in one place, as it would be in malloc.
+# With 8-byte class pointers, all metadata is in one place, as it would be in malloc.
 java -Xlog:disable '-Xlog:metaspace*=trace:stdout:level' -XX:-UseCompressedClassPointers -XX:+UseSerialGC -Xmx64m \
   -cp target ClassChurn "$@" collect < /dev/null | "$replay" record "$trace"
-# A JVM that died on the way leaves a trace without its last phase.
+# If the JVM died, the trace lacks its last phase.
 "$replay" show "$trace" | grep '^end ' || { rm -f "$trace"; echo "the JVM did not come to its end" >&2; exit 1; }

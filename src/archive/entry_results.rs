@@ -1,5 +1,5 @@
-//! The answers to the entries of a plan, in files: `DIR/…/index-NNNNNN/result.json`. This module leaves the archives
-//! next to them alone. It also skips unfinished work: such a folder has another name until it is complete.
+//! The results of a plan's entries: `DIR/…/index-NNNNNN/result.json`. Ignores the archives next to them, and unfinished
+//! work, whose directory has another name until it is complete.
 
 use crate::bounded;
 use crate::error::{Error, Result, plain};
@@ -11,45 +11,42 @@ use std::collections::btree_map::Entry;
 use std::fs::DirEntry;
 use std::path::{Path, PathBuf};
 
-/// Name of the file that has the answer.
 pub(crate) const ENTRY_RESULT: &str = "result.json";
 const PREFIX: &str = "index-";
-/// An answer with all that a subject said has some ten KiB.
+/// A result with all of a subject's output has some ten KiB.
 pub(crate) const ENTRY_BYTES_MAX: u64 = 1 << 20;
-/// A plan has about two KiB an entry.
+/// A plan has about two KiB per entry.
 pub const PLAN_BYTES_MAX: u64 = 256 << 20;
-/// Folders below a folder: a night, a node, an index, and as many again.
+/// Directory levels: a night, a node, an index, and as many again.
 const DEPTH_MAX: usize = 6;
-/// No entry takes as long: a year.
+/// A year; no entry takes longer.
 const SECONDS_MAX: f64 = 31_536_000.0;
 const PLAN: &str = "plan.jsonl";
 
-/// An answer, or why it cannot be read, in its folder.
+/// A directory with a result, or the reason why the result is unreadable.
 #[derive(Debug, Clone)]
 pub struct EntryFolder {
-    /// The folder as it was named, through the one that it lies in.
+    /// The directory as given, or below a given one.
     pub path: PathBuf,
-    /// The answer in its file; or the fault of the file, as words behind the name of the folder.
+    /// The result, or the file's problem, in words that follow the name of the directory.
     pub result: Result<EntryResult, String>,
 }
 
-/// Folders of answers by what they are on the disk.
+/// Directories with results, by their real path.
 type Folders = BTreeMap<PathBuf, EntryFolder>;
 
-/// Reads every answer below these folders, each once, in the same order whatever theirs.
-///
-/// # Errors
-/// `Request` where one of them is no folder, `Machine` where it cannot be listed.
+/// Reads every result below these directories once, sorted. Errors: `Request` if one is not a directory, `Machine` if
+/// it cannot be listed.
 pub fn entry_results(folders: &[PathBuf]) -> Result<Vec<EntryFolder>> {
     let mut found = Folders::new();
     for folder in folders {
         let refuse = |what: &str| {
             Error::request(format!("{} {what}", folder.display()))
-                .hint("give the folder that `loadline work --out` wrote into, with `index-NNNNNN` in it")
+                .hint("specify a directory written by `loadline work --out`, which contains `index-NNNNNN`")
         };
         let real = folder.canonicalize().map_err(|cause| refuse(&format!("cannot be read: {}", plain(&cause))))?;
         if !real.is_dir() {
-            return Err(refuse("is not a folder"));
+            return Err(refuse("is not a directory"));
         }
         match index_of(&real) {
             Some(index) => take(&mut found, real, folder.clone(), index),
@@ -62,7 +59,7 @@ pub fn entry_results(folders: &[PathBuf]) -> Result<Vec<EntryFolder>> {
     Ok(found.into_values().collect())
 }
 
-/// The plan in one of these folders, or next to one; `None` if no plan lies there.
+/// The plan in or next to one of these directories, if any.
 pub fn plan_beside(folders: &[PathBuf]) -> Option<PathBuf> {
     let around = |folder: &PathBuf| {
         let real = folder.canonicalize().unwrap_or_else(|_| folder.clone());
@@ -72,18 +69,15 @@ pub fn plan_beside(folders: &[PathBuf]) -> Option<PathBuf> {
     folders.iter().find_map(around)
 }
 
-/// The text of a plan.
-///
-/// # Errors
-/// `Request` where it cannot be read, is no text, or is larger than any plan.
+/// The text of a plan. Errors: `Request` if it cannot be read, is not text, or is too large for a plan.
 pub fn plan_text(path: &Path) -> Result<String> {
     let refuse =
-        |what: String| Error::request(format!("{} {what}", path.display())).hint("`loadline plan` makes a plan");
+        |what: String| Error::request(format!("{} {what}", path.display())).hint("`loadline plan` creates a plan");
     let bytes = whole_file(path, PLAN_BYTES_MAX).map_err(refuse)?;
     String::from_utf8(bytes).map_err(|_| refuse("is not a plan: it is not text".to_owned()))
 }
 
-/// Finds the answers below an entry of the folder of this name. Links are not followed: they may lead in circles.
+/// Finds results in and below a directory entry. Does not follow links, because they can form cycles.
 fn look(found: &mut Folders, entry: &DirEntry, within: &Path, depth: usize) {
     let name = entry.file_name();
     if name.to_string_lossy().starts_with('.') || !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
@@ -94,7 +88,7 @@ fn look(found: &mut Folders, entry: &DirEntry, within: &Path, depth: usize) {
         return take(found, real, path, index);
     }
     if depth > 0 {
-        // Answers in a folder that may not be listed are missing.
+        // Results in an unreadable directory count as missing.
         let list = std::fs::read_dir(&real).into_iter().flatten().flatten();
         list.for_each(|entry| look(found, &entry, &path, depth - 1));
     }
@@ -102,7 +96,7 @@ fn look(found: &mut Folders, entry: &DirEntry, within: &Path, depth: usize) {
 
 fn take(found: &mut Folders, real: PathBuf, path: PathBuf, index: u32) {
     match found.entry(real) {
-        // The first of several names in order stays, so that the order of the folders changes nothing.
+        // The first name in sort order wins, so the order of the arguments does not matter.
         Entry::Occupied(mut known) => {
             let known = known.get_mut();
             known.path = path.min(std::mem::take(&mut known.path));
@@ -119,26 +113,26 @@ fn take(found: &mut Folders, real: PathBuf, path: PathBuf, index: u32) {
     }
 }
 
-/// The index that a folder is named after: six digits, or as many as it takes.
+/// The index in a directory's name, with at least six digits.
 fn index_of(folder: &Path) -> Option<u32> {
     let digits = folder.file_name()?.to_str()?.strip_prefix(PREFIX)?;
     let is_number = digits.len() >= 6 && digits.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| digits.parse().ok()).flatten()
 }
 
-/// All bytes of a plain file, where it has no more than these.
+/// A regular file's content, up to a size limit.
 fn whole_file(path: &Path, bytes_max: u64) -> Result<Vec<u8>, String> {
     bounded::bytes(path, bytes_max).map_err(|cause| format!("cannot be read: {}", plain(&cause)))
 }
 
-/// Parses an answer. The error omits the name of the file, which comes before it.
+/// Parses a result. The error omits the file name, which the caller adds.
 fn parse(bytes: &[u8]) -> Result<EntryResult, String> {
     #[derive(Deserialize)]
     struct Tag {
         schema: String,
     }
     let damaged = |cause: serde_json::Error| match cause.is_eof() {
-        true => format!("is cut short: {cause}"),
+        true => format!("is truncated: {cause}"),
         false => format!("is damaged: {cause}"),
     };
     let tag: Tag = serde_json::from_slice(bytes).map_err(damaged)?;
@@ -148,11 +142,11 @@ fn parse(bytes: &[u8]) -> Result<EntryResult, String> {
     }
     let result: EntryResult = serde_json::from_slice(bytes).map_err(damaged)?;
     if !(0.0..=SECONDS_MAX).contains(&result.seconds) {
-        return Err(format!("says that it took {} s", result.seconds));
+        return Err(format!("has an impossible duration of {} s", result.seconds));
     }
     match unix_s(&result.started) {
         Some(_) => Ok(result),
-        None => Err("does not say when it began".to_owned()),
+        None => Err("has no start time".to_owned()),
     }
 }
 
@@ -213,19 +207,19 @@ mod tests {
         assert_eq!(read, [(at.join("index-000000"), 0), (at.join("monday/n1/index-000001"), 1)]);
         let why: Vec<&str> = found.iter().filter_map(|of| of.result.as_ref().err().map(String::as_str)).collect();
         let none = "has no result.json";
-        let large = "has a result.json that cannot be read: it has more than 1 MiB";
+        let large = "has a result.json that cannot be read: it is larger than 1 MiB";
         assert_eq!(
             why,
             [
                 none,
                 "has the result of index 8",
                 large,
-                "has a result.json that cannot be read: it is no plain file",
+                "has a result.json that cannot be read: it is not a regular file",
                 none
             ]
         );
         assert!(entry_results(&[at.join("nowhere")]).unwrap_err().what.contains("cannot be read"));
-        assert!(entry_results(&[at.join("index-4/result.json")]).unwrap_err().what.contains("is not a folder"));
+        assert!(entry_results(&[at.join("index-4/result.json")]).unwrap_err().what.contains("is not a directory"));
     }
 
     #[test]
@@ -234,7 +228,7 @@ mod tests {
         assert_eq!(parse(&whole).unwrap(), result(3));
         for cut in 0..whole.len() {
             let why = parse(&whole[..cut]).unwrap_err();
-            assert!(why.starts_with("is cut short: ") || why.starts_with("is damaged: "), "{cut}: {why}");
+            assert!(why.starts_with("is truncated: ") || why.starts_with("is damaged: "), "{cut}: {why}");
         }
         let mut changed = whole.clone();
         for at in 0..whole.len() {
@@ -247,9 +241,9 @@ mod tests {
     #[test]
     fn an_answer_that_cannot_be_is_named() {
         let check = |changed: EntryResult, why: &str| assert_eq!(parse(&text(&changed)).unwrap_err(), why);
-        check(EntryResult { seconds: -1.0, ..result(0) }, "says that it took -1 s");
-        check(EntryResult { seconds: 1e300, ..result(0) }, &format!("says that it took {} s", 1e300));
-        check(EntryResult { started: "yesterday".to_owned(), ..result(0) }, "does not say when it began");
+        check(EntryResult { seconds: -1.0, ..result(0) }, "has an impossible duration of -1 s");
+        check(EntryResult { seconds: 1e300, ..result(0) }, &format!("has an impossible duration of {} s", 1e300));
+        check(EntryResult { started: "yesterday".to_owned(), ..result(0) }, "has no start time");
         let other = "is `loadline.fleet-entry/2`; this Loadline reads `loadline.fleet-entry/1`";
         check(EntryResult { schema: "loadline.fleet-entry/2".to_owned(), ..result(0) }, other);
         let deep = "[".repeat(100_000);

@@ -1,5 +1,5 @@
-//! The evidence for pictures in the folders of trials: timeline, times of answers, single requests. It is thinned while
-//! it is read, so that memory is bounded. Damaged, truncated or absent parts are reported and cost nothing else.
+//! The data for a report's plots from trial directories: timeline, response times, individual requests. It is thinned
+//! while it is read, which bounds memory. Damaged or missing parts are reported and do not affect the rest.
 
 use super::lines::Gaps;
 use super::thinned::Thinned;
@@ -11,21 +11,20 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The file of a trial's samples.
 const TIMELINE: &str = "timeline.jsonl";
-/// Samples of a trial's timeline: more than a wide picture has columns.
+/// Samples kept per trial: more than a wide plot has columns.
 const SAMPLES_MAX: usize = 1200;
-/// Dots of a trial.
+/// Dots per trial.
 const DOTS_MAX: usize = 5000;
 /// Failed requests among the dots.
 const DOTS_FAILED_MAX: usize = 2000;
-/// Trials are read side by side; each holds some megabytes meanwhile.
+/// Trials are read in parallel; each needs some megabytes meanwhile.
 const THREADS_MAX: usize = 4;
-/// The items held while reading, for each that is kept in the end.
+/// Items held while reading, per item kept in the end.
 const HELD: usize = 4;
-/// A sample is about 300 bytes; later versions may say more.
+/// A sample has about 300 bytes; later versions may have more fields.
 const SAMPLE_BYTES_MAX: usize = 64 << 10;
 
-/// Reads what pictures of these trials are drawn from, for each trial in the same order. `folder` is the archive's, or
-/// its `archive.jsonl`.
+/// Reads the plot data of these trials, in order. `folder` is the archive's directory, or its `archive.jsonl`.
 pub fn evidence(folder: &Path, trials: &[Trial]) -> Vec<Evidence> {
     let next = AtomicUsize::new(0);
     let read = || -> Vec<(usize, Evidence)> {
@@ -52,7 +51,7 @@ pub fn evidence(folder: &Path, trials: &[Trial]) -> Vec<Evidence> {
 fn of_trial(folder: &Path, trial: &Trial) -> Evidence {
     let mut evidence = Evidence { trial: trial.index, ..Evidence::default() };
     let Some(folder) = super::trial_folder(folder, trial) else {
-        evidence.missing.push("the trial has no folder in the archive".to_owned());
+        evidence.missing.push("the trial has no directory in the archive".to_owned());
         return evidence;
     };
     read_timeline(&folder, &mut evidence);
@@ -76,11 +75,11 @@ fn read_timeline(folder: &Path, evidence: &mut Evidence) {
     }
     evidence.missing.extend(gaps.words());
     evidence.timeline = samples.finish(SAMPLES_MAX);
-    // The lines are in order, unless a damaged one still reads.
+    // Lines are already in order, unless a damaged one still parses.
     evidence.timeline.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
 }
 
-/// Joins the sample that follows into one before it: the most of what weighs, the last of what is counted.
+/// Merges a later sample into an earlier one: maxima of sizes, latest values of counters.
 fn join(into: &mut Sample, later: Sample) {
     *into = Sample {
         rss_bytes: into.rss_bytes.max(later.rss_bytes),
@@ -101,7 +100,7 @@ fn join(into: &mut Sample, later: Sample) {
 fn read_requests(folder: &Path, trial: &Trial, evidence: &mut Evidence) {
     let sent = |phase: &&PhaseRecord| phase.is_sent() && phase.requests > 0;
     let mut unseen: Vec<&str> = trial.phases.iter().filter(sent).map(|phase| phase.name.as_str()).collect();
-    // The later of two neighbours is left out: rows lie in the order of their start, so all times stay represented.
+    // Drops the later of two neighbors. Rows are sorted by start, so all times stay represented.
     let mut ok = Thinned::new(HELD * DOTS_MAX, |_, _| {});
     let mut failed = Thinned::new(HELD * DOTS_FAILED_MAX, |_, _| {});
     let gaps = requests::read(&folder.join(requests::FILE), &mut |row| {
@@ -111,7 +110,7 @@ fn read_requests(folder: &Path, trial: &Trial, evidence: &mut Evidence) {
         if dot.failed { &mut failed } else { &mut ok }.push(dot);
     });
     if gaps.unopened().is_none() {
-        let none_of = |name| format!("{}: it has no request of {name}", requests::FILE);
+        let none_of = |name| format!("{}: it has no requests of {name}", requests::FILE);
         evidence.missing.extend(gaps.words());
         evidence.missing.extend(unseen.into_iter().map(none_of));
     } else if !unseen.is_empty() {

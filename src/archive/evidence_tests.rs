@@ -1,4 +1,4 @@
-//! Evidence against what was written: all of it, thinned, and with every kind of damage.
+//! Plot data compared with what was written: complete, thinned, and with every kind of damage.
 
 use super::*;
 use crate::archive::requests as read_again;
@@ -15,11 +15,10 @@ use tempfile::TempDir;
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1000 * MS;
 const FILES: [&str; 3] = [TIMELINE, "phases.hlog", requests::FILE];
-/// The clock's reading at the start of the command, and the Unix time then.
+/// The clock and the Unix time at the start of the command.
 const ORIGIN_NS: u64 = 5 * SECOND;
 const EPOCH_S: f64 = 1_700_000_000.0;
 
-/// How a trial is made up.
 struct MadeFolder {
     samples: u64,
     /// Name, model, seconds.
@@ -43,7 +42,7 @@ fn row(started_ns: u64, number: u64) -> Row {
     }
 }
 
-/// Writes a trial as `cli::store` does; the archive's folder and the trial's record.
+/// Writes a trial like `cli::store`; returns the archive's directory and the trial's record.
 fn made(made: &MadeFolder) -> (TempDir, Trial) {
     let place = tempfile::tempdir().unwrap();
     let mut trial = Trial::new("c0", 0, 0);
@@ -130,7 +129,7 @@ fn what_is_written_is_the_evidence() {
     assert_eq!((again.rows.len(), again.missing.len()), (50, 0));
     assert!((again.started_unix_s.unwrap() - EPOCH_S).abs() < 0.001, "{:?}", again.started_unix_s);
     assert_eq!(again.ab().lines().count(), 46);
-    // The index is as good as its folder.
+    // The index file works like its directory.
     assert_eq!(evidence(&place.path().join("archive.jsonl"), &[trial]), [found]);
 }
 
@@ -152,7 +151,7 @@ fn a_long_trial_is_thinned_and_loses_no_peak_and_no_answer() {
         assert_eq!(its.flat_map(|i| &i.classes).map(|(_, count)| count).sum::<u64>(), phase.ok, "{}", phase.name);
         assert!(found.spectra.iter().any(|spectrum| spectrum.phase == phase.name && spectrum.count == phase.ok));
     }
-    // 21,600 answers and 2,400 failures were written.
+    // 21,600 responses and 2,400 failures were written.
     let failed = found.requests.iter().filter(|dot| dot.failed).count();
     assert!((1000..=DOTS_FAILED_MAX).contains(&failed), "{failed}");
     assert!((3000..=DOTS_MAX).contains(&found.requests.len()), "{}", found.requests.len());
@@ -161,7 +160,7 @@ fn a_long_trial_is_thinned_and_loses_no_peak_and_no_answer() {
     assert!((0.45..0.55).contains(&late), "{late}");
 }
 
-/// Everything but what this file holds.
+/// Everything except this file's data.
 fn others(evidence: &Evidence, file: &str) -> Evidence {
     let mut rest = evidence.clone();
     rest.missing.clear();
@@ -173,7 +172,7 @@ fn others(evidence: &Evidence, file: &str) -> Evidence {
     rest
 }
 
-/// Checks what must hold for the evidence of a damaged archive.
+/// Checks invariants of a damaged archive's data.
 fn check_sane(damaged: &Evidence, whole: &Evidence, file: &str, what: &str) {
     assert_eq!(others(damaged, file), others(whole, file), "{what}");
     assert!(damaged.missing.iter().all(|words| words.starts_with(file)), "{what}: {:?}", damaged.missing);
@@ -193,7 +192,7 @@ fn a_file_cut_anywhere_costs_what_is_behind_the_cut() {
             let found = only(&place, &trial);
             let what = format!("{file} cut at {cut}");
             check_sane(&found, &whole, file, &what);
-            // Whole lines are what is left.
+            // Complete lines remain.
             let lines = bytes[..cut].iter().filter(|byte| **byte == b'\n').count();
             match file {
                 TIMELINE => assert_eq!(found.timeline, whole.timeline[..lines], "{what}"),
@@ -204,7 +203,7 @@ fn a_file_cut_anywhere_costs_what_is_behind_the_cut() {
                 }
             }
             let after_a_line = cut == 0 || bytes[cut - 1] == b'\n';
-            // Neither samples nor rows say how many there should be; answers do, and each phase has rows.
+            // Samples and rows do not contain their expected number; responses do, and each phase has rows.
             let unseen = match file {
                 TIMELINE => !after_a_line,
                 requests::FILE => !after_a_line || found.requests.iter().all(|dot| dot.at_s < 3.0),
@@ -241,9 +240,9 @@ fn absent_files_are_said_and_only_where_they_should_be_there() {
     let lower: Vec<String> = found.missing.iter().map(|words| words.to_lowercase()).collect();
     assert_eq!(lower.iter().map(|l| l.split(" (os").next().unwrap().to_owned()).collect::<Vec<_>>(), FILES.map(words));
     assert_eq!(others(&found, TIMELINE), Evidence { trial: 0, ..Evidence::default() });
-    assert!(read_again(place.path(), &trial).unwrap_err().what.starts_with("no single requests at "));
+    assert!(read_again(place.path(), &trial).unwrap_err().what.starts_with("no record of individual requests at "));
 
-    // An outside program drove: there is nothing to be in the log.
+    // An external program drove the load, so the log needs no data.
     trial.phases.iter_mut().for_each(|phase| phase.driver = Some(Default::default()));
     let missing = only(&place, &trial).missing;
     assert!(missing.len() == 1 && missing[0].starts_with(TIMELINE), "{missing:?}");
@@ -257,7 +256,7 @@ fn a_folder_outside_the_archive_is_not_read() {
         trial.folder = Some(folder.to_owned());
         let found = only(&place, &trial);
         let expect =
-            Evidence { missing: vec!["the trial has no folder in the archive".to_owned()], ..Evidence::default() };
+            Evidence { missing: vec!["the trial has no directory in the archive".to_owned()], ..Evidence::default() };
         assert_eq!(found, expect, "{folder}");
     }
 }
@@ -279,7 +278,7 @@ fn no_other_user_reads_what_a_trial_left() {
 
 #[test]
 fn a_disk_that_is_full_costs_the_requests_of_the_phase_and_leaves_no_half_of_them() {
-    // /dev/full takes no byte: what a full disk answers, without filling one.
+    // /dev/full fails every write like a full disk.
     let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
     let mut file = requests::RequestFile::begin(WholeFile::begin("/dev/full".into(), full));
     let common = requests::Common { phase: "x", open: false, origin_ns: 0 };

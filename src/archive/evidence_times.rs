@@ -1,4 +1,4 @@
-//! The times of answers, from a trial's `phases.hlog`: by interval as coarse classes, and by phase as a spectrum.
+//! Response times from a trial's `phases.hlog`: coarse classes per interval, and a spectrum per phase.
 
 use super::histogram_counts::Decoder;
 use super::histograms::tagged;
@@ -11,18 +11,18 @@ use hdrhistogram::serialization::interval_log::{IntervalLogHistogram, IntervalLo
 use loadline_base::order::Order as _;
 use std::path::Path;
 
-/// The file in a trial's folder.
+/// The file name in a trial's directory.
 const FILE: &str = "phases.hlog";
-/// Intervals of a trial; or one for each phase, where there are more phases.
+/// Intervals per trial, or one per phase if there are more phases.
 const INTERVALS_MAX: usize = 300;
 /// Points of a spectrum.
 const POINTS_MAX: usize = 100;
-/// A histogram of a day in ns, three digits, every slot in use, takes less.
+/// More than a histogram of a day in ns with three digits and every slot used.
 const LINE_BYTES_MAX: usize = 1 << 20;
-/// A factor of two has this many classes of equal width, so that each is at most a quarter above the one before.
+/// Classes of equal width per power of two, as bits; each class is at most 25% above the previous one.
 const CLASS_BITS: u32 = 2;
 
-/// The content of the histogram log of a trial.
+/// The contents of a trial's histogram log.
 #[derive(Debug, Default)]
 pub(super) struct Times {
     pub(super) intervals: Vec<IntervalRecord>,
@@ -30,7 +30,6 @@ pub(super) struct Times {
     pub(super) missing: Vec<String>,
 }
 
-/// Reads the log.
 pub(super) fn read(folder: &Path, trial: &Trial) -> Times {
     let mut phases: Vec<Phase<'_>> = trial.phases.iter().filter_map(Phase::new).collect();
     let mut gaps = Gaps::of(FILE);
@@ -72,7 +71,6 @@ pub(super) fn started_unix_s(folder: &Path, trial: &Trial) -> Option<f64> {
     None
 }
 
-/// Returns the tags of the histograms of a phase.
 fn tags(record: &PhaseRecord) -> [(Timing, String); 2] {
     [Timing::Service, Timing::Response].map(|time| (time, tagged(&record.name, time.name())))
 }
@@ -82,13 +80,13 @@ fn time_of(tags: &[(Timing, String)], interval: &IntervalLogHistogram<'_>) -> Op
     tags.iter().find(|(_, name)| name == tag.as_str()).map(|(time, _)| *time)
 }
 
-/// One phase while the log is read.
+/// A phase while the log is read.
 struct Phase<'a> {
     record: &'a PhaseRecord,
     tags: [(Timing, String); 2],
-    /// The time that its answers are shown by.
+    /// The timing that represents its responses.
     usual: Timing,
-    /// The beginning of the phase in the log, seconds since the epoch.
+    /// The start of the phase in the log, in seconds since the epoch.
     start_s: Option<f64>,
     intervals: Thinned<IntervalRecord>,
     service: Histogram<u64>,
@@ -96,11 +94,11 @@ struct Phase<'a> {
 }
 
 impl<'a> Phase<'a> {
-    /// `None` for a phase that is in no log.
+    /// `None` for a phase that no log contains.
     fn new(record: &'a PhaseRecord) -> Option<Self> {
-        // Histograms that grow with their values.
+        // Auto-resizing histograms.
         let (service, response) = (Histogram::new(3).ok()?, Histogram::new(3).ok()?);
-        // Only requests that Loadline sent itself are in the log.
+        // The log contains only requests that Loadline itself sent.
         record.is_sent().then(|| Self {
             record,
             tags: tags(record),
@@ -119,12 +117,12 @@ impl<'a> Phase<'a> {
         }
     }
 
-    /// Answers that the record has and the log has not.
+    /// Responses in the record that the log lacks.
     fn lacks(&self) -> Option<String> {
         let (there, all) = (self.of(self.usual).len(), self.record.ok);
         let name = &self.record.name;
         (there < all)
-            .then(|| format!("{FILE}: of {} answers of {name} only {} are there", grouped(all), grouped(there)))
+            .then(|| format!("{FILE}: of {} responses in {name}, it contains only {}", grouped(all), grouped(there)))
     }
 
     fn spectra(&self) -> Vec<SpectrumRecord> {
@@ -133,9 +131,9 @@ impl<'a> Phase<'a> {
     }
 }
 
-/// Takes an interval in; `None` where it is damaged.
+/// Adds an interval; `None` if it is damaged.
 fn take(phases: &mut [Phase<'_>], interval: &IntervalLogHistogram<'_>, decoder: &mut Decoder) -> Option<()> {
-    // A tag of no phase: the trial ended before the phase was recorded.
+    // An unknown tag: the trial ended before the phase was recorded.
     let Some((time, phase)) = phases.iter_mut().find_map(|phase| Some((time_of(&phase.tags, interval)?, phase))) else {
         return Some(());
     };
@@ -160,7 +158,7 @@ fn take(phases: &mut [Phase<'_>], interval: &IntervalLogHistogram<'_>, decoder: 
     Some(())
 }
 
-/// Adds answers of a class, which come in ascending order.
+/// Adds responses of one class; classes arrive in ascending order.
 fn add(record: &mut IntervalRecord, end_ns: u64, count: u64) {
     record.ok = record.ok.saturating_add(count);
     let end_ms = end_ns as f64 / 1e6;
@@ -170,13 +168,13 @@ fn add(record: &mut IntervalRecord, end_ns: u64, count: u64) {
     }
 }
 
-/// The end of the class of a value in ns, which is not in it itself.
+/// The exclusive end of a value's class, in ns.
 fn class_end(ns: u64) -> u64 {
     let Some(bits) = ns.checked_ilog2().and_then(|bits| bits.checked_sub(CLASS_BITS)) else { return ns + 1 };
     ((ns >> bits) + 1) << bits
 }
 
-/// Joins the interval that follows into one before it.
+/// Merges a later interval into an earlier one.
 fn join(into: &mut IntervalRecord, later: IntervalRecord) {
     into.seconds = into.seconds.max(later.at_s + later.seconds - into.at_s);
     into.ok = into.ok.saturating_add(later.ok);
@@ -188,7 +186,7 @@ fn join(into: &mut IntervalRecord, later: IntervalRecord) {
     }
 }
 
-/// The intervals of all phases, as alike in length as their number allows.
+/// The intervals of all phases, with lengths as similar as their number allows.
 fn thin(phases: Vec<Phase<'_>>) -> Vec<IntervalRecord> {
     let series: Vec<Thinned<IntervalRecord>> = phases.into_iter().map(|phase| phase.intervals).collect();
     let lengths: Vec<(u64, u64)> = series.iter().map(|series| (series.len() as u64, series.group())).collect();
@@ -210,7 +208,7 @@ fn spectrum(phase: &str, time: Timing, histogram: &Histogram<u64>) -> SpectrumRe
         let steps = histogram.iter_quantiles(ticks);
         steps.map(|step| (step.quantile_iterated_to(), step.value_iterated_to() as f64 / 1e6)).collect()
     };
-    // A step for each halving of the distance to 1 comes to 64 at most.
+    // With one step per halving of the distance to 1, there are at most 64 points.
     let points = (1..=5).rev().map(with).find(|points| points.len() <= POINTS_MAX).unwrap_or_default();
     SpectrumRecord { phase: phase.to_owned(), time, points, count: histogram.len() }
 }

@@ -1,26 +1,25 @@
-//! The counts of an encoded histogram (HdrHistogram's V2, compressed, base64), without building it: a log of ten
-//! minutes has a thousand of them. Sizes are bounded, whatever size a damaged histogram claims.
+//! Reads the counts of an encoded histogram (HdrHistogram V2, compressed, base64) without building it: a ten-minute log
+//! has a thousand histograms. Sizes are bounded, whatever a damaged histogram claims.
 //!
-//! Format: HdrHistogram `EncodableHistogram` and `ZigZagEncoding` (LEB128-64b9B); big-endian: cookie, length, then as
+//! Format: HdrHistogram `EncodableHistogram` and `ZigZagEncoding` (LEB128-64b9B). Big-endian: cookie, length, then as
 //! zlib: cookie, length, normalizing offset, significant digits, lowest, highest, ratio, and the counts of all slots in
-//! order, where a negative number stands for as many empty slots.
+//! order. A negative count means that many empty slots.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use flate2::{Decompress, FlushDecompress, Status};
 
-/// The lowest byte's upper half may hold a word size; the others are fixed.
+/// The upper half of the lowest byte may contain a word size; the other bits are fixed.
 const COOKIE_MASK: u32 = 0xffff_ff0f;
 const COOKIE_COMPRESSED: u32 = 0x1c84_9304;
 const COOKIE_PLAIN: u32 = 0x1c84_9303;
-/// Bytes of the inner head.
 const HEAD_BYTES: usize = 40;
-/// With three digits a day of nanoseconds has 38,000 slots of at most nine bytes.
+/// With three digits, a day in nanoseconds has 38,000 slots of at most nine bytes.
 const INFLATED_BYTES_MAX: usize = 1 << 20;
-/// Values below this fit into every sum made of them.
+/// Sums of values below this cannot overflow.
 const VALUE_BITS_MAX: u32 = 62;
 
-/// Decodes one after the other with the same buffers.
+/// Decodes histograms with reused buffers.
 pub(super) struct Decoder {
     compressed: Vec<u8>,
     inflated: Vec<u8>,
@@ -32,8 +31,8 @@ impl Decoder {
         Self { compressed: Vec::new(), inflated: Vec::with_capacity(16 << 10), inflate: Decompress::new(true) }
     }
 
-    /// Calls `each` with the lowest value and the count of every slot that has one, ascending. `None` where the text is
-    /// damaged; `each` may have been called then.
+    /// Calls `each` with the lowest value and the count of every nonempty slot, ascending. Returns `None` for damaged
+    /// text, possibly after some calls.
     pub(super) fn decode(&mut self, text: &str, each: &mut dyn FnMut(u64, u64)) -> Option<()> {
         self.compressed.clear();
         STANDARD.decode_vec(text, &mut self.compressed).ok()?;
@@ -62,7 +61,7 @@ fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_be_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
 }
 
-/// `None` where it is damaged or larger than any histogram of ours.
+/// `None` if it is damaged or too large.
 fn inflate(inflate: &mut Decompress, from: &[u8], to: &mut Vec<u8>) -> Option<()> {
     inflate.reset(true);
     to.clear();
@@ -72,18 +71,17 @@ fn inflate(inflate: &mut Decompress, from: &[u8], to: &mut Vec<u8>) -> Option<()
         match inflate.decompress_vec(from.get(used..)?, to, FlushDecompress::Finish).ok()? {
             Status::StreamEnd => return Some(()),
             _ if to.len() >= INFLATED_BYTES_MAX => return None,
-            // There was room, and nothing came: its end is missing.
+            // Progress stopped with room left: the end is missing.
             _ if to.len() < to.capacity() && before == (inflate.total_in(), inflate.total_out()) => return None,
             _ => to.reserve(to.capacity().max(1 << 10)),
         }
     }
 }
 
-/// How a histogram divides its values: buckets of twice the width of the one before, each of as many slots.
+/// A histogram's value ranges: buckets that double in width, with equally many slots.
 struct Slots {
-    /// Bits of the lowest value that can be told from 0.
+    /// Bits of the smallest nonzero value.
     unit_bits: u32,
-    /// Bits of half the slots of a bucket.
     half_bits: u32,
 }
 
@@ -92,7 +90,7 @@ impl Slots {
         if digits > 5 || lowest == 0 {
             return None;
         }
-        // Single units have slots of their own up to 2 * 10^digits.
+        // Up to 2 * 10^digits, each unit has its own slot.
         let slots: u64 = (2 * 10u64.pow(digits)).next_power_of_two();
         Some(Self { unit_bits: lowest.ilog2(), half_bits: slots.ilog2() - 1 })
     }
@@ -112,7 +110,7 @@ impl Slots {
         let mut index = 0u64;
         while !counts.is_empty() {
             let number = varint(&mut counts)?;
-            // ZigZag: the sign is the lowest bit.
+            // ZigZag: the lowest bit is the sign.
             let half = number >> 1;
             match number & 1 {
                 0 if half == 0 => index += 1,
@@ -127,7 +125,7 @@ impl Slots {
     }
 }
 
-/// LEB128 of at most nine bytes, the last of which has eight bits.
+/// LEB128 of at most nine bytes; the last one has eight bits.
 fn varint(bytes: &mut &[u8]) -> Option<u64> {
     let mut value = 0;
     for place in 0..9 {

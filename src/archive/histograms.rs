@@ -1,5 +1,5 @@
-//! The interval log of HdrHistogram (`.hlog`, version 1.3): a line for each interval, times in seconds since the
-//! epoch, values in ns, `Interval_Max` in ms. Read by the field's own viewers.
+//! HdrHistogram's interval log (`.hlog`, version 1.3): one line per interval, times in seconds since the epoch, values
+//! in ns, `Interval_Max` in ms. Standard viewers can read it.
 
 use super::whole_file::WholeFile;
 use crate::error::{Error, Result};
@@ -14,10 +14,9 @@ use std::time::Duration;
 const HEADER: &str = "#[Histogram log format version 1.3]\n\
     #[Values: ns; tags: PHASE-service, from the actual start; PHASE-response, from the intended start]\n\
     \"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n";
-/// ns to ms, for the column `Interval_Max`.
+/// ns to ms, for the `Interval_Max` column.
 const MAX_VALUE_DIVISOR: f64 = 1e6;
 
-/// An interval log being written.
 pub(super) struct HistogramLog {
     file: WholeFile,
     serializer: V2DeflateSerializer,
@@ -30,19 +29,17 @@ impl std::fmt::Debug for HistogramLog {
 }
 
 impl HistogramLog {
-    /// Creates the log of an archive.
     pub(super) fn create(path: PathBuf) -> Result<Self> {
         Self::begin(WholeFile::create(path)?)
     }
 
-    /// Begins a log in an empty file.
     pub(super) fn begin(mut file: WholeFile) -> Result<Self> {
         file.append(|mut file| file.write_all(HEADER.as_bytes()))?;
         Ok(Self { file, serializer: V2DeflateSerializer::new() })
     }
 
-    /// Appends the times of an interval of a phase: tagged `PHASE-service` and, in an open model, `PHASE-response`.
-    /// Both lines are there then, or neither, so that it can be tried again.
+    /// Appends the times of a phase's interval, tagged `PHASE-service` and, in an open model, `PHASE-response`. Writes
+    /// both lines or neither, so it can be retried.
     pub(super) fn append_times(&mut self, phase: &str, times: &IntervalTimes<'_>) -> Result<()> {
         let mut lines = self.line(&tagged(phase, "service"), times.service, times.start, times.length)?;
         if let Some(response) = times.response {
@@ -51,7 +48,7 @@ impl HistogramLog {
         self.file.append(|mut file| file.write_all(lines.as_bytes()))
     }
 
-    /// One interval. The builder writes no header of its own, so a fresh one serves each line.
+    /// One interval. A fresh builder for each line works because builders write no header.
     fn line(&mut self, tag: &str, histogram: &Histogram<u64>, start: Duration, length: Duration) -> Result<String> {
         let mut line = Vec::new();
         let written = IntervalLogWriterBuilder::new()
@@ -65,12 +62,12 @@ impl HistogramLog {
     }
 }
 
-/// The tag of a time of a phase, without what would end it.
+/// The tag for a phase's timing, without characters that would end the tag.
 pub(super) fn tagged(phase: &str, time: &str) -> String {
     format!("{phase}-{time}").chars().map(|c| if c == ',' || c.is_whitespace() { '_' } else { c }).collect()
 }
 
-/// Puts the maximum in ms. (The crate's own divisor would announce itself by a comment on every line.)
+/// Converts the maximum to ms. (The crate's own divisor would add a comment to every line.)
 fn rescale_max(line: &[u8], max_ns: u64) -> String {
     let line = String::from_utf8_lossy(line);
     let raw = format!(",{:.3},", max_ns as f64);

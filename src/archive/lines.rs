@@ -1,4 +1,4 @@
-//! A text file of the archive, line by line in bounded memory, with account of what could not be read.
+//! Reads a text file of the archive line by line in bounded memory, and records unreadable parts.
 
 use crate::bounded;
 use crate::error::plain;
@@ -6,19 +6,17 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
-/// Reads of this size keep the number of system calls small.
+/// Large enough to need few system calls.
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// A whole line.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TextLine<'a> {
-    /// With its newline.
+    /// Includes the newline.
     pub(super) bytes: &'a [u8],
-    /// From 1.
+    /// Starts at 1.
     pub(super) number: u64,
 }
 
-/// The lines of a file.
 #[derive(Debug)]
 pub(super) struct Lines<R> {
     input: BufReader<R>,
@@ -27,14 +25,13 @@ pub(super) struct Lines<R> {
     bytes_max: usize,
 }
 
-/// The next item of a file.
 #[derive(Debug, PartialEq, Eq)]
 enum NextLine {
-    /// A line, in the buffer.
+    /// A complete line, in the buffer.
     Whole,
-    /// A line without its end.
+    /// A line without a newline at its end.
     Cut,
-    /// A line that is longer than any that was ever written.
+    /// A line longer than any that Loadline writes.
     TooLong,
     End,
 }
@@ -59,7 +56,7 @@ impl<R: Read> Lines<R> {
         })
     }
 
-    /// Goes on behind the next newline, keeping nothing.
+    /// Skips past the next newline.
     fn skip_line(&mut self) -> io::Result<()> {
         loop {
             let buffer = self.input.fill_buf()?;
@@ -74,7 +71,7 @@ impl<R: Read> Lines<R> {
     }
 }
 
-/// The parts of a file that could not be read.
+/// Unreadable parts of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Gaps {
     file: &'static str,
@@ -100,7 +97,7 @@ impl Gaps {
         }
     }
 
-    /// The next whole line. Others are noted and passed over.
+    /// The next complete line; records and skips all others.
     pub(super) fn next<'a, R: Read>(&mut self, lines: &'a mut Lines<R>) -> Option<TextLine<'a>> {
         loop {
             match lines.advance() {
@@ -132,18 +129,18 @@ impl Gaps {
         self.unopened.as_deref()
     }
 
-    /// In words; `None` where all was read.
+    /// A description; `None` if everything was read.
     pub(super) fn words(&self) -> Option<String> {
         let mut words = Vec::new();
         words.extend(self.unopened.as_ref().map(|why| format!("it could not be opened: {why}")));
         match self.damaged {
             0 => {}
-            1 => words.push(format!("line {} is damaged and was left out", self.damaged_first)),
+            1 => words.push(format!("line {} is damaged and was skipped", self.damaged_first)),
             n => {
-                words.push(format!("{n} lines are damaged and were left out, the first is line {}", self.damaged_first))
+                words.push(format!("{n} lines are damaged and were skipped; the first is line {}", self.damaged_first))
             }
         }
-        words.extend(self.cut_at.map(|line| format!("line {line} is cut short, and nothing follows")));
+        words.extend(self.cut_at.map(|line| format!("line {line} is truncated, and nothing follows")));
         words.extend(self.trouble.as_ref().map(|why| format!("the rest could not be read: {why}")));
         (!words.is_empty()).then(|| format!("{}: {}", self.file, words.join("; ")))
     }
@@ -153,7 +150,7 @@ impl Gaps {
 mod tests {
     use super::*;
 
-    /// The lines of at most 8 bytes, and the words about the rest.
+    /// Lines of at most 8 bytes, and the description of the rest.
     fn read(text: &[u8]) -> (Vec<String>, Option<String>) {
         let (mut lines, mut gaps) = (Lines::new(text, 8), Gaps::of("x"));
         let mut found = Vec::new();
@@ -167,9 +164,9 @@ mod tests {
     fn whole_lines_are_read_and_the_others_said() {
         assert_eq!(read(b""), (vec![], None));
         assert_eq!(read(b"a\n\nb\n"), (vec!["1a\n".to_owned(), "2\n".to_owned(), "3b\n".to_owned()], None));
-        let cut = Some("x: line 2 is cut short, and nothing follows".to_owned());
+        let cut = Some("x: line 2 is truncated, and nothing follows".to_owned());
         assert_eq!(read(b"a\nbc"), (vec!["1a\n".to_owned()], cut));
-        let long = Some("x: line 2 is damaged and was left out".to_owned());
+        let long = Some("x: line 2 is damaged and was skipped".to_owned());
         assert_eq!(read(b"a\n0123456789abcdef\nc\n"), (vec!["1a\n".to_owned(), "3c\n".to_owned()], long));
         assert_eq!(read(b"0123456\n"), (vec!["10123456\n".to_owned()], None));
     }

@@ -1,5 +1,5 @@
-//! The files of `loadline load`: histograms, the time series, a row for each request. Created before the load begins,
-//! so that a path that cannot be written costs nothing; formats are in `docs/load.md`.
+//! The files of `loadline load`: histograms, the time series, one row per request. They are created before the load
+//! begins, so that an unwritable path fails early. `docs/load.md` describes the formats.
 
 use super::histograms::HistogramLog;
 use super::requests::{self, Common, quoted};
@@ -14,25 +14,25 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone, Default, PartialEq, Eq, clap::Args)]
 #[command(next_help_heading = "Output")]
 pub struct LoadPaths {
-    /// Histograms of every second, as an HdrHistogram log.
+    /// Write a histogram per second, as an HdrHistogram log.
     #[arg(long, value_name = "FILE")]
     pub hlog: Option<PathBuf>,
-    /// A row for each second.
+    /// Write a CSV row for each second.
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
-    /// A row for each request, or for a random sample of them.
+    /// Write a CSV row for each request, or for a random sample of them.
     #[arg(long, value_name = "FILE")]
     pub rows: Option<PathBuf>,
 }
 
-/// The requests of a phase that is over.
+/// The requests of a finished phase.
 #[derive(Debug)]
 pub struct PhaseRows<'a> {
     /// Name of the phase.
     pub name: &'a str,
-    /// Whether its model is open, so that there are response times in addition to the service times.
+    /// Whether the model is open, so that response times exist.
     pub open: bool,
-    /// One row for each request, or a sample.
+    /// One row per request, or a sample.
     pub rows: &'a [Row],
 }
 
@@ -40,21 +40,18 @@ const SECONDS_HEAD: &str = "phase,at_s,seconds,ok,failed,achieved_per_s,received
     service_ms_p50,service_ms_p90,service_ms_p99,service_ms_p999,service_ms_max,\
     response_ms_p50,response_ms_p90,response_ms_p99,response_ms_p999,response_ms_max\n";
 
-/// The files of a load being written.
+/// The output files of a running load.
 #[derive(Debug)]
 pub struct LoadFiles {
     hlog: Option<HistogramLog>,
     csv: Option<TextFile>,
     rows: Option<TextFile>,
-    /// When the first phase began, on the clock: the origin of the columns in seconds.
+    /// When the first phase began, on the clock: time zero of the columns.
     origin_ns: Option<u64>,
 }
 
 impl LoadFiles {
-    /// Creates the files, with their heads.
-    ///
-    /// # Errors
-    /// If a file cannot be created, or two are the same.
+    /// Creates the files with their headers. Fails if a file cannot be created, or if two paths are equal.
     pub fn create(paths: &LoadPaths) -> Result<Self> {
         let wanted: Vec<&PathBuf> = [&paths.hlog, &paths.csv, &paths.rows].into_iter().flatten().collect();
         if let Some(twice) = wanted.iter().enumerate().find(|(at, path)| wanted[..*at].contains(path)) {
@@ -71,26 +68,21 @@ impl LoadFiles {
         })
     }
 
-    /// The first phase begins.
+    /// Marks the beginning of the first phase.
     pub fn begin(&mut self, now_ns: u64) {
         self.origin_ns.get_or_insert(now_ns);
     }
 
-    /// About a second of a phase.
-    ///
-    /// # Errors
-    /// `Machine` where it cannot be written; the other files were tried too.
+    /// Writes about one second of a phase. Errors: `Machine` if a write fails; writes to the other files are still
+    /// attempted.
     pub fn second(&mut self, second: &Second, times: &IntervalTimes<'_>) -> Result<()> {
         let logged = self.hlog.as_mut().map_or(Ok(()), |log| log.append_times(&second.phase, times));
         let listed = self.csv.as_mut().map_or(Ok(()), |csv| csv.write(&second_row(second)));
-        // A reader may follow the series while it grows.
+        // Users can follow the growing series.
         logged.and(listed).and(self.csv.as_mut().map_or(Ok(()), TextFile::flush))
     }
 
-    /// A measured phase is over.
-    ///
-    /// # Errors
-    /// `Machine` where it cannot be written.
+    /// Writes a finished measured phase.
     pub fn phase(&mut self, phase: &PhaseRows<'_>) -> Result<()> {
         let Some(file) = &mut self.rows else { return Ok(()) };
         let common = Common { phase: phase.name, open: phase.open, origin_ns: self.origin_ns.unwrap_or(0) };
@@ -104,13 +96,13 @@ fn log(path: &Path) -> Result<HistogramLog> {
     HistogramLog::begin(WholeFile::begin(path.to_owned(), file))
 }
 
-/// A folder that is not there was mistyped; what else keeps a file from being created is the machine's.
+/// A missing directory is probably a typo; other causes are the machine's.
 fn cannot_create(path: &Path, cause: &std::io::Error) -> Error {
     use std::io::ErrorKind;
     match cause.kind() {
         ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::IsADirectory => {
             Error::request(format!("cannot create {}: {}", path.display(), crate::error::plain(cause)))
-                .hint("give a file in a folder that exists")
+                .hint("specify a file in an existing directory")
         }
         _ => Error::io("create", path, cause),
     }
@@ -137,7 +129,6 @@ fn second_row(second: &Second) -> String {
     format!("{}\n", cells.join(","))
 }
 
-/// A text file being written.
 #[derive(Debug)]
 struct TextFile {
     path: PathBuf,

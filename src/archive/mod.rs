@@ -1,7 +1,7 @@
-//! Trials on disk: a folder with `archive.jsonl` (a line for the run, a line for each finished trial, a closing line)
-//! and a folder for each trial with its timeline, histograms, requests and the subject's log. Versioned, append-only,
-//! written as things happen: a crash or a full disk costs the running trial and nothing else. The output files of
-//! `loadline load` are here too, and the readers of accounts and of a fleet's answers in files.
+//! Trials on disk: a directory with `archive.jsonl` (one line for the run, one per finished trial, a closing line) and,
+//! per trial, a directory with its timeline, histograms, requests, and log. Versioned, append-only, and written as
+//! events happen: a crash or a full disk costs only the running trial. Also contains the output files of `loadline
+//! load`, and the readers of account files and fleet results.
 
 mod account_file;
 mod entry_results;
@@ -33,14 +33,14 @@ use crate::scenario::Scenario;
 use serde::{Deserialize, Serialize};
 use std::path::{Component, Path, PathBuf};
 
-/// Schema of `archive.jsonl`, without its version.
+/// The schema of `archive.jsonl`, without the version.
 const SCHEMA_NAME: &str = "loadline.archive/";
-/// Version written, and the only one that is read: version 1 is from before 0.1.0 and had other words.
+/// The only version written and read: version 1 is from before 0.1.0 and has other names.
 const SCHEMA_VERSION: u32 = 2;
-/// Name of the file that makes a folder an archive.
+/// The file that makes a directory an archive.
 pub const INDEX: &str = "archive.jsonl";
 
-/// The folder of a trial. Only a plain name is believed: an archive may come from anywhere.
+/// The directory of a trial. Accepts only a plain name, because an archive may come from anywhere.
 fn trial_folder(archive: &Path, trial: &Trial) -> Option<PathBuf> {
     let folder = if archive.is_dir() { archive } else { archive.parent()? };
     let name = Path::new(trial.folder.as_ref()?);
@@ -48,15 +48,15 @@ fn trial_folder(archive: &Path, trial: &Trial) -> Option<PathBuf> {
     matches!((parts.next(), parts.next()), (Some(Component::Normal(_)), None)).then(|| folder.join(name))
 }
 
-/// One line of `archive.jsonl`. `read` reads a line in two steps.
+/// A line of `archive.jsonl`. `read` parses it in two steps.
 #[derive(Debug, Clone, Serialize)]
 #[serde(tag = "record", rename_all = "snake_case")]
 enum IndexLine {
     /// First line.
     Header(Box<Header>),
-    /// A finished trial, in the order they finished.
+    /// A finished trial, in the order of completion.
     Trial(Box<Trial>),
-    /// Last line; absent when Loadline itself was killed.
+    /// Last line; missing if Loadline was killed.
     Closed(Closed),
 }
 

@@ -1,4 +1,4 @@
-//! Reads an archive, also one that was cut short; refuses one from a newer version.
+//! Reads an archive, even if it was cut short; rejects other versions.
 
 use super::{Header, INDEX, IndexLine, SCHEMA_NAME, SCHEMA_VERSION};
 use crate::bounded;
@@ -9,36 +9,33 @@ use crate::units::several;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
-/// The index of an archive; with 10,000 trials of 100 KB each it has less.
+/// More than 10,000 trials of 100 KB.
 pub(super) const INDEX_BYTES_MAX: u64 = 1 << 30;
 
 /// An archive in memory.
 #[derive(Debug, Clone)]
 pub struct Archive {
-    /// The conditions of every trial.
+    /// The conditions of all trials.
     pub conditions: Conditions,
-    /// The scenario that was asked for.
+    /// The requested scenario.
     pub scenario: Scenario,
-    /// Finished trials in the order they ran.
+    /// Finished trials in execution order.
     pub trials: Vec<Trial>,
-    /// The missing parts and why, in words; empty for a whole archive.
+    /// Missing parts with reasons; empty for a complete archive.
     pub missing: Vec<String>,
 }
 
-/// Reads the archive in a folder (or the `archive.jsonl` itself).
-///
-/// # Errors
-/// `Request` where there is no archive, its header is unreadable or its version not that of this program.
+/// Reads the archive in a directory (or the `archive.jsonl` itself). Errors: `Request` if there is no archive, its
+/// header is unreadable, or it has another version.
 pub fn read(path: &Path) -> Result<Archive> {
     let index = index_of(path);
     let text = bounded::bytes(&index, INDEX_BYTES_MAX).map_err(|cause| {
-        Error::request(format!("no archive at {}: {}", path.display(), crate::error::plain(&cause)))
-            .hint("give the folder that `loadline weigh` or `loadline run` named in its last line")
+        Error::request(format!("no archive at {}: {}", path.display(), crate::error::plain(&cause))).hint(IS_ARCHIVE)
     })?;
     parse(&String::from_utf8_lossy(&text)).map_err(|error| error.at(index.display().to_string()))
 }
 
-/// Whether a folder is an archive.
+/// Whether a directory is an archive.
 pub fn is_one(folder: &Path) -> bool {
     folder.join(INDEX).is_file()
 }
@@ -53,11 +50,12 @@ fn parse(text: &str) -> Result<Archive> {
     let first = lines.next().unwrap_or("");
     check_version(first)?;
     let Ok(IndexLine::Header(header)) = read_line(first) else {
-        return Err(Error::request("the first line of the archive is damaged").hint("nothing can be read without it"));
+        return Err(Error::request("the first line of the archive is damaged")
+            .hint("measure again; the archive cannot be read without this line"));
     };
     let Header { conditions, scenario, .. } = *header;
     let mut archive = Archive { conditions, scenario, trials: Vec::new(), missing: Vec::new() };
-    // An archive that was gone on with has several closing lines; the last one says how it ended.
+    // A continued archive has several closing lines; the last one counts.
     let mut closed = None;
     for (number, line) in (2..).zip(lines) {
         let missing = match read_line(line) {
@@ -75,8 +73,8 @@ fn parse(text: &str) -> Result<Archive> {
                 archive.scenario = again.scenario;
                 continue;
             }
-            Err(_) if !line.ends_with('\n') => format!("line {number} is cut short: its trial is lost"),
-            Err(cause) => format!("line {number} is damaged and was left out: {cause}"),
+            Err(_) if !line.ends_with('\n') => format!("line {number} is truncated, so its trial is lost"),
+            Err(cause) => format!("line {number} is damaged and was skipped: {cause}"),
         };
         archive.missing.push(missing);
     }
@@ -85,16 +83,16 @@ fn parse(text: &str) -> Result<Archive> {
         (Some(_), _) => {}
         (None, count) => {
             let trials = several(count as u64, "trial");
-            archive.missing.push(format!("the archive has no closing line: the run was cut off after {trials}"));
+            archive.missing.push(format!("the archive has no closing line, so the run was cut off after {trials}"));
         }
     }
     Ok(archive)
 }
 
-/// Reads the tag, then the rest: serde reads no numbers as keys (`wrong_statuses`) inside an enum that is tagged by a
-/// field.
+/// Reads the tag, then the rest, because serde cannot read numeric keys (`wrong_statuses`) inside an internally tagged
+/// enum.
 fn read_line(text: &str) -> serde_json::Result<IndexLine> {
-    // Records are read from bytes everywhere: each other source would compile all of their readers once more.
+    // Records are always parsed from bytes: each further source type would compile all deserializers again.
     let text = text.as_bytes();
     #[derive(Deserialize)]
     struct Tag {
@@ -114,10 +112,15 @@ fn read_line(text: &str) -> serde_json::Result<IndexLine> {
     })
 }
 
+/// The hint where a path is no archive.
+const IS_ARCHIVE: &str =
+    "specify the archive directory, which `loadline weigh` and `loadline run` print on their last line";
+
 /// An older or newer version may mean other things by the same words; better to refuse than to misread.
 fn check_version(first: &str) -> Result<()> {
-    let header: serde_json::Value = serde_json::from_str(first)
-        .map_err(|_| Error::request("this is not an archive of Loadline: its first line is not a header"))?;
+    let header: serde_json::Value = serde_json::from_str(first).map_err(|_| {
+        Error::request("this is not a Loadline archive: its first line is not a header").hint(IS_ARCHIVE)
+    })?;
     let schema = header.get("schema").and_then(|schema| schema.as_str()).unwrap_or("");
     let version = schema.strip_prefix(SCHEMA_NAME).and_then(|version| version.parse::<u32>().ok());
     match version {
@@ -125,12 +128,14 @@ fn check_version(first: &str) -> Result<()> {
         Some(older) if older < SCHEMA_VERSION => Err(Error::request(format!(
             "the archive has version {older}, from before Loadline 0.1.0; this Loadline reads version {SCHEMA_VERSION}"
         ))
-        .hint("measure again, or read it with the Loadline that wrote it")),
+        .hint("measure again, or use the Loadline version that wrote it")),
         Some(version) => Err(Error::request(format!(
             "the archive has version {version}; this Loadline reads version {SCHEMA_VERSION}"
         ))
-        .hint("read it with a newer Loadline")),
-        None => Err(Error::request(format!("this is not an archive of Loadline: its schema is `{schema}`"))),
+        .hint("use a newer Loadline")),
+        None => {
+            Err(Error::request(format!("this is not a Loadline archive: its schema is `{schema}`")).hint(IS_ARCHIVE))
+        }
     }
 }
 

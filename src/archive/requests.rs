@@ -1,5 +1,5 @@
-//! Single requests as CSV (RFC 4180), a row for each: what `loadline load --rows` and a trial's `requests.csv` hold,
-//! written and read again. Also the columns of `ab -g`.
+//! Individual requests as CSV (RFC 4180), one row each: writes and reads the format of `loadline load --rows` and a
+//! trial's `requests.csv`. Also writes the columns of `ab -g`.
 
 use super::lines::{Gaps, Lines, TextLine};
 use super::whole_file::WholeFile;
@@ -11,33 +11,31 @@ use std::io::{self, BufWriter, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// The file in a trial's folder.
+/// The file name in a trial's directory.
 pub(super) const FILE: &str = "requests.csv";
-/// The columns. More may follow in a later version; readers go by their names.
+/// Later versions may add columns; readers use the names.
 pub(super) const HEAD: &str = "phase,request,connection,intended_s,started_s,connect_ms,first_byte_ms,service_ms,\
     response_ms,status,body_bytes,failure\n";
 /// The columns of `ab -g`.
 const AB_HEAD: &str = "starttime\tseconds\tctime\tdtime\tttime\twait\n";
-/// A row is about 100 bytes and the name of its phase.
+/// A row has about 100 bytes plus the phase's name.
 const ROW_BYTES_MAX: usize = 64 << 10;
 
-/// The values that the rows of a phase have in common.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Common<'a> {
-    /// Name of the phase.
     pub(super) phase: &'a str,
-    /// Whether there are response times.
+    /// Whether response times exist.
     pub(super) open: bool,
-    /// The moment from which seconds are counted, on the clock of the rows.
+    /// Time zero of the seconds, on the clock of the rows.
     pub(super) origin_ns: u64,
 }
 
-/// Writes a row. Numbers are exact: whole nanoseconds as milliseconds, moments to the microsecond.
+/// Writes a row. Durations are exact nanoseconds in ms; points in time are rounded to microseconds.
 pub(super) fn write_row(out: &mut impl Write, common: &Common<'_>, row: &Row) -> io::Result<()> {
     let since = |ns: u64| Decimals(ns.saturating_sub(common.origin_ns).saturating_add(500) / 1000);
     let ms = |from: u64, to: u64| Decimals(to.saturating_sub(from));
     write!(out, "{},", quoted(common.phase))?;
-    // Empty if the request never began: it is not yet known which request of a mix it would have been.
+    // Empty if the request never began: its kind in the mix was not yet drawn.
     for number in [row.request, row.connection] {
         number.map_or(Ok(()), |number| write!(out, "{number}"))?;
         write!(out, ",")?;
@@ -52,7 +50,7 @@ pub(super) fn write_row(out: &mut impl Write, common: &Common<'_>, row: &Row) ->
     writeln!(out, ",{},{},{}", row.status, row.body_bytes, row.failure.unwrap_or_default())
 }
 
-/// Millionths, shown with six decimals.
+/// Millionths, printed with six decimals.
 struct Decimals(u64);
 
 impl std::fmt::Display for Decimals {
@@ -61,7 +59,7 @@ impl std::fmt::Display for Decimals {
     }
 }
 
-/// A cell of a CSV file (RFC 4180).
+/// Quotes a CSV cell (RFC 4180).
 pub(super) fn quoted(text: &str) -> Cow<'_, str> {
     match text.contains([',', '"', '\n', '\r']) {
         true => Cow::Owned(format!("\"{}\"", text.replace('"', "\"\""))),
@@ -69,7 +67,7 @@ pub(super) fn quoted(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// `requests.csv` being written, a phase at a time.
+/// A `requests.csv` that is written phase by phase.
 #[derive(Debug)]
 pub(super) struct RequestFile(WholeFile);
 
@@ -90,13 +88,13 @@ impl RequestFile {
             let written = out.write_all(head.as_bytes());
             let written = written.and_then(|()| rows.iter().try_for_each(|row| write_row(&mut out, common, row)));
             let written = written.and_then(|()| out.flush());
-            // Rows that could not be written shall not be tried again when the buffer is dropped.
+            // Prevents the dropped buffer from retrying the failed rows.
             drop(out.into_parts());
             written
         })
     }
 
-    /// Empties the file, whose room the trial's own line needs. `Err` says that requests were lost by that.
+    /// Empties the file to make room for the trial's own line. `Err` reports that requests were lost.
     pub(super) fn give_up(&mut self) -> Result<()> {
         match (self.0.is_empty(), self.0.clear()) {
             (false, Ok(())) => Err(self.0.error(&rustix::io::Errno::NOSPC.into())),
@@ -105,20 +103,20 @@ impl RequestFile {
     }
 }
 
-/// The single requests of a trial: all of them, or a fair sample.
+/// A trial's individual requests: all of them, or a uniform sample.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Requests {
-    /// In the order of phases, and of their start within each; failed ones among them.
+    /// In phase order, then by start; includes failed requests.
     pub rows: Vec<RequestRow>,
-    /// Seconds from the Unix epoch to the command's start; `None` where `phases.hlog` does not tell.
+    /// Seconds from the Unix epoch to the command's start; `None` if `phases.hlog` does not tell.
     pub started_unix_s: Option<f64>,
-    /// The parts that could not be read, and why; the rest is there.
+    /// Unreadable parts with reasons.
     pub missing: Vec<String>,
 }
 
 impl Requests {
-    /// The correct answers in the columns of `ab -g`, by their time, so that the number of a row is its rank. Moments
-    /// of `ab` are local time, these UTC; where the start is not known, they count from the epoch.
+    /// The correct responses in the columns of `ab -g`, sorted by time, so that the row number is the rank. The
+    /// timestamps of `ab` are local time; these are UTC, and count from the epoch if the start is unknown.
     pub fn ab(&self) -> String {
         let mut rows: Vec<&RequestRow> = self.rows.iter().filter(|row| row.failure.is_none()).collect();
         rows.sort_by(|a, b| a.service_ms.total_cmp(&b.service_ms));
@@ -131,27 +129,24 @@ impl Requests {
     }
 }
 
-/// Reads the single requests of a trial from the archive in this folder.
-///
-/// # Errors
-/// `Request` where the trial has none.
+/// Reads a trial's individual requests from the archive in this directory. Errors: `Request` if the trial has none.
 pub fn requests(folder: &Path, trial: &Trial) -> Result<Requests> {
     let Some(folder) = super::trial_folder(folder, trial) else {
-        return Err(Error::request(format!("trial {} has no folder in the archive", trial.index + 1)));
+        return Err(Error::request(format!("trial {} has no directory in the archive", trial.index + 1)));
     };
     let path = folder.join(FILE);
     let mut found = Requests::default();
     let gaps = read(&path, &mut |row| found.rows.push(row.owned()));
     if let Some(why) = gaps.unopened() {
-        return Err(Error::request(format!("no single requests at {}: {why}", path.display()))
-            .hint("archives of `loadline run` and `weigh` have them where Loadline drove the load itself"));
+        return Err(Error::request(format!("no record of individual requests at {}: {why}", path.display()))
+            .hint("`loadline run` and `loadline weigh` record them if Loadline drives the load"));
     }
     found.missing.extend(gaps.words());
     found.started_unix_s = super::evidence_times::started_unix_s(&folder, trial);
     Ok(found)
 }
 
-/// A line in the columns of `ab -g`. `times` are connect, from there to the end, and both together, in ms.
+/// A row in the columns of `ab -g`. `times` are connect, from there to the end, and their sum, in ms.
 fn ab_row(start_unix_s: f64, times: [f64; 3], wait_ms: f64) -> String {
     let start_s = start_unix_s as i64;
     let start = jiff::Timestamp::from_second(start_s).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
@@ -162,7 +157,7 @@ fn ab_row(start_unix_s: f64, times: [f64; 3], wait_ms: f64) -> String {
 
 // ---- Reading ----
 
-/// A row as it lies in the file.
+/// A row as stored in the file.
 #[derive(Debug)]
 pub(super) struct Read<'a> {
     pub(super) phase: Cow<'a, str>,
@@ -174,7 +169,7 @@ pub(super) struct Read<'a> {
 }
 
 impl Read<'_> {
-    /// The row with all its columns; of those that matter less, damaged ones are 0.
+    /// Copies all columns; damaged values in less important ones become 0.
     fn owned(&self) -> RequestRow {
         let cells = &self.cells;
         RequestRow {
@@ -194,7 +189,7 @@ impl Read<'_> {
     }
 }
 
-/// Reads rows one by one. The gaps say what was not read.
+/// Reads rows one by one; returns the unreadable parts.
 pub(super) fn read(path: &Path, each: &mut dyn FnMut(&Read<'_>)) -> Gaps {
     let mut gaps = Gaps::of(FILE);
     let Some(mut lines) = gaps.open(path, ROW_BYTES_MAX) else { return gaps };
@@ -213,7 +208,7 @@ fn head(lines: &mut Lines<File>, gaps: &mut Gaps) -> Option<Vec<String>> {
     let TextLine { bytes, number } = gaps.next(lines)?;
     let text = String::from_utf8_lossy(bytes);
     let columns: Vec<String> = text.trim_end().split(',').map(str::to_owned).collect();
-    // Without these columns there is nothing to show.
+    // Nothing can be shown without these columns.
     if ["phase", "started_s", "service_ms"].iter().all(|name| columns.iter().any(|column| column == name)) {
         return Some(columns);
     }
@@ -221,7 +216,7 @@ fn head(lines: &mut Lines<File>, gaps: &mut Gaps) -> Option<Vec<String>> {
     None
 }
 
-/// `None` where the row is damaged.
+/// `None` if the row is damaged.
 fn row(text: &str, columns: &[String], ranges: &mut Vec<Range<usize>>, each: &mut dyn FnMut(&Read<'_>)) -> Option<()> {
     let text = text.trim_end_matches(['\n', '\r']);
     split(text, ranges)?;
@@ -241,7 +236,7 @@ fn row(text: &str, columns: &[String], ranges: &mut Vec<Range<usize>>, each: &mu
     Some(())
 }
 
-/// Finds the ranges of the cells of a row, quotes included; `None` where a quote is not closed.
+/// Finds the ranges of a row's cells, including quotes; `None` if a quote is not closed.
 fn split(text: &str, ranges: &mut Vec<Range<usize>>) -> Option<()> {
     ranges.clear();
     let (mut begin, mut in_quotes) = (0, false);
@@ -259,7 +254,6 @@ fn split(text: &str, ranges: &mut Vec<Range<usize>>) -> Option<()> {
     (!in_quotes).then_some(())
 }
 
-/// The cells of a row by the names of their columns.
 #[derive(Debug, Clone, Copy)]
 struct Cells<'a> {
     text: &'a str,
@@ -285,7 +279,7 @@ impl<'a> Cells<'a> {
         self.get(name)?.parse().ok()
     }
 
-    /// Seconds or milliseconds.
+    /// A number of seconds or milliseconds.
     fn time(&self, name: &str) -> Option<f64> {
         self.number(name).filter(|time: &f64| time.is_finite() && *time >= 0.0)
     }
@@ -369,7 +363,7 @@ mod tests {
         let mut rows = Vec::new();
         let gaps = read(&path, &mut |row| rows.push((row.phase.to_string(), row.started_s, row.service_ms)));
         assert_eq!(rows, [("a".to_owned(), 1.0, 2.5), ("b".to_owned(), 2.0, 4.0)]);
-        let words = "requests.csv: 4 lines are damaged and were left out, the first is line 3";
+        let words = "requests.csv: 4 lines are damaged and were skipped; the first is line 3";
         assert_eq!(gaps.words().as_deref(), Some(words));
     }
 }

@@ -1,4 +1,5 @@
-//! Runs below folders: archives, and files that `--json` printed, each read on its own so that thousands fit in memory.
+//! Finds runs below directories: archives, and files printed by `--json`. Each is read separately, so that memory can
+//! hold thousands.
 
 use super::{Archive, is_one, read};
 use crate::bounded;
@@ -10,71 +11,67 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// More than any user reads at once: one run a night for thirteen years.
+/// One run a night for thirteen years.
 const RUNS_MAX: usize = 5_000;
-/// Folders below a folder: a year, a month, a branch, a run, and two more.
+/// Directory levels: a year, a month, a branch, a run, and two more.
 const DEPTH_MAX: usize = 6;
-/// A document of a hundred trials with accounts has some 10 MB.
+/// A document of a hundred trials with accounts has about 10 MB.
 const DOCUMENT_BYTES_MAX: u64 = 256 << 20;
-/// A document says at its beginning what it is.
+/// A document's schema is within its first bytes.
 const BEGINNING: u64 = 200;
 
-/// A run that was found.
+/// A run on disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunFile {
-    /// Its folder or file, as it was named, or through the folder that it lies in.
+    /// Its directory or file as given, or below a given one.
     pub path: PathBuf,
     /// Its kind.
     pub kind: RunKind,
 }
 
-/// The kind of file or folder that a run lies in.
+/// How a run is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunKind {
-    /// The folder of an archive.
+    /// An archive directory.
     Archive,
     /// A file with the result document.
     Document,
 }
 
-/// The data that a run left.
+/// The stored data of a run.
 #[derive(Debug, Clone)]
 pub struct RunRead {
-    /// The conditions of every trial.
+    /// The conditions of all trials.
     pub conditions: Conditions,
-    /// The scenario that was asked for; `None` for a document, which has the figures of its trials.
+    /// The requested scenario; `None` for a document, which contains its trials' figures.
     pub scenario: Option<Box<Scenario>>,
-    /// In the order they ran.
+    /// In execution order.
     pub trials: Vec<Trial>,
-    /// The parts that an archive lacks, in words.
+    /// Missing parts of an archive, described.
     pub missing: Vec<String>,
 }
 
-/// Every archive and every result document below these folders, each once, in the same order whatever theirs. A folder
-/// or file that is named is taken for one, whatever is in it.
-///
-/// # Errors
-/// `Request` where one of them is not there, where a file is no result document, or where there are too many; `Machine`
-/// where a folder cannot be listed.
+/// Every archive and result document below these directories, once and sorted. A path given explicitly is accepted
+/// whatever its content. Errors: `Request` if a path does not exist, a file is not a result document, or there are too
+/// many runs; `Machine` if a directory cannot be listed.
 pub fn run_files(places: &[PathBuf]) -> Result<Vec<RunFile>> {
     let mut found = BTreeMap::new();
     for place in places {
         let about = std::fs::metadata(place).map_err(|cause| {
             Error::request(format!("cannot read {}: {}", place.display(), plain(&cause)))
-                .hint("give the folder of an archive, or one in which archives lie")
+                .hint("specify an archive, or a directory of archives")
         })?;
         if !about.is_dir() {
             take(&mut found, place.clone(), RunKind::Document)?;
             continue;
         }
-        // A folder that was named may not be listed: then nothing of it is known.
+        // An explicitly given directory must be readable.
         std::fs::read_dir(place).map_err(|cause| Error::io("list", place, &cause))?;
         look(&mut found, place, DEPTH_MAX)?;
     }
     Ok(found.into_values().collect())
 }
 
-/// Runs by what they are on the disk.
 type RunFiles = BTreeMap<PathBuf, RunFile>;
 
 fn take(found: &mut RunFiles, path: PathBuf, kind: RunKind) -> Result<()> {
@@ -82,13 +79,13 @@ fn take(found: &mut RunFiles, path: PathBuf, kind: RunKind) -> Result<()> {
     found.entry(real).or_insert(RunFile { path, kind });
     match found.len() > RUNS_MAX {
         true => Err(Error::request(format!("there are more than {RUNS_MAX} archives"))
-            .hint("give folders with fewer of them, such as those of a year")),
+            .hint("specify directories with fewer archives, such as those from one year")),
         false => Ok(()),
     }
 }
 
-/// Finds the runs in a folder. Links below it are not followed: they may lead in circles. Folders in an archive belong
-/// to it.
+/// Finds the runs in a directory. Does not follow links below it, because they can form cycles. Directories in an
+/// archive belong to that archive.
 fn look(found: &mut RunFiles, folder: &Path, depth: usize) -> Result<()> {
     if is_one(folder) {
         return take(found, folder.to_owned(), RunKind::Archive);
@@ -107,7 +104,7 @@ fn look(found: &mut RunFiles, folder: &Path, depth: usize) -> Result<()> {
     Ok(())
 }
 
-/// Whether a file is named as JSON and begins as a result document does.
+/// Whether a file is named as JSON and starts like a result document.
 fn is_document(path: &Path) -> bool {
     if path.extension().is_none_or(|extension| extension != "json") {
         return false;
@@ -119,10 +116,8 @@ fn is_document(path: &Path) -> bool {
 }
 
 impl RunFile {
-    /// Reads it, without what `result::read` computes.
-    ///
-    /// # Errors
-    /// `Request` where it cannot be read, is damaged or of another version.
+    /// Reads the run, without the values that `result::read` computes. Errors: `Request` if it cannot be read, is
+    /// damaged, or has another version.
     pub fn read(&self) -> Result<RunRead> {
         match self.kind {
             RunKind::Archive => read(&self.path).map(RunRead::from),
@@ -140,23 +135,25 @@ impl From<Archive> for RunRead {
 
 fn document(path: &Path) -> Result<RunRead> {
     let refuse = |what: String| {
-        Error::request(format!("{} {what}", path.display()))
-            .hint("give a file that `--json` printed, or the folder of an archive")
+        Error::request(format!("{} {what}", path.display())).hint("specify the output of `--json`, or an archive")
     };
     let bytes = bounded::bytes(path, DOCUMENT_BYTES_MAX)
         .map_err(|cause| refuse(format!("cannot be read: {}", plain(&cause))))?;
     parse(&bytes).map_err(refuse)
 }
 
-/// Parses a document. The error omits the name of the file, which comes before it.
+/// Parses a document. The error omits the file name, which the caller adds.
 fn parse(bytes: &[u8]) -> Result<RunRead, String> {
+    if bytes.trim_ascii_start().first().is_some_and(|first| *first != b'{') {
+        return Err("is neither an archive nor a Loadline JSON document".to_owned());
+    }
     let value: serde_json::Value = serde_json::from_slice(bytes).map_err(|cause| format!("is damaged: {cause}"))?;
     match value.get("schema").and_then(|schema| schema.as_str()) {
         Some(RESULT_SCHEMA) => {}
         Some(other) => {
             return Err(format!("has the schema `{}`; this Loadline reads `{RESULT_SCHEMA}`", other.escape_debug()));
         }
-        None => return Err("is no result document: it has no `schema`".to_owned()),
+        None => return Err("is not a result document: it has no `schema`".to_owned()),
     }
     let document: Document = serde_json::from_slice(bytes).map_err(|cause| format!("is damaged: {cause}"))?;
     match document.archives.is_empty() {
@@ -164,7 +161,7 @@ fn parse(bytes: &[u8]) -> Result<RunRead, String> {
             let Document { conditions, trials, .. } = document;
             Ok(RunRead { conditions, scenario: None, trials, missing: Vec::new() })
         }
-        false => Err("compares several archives; give these".to_owned()),
+        false => Err("compares several archives; give those archives instead".to_owned()),
     }
 }
 
@@ -204,7 +201,7 @@ mod tests {
     fn what_is_no_result_is_named() {
         let why = |text: &str| parse(text.as_bytes()).unwrap_err();
         assert!(why("").starts_with("is damaged: EOF"));
-        assert_eq!(why("[]"), "is no result document: it has no `schema`");
+        assert_eq!(why("[]"), "is neither an archive nor a Loadline JSON document");
         assert_eq!(
             why("{\"schema\": \"loadline.result/9\\u001b\"}"),
             "has the schema `loadline.result/9\\u{1b}`; this Loadline reads `loadline.result/2`"

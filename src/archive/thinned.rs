@@ -1,22 +1,22 @@
-//! A series that is thinned while it grows, so that memory is bounded whatever its length.
+//! A series that is thinned as it grows, so that its memory is bounded.
 
 use std::num::NonZeroUsize;
 
-/// Values in order; neighbours are joined when there are too many.
+/// Ordered values; neighbors are merged when there are too many.
 #[derive(Debug)]
 pub(super) struct Thinned<T> {
     kept: Vec<T>,
-    /// Values joined into each of `kept`, but for the last.
+    /// Values merged into each element of `kept` except the last.
     group: u64,
-    /// Values in the last of `kept`.
+    /// Values merged into the last element of `kept`.
     filled: u64,
     kept_max: NonZeroUsize,
-    /// Joins the second, later value into the first.
+    /// Merges the second, later value into the first.
     join: fn(&mut T, T),
 }
 
 impl<T> Thinned<T> {
-    /// Never holds more than `kept_max` (at least 2).
+    /// Holds at most `kept_max` elements (at least 2).
     pub(super) fn new(kept_max: usize, join: fn(&mut T, T)) -> Self {
         let kept_max = NonZeroUsize::MIN.saturating_add(kept_max.max(2) - 1);
         Self { kept: Vec::new(), group: 1, filled: 1, kept_max, join }
@@ -32,7 +32,7 @@ impl<T> Thinned<T> {
             let even = self.kept.len().is_multiple_of(2);
             self.kept = joined(std::mem::take(&mut self.kept), 2, self.join);
             self.group *= 2;
-            // An odd one out at the end is half full.
+            // An unpaired element at the end is half full.
             self.filled = if even { self.group } else { self.group / 2 };
             return self.push(value);
         }
@@ -44,19 +44,18 @@ impl<T> Thinned<T> {
         self.kept.len()
     }
 
-    /// How many values were joined into each.
     pub(super) fn group(&self) -> u64 {
         self.group
     }
 
-    /// At most `max` (at least 1), each of equally many values but for the last.
+    /// At most `max` elements (at least 1), each with equally many values except the last.
     pub(super) fn finish(self, max: usize) -> Vec<T> {
         let times = self.kept.len().div_ceil(max.max(1)).max(1);
         joined(self.kept, times, self.join)
     }
 }
 
-/// Each `times` neighbours joined.
+/// Merges each group of `times` neighbors.
 fn joined<T>(values: Vec<T>, times: usize, join: fn(&mut T, T)) -> Vec<T> {
     let mut fewer: Vec<T> = Vec::with_capacity(values.len().div_ceil(times));
     for (at, value) in values.into_iter().enumerate() {
@@ -73,7 +72,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// First, last, count and highest of what was joined.
+    /// First, last, count, and maximum of the merged values.
     type Span = (u64, u64, u64, u64);
 
     fn join(into: &mut Span, later: Span) {
@@ -99,7 +98,7 @@ mod tests {
                 prop_assert_eq!((span.0, span.1 + 1 - span.0), (next, span.2));
                 next = span.1 + 1;
             }
-            // All but the last stand for equally many.
+            // All but the last represent equally many values.
             if let [first, .., _] = spans.as_slice() {
                 prop_assert!(spans[..spans.len() - 1].iter().all(|span| span.2 == first.2), "{spans:?}");
             }

@@ -1,5 +1,5 @@
-//! A file that grows by whole pieces: a piece is there as a whole or not at all, so that a full disk is left as full as
-//! it was, and the piece can be tried again.
+//! A file that is appended in complete pieces. A failed piece is removed, so that it takes no room on a full disk and
+//! can be retried.
 
 use crate::error::{Error, Result};
 use crate::kernel::private_file;
@@ -7,7 +7,6 @@ use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
 use std::path::PathBuf;
 
-/// The file, with the length of its whole pieces.
 #[derive(Debug)]
 pub(super) struct WholeFile {
     path: PathBuf,
@@ -16,13 +15,12 @@ pub(super) struct WholeFile {
 }
 
 impl WholeFile {
-    /// Creates the file for this user alone, or empties it.
+    /// Creates or truncates the file, accessible only to this user.
     pub(super) fn create(path: PathBuf) -> Result<Self> {
         let file = private_file::create(&path).map_err(|cause| Error::io("create", &path, &cause))?;
         Ok(Self::begin(path, file))
     }
 
-    /// Begins in an empty file.
     pub(super) fn begin(path: PathBuf, file: File) -> Self {
         Self { path, file, whole_bytes: 0 }
     }
@@ -31,7 +29,7 @@ impl WholeFile {
         self.whole_bytes == 0
     }
 
-    /// Appends what `write` writes. A cut piece that cannot be undone stays, and readers pass over it.
+    /// Appends the output of `write`. A partial piece that cannot be removed stays; readers skip it.
     pub(super) fn append(&mut self, write: impl FnOnce(&File) -> io::Result<()>) -> Result<()> {
         let done = match write(&self.file) {
             Ok(()) => self.file.stream_position().map(|end| self.whole_bytes = end),
@@ -40,13 +38,11 @@ impl WholeFile {
         done.map_err(|cause| self.error(&cause))
     }
 
-    /// Removes all pieces.
     pub(super) fn clear(&mut self) -> io::Result<()> {
         self.whole_bytes = 0;
         self.cut()
     }
 
-    /// The error of a write that failed.
     pub(super) fn error(&self, cause: &io::Error) -> Error {
         Error::io("write", &self.path, cause)
     }

@@ -1,4 +1,4 @@
-//! Writes an archive, a line at a time. Only this user may read it.
+//! Writes an archive line by line, accessible only to this user.
 
 use super::histograms::HistogramLog;
 use super::read::INDEX_BYTES_MAX;
@@ -15,28 +15,27 @@ use std::fs::File;
 use std::io::{BufWriter, ErrorKind, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-/// A file that only takes room, given up when the disk is full: timelines and logs must not cost the trial's own line.
+/// A placeholder that is deleted when the disk is full, so that timelines and logs cannot take the room for a trial's
+/// own line.
 const RESERVE: &str = ".reserve";
-/// Room for a trial with native memory and an account at every mark (about 100 KiB), and the closing line.
+/// Enough for a trial with native memory and an account at every mark (about 100 KiB), and the closing line.
 const RESERVE_BYTES: usize = 256 << 10;
 
-/// An archive being written.
+/// Writes an archive.
 #[derive(Debug)]
 pub struct Writer {
     folder: PathBuf,
-    /// A second writer would write over the lines of the first.
+    /// Locked, because a second writer would overwrite lines.
     index: Locked,
-    /// Length of what was written whole.
+    /// The length of all complete lines.
     index_bytes: u64,
     trials: u32,
     trial_folders: Vec<PathBuf>,
 }
 
 impl Writer {
-    /// Creates the folder and the first line.
-    ///
-    /// # Errors
-    /// `Request` where the folder already holds an archive; `Machine` where it cannot be written.
+    /// Creates the directory and the first line. Errors: `Request` if the directory already contains an archive;
+    /// `Machine` if it cannot be written.
     pub fn create(folder: &Path, conditions: &Conditions, scenario: &Scenario) -> Result<Self> {
         private_file::create_folders(folder).map_err(|cause| Error::io("create", folder, &cause))?;
         let path = folder.join(INDEX);
@@ -45,8 +44,8 @@ impl Writer {
                 let is_empty = super::read(folder)
                     .is_ok_and(|of| of.trials.iter().all(|trial| trial.outcome != Outcome::Completed));
                 let hint = match is_empty {
-                    true => "no trial in it was completed: delete it, or choose another folder with `--out DIR`",
-                    false => "choose another folder with `--out DIR`; archives are never overwritten",
+                    true => "it has no completed trial: delete it, or choose another directory with `--out DIR`",
+                    false => "choose another directory with `--out DIR`; archives are never overwritten",
                 };
                 Error::request(format!("{} already holds an archive", folder.display())).hint(hint)
             }
@@ -56,7 +55,7 @@ impl Writer {
         let mut writer =
             Self { folder: folder.to_owned(), index, index_bytes: 0, trials: 0, trial_folders: Vec::new() };
         writer.begin(conditions, scenario)?;
-        // A disk without room for the reserve has none for the run either, which the run will say.
+        // A disk too full for the reserve is too full for the run, which will report it.
         let reserved = private_file::create(&folder.join(RESERVE));
         if reserved.and_then(|mut file| file.write_all(&vec![b' '; RESERVE_BYTES])).is_err() {
             let _ = std::fs::remove_file(folder.join(RESERVE));
@@ -64,10 +63,7 @@ impl Writer {
         Ok(writer)
     }
 
-    /// Writes how the trials from here on are made.
-    ///
-    /// # Errors
-    /// `Machine` where it cannot be written.
+    /// Writes the conditions of all further trials.
     pub fn begin(&mut self, conditions: &Conditions, scenario: &Scenario) -> Result<()> {
         self.append(&IndexLine::Header(Box::new(Header {
             schema: format!("{SCHEMA_NAME}{SCHEMA_VERSION}"),
@@ -76,26 +72,23 @@ impl Writer {
         })))
     }
 
-    /// Opens an archive to go on writing after `trials` trials; a line that was cut short is dropped.
-    ///
-    /// # Errors
-    /// `Request` where another Loadline writes to it, or has written to it since `trials` was counted; `Machine` where
-    /// it cannot be written.
+    /// Opens an archive to continue after `trials` trials; drops an incomplete line. Errors: `Request` if another
+    /// Loadline is writing to it, or has done so since `trials` was counted; `Machine` if it cannot be written.
     pub fn reopen(folder: &Path, trials: u32) -> Result<Self> {
         let path = folder.join(INDEX);
         let fails = |cause: std::io::Error| Error::io("write", &path, &cause);
         let index = private_file::options().open(&path).map_err(fails)?;
-        // Before it is read: from here on nothing is added by others.
+        // Locked before reading, so that no lines are added meanwhile.
         let mut index = lock(index, folder)?;
         let text = bounded::bytes(&path, INDEX_BYTES_MAX).map_err(|cause| Error::io("read", &path, &cause))?;
         let there = text.split_inclusive(|byte| *byte == b'\n').filter(|line| is_whole_trial(line)).count();
         if there > trials as usize {
             return Err(Error::request(format!(
-                "{} has {}, and had {trials} when it was read: another Loadline added to it",
+                "{} has {}, but had {trials} when it was read: another Loadline process added to it",
                 folder.display(),
                 several(there as u64, "trial")
             ))
-            .hint("give the same command again: it goes on after all of them"));
+            .hint("repeat the command to continue after them"));
         }
         let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at as u64 + 1);
         index.set_len(whole).map_err(fails)?;
@@ -103,15 +96,12 @@ impl Writer {
         Ok(Self { folder: folder.to_owned(), index, index_bytes: whole, trials, trial_folders: Vec::new() })
     }
 
-    /// Returns the folder of the archive.
+    /// The directory of the archive.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Creates the folder of a trial.
-    ///
-    /// # Errors
-    /// `Machine` where it cannot be written.
+    /// Creates the directory of a trial.
     pub fn trial(&mut self, index: u32, configuration: &str) -> Result<TrialFiles> {
         let name = format!("trial-{:03}-{configuration}", index + 1);
         self.trial_folders.push(self.folder.join(&name));
@@ -119,17 +109,14 @@ impl Writer {
     }
 
     /// Appends a finished trial.
-    ///
-    /// # Errors
-    /// `Machine` where it cannot be written.
     pub fn finished(&mut self, trial: &Trial) -> Result<()> {
         self.trials += 1;
         self.append(&IndexLine::Trial(Box::new(trial.clone())))
     }
 
-    /// Removes what was written, and the folder if nothing else is in it.
+    /// Removes everything written, and the directory if it is empty then.
     pub fn discard(self) {
-        // Failing to remove leaves litter, which is no reason for another error.
+        // Leftover files are no reason for another error.
         for folder in &self.trial_folders {
             let _ = std::fs::remove_dir_all(folder);
         }
@@ -138,18 +125,15 @@ impl Writer {
         let _ = std::fs::remove_dir(&self.folder);
     }
 
-    /// Writes the closing line and makes sure that all is on disk.
-    ///
-    /// # Errors
-    /// `Machine` where it cannot be written.
+    /// Writes the closing line and syncs to disk.
     pub fn close(mut self, interrupted: bool) -> Result<()> {
         self.append(&IndexLine::Closed(Closed { trials: self.trials, interrupted }))?;
-        // The reserve is gone already where it was needed.
+        // The reserve may already have been used.
         let _ = std::fs::remove_file(self.folder.join(RESERVE));
         self.index.sync_all().map_err(|cause| Error::io("write", self.folder.join(INDEX), &cause))
     }
 
-    /// One write for the whole line, so that a line is there or is recognisably cut.
+    /// Uses one write for the line, so that it is complete or recognizably truncated.
     fn append(&mut self, line: &IndexLine) -> Result<()> {
         let mut text =
             serde_json::to_vec(line).map_err(|cause| Error::bug(format!("cannot encode a line: {cause}")))?;
@@ -163,7 +147,7 @@ impl Writer {
             .map_err(|cause| Error::io("write", self.folder.join(INDEX), &cause))
     }
 
-    /// Gives the reserve up for this line, in place of the part of it that did find room.
+    /// Deletes the reserve, and rewrites a line that did not fit.
     fn append_with_reserve(&mut self, text: &[u8], full: std::io::Error) -> std::io::Result<()> {
         self.index.set_len(self.index_bytes)?;
         self.index.seek(SeekFrom::Start(self.index_bytes))?;
@@ -174,30 +158,27 @@ impl Writer {
     }
 }
 
-/// Locks the index of an archive for this writer alone.
 fn lock(index: File, folder: &Path) -> Result<Locked> {
     Locked::unless_taken(index).ok_or_else(|| {
-        Error::request(format!("another Loadline is writing to the archive {}", folder.display()))
-            .hint("wait until it has ended, or choose another folder with `--out DIR`")
+        Error::request(format!("another Loadline process is writing to the archive {}", folder.display()))
+            .hint("wait until it finishes, or choose another directory with `--out DIR`")
     })
 }
 
-/// Whether a line of an index is that of a finished trial, and not cut short.
+/// Whether a line of an index is a complete trial.
 fn is_whole_trial(line: &[u8]) -> bool {
     line.starts_with(br#"{"record":"trial""#) && line.ends_with(b"\n")
 }
 
-/// Whether the archive in this folder has a finished trial; false where it cannot be read.
+/// Whether this directory's archive has a finished trial; false if it cannot be read.
 pub fn holds_trials(folder: &Path) -> bool {
     let text = bounded::bytes(&folder.join(INDEX), INDEX_BYTES_MAX).unwrap_or_default();
     text.split_inclusive(|byte| *byte == b'\n').any(is_whole_trial)
 }
 
-/// Removes the index of an archive that was cut off before its first line was whole, so that the folder may get a new
-/// one. Whether it was so; an archive that has more stays as it is.
-///
-/// # Errors
-/// `Request` where another Loadline is writing it; `Machine` where it cannot be read or removed.
+/// Removes the index of an archive whose first line is incomplete, so that the directory can be reused. Returns whether
+/// it did; leaves any other archive unchanged. Errors: `Request` if another Loadline is writing it; `Machine` if it
+/// cannot be read or removed.
 pub fn remove_unbegun(folder: &Path) -> Result<bool> {
     let path = folder.join(INDEX);
     let index = match bounded::open(&path) {
@@ -220,7 +201,7 @@ pub struct TrialFiles {
     name: String,
     timeline: BufWriter<File>,
     histograms: HistogramLog,
-    /// Created with the first phase that has any.
+    /// Created with the first phase that has requests.
     requests: Option<RequestFile>,
 }
 
@@ -233,43 +214,34 @@ impl TrialFiles {
         Ok(Self { folder, name, timeline: BufWriter::new(timeline), histograms, requests: None })
     }
 
-    /// Name of the folder, relative to the archive.
+    /// The name of the directory, relative to the archive.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns the file that the subject's output goes to.
+    /// The file for the subject's output.
     pub fn subject_log(&self) -> PathBuf {
         self.folder.join("subject.log")
     }
 
     /// Appends a sample to the timeline.
-    ///
-    /// # Errors
-    /// `Machine` where it cannot be written.
     pub fn sample(&mut self, sample: &Sample) -> Result<()> {
         let mut line =
             serde_json::to_vec(sample).map_err(|cause| Error::bug(format!("cannot encode a sample: {cause}")))?;
         line.push(b'\n');
-        // In one piece: the line is in the buffer as a whole or not at all, so that it can be tried again.
+        // The buffer receives the line completely or not at all, so it can be retried.
         self.make_room(|files| {
             files.timeline.write_all(&line).map_err(|cause| files.cannot_write("timeline.jsonl", &cause))
         })
     }
 
-    /// Appends the times of an interval of a phase.
-    ///
-    /// # Errors
-    /// `Machine` where it cannot be written.
+    /// Appends the times of a phase's interval.
     pub fn interval(&mut self, phase: &str, times: &IntervalTimes<'_>) -> Result<()> {
         self.make_room(|files| files.histograms.append_times(phase, times))
     }
 
-    /// Appends the single requests of a phase: those of them that were kept. `origin_ns` is the start of the command on
-    /// the clock of the rows. If they find no room, none of them is left behind.
-    ///
-    /// # Errors
-    /// `Machine` where it cannot be written.
+    /// Appends the individual requests kept for a phase, or none if the disk is full. `origin_ns` is the start of the
+    /// command on the clock of the rows.
     pub fn requests(&mut self, phase: &PhaseRecord, rows: &[Row], origin_ns: u64) -> Result<()> {
         let mut file = match self.requests.take() {
             Some(file) => file,
@@ -280,19 +252,16 @@ impl TrialFiles {
         written
     }
 
-    /// Writes what is still in memory.
-    ///
-    /// # Errors
-    /// `Machine` where it cannot be written.
+    /// Flushes buffered data.
     pub fn close(mut self) -> Result<()> {
         self.make_room(|files| files.timeline.flush().map_err(|cause| files.cannot_write("timeline.jsonl", &cause)))
     }
 
-    /// Writes; where that fails, the requests of this trial give their room to it, and it is tried again.
+    /// Writes. On failure, deletes this trial's requests to make room, and retries.
     fn make_room(&mut self, mut write: impl FnMut(&mut Self) -> Result<()>) -> Result<()> {
         let Err(failed) = write(self) else { return Ok(()) };
         match self.requests.as_mut().map_or(Ok(()), RequestFile::give_up) {
-            // Nothing to give.
+            // There was nothing to delete.
             Ok(()) => Err(failed),
             Err(given_up) => write(self).and(Err(given_up)),
         }

@@ -1,5 +1,5 @@
-//! `loadline account`: who holds the resident memory of a running JVM now, what changed since an earlier account, and
-//! how the JVMs of a machine compare.
+//! `loadline account`: what uses a running JVM's resident memory, changes since an earlier account, and a comparison of
+//! a machine's JVMs.
 
 use super::dumps::new_file;
 use super::exit::Code;
@@ -26,13 +26,13 @@ use clap::{ArgGroup, Parser};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
-/// The id of a process, as it is typed.
+/// Parses a process ID.
 pub(super) fn pid(text: &str) -> Result<u32, String> {
     let refuse = || format!("`{text}` is not a process id; write it as a number, such as `4711`");
     text.parse().ok().filter(|pid| *pid > 0).ok_or_else(refuse)
 }
 
-/// The options that name a subject; one of them is needed.
+/// The options that name a subject; exactly one is required.
 const WHAT: [&str; 6] = ["pid", "all", "from", "cgroup", "container", "pod"];
 
 /// `loadline account`
@@ -41,60 +41,59 @@ const WHAT: [&str; 6] = ["pid", "all", "from", "cgroup", "container", "pod"];
     loadline account --cgroup PATH | --container ID | --pod NAME\n       loadline account [OPTIONS] --from BUNDLE")]
 #[command(group = ArgGroup::new("what").required(true).multiple(true).args(WHAT))]
 pub(super) struct Verb {
-    /// Process id of the JVM
+    /// PID of the JVM
     #[arg(value_name = "PID", value_parser = pid, conflicts_with_all = ["all", "cgroup", "container", "pod"])]
     pid: Option<u32>,
-    /// All JVMs of this machine in one table, those of containers too
+    /// Show all JVMs on this machine in one table, including those in containers
     ///
-    /// A JVM is recognised by a mapped libjvm.so, not by its name. Loadline reads one after another, as `loadline
-    /// account PID` does, in 20 to 100 ms each. It pauses a JVM for 2 to 9 ms of that (longer on a busy machine, never
-    /// with `--no-stop`). It uses the attach API only where the tables of a JVM are incomplete or Native Memory
-    /// Tracking is on; that adds 0.1 to 0.3 MiB to the RSS of the JVM, once.
+    /// Loadline recognizes a JVM by its mapped libjvm.so. It reads JVMs one at a time, in 20 to 100 ms each, and pauses
+    /// each for 2 to 9 ms (longer on a busy machine, never with `--no-stop`). It uses the attach API only if the JVM's
+    /// own tables are incomplete or Native Memory Tracking is on; the first use adds 0.1 to 0.3 MiB to the JVM's RSS.
     ///
-    /// Exit code 0: every JVM found was read. 4: Loadline lacks the permission to read at least one; it lists that one
-    /// with the reason and prints the others. A JVM that ends during the reading is listed too and is no failure.
+    /// Exits with code 4 if Loadline lacks permission to read a JVM; it lists that JVM with the reason and prints
+    /// the others. A JVM that exits during the scan is listed, but does not count as an error.
     #[arg(long, conflicts_with_all = ["by", "netty", "against", "classes", "heap_dump"])]
     all: bool,
-    /// The JVM of a bundle that `loadline capture` made where Loadline cannot run
+    /// Read a bundle that `loadline capture` collected where Loadline can't run
     ///
-    /// A bundle has no copy of the JVM's memory, so malloc is one row, which includes direct memory.
+    /// A bundle has no copy of the JVM's memory, so malloc and direct memory share one row.
     #[arg(long, value_name = "BUNDLE", conflicts_with_all = ["all", "cgroup", "container", "pod"])]
     from: Option<PathBuf>,
     #[command(flatten)]
     container: ContainerOptions,
-    /// Column that `--all` is sorted by [default: pss]
+    /// Column to sort `--all` by [default: pss]
     // A `requires` alone does not hold where a pid, which conflicts with `all`, is given.
     #[arg(long, value_name = "COLUMN", requires = "all", conflicts_with = "pid")]
     sort: Option<Column>,
-    /// Changes since an earlier account: a file that `loadline account PID --json` printed, or a bundle
+    /// Show changes since an earlier account: a bundle, or output of `loadline account PID --json`
     ///
-    /// By owner, thread pool, file, NMT tag, code heap and class loader; with `--classes` both times, by class. The
-    /// file may also be what `--all --json` or `--against FILE --json` printed. An account of another process is
-    /// compared too, with a doubt.
+    /// Shows changes by owner, thread pool, file, NMT tag, code heap, and class loader, and by class if both accounts
+    /// used `--classes`. FILE can also be the output of `--all --json` or `--against FILE --json`. Comparing different
+    /// processes prints a warning.
     #[arg(long, value_name = "FILE")]
     against: Option<PathBuf>,
-    /// Details by thread (stack, CPU time, what it allocated), pool (threads by name), file, tag (malloc by NMT tag),
-    /// loader (classes by class loader), code (its cache by segment), region (address) or flag (those not at
-    /// their default); may be repeated. `--json` has all of them
+    /// Add details by thread (stack, CPU time, allocation), pool (threads by name), file, tag (malloc by NMT tag),
+    /// loader (classes by class loader), code (code cache by segment), region (mappings by address), or
+    /// flag (non-default flags) (repeatable). `--json` includes all of them
     #[arg(long, value_name = "WHAT", value_delimiter = ',', hide_possible_values = true)]
     by: Vec<Detail>,
-    /// Do not pause the JVM's threads; changes while it is read blur the account
+    /// Don't pause the JVM's threads; less exact, because memory changes while it is read
     #[arg(long)]
     no_stop: bool,
-    /// Use the attach API even for data that can be read from outside; adds 0.2 to 0.3 MiB to the JVM
+    /// Use the attach API even for data that can be read from outside the JVM; costs the JVM 0.2 to 0.3 MiB
     #[arg(long)]
     attach: bool,
-    /// List Netty's buffer pools, chunk by chunk; loads an agent into the JVM after the account
+    /// List the chunks of Netty's buffer pools; loads an agent into the JVM after the account
     #[arg(long)]
     netty: bool,
-    /// List live objects by class after the account; a full GC pauses the JVM
+    /// List live objects by class after the account; forces a full GC
     #[arg(long)]
     classes: bool,
-    /// Write a heap dump into a new FILE, after everything else: a full GC, then the JVM pauses while it writes
-    /// about as much as lives in its heap
+    /// Dump the heap to a new FILE, after everything else. Forces a full GC, then pauses the JVM while it writes a file
+    /// about as large as the live heap
     #[arg(long, value_name = "FILE")]
     heap_dump: Option<PathBuf>,
-    /// Print the account as a document instead of the summary
+    /// Print JSON instead of the summary
     #[arg(long)]
     json: bool,
     /// Print no progress on stderr
@@ -103,7 +102,7 @@ pub(super) struct Verb {
 }
 
 impl Verb {
-    /// Refuses to ask the JVM of a bundle for more, or to weigh two JVMs.
+    /// Rejects options that need a live JVM if the subject is a bundle, and two subjects.
     fn check_bundle(&self) -> Result<()> {
         let ask = [
             ("--netty", self.netty),
@@ -116,41 +115,41 @@ impl Verb {
         match (&self.from, self.pid, asked) {
             (Some(bundle), Some(pid), _) => {
                 let changes = format!("`loadline account {pid} --against {}` compares the two", bundle.display());
-                Err(Error::request("a pid names a running JVM, and `--from` the one of a bundle")
-                    .hint(format!("leave one of them out; {changes}")))
+                Err(Error::request("specify either a pid or `--from`, not both")
+                    .hint(format!("remove one of them; {changes}")))
             }
-            (Some(_), None, Some(option)) => Err(Error::request(format!(
-                "`{option}` needs a running JVM, and a bundle is a copy without its memory"
-            ))
-            .hint("leave it out, or ask the JVM by `jcmd` in its container")),
+            (Some(_), None, Some(option)) => {
+                Err(Error::request(format!("`{option}` needs a running JVM; a bundle has no copy of its memory"))
+                    .hint("remove it, or use `jcmd` in the JVM's container"))
+            }
             _ => Ok(()),
         }
     }
 }
 
-/// Options that have a JVM to ask.
+/// Options that require a live JVM.
 const OF_A_JVM: [&str; 7] = ["by", "netty", "against", "classes", "heap_dump", "attach", "no_stop"];
 
 /// A container in the place of a JVM.
 #[derive(Debug, Parser)]
-#[command(next_help_heading = "A whole container")]
+#[command(next_help_heading = "Containers")]
 struct ContainerOptions {
-    /// What a memory cgroup is charged for: its folder, or its path as `/proc/PID/cgroup` has it
+    /// Show the memory charged to a cgroup, given its directory or its path as in `/proc/PID/cgroup`
     ///
-    /// Anonymous memory by process, files in memory, page cache, and the kernel's own, with the part that the kernel
-    /// takes back before it kills. It needs no JVM.
+    /// Lists anonymous memory by process, in-memory files, page cache, and kernel memory, and marks memory that the
+    /// kernel reclaims before an OOM kill. Works without a JVM.
     #[arg(long, value_name = "PATH", conflicts_with_all = OF_A_JVM)]
     cgroup: Option<PathBuf>,
-    /// The same of a container, by its id or the first digits of it
+    /// Show the memory charged to a container, given its ID or a prefix of it
     #[arg(long, value_name = "ID", conflicts_with_all = OF_A_JVM)]
     container: Option<String>,
-    /// The same of a pod of this node with all its containers: `NAME` or `NAMESPACE/NAME`
+    /// Show the memory charged to a pod on this node: `NAME` or `NAMESPACE/NAME`
     #[arg(long, value_name = "NAME", conflicts_with_all = OF_A_JVM)]
     pod: Option<String>,
 }
 
 impl ContainerOptions {
-    /// The cgroup that was named, if one was.
+    /// The cgroup given on the command line, if any.
     fn request(&self) -> Option<CgroupRequest> {
         let path = self.cgroup.clone().map(CgroupRequest::Path);
         let container = self.container.clone().map(CgroupRequest::Container);
@@ -158,44 +157,43 @@ impl ContainerOptions {
     }
 }
 
-/// Listens to signals, so that a Ctrl-C waits until the JVM's threads run again.
+/// Handles signals, so that Ctrl-C waits until the JVM's threads run again.
 pub(super) fn run(verb: Verb, Call { typed, clock }: Call) -> Result<Code> {
     let typed = typed.to_string();
     verb.check_bundle()?;
     if verb.against.is_some() && verb.by.contains(&Detail::Region) {
-        return Err(Error::request("`--by region` cannot be compared: an address says nothing of another moment")
-            .hint("leave it out, or give `thread`, `file`, `tag`, `loader` or `code`"));
+        return Err(Error::request("`--by region` cannot be compared: addresses differ from one account to the next")
+            .hint("remove it, or specify `thread`, `file`, `tag`, `loader`, or `code`"));
     }
     if verb.against.is_some() && verb.by.contains(&Detail::Flag) {
-        return Err(Error::request("`--by flag` cannot be compared: flags hardly change while a JVM runs")
-            .hint("leave it out; `loadline doctor PID` says who set which"));
+        return Err(Error::request("`--by flag` cannot be compared: flags rarely change while a JVM runs")
+            .hint("remove it; `loadline doctor PID` shows where each was set"));
     }
-    // The file is read before the JVM is touched, so that a slip costs the JVM nothing. It is also read before signals
-    // are caught, so that a signal can end the wait for a pipe that never gets a writer.
+    // Reads the file before touching the JVM, so that a typo costs the JVM nothing, and before handling signals, so
+    // that a signal can end a wait for a pipe without a writer.
     let earlier = verb.against.as_deref().map(|path| earlier(path, &clock)).transpose()?;
     let asked = AccountRequest { verb: &verb, typed, clock, interrupt: Interrupt::listen()? };
     match (earlier, verb.container.request()) {
         (_, Some(container)) => asked.container(&container),
-        // clap asks for one of them.
+        // clap requires one of them.
         (_, None) if verb.all => asked.all(),
         (Some(earlier), None) => asked.against(earlier),
         (None, None) => asked.one(),
     }
 }
 
-/// The accounts of an earlier moment: of a record file, or of a bundle.
+/// The earlier accounts, from an account file or a bundle.
 fn earlier(path: &Path, clock: &Clock) -> Result<Vec<AccountDocument>> {
     if Bundle::is_at(path) { Ok(vec![of_bundle(path, clock, String::new())?]) } else { archive::read_accounts(path) }
 }
 
-/// The account of the JVM of a bundle.
 fn of_bundle(path: &Path, clock: &Clock, command: String) -> Result<AccountDocument> {
     let weighed = Bundle::open(path)?.weigh(clock)?;
     let (taken, machine) = (weighed.taken.clone(), weighed.machine.clone());
     Ok(document(weighed, command, taken, machine))
 }
 
-/// The parsed command line, with the means to answer it.
+/// The parsed command line, and its context.
 struct AccountRequest<'a> {
     verb: &'a Verb,
     typed: String,
@@ -209,7 +207,7 @@ impl AccountRequest<'_> {
         self.show(&document, |details| summarize_account(&document, details))?;
         if !self.verb.json && self.verb.by.is_empty() {
             let mut talk = Progress::new(self.verb.quiet);
-            // Without a copy of memory no chunk has a tag.
+            // Without a copy of memory, no chunk has a tag.
             let tag = if document.bundle.is_some() { "" } else { "tag," };
             talk.step(&format!("details: add `--by thread,pool,file,{tag}loader,code,region,flag`"));
         }
@@ -224,7 +222,7 @@ impl AccountRequest<'_> {
         Ok(Code::Yes)
     }
 
-    /// A container, whether there is a JVM in it or not.
+    /// Shows a container, with or without a JVM.
     fn container(&self, container: &CgroupRequest) -> Result<Code> {
         let (machine, taken) = (series::machine_now(self.clock), utc(self.clock.unix_s()));
         let command = self.typed.clone();
@@ -233,7 +231,7 @@ impl AccountRequest<'_> {
         Ok(Code::Yes)
     }
 
-    /// One JVM after another; those read before an interruption are printed.
+    /// Measures the JVMs one by one; after an interrupt, prints those already measured.
     fn all(&self) -> Result<Code> {
         let Self { verb, clock, interrupt, .. } = self;
         let machine = series::machine_now(*clock);
@@ -276,7 +274,7 @@ impl AccountRequest<'_> {
             (false, refused) => {
                 let jvms = several(refused as u64, "JVM");
                 Err(Error::new(ErrorKind::Machine, format!("{jvms} could not be read; the others are above"))
-                    .hint("run Loadline as root, or as the user of each"))
+                    .hint("run Loadline as root, or as the user of each JVM"))
             }
         }
     }
@@ -286,7 +284,7 @@ impl AccountRequest<'_> {
         AccountOptions { stop: !verb.no_stop, netty: verb.netty, asking: Asking::typed(verb.attach) }
     }
 
-    /// Weighs one JVM, alive or in a bundle.
+    /// Measures one JVM, live or from a bundle.
     fn take(&self) -> Result<AccountDocument> {
         let Self { verb, clock, .. } = self;
         if let Some(bundle) = &verb.from {
@@ -305,7 +303,7 @@ impl AccountRequest<'_> {
         Ok(document(weighed, self.typed.clone(), taken, machine))
     }
 
-    /// Prints the document or what there is to say of it, with each detail once, in the order typed.
+    /// Prints the document or its summary, with each requested detail once, in the order typed.
     fn show(&self, document: &impl Serialize, summary: impl FnOnce(&[Detail]) -> Page) -> Result<()> {
         let text = match self.verb.json {
             true => report::document(document),
@@ -315,15 +313,9 @@ impl AccountRequest<'_> {
     }
 }
 
-/// The document of a JVM that was weighed, with the findings in it.
 pub(super) fn document(weighed: AccountDocument, command: String, taken: String, machine: Machine) -> AccountDocument {
     let mut document = AccountDocument { taken, command, machine, ..weighed };
     let diagnosis = diagnosis::of_account(&document);
     (document.findings, document.ruled_out) = (diagnosis.findings, diagnosis.ruled_out);
-    let own = format!("jcmd {} ", document.jvm.pid);
-    let of_findings = document.findings.iter_mut().map(|one| &mut one.next);
-    for next in of_findings.chain(document.doubts.iter_mut().map(|one| &mut one.next)) {
-        *next = next.replace("jcmd PID ", &own);
-    }
     document
 }

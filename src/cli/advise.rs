@@ -1,4 +1,4 @@
-//! `loadline advise`: the sizes to set for JVMs that run, by what was seen of them, without a trial.
+//! `loadline advise`: suggests sizes for running JVMs from observation, without a trial.
 
 use super::account::pid;
 use super::exit::Code;
@@ -24,33 +24,33 @@ use std::path::{Path, PathBuf};
 
 /// `loadline advise`
 ///
-/// Reads what was seen of each JVM: an account now, which pauses no thread, and the history that `loadline watch` keeps
-/// of it. It prints the limit, `-Xmx` and the arithmetic, how much was seen, and the `loadline find --prove` line that
-/// proves it. The limit is never below the seen peak, less the heap that `-Xmx` takes away. Exit code 1: there is no
-/// advice for one, because it grows, or because nothing is known of its heap. 4: one could not be read.
+/// For each JVM, takes an account, which pauses no thread, and reads its history from `loadline watch`. Prints the
+/// limit, `-Xmx` and the arithmetic, how much data there is, and the `loadline find --prove` command that tests it. The
+/// limit is never below the observed peak minus the heap that `-Xmx` removes. Exit code 1: there is no advice for a
+/// JVM, because its memory grows or its heap use is unknown. 4: a JVM could not be read.
 #[derive(Debug, Parser)]
 #[command(before_help = EXAMPLES)]
 #[command(group = ArgGroup::new("what").required(true).args(["of", "all", "of_pod", "of_history"]))]
 pub(super) struct Verb {
-    /// Process ids of JVMs; or the archive of a run, or its `--json`, whose trials are then taken
+    /// PIDs of JVMs, or the archive or `--json` output of a run
     #[arg(value_name = "PID | ARCHIVE")]
     of: Vec<PathBuf>,
-    /// All JVMs of this machine, including those in containers
+    /// Advise on all JVMs on this machine, including those in containers
     #[arg(long)]
     all: bool,
-    /// The JVMs of a pod of this node: `NAME` or `NAMESPACE/NAME`
+    /// Advise on the JVMs of a pod on this node: `NAME` or `NAMESPACE/NAME`
     #[arg(long = "pod", value_name = "NAME")]
     of_pod: Option<String>,
-    /// A history of `loadline watch`; those of other lives of its name in the folder count too
+    /// Use a history from `loadline watch`, with all histories of the same name in its directory
     #[arg(long = "history", value_name = "FILE")]
     of_history: Option<PathBuf>,
-    /// Compare with the recommendation of a VerticalPodAutoscaler: what `kubectl get vpa -o yaml` prints
+    /// Compare with a VerticalPodAutoscaler: the output of `kubectl get vpa -o yaml`
     #[arg(long, value_name = "FILE")]
     against: Option<PathBuf>,
-    /// Print lines for this host instead of the summary
+    /// Print settings for this platform instead of the summary
     #[arg(long, value_name = "HOST", conflicts_with = "json")]
     patch: Option<PatchHost>,
-    /// Print a document instead of the summary
+    /// Print JSON instead of the summary
     #[arg(long)]
     json: bool,
     /// Print no progress on stderr
@@ -67,7 +67,7 @@ Examples:
   loadline advise loadline-archive/app-20260101-120000
   loadline advise 4711 --against vpa.yaml";
 
-/// The advice on each, with the value of the variable for options that its process has now.
+/// The advice for each JVM, with the options variable of its process.
 #[derive(Default)]
 struct Advised {
     advice: Vec<AdviceRecord>,
@@ -80,10 +80,16 @@ impl Advised {
         self.advice.push(advice);
         self.own_options.push(own_options);
     }
+
+    /// Adds the advice for a JVM measured at this time.
+    fn add_weighed(&mut self, taken: String, weighed: AccountDocument) {
+        let own_options = tool_options(weighed.jvm.pid);
+        self.add(of_account(&AccountDocument { taken, ..weighed }), own_options);
+    }
 }
 
 pub(super) fn run(verb: Verb, Call { typed, clock }: Call) -> Result<Code> {
-    // The file is read first, so that a slip in it costs no JVM anything.
+    // Reads the file first, so that a typo in its name costs no JVM anything.
     let recommended = verb.against.as_deref().map(read_vpa).transpose()?;
     let interrupt = Interrupt::listen()?;
     let (machine, taken) = (machine_now(clock), utc(clock.unix_s()));
@@ -98,7 +104,7 @@ pub(super) fn run(verb: Verb, Call { typed, clock }: Call) -> Result<Code> {
         if advised.advice.iter().all(|one| one.vpa.is_none()) {
             let names: Vec<&str> = recommended.iter().map(|vpa| vpa.container.as_str()).collect();
             return Err(Error::request(format!("no JVM here runs in a container named {}", names.join(", ")))
-                .hint("name one JVM, and give the VPA of its workload alone"));
+                .hint("specify one JVM, and only the VPA of its workload"));
         }
     }
     let Advised { advice, own_options, unread } = advised;
@@ -115,7 +121,7 @@ pub(super) fn run(verb: Verb, Call { typed, clock }: Call) -> Result<Code> {
     ended(&document, &interrupt)
 }
 
-/// How it went: an interruption, then what could not be read, then what has no advice.
+/// The exit code: an interrupt first, then unreadable JVMs, then JVMs without advice.
 fn ended(document: &AdviceDocument, interrupt: &Interrupt) -> Result<Code> {
     let refused = document.unread.iter().filter(|one| one.cause == UnreadCause::Refused).count();
     match (interrupt.seen(), refused) {
@@ -124,12 +130,12 @@ fn ended(document: &AdviceDocument, interrupt: &Interrupt) -> Result<Code> {
         (false, refused) => {
             let jvms = several(refused as u64, "JVM");
             Err(Error::new(ErrorKind::Machine, format!("{jvms} could not be read; the others are above"))
-                .hint("run Loadline as root, or as the user of each"))
+                .hint("run Loadline as root, or as the user of each JVM"))
         }
     }
 }
 
-/// Process ids or places of runs, as they were typed; not both.
+/// The words as process IDs or as paths of runs; mixing them is an error.
 fn of_words(verb: &Verb, clock: Clock, interrupt: &Interrupt) -> Result<Advised> {
     let is_pid = |word: &&PathBuf| word.to_str().is_some_and(|text| text.parse::<u32>().is_ok()) && !word.exists();
     let pids: Vec<&PathBuf> = verb.of.iter().filter(is_pid).collect();
@@ -138,12 +144,12 @@ fn of_words(verb: &Verb, clock: Clock, interrupt: &Interrupt) -> Result<Advised>
         if let Some(word) = verb.of.iter().find(is_name) {
             let word = word.display();
             return Err(Error::request(format!("`{word}` is neither a process id nor an archive"))
-                .hint("write a process id as a number, such as `4711`, or name the folder of a run"));
+                .hint("write a process id as a number, such as `4711`, or specify the archive of a run"));
         }
         return of_runs(&verb.of);
     }
     if pids.len() < verb.of.len() {
-        return Err(Error::request("process ids and archives cannot be mixed").hint("call it once for each"));
+        return Err(Error::request("process ids and archives cannot be mixed").hint("run the command once for each"));
     }
     let pids = pids.iter().filter_map(|word| word.to_str()).map(pid).collect::<Result<Vec<u32>, String>>();
     let pids = pids.map_err(|why| Error::request(why).hint(LIST_JVMS))?;
@@ -151,29 +157,27 @@ fn of_words(verb: &Verb, clock: Clock, interrupt: &Interrupt) -> Result<Advised>
         each_once(pids.into_iter()).into_iter().map(|pid| NamedJvm { pid, ..NamedJvm::default() }).collect();
     match jvms.as_slice() {
         [one] => {
-            let taken = utc(clock.unix_s());
-            let weighed = LOOK.weigh(one.pid, &clock)?;
             let mut advised = Advised::default();
-            advised.add(of_account(&AccountDocument { taken, ..weighed }), tool_options(one.pid));
+            advised.add_weighed(utc(clock.unix_s()), LOOK.weigh(one.pid, &clock)?);
             Ok(advised)
         }
         all => of_jvms(all, verb, clock, interrupt),
     }
 }
 
-/// An account that pauses no thread: sizes need no exact moment.
+/// Pauses no thread, because sizes need no consistent snapshot.
 const LOOK: AccountOptions = AccountOptions { stop: false, netty: false, asking: Asking::IfNeeded };
 
 fn of_pod(pod: &str, clock: Clock) -> Result<Vec<NamedJvm>> {
     let jvms = CgroupRequest::Pod(pod.to_owned()).weigh(&clock)?.jvms;
     match jvms.is_empty() {
         true => Err(Error::request(format!("no JVM runs in the pod `{pod}`"))
-            .hint("`loadline account --pod NAME` says what the pod is charged for")),
+            .hint("`loadline account --pod NAME` shows the memory charged to the pod")),
         false => Ok(jvms),
     }
 }
 
-/// One JVM after another; those read before an interruption are kept.
+/// Measures the JVMs one by one; after an interrupt, keeps those already measured.
 fn of_jvms(jvms: &[NamedJvm], verb: &Verb, clock: Clock, interrupt: &Interrupt) -> Result<Advised> {
     let (mut advised, mut talk) = (Advised::default(), Progress::new(verb.quiet));
     for (at, jvm) in jvms.iter().enumerate() {
@@ -183,7 +187,7 @@ fn of_jvms(jvms: &[NamedJvm], verb: &Verb, clock: Clock, interrupt: &Interrupt) 
         talk.live_text(&format!("{} of {}: pid {} {}", at + 1, jvms.len(), jvm.pid, jvm.name));
         let taken = utc(clock.unix_s());
         match weigh_candidate(jvm, LOOK, &clock)? {
-            Ok(weighed) => advised.add(of_account(&AccountDocument { taken, ..weighed }), tool_options(jvm.pid)),
+            Ok(weighed) => advised.add_weighed(taken, weighed),
             Err(why) => advised.unread.push(why),
         }
     }
@@ -191,7 +195,7 @@ fn of_jvms(jvms: &[NamedJvm], verb: &Verb, clock: Clock, interrupt: &Interrupt) 
     Ok(advised)
 }
 
-/// The advice for a JVM by its account, and by its history if a watch keeps one.
+/// Advice from a JVM's account, and from its history if a watch writes one.
 fn of_account(account: &AccountDocument) -> AdviceRecord {
     let identity = account.identity.clone().unwrap_or_default();
     let history = usual_folder().and_then(|folder| {
@@ -209,7 +213,7 @@ fn of_both(account: &AccountDocument, history: Option<&NamedHistories>) -> Advic
         let heap_resident = (heap as f64 / promised as f64).min(1.0);
         let watched = history.seen(Some(ByAccount { heap_resident }));
         if watched.heap.old_collections > 0 {
-            // A single look counts what was promoted since the last old collection as live.
+            // A single look counts objects promoted since the last old collection as live.
             (seen.heap.left, seen.heap.old_collections) = (None, 0);
         }
         seen = seen.with(watched);
@@ -220,11 +224,11 @@ fn of_both(account: &AccountDocument, history: Option<&NamedHistories>) -> Advic
     AdviceRecord { name, place, pid: Some(account.jvm.pid), ..advise(&seen, &account.subject_command) }
 }
 
-/// The advice by a history; with an account if the JVM still runs here, because counters know less than it does.
+/// Advice from a history; with an account if the JVM still runs here, because counters know less.
 fn of_history(file: &Path, clock: Clock) -> Result<Advised> {
     let histories = NamedHistories::read(file).map_err(|cause| {
         Error::request(format!("{} cannot be read as a history: {cause}", file.display()))
-            .hint("give a file `NAME.START.PID.history` that `loadline watch` wrote")
+            .hint("specify a file `NAME.START.PID.history` that `loadline watch` wrote")
     })?;
     let kept = &histories.kept;
     let mut advised = Advised::default();
@@ -241,14 +245,13 @@ fn of_history(file: &Path, clock: Clock) -> Result<Advised> {
         None => {
             let (_, place) = place(kept.cgroup.as_deref().unwrap_or(""), &kept.name);
             let name = kept.name.clone();
-            // A history has no options of the JVM.
+            // A history does not contain the JVM's options.
             advised.add(AdviceRecord { name, place, ..advise(&histories.seen(None), &[]) }, None);
         }
     }
     Ok(advised)
 }
 
-/// The advice for each configuration of each run.
 fn of_runs(places: &[PathBuf]) -> Result<Advised> {
     let mut advised = Advised::default();
     for file in run_files(places)? {
@@ -269,14 +272,13 @@ fn of_runs(places: &[PathBuf]) -> Result<Advised> {
     }
     match advised.advice.is_empty() {
         true => {
-            Err(Error::request("no trial that ended well has an account")
-                .hint("name the archive of a `loadline weigh`"))
+            Err(Error::request("no successful trial has an account").hint("specify an archive of `loadline weigh`"))
         }
         false => Ok(advised),
     }
 }
 
-/// The command of a trial, with any `java` in place of the copy that the trial ran, which is gone.
+/// The command of a trial, with `java` instead of the path of the trial's JDK copy, which no longer exists.
 fn of_now(command: &[String]) -> Vec<String> {
     let is_gone = |program: &String| Path::new(program).is_absolute() && !Path::new(program).exists();
     let program = command.first().map(|program| if is_gone(program) { "java".to_owned() } else { program.clone() });

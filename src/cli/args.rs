@@ -1,5 +1,5 @@
-//! The command line: its verbs, a row each, and what is printed about them. Words are validated and nothing else is
-//! done; `scenario` gives those that change the run their meaning.
+//! The command line: a table of verbs, and their help. Only validates words; `scenario` interprets those that change a
+//! run.
 
 use super::exit::{self, Code};
 use super::one_server::resumed;
@@ -12,14 +12,14 @@ use crate::error::Result;
 use crate::scenario::{FindSettings, TuneSettings};
 use clap::{Arg, Command, CommandFactory, Parser, Subcommand, ValueEnum};
 
-/// Weighs a JVM server under load and shows what holds its memory.
+/// Measure a JVM server's memory under load, and find the smallest limit it can run under
 #[derive(Debug, Parser)]
 #[command(name = "loadline", version, max_term_width = 100, after_help = exit::HELP, before_help = EXAMPLES)]
 #[command(override_usage = "loadline <VERB> [OPTIONS]\n       loadline --generate <WHAT>")]
 #[command(arg_required_else_help = true, args_conflicts_with_subcommands = true)]
 #[command(subcommand_value_name = "VERB")]
 pub(super) struct Args {
-    /// Print the manual page, what completes commands in a shell, or the schema of scenario files
+    /// Print the man page, shell completions, or the scenario file schema
     #[arg(long, value_name = "WHAT", required = true)]
     pub(super) generate: Option<Generate>,
     #[command(subcommand)]
@@ -53,7 +53,7 @@ Examples:
   loadline account --all
   loadline advise --all";
 
-/// Makes the list of verbs: the options of each are the `Verb` of its file, and its `run` does it.
+/// Generates the list of verbs: each verb's options are its file's `Verb`, and its file's `run` executes it.
 macro_rules! verbs {
     ($($(#[$about:meta])* $verb:ident => $file:ident,)*) => {
         #[derive(Debug, Subcommand)]
@@ -62,7 +62,7 @@ macro_rules! verbs {
         }
 
         impl Verb {
-            /// Does what it says.
+            /// Runs the verb.
             pub(super) fn run(self, call: Call) -> Result<Code> {
                 match self {
                     $(Self::$verb(verb) => $file::run(*verb, call),)*
@@ -73,47 +73,50 @@ macro_rules! verbs {
 }
 
 verbs! {
-    /// Weigh one configuration of a server under load
+    /// Measure a server's memory and speed under load
     Weigh => weigh,
-    /// Write a first scenario file for the server of a project, from what is found there
+    /// Create a scenario file from a project directory, jar, or image
     Init => init,
-    /// Do everything a scenario file asks
+    /// Run all configurations of a scenario file and check its budgets
     Run => run,
-    /// Compare configurations side by side, with verdicts
+    /// Compare configurations, with a verdict on each metric
     Compare => compare,
-    /// Find the smallest memory limit at which a server still holds its target
+    /// Find the smallest memory limit at which a server meets its target
     Find => find,
-    /// Try remedies against memory under the load, keep what helps, and confirm it
+    /// Find settings that save memory under load, and confirm the savings
     Tune => tune,
-    /// Plan the load lines of many services, or the blocks of a comparison, for many nodes
+    /// Split a comparison, or searches for many services, across nodes
     Plan => plan,
-    /// Do one entry of a plan, as an engine starts it on a node
+    /// Run one entry of a plan on this node
     Work => work,
-    /// Put together what nodes answered to a plan: the table of a fleet, or one comparison
+    /// Merge the results of a plan into a fleet table or a comparison
     Merge => merge,
-    /// Load a server that already runs, without weighing it
+    /// Load-test a running server without measuring its memory
     Load => load,
-    /// Weigh a built-in small server in a 6 MB heap, with G1 and with Serial
+    /// Measure a small built-in server in a 6 MB heap, with G1 and Serial
     Demo => demo,
-    /// Say who holds the resident memory of a running JVM
+    /// Break down the resident memory of a running JVM
     Account => account,
-    /// Advise limit and heap for JVMs that run, without a trial
+    /// Suggest memory limits and heap sizes for running JVMs
     Advise => advise,
-    /// Print the script that collects what an account needs, where Loadline cannot run
+    /// Print a shell script that captures a JVM's memory where Loadline can't run
     Capture => capture,
-    /// Name the code and the objects that hold the memory of a server
+    /// Find the code and objects behind a server's memory use
     Explain => explain,
-    /// Watch running JVMs: what each holds, what grows, and when it meets its limit
+    /// Monitor the memory of running JVMs: use, growth, and time to the limit
     Watch => watch,
-    /// Say who was killed for lack of memory, and who held it, by the kernel's log
+    /// Explain an OOM kill from the kernel log: the process killed and the memory in use
     PostMortem => post_mortem,
-    /// Print the summary of an archive again; needs no JVM
+    /// Print the report of an archived run
     Report => report,
-    /// Follow metrics over archives, commit by commit, and name what changed when
+    /// Track metrics across archived runs, and show which commit changed them
     History => history,
-    /// Say what this machine, or one JVM, lets Loadline measure, and how to get the rest
+    /// Check what Loadline can measure on this machine or in one JVM
     Doctor => doctor,
 }
+
+/// The examples come after the usage.
+const LAYOUT: &str = "{about-with-newline}\n{usage-heading} {usage}\n\n{before-help}{all-args}{after-help}";
 
 /// Options that nine of ten calls need: `-h` shows these, `--help` all.
 const USUAL: [&str; 32] = [
@@ -151,13 +154,14 @@ const USUAL: [&str; 32] = [
     "vary",
 ];
 
-/// Builds the parser of the command line: all that the help shows, and what is refused with better words than clap's.
+/// Builds the parser, including the help and rejections with better messages than clap's.
 pub(super) fn parser() -> Command {
     let verbs = Args::command().mut_subcommand("find", |find| resumed::<FindSettings>(find.args(find::refused())));
     let verbs = verbs.mut_subcommand("tune", |tune| resumed::<TuneSettings>(tune.args(tune::refused())));
     let is_usual = |arg: &Arg| arg.is_positional() || USUAL.contains(&arg.get_id().as_str());
-    verbs.mut_subcommands(|verb| {
-        verb.mut_args(|arg| if is_usual(&arg) { arg.help_heading(None) } else { arg.hide_short_help(true) })
+    verbs.help_template(LAYOUT).mut_subcommands(|verb| {
+        verb.help_template(LAYOUT)
+            .mut_args(|arg| if is_usual(&arg) { arg.help_heading(None) } else { arg.hide_short_help(true) })
     })
 }
 
@@ -171,7 +175,7 @@ mod tests {
         parser().debug_assert();
     }
 
-    /// clap checks it in builds for debugging only.
+    /// clap checks this only in debug builds.
     #[test]
     fn no_verb_has_two_options_of_one_name() {
         for verb in parser().get_subcommands() {
@@ -190,7 +194,7 @@ mod tests {
         }
     }
 
-    /// The words of a command as a shell splits them, up to a pipe, a redirection or a comment.
+    /// Splits a command like a shell, up to a pipe, a redirection, or a comment.
     fn words(command: &str) -> Vec<String> {
         let (mut words, mut quote) = (vec![String::new()], None);
         for c in command.chars() {
@@ -234,7 +238,7 @@ mod tests {
             let text = std::fs::read_to_string(&path).unwrap().replace("\\\n", " ");
             for (at, _) in text.match_indices("loadline ") {
                 let command = text[at..].split(['`', '\n', '|', '#']).next().unwrap();
-                // The options of a command within the command are its own.
+                // A nested command has its own options.
                 let mut words = command.split("$(").next().unwrap().split_whitespace().skip(1);
                 let Some(verb) = words.next().and_then(|verb| program.find_subcommand(verb)) else { continue };
                 for word in words.take_while(|word| *word != "--").filter_map(|word| word.strip_prefix("--")) {

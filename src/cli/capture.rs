@@ -1,4 +1,4 @@
-//! `loadline capture`: the script that collects, where Loadline cannot run, what an account needs.
+//! `loadline capture`: a script that collects the data for an account where Loadline cannot run.
 
 use super::exit::Code;
 use super::session::Call;

@@ -1,17 +1,17 @@
 #!/bin/sh
-# Collects what `loadline account --from BUNDLE` needs of one JVM, where Loadline cannot run.
+# Captures the data about a JVM that `loadline account --from BUNDLE` needs, where Loadline cannot run.
 #
 #   loadline capture | kubectl exec -i POD -- sh > bundle.tar
 #   loadline capture | kubectl exec -i POD -- sh -s PID > bundle.tar     if the container has several JVMs
 #
-# It writes a tar to stdout and notes to stderr, and removes the folder that it works in. `jcmd`, where there is one,
-# attaches to the JVM (0.2 MiB) and is itself a JVM of some 40 MiB for a second: without room for it below the limit it
-# is left out. The bundle holds the command lines of the container's processes; of the environment, only the variables
-# that set a JVM or malloc. No memory is copied.
+# Writes a tar file to stdout and notes to stderr, and removes its working directory. If `jcmd` is available, it attaches
+# to the JVM (which costs the JVM 0.2 MiB) and uses about 40 MiB itself for a second. The script skips it if the limit
+# leaves too little room. The bundle contains the command lines of the container's processes and the environment
+# variables that configure a JVM or malloc. It does not contain the contents of memory.
 set -u && export LC_ALL=C && unset JAVA_TOOL_OPTIONS JDK_JAVA_OPTIONS _JAVA_OPTIONS
 needs='cat cut date dd du grep head mkdir mktemp readlink rm sed sort tar tr uname'
-# Processes beside the JVM; blocks of its page map, of 512 pages each; free bytes that `jcmd` needs.
-others_max=200 blocks_max=16384 jcmd_needs=100000000
+# The maximum number of other processes and of page map blocks (512 pages each), and the free bytes that `jcmd` needs.
+others_max=200 blocks_max=16384 jcmd_needs=100000000 && timeout=$(command -v timeout) && timeout="$timeout 20"
 
 note() { printf 'capture: %s\n' "$*" >&2; }
 fail() { note "$1" && exit 1; }
@@ -21,15 +21,18 @@ about() { printf '%s=%s\n' "$@" >>"$bundle/about"; }
 find_jvm() {
     set -- $(grep -l '/libjvm\.so' /proc/[0-9]*/maps 2>/dev/null | sed 's/[^0-9]//g')
     case $# in
-        0) fail 'no JVM was found here: run it in the container of the JVM, as its user or as root' ;;
+        0) fail "no JVM found: run this script in the JVM's container, as the JVM's user or as root" ;;
         1) jvm=$1 ;;
-        *) fail "several JVMs run here ($*); name one: sh -s PID" ;;
+        *) fail "several JVMs are running here ($*); choose one: sh -s PID" ;;
     esac
 }
 
 process() {
     into=$bundle/proc/$1 && mkdir -p "$into"
-    for file in status stat statm cmdline smaps_rollup cgroup; do copy "/proc/$1/$file" "$into/$file"; done
+    for file in status stat statm cmdline smaps_rollup cgroup mountinfo; do copy "/proc/$1/$file" "$into/$file"; done
+    # The name, type, device, inode, blocks, and link count of each open file.
+    ls -l "/proc/$1/fd" >"$into/fd.names" 2>/dev/null
+    $timeout stat -L -c '%f %d %i %b %h %n' "/proc/$1/fd"/* >"$into/fd.stat" 2>/dev/null
 }
 
 threads() {
@@ -39,7 +42,6 @@ threads() {
     done
 }
 
-# The heads of libraries say how far each reaches.
 libraries() {
     sed -n 's/^[0-9a-f-]* r.xp [0-9a-f]* [^ ]* [0-9]* *\(\/.*\)$/\1/p' "$into/maps" | sort -u | while read -r file; do
         mkdir -p "$into/root${file%/*}"
@@ -47,7 +49,7 @@ libraries() {
     done
 }
 
-# Which pages are in memory, of each mapping that has any. Blocks that lie close together are copied at once.
+# Copies the page map of each mapping with resident pages, adjacent blocks together.
 page_map() {
     page=$(sed -n '/^KernelPageSize:/{s/[^0-9]//g;p;q;}' "$into/smaps")
     page=$((${page:-4} * 1024)) blocks=0 first=0 last=-1000 && about page "$page"
@@ -68,13 +70,13 @@ copy_blocks() {
     if [ "$last" -lt 0 ]; then return; fi
     count=$((last - first + 1)) blocks=$((blocks + last - first + 1))
     if [ "$blocks" -gt "$blocks_max" ]; then
-        about left_out "$count blocks of the page map: it is too large"
+        about left_out "$count blocks of the page map, which is too large"
     else
         dd if="/proc/$jvm/pagemap" of="$into/pagemap.$first" bs=4096 skip="$first" count="$count" 2>/dev/null
     fi
 }
 
-# The memory cgroup, as it is mounted here: v1 or v2, below the mount point or at it.
+# Copies the files of the memory cgroup (v1 or v2), which can be mounted at the cgroup itself or above it.
 cgroup() {
     path=$(sed -n 's/^[0-9]*:\([^:]*,\)\{0,1\}memory\(,[^:]*\)\{0,1\}://p' "/proc/$jvm/cgroup")
     path=${path:-$(sed -n 's/^0:://p' "/proc/$jvm/cgroup")}
@@ -83,9 +85,9 @@ cgroup() {
     done
     about cgroup "$path"
     for file in "$folder"/memory.*; do copy "$file" "$bundle/cgroup/${file##*/}"; done
-    # This shell reads the list itself, so that no other process of the script is in it.
+    # The shell reads the list without starting a process, so the list has no other process of this script.
     while read -r pid; do
-        # Cgroup v2 lists a process of another pid namespace as 0.
+        # Cgroup v2 lists a process in another PID namespace as 0.
         if [ "$pid" = 0 ] || { [ "$pid" != $$ ] && [ -e "/proc/$pid/status" ]; }; then echo "$pid"; fi
     done 2>/dev/null <"$folder/cgroup.procs" >"$bundle/cgroup/cgroup.procs"
     number() { cat "$bundle/cgroup/memory.$1" "$bundle/cgroup/memory.$2" 2>/dev/null | sed -n '/^[0-9]\{1,17\}$/p'; }
@@ -93,18 +95,16 @@ cgroup() {
     grep -vx -e "$jvm" -e 0 "$bundle/cgroup/cgroup.procs" | head -n $others_max | while read -r other; do process "$other"; done
 }
 
-# The JVM's answers.
 ask() {
     exe=$(readlink "/proc/$jvm/exe") jcmd=
     for found in "${JAVA_HOME:-/nowhere}/bin/jcmd" "${exe%/*}/jcmd" "$(command -v jcmd)"; do
         [ ! -x "$found" ] || jcmd=$found
     done
     if [ -z "$jcmd" ]; then
-        about left_out 'the answers of the JVM: the container has no jcmd'
+        about left_out 'JVM command output: no jcmd was found, so classes, code, and malloc share a row'
     elif [ -n "$limit" ] && [ $((limit - usage)) -lt $jcmd_needs ]; then
-        about left_out 'the answers of the JVM: jcmd needs 100 MB below the limit'
+        about left_out 'JVM command output: jcmd needs 100 MB of room below the limit, so classes, code, and malloc share a row'
     else
-        timeout=$(command -v timeout) && timeout="$timeout 20"
         for question in GC.heap_info Compiler.codecache 'VM.metaspace vslist' VM.classloader_stats VM.flags \
             'VM.native_memory summary scale=KB'; do
             reply="$bundle/jcmd/$(printf '%s' "$question" | tr ' ' +)"
@@ -117,14 +117,14 @@ ask() {
 main() {
     for tool in $needs; do command -v "$tool" >/dev/null || lacks="${lacks:-} $tool"; done
     [ -z "${lacks:-}" ] || fail "this image lacks$lacks: capture from a debug container (\`kubectl debug --target\`)"
-    case $* in '') find_jvm ;; *[!0-9]*) fail "\`$*\` is not a pid; give one: sh -s PID" ;; *) jvm=$1 ;; esac
-    grep -q "^Tgid:.$jvm\$" "/proc/$jvm/status" 2>/dev/null || fail "no process $jvm here: give the pid that the JVM has in this container"
-    cat "/proc/$jvm/smaps" >/dev/null 2>&1 || fail "pid $jvm cannot be read: run it as the user of the JVM, or as root"
-    grep -q '/libjvm\.so' "/proc/$jvm/maps" || fail "pid $jvm is not a HotSpot JVM: it maps no libjvm.so"
+    case $* in '') find_jvm ;; *[!0-9]*) fail "\`$*\` is not a pid; use sh -s PID" ;; *) jvm=$1 ;; esac
+    grep -q "^Tgid:.$jvm\$" "/proc/$jvm/status" 2>/dev/null || fail "no process has pid $jvm here: use the JVM's pid in this container"
+    cat "/proc/$jvm/smaps" >/dev/null 2>&1 || fail "cannot read pid $jvm: run this script as the JVM's user or as root"
+    grep -q '/libjvm\.so' "/proc/$jvm/maps" || fail "pid $jvm is not a HotSpot JVM: it has no libjvm.so"
     for place in "${TMPDIR:-/tmp}" /dev/shm /var/tmp /run; do
         if work=$(mktemp -d "$place/loadline-XXXXXX" 2>/dev/null); then break; fi
     done
-    [ -d "${work:-}" ] || fail 'no folder can be written: mount one at /tmp'
+    [ -d "${work:-}" ] || fail 'no directory is writable: mount one at /tmp'
     trap 'rm -rf "$work"' EXIT && trap 'exit 130' INT TERM
     bundle=$work/loadline-capture && mkdir -p "$bundle/cgroup" "$bundle/jcmd"
     about format loadline-capture/1 pid "$jvm" kernel "$(uname -r)" cores "$(grep -c '^processor' /proc/cpuinfo)" \
@@ -142,9 +142,9 @@ main() {
     for counters in "/proc/$jvm/root"/tmp/hsperfdata_*/"${inner:-$jvm}"; do copy "$counters" "$into/hsperfdata"; done
     ask
     about ended_uptime_s "$(cut -d ' ' -f 1 /proc/uptime)"
-    note "$(du -sk "$bundle" | cut -f 1) KiB of pid $jvm"
-    # `about` comes last: a bundle without it is cut short.
+    note "captured $(du -sk "$bundle" | cut -f 1) KiB from pid $jvm"
+    # `about` comes last, so a bundle without it is truncated.
     tar -cf - -C "$work" loadline-capture/cgroup loadline-capture/jcmd loadline-capture/proc loadline-capture/about
 }
-# All of it is read before the first part runs, since it may come by standard input.
+# With everything in functions, the shell reads the whole script before it runs, even from stdin.
 main "$@" </dev/null && exit

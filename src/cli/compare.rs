@@ -1,4 +1,4 @@
-//! `loadline compare`: configurations side by side, in blocks of fresh JVMs, or as two archives recorded them.
+//! `loadline compare`: compares configurations in blocks of fresh JVMs, or two archives.
 
 use super::exit::Code;
 use super::explain::with_profiler;
@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Parser)]
 #[command(before_help = EXAMPLES)]
 pub(super) struct Verb {
-    /// A scenario file, a jar, or two archives; omit it if a command follows `--`
+    /// Scenario file, jar, or two archives; omit if a command follows `--`
     #[arg(value_name = "SCENARIO | JAR | ARCHIVE ARCHIVE", num_args = 0..=2)]
     what: Vec<PathBuf>,
     /// The axes to vary.
@@ -28,11 +28,11 @@ pub(super) struct Verb {
     /// Compare only these configurations
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     only: Vec<String>,
-    /// Begin without asking, however long it takes
+    /// Start without asking, even if the comparison takes a long time
     #[arg(long, short)]
     yes: bool,
-    /// Start each configuration once more, under a profiler and with a heap dump, to name the code and the objects
-    /// behind the difference
+    /// Run each configuration once more with a profiler and a heap dump, to find the code and objects behind the
+    /// difference
     #[arg(long)]
     explain: bool,
     #[command(flatten)]
@@ -47,8 +47,7 @@ pub(super) struct Verb {
     marking: Marking,
     #[command(flatten)]
     judging: JudgementSettings,
-    /// The server, if there is no scenario: a `java` command line, or after a jar its own arguments. `{port}` stands
-    /// for a free port
+    /// Command that starts the server, without a scenario; after a jar, its arguments. `{port}` expands to a free port
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
@@ -62,33 +61,43 @@ Examples:
 fn what_varies() -> String {
     let all = axes();
     format!(
-        "An axis with its values, such as `gc=serial,g1` or `jvm=,-Xss1m` (empty: as given): {all}; may be repeated"
+        "Vary a setting: `gc=serial,g1`, or `jvm=,-Xss1m` with an empty value for unchanged; settings: {all} \
+         (repeatable)"
     )
 }
 
 pub(super) fn run(verb: Verb, call: Call) -> Result<Code> {
     let what = || {
-        Error::request("compare what?")
-            .hint("give a scenario, two archives, or `--vary gc=serial,g1` and a jar, or a command after `--`")
+        Error::request("nothing to compare")
+            .hint("specify a scenario, two archives, or `--vary gc=serial,g1` and a jar, or a command after `--`")
     };
     match (verb.what.as_slice(), verb.command.is_empty() && verb.options.asked.subject.image.is_none()) {
         ([first, second], true) => archives(&verb, first, second, call.typed.to_string()),
-        ([archive], true) if archive.is_dir() => Err(Error::request(format!("{} is a folder", archive.display()))
-            .hint("give a second archive to compare it with; `loadline report ARCHIVE` shows one alone")),
+        ([archive], true) if archive.is_dir() => Err(Error::request(format!("{} is a directory", archive.display()))
+            .hint("specify a second archive to compare it with; `loadline report ARCHIVE` shows one alone")),
         ([] | [_], _) => {
             let mut session = Session::of(&verb.options, call)?;
             let (scenario, command) = (verb.what.first().map(PathBuf::as_path), verb.command.as_slice());
-            let asked = ServerArguments { scenario, only: &[], options: &verb.options, command }.asked(&mut session)?;
-            side_by_side(&verb, asked.ok_or_else(what)?.scenario, &session)
+            let releases = session.releases();
+            let check = |scenario: Scenario| {
+                let scenario = side_by_side(&verb, scenario, &releases)?;
+                judgement(&scenario, &verb)?.check_metrics(&scenario, &scenario.marks)
+            };
+            let asked = ServerArguments { scenario, only: &[], options: &verb.options, command, check: &check };
+            let asked = asked.asked(&mut session)?.ok_or_else(what)?;
+            let scenario = side_by_side(&verb, asked.scenario, &releases)?;
+            let judgement = judgement(&scenario, &verb)?;
+            announce(&scenario, &verb)?;
+            session.run(&scenario, &judgement)
         }
         _ => Err(what()),
     }
 }
 
-/// Runs what is to be compared.
-fn side_by_side(verb: &Verb, mut scenario: Scenario, session: &Session) -> Result<Code> {
+/// The scenario with all configurations to compare.
+fn side_by_side(verb: &Verb, mut scenario: Scenario, releases: &[u32]) -> Result<Scenario> {
     scenario.mark(&verb.marking)?;
-    scenario.configurations = vary(&verb.vary, &scenario.configurations, Path::new(""), &session.releases())?;
+    scenario.configurations = vary(&verb.vary, &scenario.configurations, Path::new(""), releases)?;
     scenario.select(&verb.only)?;
     if scenario.trials == 1 && verb.marking.trials.is_none() {
         scenario.trials = BLOCKS;
@@ -97,22 +106,20 @@ fn side_by_side(verb: &Verb, mut scenario: Scenario, session: &Session) -> Resul
     scenario.compare.apply(CompareSettings { until_sure, repeats, ..CompareSettings::default() });
     scenario.validate()?;
     if scenario.configurations.len() < 2 {
-        return Err(Error::request("there is one configuration, and nothing to compare it with")
-            .hint("add `--vary gc=serial,g1`, or a second one to the scenario"));
+        return Err(Error::request("there is only one configuration, and nothing to compare it with")
+            .hint("add `--vary gc=serial,g1`, or a second configuration to the scenario"));
     }
     if verb.explain {
         scenario.explain(with_profiler(&verb.explaining)?)?;
     }
-    let judgement = judgement(&scenario, verb)?;
-    announce(&scenario, verb)?;
-    session.run(&scenario, &judgement)
+    Ok(scenario)
 }
 
 fn judgement(scenario: &Scenario, verb: &Verb) -> Result<Judgement> {
     Judgement::of(scenario, JudgementSettings { comparing: verb.comparing.clone(), ..verb.judging.clone() })
 }
 
-/// Says how much it will be, and asks where it is much.
+/// Announces the size of the comparison, and asks for consent if it is long.
 fn announce(scenario: &Scenario, verb: &Verb) -> Result<()> {
     let extent = Extent::of(scenario);
     let mut progress = Progress::new(verb.options.output.quiet);
@@ -122,20 +129,20 @@ fn announce(scenario: &Scenario, verb: &Verb) -> Result<()> {
     }
     let stdin = std::io::stdin();
     if !stdin.is_terminal() {
-        return Err(Error::request(format!("{extent}; too much to begin without being asked"))
-            .hint("confirm with `--yes`, or have fewer configurations (`--only`), blocks (`--trials`) or requests"));
+        return Err(Error::request(format!("{extent}; this requires confirmation"))
+            .hint("confirm with `--yes`, or use fewer configurations (`--only`), blocks (`--trials`), or requests"));
     }
-    progress.warn("Begin? [y/N]");
+    progress.warn("Continue? [y/N]");
     let mut answer = String::new();
-    // An answer that cannot be read is no yes.
+    // An unreadable answer is not a yes.
     let _ = stdin.lock().read_line(&mut answer);
     match answer.trim().to_ascii_lowercase().as_str() {
         "y" | "yes" => Ok(()),
-        _ => Err(Error::request("not begun")),
+        _ => Err(Error::request("not started")),
     }
 }
 
-/// With archives nothing runs, so nothing that changes a run may be asked for.
+/// Comparing archives runs nothing, so options that change a run are errors.
 fn refuse_options(verb: &Verb) -> Result<()> {
     let same = is_untyped(&verb.options.asked)
         && is_untyped(&verb.marking)
@@ -145,11 +152,11 @@ fn refuse_options(verb: &Verb) -> Result<()> {
     if same && verb.vary.is_empty() && verb.only.is_empty() && !verb.explain {
         return Ok(());
     }
-    Err(Error::request("two archives are compared as they are: nothing runs, and options of a run have no effect")
+    Err(Error::request("comparing two archives runs nothing, so options for a run have no effect")
         .hint("keep only options such as `--metric`, `--least`, `--confidence`, `--budget`, `--html`"))
 }
 
-/// Compares what two archives recorded.
+/// Compares two archives.
 fn archives(verb: &Verb, first: &Path, second: &Path, typed: String) -> Result<Code> {
     let output = &verb.options.output;
     output.exports.check(output.json)?;

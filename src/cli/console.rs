@@ -1,5 +1,5 @@
-//! A terminal that is drawn on: keys without waiting for a line, its size, and back to what it was before at every end.
-//! Jobs are heeded: what is stopped, or in the background of its shell, draws nothing and reads no key.
+//! A terminal in raw mode: single keys, size, and restoring it on every exit. Respects job control: a stopped or
+//! background job draws nothing and reads no key.
 
 use super::session::flagged;
 use crate::error::Result;
@@ -15,23 +15,23 @@ use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The state to give the terminal back in, while it is drawn on.
+/// The state to restore while the terminal is in use.
 static TAKEN: Mutex<Option<SavedTerminal>> = Mutex::new(None);
 
-/// A terminal that was taken; without modes where keys come from elsewhere.
+/// A terminal in use; without modes if keys come from elsewhere.
 struct SavedTerminal {
     usual: Option<Termios>,
 }
 
-/// Columns and lines where a terminal does not say its size.
+/// The size of a terminal that does not report one.
 const USUAL: Size = Size { columns: 80, lines: 24 };
-/// Bytes of keys that are read at once.
+/// Bytes of keys per read.
 const KEYS: usize = 256;
 
-/// The terminal of stdout, as long as it is drawn on.
+/// The terminal of stdout while it is in use.
 #[derive(Debug)]
 pub(super) struct Console {
-    /// Whether stdin is a terminal, too.
+    /// Whether stdin is a terminal too.
     pub(super) keys: bool,
     stop: Arc<AtomicBool>,
     goes_on: Arc<AtomicBool>,
@@ -39,20 +39,17 @@ pub(super) struct Console {
     drawing: bool,
 }
 
-/// Input from a terminal.
+/// Terminal input since the last call.
 #[derive(Debug, Default)]
 pub(super) struct Came {
     pub(super) bytes: Vec<u8>,
-    /// Whether all has to be drawn again.
+    /// Whether everything must be redrawn.
     pub(super) spoilt: bool,
 }
 
 impl Console {
-    /// Opens the terminal of stdout. Returns `None` if stdout is no terminal, if it is a dumb one, or if it belongs to
-    /// another job of its shell.
-    ///
-    /// # Errors
-    /// If signals cannot be listened to.
+    /// Opens the terminal of stdout. Returns `None` if stdout is not a terminal, is a dumb one, or belongs to another
+    /// job. Fails if signals cannot be handled.
     pub(super) fn open() -> Result<Option<Self>> {
         let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
         if dumb || !isatty(stdout()) || !in_front() {
@@ -69,7 +66,7 @@ impl Console {
         Ok(Some(console))
     }
 
-    /// How large it is now.
+    /// The current size.
     pub(super) fn size() -> Size {
         match tcgetwinsize(stdout()) {
             Ok(size) if size.ws_col > 0 && size.ws_row > 0 => {
@@ -79,22 +76,22 @@ impl Console {
         }
     }
 
-    /// Whether it may be drawn on now.
+    /// Whether drawing is currently allowed.
     pub(super) fn draws(&self) -> bool {
         self.drawing
     }
 
-    /// Keys since the last call. A stop from the keyboard is heeded here, and returned from when the job goes on.
+    /// Keys since the last call. Handles a stop from the keyboard, and returns when the job continues.
     pub(super) fn came(&mut self) -> Came {
         let mut came = Came { spoilt: self.resized.swap(false, Ordering::Relaxed), ..Came::default() };
         if self.stop.swap(false, Ordering::Relaxed) {
             leave();
             self.drawing = false;
-            // If that fails, the job goes on, and the user sees it.
+            // If that fails, the job continues, which the user sees.
             let _ = signal_hook::low_level::emulate_default_handler(SIGTSTP);
             self.goes_on.store(true, Ordering::Relaxed);
         }
-        // A shell has set the modes that it likes meanwhile.
+        // The shell may have changed the modes meanwhile.
         if self.goes_on.swap(false, Ordering::Relaxed) && self.drawing {
             leave();
             self.drawing = false;
@@ -107,7 +104,7 @@ impl Console {
             let mut bytes = [0; KEYS];
             match rustix::io::read(stdin(), &mut bytes) {
                 Ok(read) => came.bytes.extend_from_slice(&bytes[..read]),
-                // A terminal that has gone sends SIGHUP. If the keyboard cannot be read, we go on without keys.
+                // A disconnected terminal sends SIGHUP. If the keyboard is unreadable, continue without keys.
                 Err(Errno::INTR | Errno::AGAIN) => {}
                 Err(_) => self.keys = false,
             }
@@ -115,7 +112,7 @@ impl Console {
         came
     }
 
-    /// Takes the terminal over, where the job is in front.
+    /// Takes over the terminal if the job is in the foreground.
     fn enter(&mut self) {
         if !in_front() {
             return;
@@ -123,7 +120,7 @@ impl Console {
         let usual = if self.keys { tcgetattr(stdin()).ok() } else { None };
         if let Some(usual) = &usual {
             let mut modes = usual.clone();
-            // Signals of the keyboard stay: Ctrl-C ends, Ctrl-Z stops.
+            // Keyboard signals stay enabled: Ctrl-C ends, Ctrl-Z stops.
             modes.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
             modes.special_codes[SpecialCodeIndex::VMIN] = 0;
             modes.special_codes[SpecialCodeIndex::VTIME] = 0;
@@ -143,25 +140,25 @@ impl Drop for Console {
     }
 }
 
-/// Gives the terminal back, where one was taken; also before a panic says what happened.
+/// Restores the terminal if it is in use; also before a panic message.
 pub(super) fn leave() {
     let taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner).take();
     let Some(taken) = taken else { return };
-    // A job in the background would be stopped for it; its shell has set its own modes. A terminal that takes no text
-    // takes these.
+    // Doing this in the background would stop the job, and the shell has set its own modes. A terminal that accepts no
+    // text still accepts modes.
     if let Some(usual) = taken.usual.filter(|_| in_front()) {
         let _ = tcsetattr(stdin(), OptionalActions::Now, &usual);
     }
     Screen::leave();
 }
 
-/// Whether this job is the one that its terminal listens to; so is one without job control.
+/// Whether this job is in the foreground; true without job control.
 fn in_front() -> bool {
     let of = |terminal: rustix::fd::BorrowedFd<'_>| tcgetpgrp(terminal).map_or(true, |front| front == getpgrp());
     of(stdout().as_fd()) && (!isatty(stdin()) || of(stdin().as_fd()))
 }
 
-/// Returns the glyphs for courses, by the variables of the locale (POSIX: the first of these that is set).
+/// The glyphs for plots, according to the locale variables (POSIX: the first one that is set).
 pub(super) fn glyphs() -> Glyphs {
     let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(set).unwrap_or_default().to_ascii_lowercase();

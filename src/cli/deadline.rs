@@ -1,4 +1,4 @@
-//! The time after which a run is ended, as a user would end it.
+//! Ends a run after a given time, as if the user had interrupted it.
 
 use super::session::Interrupt;
 use crate::clock::Clock;
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// A deadline. Dropping it lets it pass without effect.
+/// A deadline, canceled on drop.
 pub(super) struct Deadline {
     over: Arc<AtomicBool>,
     off: Arc<AtomicBool>,
@@ -15,8 +15,7 @@ pub(super) struct Deadline {
 }
 
 impl Deadline {
-    /// Sets `stop` after this time, unless a signal came before. A thread waits for it, and for nothing else: it wakes
-    /// up once.
+    /// Sets `stop` after this time, unless a signal arrived earlier, using a thread that wakes up only once.
     pub(super) fn begin(clock: Clock, after: Duration, signals: &Interrupt, stop: &Interrupt) -> Self {
         let (over, off) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
         let until = clock.now() + after;
@@ -43,9 +42,9 @@ impl Deadline {
         Self { over, off, waiting: Some(waiting) }
     }
 
-    /// Whether time was up before anything else ended the run.
+    /// Whether the deadline ended the run.
     pub(super) fn is_over(&self) -> bool {
-        // A thread that saw `stop` also sees why it was set.
+        // A thread that sees `stop` also sees why it was set.
         fence(Ordering::Acquire);
         self.over.load(Ordering::Relaxed)
     }
@@ -71,7 +70,7 @@ mod tests {
         let (early, late) = (Interrupt::default(), Interrupt::default());
         let far = Deadline::begin(Clock::start(), Duration::from_secs(3600), &none, &late);
         let near = Deadline::begin(Clock::start(), Duration::ZERO, &none, &early);
-        // Joined when dropped: by then it has looked.
+        // Joined on drop, so it has checked by then.
         let over = Arc::clone(&near.over);
         let clock = Clock::start();
         while !near.is_over() {

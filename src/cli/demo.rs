@@ -1,4 +1,4 @@
-//! `loadline demo`: the main job on a built-in small server, in about half a minute.
+//! `loadline demo`: measures a built-in small server in about half a minute.
 
 use super::exit::Code;
 use super::session::{Call, Output, Session};
@@ -19,14 +19,14 @@ pub(super) struct Verb {
     output: Output,
 }
 
-/// The server, as `java/compile` makes it.
+/// The server, built by `java/compile`.
 const JAR: &[u8] = include_bytes!("../../java/compiled/demo.jar");
-/// The scenario of the demo, in the shape that a user writes.
+/// The demo's scenario, in the format that users write.
 const SCENARIO: &str = include_str!("demo.loadline.yaml");
 const JAR_NAME: &str = "loadline-demo.jar";
 
 const NEXT: &str = "
-Now your own server. Three commands to try:
+Now try your own server:
   loadline weigh target/app.jar
   loadline weigh target/app.jar --heap 64m --limit 160m
   loadline init
@@ -34,7 +34,7 @@ Now your own server. Three commands to try:
 
 pub(super) fn run(verb: Verb, call: Call) -> Result<Code> {
     let quiet = verb.output.quiet || verb.output.json;
-    // It listens to signals from here on, so that what ends the demo leaves no folder behind.
+    // Signals are handled from here on, so that an interrupted demo leaves no directory behind.
     let session = Session::new(verb.output, call)?;
     let folder = with_jar()?;
     let scenario = scenario(folder.path(), &session.releases())?;
@@ -46,11 +46,11 @@ pub(super) fn run(verb: Verb, call: Call) -> Result<Code> {
 }
 
 fn scenario(folder: &Path, releases: &[u32]) -> Result<Scenario> {
-    // The text is part of the program; that it parses is tested.
+    // A test checks that the built-in text parses.
     parse(SCENARIO, folder, releases)
 }
 
-/// The jar in a folder that only this user can enter: the demo starts it, so no other user may replace it.
+/// Puts the jar into a directory that only this user can enter, because the demo executes it.
 fn with_jar() -> Result<WorkFolder> {
     let folder = WorkFolder::create()?;
     let jar = folder.path().join(JAR_NAME);

@@ -1,4 +1,4 @@
-//! `loadline doctor`: what this machine, or one JVM on it, lets Loadline measure, and how to get the rest.
+//! `loadline doctor`: what Loadline can measure on this machine or in one JVM, and how to enable the rest.
 
 use super::account::pid;
 use super::exit::Code;
@@ -11,11 +11,11 @@ use clap::Parser;
 /// `loadline doctor`
 #[derive(Debug, Parser)]
 pub(super) struct Verb {
-    /// A JVM by its process id: what can be read of it, with which flags it runs and who set them, and whether it can
-    /// be attached to; nothing is asked of it
+    /// PID of a JVM: show what Loadline can read from it, where each of its flags was set, and whether the attach API
+    /// works. Sends nothing to the JVM
     #[arg(value_name = "PID", value_parser = pid)]
     pid: Option<u32>,
-    /// All flags of that JVM, those at their default too
+    /// Show all flags of the JVM, including those left at their defaults
     #[arg(long, requires = "pid")]
     flags: bool,
 }

@@ -1,51 +1,49 @@
-//! Exit codes, one table: documented in the help, promised to scripts.
+//! The exit codes, documented in the help and stable for scripts.
 
 use crate::error::ErrorKind;
 use std::process::ExitCode;
 
-/// How a call went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Code {
-    /// Done; the answer is yes where one was asked.
+    /// Success; if there was a question, the answer is yes.
     Yes = 0,
-    /// Done; the answer is no: a budget is broken, a threshold does not hold.
+    /// Success, but the answer is no: a budget is exceeded, or a threshold not met.
     No = 1,
-    /// The request is wrong: arguments or scenario. clap's own code.
+    /// The request is invalid: arguments or scenario. Same as clap's code.
     Request = 2,
-    /// The subject failed: did not start, died, not one correct answer.
+    /// The subject failed: it did not start, died, or gave no correct response.
     Subject = 3,
-    /// This machine cannot measure it: permission, no cgroup, missing JDK, full disk.
+    /// This machine cannot measure it: missing permission, cgroup, or JDK; full disk.
     Machine = 4,
-    /// A bug in Loadline.
     Bug = 70,
-    /// With `--bisect`: not measured or not decided; `git bisect run` tries another commit.
+    /// With `--bisect`: unmeasured or undecided; `git bisect run` tries another commit.
     Skipped = 125,
-    /// With `--bisect`: what no other commit would cure; `git bisect run` stops.
+    /// With `--bisect`: an error that other commits would have too; `git bisect run` stops.
     Stopped = 128,
     /// Interrupted; finished trials are in the archive.
     Interrupted = 130,
 }
 
-/// The table as `--help` shows it.
+/// The table for `--help`.
 pub(super) const HELP: &str = "\
 Exit codes:
-    0  done; if something was asked, the answer is yes
-    1  done; the answer is no: a budget is broken, or `load --require` or `--strict` does not hold
-    2  the request is wrong: arguments or scenario
-    3  the subject failed: did not start, died, not one correct answer
-    4  this machine cannot measure it: no permission, no cgroup, no such JDK, a full disk
-   70  a bug in Loadline, with what to send
-  125  with `--bisect`, in place of 3 and 4: not measured, or not decided; this commit is skipped
-  128  with `--bisect`, in place of 2 and 70: `git bisect run` stops
-  130  interrupted; the measurements so far are printed, finished trials are in the archive";
+    0  success
+    1  negative result, such as an exceeded budget or a failed `load --require`
+    2  invalid arguments or scenario
+    3  the server failed: it did not start, it died, or no response was correct
+    4  this machine cannot run the measurement: a permission, cgroup, or JDK is missing, or the disk is full
+   70  a bug in Loadline; the message says what to report
+  125  with `--bisect`, instead of 3 or 4: not measured or not decided, so git skips the commit
+  128  with `--bisect`, instead of 2 or 70: stops `git bisect run`
+  130  interrupted; prints the results so far and keeps finished trials in the archive";
 
 impl Code {
-    /// Returns the code of a question with this answer.
+    /// The code for the answer to a question.
     pub(super) fn of(yes: bool) -> Self {
         if yes { Self::Yes } else { Self::No }
     }
 
-    /// The same for `git bisect run`, to which everything but 0 and what lies from 125 on means a bad commit.
+    /// The code for `git bisect run`, which treats 1 to 124 as a bad commit.
     pub(super) fn for_bisect(self) -> Self {
         match self {
             Self::Request | Self::Bug => Self::Stopped,
@@ -85,7 +83,7 @@ mod tests {
             let line = format!("{:>5}  ", code as u8);
             assert!(HELP.lines().any(|l| l.starts_with(&line)), "{code:?} is missing in the help");
         }
-        // 1 to 127 but for 125 would blame a commit, from 128 on git stops (git-bisect(1), "Bisect run").
+        // 1 to 127 except 125 would blame a commit; from 128 on, git stops (git-bisect(1), "Bisect run").
         for code in usual.map(Code::for_bisect).map(|code| code as u8) {
             assert!(matches!(code, 0 | 1 | 125 | 128..), "{code}");
         }

@@ -1,4 +1,4 @@
-//! `loadline explain`: one configuration under load, and once more under a profiler; or a JVM that runs.
+//! `loadline explain`: runs one configuration under load, then again with a profiler; or explains a running JVM.
 
 use super::account::document;
 use super::exit::Code;
@@ -9,9 +9,9 @@ use crate::explain::{self, ExplainRequest};
 use crate::report::export::Format;
 use crate::report::{self, Progress, print, render, summarize_account};
 use crate::result::{Judgement, JudgementSettings};
-use crate::scenario::{Asking, Explain, Marking};
-use crate::series;
-use crate::units::{Span, utc};
+use crate::scenario::{Asking, Explain, Marking, Scenario};
+use crate::series::{self, Extent};
+use crate::units::{Span, several, utc};
 use crate::weigh::AccountOptions;
 use clap::Parser;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use std::time::Duration;
 #[derive(Debug, Parser)]
 #[command(before_help = EXAMPLES)]
 pub(super) struct Verb {
-    /// A scenario file, a jar, or the process id of a running JVM; omit it if a command follows `--`
+    /// Scenario file, jar, or PID of a running JVM; omit if a command follows `--`
     #[arg(value_name = "SCENARIO | JAR | PID")]
     what: Option<PathBuf>,
     /// Explain only these configurations
@@ -37,20 +37,20 @@ pub(super) struct Verb {
     marking: Marking,
     #[command(flatten)]
     judging: JudgementSettings,
-    /// The server, if there is no scenario: a `java` command line. `{port}` stands for a free port
+    /// Command that starts the server, without a scenario. `{port}` expands to a free port
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
 
 /// Options for a JVM that runs already.
 #[derive(Debug, Parser)]
-#[command(next_help_heading = "Explaining")]
+#[command(next_help_heading = "Profiling")]
 pub(super) struct RecordingOptions {
-    /// How long to record a running JVM; only what it allocates in that time is explained [default: 60s]
+    /// How long to record a running JVM; earlier allocations are not explained [default: 60s]
     #[arg(long = "for", value_name = "TIME")]
     span: Option<Span>,
-    /// Let a running JVM write a heap dump as well: a full GC, then a pause while it writes about as much as lives in
-    /// its heap
+    /// Also dump the heap of a running JVM. Forces a full GC, then pauses the JVM while it writes a file about as large
+    /// as the live heap
     #[arg(long)]
     objects: bool,
 }
@@ -62,7 +62,7 @@ Examples:
   loadline explain app.loadline.yaml --html why.html
   loadline explain 4711 --for 60s --html why.html";
 
-/// How long a JVM that runs is recorded where nothing was typed.
+/// The default recording time for a running JVM.
 const RECORDED: Duration = Duration::from_secs(60);
 
 pub(super) fn run(verb: Verb, call: Call) -> Result<Code> {
@@ -71,29 +71,50 @@ pub(super) fn run(verb: Verb, call: Call) -> Result<Code> {
         return running(pid, &verb, &explain, call);
     }
     if verb.running.span.is_some() || verb.running.objects {
-        return Err(Error::request("`--for` and `--objects` are about a JVM that runs, and no process id is given")
-            .hint("leave them out: the trial has its own load, and a heap dump at its end"));
+        return Err(Error::request("`--for` and `--objects` apply only to a running JVM, but no process id was given")
+            .hint("remove them: a trial makes its own load and takes a heap dump at its end"));
     }
     let mut session = Session::of(&verb.options, call)?;
     let (scenario, command) = (verb.what.as_deref(), verb.command.as_slice());
-    let asked = ServerArguments { scenario, only: &verb.only, options: &verb.options, command }.asked(&mut session)?;
-    let what = || Error::request("explain what?").hint("name a scenario, a jar or a pid, or give a command after `--`");
+    let check = |mut scenario: Scenario| {
+        scenario.mark(&verb.marking)?;
+        Judgement::of(&scenario, verb.judging.clone()).map(drop)
+    };
+    let asked = ServerArguments { scenario, only: &verb.only, options: &verb.options, command, check: &check };
+    let asked = asked.asked(&mut session)?;
+    let what =
+        || Error::request("nothing to explain").hint("specify a scenario, a jar, or a pid, or a command after `--`");
     let mut scenario = asked.ok_or_else(what)?.scenario;
     scenario.mark(&verb.marking)?;
+    let without_lines = explain::warn_without_profiler(explain.profiler.as_deref());
     scenario.explain(explain)?;
     let judgement = Judgement::of(&scenario, verb.judging)?;
+    let progress = &mut session.live().progress;
+    progress.step(&starts(&scenario));
+    without_lines.iter().for_each(|what| progress.step(what));
     session.run(&scenario, &judgement)
 }
 
-/// The process id that a word is, unless a file has that name.
+/// Additional starts to explain a configuration after its measurement.
+const FURTHER_STARTS: u32 = 2;
+
+/// Describes the number of starts and their duration.
+fn starts(scenario: &Scenario) -> String {
+    let all = Extent::of(&Scenario { trials: scenario.trials + FURTHER_STARTS, ..scenario.clone() });
+    format!(
+        "{} of the server, at least {} in total: to weigh it, to see which code allocates, and to see whether its \
+         live heap grows",
+        several(all.trials(), "start"),
+        all.span()
+    )
+}
+
+/// The process ID that a word represents, unless a file has that name.
 fn pid(word: &Path) -> Option<u32> {
     word.to_str()?.parse().ok().filter(|_| !word.exists())
 }
 
-/// Returns the options with the profiler as an absolute path of a file that is there.
-///
-/// # Errors
-/// `Request` where it is not.
+/// Makes the profiler's path absolute. Errors: `Request` if the file does not exist.
 pub(super) fn with_profiler(typed: &Explain) -> Result<Explain> {
     Ok(Explain { profiler: typed.profiler.as_deref().map(absolute).transpose()? })
 }
@@ -102,12 +123,12 @@ fn absolute(file: &Path) -> Result<PathBuf> {
     let path = std::path::absolute(file).map_err(|cause| Error::io("find", file, &cause))?;
     match path.is_file() {
         true => Ok(path),
-        false => Err(Error::request(format!("there is no profiler {}", file.display()))
-            .hint("name libasyncProfiler.so, or the jar of tools.profiler:async-profiler")),
+        false => Err(Error::request(format!("no profiler found at {}", file.display()))
+            .hint("specify libasyncProfiler.so, or the jar of tools.profiler:async-profiler")),
     }
 }
 
-/// Weighs the JVM first, since the profiler and the dump both change it.
+/// Measures the JVM first, because the profiler and the dump change it.
 fn running(pid: u32, verb: &Verb, explain: &Explain, Call { typed, clock }: Call) -> Result<Code> {
     let interrupt = Interrupt::listen()?;
     refuse_what_has_no_effect(verb)?;
@@ -130,23 +151,39 @@ fn running(pid: u32, verb: &Verb, explain: &Explain, Call { typed, clock }: Call
     written.map(|()| Code::Yes)
 }
 
-/// A JVM that runs gets no command and no load, and has no trials to judge or to export.
+/// Rejects options for a command, a load, judgments, or exports, which do not apply to a running JVM.
 fn refuse_what_has_no_effect(verb: &Verb) -> Result<()> {
     if !verb.command.is_empty() {
-        return Err(Error::request("a running JVM needs no command").hint("leave out what follows `--`"));
+        return Err(Error::request("a running JVM needs no command").hint("remove `--` and the command after it"));
     }
-    let keep = "keep `--for`, `--objects`, `--profiler`, `--html`, `--json` and `--quiet`";
+    let keep = "keep `--for`, `--objects`, `--profiler`, `--html`, `--json`, and `--quiet`";
     let (options, judging) = (&verb.options, &verb.judging);
     let judges = !judging.budgets.is_empty() || judging.baseline.is_some() || judging.strict || judging.bisect;
     let is_of_trial = !is_untyped(&options.asked) || !is_untyped(&verb.marking);
     if is_of_trial || judges || !verb.only.is_empty() || options.output.out.is_some() {
-        return Err(Error::request("options of a trial have no effect on a JVM that runs").hint(keep));
+        return Err(Error::request("options of a trial have no effect on a running JVM").hint(keep));
     }
     match options.output.exports.files().find(|(_, format)| *format != Format::Html) {
         Some((_, format)) => {
-            let what = format!("`--{}` is for trials, and a JVM that runs makes none", format.word());
+            let what = format!("`--{}` needs a trial, and a running JVM has none", format.word());
             Err(Error::request(what).hint(keep))
         }
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::parse;
+
+    #[test]
+    fn the_starts_of_an_explanation_and_their_time_are_told_first() {
+        let text = "name: x\nsubject: {command: [x], port: 80}\nconfigurations: {a: {}, b: {}}\n\
+                    load: [{steady: {closed: {duration: 60s}, get: /}}, {rest: {idle: 5s}}]\n";
+        let mut scenario = parse(text, Path::new("."), &[]).unwrap();
+        scenario.trials = 1;
+        let told = starts(&scenario);
+        assert!(told.starts_with("6 starts of the server, at least 6 minutes in total: to weigh it, "), "{told}");
     }
 }

@@ -1,5 +1,5 @@
-//! The destinations of a result: the terminal, or stdout as JSON, and files. The paths of the files are tried before
-//! anything is measured, so that a slip costs nothing.
+//! The outputs of a result: the terminal or JSON on stdout, and files. Paths are tested before the measurement, so that
+//! a typo costs nothing.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::Document;
@@ -18,21 +18,21 @@ use std::path::{Path, PathBuf};
 pub(super) struct Exports {
     #[command(flatten)]
     files: Files,
-    /// Let the comment say so where nothing changed
+    /// Write the comment even if nothing changed
     #[arg(long, requires = "comment")]
     comment_always: bool,
-    /// In GitHub Actions: a summary of the step, and an annotation for each broken budget
+    /// In GitHub Actions, write a step summary and annotate each exceeded budget
     #[arg(long)]
     pub(super) github: bool,
 }
 
-/// A file for each format that was asked for, in the order of formats.
+/// A file per requested format, in the order of formats.
 #[derive(Debug, Clone, Default)]
 struct Files(Vec<(PathBuf, Format)>);
 
 const HEADING: &str = "Files";
 
-/// An option for each format, by its word.
+/// One option per format, named after it.
 impl Args for Files {
     fn augment_args(command: clap::Command) -> clap::Command {
         let option = |format: Format| {
@@ -59,17 +59,15 @@ impl FromArgMatches for Files {
     }
 }
 
-/// The variable with the file from which GitHub Actions takes the summary of a step.
+/// The variable that names GitHub Actions' step summary file.
 const STEP_SUMMARY: &str = "GITHUB_STEP_SUMMARY";
 
 impl Exports {
-    /// Those of a verb that has options of its own.
     pub(super) fn of(files: impl IntoIterator<Item = (Option<PathBuf>, Format)>) -> Self {
         let asked = files.into_iter().filter_map(|(path, format)| Some((path?, format)));
         Self { files: Files(asked.collect()), ..Self::default() }
     }
 
-    /// Those that were asked for.
     pub(super) fn files(&self) -> impl Iterator<Item = (&Path, Format)> {
         let unchanged = if self.comment_always { Unchanged::Told } else { Unchanged::Silent };
         self.files.0.iter().map(move |(path, format)| match format {
@@ -78,7 +76,6 @@ impl Exports {
         })
     }
 
-    /// Whether a comment was asked for.
     pub(super) fn has_comment(&self) -> bool {
         self.files().any(|(_, format)| matches!(format, Format::Comment(_)))
     }
@@ -87,50 +84,41 @@ impl Exports {
         self.files().map(|(path, _)| path)
     }
 
-    /// Whether one of them takes the place of the summary on stdout.
+    /// Whether an export replaces the summary on stdout.
     pub(super) fn on_stdout(&self) -> bool {
         self.paths().any(is_stdout)
     }
 
-    /// Tries every path.
-    ///
-    /// # Errors
-    /// `Request` where two are to go to stdout, or one into a folder that is not there; `Machine` where one cannot be
-    /// written.
+    /// Tests every path. Errors: `Request` if two exports use stdout, or a directory does not exist; `Machine` if a
+    /// file cannot be written.
     pub(super) fn check(&self, json: bool) -> Result<()> {
         let on_stdout = self.paths().filter(|path| is_stdout(path)).count();
         if on_stdout + usize::from(json) > 1 {
-            return Err(Error::request("only one thing can go to stdout").hint("give the others a file"));
+            return Err(Error::request("only one output can go to stdout").hint("write the others to files"));
         }
         for path in self.paths().filter(|path| !is_stdout(path)) {
             let existed = path.exists();
             OpenOptions::new().append(true).create(true).open(path).map_err(|cause| cannot_write(path, &cause))?;
             if !existed {
-                // Only tried: nothing is left behind where the run fails. A file that cannot be removed does no harm.
+                // Only a test, so that a failed run leaves nothing behind. A file that cannot be removed does no harm.
                 let _ = std::fs::remove_file(path);
             }
         }
         Ok(())
     }
 
-    /// Writes them all; the first that fails is the error, and the others are written all the same.
-    ///
-    /// # Errors
-    /// `Machine` where one cannot be written.
+    /// Writes all files, even after an error; returns the first one.
     pub(super) fn write(&self, result: &Shown<'_>, progress: &mut Progress) -> Result<()> {
         let written = self.write_texts(|format| result.text(format), progress);
         written.and(self.write_beside(result.document, progress))
     }
 
-    /// Writes the outputs that no path names: tables next to a file, and the output for GitHub.
-    ///
-    /// # Errors
-    /// `Machine` where one cannot be written.
+    /// Writes outputs without a path of their own: additional tables, and the output for GitHub.
     pub(super) fn write_beside(&self, document: &Document, progress: &mut Progress) -> Result<()> {
         let mut first = Ok(());
         let tables = self.files().filter(|(path, format)| *format == Format::Csv && !is_stdout(path));
         for (path, _) in tables.filter(|_| !document.comparisons.is_empty()) {
-            // The comparisons have other columns, so they get their own table: `a.comparisons.csv` next to `a.csv`.
+            // Comparisons have other columns, so they get their own table: `a.comparisons.csv` next to `a.csv`.
             first = write(&path.with_extension("comparisons.csv"), &export::comparisons_csv(document));
         }
         if self.github {
@@ -139,10 +127,6 @@ impl Exports {
         first
     }
 
-    /// Writes every file with its text.
-    ///
-    /// # Errors
-    /// `Machine` where one cannot be written.
     pub(super) fn write_texts(&self, text: impl Fn(Format) -> String, progress: &mut Progress) -> Result<()> {
         let mut first = Ok(());
         for (path, format) in self.files() {
@@ -156,39 +140,36 @@ impl Exports {
     }
 }
 
-/// A folder that is not there was mistyped or forgotten; whatever else is in the way, the machine has it.
+/// A missing directory is a typo or an omission; any other problem is the machine's.
 fn cannot_write(path: &Path, cause: &std::io::Error) -> Error {
     let error = Error::io("write", path, cause);
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.exists());
     match folder {
         Some(folder) => Error { kind: ErrorKind::Request, ..error }
-            .hint(format!("make the folder first: `mkdir -p {}`", shell_word(&folder.to_string_lossy()))),
-        None if path.is_dir() => Error { kind: ErrorKind::Request, ..error }.hint("name a file in it"),
+            .hint(format!("create the directory first: `mkdir -p {}`", shell_word(&folder.to_string_lossy()))),
+        None if path.is_dir() => Error { kind: ErrorKind::Request, ..error }.hint("specify a file in that directory"),
         None => error,
     }
 }
 
-/// A result and where the folders of its trials lie.
+/// A result and the directories of its trials.
 pub(super) struct Shown<'a> {
     pub(super) document: &'a Document,
-    /// The archives, in their order.
+    /// The archives in order.
     pub(super) folders: &'a [PathBuf],
     pub(super) missing: &'a [String],
-    /// The same against the archive that is the baseline, which is what a comment is on; `None` without one.
+    /// The comparison with a baseline archive, which comments show; `None` without one.
     pub(super) against: Option<&'a Document>,
 }
 
 impl Shown<'_> {
-    /// The text of a file.
     pub(super) fn text(&self, format: Format) -> String {
         let html = || report::html(self.document, &result::evidence(self.document, self.folders), self.missing);
         format.text(self.document, self.against, html)
     }
 
-    /// Prints the document or the summary, unless something else goes to stdout, and writes the files.
-    ///
-    /// # Errors
-    /// `Machine` where something cannot be written.
+    /// Prints the document or the summary, unless another output uses stdout, and writes the files. Errors: `Machine`
+    /// if a write fails.
     pub(super) fn show(&self, json: bool, depth: Depth, exports: &Exports, progress: &mut Progress) -> Result<()> {
         let text = match json {
             true => Some(report::document(self.document)),
@@ -202,15 +183,11 @@ impl Shown<'_> {
     }
 }
 
-/// Whether a path stands for stdout.
 pub(super) fn is_stdout(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// Writes a file, or to stdout where the path is `-`.
-///
-/// # Errors
-/// `Machine` where it cannot be written.
+/// Writes to a file, or to stdout if the path is `-`.
 pub(super) fn write(path: &Path, text: &str) -> Result<()> {
     match is_stdout(path) {
         true => report::print(text),
@@ -218,7 +195,7 @@ pub(super) fn write(path: &Path, text: &str) -> Result<()> {
     }
 }
 
-/// The summary of the step, and an annotation for each broken budget. Elsewhere it says that this is not GitHub.
+/// Writes the step summary, and an annotation for each exceeded budget. Outside GitHub, prints a warning.
 fn github(document: &Document, progress: &mut Progress) -> Result<()> {
     let Some(path) = std::env::var_os(STEP_SUMMARY).map(PathBuf::from) else {
         progress.warn(&format!("warning: `--github` does nothing here: {STEP_SUMMARY} is not set"));
@@ -229,7 +206,7 @@ fn github(document: &Document, progress: &mut Progress) -> Result<()> {
     appended
         .and_then(|mut file| file.write_all(summary.as_bytes()))
         .map_err(|cause| Error::io("append to", &path, &cause))?;
-    // GitHub reads commands from both streams; stdout is the result's.
+    // GitHub reads commands from both streams; stdout is for the result.
     progress.warn(export::github_annotations(document).trim_end());
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! `loadline find`: the load line, the smallest memory limit at which the target still holds, proved by trials.
+//! `loadline find`: the load line, the smallest memory limit that meets the target, confirmed by trials.
 
 use super::exit::Code;
 use super::live::Live;
@@ -19,25 +19,25 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Parser)]
 #[command(before_help = EXAMPLES)]
 pub(super) struct Verb {
-    /// A scenario file, a jar, or the archive of a run; omit it if a command follows `--`
+    /// Scenario file, jar, or archive; omit if a command follows `--`
     #[arg(value_name = "SCENARIO | JAR | ARCHIVE")]
     scenario: Option<PathBuf>,
-    /// The configuration to search, where the scenario has several
+    /// Configuration to search, if the scenario has several
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
     #[command(flatten)]
     searching: FindSettings,
-    /// Find the line at each value, as in `cpu_limit=250m,500m,1`; any axis of `compare --vary`
-    #[arg(long, help_heading = "Searching", value_name = "AXIS=VALUE,VALUE", value_parser = variation)]
+    /// Repeat the search for each value: `cpu_limit=250m,500m,1`, or any other setting of `compare --vary`
+    #[arg(long, help_heading = "Search", value_name = "AXIS=VALUE,VALUE", value_parser = variation)]
     over: Option<(String, Vec<String>)>,
-    /// Continue the search of this archive, with its own options; only `--minutes` and `--trials-max` may be new
-    #[arg(long, help_heading = "Searching", value_name = "ARCHIVE")]
+    /// Continue the search in this archive; of its options, only `--minutes` and `--trials-max` can change
+    #[arg(long, help_heading = "Search", value_name = "ARCHIVE")]
     #[arg(conflicts_with_all = ["scenario", "command", "only", "over"])]
     resume: Option<PathBuf>,
     #[command(flatten)]
     options: RunOptions,
-    /// The server, if there is no scenario: a `java` command line, or arguments of the image. `{port}` stands for a
-    /// free port
+    /// Command that starts the server, without a scenario; with `--image`, its arguments. `{port}` expands to a free
+    /// port
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
@@ -50,11 +50,11 @@ Examples:
   loadline find app.loadline.yaml --over cpu_limit=250m,500m,1
   loadline find --resume loadline-archive/app-20260101-120000";
 
-/// Options of other verbs that would be without effect on a search: an error says what a search has instead.
+/// Other verbs' options that a search does not have; the error names the alternative.
 pub(super) fn refused() -> [Arg; 6] {
-    let target = "a search asks for a `--target`; budgets are for `weigh`, `run` and `compare`";
-    let trials = "a search makes the trials it needs: see `--proofs` and `--trials-max`";
-    let marks = "a search weighs once; `weigh`, `run` and `compare` do at marks";
+    let target = "a search uses a `--target`; budgets are for `weigh`, `run`, and `compare`";
+    let trials = "a search decides the number of trials itself: see `--proofs` and `--trials-max`";
+    let marks = "marks have no effect on a search; they are for `weigh`, `run`, and `compare`";
     refusing(target, "a search has no baseline; `compare` has one", trials, marks)
 }
 
@@ -65,19 +65,21 @@ pub(super) fn run(verb: Verb, call: Call) -> Result<Code> {
         return resume(&session, archive, verb.searching);
     }
     let Verb { scenario, only, options, command, .. } = &verb;
-    let asked = ServerArguments { scenario: scenario.as_deref(), only, options, command }.asked(&mut session)?;
+    let check = |mut scenario: Scenario| search::settle(&mut scenario, verb.searching.clone());
+    let asked = ServerArguments { scenario: scenario.as_deref(), only, options, command, check: &check };
+    let asked = asked.asked(&mut session)?;
     let Some(ServerScenario { mut scenario, is_of_file }) = asked else {
-        return Err(Error::request("find the load line of what?")
-            .hint("give a scenario, or `--rate`, `--target` and a jar, or a command after `--`"));
+        return Err(Error::request("no server to find a limit for")
+            .hint("specify a scenario, or `--rate` or `--target` with a jar or a command after `--`"));
     };
     if !is_of_file && options.asked.trial.rest.is_none() {
-        // The user did not ask for it, and it says nothing about a limit.
+        // The user did not request it, and it reveals nothing about a limit.
         scenario.load.drop_last_rest();
     }
     if let Some(over) = verb.over {
         let one = scenario.configurations.get(..1).unwrap_or_default();
         let mut varied = vary(std::slice::from_ref(&over), one, Path::new(""), &session.releases())?;
-        // A value is known by what was typed; `jdk=found` stands for several.
+        // A value is identified as typed; `jdk=found` expands to several.
         if varied.len() == over.1.len() {
             varied.iter_mut().zip(&over.1).for_each(|(one, value)| one.name = plain_name(value));
         }
@@ -87,8 +89,8 @@ pub(super) fn run(verb: Verb, call: Call) -> Result<Code> {
     begin(&session, scenario)
 }
 
-/// Searches the line of each configuration, and shows them side by side. A value at which the server cannot run has its
-/// row with the reason; the same command goes on with what an interrupted one left in its folder.
+/// Searches for each value's line and shows them side by side. A value that prevents the server from running gets a row
+/// with the reason. Repeating the command resumes an interrupted search.
 fn over(
     session: &Session,
     axis: &str,
@@ -101,7 +103,7 @@ fn over(
         let mut one = Scenario { configurations: vec![configuration], ..scenario.clone() };
         search::settle(&mut one, asked.clone()).map(|()| (value, one))
     };
-    // Before the first trial, every request is known to be right.
+    // Validates every request before the first trial.
     let each = varied.into_iter().map(of_value).collect::<Result<Vec<_>>>()?;
     scenario.name = format!("{}-over-{axis}", scenario.name);
     let (folder, conditions) = (session.folder(&scenario), session.conditions(&scenario));
@@ -113,7 +115,7 @@ fn over(
         let why = searched.ended.as_ref().err().map(in_one_line).unwrap_or_default();
         lines.push(search::line_over(value, searched.find, &searched.trials, why));
         match searched.ended {
-            // The next value may do better.
+            // The next value may work.
             Err(error) if error.kind != ErrorKind::Subject => {
                 done = Err(error);
                 break;
@@ -127,18 +129,18 @@ fn over(
     done.map(|()| Code::of(all_found))
 }
 
-/// The error, and the first line of its context.
+/// The error with the first line of its context.
 fn in_one_line(error: &Error) -> String {
     let context = error.context.first().map(|context| format!("; {context}"));
     format!("{}{}", error.what, context.unwrap_or_default())
 }
 
-/// Goes on with the search of an archive, in the same archive.
+/// Resumes the search in an archive.
 fn resume(session: &Session, path: &Path, bounds: FindSettings) -> Result<Code> {
     let archive = result::read(path)?;
     if !result::is_search(&archive.trials) {
-        return Err(Error::request(format!("{} holds no search", path.display()))
-            .hint("`loadline find` makes one; `loadline report ARCHIVE` shows what is there"));
+        return Err(Error::request(format!("{} contains no search", path.display()))
+            .hint("`loadline find` creates one; `loadline report ARCHIVE` shows the contents of an archive"));
     }
     let mut scenario = archive.scenario.clone();
     scenario.find.apply(bounds);
@@ -147,12 +149,12 @@ fn resume(session: &Session, path: &Path, bounds: FindSettings) -> Result<Code> 
     search(session, Underway::resume(session, path, archive, scenario)?)
 }
 
-/// Searches, in an archive of its own.
+/// Searches in a new archive.
 fn begin(session: &Session, scenario: Scenario) -> Result<Code> {
     let mut live = session.live();
     let prepared = session.prepare(&scenario, &mut live)?;
     if !scenario.budgets.is_empty() {
-        live.progress.step("the budgets of the scenario are not asked: a search asks whether its target holds");
+        live.progress.step("the budgets of the scenario are ignored: a search checks only its target");
     }
     let scenario = prepared.scenario;
     let conditions = session.conditions(&scenario);
@@ -160,7 +162,7 @@ fn begin(session: &Session, scenario: Scenario) -> Result<Code> {
     search(session, Underway { scenario, conditions, trials: Vec::new(), store })
 }
 
-/// Searches, then reports the result. Measured trials are kept and shown, however the search ends.
+/// Searches and reports the result. Completed trials are kept and shown even after an error.
 fn search(session: &Session, mut underway: Underway) -> Result<Code> {
     let done = make(session, &mut underway);
     let found = result::of_search(&underway.conditions, &underway.scenario, &underway.trials);
@@ -168,8 +170,8 @@ fn search(session: &Session, mut underway: Underway) -> Result<Code> {
     Ok(Code::of(found.find.as_ref().is_some_and(|find| find.outcome.is_found())))
 }
 
-/// Searches the line of a scenario as part of something else that shows what was found: in an archive of its own, or in
-/// the one that lies there already, where that asks the same.
+/// Searches for a scenario's line as part of another verb that reports it, in a new archive or in an existing one with
+/// the same question.
 pub(super) fn line(session: &Session, scenario: &Scenario, folder: &Path) -> work::Searched {
     let (mut scenario, mut trials) = (scenario.clone(), Vec::new());
     let mut search = || {
@@ -186,7 +188,7 @@ pub(super) fn line(session: &Session, scenario: &Scenario, folder: &Path) -> wor
     work::Searched { find: search::found(&scenario, &trials), trials, ended }
 }
 
-/// An archive for this search, with the trials that it has already.
+/// Opens an archive for this search, with its existing trials.
 fn open(
     session: &Session,
     scenario: &Scenario,
@@ -195,11 +197,11 @@ fn open(
 ) -> Result<(Conditions, Archived<Live>)> {
     let mut live = session.live();
     if !archive::remove_unbegun(folder)? {
-        // Measured trials are never removed: an archive that cannot be read or continued is an error.
+        // Never deletes completed trials: an archive that cannot be read or continued is an error.
         let archive = result::read(folder)?;
         if archive.scenario != *scenario {
-            return Err(Error::request(format!("{} holds a search of another scenario", folder.display()))
-                .hint("move it away, and give the command again"));
+            return Err(Error::request(format!("{} contains a search of a different scenario", folder.display()))
+                .hint("move it elsewhere, then repeat the command"));
         }
         *trials = archive.trials;
         live.progress.step(&going_on(trials));
@@ -210,7 +212,7 @@ fn open(
     Ok((conditions, store))
 }
 
-/// Makes the trials that the search asks for.
+/// Runs the trials that the search requests.
 fn make(session: &Session, underway: &mut Underway) -> Result<()> {
     let Underway { scenario, conditions, trials, store } = underway;
     let configuration = scenario.configurations.first().ok_or_else(|| Error::bug("no configuration"))?;

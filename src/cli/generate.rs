@@ -1,5 +1,5 @@
-//! `loadline --generate`: the manual page and the completions of shells, from the same table of options as the help,
-//! and the schema of scenario files.
+//! `loadline --generate`: the manual page and shell completions, from the same options table as the help, and the
+//! scenario schema.
 
 use super::args::{Args, Generate};
 use super::exit::{self, Code};
@@ -13,13 +13,10 @@ use clap_mangen::Man;
 use clap_mangen::roff::{Inline, Roff, bold, roman};
 use std::io;
 
-/// How the definitions begin that roff writes before each part of a page.
+/// The start of definitions that roff prepends to each part of a page.
 const PREAMBLE: [&str; 2] = [".ie \\n(.g", ".el .ds"];
 
-/// Prints it.
-///
-/// # Errors
-/// `Machine` where stdout does not take it.
+/// Prints the output. Errors: `Machine` if writing to stdout fails.
 pub(super) fn generate(what: Generate) -> Result<Code> {
     let text = match what {
         Generate::Man => manual().map_err(|cause| Error::bug(cause.to_string()))?,
@@ -39,7 +36,7 @@ fn completions(shell: impl Generator) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// One page for the whole program: a section for each verb.
+/// A single page for the program, with a section per verb.
 fn manual() -> io::Result<String> {
     let mut command = Args::command().disable_help_subcommand(true);
     command.build();
@@ -71,7 +68,7 @@ fn manual() -> io::Result<String> {
     Ok(preamble.chain(text).flat_map(|line| [line, "\n"]).collect())
 }
 
-/// A page of a verb as a section: its sections become parts of it.
+/// A verb's page as a section, with its sections as subsections.
 fn of_verb(verb: &Command) -> io::Result<Vec<u8>> {
     let mut heading = Roff::new();
     heading.control("SH", [verb.get_bin_name().unwrap_or(verb.get_name()).to_uppercase().as_str()]);
@@ -98,7 +95,7 @@ fn about(verb: &Command) -> Inline {
     roman(verb.get_about().map(ToString::to_string).unwrap_or_default())
 }
 
-/// Writes the text before the help of a command, line by line.
+/// Writes the text before a command's help, line by line.
 fn as_written(title: &str, command: &Command, page: &mut Vec<u8>) -> io::Result<()> {
     let Some(examples) = command.get_before_help().map(ToString::to_string) else { return Ok(()) };
     let mut section = Roff::new();

@@ -1,4 +1,4 @@
-//! `loadline history`: what became of metrics over many archives.
+//! `loadline history`: how metrics changed over many archives.
 
 use super::exit::Code;
 use super::exports::{Exports, is_stdout, write};
@@ -23,28 +23,28 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Parser)]
 #[command(before_help = EXAMPLES)]
 pub(super) struct Verb {
-    /// Archives, folders in which archives lie, or result documents
+    /// Archives, directories of archives, or result documents
     #[arg(value_name = "DIR", required = true)]
     places: Vec<PathBuf>,
     #[command(flatten)]
     asked: HistoryAsked,
-    /// Commits in their order, the oldest first, a line each, as `git log --reverse --format='%H %s'` prints them; `-`
-    /// reads them from stdin [default: the order in which archives were made]
+    /// File of commits, oldest first, as printed by `git log --reverse --format='%H %s'`; `-` reads stdin [default:
+    /// order archives by date]
     #[arg(long, value_name = "FILE")]
     commits: Option<PathBuf>,
-    /// Every point on the screen, not only the latest and those at which something changed
+    /// Show every point, not just the latest and those with a change
     #[arg(long, help_heading = "Output")]
     each: bool,
-    /// Write the document into FILE, or print it instead of the summary
+    /// Write JSON to FILE, or print it instead of the summary
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", help_heading = "Output")]
     json: Option<PathBuf>,
-    /// The history with its charts, as one self-contained file
+    /// Write a self-contained HTML report with charts
     #[arg(long, value_name = "FILE", help_heading = "Files")]
     html: Option<PathBuf>,
-    /// The history in Markdown
+    /// Write the history as Markdown
     #[arg(long, value_name = "FILE", help_heading = "Files")]
     markdown: Option<PathBuf>,
-    /// Every metric at every point, a row each
+    /// Write a CSV row for each metric at each point
     #[arg(long, value_name = "FILE", help_heading = "Files")]
     csv: Option<PathBuf>,
 }
@@ -55,7 +55,7 @@ Examples:
   loadline history nightly/ --metric rss.loaded,p99 --html history.html
   git log --reverse --format='%H %s' | loadline history nightly/ --commits -";
 
-/// A list of commits is no longer: a million of them with their subjects.
+/// A million commits with their subject lines.
 const COMMITS_BYTES_MAX: u64 = 128 << 20;
 
 pub(super) fn run(verb: Verb, _: Call) -> Result<Code> {
@@ -70,7 +70,7 @@ pub(super) fn run(verb: Verb, _: Call) -> Result<Code> {
     if files.is_empty() {
         let places: Vec<String> = verb.places.iter().map(|place| place.display().to_string()).collect();
         return Err(Error::request(format!("there is no archive in {}", places.join(", ")))
-            .hint("an archive is a folder with `archive.jsonl`; `loadline weigh --out DIR` makes one"));
+            .hint("an archive is a directory with `archive.jsonl`; `loadline weigh --out DIR` creates one"));
     }
     for file in files {
         let name = file.path.display().to_string();
@@ -90,7 +90,7 @@ pub(super) fn run(verb: Verb, _: Call) -> Result<Code> {
 fn show(verb: &Verb, document: &HistoryDocument, exports: &Exports) -> Result<()> {
     let mut progress = Progress::new(false);
     if verb.json.as_deref().is_some_and(is_stdout) || exports.on_stdout() {
-        document.left_out.iter().for_each(|what| progress.warn(&format!("warning: left out: {what}")));
+        document.left_out.iter().for_each(|what| progress.warn(&format!("warning: skipped: {what}")));
     } else {
         let text = report::render(&report::summarize_history(document, verb.each));
         report::print(&text)?;
@@ -100,7 +100,7 @@ fn show(verb: &Verb, document: &HistoryDocument, exports: &Exports) -> Result<()
         Format::Html => report::history_page(document),
         Format::Markdown => export::history_markdown(document),
         Format::Csv => export::history_csv(document),
-        // No option of `history` asks for another.
+        // `history` has no options for other formats.
         _ => String::new(),
     };
     first.and(exports.write_texts(text, &mut progress))

@@ -1,7 +1,6 @@
-//! `loadline init`: a first scenario file, from what is found in a folder and from what the server first answers.
+//! `loadline init`: a first scenario file, from what a directory contains and the server's first response.
 //!
-//! The schema is written next to the scenario, for two reasons: every editor can reach a local file, and it is the
-//! schema of this very release.
+//! The schema is written next to the scenario, because every editor can read a local file, and it matches this release.
 
 use super::exit::Code;
 use super::of_jar::first_answer;
@@ -13,8 +12,9 @@ use crate::report::{self, Progress};
 use crate::scenario::{Scenario, Url, parse, shell_word};
 use crate::subject::container_tool::FoundTool;
 use crate::subject::{FirstAnswer, Usual, WorkFolder, image};
+use crate::units::shortened;
 use clap::Parser;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::io::Write;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -23,28 +23,28 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Parser)]
 #[command(before_help = EXAMPLES)]
 pub(super) struct Verb {
-    /// A folder of a project, a jar, or a Dockerfile
-    #[arg(value_name = "WHERE", default_value = ".")]
+    /// Project directory, jar, or Dockerfile
+    #[arg(value_name = "PATH", default_value = ".")]
     place: PathBuf,
-    /// The page to load, instead of the usual ones: `http://127.0.0.1:{port}/hello`
+    /// URL to load, instead of the usual paths: `http://127.0.0.1:{port}/hello`
     #[arg(long, value_name = "URL")]
     url: Option<String>,
-    /// Write it for this container image instead
+    /// Create the scenario for this container image
     #[arg(long, value_name = "IMAGE", conflicts_with = "place")]
     image: Option<String>,
-    /// The file to write [default: NAME.loadline.yaml in the working directory]
+    /// File to write [default: NAME.loadline.yaml in the working directory]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Overwrite an existing file
     #[arg(long)]
     force: bool,
-    /// Do not start the server to see where it answers; port and paths are then guesses
+    /// Guess port and paths instead of starting the server to find them
     #[arg(long)]
     no_start: bool,
     /// Print no progress on stderr
     #[arg(long, short)]
     quiet: bool,
-    /// Arguments of the program, instead of the usual ones; `{port}` stands for its port
+    /// Arguments for the program, instead of the defaults; `{port}` expands to its port
     #[arg(last = true, value_name = "ARGUMENT", conflicts_with = "image")]
     arguments: Vec<String>,
 }
@@ -57,11 +57,13 @@ Examples:
   loadline init target/app.jar -- --listen '{port}'
   loadline init --image app:1.2";
 
-/// The schema by which an editor checks a scenario file.
+/// The schema that editors use to check a scenario file.
 pub(super) const SCENARIO_SCHEMA: &str = include_str!("../../docs/scenario.schema.json");
-/// The path of the schema, from the folder of the scenario.
+/// The schema's path relative to the scenario.
 const SCHEMA: &str = ".loadline/scenario.schema.json";
 const TOOL_USUAL: &str = "docker";
+/// Characters for the names of files that are not copied.
+const LINKED_CHARS_MAX: usize = 200;
 
 pub(super) fn run(verb: Verb, call: Call) -> Result<Code> {
     let Verb { quiet, .. } = verb;
@@ -71,8 +73,8 @@ pub(super) fn run(verb: Verb, call: Call) -> Result<Code> {
     let DetectedServer { folder, mut draft, jar } = look(&verb, &session, &mut progress)?;
     let file = verb.out.unwrap_or_else(|| format!("{}{SUFFIX}", draft.name).into());
     if file.exists() && !verb.force {
-        return Err(Error::request(format!("{} is there already", file.display()))
-            .hint("`--force` writes over it, `--out FILE` writes another"));
+        return Err(Error::request(format!("{} already exists", file.display()))
+            .hint("overwrite it with `--force`, or write another file with `--out FILE`"));
     }
     let base = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned();
     std::fs::create_dir_all(&base).map_err(|cause| Error::io("create", &base, &cause))?;
@@ -110,7 +112,7 @@ pub(super) fn run(verb: Verb, call: Call) -> Result<Code> {
     Ok(code)
 }
 
-/// Whether the server answered when it was started once.
+/// Whether the server responded at its first start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Started {
     Answered,
@@ -118,7 +120,7 @@ enum Started {
     NotTried,
 }
 
-/// Finds the subject that is to be weighed.
+/// Finds the subject.
 fn look(verb: &Verb, session: &Session, progress: &mut Progress) -> Result<DetectedServer> {
     let Some(name) = &verb.image else {
         let tools = FoundTool::installed(session.clock);
@@ -127,17 +129,17 @@ fn look(verb: &Verb, session: &Session, progress: &mut Progress) -> Result<Detec
     let port = match image::find(name, session.clock) {
         Ok(found) => found.port,
         Err(error) => {
-            progress.warn(&format!("the image was not looked at: {}", error.what));
+            progress.warn(&format!("cannot read the image: {}", error.what));
             None
         }
     };
     Ok(DetectedServer::of_image(name, port))
 }
 
-/// Starts it once, and puts into the draft what was learned. A server that does not start leaves the guesses.
+/// Starts the server once and adds what was learned to the draft. If it does not start, the guesses stay.
 fn start(draft: &mut Draft, base: &Path, usual: &Usual, session: &Session, progress: &mut Progress) -> Result<Started> {
     let scenario = read(&draft.text(), base, session)?;
-    progress.step("starting it once, to see where it answers (--no-start leaves that out)");
+    progress.step("starting the server once to find its port and a path (`--no-start` skips this)");
     match ask(&scenario, usual, session, progress) {
         Ok(found) => {
             draft.settle(found);
@@ -145,46 +147,105 @@ fn start(draft: &mut Draft, base: &Path, usual: &Usual, session: &Session, progr
         }
         Err(error) if error.kind == ErrorKind::Interrupted => Err(error),
         Err(error) => {
-            // Its hint names options that `init` does not have.
+            // The hint suggests options that `init` does not have.
             let error = Error { hint: None, ..error };
             progress.warn(&format!(
-                "{error}\n\nthe scenario has guesses now: correct its `get:`; if the program takes its port in another \
-                 way, give its arguments after `--`, with `{{port}}`"
+                "{error}\n\nthe port and path in the scenario are guesses: correct `get:`; if the program sets its \
+                 port differently, specify its arguments after `--`, with `{{port}}`"
             ));
             Ok(Started::Failed)
         }
     }
 }
 
-/// Starts it where files that it writes are removed with it; in its own folder only if that cannot be had.
+/// Starts the server in a copy of its directory, so that its output is discarded; uses the original only if copying
+/// fails. The server can still write to absolute paths outside.
 fn ask(scenario: &Scenario, usual: &Usual, session: &Session, progress: &mut Progress) -> Result<FirstAnswer> {
     let folder = scenario.subject.dir.as_deref().filter(|_| scenario.subject.image.is_none());
     let Some(folder) = folder else { return first_answer(session, scenario, usual) };
-    if let Ok(aside) = linked(folder) {
+    if let Ok(copy) = CopiedFolder::of(folder) {
+        if !copy.linked.is_empty() {
+            let linked = shortened(&copy.linked.join(", "), LINKED_CHARS_MAX);
+            progress.step(&format!("too large to copy, so the server may write to the originals: {linked}"));
+        }
         let mut elsewhere = scenario.clone();
-        elsewhere.subject.dir = Some(aside.path().to_owned());
+        elsewhere.subject.dir = Some(copy.folder.path().to_owned());
         return first_answer(session, &elsewhere, usual);
     }
     let before = names(folder);
     let answered = first_answer(session, scenario, usual);
     let new: Vec<String> = names(folder).difference(&before).cloned().collect();
     if !new.is_empty() {
-        progress.step(&format!("the server wrote into {}: {}", folder.display(), new.join(", ")));
+        progress.step(&format!("the server wrote files to {}: {}", folder.display(), new.join(", ")));
     }
     answered
 }
 
-/// A temporary folder with a link to all that is in this one.
-fn linked(folder: &Path) -> Result<WorkFolder> {
-    let aside = WorkFolder::create()?;
-    let link = || {
-        for name in names(folder) {
-            symlink(folder.canonicalize()?.join(&name), aside.path().join(name))?;
+/// Files that a JVM only reads: linked, because copying takes long.
+const CODE: [&str; 4] = ["class", "jar", "so", "war"];
+/// Directories that no server reads, and that may be huge.
+const LEFT_OUT: [&str; 4] = [".git", ".gradle", "loadline-archive", "node_modules"];
+/// Limits of a copy: entries, bytes, and depth, which a link to a parent directory would make infinite.
+const ENTRIES_MAX: usize = 20_000;
+const COPIED_BYTES_MAX: u64 = 256 << 20;
+const DEPTH_MAX: usize = 32;
+
+/// A copy of a directory, deleted with everything that a server writes there.
+struct CopiedFolder {
+    folder: WorkFolder,
+    /// Entries that were too large to copy. They are links, so the server can write to the originals.
+    linked: Vec<String>,
+}
+
+impl CopiedFolder {
+    /// Copies a directory, breadth first.
+    fn of(folder: &Path) -> Result<Self> {
+        let failed = |cause: &std::io::Error| Error::io("copy", folder, cause);
+        let from = folder.canonicalize().map_err(|cause| failed(&cause))?;
+        let mut copy = Self { folder: WorkFolder::create()?, linked: Vec::new() };
+        let to = copy.folder.path().to_owned();
+        let (mut entries, mut bytes) = (0, 0);
+        let mut folders = VecDeque::from([PathBuf::new()]);
+        while let Some(folder) = folders.pop_front() {
+            for name in names(&from.join(&folder)) {
+                let way = folder.join(&name);
+                let (old, new) = (from.join(&way), to.join(&way));
+                // Skips pipes, sockets, and dangling links.
+                let Ok(kind) = std::fs::metadata(&old).map(|of| (of.is_dir(), of.is_file(), of.len())) else {
+                    continue;
+                };
+                let within = old.is_symlink().then(|| old.canonicalize().ok()).flatten();
+                let within = within.and_then(|target| Some(to.join(target.strip_prefix(&from).ok()?)));
+                entries += 1;
+                let made = match (kind, within) {
+                    ((true, ..), _) if LEFT_OUT.contains(&name.as_str()) => Ok(()),
+                    (_, Some(target)) => symlink(target, &new),
+                    ((true, ..), None) if entries < ENTRIES_MAX && way.components().count() < DEPTH_MAX => {
+                        folders.push_back(way);
+                        std::fs::create_dir(&new)
+                    }
+                    ((_, true, _), None) if CODE.iter().any(|code| way.extension().is_some_and(|of| of == *code)) => {
+                        symlink(&old, &new)
+                    }
+                    ((_, true, size), None) if entries < ENTRIES_MAX && bytes + size <= COPIED_BYTES_MAX => {
+                        bytes += size;
+                        std::fs::copy(&old, &new).map(drop)
+                    }
+                    ((false, false, _), None) => Ok(()),
+                    _ => {
+                        copy.linked.push(way.display().to_string());
+                        symlink(&old, &new)
+                    }
+                };
+                match made {
+                    // The server probably cannot read it either.
+                    Err(cause) if cause.kind() == std::io::ErrorKind::PermissionDenied => {}
+                    made => made.map_err(|cause| failed(&cause))?,
+                }
+            }
         }
-        Ok(())
-    };
-    link().map_err(|cause| Error::io("link", folder, &cause))?;
-    Ok(aside)
+        Ok(copy)
+    }
 }
 
 fn names(folder: &Path) -> BTreeSet<String> {
@@ -192,13 +253,13 @@ fn names(folder: &Path) -> BTreeSet<String> {
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
-/// Reads the scenario as `loadline run` will.
+/// Reads the scenario as `loadline run` would.
 fn read(text: &str, base: &Path, session: &Session) -> Result<Scenario> {
     parse(text, base, &session.releases())
         .map_err(|error| Error { kind: ErrorKind::Bug, ..error }.at("the scenario that `init` wrote"))
 }
 
-/// Writes a file, its folder too; over another one only where that is meant.
+/// Writes a file, creating its directory; overwrites a file only if `over` is set.
 fn write(file: &Path, text: &str, over: bool) -> Result<()> {
     let mut options = std::fs::OpenOptions::new();
     options.write(true);
@@ -212,4 +273,39 @@ fn write(file: &Path, text: &str, over: bool) -> Result<()> {
         .and_then(|()| options.open(file))
         .and_then(|mut file| file.write_all(text.as_bytes()));
     written.map_err(|cause| Error::io("write", file, &cause))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{read_to_string, write};
+
+    #[test]
+    fn a_server_in_a_copy_of_its_folder_writes_to_no_file_of_it() {
+        let own = tempfile::tempdir().unwrap();
+        let at = |name: &str| own.path().join(name);
+        for folder in ["data/deep", "elsewhere", ".git/x", "target"] {
+            std::fs::create_dir_all(at(folder)).unwrap();
+        }
+        for file in ["data/deep/app.db", "app.log", "elsewhere/own.db", "target/app.jar", ".git/x/HEAD"] {
+            write(at(file), "old").unwrap();
+        }
+        symlink("data", at("same")).unwrap();
+        symlink(at("app.log"), at("data/app.log")).unwrap();
+        symlink(at(""), at("data/loop")).unwrap();
+        symlink("nowhere", at("gone")).unwrap();
+        rustix::fs::mknodat(rustix::fs::CWD, at("pipe"), rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        let copy = CopiedFolder::of(own.path()).unwrap();
+        let new = |name: &str| copy.folder.path().join(name);
+        for file in ["data/deep/app.db", "same/deep/app.db", "app.log", "data/app.log", "data/loop/elsewhere/own.db"] {
+            assert_eq!(read_to_string(new(file)).unwrap().trim_end_matches('+'), "old", "{file}");
+            write(new(file), "old+").unwrap();
+        }
+        write(new("data/deep/new"), "new").unwrap();
+        for file in ["data/deep/app.db", "app.log", "elsewhere/own.db"] {
+            assert_eq!(read_to_string(at(file)).unwrap(), "old", "{file}");
+        }
+        assert!(!at("data/deep/new").exists() && !new(".git").exists() && !new("pipe").exists());
+        assert!(new("target/app.jar").is_symlink() && copy.linked.is_empty(), "{:?}", copy.linked);
+    }
 }

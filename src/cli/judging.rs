@@ -1,4 +1,4 @@
-//! The exit code that answers the judgement of a result.
+//! The exit code for the judgment of a result.
 
 use super::exit::Code;
 use crate::error::Result;
@@ -6,10 +6,7 @@ use crate::record::Document;
 use crate::report::Progress;
 use crate::result::{Bisected, Judgement};
 
-/// The exit code of a result that was shown. For `git bisect` it explains the code on stderr.
-///
-/// # Errors
-/// As [`Judgement::passes`].
+/// The exit code for a printed result. For `git bisect`, explains the code on stderr.
 pub(super) fn code(judgement: &Judgement, result: &Document, progress: &mut Progress) -> Result<Code> {
     if !judgement.is_for_bisect() {
         return judgement.passes(result).map(Code::of);

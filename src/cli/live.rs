@@ -1,4 +1,4 @@
-//! The events of a run, as lines on the terminal.
+//! A run's events as lines on the terminal.
 
 use crate::record::{ProbeVerdict, Trial};
 use crate::report::Progress;
@@ -6,10 +6,10 @@ use crate::scenario::shell_words;
 use crate::trial::{Event, Sink};
 use crate::units::Bytes;
 
-/// Events as progress on the terminal.
+/// Shows events as progress.
 pub(super) struct Live {
     pub(super) progress: Progress,
-    /// Seconds and correct answers at the last sample shown.
+    /// Seconds and correct responses at the last sample shown.
     last: Option<(f64, u64)>,
 }
 
@@ -47,7 +47,7 @@ impl Sink for Live {
                 let span_s = sample.at_s - before_s;
                 let rate = if span_s > 0.0 { sample.ok.saturating_sub(before) as f64 / span_s } else { 0.0 };
                 progress.live(phase, sample.ok, sample.failed, rate, sample.rss_bytes);
-                // A rate over a second; each sample would flicker.
+                // The rate over a second, because single samples would flicker.
                 if self.last.is_none() || span_s >= 1.0 {
                     self.last = Some((sample.at_s, sample.ok));
                 }
@@ -66,12 +66,12 @@ impl Sink for Live {
     }
 }
 
-/// `  fails: p99.steady was 812 ms; the target is p99<50ms`.
+/// `  target missed: p99.steady was 812 ms, but the target is p99<50ms`.
 fn verdict(verdict: ProbeVerdict, why: &[String]) -> String {
     let why = if why.is_empty() { String::new() } else { format!(": {}", why.join("; ")) };
     match verdict {
-        ProbeVerdict::Holds => "  holds".to_owned(),
-        ProbeVerdict::Fails => format!("  fails{why}"),
+        ProbeVerdict::Holds => "  target met".to_owned(),
+        ProbeVerdict::Fails => format!("  target missed{why}"),
         ProbeVerdict::Discarded => format!("  discarded{why}"),
     }
 }

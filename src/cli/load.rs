@@ -1,4 +1,4 @@
-//! `loadline load`: the load engine alone, on a server that already runs.
+//! `loadline load`: only the load engine, against a running server.
 
 use super::exit::Code;
 use super::session::{Call, Interrupt};
@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Parser)]
 #[command(before_help = EXAMPLES)]
 pub(super) struct Verb {
-    /// The URL under load: `http://HOST[:PORT][/PATH]`, or `https://`
+    /// HTTP or HTTPS URL to load: `http://HOST[:PORT][/PATH]`
     #[arg(value_name = "URL")]
     url: String,
     #[command(flatten)]
@@ -41,21 +41,21 @@ Examples:
 
 /// Options of `load` alone.
 #[derive(Debug, Parser)]
-#[command(next_help_heading = "Load alone")]
+#[command(next_help_heading = "Load test")]
 struct AloneOptions {
-    /// Phases from the `load:` of a file, such as a scenario; options and a path in the URL change them
+    /// Read phases from the `load:` key of a file, such as a scenario; options and the URL's path override them
     #[arg(long, value_name = "FILE")]
     plan: Option<PathBuf>,
-    /// Threads of the load engine [default: 1]
+    /// Number of load generator threads [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     threads: Option<u32>,
-    /// Connect to this address instead of the URL's, which is still sent as `Host`
+    /// Connect to this address; the `Host` header still comes from the URL
     #[arg(long, value_name = "HOST:PORT", value_parser = endpoint, conflicts_with = "unix_socket")]
     connect_to: Option<(String, u16)>,
-    /// A threshold: `p99<50ms`, `failed<0.1%`, `rate>=99%`; may be repeated; exit code 1 if one fails
+    /// Exit with code 1 unless this holds: `p99<50ms`, `failed<0.1%`, `rate>=99%` (repeatable)
     #[arg(long, value_name = "CONDITION")]
     require: Vec<Condition>,
-    /// Exit code 1 where the offered rate is missed by more than 1 % or the generator may be the limit
+    /// Exit with code 1 if the offered rate is missed by more than 1% or the load generator may be the bottleneck
     #[arg(long)]
     strict: bool,
 }
@@ -64,22 +64,22 @@ struct AloneOptions {
 #[derive(Debug, Parser)]
 #[command(next_help_heading = "Output")]
 struct FileOptions {
-    /// Print a document instead of the summary
+    /// Print JSON instead of the summary
     #[arg(long)]
     json: bool,
-    /// No progress on stderr, and one line instead of the summary
+    /// Print a one-line summary, and no progress on stderr
     #[arg(long, short)]
     quiet: bool,
     #[command(flatten)]
     paths: LoadPaths,
-    /// At most so many rows of each phase [default: 100k]
+    /// Maximum number of rows per phase in `--rows` [default: 100k]
     #[arg(long, value_name = "N", value_parser = parse_count)]
     rows_max: Option<u64>,
 }
 
 /// `host:80`, `[::1]:80`.
 fn endpoint(text: &str) -> Result<(String, u16), String> {
-    let refuse = || format!("`{text}` is no address; write it as `127.0.0.1:8080`");
+    let refuse = || format!("`{text}` is not an address; write it as `127.0.0.1:8080`");
     let (host, port) = text.rsplit_once(':').ok_or_else(refuse)?;
     let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
     match port.parse() {
@@ -88,15 +88,15 @@ fn endpoint(text: &str) -> Result<(String, u16), String> {
     }
 }
 
-/// Rows kept of each phase where none are asked for: enough to draw, 10 MB of memory.
+/// The default number of rows kept per phase: enough for a plot, 10 MB of memory.
 const ROWS_MAX: u64 = 100_000;
-/// Rows that fit the memory of a small machine; a row takes 80 bytes.
+/// The maximum for a small machine's memory; a row takes 80 bytes.
 const ROWS_MAX_MOST: u64 = 10_000_000;
 
 pub(super) fn run(verb: Verb, Call { typed, clock }: Call) -> Result<Code> {
     let asked = CheckedLoad::of(&verb, clock, Interrupt::listen()?)?;
     let mut progress = Progress::new(verb.files.quiet);
-    // Before the server is touched: a path that cannot be written costs nothing.
+    // Before contacting the server, so that an unwritable path costs nothing.
     let paths = &verb.files.paths;
     let mut files = Files { files: LoadFiles::create(paths)?, trouble: false, keeps_rows: paths.rows.is_some() };
     let reached = asked.reach()?;
@@ -110,7 +110,7 @@ pub(super) fn run(verb: Verb, Call { typed, clock }: Call) -> Result<Code> {
     finish(&verb, conditions, loaded, files.trouble)
 }
 
-/// Prints what was measured and says how it went.
+/// Prints the measurements and returns the exit code.
 fn finish(verb: &Verb, conditions: LoadConditions, loaded: Loaded, files_incomplete: bool) -> Result<Code> {
     let interrupted = matches!(&loaded.error, Some(error) if error.kind == ErrorKind::Interrupted);
     let measured = loaded.phases.iter().any(|phase| phase.works());
@@ -148,12 +148,12 @@ fn finish(verb: &Verb, conditions: LoadConditions, loaded: Loaded, files_incompl
     })
 }
 
-/// Whether figures with this doubt are of another load than the one asked for.
+/// Whether this doubt means that the load differs from the requested one.
 fn breaks_strict(doubt: &Doubt) -> bool {
     matches!(doubt, Doubt::AchievedBelowOffered { .. } | Doubt::GeneratorSaturated { .. })
 }
 
-/// The options of a load, checked.
+/// A load's validated options.
 struct CheckedLoad<'v> {
     verb: &'v Verb,
     alone: LoadAlone,
@@ -221,28 +221,26 @@ impl<'v> CheckedLoad<'v> {
 fn plan_text(path: &Path) -> Result<String> {
     bounded::text_named(path, scenario::YAML_BYTES_MAX).map_err(|cause| {
         Error::request(format!("cannot read the plan {}: {}", path.display(), crate::error::plain(&cause)))
-            .hint("give a file with the key `load:`, such as a scenario")
+            .hint("specify a file with the key `load:`, such as a scenario")
     })
 }
 
-/// How many rows of each phase are kept.
 fn rows_max(verb: &Verb) -> Result<usize> {
     match (verb.files.rows_max, &verb.files.paths.rows) {
         (None, None) => Ok(0),
-        (Some(_), None) => Err(Error::request("`--rows-max` bounds `--rows`, which is not given")),
+        (Some(_), None) => Err(Error::request("`--rows-max` has no effect without `--rows`")),
         (Some(most), _) if !(1..=ROWS_MAX_MOST).contains(&most) => {
-            Err(Error::request(format!("`--rows-max` is {most}; it must lie between 1 and {}", grouped(ROWS_MAX_MOST))))
+            Err(Error::request(format!("`--rows-max` is {most}; it must be between 1 and {}", grouped(ROWS_MAX_MOST))))
         }
         (most, Some(_)) => Ok(most.unwrap_or(ROWS_MAX) as usize),
     }
 }
 
-/// The files as a sink. The first failed write is reported, once; measuring goes on, and the result is printed.
+/// The files as a sink. Reports only the first failed write; the load continues, and the result is printed.
 struct Files {
     files: LoadFiles,
     /// Whether a write failed.
     trouble: bool,
-    /// Whether rows are among them.
     keeps_rows: bool,
 }
 
@@ -278,10 +276,9 @@ impl Files {
     }
 }
 
-/// Events as progress on the terminal.
 #[derive(Default)]
 struct TerminalProgress {
-    /// The planned length of the running phase, where time ends it, and when it began, since the first phase.
+    /// The planned length of the running phase, if it is limited by time, and its start relative to the first phase.
     planned: Option<Span>,
     began_s: Option<f64>,
 }

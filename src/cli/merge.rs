@@ -1,4 +1,4 @@
-//! `loadline merge`: what nodes answered to a plan, put together.
+//! `loadline merge`: combines the results of a plan's nodes.
 
 use super::console::glyphs;
 use super::exit::Code;
@@ -16,19 +16,19 @@ use std::path::{Component, Path, PathBuf};
 
 /// `loadline merge`
 ///
-/// Reads the plan and every result below the folders, and nothing else of services; of a comparison, the archives of
-/// its blocks. Merging again when more results came gives the document of all. The files have a row for each service;
-/// `--junit`, `--jmh` and `--github` are for comparisons.
+/// Reads the plan and every result below the folders; for a comparison, also the archives of its blocks. Merge again
+/// after more results arrive to include them. The files have a row for each service; `--junit`, `--jmh` and `--github`
+/// are for comparisons.
 #[derive(Debug, Parser)]
 #[command(before_help = EXAMPLES, after_long_help = CODES)]
 pub(super) struct Verb {
-    /// Folders that `loadline work --out` wrote into, in any order
+    /// Directories written by `loadline work --out`, in any order
     #[arg(value_name = "DIR", required = true)]
     folders: Vec<PathBuf>,
-    /// The plan [default: plan.jsonl in one of the folders, or next to it]
+    /// Plan file [default: plan.jsonl in or next to one of the directories]
     #[arg(long, value_name = "FILE")]
     plan: Option<PathBuf>,
-    /// Write the document into FILE, or print it instead of the table
+    /// Write JSON to FILE, or print it instead of the table
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     json: Option<PathBuf>,
     #[command(flatten)]
@@ -45,11 +45,11 @@ Examples:
 
 const CODES: &str = "\
 Exit codes:
-    0  every entry has an answer, and every target holds
-    1  a target does not hold, a limit of production is below its line, or a budget is broken
-    2  the request is wrong: no plan, an edited one, or results of another
-    4  an entry has no result, or one without an answer; or a file cannot be written
-  The document is printed and the files are written before any of 0, 1 and these 4.";
+    0  every entry has a result, and every target is met
+    1  a target is missed, a production limit is too low, or a budget is exceeded
+    2  invalid request: no plan, an edited plan, or results from a different plan
+    4  an entry failed or has no result, or a file cannot be written
+  With 0, 1, and 4, the output is printed and the files are written first.";
 
 pub(super) fn run(verb: Verb, Call { typed, clock }: Call) -> Result<Code> {
     verb.exports.check(verb.json.as_deref().is_some_and(is_stdout))?;
@@ -70,39 +70,41 @@ pub(super) fn run(verb: Verb, Call { typed, clock }: Call) -> Result<Code> {
     Ok(code(&document, passes))
 }
 
-/// The plan that was named, or that lies where results are.
+/// The given plan, or the one next to the results.
 fn plan(verb: &Verb) -> Result<Plan> {
     let path = verb.plan.clone().or_else(|| archive::plan_beside(&verb.folders)).ok_or_else(|| {
-        Error::request("there is no plan.jsonl in the folders or next to them")
-            .hint("name the plan that the results are of with `--plan FILE`")
+        Error::request("there is no plan.jsonl in the directories or next to them")
+            .hint("specify the plan of these results with `--plan FILE`")
     })?;
     Plan::parse(&archive::plan_text(&path)?).map_err(|error| error.at(path.display().to_string()))
 }
 
-/// Formats that have a row for each service; all others are of comparisons.
+/// Formats with a row per service; the others contain comparisons.
 const OF_SERVICES: [Format; 4] = [Format::Html, Format::Markdown, Format::Csv, Format::Openmetrics];
 
-/// Files that only a comparison fills.
+/// Rejects files that only a comparison fills.
 fn refuse_without_comparison(verb: &Verb, plan: &Plan) -> Result<()> {
     let of_services = plan.entries.iter().all(|entry| !matches!(entry.task, Task::Block { .. }));
     let mut asked = verb.exports.files().filter(|(_, format)| !OF_SERVICES.contains(format));
     let word = asked.next().map(|(_, format)| format.word()).or(verb.exports.github.then_some("github"));
     match word.filter(|_| of_services) {
-        Some(word) => Err(Error::request(format!("`--{word}` is for comparisons, and this is a plan of services"))
-            .hint("`--markdown`, `--csv` and `--openmetrics` have a row for each service")),
+        Some(word) => {
+            Err(Error::request(format!("`--{word}` is only for comparisons, but this is a plan of services"))
+                .hint("`--markdown`, `--csv`, and `--openmetrics` have a row for each service"))
+        }
         None => Ok(()),
     }
 }
 
-/// The joint result of the blocks of a plan.
+/// The combined result of a plan's blocks.
 struct Compared {
     all: AllBlocks,
     document: Document,
     passes: bool,
 }
 
-/// Reads the archives of all blocks and judges them as one comparison; `None` where the plan has none, or none was
-/// made. Archives that cannot be read are noted.
+/// Reads all blocks' archives and judges them as one comparison; `None` if there are no blocks. Records unreadable
+/// archives.
 fn compared(plan: &Plan, standing: &mut Standing, typed: &str) -> Result<Option<Compared>> {
     let blocks = |entry: &PlanEntry| match entry.task {
         Task::Block { first, count } => Some((first, count)),
@@ -116,7 +118,7 @@ fn compared(plan: &Plan, standing: &mut Standing, typed: &str) -> Result<Option<
     if let Some((other, ..)) = entries.iter().find(|(entry, ..)| entry.name != begins.name) {
         return Err(Error::request("the plan has blocks of more than one comparison")
             .at(format!("{} and {}", begins.name, other.name))
-            .hint("plan each comparison by itself"));
+            .hint("make a separate plan for each comparison"));
     }
     let planned = entries.iter().map(|(_, first, count)| first.saturating_add(*count)).max().unwrap_or(0);
     let mut nodes = Vec::new();
@@ -139,8 +141,8 @@ fn compared(plan: &Plan, standing: &mut Standing, typed: &str) -> Result<Option<
     Ok(Some(Compared { all, document, passes }))
 }
 
-/// The archives of a result, of the first of its folders that has all of them. A name that leads out of its folder is
-/// not believed.
+/// The archives of a result, from the first directory that has all of them. Rejects names that lead out of the
+/// directory.
 fn archives(found: &ResultCopies) -> Result<Vec<(PathBuf, archive::Archive)>, String> {
     let one = |folder: &Path, name: &String| {
         let is_below = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
@@ -174,7 +176,7 @@ fn show(verb: &Verb, document: &FleetDocument, all: Option<&AllBlocks>) -> Resul
         Some((of, all)) => {
             let missing = [unanswered, lacking].concat();
             let shown = Shown { document: of, folders: &all.folders, missing: &missing, against: None };
-            // These say what became of the entries, too.
+            // These also list the entries' outcomes.
             let is_of_fleet = |format| matches!(format, Format::Markdown | Format::Openmetrics);
             let text = |format| if is_of_fleet(format) { text(document, format) } else { shown.text(format) };
             verb.exports.write_texts(text, &mut progress).and(verb.exports.write_beside(of, &mut progress))
@@ -183,7 +185,6 @@ fn show(verb: &Verb, document: &FleetDocument, all: Option<&AllBlocks>) -> Resul
     first.and(written)
 }
 
-/// A fleet in a format.
 fn text(document: &FleetDocument, format: Format) -> String {
     let blocks = document.comparison.as_deref();
     let of_blocks = blocks.map(|document| Shown { document, folders: &[], missing: &[], against: None });
@@ -196,7 +197,7 @@ fn text(document: &FleetDocument, format: Format) -> String {
     }
 }
 
-/// Returns the exit code. Known failures take precedence over unknown results.
+/// The exit code. Known failures outrank missing results.
 fn code(document: &FleetDocument, passes: bool) -> Code {
     let any = |verdict: LineVerdict| document.services.iter().any(|of| of.verdict == verdict);
     let too_small = document.services.iter().any(|of| of.is_below_line());

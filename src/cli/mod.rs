@@ -1,4 +1,4 @@
-//! The command line (`args`), its verbs (one file each: options and meaning), and the exit code that says how it went.
+//! The command line (`args`), its verbs (one file each: options and implementation), and the exit code.
 
 mod account;
 mod advise;
@@ -18,6 +18,7 @@ mod generate;
 mod history;
 mod init;
 mod judging;
+mod jvm_options;
 mod live;
 mod load;
 mod merge;
@@ -45,12 +46,12 @@ use session::{Call, CommandLine};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-/// Parses the command line, does what it says, prints the error if there is one, and says how it went.
+/// Parses and executes the command line, prints an error if there is one, and returns the exit code.
 ///
-/// clap prints its own usage errors, help and version, and has its own two codes for them: 2 and 0.
+/// clap prints usage errors, help, and version itself, with exit codes 2 and 0.
 pub fn main(arguments: Vec<OsString>) -> ExitCode {
     let code = call(&arguments);
-    // A command line that cannot be read may be one of these, too.
+    // An unparsable command line may be a bisect run, too.
     let is_bisect = arguments.iter().take_while(|word| *word != "--").any(|word| word == "--bisect");
     ExitCode::from(if is_bisect { code.for_bisect() } else { code })
 }
@@ -67,14 +68,15 @@ fn call(arguments: &[OsString]) -> Code {
     let args = match args {
         Ok(args) => args,
         Err(usage) => {
+            let usage = jvm_options::with_tip(usage, arguments);
             let code = if usage.use_stderr() { Code::Request } else { Code::Yes };
-            // A closed pipe is no reason for another message.
+            // A closed pipe needs no further message.
             let _ = usage.print();
             return code;
         }
     };
     report_panics();
-    // Unwinding drops the running subject on its way, which ends it.
+    // Unwinding drops the running subject, which ends it.
     match std::panic::catch_unwind(|| dispatch(args, typed)) {
         Ok(Ok(code)) => code,
         Ok(Err(error)) => {
@@ -85,7 +87,7 @@ fn call(arguments: &[OsString]) -> Code {
     }
 }
 
-/// A panic is a bug: says so, and what to send, instead of Rust's own words.
+/// Reports a panic as a bug, with what to send, instead of Rust's message.
 fn report_panics() {
     std::panic::set_hook(Box::new(|panic| {
         console::leave();
@@ -96,7 +98,7 @@ fn report_panics() {
         let version = env!("CARGO_PKG_VERSION");
         complain(
             &Error::bug(format!("a bug in Loadline {version}{place}: {what}"))
-                .hint("send this line and the command; what was finished is in the archive"),
+                .hint("report this line and the command; finished trials are in the archive"),
         );
     }));
 }
@@ -104,12 +106,12 @@ fn report_panics() {
 fn dispatch(args: Args, typed: CommandLine) -> Result<Code> {
     match args.verb {
         Some(verb) => verb.run(Call { typed, clock: Clock::start() }),
-        // clap asks for one of the two.
+        // clap requires one of the two.
         None => args.generate.map_or(Ok(Code::Request), generate::generate),
     }
 }
 
-/// The last word about an error; a report sink may not exist yet. A closed pipe is no reason for another one.
+/// Prints an error without a report sink, which may not exist yet. Ignores a closed pipe.
 fn complain(error: &Error) {
     Progress::new(false).warn(&error.to_string());
 }

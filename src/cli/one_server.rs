@@ -1,13 +1,12 @@
-//! The common part of the verbs that ask something of one server, `compare`, `find` and `tune`: what is asked, and how
-//! an archive is continued.
+//! Shared by `compare`, `find`, and `tune`: reading the request, and resuming an archive.
 
 use super::live::Live;
-use super::of_jar::of_jar;
+use super::of_jar::{Check, of_jar};
 use super::run;
 use super::session::{RunOptions, Session};
 use crate::archive::Archive;
 use crate::detect::{TypedJar, is_named_jar};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::record::{Conditions, Trial};
 use crate::scenario::{Scenario, ScenarioOptions};
 use crate::series::Archived;
@@ -16,33 +15,32 @@ use clap::builder::UnknownArgumentValueParser;
 use clap::{Arg, Args, Command, Id};
 use std::path::Path;
 
-/// The arguments that name a server.
 pub(super) struct ServerArguments<'a> {
     pub(super) scenario: Option<&'a Path>,
     pub(super) only: &'a [String],
     pub(super) options: &'a RunOptions,
     pub(super) command: &'a [String],
+    /// Applied before a jar is started to find its address.
+    pub(super) check: Check<'a>,
 }
 
-/// The scenario of a server, and where it comes from.
+/// A server's scenario and its origin.
 pub(super) struct ServerScenario {
     pub(super) scenario: Scenario,
-    /// Whether a file says it, and not a command line.
+    /// Whether it comes from a file rather than the command line.
     pub(super) is_of_file: bool,
 }
 
 impl ServerArguments<'_> {
-    /// Reads the scenario; `None` where neither a file nor a command is given, or both are.
-    ///
-    /// # Errors
-    /// `Request` where it cannot be read, or an option does not fit.
+    /// Reads the scenario; `None` without a file or command. Errors: `Request` if it cannot be read, both are given, or
+    /// an option does not fit.
     pub(super) fn asked(&self, session: &mut Session) -> Result<Option<ServerScenario>> {
         let asked = &self.options.asked;
         let is_image = self.scenario.is_none() && asked.subject.image.is_some();
         let mut server = match (self.scenario, !self.command.is_empty() || is_image) {
             (Some(path), _) if is_named_jar(path) => {
                 let typed = TypedJar { path, arguments: self.command, options: asked };
-                ServerScenario { scenario: of_jar(typed, session)?, is_of_file: false }
+                ServerScenario { scenario: of_jar(typed, session, self.check)?, is_of_file: false }
             }
             (Some(file), false) => {
                 let mut scenario = run::load(file, &session.releases())?;
@@ -51,7 +49,11 @@ impl ServerArguments<'_> {
                 ServerScenario { scenario, is_of_file: true }
             }
             (None, true) => ServerScenario { scenario: Scenario::of_command(self.command, asked)?, is_of_file: false },
-            _ => return Ok(None),
+            (Some(file), true) => {
+                let what = format!("specify either `{}` or a command, not both", file.display());
+                return Err(Error::request(what).hint("only a jar takes arguments after `--`"));
+            }
+            (None, false) => return Ok(None),
         };
         if !server.is_of_file && !asked.load.names_warmup() {
             server.scenario.load.warm_by_evidence();
@@ -60,7 +62,7 @@ impl ServerArguments<'_> {
     }
 }
 
-/// Trials of one server under way, in their archive.
+/// A server's running trials, and their archive.
 pub(super) struct Underway {
     pub(super) scenario: Scenario,
     pub(super) conditions: Conditions,
@@ -69,11 +71,8 @@ pub(super) struct Underway {
 }
 
 impl Underway {
-    /// Goes on after the trials of an archive, prepared as before the first of them; `asked` is its scenario with the
-    /// bounds that were typed.
-    ///
-    /// # Errors
-    /// As [`Session::prepare`], and where it cannot be written to.
+    /// Resumes after an archive's trials, prepared like the first one; `asked` is its scenario with the typed bounds.
+    /// Errors: as [`Session::prepare`], or if the archive cannot be written.
     pub(super) fn resume(session: &Session, path: &Path, archive: Archive, asked: Scenario) -> Result<Self> {
         let mut live = session.live();
         let scenario = session.prepare(&asked, &mut live)?.scenario;
@@ -88,10 +87,11 @@ impl Underway {
 }
 
 pub(super) fn going_on(trials: &[Trial]) -> String {
-    format!("going on after {}", several(trials.len() as u64, "trial"))
+    format!("continuing after {}", several(trials.len() as u64, "trial"))
 }
 
-/// Has `--resume` refuse each option of the scenario or the search but its bounds: its archive holds all others.
+/// Makes `--resume` reject all options of the scenario or search except bounds, because the archive contains the
+/// others.
 pub(super) fn resumed<O: Args>(verb: Command) -> Command {
     let options = ScenarioOptions::augment_args(O::augment_args(Command::default()));
     let ids = options.get_arguments().map(|option| option.get_id().clone());
@@ -99,9 +99,9 @@ pub(super) fn resumed<O: Args>(verb: Command) -> Command {
     verb.mut_arg("resume", |resume| resume.conflicts_with_all(refused))
 }
 
-/// An axis with its values, as typed: `gc=serial,g1`. An empty value leaves the setting as it is given.
+/// Parses an axis with its values: `gc=serial,g1`. An empty value keeps the setting unchanged.
 pub(super) fn variation(text: &str) -> Result<(String, Vec<String>), String> {
-    let refuse = || format!("`{text}` varies nothing; write it as `gc=serial,g1`");
+    let refuse = || format!("`{text}` has no values; write it as `gc=serial,g1`");
     let (axis, values) = text.split_once('=').ok_or_else(refuse)?;
     let values: Vec<String> = values.split(',').map(|value| value.trim().to_owned()).collect();
     match !axis.is_empty() && values.iter().any(|value| !value.is_empty()) {
@@ -110,7 +110,7 @@ pub(super) fn variation(text: &str) -> Result<(String, Vec<String>), String> {
     }
 }
 
-/// Options that are not there, and what to use instead of each.
+/// Options that do not exist, with an alternative for each.
 pub(super) fn refusing(
     target: &'static str,
     baseline: &'static str,

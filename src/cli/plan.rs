@@ -1,4 +1,4 @@
-//! `loadline plan`: which node does what, as a file; and the script or manifest with which an engine works it.
+//! `loadline plan`: writes a plan that assigns work to nodes, and an engine's script or manifest for it.
 
 use super::exit::Code;
 use super::live::Live;
@@ -25,37 +25,37 @@ use std::time::Duration;
 #[derive(Debug, Parser)]
 #[command(before_help = EXAMPLES)]
 pub(super) struct Verb {
-    /// A fleet file; scenarios, each of which is a service; one scenario whose configurations are compared; or a plan
+    /// Fleet file, one scenario per service, one scenario whose configurations are compared, or a plan
     #[arg(value_name = "FLEET | SCENARIO | PLAN", required = true)]
     what: Vec<PathBuf>,
-    /// File of the plan; its paths start from its folder [default: stdout]
+    /// File to write the plan to; paths in it are relative to its directory [default: stdout]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Minutes that an entry may take [default: what the fleet file says, or 15; of a comparison three times its load]
+    /// Time limit per entry, in minutes [default: from the fleet file, or 15; for a comparison, three times its load]
     #[arg(long, value_name = "N", value_parser = minutes)]
     minutes: Option<f64>,
-    /// Nodes: entries of a comparison, and how many a script takes at once
+    /// Number of nodes: entries to run at once, and entries in a comparison
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     nodes: Option<u32>,
-    /// Blocks of a comparison, in all [default: the trials of the scenario, or 5]
+    /// Total number of blocks in a comparison [default: `trials` of the scenario, or 5]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     blocks: Option<u32>,
-    /// What is known of the services: output of `loadline merge --json`, or an earlier plan
-    #[arg(long, value_name = "FILE", conflicts_with = "blocks", help_heading = "Lines")]
+    /// Reuse earlier results: output of `loadline merge --json`, or an earlier plan
+    #[arg(long, value_name = "FILE", conflicts_with = "blocks", help_heading = "Earlier results")]
     last: Option<PathBuf>,
-    /// Search the line of this service again, whatever is known of it; may be repeated
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["blocks", "search_all"], help_heading = "Lines")]
+    /// Search this service again, even if its limit is known (repeatable)
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["blocks", "search_all"], help_heading = "Earlier results")]
     search: Vec<String>,
-    /// Search all lines again
-    #[arg(long, conflicts_with = "blocks", help_heading = "Lines")]
+    /// Search all services again
+    #[arg(long, conflicts_with = "blocks", help_heading = "Earlier results")]
     search_all: bool,
-    /// Print the script of a job array for Slurm
-    #[arg(long, conflicts_with = "kubernetes", help_heading = "Engines")]
+    /// Print a Slurm job array script
+    #[arg(long, conflicts_with = "kubernetes", help_heading = "Job scripts")]
     slurm: bool,
-    /// Print the manifest of an Indexed Job for Kubernetes
-    #[arg(long, help_heading = "Engines")]
+    /// Print a Kubernetes Indexed Job manifest
+    #[arg(long, help_heading = "Job scripts")]
     kubernetes: bool,
-    /// Run build steps even if nothing they read has changed
+    /// Run build steps even if their inputs are unchanged
     #[arg(long)]
     rebuild: bool,
     /// Print no progress on stderr
@@ -76,9 +76,9 @@ fn minutes(text: &str) -> Result<f64, String> {
     sound.ok_or_else(|| format!("`{text}` is not a number of minutes; write it as `15`"))
 }
 
-/// Characters of a hash that tell two folders of results apart.
+/// Digits of a hash in the name of a results directory.
 const HASH_SHOWN: usize = 12;
-/// Time for the blocks of a comparison, in multiples of its load: for starts, ends, and work by requests of unknown
+/// Time for a comparison's blocks as a multiple of its load: covers starts, ends, and work by requests of unknown
 /// length.
 const PATIENCE: f64 = 3.0;
 
@@ -87,8 +87,8 @@ pub(super) fn run(verb: Verb, call: Call) -> Result<Code> {
     let session = Session::new(output, call)?.rebuilding(verb.rebuild);
     let mut live = session.live();
     if (verb.slurm || verb.kubernetes) && verb.out.is_none() && !is_plan(&verb.what) {
-        return Err(Error::request("the script goes to stdout, and the plan nowhere")
-            .hint("give the plan a file that every node can read: `--out plan.jsonl`"));
+        return Err(Error::request("the script goes to stdout, but the plan has no file")
+            .hint("write the plan to a file that every node can read: `--out plan.jsonl`"));
     }
     let place = Target::of(verb.out.as_deref())?;
     let (plan, file) = match asked(&verb, &session)? {
@@ -115,19 +115,17 @@ pub(super) fn run(verb: Verb, call: Call) -> Result<Code> {
     Ok(Code::Yes)
 }
 
-/// The input of a plan.
 enum PlanInput {
-    /// It is planned already; the file, absolute.
+    /// An existing plan, with its absolute path.
     Plan(Plan, PathBuf),
     Fleet(Fleet),
     Comparison(Box<Scenario>),
 }
 
-/// The destination of the plan.
 struct Target {
-    /// The absolute path of the file; stdout if `None`.
+    /// The absolute path of the output; `None` means stdout.
     file: Option<PathBuf>,
-    /// The folder from which it names files: absolute.
+    /// The absolute directory that the plan's paths are relative to.
     folder: PathBuf,
 }
 
@@ -141,7 +139,7 @@ impl Target {
 }
 
 fn here() -> Result<PathBuf> {
-    std::env::current_dir().map_err(|cause| Error::machine(format!("cannot tell this folder: {}", plain(&cause))))
+    std::env::current_dir().map_err(|cause| Error::machine(format!("no working directory: {}", plain(&cause))))
 }
 
 fn absolute(path: &Path) -> Result<PathBuf> {
@@ -153,7 +151,6 @@ fn read(path: &Path) -> Result<String> {
     bounded::text_named(path, PLAN_BYTES_MAX).map_err(cannot)
 }
 
-/// Whether a plan was given.
 fn is_plan(what: &[PathBuf]) -> bool {
     matches!(what, [file] if !is_scenario_name(file) && read(file).is_ok_and(|text| text.starts_with('{')))
 }
@@ -162,7 +159,7 @@ fn is_scenario_name(file: &Path) -> bool {
     file.is_dir() || file.to_string_lossy().ends_with(run::SUFFIX)
 }
 
-/// A subject is what every scenario has, and no fleet.
+/// Only scenarios have a subject; fleets do not.
 fn is_scenario(file: &Path) -> Result<bool> {
     Ok(is_scenario_name(file) || read(file)?.lines().any(|line| line.starts_with("subject:")))
 }
@@ -188,8 +185,10 @@ fn asked(verb: &Verb, session: &Session) -> Result<PlanInput> {
     }
     let service = |file: &PathBuf| match is_scenario(file)? {
         true => run::load(file, &releases).map(|scenario| Service::new(&scenario.name.clone(), scenario)),
-        false => Err(Error::request(format!("{} is not a scenario, and several files are one each", file.display()))
-            .hint("give one fleet file alone, or scenarios")),
+        false => {
+            Err(Error::request(format!("{} is not a scenario, and only scenarios can be combined", file.display()))
+                .hint("specify either one fleet file or scenarios"))
+        }
     };
     let services = verb.what.iter().map(service).collect::<Result<Vec<_>>>()?;
     let name = match services.as_slice() {
@@ -201,14 +200,14 @@ fn asked(verb: &Verb, session: &Session) -> Result<PlanInput> {
 
 fn of_services(verb: &Verb, fleet: Fleet) -> Result<PlanInput> {
     if verb.blocks.is_some() {
-        return Err(Error::request("`--blocks` would have no effect: these are services, and nothing is compared")
-            .hint("give one scenario with several configurations"));
+        return Err(Error::request("`--blocks` would have no effect: these are services, not a comparison")
+            .hint("specify one scenario with several configurations"));
     }
     fleet.validate()?;
     Ok(PlanInput::Fleet(fleet))
 }
 
-/// Refuses options that do not apply: a plan that was made can only be asked for a script.
+/// Rejects options that do not apply: an existing plan can only be turned into a script.
 fn refuse_options(verb: &Verb) -> Result<()> {
     let idle = [
         ("--out", verb.out.is_some()),
@@ -220,18 +219,18 @@ fn refuse_options(verb: &Verb) -> Result<()> {
         ("--rebuild", verb.rebuild),
     ];
     if let Some((option, _)) = idle.into_iter().find(|(_, typed)| *typed) {
-        return Err(Error::request(format!("`{option}` would have no effect: this is a plan, and is not changed"))
-            .hint("make it again from the fleet file or the scenarios that it was made of"));
+        return Err(Error::request(format!("`{option}` would have no effect: an existing plan is not changed"))
+            .hint("make a new plan from the fleet file or the scenarios"));
     }
     match verb.slurm || verb.kubernetes {
         true => Ok(()),
         false => {
-            Err(Error::request("this is a plan already").hint("`--slurm` or `--kubernetes` says how it is worked"))
+            Err(Error::request("this is a plan already").hint("add `--slurm` or `--kubernetes` to print a script"))
         }
     }
 }
 
-/// A plan of services: whose line is proved, and whose is searched.
+/// A plan of services: decides which lines to confirm and which to search.
 fn of_fleet(mut fleet: Fleet, verb: &Verb, session: &Session, place: &Target, live: &mut Live) -> Result<Plan> {
     let searched = if verb.search_all { Searched::All } else { Searched::Named(verb.search.clone()) };
     searched.check(&fleet)?;
@@ -244,7 +243,7 @@ fn of_fleet(mut fleet: Fleet, verb: &Verb, session: &Session, place: &Target, li
     let gone: Vec<String> = known.tell(&mut fleet).into_iter().map(str::to_owned).collect();
     if let Some(first) = gone.first() {
         let others = if gone.len() > 1 { format!(" and {} more", gone.len() - 1) } else { String::new() };
-        live.progress.step(&format!("known, and not in this fleet: {first}{others}"));
+        live.progress.step(&format!("known, but not in this fleet: {first}{others}"));
     }
     let made = utc(session.clock.origin_unix_s());
     let night = Night { folder: &place.folder, made: &made, search_every: fleet.search_every, search: &searched };
@@ -266,7 +265,7 @@ fn of_fleet(mut fleet: Fleet, verb: &Verb, session: &Session, place: &Target, li
     Plan::new(&fleet.name, made, entries)
 }
 
-/// A plan of a comparison: blocks of it for each node.
+/// A plan of a comparison, with blocks for each node.
 fn of_blocks(scenario: Scenario, verb: &Verb, session: &Session, place: &Target, live: &mut Live) -> Result<Plan> {
     let idle = [("--last", verb.last.is_some()), ("--search", verb.search_all || !verb.search.is_empty())];
     if let Some((option, _)) = idle.into_iter().find(|(_, typed)| *typed) {
@@ -275,7 +274,7 @@ fn of_blocks(scenario: Scenario, verb: &Verb, session: &Session, place: &Target,
     }
     let mut scenario = scenario.put_into(&here()?);
     if scenario.configurations.len() < 2 {
-        return Err(Error::request("there is one configuration, and nothing to compare it with")
+        return Err(Error::request("there is only one configuration, and nothing to compare it with")
             .hint("add a second one to the scenario, or leave `--blocks` out to search its load line"));
     }
     let usual = if scenario.trials == 1 { BLOCKS } else { scenario.trials };
@@ -284,7 +283,7 @@ fn of_blocks(scenario: Scenario, verb: &Verb, session: &Session, place: &Target,
     Judgement::of(&scenario, JudgementSettings::default())?.check_metrics(&scenario, &scenario.marks)?;
     Judgement::check_figures(&scenario)?;
     if scenario.compare.until_sure.is_some() || scenario.compare.repeats > 0 {
-        live.progress.step("`until_sure` and `repeats` are left out: no node sees the blocks of the others");
+        live.progress.step("`until_sure` and `repeats` are ignored: a node does not see the blocks of other nodes");
     }
     let scenario = session.seal(&scenario, &mut KnownFiles::default(), live)?;
     let (total, nodes) = (scenario.trials, verb.nodes.unwrap_or(scenario.trials).min(scenario.trials));
@@ -297,34 +296,33 @@ fn of_blocks(scenario: Scenario, verb: &Verb, session: &Session, place: &Target,
     Plan::new(&scenario.name, utc(session.clock.origin_unix_s()), entries)
 }
 
-/// Says which files a plan does not name from its own folder.
+/// Lists files that the plan references outside its directory.
 fn say_outside(entries: &[PlanEntry], live: &mut Live) {
     if let Some(first) = entries.iter().find_map(|entry| entry.scenario.path_outside()) {
         live.progress.step(&format!(
-            "files outside of the plan's folder are needed at the same place on every node, such as {}",
+            "every node needs these files, which are outside the plan's directory, at the same path, such as {}",
             first.display()
         ));
     }
 }
 
-/// Writes it aside first, since nodes may read what lies there.
+/// Writes a temporary file first, because nodes may read the existing one.
 fn write(file: &Path, text: &str) -> Result<()> {
-    // The folder may be shared: another user could put a link under a name that can be foreseen.
+    // In a shared directory, another user could place a link at a predictable name.
     let new = file.with_extension(format!("{}.new", names::random()));
     let made = File::create_new(&new).and_then(|mut file| file.write_all(text.as_bytes()));
     let written = made.and_then(|()| std::fs::rename(&new, file));
     written.map_err(|cause| {
-        // A partial file is of no use.
+        // A partial file is useless.
         let _ = std::fs::remove_file(&new);
         Error::io("write", file, &cause)
     })
 }
 
-/// How an engine works a plan that lies there.
 fn of_engine(verb: &Verb, plan: &Plan, file: &Path) -> Result<String> {
     let text = |path: &Path| {
         let text = path.to_str().map(str::to_owned);
-        text.ok_or_else(|| Error::request(format!("`{}` is not text, as a script is", path.display())))
+        text.ok_or_else(|| Error::request(format!("the path `{}` is not valid text", path.display())))
     };
     let short: String = plan.header.hash.chars().take(HASH_SHOWN).collect();
     let results = PathBuf::from(format!("results-{short}"));

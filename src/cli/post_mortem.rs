@@ -1,4 +1,4 @@
-//! `loadline post-mortem`: who was killed for lack of memory, by the kernel's log and by what else an end leaves.
+//! `loadline post-mortem`: which process was OOM-killed, from the kernel's log and other traces.
 
 use super::exit::Code;
 use super::session::Call;
@@ -15,24 +15,24 @@ use std::path::{Path, PathBuf};
 
 /// `loadline post-mortem`
 ///
-/// Reads what the kernel wrote when it killed: which limit was met, who was killed, and who held what then, by process
-/// and by kind. It says whether a setting of a JVM bounds the larger part. It needs no watch before the kill; one that
-/// ran knows more (`loadline watch --post-mortem`). Other files say whether the heap was full, and how the container
-/// ended. Exit code 1: nothing tells of an end.
+/// Reads the kernel's OOM report: which limit was reached, which process was killed, and memory use by process and
+/// kind. It shows whether a JVM setting bounds the larger part. It works without an earlier watch, but a watch knows
+/// more (`loadline watch --post-mortem`). Other files show whether the heap was full and how the container ended. Exit
+/// code 1: no kill or crash was found.
 #[derive(Debug, Parser)]
 #[command(before_help = EXAMPLES)]
 pub(super) struct Verb {
-    /// The kernel's log (`dmesg`, `journalctl -k`), `memory.events`, `hs_err_pid*.log`, a log of `-Xlog:gc`, or what
-    /// `docker inspect` and `kubectl get pod -o json` print; `-` is stdin [default: the kernel's log of this machine]
+    /// Kernel log (`dmesg`, `journalctl -k`), `memory.events`, `hs_err_pid*.log`, a log from `-Xlog:gc`, or output of
+    /// `docker inspect` or `kubectl get pod -o json`; `-` reads stdin [default: the kernel log of this machine]
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// The kernel's log, by name
+    /// Read the kernel log from this file
     #[arg(long, value_name = "FILE")]
     kernel_log: Option<PathBuf>,
-    /// Only kills by a limit of this cgroup or one below it
+    /// Show only kills caused by the limit of this cgroup or a descendant
     #[arg(long, value_name = "PATH")]
     cgroup: Option<String>,
-    /// Print a document instead of the summary
+    /// Print JSON instead of the summary
     #[arg(long)]
     json: bool,
 }
@@ -44,7 +44,7 @@ Examples:
   loadline post-mortem dmesg.txt --cgroup /kubepods.slice
   kubectl get pod shop -o json | loadline post-mortem - gc.log hs_err_pid1.log";
 
-/// Of a longer log the end is read.
+/// Of a longer log, only the end is read.
 const LOG_BYTES_MAX: u64 = 256 << 20;
 
 pub(super) fn run(verb: Verb, Call { typed, .. }: Call) -> Result<Code> {
@@ -53,8 +53,8 @@ pub(super) fn run(verb: Verb, Call { typed, .. }: Call) -> Result<Code> {
     files.map(PathBuf::as_path).try_for_each(|file| evidence.add(file))?;
     if evidence.logs.is_empty() && evidence.traces.is_empty() {
         let text = own_log().map_err(|why| {
-            Error::machine(format!("the kernel's log cannot be read: {why}"))
-                .hint("run it as root, or give a log: `dmesg -T > dmesg.txt`, `loadline post-mortem dmesg.txt`")
+            Error::machine(format!("the kernel log cannot be read: {why}"))
+                .hint("run as root, or specify a log file: `dmesg -T > dmesg.txt`, `loadline post-mortem dmesg.txt`")
         })?;
         evidence.logs.push(("/dev/kmsg".to_owned(), text));
     }
@@ -84,12 +84,12 @@ pub(super) fn run(verb: Verb, Call { typed, .. }: Call) -> Result<Code> {
     Ok(Code::of(!document.kills.is_empty() || !document.traces.is_empty()))
 }
 
-/// The files by what they are.
+/// The files by kind.
 #[derive(Debug, Default)]
 struct Evidence {
-    /// Logs of the kernel: their names and texts.
+    /// Kernel logs: names and texts.
     logs: Vec<(String, String)>,
-    /// The evidence in other files.
+    /// Evidence from other files.
     traces: Vec<TraceRecord>,
 }
 
@@ -104,7 +104,7 @@ impl Evidence {
             Some(found) if found.is_empty() => {
                 return Err(Error::request("no container in this status has ended")
                     .at(name)
-                    .hint("give the status of the pod or container that was restarted or killed"));
+                    .hint("specify the status of the pod or container that was restarted or killed"));
             }
             Some(found) => self.traces.extend(found.into_iter().map(|trace| TraceRecord { file: name.clone(), trace })),
         }
@@ -117,7 +117,7 @@ fn read(path: &Path) -> Result<String> {
     let refuse = |cause: std::io::Error| {
         Error::request(format!("the log cannot be read: {}", plain(&cause)))
             .at(path.display().to_string())
-            .hint("name a file that `dmesg -T` or `journalctl -k` wrote, or `-` for stdin")
+            .hint("specify a file written by `dmesg -T` or `journalctl -k`, or `-` for stdin")
     };
     let mut file: File = bounded::open(path).map_err(refuse)?;
     let length = file.metadata().map_err(refuse)?.len();
@@ -128,7 +128,7 @@ fn read(path: &Path) -> Result<String> {
 fn end_of(from: impl Read, name: &str) -> Result<String> {
     let mut bytes = Vec::new();
     from.take(LOG_BYTES_MAX).read_to_end(&mut bytes).map_err(|cause| {
-        Error::request(format!("the log cannot be read: {}", plain(&cause))).at(name).hint("give a file that is text")
+        Error::request(format!("the log cannot be read: {}", plain(&cause))).at(name).hint("specify a text file")
     })?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

@@ -1,4 +1,4 @@
-//! `loadline report`: any report again, from an archive, without a JVM.
+//! `loadline report`: prints any report from an archive, without a JVM.
 
 use super::exit::Code;
 use super::exports::{Exports, Shown};
@@ -13,14 +13,14 @@ use crate::scenario::{CompareSettings, MarkPoint};
 use clap::Parser;
 use std::path::{Path, PathBuf};
 
-/// A folder for pictures. A name that ends like a picture's was meant for one.
+/// A directory for plots. Rejects names that look like a plot file.
 fn folder_of_pictures(text: &str) -> Result<PathBuf, String> {
     const PICTURES: [&str; 5] = ["png", "svg", "pdf", "jpg", "jpeg"];
     let folder = PathBuf::from(text);
     let ending = folder.extension().map(|ending| ending.to_string_lossy().to_lowercase()).unwrap_or_default();
     if PICTURES.contains(&ending.as_str()) {
         return Err(format!(
-            "`{text}` is not a folder; each picture is an SVG file, so write the folder for all, as `pictures`"
+            "`{text}` is not a directory; each chart is a separate SVG file, so specify a directory such as `charts`"
         ));
     }
     Ok(folder)
@@ -29,16 +29,16 @@ fn folder_of_pictures(text: &str) -> Result<PathBuf, String> {
 /// `loadline report`
 #[derive(Debug, Parser)]
 pub(super) struct Verb {
-    /// The folder that a run named in its last line
+    /// Archive directory, as printed on the last line of a run's output
     #[arg(value_name = "ARCHIVE")]
     archive: PathBuf,
-    /// Print the result document instead of the summary
+    /// Print the result as JSON instead of the summary
     #[arg(long)]
     json: bool,
-    /// Draw each picture into this folder, as SVG
+    /// Write each chart to this directory, as SVG
     #[arg(long, value_name = "DIR", help_heading = "Files", value_parser = folder_of_pictures)]
     plot: Option<PathBuf>,
-    /// Write the single requests of each trial into this folder, in the columns of `ab -g`
+    /// Write the requests of each trial to this directory, in `ab -g` format
     #[arg(long, value_name = "DIR", help_heading = "Files")]
     ab: Option<PathBuf>,
     #[command(flatten)]
@@ -65,7 +65,7 @@ pub(super) fn run(verb: Verb, _: Call) -> Result<Code> {
     }
     let asked = JudgementSettings { comparing: verb.comparing.clone(), ..verb.judging.clone() };
     let judgement = Judgement::of(&archive.scenario, asked)?;
-    // A metric that only these trials lack leaves its budget undecided.
+    // A metric missing only in these trials leaves its budget undecided.
     judgement.check_metrics(&archive.scenario, &MarkPoint::ALL)?;
     let result = judgement.document(&archive.conditions, &archive.trials);
     let mut against = None;
@@ -87,7 +87,7 @@ fn show(verb: &Verb, archive: &Archive, result: &Document, against: Option<&Docu
     pictures(verb, &shown, &mut progress)
 }
 
-/// Writes what goes into folders: pictures and single requests.
+/// Writes the outputs that go to directories: plots and individual requests.
 fn pictures(verb: &Verb, shown: &Shown<'_>, progress: &mut Progress) -> Result<()> {
     if let Some(folder) = &verb.plot {
         create(folder)?;
@@ -125,7 +125,7 @@ mod tests {
     fn pictures_go_into_a_folder() {
         assert_eq!(folder_of_pictures("out/pictures"), Ok(PathBuf::from("out/pictures")));
         for file in ["x.png", "out/x.PNG", "x.svg"] {
-            assert!(folder_of_pictures(file).unwrap_err().contains("an SVG file"), "{file}");
+            assert!(folder_of_pictures(file).unwrap_err().contains("a separate SVG file"), "{file}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `loadline run`: everything a scenario file asks, changed by the options.
+//! `loadline run`: executes everything in a scenario file, as modified by options.
 
 use super::dumps::new_dump;
 use super::exit::Code;
@@ -10,15 +10,16 @@ use crate::error::{Error, Result};
 use crate::result::{Judgement, JudgementSettings};
 use crate::scenario::{self, Inside, Marking, Scenario, parse};
 use clap::Parser;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// `loadline run`
 #[derive(Debug, Parser)]
 pub(super) struct Verb {
-    /// A scenario file, `NAME.loadline.yaml`, or a folder NAME with one of its name
+    /// Scenario file `NAME.loadline.yaml`, or the directory NAME that contains it
     #[arg(value_name = "SCENARIO")]
     scenario: PathBuf,
-    /// Run its small version, `NAME-quick.loadline.yaml` in the same folder
+    /// Run the small version, `NAME-quick.loadline.yaml` in the same directory
     #[arg(long)]
     quick: bool,
     /// Run only these configurations
@@ -34,7 +35,7 @@ pub(super) struct Verb {
     judging: JudgementSettings,
 }
 
-/// The end of the name of a scenario file.
+/// The suffix of scenario files.
 pub(super) const SUFFIX: &str = ".loadline.yaml";
 
 pub(super) fn run(verb: Verb, call: Call) -> Result<Code> {
@@ -49,26 +50,33 @@ pub(super) fn run(verb: Verb, call: Call) -> Result<Code> {
     session.run(&scenario, &judgement)
 }
 
-/// Reads a scenario file, or the scenario of an archive. For another folder, it reads the file in it that has the
-/// folder's name.
-///
-/// # Errors
-/// `Request` where there is no such file, or it is no scenario.
+/// Reads a scenario file, or an archive's scenario. In any other directory, reads the file named after the directory.
+/// Errors: `Request` if there is no such file, or it is not a scenario.
 pub(super) fn load(file: &Path, releases: &[u32]) -> Result<Scenario> {
     if is_named_jar(file) {
-        return Err(Error::request(format!("{} is a jar, and no scenario", file.display()))
-            .hint("`loadline weigh` on the jar weighs it; `loadline init` on it writes a scenario"));
+        return Err(Error::request(format!("{} is a jar, not a scenario", file.display()))
+            .hint("`loadline weigh JAR` weighs it; `loadline init JAR` creates a scenario"));
     }
     if let Some(error) = program_error(file, "scenario") {
         return Err(error);
     }
     if archive::is_one(file) {
-        return Ok(archive::read(file)?.scenario);
+        let mut scenario = archive::read(file)?.scenario;
+        // The time limits were chosen for that run.
+        (scenario.find.minutes, scenario.tune.minutes) = (None, None);
+        return Ok(scenario);
     }
     let file = &if file.is_dir() { of_folder(file) } else { file.to_owned() };
     let text = bounded::text_named(file, scenario::YAML_BYTES_MAX).map_err(|cause| {
+        let is_yaml = file.extension().is_some_and(|end| end == "yaml" || end == "yml");
+        if cause.kind() == ErrorKind::NotFound && !is_yaml {
+            return Error::request(format!("there is no file `{}`", file.display())).hint(
+                "specify a scenario file (`NAME.loadline.yaml`), a directory with one, an archive, or a jar (not for \
+                 `run`)",
+            );
+        }
         let error = format!("cannot read the scenario {}: {}", file.display(), crate::error::plain(&cause));
-        Error::request(error).hint("`loadline init` writes a first one")
+        Error::request(error).hint("`loadline init` creates one from a project directory or a jar")
     })?;
     let base = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     parse(&text, base, releases).map_err(|error| error.at(format!("scenario: {}", file.display())))
@@ -81,7 +89,7 @@ fn of_folder(folder: &Path) -> PathBuf {
     folder.join(format!("{name}{SUFFIX}"))
 }
 
-/// The small version of a scenario: `tiny-http-quick.loadline.yaml` next to `tiny-http.loadline.yaml`.
+/// The quick version of a scenario: `tiny-http-quick.loadline.yaml` next to `tiny-http.loadline.yaml`.
 fn quick(scenario: &Path) -> PathBuf {
     let file = if scenario.is_dir() { of_folder(scenario) } else { scenario.to_owned() };
     let name = file.file_name().unwrap_or_default().to_string_lossy();
@@ -94,13 +102,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_means_the_scenario_of_its_name_and_quick_the_one_beside_it() {
+    fn a_folder_means_its_archive_or_the_scenario_of_its_name_and_quick_the_one_beside_it() {
         let folder = tempfile::tempdir().unwrap();
         let own = folder.path().join("tiny");
         std::fs::create_dir(&own).unwrap();
         assert_eq!(of_folder(&own), own.join("tiny.loadline.yaml"));
         assert_eq!(quick(&own), own.join("tiny-quick.loadline.yaml"));
         assert_eq!(quick(&own.join("other.loadline.yaml")), own.join("other-quick.loadline.yaml"));
+        let archive = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/archives/searched/archive.jsonl");
+        let text =
+            std::fs::read_to_string(archive).unwrap().replace("\"trials_max\":60", "\"trials_max\":7,\"minutes\":5.0");
+        std::fs::write(own.join("archive.jsonl"), text).unwrap();
+        assert_eq!(archive::read(&own).unwrap().scenario.find.minutes, Some(5.0));
+        let of_archive = load(&own, &[17]).unwrap().find;
+        assert_eq!((of_archive.minutes, of_archive.trials_max), (None, 7), "time is the caller's own");
+        std::fs::remove_file(own.join("archive.jsonl")).unwrap();
         let error = load(&own, &[17]).unwrap_err();
         assert!(error.what.contains("tiny/tiny.loadline.yaml"), "{}", error.what);
     }

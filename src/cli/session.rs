@@ -1,5 +1,4 @@
-//! The common part of all verbs that make trials: the conditions before them, the summary at their end. For verbs that
-//! run blocks of them, also the run itself.
+//! Shared by all verbs that run trials: preparation and final summary, and for verbs that run blocks, the run itself.
 
 use super::exit::Code;
 use super::exports::{Exports, Shown};
@@ -40,13 +39,13 @@ pub(super) struct RunOptions {
 #[derive(Debug, Clone, Default, Parser)]
 #[command(next_help_heading = "Output")]
 pub(super) struct Output {
-    /// Folder of the archive [default: loadline-archive/NAME-TIME]
+    /// Directory to archive the run in [default: loadline-archive/NAME-TIME]
     #[arg(long, value_name = "DIR")]
     pub(super) out: Option<PathBuf>,
-    /// Print the result document instead of the summary
+    /// Print the result as JSON instead of the summary
     #[arg(long)]
     pub(super) json: bool,
-    /// No progress on stderr, and one line instead of the summary
+    /// Print a one-line summary, and no progress on stderr
     #[arg(long, short)]
     pub(super) quiet: bool,
     #[command(flatten)]
@@ -58,7 +57,6 @@ pub(super) struct Output {
 }
 
 impl Output {
-    /// How much of the summary to print.
     pub(super) fn depth(&self) -> Depth {
         Depth { line: self.quiet, ..self.depth }
     }
@@ -68,10 +66,10 @@ impl Output {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Parser)]
 #[command(next_help_heading = "Output")]
 pub(super) struct RevisionOptions {
-    /// The commit that is weighed [default: HEAD of the working folder, else what CI says]
+    /// Commit to record for the run [default: HEAD of the working directory, else the CI job's commit]
     #[arg(long, value_name = "HASH", value_parser = NonEmptyStringValueParser::new())]
     pub(super) commit: Option<String>,
-    /// The build that is weighed [default: what CI says]
+    /// Build to record for the run [default: the CI job's build]
     #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     pub(super) build: Option<String>,
 }
@@ -86,16 +84,16 @@ pub(super) fn is_untyped<O: Args + PartialEq>(options: &O) -> bool {
     OptionsOnly::<O>::try_parse_from(["loadline"]).is_ok_and(|nothing| nothing.options == *options)
 }
 
-/// Whether the user asked to stop. The second Ctrl-C ends Loadline at once; the guardian then ends the subject.
+/// Whether the user interrupted. A second Ctrl-C ends Loadline immediately; the guardian then ends the subject.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
-    /// Listens to INT, TERM and HUP.
+    /// Handles SIGINT, SIGTERM, and SIGHUP.
     pub(super) fn listen() -> Result<Self> {
         let flag = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM, SIGHUP] {
-            // In this order: the first signal finds the flag unset and sets it, the second one ends.
+            // The order matters: the first signal finds the flag unset and sets it; the second one exits.
             signal_hook::flag::register_conditional_shutdown(signal, Code::Interrupted as i32, Arc::clone(&flag))
                 .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&flag)))
                 .map_err(cannot_listen)?;
@@ -103,14 +101,13 @@ impl Interrupt {
         Ok(Self(flag))
     }
 
-    /// Listens to the same and to QUIT, and leaves it to the next look at the flag to end, however often they come: who
-    /// draws on a terminal gives it back first.
+    /// Handles the same signals and SIGQUIT, but never exits in the handler: a user interface first restores the
+    /// terminal.
     pub(super) fn patient() -> Result<Self> {
         flagged(&[SIGINT, SIGTERM, SIGHUP, SIGQUIT], false).map(Self)
     }
 
-    /// Another flag that the same signals set, and that somebody else may set: a deadline ends what runs, and is no
-    /// signal.
+    /// A second flag for the same signals that code can set too: a deadline is not a signal.
     pub(super) fn another(&self) -> Result<Self> {
         flagged(&[SIGINT, SIGTERM, SIGHUP], self.seen()).map(Self)
     }
@@ -120,13 +117,13 @@ impl Interrupt {
         &self.0
     }
 
-    /// Whether the first signal came.
+    /// Whether a signal arrived.
     pub(super) fn seen(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// A flag that each of these signals sets, and that is set already where one was `seen`.
+/// A flag that these signals set, initially `seen`.
 pub(super) fn flagged(signals: &[i32], seen: bool) -> Result<Arc<AtomicBool>> {
     let flag = Arc::new(AtomicBool::new(seen));
     for signal in signals {
@@ -136,21 +133,20 @@ pub(super) fn flagged(signals: &[i32], seen: bool) -> Result<Arc<AtomicBool>> {
 }
 
 fn cannot_listen(cause: std::io::Error) -> Error {
-    Error::machine(format!("cannot listen to signals: {cause}"))
+    Error::machine(format!("cannot listen for signals: {cause}"))
 }
 
-/// The words of the command line that repeats the run: the program by its name, not by its place.
+/// The command line that repeats the run, with the program's name instead of its path.
 #[derive(Debug, Clone)]
 pub(super) struct CommandLine(Vec<String>);
 
 impl CommandLine {
-    /// The command line as it was typed.
     pub(super) fn of(arguments: &[OsString]) -> Self {
         let typed = arguments.iter().skip(1).map(|word| word.to_string_lossy().into_owned());
         Self(std::iter::once("loadline".to_owned()).chain(typed).collect())
     }
 
-    /// The same without `--out`: a folder that holds an archive takes no second one.
+    /// Without `--out`, because a directory holds only one archive.
     fn repeating(&self) -> Self {
         let ours = self.0.iter().position(|word| word == "--").unwrap_or(self.0.len());
         let mut words = self.0[..ours].iter();
@@ -166,7 +162,6 @@ impl CommandLine {
         Self(kept)
     }
 
-    /// Puts words behind the verb.
     pub(super) fn insert(&mut self, words: Vec<String>) {
         let behind = self.0.len().min(2);
         self.0.splice(behind..behind, words);
@@ -179,11 +174,10 @@ impl fmt::Display for CommandLine {
     }
 }
 
-/// A call of the program.
 pub(super) struct Call {
-    /// The command line that repeats it.
+    /// The command line that repeats the call.
     pub(super) typed: CommandLine,
-    /// It began with the call.
+    /// Started with the call.
     pub(super) clock: Clock,
 }
 
@@ -200,40 +194,34 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// The session of a call, which signals end.
-    ///
-    /// # Errors
-    /// As [`Interrupt::listen`].
+    /// A session that ends on signals.
     pub(super) fn new(output: Output, call: Call) -> Result<Self> {
         Ok(Self::stopped_by(Interrupt::listen()?, output, call))
     }
 
-    /// The same, but what sets this flag ends it.
+    /// A session that ends when this flag is set.
     pub(super) fn stopped_by(interrupt: Interrupt, output: Output, Call { typed, clock }: Call) -> Self {
         let (jdks, spawner) = (jdk::discover(&Places::usual(), clock), Spawner::new(clock));
         let (rebuild, hashed_by) = (Rebuild::IfChanged, HashedBy::Trials);
         Self { clock, interrupt, output, typed, jdks, spawner, rebuild, hashed_by }
     }
 
-    /// The session of a verb that makes trials of a server.
-    ///
-    /// # Errors
-    /// As [`Interrupt::listen`].
+    /// A session for a verb that runs a server's trials.
     pub(super) fn of(options: &RunOptions, call: Call) -> Result<Self> {
         Ok(Self::new(options.output.clone(), call)?.rebuilding(options.asked.subject.rebuild))
     }
 
-    /// The same, but build steps run although they would only repeat themselves, where that was asked.
+    /// Makes build steps run even if they are up to date, if requested.
     pub(super) fn rebuilding(self, always: bool) -> Self {
         Self { rebuild: if always { Rebuild::Always } else { Rebuild::IfChanged }, ..self }
     }
 
-    /// The same, but hashes of files are those of a plan.
+    /// Takes file hashes from a plan.
     pub(super) fn of_plan(self) -> Self {
         Self { hashed_by: HashedBy::Plan, ..self }
     }
 
-    /// The JDKs found, the nearest at hand first.
+    /// The JDKs found, most preferred first.
     pub(super) fn jdks(&self) -> &[FoundJdk] {
         &self.jdks
     }
@@ -246,16 +234,13 @@ impl Session {
         releases
     }
 
-    /// Returns the tools that trials are made with.
     pub(super) fn tools<'a>(&'a self, machine: &'a Machine) -> Tools<'a> {
         let interrupt = self.interrupt.flag();
         Tools { clock: self.clock, spawner: &self.spawner, jdks: &self.jdks, machine, interrupt }
     }
 
-    /// Runs every configuration as often as asked, and reports.
-    ///
-    /// # Errors
-    /// The error that stopped the run, or the first trial that failed. Measured trials are printed and kept before.
+    /// Runs every configuration as often as requested, and reports. Errors: the error that stopped the run, or that of
+    /// the first failed trial, after printing and archiving the completed trials.
     pub(super) fn run(&self, asked: &Scenario, judgement: &Judgement) -> Result<Code> {
         asked.validate()?;
         judgement.check_metrics(asked, &asked.marks)?;
@@ -274,7 +259,7 @@ impl Session {
             && error.kind == ErrorKind::Request
             && !weighed(&trials)
         {
-            // A request that could not be carried out leaves nothing worth keeping.
+            // A rejected request leaves nothing worth keeping.
             store.discard();
             return done.map(|_| Code::Yes);
         }
@@ -286,32 +271,26 @@ impl Session {
         code(&judgement, &result, &mut finished.progress)
     }
 
-    /// Returns the baseline of a comment, if a comment is asked for and the baseline is an archive.
+    /// The baseline for a comment, if a comment is requested and the baseline is an archive.
     fn against(&self, judgement: &Judgement, result: &Document, scenario: &Scenario, at: &Path) -> Option<Document> {
         self.output.exports.has_comment().then_some(())?;
         match judgement.against_archive(result, scenario, at)? {
             Ok(document) => Some(document),
             Err(error) => {
-                // The measurements are reported all the same.
-                Progress::new(false).warn(&format!("warning: the comment is not against the baseline: {}", error.what));
+                // The measurements are reported anyway.
+                Progress::new(false).warn(&format!("warning: the comment ignores the baseline: {}", error.what));
                 None
             }
         }
     }
 
-    /// Runs the build steps, and starts nothing else.
-    ///
-    /// # Errors
-    /// If an export is asked for that cannot be made, and as [`Preparing::prepare`].
+    /// Runs only the build steps. Fails if a requested export is impossible, and like [`Preparing::prepare`].
     pub(super) fn prepare(&self, scenario: &Scenario, live: &mut Live) -> Result<PreparedSeries> {
         self.output.exports.check(self.output.json)?;
         self.preparing(&|| self.interrupt.seen()).prepare(scenario, live)
     }
 
-    /// Runs the build steps and hashes what trials will read, for machines that make them.
-    ///
-    /// # Errors
-    /// As [`Preparing::seal`].
+    /// Runs the build steps, and hashes the files that trials on other machines will read.
     pub(super) fn seal(&self, scenario: &Scenario, known: &mut KnownFiles, live: &mut Live) -> Result<Scenario> {
         self.preparing(&|| self.interrupt.seen()).seal(scenario, known, live)
     }
@@ -321,10 +300,7 @@ impl Session {
         Preparing { spawner, jdks, clock: *clock, rebuild: *rebuild, interrupted, hashed_by: *hashed_by }
     }
 
-    /// Closes the archive, and shows what was found.
-    ///
-    /// # Errors
-    /// If it cannot be shown.
+    /// Closes the archive and shows the result.
     fn finish(
         &self,
         store: Archived<Live>,
@@ -339,10 +315,8 @@ impl Session {
         Ok(Finished { folder, kept, progress })
     }
 
-    /// Does the same for a verb that can go on with its archive, however its trials ended.
-    ///
-    /// # Errors
-    /// The error that ended the trials, or if something cannot be kept or shown.
+    /// Like `finish`, for a verb that can resume its archive, whatever the trials' outcome. Errors: the error that
+    /// ended the trials, or a failure to store or show the result.
     pub(super) fn conclude(
         &self,
         verb: &str,
@@ -354,18 +328,15 @@ impl Session {
         let mut ended = self.finish(store, interrupted, result, None)?;
         let resume = format!("loadline {verb} --resume {}", shell_word(&ended.folder.to_string_lossy()));
         if interrupted {
-            ended.progress.step(&format!("`{resume}` goes on"));
+            ended.progress.step(&format!("`{resume}` continues"));
         }
-        // The hint of a search does not know its archive.
+        // A search's hint does not know its archive.
         let named = |hint: String| hint.replace("--resume ARCHIVE", &resume);
         done.map_err(|error| Error { hint: error.hint.map(named), ..error })?;
         ended.kept
     }
 
-    /// Shows what several archives say together, which lie in this folder.
-    ///
-    /// # Errors
-    /// If it cannot be shown.
+    /// Shows the combined result of several archives in this directory.
     pub(super) fn present(&self, result: &Document, folder: &Path) -> Result<()> {
         let Live { mut progress, .. } = self.live();
         self.show(result, None, folder, &mut progress)?;
@@ -373,12 +344,12 @@ impl Session {
         Ok(())
     }
 
-    /// Creates the progress output of a run.
+    /// The progress output of a run.
     pub(super) fn live(&self) -> Live {
         Live::new(Progress::new(self.output.quiet))
     }
 
-    /// Returns the conditions of every trial of a run that begins now.
+    /// The conditions of all trials in a run that begins now.
     pub(super) fn conditions(&self, scenario: &Scenario) -> Conditions {
         let RevisionOptions { commit, build } = &self.output.source;
         Conditions {
@@ -394,19 +365,18 @@ impl Session {
         }
     }
 
-    /// Returns the folder of its archive.
     pub(super) fn folder(&self, scenario: &Scenario) -> PathBuf {
         let began_s = self.clock.origin_unix_s();
         let usual = || {
             let name = format!("loadline-archive/{}-{}", scenario.name, utc_as(began_s, "%Y%m%d-%H%M%S"));
-            // Two runs may begin in one second.
+            // Two runs may begin in the same second.
             let mut names = std::iter::once(name.clone()).chain((2..100).map(|n| format!("{name}-{n}")));
             PathBuf::from(names.find(|name| !Path::new(name).exists()).unwrap_or(name))
         };
         self.output.out.clone().unwrap_or_else(usual)
     }
 
-    /// Prints what was measured; nothing where nothing was weighed and no document was asked for.
+    /// Prints the measurements; prints nothing if there are none and no document was requested.
     fn show(
         &self,
         result: &Document,
@@ -417,7 +387,7 @@ impl Session {
         let Output { json, exports, .. } = &self.output;
         let depth = self.output.depth();
         let shown = Shown { document: result, folders: &[folder.to_owned()], missing: &[], against };
-        // None of its trials is asked anything: what it found is in the target alone.
+        // Its trials do not attach to the JVM: the result is in the target alone.
         let of_rates = result.find.as_ref().is_some_and(|find| find.unknowns == Unknowns::Rate);
         match *json || of_rates || result.over.is_some() || weighed(&result.trials) {
             true => shown.show(*json, depth, exports, progress),
@@ -426,15 +396,14 @@ impl Session {
     }
 }
 
-/// A run whose archive is closed and whose result was shown.
+/// A run with a closed archive and a printed result.
 struct Finished {
     folder: PathBuf,
-    /// The first write of the archive that failed, if one did.
+    /// The archive's first write error, if any.
     kept: Result<()>,
     progress: Progress,
 }
 
-/// Whether the user ended a run.
 pub(super) fn is_interrupted<T>(done: &Result<T>) -> bool {
     matches!(done, Err(error) if error.kind == ErrorKind::Interrupted)
 }
@@ -444,7 +413,7 @@ fn weighed(trials: &[Trial]) -> bool {
     trials.iter().any(|trial| !trial.marks.is_empty())
 }
 
-/// No error where none failed; that of the only trial; else the first one, and before it those that say something else.
+/// Reduces trial errors: none, the only one, or the first one after printing those that differ from it.
 fn summed_up(failed: Vec<Error>, total: usize, progress: &mut Progress) -> Result<()> {
     let count = failed.len();
     let mut failed = failed.into_iter();
@@ -472,7 +441,7 @@ mod tests {
         };
         assert_eq!(repeats("/opt/loadline run a.yaml --out b -n 9"), "loadline run a.yaml -n 9");
         assert_eq!(repeats("loadline run a.yaml --out=b --seed 2"), "loadline run a.yaml --seed 2");
-        // What follows `--` is the server's own.
+        // Words after `--` belong to the server.
         assert_eq!(repeats("loadline find --out b -- java --out c"), "loadline find -- java --out c");
         assert_eq!(repeats("loadline find --out"), "loadline find");
     }

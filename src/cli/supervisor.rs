@@ -1,5 +1,5 @@
-//! Tells systemd that a service is ready and that it goes on (man sd_notify): a line to the socket that `NOTIFY_SOCKET`
-//! names. It also ends a service that should have ended and has not.
+//! Notifies systemd that a service is ready and alive (man sd_notify), through the socket in `NOTIFY_SOCKET`. Also ends
+//! a service that should have ended and has not.
 
 use super::console;
 use super::exit::Code;
@@ -11,17 +11,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// The supervisor that started a service and wants to know its state.
+/// The supervisor that started the service.
 pub(super) struct Supervisor {
     socket: Option<(UnixDatagram, SocketAddr)>,
-    /// Between two signs of life; `None` where none is waited for.
+    /// The watchdog interval, if any.
     every: Option<Duration>,
     due: Duration,
     clock: Clock,
 }
 
 impl Supervisor {
-    /// Reads the supervisor from the environment. Without one, all messages are dropped.
+    /// Reads the supervisor from the environment. Without one, messages are dropped.
     pub(super) fn of_environment(clock: Clock) -> Self {
         let variable = |name: &str| std::env::var(name).ok();
         Self::of(variable("NOTIFY_SOCKET").as_deref(), variable("WATCHDOG_USEC").as_deref(), clock)
@@ -34,7 +34,7 @@ impl Supervisor {
         });
         let socket = address.and_then(|address| {
             let socket = UnixDatagram::unbound().ok()?;
-            // A supervisor that takes no messages must not block us.
+            // A supervisor that accepts no messages must not block Loadline.
             socket.set_nonblocking(true).ok()?;
             Some((socket, address))
         });
@@ -42,12 +42,11 @@ impl Supervisor {
         Self { socket, every, due: Duration::ZERO, clock }
     }
 
-    /// Says that the service does what it is there for.
     pub(super) fn ready(&self) {
         self.tell("READY=1");
     }
 
-    /// Says that the service goes on, where that is due.
+    /// Sends a watchdog message if one is due.
     pub(super) fn alive(&mut self) {
         let (Some(every), now) = (self.every, self.clock.now()) else { return };
         if now >= self.due {
@@ -58,18 +57,18 @@ impl Supervisor {
 
     fn tell(&self, text: &str) {
         if let Some((socket, address)) = &self.socket {
-            // A supervisor that has gone wants to know nothing.
+            // A supervisor that is gone needs no message.
             let _ = socket.send_to_addr(text.as_bytes(), address);
         }
     }
 }
 
-/// Ends the process some time after it was told to, where it has not ended by itself: a disk that hangs may keep it.
+/// Exits the process some time after it was asked to end but did not, for example because a disk hangs.
 pub(super) struct Ender(Arc<AtomicBool>);
 
 /// A turn takes a second or two.
 const ENDS_WITHIN: Duration = Duration::from_secs(4);
-/// A terminal takes what gives it back at once, or nothing at all.
+/// A terminal restores itself immediately or not at all.
 const LEAVES_WITHIN: Duration = Duration::from_secs(1);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
@@ -91,7 +90,7 @@ impl Ender {
                 clock.park(LOOK_EVERY);
             }
         };
-        // Without the thread it ends as soon as it can by itself.
+        // Without this thread, the process ends as soon as it can.
         let _ = std::thread::Builder::new().name("ending".to_owned()).stack_size(64 << 10).spawn(wait);
         Self(over)
     }
@@ -105,7 +104,7 @@ impl Drop for Ender {
 
 #[expect(clippy::disallowed_methods, reason = "what `main` waits for never comes back")]
 fn end(clock: Clock) {
-    // A terminal on which output was stopped by Ctrl-S blocks every writer.
+    // A terminal stopped by Ctrl-S blocks every writer.
     let leaving = std::thread::Builder::new().name("leaving".to_owned()).stack_size(64 << 10).spawn(console::leave);
     let until = clock.now() + LEAVES_WITHIN;
     while leaving.as_ref().is_ok_and(|leaving| !leaving.is_finished()) && clock.now() < until {

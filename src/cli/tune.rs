@@ -1,4 +1,4 @@
-//! `loadline tune`: remedies tried under the load, kept only where they help, and proved.
+//! `loadline tune`: tries remedies under load, keeps those that help, and confirms them.
 
 use super::exit::Code;
 use super::find;
@@ -19,28 +19,28 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Parser)]
 #[command(before_help = EXAMPLES)]
 pub(super) struct Verb {
-    /// A scenario file, or a jar; omit it if a command follows `--`
+    /// Scenario file or jar; omit if a command follows `--`
     #[arg(value_name = "SCENARIO | JAR")]
     scenario: Option<PathBuf>,
-    /// The configuration to tune, where the scenario has several
+    /// Configuration to tune, if the scenario has several
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
     #[command(flatten)]
     tuning: TuneSettings,
-    /// Weigh it as it is, and print what would be tried and why
+    /// Measure the unchanged server, and print which remedies would be tried and why
     #[arg(long, help_heading = "Tuning")]
     dry_run: bool,
-    /// Print all known remedies, with what they may cost and where that was measured
+    /// List all known remedies, with their costs and sources
     #[arg(long, help_heading = "Tuning", conflicts_with_all = ["scenario", "command", "only", "resume"])]
     list: bool,
-    /// Continue the tuning of this archive, with its own options; only `--minutes` and `--trials-max` may be new
+    /// Continue the tuning in this archive; of its options, only `--minutes` and `--trials-max` can change
     #[arg(long, help_heading = "Tuning", value_name = "ARCHIVE")]
     #[arg(conflicts_with_all = ["scenario", "command", "only"])]
     resume: Option<PathBuf>,
     #[command(flatten)]
     options: RunOptions,
-    /// The server, if there is no scenario: a `java` command line, or arguments of the image. `{port}` stands for a
-    /// free port
+    /// Command that starts the server, without a scenario; with `--image`, its arguments. `{port}` expands to a free
+    /// port
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
@@ -53,12 +53,12 @@ Examples:
   loadline tune app.loadline.yaml --try env.MALLOC_ARENA_MAX=2 --try -Dserver.tomcat.threads.max=50
   loadline tune --list";
 
-/// Options of other verbs that would be without effect on a tuning: an error says what it has instead.
+/// Other verbs' options that a tuning does not have; the error names the alternative.
 pub(super) fn refused() -> [Arg; 6] {
-    let target = "tuning asks for a `--target`; budgets are for `weigh`, `run` and `compare`";
-    let trials = "tuning makes the trials it needs: see `--trials-max` and `--minutes`";
-    let marks = "tuning weighs at the marks it needs; `weigh`, `run` and `compare` at those asked for";
-    refusing(target, "the baseline of a tuning is the server as it is", trials, marks)
+    let target = "tuning uses a `--target`; budgets are for `weigh`, `run`, and `compare`";
+    let trials = "tuning decides the number of trials itself: see `--trials-max` and `--minutes`";
+    let marks = "tuning chooses its marks itself; `--marks` is for `weigh`, `run`, and `compare`";
+    refusing(target, "the baseline of a tuning is the unchanged server", trials, marks)
 }
 
 /// Tunes a server.
@@ -72,10 +72,13 @@ pub(super) fn run(verb: Verb, call: Call) -> Result<Code> {
         return resume(&session, archive, verb.tuning, verb.dry_run);
     }
     let Verb { scenario, only, options, command, .. } = &verb;
-    let asked = ServerArguments { scenario: scenario.as_deref(), only, options, command }.asked(&mut session)?;
+    let check = |mut scenario: Scenario| tune::settle(&mut scenario, verb.tuning.clone());
+    let asked = ServerArguments { scenario: scenario.as_deref(), only, options, command, check: &check };
+    let asked = asked.asked(&mut session)?;
     let Some(ServerScenario { mut scenario, .. }) = asked else {
-        return Err(Error::request("tune what?")
-            .hint("give a scenario, a jar, or `--url` and a command after `--`; `--list` shows what would be tried"));
+        return Err(Error::request("nothing to tune").hint(
+            "specify a scenario, a jar, or `--url` and a command after `--`; `--list` shows the known remedies",
+        ));
     };
     tune::settle(&mut scenario, verb.tuning)?;
     if scenario.subject.image.is_none() {
@@ -85,10 +88,8 @@ pub(super) fn run(verb: Verb, call: Call) -> Result<Code> {
     begin(&session, scenario, verb.dry_run)
 }
 
-/// A library that is not there would be without effect, for which the loader has no more than a line on stderr.
-///
-/// # Errors
-/// `Request`, naming the library.
+/// Rejects a missing library, for which the loader would only print a line on stderr. Errors: `Request`, naming the
+/// library.
 fn check_preloads(scenario: &Scenario) -> Result<()> {
     let variables = scenario.tune.tries.iter().filter_map(|tried| match &tried.change {
         Change::Env(variables) => Some(variables),
@@ -97,20 +98,18 @@ fn check_preloads(scenario: &Scenario) -> Result<()> {
     let mut preloads = variables.flatten().filter(|(name, _)| name == "LD_PRELOAD");
     let is_absent = |library: &str| library.contains('/') && !Path::new(library).is_file();
     match preloads.find(|(_, libraries)| libraries.split([':', ' ']).any(is_absent)) {
-        Some((_, library)) => {
-            Err(Error::request(format!("there is no library `{library}` to preload"))
-                .hint("install it, or name the file"))
-        }
+        Some((_, library)) => Err(Error::request(format!("the library `{library}` to preload does not exist"))
+            .hint("install it, or specify its path")),
         None => Ok(()),
     }
 }
 
-/// Goes on with the tuning of an archive, in the same archive.
+/// Resumes the tuning in an archive.
 fn resume(session: &Session, path: &Path, bounds: TuneSettings, dry_run: bool) -> Result<Code> {
     let archive = result::read(path)?;
     if !result::is_tuning(&archive.trials) {
-        return Err(Error::request(format!("{} holds no tuning", path.display()))
-            .hint("`loadline tune` makes one; `loadline report ARCHIVE` shows what is there"));
+        return Err(Error::request(format!("{} contains no tuning run", path.display()))
+            .hint("`loadline tune` creates one; `loadline report ARCHIVE` shows the contents of an archive"));
     }
     let mut scenario = archive.scenario.clone();
     scenario.tune.apply(bounds);
@@ -119,7 +118,7 @@ fn resume(session: &Session, path: &Path, bounds: TuneSettings, dry_run: bool) -
     make(session, Underway::resume(session, path, archive, scenario)?, dry_run)
 }
 
-/// Tunes, in an archive of its own.
+/// Tunes in a new archive.
 fn begin(session: &Session, scenario: Scenario, dry_run: bool) -> Result<Code> {
     let mut live = session.live();
     let mut scenario = session.prepare(&scenario, &mut live)?.scenario;
@@ -133,7 +132,7 @@ fn begin(session: &Session, scenario: Scenario, dry_run: bool) -> Result<Code> {
     make(session, Underway { scenario, conditions, trials: Vec::new(), store }, dry_run)
 }
 
-/// Tunes, then reports the result. Measured trials are kept and shown, however it ends.
+/// Tunes and reports the result. Completed trials are kept and shown even after an error.
 fn make(session: &Session, underway: Underway, dry_run: bool) -> Result<Code> {
     let Underway { scenario, conditions, mut trials, mut store } = underway;
     let strategy = Tuner::new(&scenario)?;

@@ -1,4 +1,4 @@
-//! `loadline watch`: what running JVMs hold over time, what grows, and when it meets its limit.
+//! `loadline watch`: running JVMs' memory over time, growth, and time to the limit.
 
 use super::account::pid;
 use super::console::{Console, glyphs};
@@ -36,56 +36,55 @@ use std::time::Duration;
 #[command(before_help = EXAMPLES)]
 #[command(group = ArgGroup::new("which").required(true).multiple(false).args(WHICH))]
 pub(super) struct Verb {
-    /// Process ids of JVMs
+    /// PIDs of JVMs
     #[arg(value_name = "PID", value_parser = pid)]
     pids: Vec<u32>,
-    /// All JVMs of this machine, including those in containers, as they come and go
+    /// Watch all JVMs on this machine, including those in containers and those that start later
     #[arg(long)]
     all: bool,
-    /// The JVMs in this memory cgroup, by its path below the mount, and in those below it
+    /// Watch JVMs in this memory cgroup and its children; PATH is relative to the cgroup mount
     #[arg(long, value_name = "PATH")]
     cgroup: Option<String>,
-    /// The JVMs of this service of systemd
+    /// Watch the JVMs of this systemd service
     #[arg(long, value_name = "NAME")]
     unit: Option<String>,
-    /// Time between samples; the windows of the verdict scale with it
+    /// Sampling interval; the time windows of verdicts scale with it
     #[arg(long, value_name = "TIME", default_value = "10s")]
     every: Span,
-    /// Folder of histories and accounts [default: /var/lib/loadline for root, else loadline in the folder for state of
-    /// the user]
+    /// Directory for histories and accounts [default: /var/lib/loadline for root, else `loadline` in the user's state
+    /// directory]
     #[arg(long, value_name = "DIR")]
     history: Option<PathBuf>,
-    /// Disk space for histories and accounts; those of JVMs that ended go first, the oldest of them before
+    /// Disk space for histories and accounts; the oldest histories of exited JVMs are deleted first
     #[arg(long, value_name = "SIZE", default_value = "256m")]
     keep: Bytes,
-    /// When to take an account, which pauses threads for milliseconds (1,000 threads: 0.1 s): `never`, `on-growth`,
-    /// `at:75%`, `every:6h`; may be repeated [default: at:66%, at:75% and at:90% of its limit]
+    /// When to take an account, which pauses threads for milliseconds (0.1 s with 1,000 threads): `never`, `on-growth`,
+    /// `at:75%` of the limit, `every:6h` (repeatable) [default: at:66%, at:75%, at:90%]
     #[arg(long, value_name = "WHEN")]
     account: Vec<Weighings>,
-    /// Ask each JVM once through its attach socket for Native Memory Tracking, if that is on, and for its memory
-    /// layout. No thread is paused; a JVM that does not answer is left alone
+    /// Query each JVM once over its attach socket for its memory layout and, if enabled, Native Memory Tracking; pauses
+    /// no threads
     #[arg(long, value_name = "WHEN", default_value = "never", hide_default_value = true)]
     attach: Attach,
-    /// Largest owners that metrics carry for each JVM: `top:5`; the rest of them are `other`.
-    /// At most 20
+    /// Number of owners to export per JVM, largest first, at most `top:20`; the rest are summed as `other`
     #[arg(long, value_name = "top:N", default_value = "top:5")]
     owners: Owners,
-    /// Judge the kept history of each JVM, print the verdicts, and end. Exit code 1: one grows; 4: it is too early to
-    /// judge one
+    /// Print a verdict on each JVM from its stored history, and exit: with code 1 if one is growing, 4 if it is too
+    /// early to judge one
     #[arg(long)]
     once: bool,
-    /// Say how a watched JVM ended, what it held last, what grew before, and how much memory it needed
+    /// Report how a watched JVM exited, its last memory use, prior growth, and the memory it needed
     #[arg(long, value_name = "PID | FILE", conflicts_with_all = ["once", "account", "listen", "otlp", "duration"])]
     post_mortem: Option<String>,
-    /// Write what `--post-mortem` says to an HTML file, too
+    /// Write the post-mortem as HTML
     #[arg(long, value_name = "FILE", requires = "post_mortem")]
     html: Option<PathBuf>,
     #[command(flatten)]
     receivers: Receivers,
-    /// End after this time
+    /// Stop after this much time
     #[arg(long = "for", value_name = "TIME", conflicts_with = "once")]
     duration: Option<Span>,
-    /// Print a document instead of the summary
+    /// Print JSON instead of the summary
     #[arg(long)]
     json: bool,
     /// Print no progress on stderr
@@ -93,7 +92,7 @@ pub(super) struct Verb {
     quiet: bool,
 }
 
-/// Options that name the JVMs; one of them.
+/// Options that select the JVMs; exactly one is required.
 const WHICH: [&str; 5] = ["pids", "all", "cgroup", "unit", "post_mortem"];
 
 const EXAMPLES: &str = "\
@@ -103,7 +102,7 @@ Examples:
   loadline watch --unit shop.service --account on-growth
   loadline watch --all --once";
 
-/// When a JVM is weighed.
+/// When to take accounts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Weighings {
     Never,
@@ -117,7 +116,7 @@ impl std::str::FromStr for Weighings {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let refuse =
-            || format!("`{text}` is not a time for an account; write `never`, `on-growth`, `at:75%` or `every:6h`");
+            || format!("`{text}` is not an account trigger; write `never`, `on-growth`, `at:75%`, or `every:6h`");
         let percent = |text: &str| text.strip_suffix('%')?.parse().ok().filter(|percent| (1..=100).contains(percent));
         match text.split_once(':') {
             None if text == "never" => Ok(Self::Never),
@@ -136,41 +135,41 @@ enum Attach {
     Once,
 }
 
-/// An interrupt is seen within this time.
+/// The maximum delay before an interrupt is noticed.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// Stretches of a course, as many as a wide terminal and a picture have room for.
+/// Time spans in a plot, enough for a wide terminal and an image.
 const STRETCHES: usize = 240;
 /// A history and a few accounts.
 const KEEP_LEAST: Bytes = Bytes(4 << 20);
-/// Asks this program to weigh a JVM into a file, in a process of its own.
+/// Makes this program take a JVM's account in a separate process.
 pub(super) const WEIGH_APART_WORD: &str = "__weigh";
-/// The memory for weighing. It leaves the watch room in the 64 MiB of the unit and the DaemonSet. An account of 65,000
-/// mappings of files takes 190 to 270 MiB, and is refused.
+/// Memory for taking an account, so that the watch fits into the 64 MiB of the unit and the DaemonSet. An account with
+/// 65,000 file mappings takes 190 to 270 MiB, and is refused.
 const WEIGH_BYTES_MAX: u64 = 44 << 20;
-/// A JVM that does not answer is given up by itself long before.
+/// An unresponsive JVM is given up long before this.
 const WEIGHED_WITHIN: Duration = Duration::from_secs(60);
 
 pub(super) fn run(verb: Verb, Call { typed, clock }: Call) -> Result<Code> {
     let typed = typed.to_string();
     let folder = verb.history.clone().or_else(usual_folder).ok_or_else(|| {
-        Error::request("there is no folder for histories: neither HOME nor XDG_STATE_HOME is set")
-            .hint("set the folder with `--history DIR`")
+        Error::request("there is no directory for histories: neither HOME nor XDG_STATE_HOME is set")
+            .hint("set the directory with `--history DIR`")
     })?;
     if let Some(of) = &verb.post_mortem {
         return mortem(&verb, of, &folder, typed);
     }
     if verb.html.is_some() {
         return Err(
-            Error::request("`--html` draws how a JVM ended").hint("add `--post-mortem PID` in place of the JVMs")
+            Error::request("`--html` is only for post-mortems").hint("specify `--post-mortem PID` instead of the JVMs")
         );
     }
     if verb.json && !verb.once {
-        return Err(Error::request("`--json` prints one document, and watching goes on").hint("add `--once`"));
+        return Err(Error::request("`--json` prints one document, so the command must end").hint("add `--once`"));
     }
     if verb.keep < KEEP_LEAST {
         let keep = verb.keep;
-        return Err(Error::request(format!("`--keep {keep}` has no room for the history of one JVM"))
-            .hint(format!("a history takes up to 2 MiB, and its accounts take more; give {KEEP_LEAST} or more")));
+        return Err(Error::request(format!("`--keep {keep}` is too small for the history of one JVM"))
+            .hint(format!("a history takes up to 2 MiB, and its accounts take more; specify {KEEP_LEAST} or more")));
     }
     let tls = verb.receivers.web_config.as_deref().map(web_config).transpose()?.flatten();
     for pid in &verb.pids {
@@ -187,13 +186,13 @@ pub(super) fn run(verb: Verb, Call { typed, clock }: Call) -> Result<Code> {
         return once(&verb, &mut watching, &about);
     }
     create_folder(&folder).map_err(|cause| {
-        Error::machine(format!("the folder for histories, {}, cannot be made: {cause}", folder.display()))
-            .hint("set the folder with `--history DIR`")
+        Error::machine(format!("cannot create the directory for histories, {}: {cause}", folder.display()))
+            .hint("set the directory with `--history DIR`")
     })?;
     go_on(&verb, &folder, &mut watching, &about, tls)
 }
 
-/// Turn after turn, until what was asked for is over.
+/// Runs turns until the end condition.
 fn go_on(
     verb: &Verb,
     folder: &Path,
@@ -203,7 +202,7 @@ fn go_on(
 ) -> Result<Code> {
     let clock = about.clock;
     let ends = verb.duration.map(|span| clock.now() + span.0);
-    // Clients are answered from the start, even if the first turn is slow.
+    // Clients get responses from the start, even if the first turn is slow.
     let mut metrics =
         Metrics::open(&verb.receivers, verb.owners, verb.quiet, tls, clock, Arc::new(about.document(watching)))?;
     let mut show = Show::open(verb.quiet)?;
@@ -213,7 +212,7 @@ fn go_on(
     let (mut due, mut sweeps) = (clock.now(), Sweeps::default());
     'watching: while !show.is_over() && ends.is_none_or(|ends| clock.now() < ends) {
         let events = watching.turn();
-        // All receivers of this turn share one document.
+        // All receivers share the turn's document.
         let document = LazyCell::new(|| Arc::new(about.document(watching)));
         show.screen.take(&events, || Arc::clone(&document));
         show.draw(watching);
@@ -223,13 +222,13 @@ fn go_on(
         if sweeps.is_due(watching.begun) {
             keep_within(folder, verb.keep, &watching.files());
         }
-        // A watch that can look at nothing any more is one to start again.
+        // A watch that can no longer read anything should be restarted.
         let is_well = !watching.world.is_blind();
         if is_well {
             metrics.turned();
         }
         due = (due + verb.every.0).max(clock.now());
-        // All that was asked for by pid has ended.
+        // All JVMs selected by pid have ended.
         if !verb.pids.is_empty() && watching.is_empty() {
             break;
         }
@@ -248,7 +247,7 @@ fn go_on(
     Ok(Code::Yes)
 }
 
-/// The screen of a watch, its terminal, and the keys of the user.
+/// The screen of a watch, its terminal, and the user's keys.
 struct Show {
     screen: Screen,
     console: Option<Console>,
@@ -277,7 +276,7 @@ impl Show {
         }
     }
 
-    /// Does what was asked for by keys, and draws again what a new size or a stop spoilt.
+    /// Handles keys, and redraws after a resize or stop.
     fn heed<W: World>(&mut self, watching: &Watching<W>) -> Pressed {
         let Some(console) = &mut self.console else { return Pressed::Draw };
         let came = console.came();
@@ -291,7 +290,7 @@ impl Show {
         Pressed::Draw
     }
 
-    /// Shows a message that must be known; on a screen it joins the events.
+    /// Shows an important message; on a screen, among the events.
     fn warn(&mut self, text: &str) {
         match &self.console {
             Some(_) => self.screen.note(text),
@@ -299,7 +298,7 @@ impl Show {
         }
     }
 
-    /// The terminal is given back before what was shown last is left on it. Lines end with the last verdicts.
+    /// Restores the terminal before printing the last state. Line output ends with the last verdicts.
     fn end(self, document: impl FnOnce() -> WatchDocument) {
         drop(self.console);
         self.screen.end(document);
@@ -310,14 +309,14 @@ impl Show {
 fn mortem(verb: &Verb, of: &str, folder: &Path, typed: String) -> Result<Code> {
     let path = match of.parse::<u32>() {
         Ok(pid) => Past::last_of(folder, pid).ok_or_else(|| {
-            Error::request(format!("no history of pid {pid} is in {}", folder.display()))
-                .hint("`--history DIR` says where histories are; what was not watched has none")
+            Error::request(format!("there is no history of pid {pid} in {}", folder.display()))
+                .hint("specify the directory with `--history DIR`; only watched JVMs have a history")
         })?,
         Err(_) => PathBuf::from(of),
     };
     let past = Past::read(&path).map_err(|cause| {
         Error::request(format!("{} cannot be read as a history: {cause}", path.display()))
-            .hint("give a file `NAME.START.PID.history`, or a pid")
+            .hint("specify a file `NAME.START.PID.history`, or a pid")
     })?;
     let mut told = post_mortem(&past);
     (told.schema, told.loadline) = (POST_MORTEM_SCHEMA.to_owned(), env!("CARGO_PKG_VERSION").to_owned());
@@ -333,7 +332,7 @@ fn mortem(verb: &Verb, of: &str, folder: &Path, typed: String) -> Result<Code> {
     Ok(Code::Yes)
 }
 
-/// The parts of documents besides the JVMs.
+/// Parts of a document that are not about JVMs.
 struct About {
     typed: String,
     machine: Machine,
@@ -376,10 +375,7 @@ fn once(verb: &Verb, watching: &mut Watching<Here>, about: &About) -> Result<Cod
     })
 }
 
-/// The JVMs that are meant.
-///
-/// # Errors
-/// `Request` where there is no such cgroup: its watch would be silent for ever.
+/// The selected JVMs. Errors: `Request` if there is no such cgroup, because the watch would stay empty forever.
 fn which(verb: &Verb) -> Result<Which> {
     Ok(match (&verb.cgroup, &verb.unit) {
         (Some(path), _) => Which::Cgroup(cgroup_path(path)?),
@@ -394,7 +390,7 @@ fn every_ms(verb: &Verb) -> Result<u64> {
     match verb.every.0.as_millis() as u64 {
         ms @ 10..=600_000 => Ok(ms),
         _ => Err(Error::request(format!("samples cannot be taken every {}", verb.every))
-            .hint("say something between `10ms` and `10m`; 10 s are usual")),
+            .hint("specify a time between `10ms` and `10m`; the default is `10s`")),
     }
 }
 
@@ -415,19 +411,19 @@ fn weighing(verb: &Verb) -> WhenWeighed {
     when
 }
 
-/// An account into a file, by a process of its own: one of a large JVM takes more memory than watching may, and one
-/// that is stuck can be ended.
+/// Takes an account in a separate process: a large JVM takes more memory than the watch may use, and a stuck process
+/// can be killed.
 fn weigh_apart(pid: u32, why: WhyWeighed, into: &Path, clock: Clock) -> Result<(), String> {
-    let Some(into) = into.to_str() else { return Err(format!("{} is not text", into.display())) };
+    let Some(into) = into.to_str() else { return Err(format!("{} is not UTF-8 text", into.display())) };
     let how = if why == WhyWeighed::FirstSight { ASKED } else { HELD };
     let done = itself::run(&[WEIGH_APART_WORD, &pid.to_string(), how, into], clock, WEIGHED_WITHIN);
-    done.map_err(|why| format!("{why}; `loadline account {pid}` has no bound of memory or time"))
+    done.map_err(|why| format!("{why}; `loadline account {pid}` has no limit on memory or time"))
 }
 
 const ASKED: &str = "asked";
 const HELD: &str = "held";
 
-/// Does what [`weigh_apart`] asks for.
+/// The other side of [`weigh_apart`].
 pub(super) fn weigh_here(words: &[OsString]) -> Code {
     let words: Vec<&str> = words.iter().filter_map(|word| word.to_str()).collect();
     let (pid, how, into) = match words.as_slice() {
@@ -437,7 +433,7 @@ pub(super) fn weigh_here(words: &[OsString]) -> Code {
     let Some(pid) = pid else { return Code::Request };
     let clock = Clock::start();
     let why = if how == ASKED { WhyWeighed::FirstSight } else { WhyWeighed::Time };
-    let bound = itself::bound(WEIGH_BYTES_MAX).map_err(|cause| format!("it cannot be bounded: {cause}"));
+    let bound = itself::bound(WEIGH_BYTES_MAX).map_err(|cause| format!("its memory cannot be limited: {cause}"));
     match bound.and_then(|()| weigh(pid, why, into, &machine_now(clock), clock)) {
         Ok(()) => Code::Yes,
         Err(why) => {
@@ -447,15 +443,15 @@ pub(super) fn weigh_here(words: &[OsString]) -> Code {
     }
 }
 
-/// An account into a file that `loadline account PID --against FILE` takes. At first sight the JVM is asked and not
-/// held.
+/// Writes an account for `loadline account PID --against FILE`. On first sight, attaches to the JVM instead of pausing
+/// it.
 fn weigh(pid: u32, why: WhyWeighed, into: &Path, machine: &Machine, clock: Clock) -> Result<(), String> {
     let taken = utc(clock.unix_s());
     let asks = why == WhyWeighed::FirstSight;
     let how = AccountOptions { stop: !asks, netty: false, asking: Asking::typed(asks) };
     let weighed = how.weigh_then(pid, &clock, &Collecting::default(), &mut |_| ()).map_err(|error| error.what)?;
     let unheard = |record: &DoubtRecord| match &record.doubt {
-        Doubt::AttachMissing { why } => Some(format!("did not answer, so it is left alone: {why}")),
+        Doubt::AttachMissing { why } => Some(format!("did not respond, and will not be queried again: {why}")),
         _ => None,
     };
     if let Some(why) = weighed.doubts.iter().find_map(unheard).filter(|_| asks) {

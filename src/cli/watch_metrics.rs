@@ -1,4 +1,4 @@
-//! Metrics of the watched JVMs: served from the last turn on request, and sent to a collector.
+//! Metrics of watched JVMs: served from the last turn on request, and sent to a collector.
 
 use crate::clock::Clock;
 use crate::error::Result;
@@ -12,30 +12,28 @@ use std::str::FromStr;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// A turn ends within a second or two, whatever any JVM does: after this time, or three turns, something is wrong.
+/// A turn ends within a second or two, whatever a JVM does. If this time or three turns pass, something is wrong.
 const STUCK_AFTER: Duration = Duration::from_secs(60);
-/// A client that asks before the first turn has ended waits at most this long. It then gets the metrics known so far:
-/// none.
+/// The maximum wait of a client before the first turn has ended. It then gets the metrics known so far: none.
 const FIRST_TURN_WITHIN: Duration = Duration::from_secs(1);
 
 /// Who gets metrics.
 #[derive(Debug, clap::Args)]
 pub(super) struct Receivers {
-    /// Serve Prometheus metrics at `127.0.0.1:PORT`, at `unix:PATH`, or on the socket that `systemd` passes
-    #[arg(long, value_name = "WHERE", conflicts_with = "once")]
+    /// Serve Prometheus metrics on `127.0.0.1:PORT`, `unix:PATH`, or the socket passed by `systemd`
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "once")]
     listen: Option<ListenAddress>,
-    /// Certificate and key of `--listen`, and the clients it accepts: a web-config file as Prometheus' exporters take
-    /// it
+    /// TLS and client authentication for `--listen`: a web-config file in the Prometheus exporter format
     #[arg(long, value_name = "FILE", requires = "listen")]
     pub(super) web_config: Option<PathBuf>,
-    /// Send metrics to an OpenTelemetry collector over HTTP, as JSON [default: by the OTEL_ variables, else
+    /// Send metrics to an OpenTelemetry collector as OTLP/HTTP JSON [default: from the OTEL_* variables, else
     /// http://localhost:4318/v1/metrics]
     #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = "", require_equals = true)]
     #[arg(conflicts_with = "once")]
     otlp: Option<String>,
 }
 
-/// How many owners of a JVM metrics have.
+/// The number of owners per JVM in metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Owners(usize);
 
@@ -45,7 +43,7 @@ impl FromStr for Owners {
     fn from_str(text: &str) -> Result<Self, String> {
         let number = text.strip_prefix("top:").and_then(|number| number.parse().ok());
         let most = number.filter(|most| (1..=20).contains(most));
-        most.map(Self).ok_or_else(|| format!("`{text}` says no number of owners; write `top:5`, at most `top:20`"))
+        most.map(Self).ok_or_else(|| format!("`{text}` is not a number of owners; write `top:5`, at most `top:20`"))
     }
 }
 
@@ -55,17 +53,15 @@ impl fmt::Display for Owners {
     }
 }
 
-/// The metrics of a watch on their way to their receivers.
 pub(super) struct Metrics {
     served: Option<Served>,
     push: Option<Push>,
     clock: Clock,
-    /// How many owners of the last account they have.
     owners: usize,
 }
 
 impl Metrics {
-    /// Opens the receivers, before the first turn.
+    /// Opens the receivers before the first turn.
     pub(super) fn open(
         receivers: &Receivers,
         Owners(owners): Owners,
@@ -83,7 +79,7 @@ impl Metrics {
         Ok(Self { served, push, clock, owners })
     }
 
-    /// Takes a turn; what must be known of those before it, where there is something.
+    /// Receives a turn's results; returns messages about earlier ones.
     pub(super) fn take(
         &mut self,
         events: &[WatchEvent],
@@ -101,20 +97,19 @@ impl Metrics {
         self.push.as_mut()?.offer(|| Arc::clone(&document))
     }
 
-    /// Notes that a turn has ended, and could look at what it was to look at.
+    /// Records the end of a healthy turn.
     pub(super) fn turned(&self) {
         if let Some(served) = &self.served {
             served.latest.lock().turned = self.clock.now();
         }
     }
 
-    /// Ends, and returns messages about the metrics that were never sent.
+    /// Ends; returns messages about metrics that were never sent.
     pub(super) fn end(self) -> Vec<String> {
         self.push.map(|push| push.pushing.end()).into_iter().flatten().collect()
     }
 }
 
-/// The document with as many owners of the last account as metrics may have.
 fn bounded(mut document: Arc<WatchDocument>, owners: usize) -> Arc<WatchDocument> {
     let has = |jvm: &WatchedJvm| jvm.account.as_ref().map_or(0, |account| account.owners.len());
     if document.jvms.iter().any(|jvm| has(jvm) > owners) {
@@ -130,11 +125,11 @@ fn bounded(mut document: Arc<WatchDocument>, owners: usize) -> Arc<WatchDocument
 struct Latest {
     document: Arc<WatchDocument>,
     ends: Vec<WatchEnds>,
-    /// When a turn ended last; when the watch began before that.
+    /// When the last turn ended, or else when the watch began.
     turned: Duration,
 }
 
-/// The same, shared with the threads that answer requests.
+/// The latest results, shared with the threads that respond to requests.
 struct SharedLatest {
     latest: Mutex<Latest>,
     first: Condvar,
@@ -145,26 +140,26 @@ impl SharedLatest {
         self.latest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the results of the last turn; of the first one, if it ends soon.
+    /// The results of the last turn, waiting briefly for the first one.
     fn seen(&self) -> (Arc<WatchDocument>, Vec<WatchEnds>) {
         let waited = self.first.wait_timeout_while(self.lock(), FIRST_TURN_WITHIN, |latest| latest.document.turns == 0);
         let latest = waited.unwrap_or_else(PoisonError::into_inner).0;
         (Arc::clone(&latest.document), latest.ends.clone())
     }
 
-    /// Whether turns end, for who starts it again where they do not.
+    /// Whether turns still end, for a supervisor that restarts the watch.
     fn health(&self, now: Duration) -> HttpResponse {
         let latest = self.lock();
         let within = STUCK_AFTER.max(3 * Duration::from_millis(latest.document.every_ms));
         let since = now.saturating_sub(latest.turned);
         let is_well = since < within;
         let (status, word) = if is_well { ("200 OK", "ok") } else { ("503 Service Unavailable", "stuck") };
-        let body = format!("{word}: the last turn ended {} s ago, of {}\n", since.as_secs(), latest.document.turns);
+        let body =
+            format!("{word}: the last of {} sampling rounds ended {} s ago\n", latest.document.turns, since.as_secs());
         HttpResponse { status, content_type: "text/plain; charset=utf-8", body }
     }
 }
 
-/// A server, and what it answers from.
 struct Served {
     server: HttpServer,
     latest: Arc<SharedLatest>,
@@ -199,7 +194,7 @@ impl Served {
     }
 }
 
-/// Metrics on their way to a collector.
+/// Metrics to send to a collector.
 struct Push {
     pushing: Pushing,
     resource: Vec<(String, String)>,
@@ -249,6 +244,6 @@ mod tests {
         Arc::make_mut(&mut shared.lock().document).every_ms = 600_000;
         assert_eq!([status(1899), status(1900)], ["200 OK", "503 Service Unavailable"], "turns of ten minutes");
         shared.lock().turned = Duration::from_secs(1900);
-        assert!(shared.health(Duration::from_secs(1901)).body.contains("1 s ago, of 7"));
+        assert!(shared.health(Duration::from_secs(1901)).body.contains("the last of 7 sampling rounds ended 1 s ago"));
     }
 }

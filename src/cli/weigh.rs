@@ -22,11 +22,11 @@ pub(super) struct Verb {
     inside: Inside,
     #[command(flatten)]
     judging: JudgementSettings,
-    /// The jar that starts the server. It is started once before, to see where it answers, unless `--url` says so
+    /// Server jar. Without `--url`, it is first started once to find its address
     #[arg(value_name = "JAR", conflicts_with = "image")]
     jar: Option<PathBuf>,
-    /// The server, where no jar is named: a `java` command line or a script that ends up in one; of a jar its
-    /// arguments, of an image those of its entrypoint. `{port}` stands for a free port
+    /// Command that starts the server, such as `java` or a script; after a jar or image, its arguments. `{port}`
+    /// expands to a free port
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
@@ -34,10 +34,14 @@ pub(super) struct Verb {
 pub(super) fn run(verb: Verb, call: Call) -> Result<Code> {
     let mut session = Session::of(&verb.options, call)?;
     let asked = &verb.options.asked;
+    let check = |mut scenario: Scenario| {
+        scenario.mark(&verb.marking)?;
+        Judgement::of(&scenario, verb.judging.clone())?.check_metrics(&scenario, &scenario.marks)
+    };
     let mut scenario = match &verb.jar {
-        Some(path) => of_jar(TypedJar { path, arguments: &verb.command, options: asked }, &mut session)?,
+        Some(path) => of_jar(TypedJar { path, arguments: &verb.command, options: asked }, &mut session, &check)?,
         None if verb.command.is_empty() && asked.subject.image.is_none() => {
-            return Err(Error::request("weigh what?").hint("name a jar, or give a command after `--`"));
+            return Err(Error::request("nothing to weigh").hint("specify a jar, or a command after `--`"));
         }
         None => Scenario::of_command(&verb.command, asked)?,
     };

@@ -1,4 +1,4 @@
-//! `loadline work`: one entry of a plan, as an engine starts it on a node.
+//! `loadline work`: executes one entry of a plan on a node, started by an engine.
 
 use super::deadline::Deadline;
 use super::exit::Code;
@@ -22,28 +22,28 @@ use std::time::Duration;
 #[derive(Debug, Parser)]
 #[command(before_help = EXAMPLES, after_help = CODES)]
 pub(super) struct Verb {
-    /// The plan, a file that `loadline plan` made
+    /// Plan file written by `loadline plan`
     #[arg(value_name = "PLAN")]
     plan: PathBuf,
-    /// The entry to do, from 0 [default: JOB_COMPLETION_INDEX, or LOADLINE_FIRST + SLURM_ARRAY_TASK_ID]
+    /// Index of the entry to run, from 0 [default: JOB_COMPLETION_INDEX, or LOADLINE_FIRST + SLURM_ARRAY_TASK_ID]
     #[arg(long, value_name = "N")]
     index: Option<u32>,
-    /// Folder of all results, the same for every entry; those of this one go to DIR/index-N
+    /// Directory shared by all entries; this one writes to DIR/index-N
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// Name of this node [default: NODE_NAME, SLURMD_NODENAME, or the host's name]
+    /// Name of this node [default: NODE_NAME, SLURMD_NODENAME, or the hostname]
     #[arg(long, value_name = "NAME")]
     node: Option<String>,
-    /// End after so many minutes with what there is, where the plan allows more
+    /// Stop after this many minutes with partial results, even if the plan allows more
     #[arg(long, value_name = "MINUTES", value_parser = minutes)]
     minutes: Option<f64>,
-    /// Run build steps even if nothing they read has changed
+    /// Run build steps even if their inputs are unchanged
     #[arg(long)]
     rebuild: bool,
-    /// Print the result as a document instead of a sentence
+    /// Print JSON instead of a one-line result
     #[arg(long)]
     json: bool,
-    /// No progress on stderr
+    /// Print no progress on stderr
     #[arg(long, short)]
     quiet: bool,
 }
@@ -55,13 +55,13 @@ Examples:
   loadline work /plan/plan.jsonl --out /results        # in a Job with `completionMode: Indexed`";
 
 const CODES: &str = "\
-Exit codes, for what an engine tries again:
-    0  an answer stands; also a limit that fails, and what was found when time was up
-    2  the request is wrong: no such entry, another plan, other files; do not try again
-    3  the subject failed; do not try again
-    4  this node cannot measure it; try again elsewhere
-   70  a bug in Loadline; try again
-  130  interrupted; the next start goes on";
+Exit codes and whether to retry:
+    0  the entry has a result, even if the limit failed or time ran out
+    2  invalid request, such as a missing entry, a different plan, or changed files; do not retry
+    3  the server failed; do not retry
+    4  this node cannot measure the server; retry on another node
+   70  a bug in Loadline; retry
+  130  interrupted; retry to continue";
 
 fn minutes(text: &str) -> Result<f64, String> {
     let minutes = text.parse().ok().filter(|minutes: &f64| minutes.is_finite() && *minutes > 0.0);
@@ -71,7 +71,8 @@ fn minutes(text: &str) -> Result<f64, String> {
 pub(super) fn run(verb: Verb, call: Call) -> Result<Code> {
     let clock = call.clock;
     let text = bounded::text_named(&verb.plan, PLAN_BYTES_MAX)
-        .map_err(|cause| Error::request(format!("cannot read the plan {}: {}", verb.plan.display(), plain(&cause))))?;
+        .map_err(|cause| Error::request(format!("cannot read the plan {}: {}", verb.plan.display(), plain(&cause))))
+        .map_err(|error| error.hint("`loadline plan` creates one"))?;
     let plan = Plan::parse(&text).map_err(|error| error.at(format!("plan: {}", verb.plan.display())))?;
     let file = std::path::absolute(&verb.plan).map_err(|cause| Error::io("find", &verb.plan, &cause))?;
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
@@ -81,7 +82,7 @@ pub(super) fn run(verb: Verb, call: Call) -> Result<Code> {
     let minutes = verb.minutes.map_or(minutes, |typed| typed.min(minutes));
     let span = Duration::try_from_secs_f64(minutes * 60.0).map_err(|_| {
         Error::request(format!("the plan gives entry {} {minutes} minutes", started.index))
-            .hint("make the plan again with `loadline plan`")
+            .hint("recreate the plan with `loadline plan`")
     })?;
     let signals = Interrupt::listen()?;
     let stop = signals.another()?;
@@ -92,20 +93,20 @@ pub(super) fn run(verb: Verb, call: Call) -> Result<Code> {
     let folder = file.parent().unwrap_or(Path::new("/"));
     let asked = WorkerInput { plan: &plan, folder, out: &verb.out, started: &started };
     let done = work::work(&asked, &node, clock).map_err(|error| match error.kind {
-        ErrorKind::Interrupted => error.hint("begin the same entry again, with the same `--out`: it goes on"),
+        ErrorKind::Interrupted => error.hint("run the same entry again with the same `--out` to continue"),
         _ => error,
     })?;
     tell(&done, &verb)
 }
 
-/// Prints the result that counts, and returns the exit code for an engine.
+/// Prints the result and returns the exit code for an engine.
 fn tell(done: &Done, verb: &Verb) -> Result<Code> {
     let Done { result, by } = done;
     let mut progress = Progress::new(verb.quiet);
     match by {
         By::Us => {}
-        By::Earlier => progress.step("this entry was done before: nothing is done"),
-        By::Meanwhile => progress.step("another worker was faster: its result counts, ours is dropped"),
+        By::Earlier => progress.step("this entry already has a result: nothing to do"),
+        By::Meanwhile => progress.step("another worker finished first, so this result is dropped"),
     }
     let text = if verb.json { report::document(result) } else { sentence(result) };
     report::print(&text)?;
@@ -122,8 +123,8 @@ fn tell(done: &Done, verb: &Verb) -> Result<Code> {
 fn sentence(result: &EntryResult) -> String {
     let outcome = match result.outcome {
         EntryOutcome::Answered => "answered",
-        EntryOutcome::OutOfTime => "its time was up",
-        EntryOutcome::SubjectFailed => "the subject failed",
+        EntryOutcome::OutOfTime => "its time ran out",
+        EntryOutcome::SubjectFailed => "the server failed",
         EntryOutcome::NodeUnfit => "the node could not measure it",
     };
     let says = result.find.as_ref().map(|find| find.text.as_str()).or(result.why.first().map(String::as_str));

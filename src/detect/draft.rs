@@ -1,4 +1,4 @@
-//! The text of a first scenario: known facts become settings, and comments next to them name the unknown ones.
+//! The text of a first scenario: known facts as settings, and unknown ones as comments.
 
 use crate::scenario::Url;
 use crate::subject::FirstAnswer;
@@ -9,43 +9,40 @@ use crate::units::steers;
 pub(crate) struct Draft {
     /// Names the scenario and its archives.
     pub name: String,
-    /// The path of its schema, from the folder of the file.
+    /// The path of its schema, relative to the file's directory.
     pub schema: String,
-    /// The sources that it was made from, a line each.
+    /// The sources of its facts, one line each.
     pub told: Vec<String>,
-    /// The folder that all paths start from, from the folder of the file; empty where that is the same.
+    /// The base directory of all paths, relative to the file's directory; empty if it is the same.
     pub dir: String,
-    /// How the server is built, if that is known.
+    /// How to build the server, if known.
     pub build: Option<Build>,
-    /// The command or image that is started.
+    /// The command or image to start.
     pub start: Start,
-    /// The port it listens on regardless of its options; `None` if it gets its port by `{port}`.
+    /// The port that it listens on regardless of options; `None` if `{port}` passes one.
     pub port: Option<u16>,
-    /// How that port was found, in words.
+    /// How that port was found.
     pub port_by: String,
-    /// The path of its health check, where that is another path than the page.
+    /// The path of its health check, if that differs from the page.
     pub health: Option<String>,
     /// The page under load.
     pub page: String,
-    /// How that page was found, in words.
+    /// How that page was found.
     pub page_by: String,
 }
 
-/// A build step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Build {
-    /// A line for `sh`.
+    /// A command line for `sh`.
     pub command: String,
-    /// Whether what it makes is missing, so that the scenario has to build it.
+    /// Whether the scenario has to build the server first.
     pub is_needed: bool,
 }
 
-/// The command or image that is started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Start {
-    /// A command; `{jvm}` is put behind its `java`.
+    /// A command; `{jvm}` is inserted after `java`.
     Command(Vec<String>),
-    /// A container image.
     Image(String),
 }
 
@@ -55,16 +52,15 @@ impl Default for Start {
     }
 }
 
-/// The text after the load; removing the `#` takes its settings in.
+/// The text after the load; users uncomment settings.
 const BUDGETS: &str = "\
-# What must not be exceeded. `loadline run` on this file, as it is, prints the first numbers; a bound is one of them and
-# what may come on top. A budget that is surely broken ends the run with exit code 1. Five trials have an interval.
+# Budgets: run this file once to get the first numbers, then use each number plus a margin as a bound. If a budget is
+# exceeded, the exit code is 1. Confidence intervals need about five trials.
 # trials: 5
 # budgets: [\"rss_in_use.rested<=300MiB\", \"heap_live.collected<=60MiB\", \"failed==0\"]
 ";
 
 impl Draft {
-    /// The text of the file.
     pub(crate) fn text(&self) -> String {
         let schema = comment(&self.schema);
         let told: String = self.told.iter().map(|told| format!("# {}\n", comment(told))).collect();
@@ -74,25 +70,25 @@ impl Draft {
             "\
 # yaml-language-server: $schema={schema}
 #
-{told}# `loadline run` on this file weighs it; every key has its description in the schema.
+{told}# Run this file with `loadline run`; the schema describes every key.
 name: {name}
 subject:
-{subject}# Ways to run it. With a second one, `loadline compare` on this file gives verdicts.
+{subject}# To compare two configurations with `loadline compare`, add a second one.
 configurations:
   as-is: {{}}
   # serial: {{gc: serial, heap: 128m}}
-# The same work first, unmeasured, so that code is compiled and pools are filled.
+# The warm-up sends the same requests without measuring them, to compile code and fill pools.
 load:
   # {page_by}
   - warmup: {{closed: {{connections: 25, duration: 10s}}, get: {page}}}
   - steady: {{same: warmup}}
-  # By then the JVM's compilers have given back what they worked with, and trials differ less.
+  # By the end of an idle phase, the JIT has freed its working memory, so trials differ less.
   - rest: {{idle: 12s}}
 {BUDGETS}"
         )
     }
 
-    /// Puts the user's own arguments of the program in place of those that were guessed.
+    /// Replaces guessed program arguments with the user's.
     pub(crate) fn take_arguments(&mut self, arguments: &[String]) {
         let Start::Command(words) = &mut self.start else { return };
         if let Some(jar) = words.iter().position(|word| word == "-jar") {
@@ -105,23 +101,23 @@ load:
         words.extend_from_slice(arguments);
     }
 
-    /// Puts the user's own page in place of the usual one; a port that is given is the one it listens on.
+    /// Replaces the guessed page with the user's; an explicit port is the server's.
     pub(crate) fn take_page(&mut self, url: &Url) {
-        self.page_by = "The page that was asked for.".to_owned();
+        self.page_by = "The page that you specified.".to_owned();
         (self.page, self.health) = (url.path.clone(), None);
         if let Some(port) = url.port {
-            (self.port, self.port_by) = (Some(port), "The port that was asked for.".to_owned());
+            (self.port, self.port_by) = (Some(port), "The port that you specified.".to_owned());
         }
     }
 
-    /// Puts in what was learned when it was started once, in place of what was guessed.
+    /// Replaces guesses with the results of the first start.
     pub(crate) fn settle(&mut self, found: FirstAnswer) {
         self.port = (!found.told_port).then_some(found.port);
-        self.port_by = "Its port when it was started for this file.".to_owned();
+        self.port_by = "The port it used when `loadline init` started it.".to_owned();
         self.page_by = match found.is_only_health() {
-            true => format!("No usual page was answered with 200 ({}): name one that does real work.", found.answered),
+            true => format!("None of the usual pages returned 200 ({}). Choose one that works.", found.answered),
             false => format!(
-                "{} was answered with 200. Choose one that does real work.",
+                "{} returned 200. Choose a page that does real work.",
                 match found.asked.as_slice() {
                     [page] => page.clone(),
                     asked => format!("The first of {} that", asked.join(", ")),
@@ -130,7 +126,7 @@ load:
         };
         (self.health, self.page) = (found.health, found.page);
         if let (Start::Command(words), false) = (&mut self.start, found.told_port) {
-            // The argument that was to pass the port had no effect.
+            // The port argument had no effect.
             words.retain(|word| !word.contains("{port}"));
         }
     }
@@ -142,18 +138,21 @@ load:
         }
         match &self.build {
             Some(Build { command, is_needed: true }) => {
-                lines.push("# Runs before the first trial, and again when what it reads has changed.".to_owned());
+                lines.push("# Runs before the first trial, and again if its inputs changed.".to_owned());
                 lines.push(format!("build: {}", scalar(command)));
             }
             Some(Build { command, is_needed: false }) => {
-                lines.push("# Builds it before the first trial, and again when what it reads has changed:".to_owned());
+                lines.push("# Builds the server before the first trial, and again if the sources changed:".to_owned());
                 lines.push(format!("# build: {}", scalar(command)));
             }
             None => {}
         }
         match &self.start {
             Start::Command(words) => {
-                lines.push("# `{jvm}` stands for the options of a configuration, `{port}` for the port.".to_owned());
+                lines.push(
+                    "# Loadline replaces `{jvm}` with a configuration's options, and `{port}` with the port."
+                        .to_owned(),
+                );
                 let words = words.iter().map(|word| scalar(word));
                 let (mut words, options) = (words.collect::<Vec<_>>(), scalar("{jvm}"));
                 words.insert(1.min(words.len()), options);
@@ -171,15 +170,15 @@ load:
     }
 }
 
-/// A text for a comment. Characters that would end its line, or that YAML refuses, become spaces.
+/// Text for a comment. Characters that would end its line, or that YAML rejects, become spaces.
 fn comment(text: &str) -> String {
     text.chars().map(|c| if steers(c) { ' ' } else { c }).collect()
 }
 
-/// Words that YAML takes for something else than a text.
+/// Words that YAML parses as another type.
 const NOT_TEXT: [&str; 9] = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
 
-/// A value of YAML: as it is where no reader could take it for anything else, else between quotes.
+/// A YAML value: plain if unambiguous, otherwise quoted.
 fn scalar(text: &str) -> String {
     let begins = |text: &str| text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/');
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=".contains(c);
@@ -191,7 +190,7 @@ fn scalar(text: &str) -> String {
     for c in text.chars() {
         match c {
             '"' | '\\' => quoted.extend(['\\', c]),
-            // Sentences and commands stay legible; what YAML does not print is escaped.
+            // Escapes only characters that YAML does not print, to keep text readable.
             _ if steers(c) => quoted.push_str(&format!("\\U{:08x}", c as u32)),
             _ => quoted.push(c),
         }
@@ -234,7 +233,7 @@ pub(super) mod tests {
         let jar = ["java", "{jvm}", "-jar", "app.jar", "--server.port={port}"];
         let given = after(&jar, &["--listen", "{port}"]);
         assert_eq!(given, ("java {jvm} -jar app.jar --listen {port}".to_owned(), None));
-        // Without a port among them the server has one of its own.
+        // Arguments without a port leave the server's own port.
         assert_eq!(after(&jar, &["serve"]), ("java {jvm} -jar app.jar serve".to_owned(), Some(8080)));
         let property = ["java", "{jvm}", "-Dhttp.port={port}", "-jar", "app.jar"];
         assert_eq!(after(&property, &["{port}"]), ("java {jvm} -jar app.jar {port}".to_owned(), None));
@@ -251,7 +250,7 @@ pub(super) mod tests {
         }
     }
 
-    /// A server that answers well on its second page, and has a health check.
+    /// A server with a health check that returns 200 on its second page.
     pub(in crate::detect) fn found(told_port: bool) -> FirstAnswer {
         FirstAnswer {
             port: 9000,
@@ -274,7 +273,7 @@ pub(super) mod tests {
         assert_eq!((draft.port, &draft.start), (Some(9000), &Start::Command(words)));
         assert!(text.contains("ready: {http: /health, within: 60s}") && text.contains("get: /greet"), "{text}");
         draft.settle(FirstAnswer { told_port: true, page: "/health".to_owned(), ..found });
-        assert!(draft.port.is_none() && draft.page_by.starts_with("No usual page"), "{draft:?}");
+        assert!(draft.port.is_none() && draft.page_by.starts_with("None of the usual pages"), "{draft:?}");
     }
 
     #[test]

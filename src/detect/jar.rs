@@ -1,4 +1,4 @@
-//! A jar that is to be started: what its manifest and its entries say, and the command that starts it.
+//! An executable jar: reads its manifest and entries, and derives the command that starts it.
 
 use super::signs::{Framework, Manifest, health_of};
 use crate::bounded;
@@ -10,66 +10,67 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 const MANIFEST: &str = "META-INF/MANIFEST.MF";
-/// Entries of a jar, and the bytes of all their names: ten times what the largest applications have.
+/// Ten times the entries, and bytes of names, of the largest applications.
 const ENTRIES_MAX: usize = 1_000_000;
 const NAMES_BYTES_MAX: usize = 64 << 20;
-/// Jars of a folder that are looked into.
+/// The maximum number of jars read per directory.
 const JARS_MAX: usize = 500;
-/// A class path of ten thousand files fits.
+/// Enough for a class path of ten thousand files.
 const MANIFEST_BYTES_MAX: u64 = 4 << 20;
-/// Ends of the names of jars that hold no program, and beginnings.
+/// Suffixes and prefixes of jar names that are not programs.
 const NO_PROGRAM_ENDS: [&str; 5] = ["-plain", "-sources", "-javadoc", "-tests", "-test-fixtures"];
-/// Folders between a jar and its project.
+/// Directories between a jar and its project.
 const BUILDS: [&str; 3] = ["quarkus-app", "target", "build"];
 const ORIGINAL: &str = "original-";
 
-/// A jar with a main class.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Jar {
-    /// Its path.
     pub path: PathBuf,
-    /// Its framework, where it is a known one.
+    /// Its framework, if known.
     pub framework: Option<Framework>,
-    /// The release of its framework, by its manifest.
+    /// The release of its framework, from its manifest.
     pub release: Option<String>,
 }
 
-/// Whether a name is that of a jar, or of a war that may be started like one.
 pub(crate) fn is_named_jar(path: &Path) -> bool {
     path.extension().is_some_and(|end| end.eq_ignore_ascii_case("jar") || end.eq_ignore_ascii_case("war"))
 }
 
-/// The error for a program that is given in the place of a scenario or a jar; `None` if the file is no program, or
-/// cannot be read.
+/// The error for a program given instead of a scenario or a jar; `None` if the file is not a program, or cannot be
+/// read.
 pub(crate) fn program_error(path: &Path, instead_of: &str) -> Option<Error> {
     let mut begin = [0; 4];
     bounded::open(path).ok()?.read_exact(&mut begin).ok()?;
     let is_program = begin.starts_with(b"#!") || begin == *b"\x7fELF";
     let shown = path.display().to_string();
+    if begin == *b"\xca\xfe\xba\xbe" {
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        return Some(Error::request(format!("{shown} is a class file, not a {instead_of}")).hint(format!(
+            "give the command that runs it: `--url http://127.0.0.1:8080/ -- java -cp CLASSPATH {name}`"
+        )));
+    }
     let command = if shown.contains('/') { shown.clone() } else { format!("./{shown}") };
     is_program.then(|| {
-        Error::request(format!("{shown} is a program, and no {instead_of}")).hint(format!(
-            "a command goes after `--`: `--url 'http://127.0.0.1:{{port}}/' -- {command}`; if it takes a port, add \
+        Error::request(format!("{shown} is a program, not a {instead_of}")).hint(format!(
+            "specify a command after `--`: `--url 'http://127.0.0.1:{{port}}/' -- {command}`; if it takes a port, add \
              '{{port}}'"
         ))
     })
 }
 
 impl Jar {
-    /// Reads its directory and its manifest.
-    ///
-    /// # Errors
-    /// `Request` if the file is missing, is no jar, or has no main class; the hint says what to do instead.
+    /// Reads its entries and its manifest. Errors: `Request` if the file is missing, is not a jar, or has no main
+    /// class; the hint names an alternative.
     pub(crate) fn read(path: &Path) -> Result<Self> {
         let shown = path.display();
         if path.is_dir() {
-            return Err(Error::request(format!("{shown} is a folder, and no jar")).hint(hint_of_folder(path)));
+            return Err(Error::request(format!("{shown} is a directory, not a jar")).hint(hint_of_folder(path)));
         }
         if path.to_string_lossy().contains('{') {
             return Err(Error::request(format!(
-                "the path {shown} holds `{{`, which begins a placeholder in a command"
+                "the path {shown} contains `{{`, which starts a placeholder in a command"
             ))
-            .hint("give the jar another name"));
+            .hint("rename the jar"));
         }
         let file = bounded::open(path).map_err(|cause| missing(path, &cause))?;
         let contents = Contents::of_file(file).map_err(|why| {
@@ -77,9 +78,9 @@ impl Jar {
                 return error;
             }
             Error::request(format!("{shown} is not a jar: {why}")).hint(if is_named_jar(path) {
-                "build it again; it may have been cut short".to_owned()
+                "build it again; it may be incomplete".to_owned()
             } else {
-                "a command goes after `--`, as in `-- java -jar app.jar`; a scenario is started by `loadline run`"
+                "specify a command after `--`, such as `-- java -jar app.jar`; to run a scenario, use `loadline run`"
                     .to_owned()
             })
         })?;
@@ -93,12 +94,12 @@ impl Jar {
         Ok(Self { path: path.to_owned(), framework, release })
     }
 
-    /// The command that starts it with these arguments. It also passes the port, if the way to pass it is known.
+    /// The command that starts it with these arguments, with a port if there is a known way to pass it.
     pub(crate) fn command(&self, arguments: &[String]) -> Vec<String> {
         command(&self.path.display().to_string(), self.framework, arguments)
     }
 
-    /// Returns the name of its scenario: its own, or that of its project where all jars have the same name.
+    /// The name of its scenario: the jar's, or the project's if all its jars have the same name.
     pub(crate) fn name(&self) -> String {
         let whole = std::path::absolute(&self.path).unwrap_or_else(|_| self.path.clone());
         let stem = whole.file_stem().unwrap_or_default();
@@ -107,7 +108,7 @@ impl Jar {
         plain_name(&project.unwrap_or(stem).to_string_lossy())
     }
 
-    /// `Spring Boot 3.4.1`, or what it is without that.
+    /// `Spring Boot 3.4.1`, or another description.
     pub(crate) fn kind(&self) -> String {
         match (self.framework, &self.release) {
             (Some(framework), Some(release)) => format!("{} {release}", framework.name()),
@@ -116,16 +117,15 @@ impl Jar {
         }
     }
 
-    /// Returns the paths of its health check.
     pub(crate) fn health(&self) -> Vec<String> {
         health_of(self.framework)
     }
 }
 
-/// Returns the command that starts a jar with these arguments. If one of them names the port, no property is needed.
+/// The command that starts a jar with these arguments. If an argument contains the port, no property is needed.
 pub(super) fn command(jar: &str, framework: Option<Framework>, arguments: &[String]) -> Vec<String> {
     let is_told = arguments.iter().any(|word| word.contains("{port}"));
-    // Without a file its server is what Dropwizard has by itself, in which there is nothing to override.
+    // Without a file, Dropwizard uses defaults that cannot be overridden.
     let serves = framework == Some(Framework::Dropwizard) && arguments.is_empty();
     let told = framework.filter(|_| !is_told && !serves);
     let [options, told] = told.map_or([&[][..], &[]], Framework::port_words);
@@ -140,13 +140,13 @@ pub(super) fn command(jar: &str, framework: Option<Framework>, arguments: &[Stri
 }
 
 fn missing(path: &Path, cause: &std::io::Error) -> Error {
-    let what = format!("cannot read the jar {}: {}", path.display(), plain(cause).to_ascii_lowercase());
+    let what = format!("cannot read the jar {}: {}", path.display(), plain(cause));
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let others = programs_in(folder);
     Error::request(what).hint(match others.as_slice() {
-        [] => "build it first, with `mvn package` or `gradle build`; a command goes after `--`".to_owned(),
-        [only] => format!("there is {}", only.display()),
-        some => format!("there are {}", names(some)),
+        [] => "build it first, with `mvn package` or `gradle build`, or specify a command after `--`".to_owned(),
+        [only] => format!("did you mean {}?", only.display()),
+        some => format!("these jars exist: {}", names(some)),
     })
 }
 
@@ -158,12 +158,12 @@ fn hint_of_folder(folder: &Path) -> String {
     let places = ["", "target", "target/quarkus-app", "build/libs", "build/quarkus-app", "quarkus-app"];
     let found: Vec<PathBuf> = places.iter().flat_map(|place| programs_in(&folder.join(place))).collect();
     match found.as_slice() {
-        [] => "name the jar in it".to_owned(),
-        some => format!("name the jar in it: {}", names(some)),
+        [] => "specify the jar in it".to_owned(),
+        some => format!("specify the jar in it: {}", names(some)),
     }
 }
 
-/// Returns the hint for a jar that holds no program, by its name and the other files in its folder.
+/// The hint for a jar without a main class, from its name and the other files in its directory.
 fn hint_without_main(path: &Path) -> String {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let folder = path.parent().unwrap_or(Path::new(""));
@@ -171,20 +171,20 @@ fn hint_without_main(path: &Path) -> String {
     let real = cut.or_else(|| stem.strip_prefix(ORIGINAL)).map(|name| folder.join(format!("{name}.jar")));
     let quarkus = folder.join("quarkus-app/quarkus-run.jar");
     match real.filter(|real| real.is_file()).or(Some(quarkus).filter(|jar| jar.is_file())) {
-        Some(beside) => format!("the jar that starts is {}", beside.display()),
-        None => "build one that can be started (`java -jar`), or give the command after `--`: \
+        Some(beside) => format!("the runnable jar is {}", beside.display()),
+        None => "build a runnable jar (`java -jar`), or specify the command after `--`: \
                  `-- java -cp app.jar:lib/* com.example.Main`"
             .to_owned(),
     }
 }
 
-/// Whether the name is that of a jar for other ends than to be started.
+/// Whether the name is that of an auxiliary jar.
 fn is_aside(path: &Path) -> bool {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     stem.starts_with(ORIGINAL) || NO_PROGRAM_ENDS.iter().any(|end| stem.ends_with(end))
 }
 
-/// The jars of a folder that can be started, by name, of the first so many.
+/// The executable jars among the first `JARS_MAX` of a directory, by name.
 pub(super) fn programs_in(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
@@ -198,14 +198,13 @@ pub(super) fn programs_in(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The parts of a jar that are read.
 struct Contents {
     manifest: Manifest,
     entries: Vec<String>,
 }
 
 impl Contents {
-    /// Reads the directory at the end of a jar and its manifest, and nothing else of it.
+    /// Reads only the central directory and the manifest.
     fn of_file(file: std::fs::File) -> std::result::Result<Self, String> {
         let mut buffer = vec![0; RECOMMENDED_BUFFER_SIZE];
         let archive = ZipArchive::from_file(file, &mut buffer).map_err(|cause| cause.to_string())?;
@@ -228,7 +227,7 @@ impl Contents {
                     CompressionMethod::DEFLATE => {
                         DeflateDecoder::new(inner.reader()).take(MANIFEST_BYTES_MAX).read_to_end(&mut text)
                     }
-                    _ => return Err("its manifest is compressed in a way that Java does not know".to_owned()),
+                    _ => return Err("its manifest is compressed in a way that Java does not support".to_owned()),
                 };
                 read.map_err(|cause| format!("its manifest cannot be read: {cause}"))?;
                 manifest = Manifest::parse(&String::from_utf8_lossy(&text));
@@ -236,7 +235,7 @@ impl Contents {
             names_bytes += name.len();
             names.push(name);
             if names.len() > ENTRIES_MAX || names_bytes > NAMES_BYTES_MAX {
-                return Err("its directory is larger than that of any application".to_owned());
+                return Err("its central directory is too large".to_owned());
             }
         }
         Ok(Self { manifest, entries: names })
@@ -249,7 +248,6 @@ pub(super) mod tests {
     use proptest::prelude::*;
     use std::io::Write;
 
-    /// A jar with these entries, and a manifest.
     pub(in crate::detect) fn jar(manifest: &str, entries: &[&str]) -> Vec<u8> {
         let others = entries.iter().map(|name| (*name, &b"x"[..]));
         let all: Vec<(&str, &[u8])> = std::iter::once((MANIFEST, manifest.as_bytes())).chain(others).collect();
@@ -263,8 +261,8 @@ pub(super) mod tests {
         Contents::of(&archive, &mut buffer)
     }
 
-    /// A jar behind a hole of a terabyte, with a pipe and a device in the same folder. The jar is read from its end;
-    /// the pipe and the device are not read at all.
+    /// A jar after a 1 TB hole, with a pipe and a device in the same directory. The jar is read from its end; the pipe
+    /// and the device are not opened.
     #[test]
     fn huge_jars_pipes_and_devices_are_no_trouble() {
         use std::io::Seek;
@@ -280,7 +278,7 @@ pub(super) mod tests {
         std::os::unix::fs::symlink("/dev/zero", at("zero.jar")).unwrap();
         assert_eq!(Jar::read(&at("huge.jar")).unwrap().kind(), "Spring Boot 3.4.1");
         assert_eq!(programs_in(folder.path()), [at("huge.jar")]);
-        assert!(refused(&at("pipe.jar")).what.contains("it is no plain file"));
+        assert!(refused(&at("pipe.jar")).what.contains("it is not a regular file"));
         assert!(refused(&at("hole.jar")).what.contains("is not a jar"));
     }
 
@@ -326,20 +324,20 @@ pub(super) mod tests {
             assert!(error.what.contains(what), "{error}");
             assert!(error.hint.as_deref().unwrap().contains(hint), "{error}");
         };
-        check("app.jar", "no such file", "mvn package");
+        check("app.jar", "No such file", "mvn package");
         std::fs::write(at("app.jar"), jar("Main-Class: a.B\n", &[])).unwrap();
         std::fs::write(at("app-plain.jar"), jar("A: b\n", &[])).unwrap();
         std::fs::write(at("original-app.jar"), jar("A: b\n", &[])).unwrap();
         std::fs::write(at("thin.jar"), jar("A: b\n", &[])).unwrap();
         std::fs::write(at("run.sh"), "#!/bin/sh\n").unwrap();
         std::fs::write(at("{code}.jar"), "").unwrap();
-        check("other.jar", "no such file", "/app.jar");
+        check("other.jar", "No such file", "/app.jar");
         check("app-plain.jar", "names no `Main-Class`", "/app.jar");
         check("original-app.jar", "names no `Main-Class`", "/app.jar");
         check("thin.jar", "names no `Main-Class`", "after `--`");
-        check("run.sh", "is a program, and no jar", "a command goes after `--`");
-        check("{code}.jar", "placeholder", "another name");
-        check("", "is a folder", "/app.jar");
+        check("run.sh", "is a program, not a jar", "specify a command after `--`");
+        check("{code}.jar", "placeholder", "rename the jar");
+        check("", "is a directory", "/app.jar");
         std::fs::create_dir(at("quarkus-app")).unwrap();
         std::fs::write(at("quarkus-app/quarkus-run.jar"), jar("Main-Class: io.quarkus.X\n", &[])).unwrap();
         check("thin.jar", "names no `Main-Class`", "quarkus-run.jar");

@@ -1,4 +1,4 @@
-//! A folder, looked at for a server: a jar that is built, a project of Maven or Gradle that builds one, a Dockerfile.
+//! Searches a directory for a server: a built jar, a Maven or Gradle project, a Dockerfile.
 
 use super::draft::{Build, Draft, Start};
 use super::jar::{self, Jar, programs_in};
@@ -8,27 +8,25 @@ use crate::error::{Error, Result, plain};
 use crate::scenario::{plain_name, shell_word};
 use std::path::{Component, Path, PathBuf};
 
-/// Folders where builds leave jars that can be started, the surest first.
+/// Directories where builds leave executable jars, most likely first.
 const BUILT: [&str; 5] = ["target/quarkus-app", "build/quarkus-app", "target", "build/libs", "."];
-/// More than any script of a build.
+/// More than any build script has.
 const TEXT_BYTES_MAX: u64 = 4 << 20;
-/// Modules that an error lists.
+/// Modules listed in an error.
 const MODULES_SHOWN: usize = 12;
-/// The port that servers listen on by default.
+/// The usual default port of servers.
 const PORT_USUAL: u16 = 8080;
 
-/// The server that was found, with its folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DetectedServer {
-    /// The folder that paths start from.
+    /// The base directory of paths.
     pub folder: PathBuf,
-    /// The scenario, as far as it is known without starting anything.
+    /// The scenario as far as it is known before a start.
     pub draft: Draft,
-    /// The jar that can be started now, if there is one.
+    /// The jar that can be started now, if any.
     pub jar: Option<Jar>,
 }
 
-/// A project with what its tool is.
 #[derive(Default)]
 struct BuiltProject {
     project: Project,
@@ -37,15 +35,12 @@ struct BuiltProject {
 }
 
 impl DetectedServer {
-    /// Looks at a folder, a jar, or a file of a build; `container_tool` is the name of the program that builds images.
-    ///
-    /// # Errors
-    /// `Request` where nothing is there that could be started, or several modules are; where a file is not what its
-    /// name says.
+    /// Inspects a directory, a jar, or a build file; `container_tool` names the program that builds images. Errors:
+    /// `Request` if there is nothing to start, if there are several modules, or if a file does not match its name.
     pub(crate) fn look(at: &Path, container_tool: &str) -> Result<Self> {
         if !at.exists() {
-            return Err(Error::request(format!("there is no {}", at.display()))
-                .hint("name a folder, a jar, or give `--image NAME`"));
+            return Err(Error::request(format!("`{}` does not exist", at.display()))
+                .hint("specify a directory, a jar, or `--image NAME`"));
         }
         if at.is_dir() {
             return Self::of_folder(at, None, container_tool);
@@ -58,7 +53,7 @@ impl DetectedServer {
             }
             _ => {
                 let jar = Jar::read(at)?;
-                // A path below this folder stays as it was typed.
+                // A path below the current directory stays as typed.
                 let folder = if at.is_relative() && !at.starts_with("..") { Path::new(".") } else { folder };
                 Self::of_folder(folder, Some(jar), container_tool)
             }
@@ -83,10 +78,10 @@ impl DetectedServer {
         };
         let mut draft = project.draft(folder, jar.as_ref())?;
         if !others.is_empty() {
-            draft.told.push(format!("Other jars that can be started: {}.", others.join(", ")));
+            draft.told.push(format!("Other runnable jars: {}.", others.join(", ")));
         }
         if let Some(name) = dockerfile {
-            draft.told.push(format!("There is a {name}, too: `loadline init {name}` weighs the image."));
+            draft.told.push(format!("There is also a {name}: `loadline init {name}` writes a scenario for the image."));
         }
         Ok(Self { folder: folder.to_owned(), draft, jar })
     }
@@ -103,15 +98,14 @@ impl DetectedServer {
             draft.told.push(format!("It starts {}.", found.starts.join(" ")));
         }
         if found.through_shell {
-            draft.told.push(
-                "Its ENTRYPOINT or CMD is a line for a shell, which does not pass TERM on to the JVM.".to_owned(),
-            );
+            draft
+                .told
+                .push("Its ENTRYPOINT or CMD runs in a shell, which does not pass SIGTERM on to the JVM.".to_owned());
         }
         draft.build = Some(Build { command, is_needed: true });
         Ok(Self { folder: folder.to_owned(), draft, jar: None })
     }
 
-    /// The scenario of an image that is there already, or will be.
     pub(crate) fn of_image(image: &str, port: Option<u16>) -> Self {
         let mut draft = of_image(image, port);
         draft.told = vec![format!("Written by `loadline init` from the image {image}.")];
@@ -122,8 +116,8 @@ impl DetectedServer {
 fn of_image(image: &str, port: Option<u16>) -> Draft {
     let short = image.rsplit('/').next().unwrap_or_default();
     let port_by = match port {
-        Some(_) => "The port that it exposes.",
-        None => "A guess: it exposes no port that is written as a number.",
+        Some(_) => "The port it exposes.",
+        None => "A guess: the image exposes no numeric port.",
     };
     Draft {
         name: plain_name(short.split([':', '@']).next().unwrap_or(short)),
@@ -134,28 +128,25 @@ fn of_image(image: &str, port: Option<u16>) -> Draft {
     }
 }
 
-/// A draft with a guessed page: the server has not been asked for any page yet.
+/// A draft with a guessed page; no request has been sent yet.
 fn guessed() -> Draft {
     Draft {
         page: PAGES[0].to_owned(),
-        page_by: "A guess: no start has shown it. Choose a page that does real work.".to_owned(),
+        page_by: "A guess, because the server was not started. Choose a page that does real work.".to_owned(),
         ..Draft::default()
     }
 }
 
 impl BuiltProject {
-    /// The scenario of the jar that is there, else of the one that will be.
+    /// The scenario of the existing jar, or of the one that the build would create.
     fn draft(self, folder: &Path, jar: Option<&Jar>) -> Result<Draft> {
         let Self { project, mut told, build } = self;
         let path = match (jar, &project.makes) {
             (Some(jar), _) => jar.path.strip_prefix(folder).unwrap_or(&jar.path).display().to_string(),
             (None, Some(makes)) => makes.clone(),
             (None, None) => {
-                return Err(Error::request(format!(
-                    "what {} builds has a name that its files do not say",
-                    folder.display()
-                ))
-                .hint("build it, then run `loadline init` again, or name the jar"));
+                return Err(Error::request(format!("cannot tell which jar {} builds", folder.display()))
+                    .hint("build it, then run `loadline init` again, or specify the jar"));
             }
         };
         let framework = jar.map_or(project.framework, |jar| jar.framework);
@@ -172,18 +163,17 @@ impl BuiltProject {
             build: build.map(|command| Build { command, is_needed: jar.is_none() }),
             start: Start::Command(command),
             port: (!is_told).then_some(PORT_USUAL),
-            port_by: "A guess: Loadline does not know how to set its port, and has not started it.".to_owned(),
+            port_by: "A guess: Loadline cannot set this server's port and did not start it.".to_owned(),
             health: project.health.map(str::to_owned),
             ..guessed()
         })
     }
 }
 
-/// The jar of a folder that can be started, and others that could.
 fn built(folder: &Path, project: Option<&BuiltProject>) -> Result<(Option<Jar>, Vec<String>)> {
     let expected = project.and_then(|built| Some(folder.join(built.project.makes.as_ref()?)));
     let mut found: Vec<PathBuf> = BUILT.iter().flat_map(|place| programs_in(&folder.join(place))).collect();
-    // The jar that a build is known to make goes first, then the one that a framework leaves in a folder of its own.
+    // Prefers the build's expected jar, then the one in a framework's directory.
     if let Some(at) = found.iter().position(|path| Some(path) == expected.as_ref()) {
         found[..=at].rotate_right(1);
     }
@@ -192,7 +182,7 @@ fn built(folder: &Path, project: Option<&BuiltProject>) -> Result<(Option<Jar>, 
     Ok((jar, found.iter().skip(1).map(shown).collect()))
 }
 
-/// Reads the files of a build in a folder; `None` where there are none.
+/// Reads the build files in a directory; `None` if there are none.
 fn project(folder: &Path) -> Result<Option<BuiltProject>> {
     let exists = |name: &str| folder.join(name).is_file();
     let first = |names: [&'static str; 2]| names.into_iter().find(|name| exists(name));
@@ -220,27 +210,25 @@ fn several(folder: &Path, parts: &[String]) -> Error {
     let more = if rest > 0 { format!(" and {rest} more") } else { String::new() };
     let list = shown.collect::<Vec<_>>().join(", ");
     let first = folder.join(&parts[0]);
-    Error::request(format!("{} is a project of {} modules: {list}{more}", folder.display(), parts.len())).hint(format!(
-        "name the one that is the server, as in `loadline init {}`",
-        shell_word(&first.to_string_lossy())
-    ))
+    Error::request(format!("{} is a project of {} modules: {list}{more}", folder.display(), parts.len()))
+        .hint(format!("specify the server's module, such as `loadline init {}`", shell_word(&first.to_string_lossy())))
 }
 
 fn nothing(folder: &Path) -> Error {
-    Error::request(format!("nothing that starts a server was found in {}", folder.display()))
-        .at(format!("no jar with a main class in it, {}", BUILT[..4].join(", ")))
-        .at("no pom.xml, build.gradle, build.gradle.kts or Dockerfile")
-        .hint("name a jar, `loadline init path/app.jar`, or an image, `--image NAME`")
+    Error::request(format!("found nothing in {} that starts a server", folder.display()))
+        .at(format!("no jar with a main class here or in {}", BUILT[..4].join(", ")))
+        .at("no pom.xml, build.gradle, build.gradle.kts, or Dockerfile")
+        .hint("specify a jar (`loadline init path/app.jar`) or an image (`--image NAME`)")
 }
 
-/// The name of a folder. For `.`, it is the name of the folder that `.` stands for.
+/// The name of a directory, resolving `.`.
 fn name_of(folder: &Path) -> String {
     let whole = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
     let whole = whole.canonicalize().unwrap_or(whole);
     whole.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// The way from one folder to another; empty where they are the same.
+/// The relative path between two directories; empty if they are the same.
 pub(crate) fn way(from: &Path, to: &Path) -> String {
     let whole = |path: &Path| path.canonicalize().or_else(|_| std::path::absolute(path)).unwrap_or(path.to_owned());
     let (from, to) = (whole(from), whole(to));

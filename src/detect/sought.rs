@@ -1,5 +1,5 @@
-//! A jar that was named instead of a command, and the address of its load. If no address was typed, the jar is started
-//! once before all trials: the requests to it then, and the effect of its first answer.
+//! A jar given instead of a command, and the address of its load. If no address was typed, the jar is started once
+//! before all trials: this module plans the requests, and applies the first response.
 
 use super::jar::Jar;
 use super::pages;
@@ -10,63 +10,62 @@ use std::path::{Path, PathBuf};
 
 const HOST: &str = "127.0.0.1";
 
-/// A jar as it was typed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TypedJar<'a> {
-    /// Its path.
     pub path: &'a Path,
-    /// Its own arguments.
     pub arguments: &'a [String],
-    /// The other options that were typed.
+    /// The other typed options.
     pub options: &'a ScenarioOptions,
 }
 
 /// The address of a jar's load.
 #[derive(Debug)]
 pub(crate) enum JarTarget {
-    /// It was typed.
+    /// The user typed it.
     Known(Box<Scenario>),
-    /// The first answer of the jar tells it.
+    /// The jar's first response will show it.
     ToDetect(Box<Detection>),
 }
 
-/// A jar whose address was not typed: it is started once, and its first answer tells the address.
+/// A jar without a given address, which a first start finds.
 #[derive(Debug)]
 pub(crate) struct Detection {
-    /// The scenario that is started once; its first answer settles the rest.
+    /// The scenario for the first start; the first response settles the rest.
     pub scenario: Scenario,
-    /// The kind of the jar, in words.
+    /// A description of the jar.
     pub kind: String,
-    /// The requests that it is sent.
+    /// The requests to send.
     pub usual: Usual,
-    /// As in a URL.
+    /// As written in a URL.
     host: String,
-    /// Whether the page was typed.
     has_page: bool,
-    /// Whether it was typed what shows that it is ready.
+    /// Whether the user specified the readiness check.
     has_sign: bool,
 }
 
-/// The result of the first answer.
+/// The result of the first response.
 #[derive(Debug)]
 pub(crate) struct Detected {
-    /// The scenario of the jar.
+    /// The jar's scenario.
     pub scenario: Scenario,
-    /// The options that say the same on a command line; none where they were typed.
+    /// The equivalent command-line options; empty if they were typed.
     pub words: Vec<String>,
 }
 
 impl TypedJar<'_> {
-    /// The address of its load.
-    ///
-    /// # Errors
-    /// `Request` where the jar cannot be started, or it is not known how to pass it the port or socket that was asked
-    /// for.
+    /// The address of its load. Errors: `Request` if the jar cannot be started, or if there is no known way to pass the
+    /// requested port or socket.
     pub(crate) fn target(self) -> Result<JarTarget> {
         let jar = Jar::read(&self.seen_from_its_folder())?;
         let command = jar.command(self.arguments);
         let told_port = command.iter().any(|word| word.contains("{port}"));
         let asked = self.options.url.as_deref().map(Url::parse).transpose()?;
+        if let (Some(typed), Some(url)) = (&self.options.url, &asked)
+            && !told_port
+            && !url.names_port(typed)
+        {
+            return Err(without_port(typed, url));
+        }
         match &asked {
             Some(url) if told_port || url.port.is_some() => {
                 let scenario = Scenario::of_command(&command, self.options)?;
@@ -92,7 +91,7 @@ impl TypedJar<'_> {
         })))
     }
 
-    /// The jar as the command will see it, which may run in another folder.
+    /// The jar's path from the command's directory.
     fn seen_from_its_folder(&self) -> PathBuf {
         match self.options.subject.dir {
             Some(_) => std::path::absolute(self.path).unwrap_or_else(|_| self.path.to_owned()),
@@ -102,10 +101,7 @@ impl TypedJar<'_> {
 }
 
 impl Detection {
-    /// Completes the scenario from the first answer.
-    ///
-    /// # Errors
-    /// `Request` where an option does not fit.
+    /// Completes the scenario from the first response. Errors: `Request` if an option does not fit.
     pub(crate) fn settle(self, found: &FirstAnswer) -> Result<Detected> {
         let Self { mut scenario, host, .. } = self;
         scenario.subject.port = (!found.told_port).then_some(found.port);
@@ -126,19 +122,30 @@ impl Detection {
     }
 }
 
-fn not_told(what: &str) -> Error {
-    Error::request(format!("Loadline does not know how the jar takes {what}"))
-        .hint("put it into its arguments, after `--`, and give `--url`; `{port}` stands for a free port there")
+/// A jar that listens on port 80 can be asked for in so many words.
+fn without_port(typed: &str, url: &Url) -> Error {
+    let Url { tls, host, path, .. } = url;
+    let scheme = if *tls { "https" } else { "http" };
+    Error::request(format!("the URL `{typed}` has no port, but the jar will be started on one")).hint(format!(
+        "use `--url '{scheme}://{}:{{port}}{path}'`, or write the port that the jar uses",
+        bracketed(host)
+    ))
 }
 
-/// ``loaded: GET /hello on port 8080 (first 200 of /, /hello; `--url` chooses another); ready by GET /health``
+fn not_told(what: &str) -> Error {
+    Error::request(format!("Loadline does not know how to pass {what} to the jar"))
+        .hint("put it in the arguments after `--`, and specify `--url`; `{port}` stands for a free port")
+}
+
+/// ``loaded: GET /hello on port 8080 (first of /, /hello to return 200; `--url` chooses another); ready when GET
+/// /health succeeds``
 pub(crate) fn describe(found: &FirstAnswer) -> String {
     let port = if found.told_port { String::new() } else { format!(" on port {}", found.port) };
     let why = match found.is_only_health() {
         true => format!("{}; `--url` chooses a page that works", found.answered),
-        false => format!("first 200 of {}; `--url` chooses another", found.asked.join(", ")),
+        false => format!("first of {} to return 200; `--url` chooses another", found.asked.join(", ")),
     };
-    let ready = found.health.as_ref().map_or_else(String::new, |health| format!("; ready by GET {health}"));
+    let ready = found.health.as_ref().map_or_else(String::new, |health| format!("; ready when GET {health} succeeds"));
     format!("loaded: GET {}{port} ({why}){ready}", found.page)
 }
 
@@ -175,8 +182,8 @@ mod tests {
         let Detected { scenario, words } = sought(SPRING, &options, &found(true));
         assert_eq!((words[1].as_str(), scenario.subject.port), ("http://127.0.0.1:{port}/greet", None));
         let said = describe(&found(false));
-        let expect = "loaded: GET /greet on port 9000 (first 200 of /, /greet; `--url` chooses another); \
-                      ready by GET /health";
+        let expect = "loaded: GET /greet on port 9000 (first of /, /greet to return 200; `--url` chooses another); \
+                      ready when GET /health succeeds";
         assert_eq!(said, expect);
     }
 
@@ -199,7 +206,7 @@ mod tests {
             goes(manifest, &of(url), |goes| assert!(matches!(goes.unwrap(), JarTarget::Known(_)), "{url}"));
         }
         goes(PLAIN, &of("https://127.0.0.1:{port}/"), |goes| {
-            assert_eq!(goes.unwrap_err().what, "Loadline does not know how the jar takes a free port");
+            assert_eq!(goes.unwrap_err().what, "Loadline does not know how to pass a free port to the jar");
         });
     }
 }

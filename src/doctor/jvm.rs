@@ -1,4 +1,4 @@
-//! The data that one running JVM lets Loadline read, and the flags that it runs with; the JVM itself is not asked.
+//! The data that Loadline can read from a running JVM, and its flags, without attaching to it.
 
 use super::{Section, fact, tried};
 use crate::clock::Clock;
@@ -16,25 +16,21 @@ use crate::observe::procfs::Process;
 use crate::observe::untouched::Untouched;
 use crate::weigh;
 
-/// Which flags are listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Listed {
-    /// All that the JVM has.
+    /// All flags.
     All,
-    /// Those that somebody set, the JVM itself among them.
+    /// Flags that were set, including by the JVM itself.
     Changed,
 }
 
-/// A source, or why it cannot be read.
+/// A source, or the reason why it is unreadable.
 type SourceResult<T> = std::result::Result<T, Unavailable>;
 
-/// Looks at the JVM `pid` from outside.
-///
-/// # Errors
-/// As [`weigh::check_jvm`]; `Subject` where the JVM ends meanwhile.
+/// Examines JVM `pid` from outside. Errors: as [`weigh::check_jvm`]; `Subject` if the JVM ends meanwhile.
 pub(crate) fn examine_jvm(pid: u32, listed: Listed, clock: Clock) -> Result<Vec<Section>> {
     weigh::check_jvm(pid, &clock)?;
-    let gone = |why: Unavailable| Error::subject(format!("the JVM with pid {pid} went away: {why}"));
+    let gone = |why: Unavailable| Error::subject(format!("the JVM with pid {pid} has exited: {why}"));
     let process = Process::open(pid).map_err(gone)?;
     let maps = maps::read(&process, &clock).map_err(gone)?.value;
     let hotspot = HotSpot::find(&process, &maps);
@@ -52,14 +48,14 @@ pub(crate) fn examine_jvm(pid: u32, listed: Listed, clock: Clock) -> Result<Vec<
     let facts = facts(&process, &maps, &own, flags.as_ref().ok());
     let mut sections = vec![
         Section { title: format!("pid {pid}"), facts },
-        Section { title: "what can be read of it".to_owned(), facts: sources },
+        Section { title: "what Loadline can read".to_owned(), facts: sources },
     ];
     sections.extend(flags.iter().map(|flags| of_flags(flags, listed)));
     Ok(sections)
 }
 
 fn facts(process: &Process, maps: &[Mapping], own: &JvmIdentity, flags: Option<&Flags>) -> Vec<(String, String)> {
-    let openj9 = maps::is_openj9(maps).then(|| "OpenJ9, which is not HotSpot".to_owned());
+    let openj9 = maps::is_openj9(maps).then(|| "OpenJ9 (not HotSpot)".to_owned());
     let collector = flags.and_then(|flags| flags.changed().collector());
     let parts = [
         openj9.or_else(|| own.vm_name.clone()),
@@ -68,16 +64,15 @@ fn facts(process: &Process, maps: &[Mapping], own: &JvmIdentity, flags: Option<&
         collector.map(|name| format!("{name} GC")),
     ];
     let jvm = parts.into_iter().flatten().collect::<Vec<_>>().join(", ");
-    let mut facts = vec![fact("jvm", if jvm.is_empty() { "it does not say".to_owned() } else { jvm })];
+    let mut facts = vec![fact("jvm", if jvm.is_empty() { "not reported".to_owned() } else { jvm })];
     facts.extend(process.exe().ok().map(|exe| fact("program", exe.display().to_string())));
     facts.extend(maps::libjvm(maps).map(|path| fact("library", path)));
     facts.push(fact("malloc", Allocator::of(maps).name()));
     facts.extend(own.vm_args.as_ref().map(|arguments| fact("options", arguments)));
-    facts.extend(own.command.as_ref().map(|command| fact("runs", command)));
+    facts.extend(own.command.as_ref().map(|command| fact("main", command)));
     facts
 }
 
-/// Lists the JVM's own tables and counters, and whether each can be read.
 fn own_sources(
     hotspot: &SourceResult<HotSpot>,
     counters: &SourceResult<JvmIdentity>,
@@ -86,49 +81,49 @@ fn own_sources(
     let no = |why: &Unavailable| format!("no: {}", why.why);
     let (tables, allocated) = match hotspot {
         Ok(hotspot) => (tables(hotspot).to_owned(), allocated(hotspot)),
-        Err(why) => (format!("{}; an account asks the JVM", no(why)), no(why)),
+        Err(why) => (format!("{}; an account queries the JVM instead", no(why)), no(why)),
     };
     let flags = flags.as_ref().map_or_else(no, |flags| format!("yes: {}", flags.list.len()));
     let counters = counters.as_ref().map_or_else(no, |_| "yes: hsperfdata".to_owned());
     vec![fact("tables", tables), fact("allocated", allocated), fact("flags", flags), fact("counters", counters)]
 }
 
-/// Whether an account needs to ask.
+/// Whether an account needs to attach.
 fn tables(hotspot: &HotSpot) -> &'static str {
     if hotspot.metaspace_at.contains(&None) {
-        return "in part: its library does not say where metaspace is (it was stripped, or is older), so an account \
-                asks the JVM";
+        return "in part: `libjvm.so` does not show where metaspace is (it is stripped or too old), so an account \
+            queries the JVM";
     }
-    "yes: an account reads from them what the JVM knows, and need not attach"
+    "yes: an account reads these and need not attach"
 }
 
-/// Whether bytes per request are known of it.
+/// Whether allocation per request is available.
 fn allocated(hotspot: &HotSpot) -> String {
     match (Threads::of(&hotspot.tables, hotspot.exited_allocated_at), hotspot.exited_allocated_at) {
         (Err(why), _) => format!("no: {}", why.why),
-        (Ok(_), Some(_)) => "yes: of all threads".to_owned(),
-        (Ok(_), None) => "of threads that live: its library does not name the sum of those that ended (it was \
-                          stripped, or is older than 11.0.23 or 17.0.11)"
+        (Ok(_), Some(_)) => "yes: for all threads".to_owned(),
+        (Ok(_), None) => "only for live threads: `libjvm.so` does not show the total for terminated threads (it is \
+            stripped, or older than 11.0.23 or 17.0.11)"
             .to_owned(),
     }
 }
 
-/// Whether it would take what only itself can tell.
+/// Whether attaching would work.
 fn attach(process: &Process, clock: &Clock) -> String {
     match Attach::possible(process, clock) {
-        Ok(Attachable::Listens) => "yes: it listens already".to_owned(),
-        Ok(Attachable::WouldListen) => "yes: for `--attach`, `--classes`, `--heap-dump`, `--netty` and NMT".to_owned(),
+        Ok(Attachable::Listens) => "yes: the JVM is already listening".to_owned(),
+        Ok(Attachable::WouldListen) => "yes: for `--attach`, `--classes`, `--heap-dump`, `--netty`, and NMT".to_owned(),
         Err(why) => format!("no: {}", why.why),
     }
 }
 
-/// The flags by who set them, as the command line spells them.
+/// The flags by origin, in command-line form.
 fn of_flags(flags: &Flags, listed: Listed) -> Section {
     let changed = flags.list.iter().filter(|flag| flag.origin.is_some()).count();
     let title = match listed {
-        Listed::All => format!("flags, by who set them: all {}", flags.list.len()),
+        Listed::All => format!("flags by origin: all {}", flags.list.len()),
         Listed::Changed => {
-            format!("flags that are not at their default, by who set them: {changed} of {}", flags.list.len())
+            format!("flags that differ from their defaults, by origin: {changed} of {}", flags.list.len())
         }
     };
     let of = |origin: Option<FlagOrigin>| {
@@ -143,7 +138,6 @@ fn of_flags(flags: &Flags, listed: Listed) -> Section {
     Section { title, facts: shown.flat_map(of).collect() }
 }
 
-/// Names the origin of a flag, in words.
 fn word(origin: Option<FlagOrigin>) -> &'static str {
     match origin {
         Some(FlagOrigin::CommandLine) => "command",
@@ -173,7 +167,7 @@ mod tests {
             ],
         };
         let Section { title, facts } = of_flags(&flags, Listed::Changed);
-        assert_eq!(title, "flags that are not at their default, by who set them: 4 of 5");
+        assert_eq!(title, "flags that differ from their defaults, by origin: 4 of 5");
         let told: Vec<_> = facts.iter().map(|(label, text)| (label.as_str(), text.as_str())).collect();
         assert_eq!(
             told,
@@ -185,7 +179,7 @@ mod tests {
             ]
         );
         let all = of_flags(&flags, Listed::All);
-        assert_eq!(all.title, "flags, by who set them: all 5");
+        assert_eq!(all.title, "flags by origin: all 5");
         assert_eq!(all.facts.last(), Some(&fact("default", "-XX:-AlwaysPreTouch")));
         assert!(of_flags(&Flags::default(), Listed::Changed).facts.is_empty());
     }

@@ -1,5 +1,5 @@
-//! Which JVMs of this machine `loadline watch` can read as this user, and what keeps it from the others: capabilities
-//! (man capabilities), Yama, `dmesg_restrict`, `hidepid`.
+//! Which JVMs `loadline watch` can read as this user, and what prevents reading the others: capabilities (man
+//! capabilities), Yama, `dmesg_restrict`, `hidepid`.
 
 use super::fact;
 use crate::clock::Clock;
@@ -10,29 +10,29 @@ use crate::observe::kernel_log::KernelLog;
 use crate::observe::machine::Access;
 use crate::observe::procfs::Process;
 
-/// JVMs that are tried and named; the others are counted.
+/// JVMs to test and name; the rest are counted.
 const TRIED_MAX: usize = 100;
 const NAMED_MAX: usize = 5;
-/// `linux/capability.h`: number, name, and what watching does with it.
+/// `linux/capability.h`: number, name, and its use in watching.
 const CAPABILITIES: [(u32, &str, &str); 3] = [
-    (19, "CAP_SYS_PTRACE", "JVMs of other users, and accounts of them"),
-    (2, "CAP_DAC_READ_SEARCH", "counters files of other users"),
-    (34, "CAP_SYSLOG", "the kernel's log of kills, where `kernel.dmesg_restrict` is 1"),
+    (19, "CAP_SYS_PTRACE", "other users' JVMs and their accounts"),
+    (2, "CAP_DAC_READ_SEARCH", "other users' counter files"),
+    (34, "CAP_SYSLOG", "kills in the kernel log if `kernel.dmesg_restrict` is 1"),
 ];
 
-/// Each with what is there, and one thing to do about what is missing.
+/// Each fact with its state, and one remedy if something is missing.
 pub(super) fn facts(clock: Clock) -> Vec<(String, String)> {
     let found = match jvms::find() {
         Ok(found) => found,
-        Err(cause) => return vec![fact("JVMs", format!("/proc cannot be listed: {cause}"))],
+        Err(cause) => return vec![fact("JVMs", format!("cannot list /proc: {cause}"))],
     };
     let own = Process::open(std::process::id()).map(|own| Access::to(&own, &clock));
-    let mut facts = vec![fact("JVMs", readable(&found, clock)), fact("capable", capable(Status::own().as_ref()))];
+    let mut facts = vec![fact("JVMs", readable(&found, clock)), fact("privileges", capable(Status::own().as_ref()))];
     let sees_all = Status::own().is_some_and(|own| own.is_capable(CAPABILITIES[0].0));
     facts.extend(hidden(&found, sees_all).map(|text| fact("hidden", text)));
     facts.extend(own.ok().map(|access| fact("yama", yama(&access))));
     let restricts = number("/proc/sys/kernel/dmesg_restrict");
-    facts.push(fact("kills", kills(KernelLog::open().is_ok(), restricts)));
+    facts.push(fact("OOM kills", kills(KernelLog::open().is_ok(), restricts)));
     facts.push(fact("hidepid", hidepid(&read("/proc/self/mountinfo"))));
     facts
 }
@@ -45,20 +45,20 @@ fn number(path: &str) -> Option<u8> {
     read(path).trim().parse().ok()
 }
 
-/// Which can be read, whole or without their counters.
+/// Which JVMs are readable, fully or without counters.
 fn readable(found: &Jvms, clock: Clock) -> String {
     let whole =
         |jvm: &&ProcessSummary| Process::open(jvm.pid).is_ok_and(|process| HsPerf::open(&process, &clock).is_ok());
     let (whole, part): (Vec<&ProcessSummary>, Vec<&ProcessSummary>) =
         found.known.iter().take(TRIED_MAX).partition(whole);
     let mut said = vec![match found.known.len() {
-        0 => "none can be read now".to_owned(),
-        all => format!("{all} can be read: {}", named(&whole)),
+        0 => "none found that can be read".to_owned(),
+        all => format!("{all} found; fully readable: {}", named(&whole)),
     }];
     if !part.is_empty() {
         said.push(format!(
-            "without a counters file (for heap and metaspace) {}: `-XX:-UsePerfData`, or another user's \
-             without CAP_DAC_READ_SEARCH; `loadline doctor {}` says which",
+            "no heap and metaspace counters for {}: the JVM runs with `-XX:-UsePerfData`, or CAP_DAC_READ_SEARCH is \
+             missing for another user's JVM; `loadline doctor {}` shows which",
             named(&part),
             part[0].pid
         ));
@@ -71,16 +71,16 @@ fn named(jvms: &[&ProcessSummary]) -> String {
     let more = jvms.len().saturating_sub(NAMED_MAX);
     let more = (more > 0).then(|| format!("{more} more"));
     match names.chain(more).collect::<Vec<_>>() {
-        none if none.is_empty() => "none of them whole".to_owned(),
+        none if none.is_empty() => "none".to_owned(),
         all => all.join(", "),
     }
 }
 
-/// Names the processes that may not be inspected; `None` where all may.
+/// The processes that are not inspectable, if any.
 fn hidden(found: &Jvms, sees_all: bool) -> Option<String> {
     let java: Vec<&ProcessSummary> = found.perhaps.iter().collect();
     let todo = match sees_all {
-        true => "the kernel protects them, or a security module does",
+        true => "the kernel or a security module protects them",
         false => {
             "run `watch` as their user, as root, or with CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH \
              (monitoring/loadline-watch.service)"
@@ -88,55 +88,63 @@ fn hidden(found: &Jvms, sees_all: bool) -> Option<String> {
     };
     match (java.len(), found.hidden) {
         (0, 0) => None,
-        (0, others) => Some(format!("processes that may not be looked into: {others}, none called java; {todo}")),
-        (_, others) => Some(format!("{}, called java, and other processes: {others}; {todo}", named(&java))),
+        (0, others) => Some(format!("{} cannot be inspected, none named java; {todo}", processes(others, ""))),
+        (_, others) => Some(format!(
+            "cannot be inspected: {} (named java), and {}; \
+            {todo}",
+            named(&java),
+            processes(others, "other ")
+        )),
     }
 }
 
-/// Lists the capabilities that a service for all users needs: those in force and those missing.
+fn processes(number: u64, which: &str) -> String {
+    format!("{number} {which}{}", if number == 1 { "process" } else { "processes" })
+}
+
+/// Lists the capabilities that a service for all users needs: those in effect and those missing.
 fn capable(own: Option<&Status>) -> String {
-    let Some(own) = own else { return "unknown: /proc/self/status cannot be read".to_owned() };
+    let Some(own) = own else { return "unknown: cannot read /proc/self/status".to_owned() };
     let (has, lacks): (Vec<_>, Vec<_>) = CAPABILITIES.iter().partition(|(number, ..)| own.is_capable(*number));
     let has: Vec<&str> = has.iter().map(|(_, name, _)| *name).collect();
     let lacks: Vec<String> = lacks.iter().map(|(_, name, what)| format!("{name} ({what})")).collect();
     match (has.is_empty(), lacks.is_empty()) {
-        (_, true) => format!("of {}: all JVMs of this pid namespace", has.join(", ")),
-        (true, false) => format!("nothing beyond this user; missing: {}", lacks.join(", ")),
-        (false, false) => format!("of {}; missing: {}", has.join(", "), lacks.join(", ")),
+        (_, true) => format!("{}: all JVMs in this PID namespace", has.join(", ")),
+        (true, false) => format!("this user's JVMs only; missing: {}", lacks.join(", ")),
+        (false, false) => format!("{}; missing: {}", has.join(", "), lacks.join(", ")),
     }
 }
 
-/// Whether an account may hold threads.
+/// Whether an account can pause threads.
 fn yama(access: &Access) -> String {
     match (access.ptrace_scope, access.cap_sys_ptrace) {
-        (None, _) => "not there: accounts may pause threads of JVMs of this user".to_owned(),
+        (None, _) => "not enabled: accounts can pause threads of this user's JVMs".to_owned(),
         (Some(scope @ 3..), _) => format!("ptrace_scope {scope}: no account can pause threads until the next boot"),
-        (Some(scope), true) => format!("ptrace_scope {scope}, which CAP_SYS_PTRACE overrides"),
-        (Some(0), false) => "ptrace_scope 0: accounts may pause threads of JVMs of this user".to_owned(),
+        (Some(scope), true) => format!("ptrace_scope {scope}, overridden by CAP_SYS_PTRACE"),
+        (Some(0), false) => "ptrace_scope 0: accounts can pause threads of this user's JVMs".to_owned(),
         (Some(scope), false) => format!(
-            "ptrace_scope {scope}: `--account` cannot pause threads, so its accounts are less exact; `sysctl \
-             kernel.yama.ptrace_scope=0`, or CAP_SYS_PTRACE"
+            "ptrace_scope {scope}: `--account` cannot pause threads, so its accounts are less exact; run `sysctl \
+             kernel.yama.ptrace_scope=0`, or grant CAP_SYS_PTRACE"
         ),
     }
 }
 
-/// Names the source that shows that a JVM was killed for want of memory.
+/// The source that shows whether a JVM was OOM-killed.
 fn kills(log: bool, restricts: Option<u8>) -> String {
     match (log, restricts) {
-        (true, _) => "read from the kernel's log, with the cgroup whose limit it was".to_owned(),
-        (false, Some(1)) => "known from the events of the JVM's cgroup only: `kernel.dmesg_restrict` is 1; give \
-                             CAP_SYSLOG, or `sysctl kernel.dmesg_restrict=0`"
+        (true, _) => "read from the kernel log, which names the cgroup whose limit was reached".to_owned(),
+        (false, Some(1)) => "known only from the JVM's cgroup events, because `kernel.dmesg_restrict` is 1; grant \
+            CAP_SYSLOG, or run `sysctl kernel.dmesg_restrict=0`"
             .to_owned(),
         (false, _) => {
-            "known from the events of the JVM's cgroup only: /dev/kmsg cannot be read; in a container give it \
-                       that device"
+            "known only from the JVM's cgroup events, because /dev/kmsg cannot be read; in a container, add that device"
                 .to_owned()
         }
     }
 }
 
-/// How `/proc` was mounted, by the lines of `/proc/self/mountinfo` (man proc_pid_mountinfo): the last mount of a place
-/// is the one that is seen.
+/// The mount options of `/proc`, from `/proc/self/mountinfo` (man proc_pid_mountinfo): the last mount at a path is the
+/// visible one.
 ///
 /// ```text
 /// 22 28 0:20 / /proc rw,nosuid,nodev,noexec,relatime shared:13 - proc proc rw,hidepid=invisible
@@ -146,9 +154,9 @@ fn hidepid(mounts: &str) -> String {
     let options = of_proc.and_then(|line| line.split_once(" - ")).map_or("", |(_, rest)| rest);
     let value = options.split([' ', ',']).find_map(|option| option.strip_prefix("hidepid="));
     match value {
-        None | Some("0" | "off") => "off: processes of all users are seen in /proc".to_owned(),
+        None | Some("0" | "off") => "off: /proc shows all users' processes".to_owned(),
         Some(value) => format!(
-            "{value}: JVMs of other users are not even counted; `mount -o remount,hidepid=0 /proc`, or CAP_SYS_PTRACE"
+            "{value}: /proc hides other users' JVMs; run `mount -o remount,hidepid=0 /proc`, or grant CAP_SYS_PTRACE"
         ),
     }
 }
@@ -175,13 +183,13 @@ mod tests {
         let access =
             |scope, cap_sys_ptrace| Access { pagemap: Ok(()), memory: Ok(()), ptrace_scope: scope, cap_sys_ptrace };
         assert!(yama(&access(Some(1), false)).contains("sysctl kernel.yama.ptrace_scope=0"));
-        assert!(yama(&access(Some(1), true)).contains("overrides") && yama(&access(Some(3), true)).contains("boot"));
+        assert!(yama(&access(Some(1), true)).contains("overridden") && yama(&access(Some(3), true)).contains("boot"));
         assert!(kills(false, Some(1)).contains("CAP_SYSLOG") && kills(false, None).contains("/dev/kmsg"));
         let jvm = |pid| ProcessSummary { pid, comm: "java".to_owned(), arguments: Vec::new() };
         let found = Jvms { perhaps: (1..9).map(jvm).collect(), hidden: 3, ..Jvms::default() };
         let told = hidden(&found, false).unwrap();
         assert!(
-            told.contains("pid 5 (java), 3 more, called java, and other processes: 3")
+            told.contains("pid 5 (java), 3 more (named java), and 3 other processes")
                 && told.contains("CAP_SYS_PTRACE"),
             "{told}"
         );

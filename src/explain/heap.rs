@@ -1,19 +1,14 @@
-//! A heap dump as holders: the static fields, threads and pools without which objects would be garbage.
+//! Groups a heap dump by holder: the static fields, threads, and pools that keep objects reachable.
 
 use crate::error::Result;
 use crate::record::{HeldClassRecord, HeldHeapRecord, HolderRecord, Jvm};
 use loadline_heap_dump::{Header, Holder, Layout, References, Settings, Summary, read};
 use std::fs::File;
 
-/// Holders that are kept in a record.
 const HOLDERS_MAX: usize = 40;
-/// Classes that are kept of a holder.
 const CLASSES_MAX: usize = 5;
 
-/// The objects in the dump of this JVM by what keeps them, and why not all of the dump was read, where that is so.
-///
-/// # Errors
-/// As [`read`].
+/// The dump's objects by holder, and the reason if the dump was not fully read.
 pub(super) fn held(dump: &File, jvm: Option<&Jvm>) -> Result<(HeldHeapRecord, Option<String>)> {
     let settings = Settings { layout: layout(jvm), holders_max: HOLDERS_MAX, ..Settings::default() };
     let summary = read(dump, &settings)?;
@@ -46,13 +41,13 @@ fn holder_record(holder: &Holder) -> HolderRecord {
     }
 }
 
-/// How this JVM lays out its objects, by the flags that differ from their defaults.
+/// This JVM's object layout, from its nondefault flags.
 fn layout(jvm: Option<&Jvm>) -> Layout {
     let flags = jvm.and_then(|jvm| jvm.flags.as_deref()).unwrap_or_default();
     let has = |flag: &str| flags.iter().any(|of| of == flag);
     let collector = jvm.and_then(|jvm| jvm.collector.as_deref());
     let whole = has("-XX:-UseCompressedOops") || collector == Some("Z");
-    // JDK 27 has compact headers unless told otherwise.
+    // JDK 27 defaults to compact headers.
     let is_new = jvm.and_then(Jvm::release).is_some_and(|release| release[0] >= 27);
     let header = match () {
         () if has("-XX:+UseCompactObjectHeaders") => Header::Compact,

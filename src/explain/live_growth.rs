@@ -1,16 +1,16 @@
-//! Whether the live heap grows under load, by full collections in the midst of it. The verdict is that of `watch`, with
-//! a collection in the place of a cell.
+//! Decides whether the live heap grows under load, by full collections during the load. Uses the verdict of `watch`,
+//! with collections instead of cells.
 
 use crate::growth::{Floors, HOUR, Ladder, Unsure};
 use crate::record::{LiveGrowthRecord, Mark, Trial};
 use crate::scenario::LIVE_MARK;
 
-/// Collections that a load is to have: those of a verdict, and some that may come late.
+/// Collections planned during a load: enough for a verdict, and some that may come late.
 pub(crate) const COLLECTIONS: u32 = 24;
-/// Collections of a window.
+/// Collections per window.
 const WINDOW: usize = 12;
 
-/// The growth of the live heap in a trial that was collected under its last load; `None` without any collection.
+/// The growth of the live heap in a trial with collections during its last load; `None` without collections.
 pub(crate) fn live_growth(trial: &Trial) -> Option<LiveGrowthRecord> {
     let marks: Vec<(&Mark, u64)> = trial.marks.iter().filter(|mark| mark.name == LIVE_MARK).filter_map(live).collect();
     let phase = trial.phases.iter().rfind(|phase| phase.works()).filter(|phase| phase.seconds > 0.0)?;
@@ -20,17 +20,18 @@ pub(crate) fn live_growth(trial: &Trial) -> Option<LiveGrowthRecord> {
     let values: Vec<f64> = marks.iter().map(|(_, bytes)| *bytes as f64).collect();
     let ladder = Ladder::default();
     let floors = Floors { values: &values, age: 0, collections: None };
-    // The pace matters here, and not the distance to a limit.
+    // Only the pace matters, not the distance to a limit.
     let judgement = ladder.over(floors, None).at(values.len(), f64::MAX);
     let needed = match judgement.unsure {
         Some(Unsure::Young { grows, .. }) => grows,
         _ => 0,
     };
     let of_window = marks[marks.len().saturating_sub(WINDOW)..].iter().map(|(_, bytes)| *bytes);
-    // Slopes are those of an hour of cells.
+    // Slopes are per hour of cells.
     let per_request = requests / (values.len() - 1).max(1) as f64 * HOUR as f64;
     let hint = judgement.hint.filter(|_| per_request > 0.0);
     Some(LiveGrowthRecord {
+        load: String::new(),
         collections: values.len() as u32,
         needed: needed as u32,
         seconds,
@@ -70,7 +71,7 @@ mod tests {
     #[test]
     fn a_leak_has_its_bytes_per_request_and_a_full_cache_has_none() {
         let grown = |bytes: &dyn Fn(u64) -> u64| live_growth(&trial(&(0..24).map(bytes).collect::<Vec<_>>())).unwrap();
-        // 100 requests a second, each with 1 KiB, and some noise.
+        // 100 requests a second, each leaking 1 KiB, with some noise.
         let leak = grown(&|at| (20 << 20) + at * 102_400 + at * 7 % 5 * 4_000);
         let [slope, low, high] =
             [leak.bytes_per_request, leak.bytes_per_request_low, leak.bytes_per_request_high].map(Option::unwrap);

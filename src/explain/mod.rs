@@ -1,5 +1,5 @@
-//! Which code and which objects hold memory: what the recording of a profiler and a heap dump say, as plain values.
-//! It starts nothing: `trial` does for a command, and a JVM that runs is recorded where it is.
+//! Finds the code and objects that hold memory, from a profiler's recording and a heap dump, as plain values. Starts no
+//! subject: `trial` does that for a command, and a running JVM is recorded in place.
 
 mod heap;
 mod live_growth;
@@ -17,22 +17,29 @@ use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
 
-/// The part of an explanation that native memory is.
-const NATIVE: &str = "No native memory by code";
+/// The part of an explanation about native memory.
+const NATIVE: &str = "Native memory is not broken down by code";
+/// The part of an explanation that needs a profiler.
+const LINES: &str = "The result will show objects but no lines of code";
 
-/// The profiler at this place, or the best one found. If there is no profiler, notes the reason.
+/// The profiler at this path, or the best one found. Records the reason if there is none.
 pub(crate) fn profiler(given: Option<&Path>, found: &mut ExplanationRecord) -> Option<Profiler> {
     noted(found, NATIVE, Library::find(given).and_then(Profiler::prepare))
 }
 
-/// Enters what a profiler recorded of a JVM that has ended.
+/// Before the first start, describes what the result will lack without a profiler.
+pub(crate) fn warn_without_profiler(given: Option<&Path>) -> Option<String> {
+    let mut found = ExplanationRecord::default();
+    noted(&mut found, LINES, Library::find(given));
+    found.missing.pop()
+}
+
 pub(crate) fn enter_recorded(profiler: &Profiler, load_ended: Option<Duration>, found: &mut ExplanationRecord) {
     found.profiler = Some(profiler.library.path().display().to_string());
     let entered = profiler.recording().and_then(|file| native::enter(file, load_ended, found));
     noted(found, NATIVE, entered);
 }
 
-/// Enters what keeps the objects in a heap dump of this JVM.
 pub(crate) fn enter_heap(dump: &Path, jvm: Option<&Jvm>, found: &mut ExplanationRecord) {
     let file = File::open(dump).map_err(|cause| Error::io("read", dump, &cause));
     if let Some(file) = noted(found, NO_OBJECTS, file) {
@@ -48,7 +55,7 @@ fn enter_dump(dump: &File, jvm: Option<&Jvm>, found: &mut ExplanationRecord) {
     }
 }
 
-/// The result; a failure is noted with its reason.
+/// Returns a result; records a failure with its reason.
 fn noted<T>(found: &mut ExplanationRecord, what: &str, result: Result<T>) -> Option<T> {
     let hint = |hint: Option<String>| hint.map(|hint| format!(" ({hint})")).unwrap_or_default();
     result.map_err(|error| found.missing.push(format!("{what}: {}{}.", error.what, hint(error.hint)))).ok()

@@ -1,4 +1,4 @@
-//! A recording of async-profiler as sites, the lines of code that allocated native memory, and as flame graphs.
+//! Converts an async-profiler recording to sites (lines of code that allocated native memory) and flame graphs.
 
 use crate::error::Result;
 use crate::record::{
@@ -16,31 +16,26 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::time::Duration;
 
-/// Sites that are kept in a record.
 const SITES_MAX: usize = 100;
-/// Frames that are kept of a site.
 const FRAMES_MAX: usize = 60;
-/// Kinds of memory that get a flame graph.
+/// The maximum number of kinds of memory with a flame graph.
 const FLAMES_MAX: usize = 8;
-/// A kind that holds less has no flame graph.
+/// A smaller kind gets no flame graph.
 const FLAME_BYTES_MIN: u64 = 1 << 20;
-/// Stacks of a flame graph.
+/// Stacks per flame graph.
 const FLAME_STACKS_MAX: usize = 400;
-/// Frames of a stack of a flame graph: those next to the allocation.
+/// Frames per stack, nearest to the allocation.
 const FLAME_DEPTH_MAX: usize = 128;
-/// Distinct frames of a flame graph, which bounds a record of hostile names to some MiB.
+/// Distinct frames per flame graph; limits a record with hostile names to some MiB.
 const FLAME_FRAMES_MAX: usize = 4096;
-/// A name of a flame graph, in characters.
+/// The maximum length of a name in a flame graph.
 const FLAME_NAME_MAX: usize = 200;
 
-/// Enters what the file recorded into an explanation. `load_ended` is the moment for which bytes are reported, since
-/// the Unix epoch; without it, that moment is the end of the recording.
-///
-/// # Errors
-/// If the file is no recording, or cannot be read.
+/// Adds the file's recording to an explanation. Bytes are reported as of `load_ended`, in time since the Unix epoch, or
+/// else as of the recording's end. Fails if the file is not a recording, or cannot be read.
 pub(super) fn enter(file: File, load_ended: Option<Duration>, found: &mut ExplanationRecord) -> Result<()> {
     let recording = Recording::read_at(file, load_ended)?;
-    // The memory that the profiler adds does not belong to the trial that was weighed.
+    // The profiler's own memory does not belong to the measured trial.
     let own = |site: &&Site| site.owner != Owner::Profiler;
     let mut sites: Vec<SiteRecord> = recording.sites.iter().filter(own).map(|site| record(&recording, site)).collect();
     sites.retain(|site| site.peak_bytes > 0);
@@ -69,11 +64,11 @@ fn record(recording: &Recording, site: &Site) -> SiteRecord {
     }
 }
 
-/// Live objects by class and site, the most bytes first.
+/// Live objects by class and site, most bytes first.
 fn objects(recording: &Recording) -> Vec<AllocatedRecord> {
     let mut rows: Vec<AllocatedRecord> = Vec::new();
     let mut known: HashMap<(&str, &Place), usize> = HashMap::new();
-    // The stack with the most bytes comes first and stands for its site.
+    // The stack with the most bytes comes first and represents its site.
     for HeapUse { class, stack, place, samples } in &recording.live {
         let at = *known.entry((class, place)).or_insert_with(|| {
             let site = place.to_string();
@@ -103,13 +98,13 @@ fn call_record(recording: &Recording, site: &CallSite) -> CallRecord {
     }
 }
 
-/// A site and the frames below it: the site itself in full, the others without their packages.
+/// A site and the frames below it: the site in full, the others without packages.
 fn named(site: &str, below: &[&Frame]) -> Vec<String> {
     let below = below.iter().map(|frame| frame.brief()).skip_while(|frame| site.ends_with(frame.as_str()));
     std::iter::once(site.to_owned()).chain(below).take(FRAMES_MAX).collect()
 }
 
-/// The row of an account that has this memory, or what it comes with.
+/// The account's row for this memory, or a description of its source.
 fn owner(of: &Owner) -> &'static str {
     match of {
         Owner::Direct(_) => "malloc.direct",
@@ -119,7 +114,7 @@ fn owner(of: &Owner) -> &'static str {
     }
 }
 
-/// A flame graph for each kind of memory that is large enough, the largest first.
+/// A flame graph for each sufficiently large kind of memory, largest first.
 fn flames(recording: &Recording) -> Vec<FlameRecord> {
     let mut kinds: BTreeMap<Owner, Vec<&NativeUse>> = BTreeMap::new();
     for own in &recording.native {
@@ -148,7 +143,7 @@ fn loaded(own: &NativeUse) -> u64 {
     own.uses.bytes_then
 }
 
-/// The flame graph of these stacks, the largest first: each with its frames, the innermost first, and its bytes.
+/// The flame graph of these stacks, largest first: each has its frames, innermost first, and its bytes.
 fn flame<'f>(kind: &str, at: FlameMoment, stacks: impl Iterator<Item = (Vec<&'f Frame>, u64)>) -> FlameRecord {
     let mut flame = FlameRecord { kind: shortened(kind, FLAME_NAME_MAX), at, ..FlameRecord::default() };
     let mut places: HashMap<FlameFrameRecord, u32> = HashMap::new();
@@ -158,7 +153,7 @@ fn flame<'f>(kind: &str, at: FlameMoment, stacks: impl Iterator<Item = (Vec<&'f 
             flame.left_out_bytes = flame.left_out_bytes.saturating_add(bytes);
             continue;
         }
-        // The profiler's own function stands for the allocation that it saw.
+        // The profiler's own function represents the allocation that it saw.
         let frames = frames.into_iter().skip_while(|frame| frame.class.starts_with(PROFILER_LIBRARY));
         let frames: Vec<&Frame> = frames.collect();
         let mut place = |frame: &&Frame| {
@@ -190,14 +185,15 @@ mod tests {
     use loadline_profile::stack::FrameKind;
     use std::io::Cursor;
 
-    /// A program that keeps direct buffers and deflaters.
+    /// A program that retains direct buffers and deflaters.
     const SAMPLE: &[u8] = include_bytes!("../../crates/profile/tests/samples/plants-17.jfr");
 
     fn java(class: &str, line: u32) -> Frame {
         Frame { class: class.into(), method: "run".into(), line: Some(line), kind: FrameKind::Java }
     }
 
-    /// The stacks and the bytes left out add up to the whole, the largest stacks come first, and no frame occurs twice.
+    /// Checks that stacks and omitted bytes add up to the total, that stacks are sorted by size, and that frames are
+    /// unique.
     #[track_caller]
     fn check(flame: &FlameRecord) {
         let told: u64 = flame.stacks.iter().map(|stack| stack.bytes).sum();
@@ -210,7 +206,7 @@ mod tests {
 
     #[test]
     fn a_recording_has_a_graph_for_each_kind_with_the_bytes_of_its_sites() {
-        // At its end four buffers of 1 MiB are left; before the first of them, 64 MiB came and went.
+        // Four buffers of 1 MiB remain at the end; 64 MiB came and went before the first of them.
         let between = Some(Duration::from_nanos(1_795_685_350_240_084_202));
         for (then, at, mib) in [(None, FlameMoment::Loaded, 4), (between, FlameMoment::Peak, 64)] {
             let recording = Recording::read_at(Cursor::new(SAMPLE), then).unwrap();

@@ -1,5 +1,5 @@
-//! A JVM that runs: it is recorded for a while through its attach socket and, if requested, writes a heap dump. Both
-//! change the JVM, so the caller weighs it before.
+//! A running JVM: records it through its attach socket and, if requested, makes it write a heap dump. Both change the
+//! JVM, so the caller measures it first.
 
 use super::{NATIVE, enter_dump, native, noted};
 use crate::clock::Clock;
@@ -16,28 +16,23 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How often a wait looks whether somebody wants to stop.
+/// How often to check for an interrupt.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// The threads that free native memory of dead objects are woken by a collection and work meanwhile.
+/// A collection wakes the threads that free the native memory of dead objects; this gives them time.
 const CLEANED_WITHIN: Duration = Duration::from_secs(1);
 
-/// A request to a JVM that runs.
 pub(crate) struct ExplainRequest<'a> {
-    /// Its process id.
     pub pid: u32,
     /// As for [`super::profiler`].
     pub profiler: Option<&'a Path>,
-    /// How long it is recorded.
+    /// The recording time.
     pub span: Duration,
-    /// Whether it writes a heap dump.
+    /// Whether to write a heap dump.
     pub heap: bool,
 }
 
-/// Records a JVM, and reads which code and which objects hold its memory. Ends early if `stop` says so or the JVM
-/// ends; `say` receives each action on the JVM before it is taken.
-///
-/// # Errors
-/// If there is no such process, or neither of the two can be had.
+/// Records a JVM, and reads which code and objects hold its memory. Ends early on an interrupt or if the JVM ends;
+/// announces each action on the JVM through `say`. Fails if there is no such process, or if neither part is available.
 pub(crate) fn running(
     asked: &ExplainRequest<'_>,
     jvm: &Jvm,
@@ -50,7 +45,7 @@ pub(crate) fn running(
     let watched = process()?;
     let session = Library::find(asked.profiler).and_then(|library| {
         say(&format!(
-            "loading {} into pid {}: about 20 MiB of it stays until the JVM ends",
+            "loading {} into pid {}: about 20 MiB of it stays in the JVM until the JVM exits",
             library.path().display(),
             asked.pid
         ));
@@ -86,7 +81,7 @@ pub(crate) fn running(
     Ok(found)
 }
 
-/// Has the JVM write a heap dump into its `/tmp`; the name is gone when this returns.
+/// Makes the JVM write a heap dump to its `/tmp`; the name is removed before this returns.
 fn dumped(process: &Process, clock: Clock) -> Result<File> {
     let unavailable = |cause: crate::observe::Unavailable| Error::machine(cause.why);
     let attach = Attach::connect(process, &clock).map_err(unavailable)?.value;
@@ -94,7 +89,7 @@ fn dumped(process: &Process, clock: Clock) -> Result<File> {
     let written = heap_dump::write(process, &attach, &PathBuf::from("/tmp").join(&name));
     let file = attach.in_tmp(|tmp| {
         let file = openat(tmp, &name, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty());
-        // One that was cut short takes room, too.
+        // A truncated dump takes space, too.
         let removed = unlinkat(tmp, &name, AtFlags::empty());
         let file = file?;
         removed?;

@@ -1,4 +1,4 @@
-//! How a line that was known is tried again, and what the answer to an entry says of it.
+//! How to test a known line again, and how to interpret the result.
 
 use super::ServiceVersions;
 use super::service::past;
@@ -6,16 +6,16 @@ use crate::record::{EntryOutcome, FindOutcome, FindRecord, ProbeStage, ProbeVerd
 use crate::scenario::{Change, Last, RamShare, Scenario};
 use crate::units::Bytes;
 
-/// A step below the line that holds so often in a row is worth a new search.
+/// If the step below the line passes this many times in a row, a new search is worthwhile.
 const PROOFS_BELOW: u32 = 2;
 
-/// The folder of an entry's results, in that of all results.
+/// The directory of an entry's results, relative to that of all results.
 pub fn folder_of(index: u32) -> String {
     format!("index-{index:06}")
 }
 
 /// Whether a new result replaces the existing one. An answer replaces a result without one. Any other result replaces
-/// that of a node that could not measure, unless its own node could not measure either.
+/// one from a node that could not measure, unless its own node could not either.
 pub fn outweighs(new: EntryOutcome, standing: EntryOutcome) -> bool {
     let weight = |outcome| match outcome {
         EntryOutcome::Answered => 2,
@@ -25,7 +25,7 @@ pub fn outweighs(new: EntryOutcome, standing: EntryOutcome) -> bool {
     weight(new) > weight(standing)
 }
 
-/// The search that proves a line: its heap, its direct memory, its limit.
+/// The scenario that confirms a line: its heap, direct memory, and limit.
 pub fn proof_of(scenario: &Scenario, last: &Last) -> Scenario {
     let mut scenario = scenario.clone();
     let heap = last.heap_bytes.map(|bytes| Change::HeapMax(Bytes(bytes)));
@@ -38,7 +38,7 @@ pub fn proof_of(scenario: &Scenario, last: &Last) -> Scenario {
     scenario
 }
 
-/// The same a step of the search below the line, in whole pages of this size; `None` where that is not to be asked.
+/// The same, one search step below the line, in whole pages of this size; `None` if that should not be tested.
 pub fn proof_below(scenario: &Scenario, last: &Last, page: u64) -> Option<Scenario> {
     let below = (last.limit_bytes as f64 / (1.0 + scenario.find.step)) as u64 / page * page;
     let least = scenario.find.limit_min.unwrap_or_default().0.max(page);
@@ -49,19 +49,19 @@ pub fn proof_below(scenario: &Scenario, last: &Last, page: u64) -> Option<Scenar
     })
 }
 
-/// The verdict of a proof on the limit.
+/// The result of confirming a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Proof {
-    /// It held as often as asked.
+    /// It passed as often as required.
     Held,
-    /// It did not, or not even more memory did.
+    /// It failed, or even more memory did.
     Failed,
-    /// The machine did not let it be told.
+    /// The machine prevented a result.
     Unknown,
 }
 
 impl Proof {
-    /// By what the trials say together.
+    /// Derives the result from all trials.
     pub fn of(find: &FindRecord) -> Self {
         match find.outcome {
             FindOutcome::Found | FindOutcome::AtLowerBound | FindOutcome::Grows => Self::Held,
@@ -71,8 +71,8 @@ impl Proof {
     }
 }
 
-/// Returns the record of a line that was proved, in the form of a search. It has the heap, the headroom of the
-/// scenario, and the outcome a step below the line, if that was tried.
+/// The record of a confirmed line, in the form of a search, with the heap, the scenario's headroom, and the result one
+/// step below, if tested.
 pub fn proved(proof: &FindRecord, last: &Last, headroom: f64, below: Option<(&FindRecord, &[Trial])>) -> FindRecord {
     let mut find = proof.clone();
     let Some(line) = &mut find.line else { return find };
@@ -90,27 +90,27 @@ pub fn proved(proof: &FindRecord, last: &Last, headroom: f64, below: Option<(&Fi
     if let (Some(failed), Some(limit)) = (failed, below.prove_bytes) {
         line.below_bytes = Some(limit);
         (line.cause, line.cause_text) = (failed.cause, failed.why.clone());
-        find.text = format!("{}; at {} it failed", find.text, Bytes(limit));
+        find.text = format!("{}; at {}, the target was missed", find.text, Bytes(limit));
     }
     find
 }
 
-/// Under which conditions a line was found.
+/// The conditions under which a line was found.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct LineConditions {
-    /// Now: UTC, ISO 8601.
+    /// The current time: UTC, ISO 8601.
     pub at: String,
-    /// SHA-256 of what was asked.
+    /// SHA-256 of the question.
     pub question: String,
     /// SHA-256 of the files that its trials read.
     pub inputs: Option<String>,
-    /// The properties of the service that only the node sees.
+    /// Properties of the service that only the node knows.
     pub seen: ServiceVersions,
-    /// The model of the node's CPU, where it is known.
+    /// The model of the node's CPU, if known.
     pub cpu_model: Option<String>,
 }
 
-/// A line as the next plan wants it, with the one before among those of the past; `None` where none holds.
+/// A line in the form that the next plan needs, with the previous line in its past; `None` if no line passed.
 pub fn last_of(find: &FindRecord, task: &Task, before: Option<&Last>, known: &LineConditions) -> Option<Last> {
     let line = find.line.as_ref()?;
     let searched_at = match task {

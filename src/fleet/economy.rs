@@ -1,12 +1,11 @@
-//! The work that a service needs tonight: to prove a line takes a third of what it takes to find one.
+//! The work needed for a service tonight: confirming a line takes a third of the time of finding one.
 
 use crate::record::Why;
 use crate::scenario::Last;
 use crate::units::{Span, unix_s};
 
-/// Why the line of a service has to be searched, as far as a plan can know; `None` if the last line is to be proved.
-/// `made_unix_s` is the moment of the plan. If the question or the inputs of the last line are unknown, they count as
-/// unchanged.
+/// Why a service's line must be searched, as far as a plan can tell; `None` if the last line should be confirmed.
+/// `made_unix_s` is the time of the plan. If the last line's question or inputs are unknown, they count as unchanged.
 pub fn why_search(
     last: Option<&Last>,
     question: &str,
@@ -26,7 +25,7 @@ pub fn why_search(
     }
 }
 
-/// The properties of a service that only the node sees.
+/// The properties of a service that only the node knows.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ServiceVersions {
     /// The digest of the image.
@@ -35,7 +34,7 @@ pub struct ServiceVersions {
     pub jdk: Option<String>,
 }
 
-/// Why a line that was to be proved has to be searched, by what the node sees.
+/// Why a line that was to be confirmed must be searched, from the node's state.
 pub fn why_here(last: &Last, seen: &ServiceVersions) -> Option<Why> {
     match () {
         () if differs(last.image_digest.as_deref(), seen.image_digest.as_deref()) => Some(Why::ImageChanged),

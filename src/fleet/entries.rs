@@ -1,4 +1,4 @@
-//! The work of each node tonight: an entry for each service, or for some blocks of a comparison.
+//! The work for each node tonight: an entry per service, or per group of a comparison's blocks.
 
 use super::economy::why_search;
 use super::question::question;
@@ -8,33 +8,30 @@ use crate::scenario::{Fleet, Scenario, Service};
 use crate::units::{Span, several, unix_s};
 use std::path::Path;
 
-/// The settings that are the same for all services of a night.
+/// Settings shared by all services of a night.
 #[derive(Debug, Clone, Copy)]
 pub struct Night<'a> {
-    /// The folder in which the plan will lie, absolute.
+    /// The absolute path of the plan's directory.
     pub folder: &'a Path,
-    /// When the plan is made: UTC, ISO 8601.
+    /// The time of the plan: UTC, ISO 8601.
     pub made: &'a str,
-    /// After this a line that was proved each night is searched again.
+    /// After this time, a line that was only confirmed is searched again.
     pub search_every: Span,
-    /// Services whose lines are searched in any case.
+    /// Services to search in any case.
     pub search: &'a Searched,
 }
 
-/// Whose lines are to be searched in any case.
+/// Services to search in any case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Searched {
-    /// Those of the services with these names.
+    /// These services.
     Named(Vec<String>),
-    /// Those of all.
+    /// All services.
     All,
 }
 
 impl Searched {
-    /// Whether all names are those of services.
-    ///
-    /// # Errors
-    /// `Request`, with the first name that belongs to no service.
+    /// Checks that all names are services. Errors: `Request`, with the first unknown name.
     pub fn check(&self, fleet: &Fleet) -> Result<()> {
         let Self::Named(names) = self else { return Ok(()) };
         names.iter().try_for_each(|name| fleet.check_name(name))
@@ -49,17 +46,14 @@ impl Searched {
 }
 
 impl Night<'_> {
-    /// The entry of a service, whose scenario is settled, with absolute paths and with the hash of what it reads.
-    ///
-    /// # Errors
-    /// `Bug` where its scenario has no text.
+    /// The entry of a service with settled scenario, absolute paths, and input hash.
     pub fn entry(&self, service: Service) -> Result<PlanEntry> {
         let Service { name, scenario, within, declared, last } = service;
         let mut scenario = scenario.seen_from(self.folder);
-        // A limit that somebody wanted proved once is no question of a fleet. The last line that an entry proves is no
-        // part of its scenario either, by which the entry searches again where that line does not hold.
+        // A limit that a user wanted to confirm once is not a question of a fleet. The last line is not part of the
+        // scenario either, because the entry searches with that scenario if the line fails.
         scenario.find.prove = None;
-        // Every night proves the line, and adds the headroom to it: no longer load has a place in that.
+        // Every night confirms the line and adds headroom to it, so a soak has no place here.
         scenario.find.soak = Span::default();
         let question = question(&scenario)?;
         let inputs = scenario.configurations.first().and_then(|of| of.inputs.as_deref());
@@ -74,23 +68,20 @@ impl Night<'_> {
     }
 }
 
-/// How a comparison is spread.
+/// How to distribute a comparison.
 #[derive(Debug, Clone, Copy)]
 pub struct Spread {
-    /// Blocks in all.
+    /// The total number of blocks.
     pub blocks: u32,
-    /// Entries, each of which has its blocks on one node: at most as many as there are blocks.
+    /// The number of entries, each on one node; at most one per block is used.
     pub nodes: u32,
-    /// The time that each entry may take, in minutes.
+    /// Minutes allowed per entry.
     pub minutes: f64,
 }
 
-/// The entries of a comparison, whose scenario has absolute paths and the hash of what it reads. No block is on two
-/// nodes. Each entry draws its orders from a seed of its own; one with a single block, which has no order to draw,
-/// begins with another configuration than the one before it.
-///
-/// # Errors
-/// `Request` where there is no block for a node; `Bug` where the scenario has no text.
+/// The entries of a comparison whose scenario has absolute paths and an input hash. No block spans nodes. Each entry
+/// has its own seed; successive single-block entries, which have no order to draw, rotate the configurations. Errors:
+/// `Request` if there is no block for a node; `Bug` if the scenario cannot be serialized.
 pub fn blocks(scenario: &Scenario, folder: &Path, spread: Spread) -> Result<Vec<PlanEntry>> {
     let Spread { blocks, nodes, minutes } = spread;
     if nodes == 0 || nodes > blocks {
@@ -99,7 +90,7 @@ pub fn blocks(scenario: &Scenario, folder: &Path, spread: Spread) -> Result<Vec<
             several(blocks.into(), "block"),
             several(nodes.into(), "node")
         ))
-        .hint("a block is on one node: give at least as many blocks as nodes"));
+        .hint("each block runs on one node, so specify at least as many blocks as nodes"));
     }
     let whole = scenario.clone().seen_from(folder);
     let question = question(&whole)?;
@@ -107,7 +98,7 @@ pub fn blocks(scenario: &Scenario, folder: &Path, spread: Spread) -> Result<Vec<
         let count = blocks / nodes + u32::from(index < blocks % nodes);
         let first = index * (blocks / nodes) + index.min(blocks % nodes);
         let mut scenario = Scenario { trials: count, seed: whole.seed.wrapping_add(index.into()), ..whole.clone() };
-        // Rules that look at all blocks cannot decide where only some of them are seen.
+        // Rules that need all blocks cannot work on a part of them.
         (scenario.compare.until_sure, scenario.compare.repeats) = (None, 0);
         let baseline = scenario.configurations.first().map(|first| first.name.clone());
         scenario.compare.baseline = scenario.compare.baseline.take().or(baseline);
@@ -128,7 +119,7 @@ pub fn blocks(scenario: &Scenario, folder: &Path, spread: Spread) -> Result<Vec<
     Ok((0..nodes).map(entry).collect())
 }
 
-/// Each configuration is first in turn, then once more in the opposite direction: none gains by its place.
+/// Rotates the configurations, then again in reverse order, so that none benefits from its position.
 fn turn(scenario: &mut Scenario, index: usize) {
     let all = &mut scenario.configurations;
     let count = all.len().max(1);

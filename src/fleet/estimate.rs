@@ -1,4 +1,4 @@
-//! The estimate of a night before it begins: what is proved, what is searched and why, and about how long it takes.
+//! Estimates a night in advance: lines to confirm, searches with reasons, and the time needed.
 
 use super::known::KnownServices;
 use crate::record::{PlanEntry, Task, Why};
@@ -6,24 +6,24 @@ use crate::units::{grouped, roughly, several, trimmed};
 use loadline_base::order::Order as _;
 use std::fmt;
 
-/// The seconds that a search takes on a quiet machine: 14 to 18 trials.
+/// The duration of a search on a quiet machine: 14 to 18 trials.
 const SEARCH_S: f64 = 240.0;
-/// A proof makes about 6 trials.
+/// A confirmation takes about 6 trials.
 const PROOF_SHARE: f64 = 1.0 / 3.0;
 
-/// The estimate of a plan of services.
+/// The estimate for a plan of services.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Estimate {
-    /// Services whose line is proved.
+    /// Services whose line is confirmed.
     proofs: u64,
-    /// Services whose line is searched, by why, the most frequent first.
+    /// Searches by reason, most frequent first.
     searches: Vec<(Why, u64)>,
-    /// How long all of it takes, in seconds of one node.
+    /// The total time in node seconds.
     node_s: f64,
 }
 
 impl Estimate {
-    /// Estimates these entries by the time that earlier nights took.
+    /// Estimates these entries from the durations of earlier nights.
     pub fn of(entries: &[PlanEntry], known: &KnownServices) -> Self {
         let mut estimate = Self::default();
         for entry in entries {
@@ -52,7 +52,7 @@ impl Estimate {
         }
     }
 
-    /// How long it takes on so many nodes, in words.
+    /// The duration on this many nodes, in words.
     pub fn on(&self, nodes: u32) -> String {
         let all = match self.node_s / 3600.0 {
             hours if hours < 1.0 => format!("about {} of one node", roughly(self.node_s)),
@@ -79,15 +79,15 @@ impl fmt::Display for Estimate {
 /// Why a line is searched.
 fn words(why: Why) -> &'static str {
     match why {
-        Why::First => "no line is known",
+        Why::First => "no load line is known",
         Why::QuestionChanged => "the question changed",
         Why::InputsChanged => "files changed",
-        Why::ImageChanged => "the image is another one",
-        Why::JdkChanged => "the JDK is another one",
-        Why::LongAgo => "the last search is too long ago",
-        Why::LineFailed => "the line did not hold",
-        Why::StepBelowHeld => "the step below held",
-        Why::Asked => "it was asked for",
+        Why::ImageChanged => "the image changed",
+        Why::JdkChanged => "the JDK changed",
+        Why::LongAgo => "the last search was too long ago",
+        Why::LineFailed => "the load line failed",
+        Why::StepBelowHeld => "the next smaller limit passed",
+        Why::Asked => "it was requested",
     }
 }
 
@@ -110,15 +110,15 @@ mod tests {
         let night = of(280, &[(Why::First, 8), (Why::LongAgo, 12)]);
         assert_eq!(
             night.to_string(),
-            "300 services: 280 to prove, 20 to search (12 because the last search is too long ago, 8 because no line is \
-             known)"
+            "300 services: 280 to prove, 20 to search (12 because the last search was too long ago, 8 because no load \
+             line is known)"
         );
         assert_eq!(
             (night.on(1), night.on(10)),
             ("about 7.6 node-hours".to_owned(), "about 7.6 node-hours, 45 min on 10 nodes".to_owned())
         );
         let first = of(0, &[(Why::First, 1)]);
-        assert_eq!(first.to_string(), "1 service: 0 to prove, 1 to search (1 because no line is known)");
+        assert_eq!(first.to_string(), "1 service: 0 to prove, 1 to search (1 because no load line is known)");
         assert_eq!(first.on(1), "about 4 min of one node");
         assert_eq!(of(2, &[]).to_string(), "2 services: 2 to prove, 0 to search");
     }

@@ -1,4 +1,4 @@
-//! The data of earlier nights on each service: its line, and how long it took to find or to prove.
+//! Data from earlier nights about each service: its line, and the time to find or confirm it.
 
 use super::plan::Plan;
 use crate::error::{Error, Result};
@@ -7,17 +7,17 @@ use crate::scenario::{Fleet, Last};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// The data of earlier nights on services, by name.
+/// Data from earlier nights, by service name.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct KnownServices(BTreeMap<String, KnownService>);
 
-/// The data of earlier nights on one service.
+/// Data from earlier nights about one service.
 #[derive(Debug, Clone, PartialEq, Default)]
 struct KnownService {
     last: Option<Last>,
-    /// How long its last search took, in seconds.
+    /// Duration of its last search, in seconds.
     search_s: Option<f64>,
-    /// How long its last proof took, in seconds.
+    /// Duration of its last confirmation, in seconds.
     proof_s: Option<f64>,
 }
 
@@ -27,10 +27,8 @@ struct Head {
 }
 
 impl KnownServices {
-    /// Reads the document of an earlier night, or a plan, which knows what the night before it knew.
-    ///
-    /// # Errors
-    /// `Request` where it is neither, of another version, or damaged.
+    /// Reads the document of an earlier night, or a plan, which contains the previous night's lines. Errors: `Request`
+    /// if it is neither, has another version, or is damaged.
     pub fn parse(text: &str) -> Result<Self> {
         let neither = |cause: serde_json::Error| {
             Error::request(format!("this is not a fleet document: {cause}")).hint("`loadline merge --json` prints one")
@@ -45,17 +43,15 @@ impl KnownServices {
         }
         let Head { schema } = serde_json::from_str(text).map_err(neither)?;
         if schema != FLEET_SCHEMA {
-            return Err(Error::request(format!(
-                "this is `{schema}`, and what is known of a fleet is `{FLEET_SCHEMA}`"
-            ))
-            .hint("`loadline merge --json` prints one"));
+            return Err(Error::request(format!("this has the schema `{schema}`; Loadline needs `{FLEET_SCHEMA}`"))
+                .hint("`loadline merge --json` prints one"));
         }
         let document: FleetDocument = serde_json::from_slice(text.as_bytes()).map_err(neither)?;
         Ok(Self(document.services.into_iter().map(of_service).collect()))
     }
 
-    /// Tells each service what is known of it; what its own file says holds where nothing is. Names of which something
-    /// is known and that the fleet does not have are returned.
+    /// Adds the known data to each service, which otherwise keeps the data in its file. Returns names that the fleet
+    /// does not have.
     pub fn tell(&self, fleet: &mut Fleet) -> Vec<&str> {
         for service in &mut fleet.services {
             if let Some(last) = self.0.get(&service.name).and_then(|known| known.last.clone()) {
@@ -67,7 +63,7 @@ impl KnownServices {
         self.0.keys().map(String::as_str).filter(|name| !names.contains(name)).collect()
     }
 
-    /// How long a search of this service will take, and how long a proof, in seconds; `None` if that is not known.
+    /// The durations of a service's last search and confirmation, in seconds, if known.
     pub(super) fn took(&self, name: &str) -> (Option<f64>, Option<f64>) {
         self.0.get(name).map_or((None, None), |known| (known.search_s, known.proof_s))
     }
@@ -155,8 +151,8 @@ mod tests {
         refused("", "this is not a fleet document");
         refused("{}", "this is not a fleet document");
         refused("{\"schema\": \"loadline.fleet/1\"}", "this is not a fleet document");
-        refused("{\"schema\": \"loadline.results/1\"}", "this is `loadline.results/1`");
-        refused("{\"schema\":\"loadline.fleet-plan/9\"}\n", "this is `loadline.fleet-plan/9`");
+        refused("{\"schema\": \"loadline.results/1\"}", "this has the schema `loadline.results/1`");
+        refused("{\"schema\":\"loadline.fleet-plan/9\"}\n", "this has the schema `loadline.fleet-plan/9`");
         let whole = document(vec![record("a", LineVerdict::Proved, Some(1))]);
         for cut in (0..whole.len()).filter(|cut| whole.is_char_boundary(*cut)) {
             refused(&whole[..cut], "this is not a fleet document");

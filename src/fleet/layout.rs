@@ -1,23 +1,23 @@
-//! The paths and names that the scripts and manifests of engines share; the names are safe in their places.
+//! Paths and names shared by the engines' scripts and manifests, sanitized for their context.
 
 use super::plan::Plan;
 use crate::units::steers;
 
-/// The most characters of a name: a label of Kubernetes has 63, and more is put before and behind it.
+/// The maximum length of a name: a Kubernetes label has 63 characters, including prefixes and suffixes.
 const SLUG_MAX: usize = 30;
 
-/// The settings of the jobs that work a plan.
+/// The settings of the jobs that run a plan.
 #[derive(Debug, Clone, Copy)]
 pub struct JobSettings<'a> {
     /// Path of the plan.
     pub plan: &'a str,
-    /// Path of the folder of results.
+    /// Path of the results directory.
     pub results: &'a str,
-    /// Nodes that may be taken at once; as many as the engine gives if `None`.
+    /// Maximum number of concurrent nodes; `None` for the engine's choice.
     pub nodes: Option<u32>,
 }
 
-/// Letters, digits and dashes of a name, small, as job names and labels may have them: `loadline-my-shop`.
+/// Lowercase letters, digits, and dashes, as in job names and labels: `loadline-my-shop`.
 pub(super) fn slug(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
     let plain: String = name.chars().map(plain).collect();
@@ -29,12 +29,12 @@ pub(super) fn slug(name: &str) -> String {
     }
 }
 
-/// A text in a comment: on its line, and none of what is replaced around it.
+/// Text for a comment: a single line without placeholders.
 pub(super) fn comment(text: &str) -> String {
     text.chars().map(|c| if steers(c) || c == '{' || c == '}' { ' ' } else { c }).collect()
 }
 
-/// The minutes of the longest entry, whole ones, from 1 to a year.
+/// The whole minutes of the longest entry, from 1 to a year.
 pub(super) fn minutes_max(plan: &Plan) -> u32 {
     plan.entries.iter().map(|entry| entry.minutes.ceil() as u32).max().unwrap_or(0).clamp(1, 525_600)
 }
@@ -46,7 +46,6 @@ pub(super) mod tests {
     use crate::scenario::parse;
     use std::path::Path;
 
-    /// A plan of so many services.
     pub(in crate::fleet) fn plan(name: &str, entries: u32) -> Plan {
         let text = "name: x\nsubject: {command: [x], port: 80}\nload: [{steady: {closed: {requests: 1}, get: /}}]\n";
         let scenario = parse(text, Path::new(""), &[]).unwrap();
@@ -61,7 +60,7 @@ pub(super) mod tests {
             scenario: scenario.clone(),
         };
         let mut plan = Plan::new(name, "2026-11-22T00:00:00Z".to_owned(), (0..entries).map(entry).collect()).unwrap();
-        // It follows the version and all fields of a scenario; the texts of engines shall not.
+        // The hash depends on the version and the scenario's fields; the engines' texts must not.
         plan.header.hash = "0123456789abcdef".repeat(4);
         plan.header.loadline = "0.1.0".to_owned();
         plan

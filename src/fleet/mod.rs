@@ -1,5 +1,5 @@
-//! Many services on many nodes: the entries of a plan, the work that is due tonight, and what the answers say together.
-//! An engine that exists (Slurm, Kubernetes, a loop in a shell) starts `loadline work` for each entry.
+//! Many services on many nodes: a plan's entries, the work due tonight, and the combined results. An existing engine
+//! (Slurm, Kubernetes, a shell loop) starts `loadline work` for each entry.
 //!
 //! ```text
 //! fleet file ┐                                          ┌ search or proof of a service ┐
@@ -7,20 +7,18 @@
 //! last lines ┘          (cli with series)    (fleet)    └ a node each, by an engine    ┘     └──── last lines
 //! ```
 //!
-//! A plan is a value, too: `fleet::Plan` is its text, sealed by the hash of its entries, each of which has a whole
-//! scenario. `fleet::Night` decides for each service whether its line is proved or searched. The question and the files
-//! that trials read are hashed (`fleet::question`, `Configuration::inputs`), and these hashes are compared with those
-//! of the last line. Planning looks at no machine: it builds and hashes (`Preparing::seal`), and a node prepares for
-//! itself.
+//! A plan is a value: `fleet::Plan` is its text, sealed by the hash of its entries, each of which contains a whole
+//! scenario. `fleet::Night` decides for each service whether to confirm or search its line. The hashes of the question
+//! and of the trials' input files (`fleet::question`, `Configuration::inputs`) are compared with those of the last
+//! line. Planning inspects no machine: it builds and hashes (`Preparing::seal`), and each node prepares for itself.
 //!
-//! `work` does one entry, in a separate folder of its own. Its result gets its final name last, by a link: of two
-//! workers, only one gets the name. Functions of `fleet` decide what follows from a proof, which of two results counts,
-//! and which doubts a node raises. An entry never spans nodes. Each node is a block, so no difference is between two
-//! nodes.
+//! `work` executes one entry in its own directory. Its result gets its final name last, through a link, so that only
+//! one of two workers gets the name. Functions in `fleet` decide what follows from a confirmation, which of two results
+//! counts, and which doubts a node raises. Entries and blocks never span nodes, so no comparison is between two nodes.
 //!
-//! `fleet::Standing` decides which results count, and `result` joins the blocks of a comparison. `fleet::slurm` and
-//! `fleet::kubernetes` are text: they quote foreign names and paths, and tests check them with bash and the schemas of
-//! Kubernetes.
+//! `fleet::Standing` decides which results count, and `result` combines a comparison's blocks. `fleet::slurm` and
+//! `fleet::kubernetes` generate text: they quote untrusted names and paths, and tests check the output with bash and
+//! the Kubernetes schemas.
 
 mod answer;
 mod economy;

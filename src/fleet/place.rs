@@ -1,33 +1,33 @@
-//! Whether a place is fit to measure in: what was seen of it before an entry and after, and what that makes doubtful.
+//! Whether a place is suitable for measuring: its state before and after an entry, and the resulting doubts.
 
 use crate::doubt::{Doubt, Place, noise};
 
-/// Less than this in swap at the end is normal: a machine with time to spare moves as much there.
+/// Less swap at the end is normal: an idle machine swaps this much.
 const SWAPPED_MIN: u64 = 16 << 20;
 
-/// The state of a place at one moment.
+/// The state of a place at one time.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PlaceSeen {
-    /// CPUs that this process may use.
+    /// CPUs available to this process.
     pub cpus: u32,
-    /// CPUs that the machine has.
+    /// The machine's CPUs.
     pub online: u32,
-    /// Whether a cgroup says that no other process has these CPUs.
+    /// Whether a cgroup reserves these CPUs for it.
     pub has_own_cpus: bool,
-    /// How many cores of these CPUs others used just before; `None` if that was not measured.
+    /// Cores of these CPUs that others used just before; `None` if not measured.
     pub busy_cores: Option<f64>,
-    /// How often a cgroup of this process was held back so far; `None` where none counts.
+    /// How often this process's cgroups were throttled so far; `None` if not counted.
     pub throttled: Option<u64>,
     /// Memory in swap.
     pub swap_bytes: u64,
 }
 
-/// Returns the doubts about a place, by its state before the entry and after it.
+/// Doubts about a place, from its state before and after the entry.
 pub fn place_doubts(before: &PlaceSeen, after: &PlaceSeen) -> Vec<Doubt> {
     let PlaceSeen { cpus, online, .. } = *before;
     let busy = before.busy_cores.filter(|cores| noise::takes_cpu(Some(*cores), 0.0));
     let is_shared = cpus < online && !before.has_own_cpus;
-    // A count that was read only once says nothing of the time between.
+    // A count that was read only once is no evidence about the time between.
     let times = after.throttled.zip(before.throttled).map_or(0, |(after, before)| after.saturating_sub(before));
     let swap_bytes = after.swap_bytes.saturating_sub(before.swap_bytes);
     let doubts = [

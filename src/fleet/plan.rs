@@ -1,26 +1,24 @@
-//! A plan as text: JSON lines, a header and an entry a line, sealed by the hash of its entries.
+//! A plan as text: JSON lines with a header and one entry per line, sealed by the hash of the entries.
 
 use super::question::hex;
 use crate::error::{Error, Result};
 use crate::record::{FLEET_PLAN_SCHEMA, PlanEntry, PlanHeader};
 
-/// The work to be done on nodes.
+/// Work to be done on nodes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
-    /// The header that identifies it.
+    /// The header with its identity.
     pub header: PlanHeader,
-    /// By their index, from 0.
+    /// Sorted by index, from 0.
     pub entries: Vec<PlanEntry>,
 }
 
 impl Plan {
-    /// A plan of these entries, which are numbered here, made at `made` (UTC, ISO 8601).
-    ///
-    /// # Errors
-    /// `Request` where there is nothing to do; `Bug` where an entry cannot be written down.
+    /// A plan of these entries, numbering them; `made` is UTC in ISO 8601. Errors: `Request` if there is nothing to do;
+    /// `Bug` if an entry cannot be serialized.
     pub fn new(name: &str, made: String, mut entries: Vec<PlanEntry>) -> Result<Self> {
         if entries.is_empty() {
-            return Err(Error::request("a plan without an entry").hint("name at least one service"));
+            return Err(Error::request("the plan has no entries").hint("specify at least one service"));
         }
         (0..).zip(&mut entries).for_each(|(index, entry)| entry.index = index);
         let header = PlanHeader {
@@ -34,18 +32,12 @@ impl Plan {
         Ok(Self { header, entries })
     }
 
-    /// The text of its file.
-    ///
-    /// # Errors
-    /// `Bug` where it cannot be written down.
+    /// The text of the file.
     pub fn text(&self) -> Result<String> {
         Ok(line(&self.header)? + &lines(&self.entries)?)
     }
 
-    /// Reads the text of a file.
-    ///
-    /// # Errors
-    /// `Request` where it is no plan, one of another version, cut short, or edited.
+    /// Parses a file's text. Errors: `Request` if it is not a plan, has another version, is truncated, or was edited.
     pub fn parse(text: &str) -> Result<Self> {
         let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
         let header: serde_json::Value = serde_json::from_str(first).map_err(|cause| no_plan(&cause))?;
@@ -53,21 +45,21 @@ impl Plan {
             Some(FLEET_PLAN_SCHEMA) => {}
             Some(other) => {
                 return Err(Error::request(format!(
-                    "this is `{other}`, and a plan of this Loadline is `{FLEET_PLAN_SCHEMA}`"
+                    "this has the schema `{other}`; this Loadline reads plans of `{FLEET_PLAN_SCHEMA}`"
                 ))
-                .hint("make the plan again with the Loadline that works on it"));
+                .hint("make the plan with the Loadline version that will run it"));
             }
             None => return Err(Error::request("the first line has no `schema`").hint(MAKES)),
         }
         let header: PlanHeader = serde_json::from_value(header).map_err(|cause| no_plan(&cause))?;
         let found = rest.lines().count();
         if found != header.entries as usize || !rest.ends_with('\n') {
-            return Err(Error::request(format!("the plan has {} entries, and {found} lines follow", header.entries))
-                .hint("it was cut short or edited; make it again"));
+            return Err(Error::request(format!("the plan should have {} entries, but has {found}", header.entries))
+                .hint("recreate it; it was truncated or edited"));
         }
         if hex(rest.as_bytes()) != header.hash {
-            return Err(Error::request("the entries of the plan are not those that its hash was made of")
-                .hint("do not edit a plan: change its source, and make it again"));
+            return Err(Error::request("the entries of the plan do not match its hash")
+                .hint("do not edit a plan; change its source, then recreate it"));
         }
         let entry = |(at, line): (usize, &str)| {
             serde_json::from_slice(line.as_bytes()).map_err(|cause| no_plan(&cause).at(format!("line {}", at + 2)))
@@ -75,16 +67,13 @@ impl Plan {
         let entries: Vec<PlanEntry> = rest.lines().enumerate().map(entry).collect::<Result<_>>()?;
         match (0..).zip(&entries).find(|(at, entry)| entry.index != *at) {
             Some((at, entry)) => {
-                Err(Error::request(format!("entry {at} of the plan says that it is {}", entry.index)).hint(MAKES))
+                Err(Error::request(format!("entry {at} of the plan has the index {}", entry.index)).hint(MAKES))
             }
             None => Ok(Self { header, entries }),
         }
     }
 
-    /// One entry.
-    ///
-    /// # Errors
-    /// `Request` where the plan has no such index.
+    /// Returns an entry. Errors: `Request` if the plan has no such index.
     pub fn entry(&self, index: u32) -> Result<&PlanEntry> {
         self.entries.get(index as usize).ok_or_else(|| {
             let last = self.entries.len().saturating_sub(1);
@@ -93,7 +82,7 @@ impl Plan {
     }
 }
 
-const MAKES: &str = "`loadline plan` makes one";
+const MAKES: &str = "`loadline plan` creates one";
 
 fn no_plan(cause: &serde_json::Error) -> Error {
     Error::request(format!("this is not a plan: {cause}")).hint(MAKES)
@@ -185,6 +174,6 @@ mod tests {
             (error.what.as_str(), error.hint.as_deref()),
             ("the plan has no entry 3", Some("its indexes are 0 to 2"))
         );
-        assert!(Plan::new("x", String::new(), Vec::new()).unwrap_err().what.contains("without an entry"));
+        assert!(Plan::new("x", String::new(), Vec::new()).unwrap_err().what.contains("has no entries"));
     }
 }

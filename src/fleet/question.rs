@@ -1,15 +1,11 @@
-//! The question asked of a service, as a hash: a line is comparable with the one before if it answers the same one.
+//! The question about a service as a hash: a line is comparable with the previous one if both answer the same question.
 
 use crate::error::{Error, Result};
 use crate::scenario::Scenario;
 use ring::digest::{SHA256, digest};
 
-/// SHA-256, in hexadecimal digits, of what is run and what must hold: the scenario as it is handed on
-/// ([`Scenario::seen_from`]) but for its name, its seed, its budgets, the hash of its files, and the limit that is to
-/// be proved, none of which moves the line.
-///
-/// # Errors
-/// `Bug` where the scenario cannot be written down.
+/// SHA-256, in hex, of the command and the target: the scenario as passed on ([`Scenario::seen_from`]) without name,
+/// seed, budgets, file hashes, and the limit to confirm, none of which affect the line.
 pub fn question(scenario: &Scenario) -> Result<String> {
     let mut asked = Scenario { name: String::new(), seed: 0, budgets: Vec::new(), ..scenario.clone() };
     asked.find.prove = None;
@@ -18,7 +14,7 @@ pub fn question(scenario: &Scenario) -> Result<String> {
     Ok(hex(text.as_bytes()))
 }
 
-/// SHA-256 in hexadecimal digits.
+/// SHA-256 in hex.
 pub(super) fn hex(bytes: &[u8]) -> String {
     digest(&SHA256, bytes).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }

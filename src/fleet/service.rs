@@ -1,4 +1,4 @@
-//! One service after its result: its line, compared with the line before and with the limit of production.
+//! A service's result: its line, compared with the previous line and with the production limit.
 
 use crate::doubt::{ClockSlip, Merging};
 use crate::record::{
@@ -8,21 +8,21 @@ use crate::record::{
 use crate::scenario::{Last, PAST_MAX, PastLine};
 use crate::units::{Bytes, growth, several, trimmed, unix_s};
 
-/// Clocks that are kept by NTP differ by milliseconds, and moments are recorded in whole seconds.
+/// NTP-synchronized clocks differ by milliseconds, and times are recorded in whole seconds.
 const SLIP_S: i64 = 5;
-/// Limits are whole pages, so two limits that are a step apart may differ by this much more.
+/// Limits are whole pages, so two limits a step apart may differ by this much more.
 const PAGES_BYTES: u64 = 8 << 10;
 /// The text for an entry without a result.
 const MISSING: &str = "there is no result";
 
-/// When a plan was made, and when its results are merged.
+/// The times of the plan and of the merge.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Around<'a> {
     pub(super) plan: &'a PlanHeader,
     pub(super) now_unix_s: i64,
 }
 
-/// The service of an entry; `result` is the one that counts, where there is one.
+/// The service of an entry; `result` is the one that counts, if any.
 pub(super) fn service(entry: &PlanEntry, result: Option<&EntryResult>, around: Around<'_>) -> ServiceRecord {
     let last = entry.last.as_ref();
     let before = ServiceRecord {
@@ -78,18 +78,17 @@ fn verdict(entry: &PlanEntry, result: &EntryResult, now: Option<&Last>) -> LineV
     }
 }
 
-/// The step at which the search stopped.
 fn step(entry: &PlanEntry, result: &EntryResult) -> f64 {
     result.find.as_ref().map_or(entry.scenario.find.step, |find| find.step).clamp(0.0, 1.0)
 }
 
-/// Whether two lines are no more than a step apart.
+/// Whether two lines are at most a step apart.
 fn is_same(now: u64, last: u64, step: f64) -> bool {
     let (less, more) = (now.min(last), now.max(last));
     more - less <= (less as f64 * step) as u64 + PAGES_BYTES
 }
 
-/// The line as it was searched or proved; what only the search knows is unknown where it does not say.
+/// The line as searched or confirmed; values that only a search provides may be missing.
 fn line(now: &Last, result: &EntryResult) -> LineRecord {
     let found = result.find.as_ref().and_then(|find| find.line.as_ref());
     found.filter(|line| line.limit_bytes == now.limit_bytes).cloned().unwrap_or_else(|| LineRecord {
@@ -101,7 +100,7 @@ fn line(now: &Last, result: &EntryResult) -> LineRecord {
     })
 }
 
-/// The limit to set. A proof adds no headroom to what it proves, so that of the scenario is added here.
+/// The limit to set. A confirmation adds no headroom, so the scenario's is added here.
 fn limit_to_set(entry: &PlanEntry, result: &EntryResult, now: &Last) -> u64 {
     let find = result.find.as_ref().filter(|find| find.prove_bytes.is_none());
     let set = find.filter(|find| find.line.as_ref().is_some_and(|line| line.limit_bytes == now.limit_bytes));
@@ -109,7 +108,7 @@ fn limit_to_set(entry: &PlanEntry, result: &EntryResult, now: &Last) -> u64 {
         .unwrap_or_else(|| to_set(now.limit_bytes, now.heap_bytes, entry.scenario.find.headroom).0)
 }
 
-/// The lines of earlier nights with the last one, of which the oldest are forgotten.
+/// The previous lines including the last one; the oldest are dropped.
 pub(super) fn past(last: &Last) -> Vec<PastLine> {
     let at = last.proved_at.as_ref().or(last.searched_at.as_ref());
     let line = at.map(|at| PastLine { at: at.clone(), limit_bytes: last.limit_bytes });
@@ -117,7 +116,7 @@ pub(super) fn past(last: &Last) -> Vec<PastLine> {
     all[all.len().saturating_sub(PAST_MAX)..].to_vec()
 }
 
-/// The line as the next plan wants it, with what the result leaves to be known from elsewhere.
+/// The line in the form that the next plan needs, completed from other sources.
 fn next(entry: &PlanEntry, now: &Last, result: &EntryResult, past: &[PastLine]) -> Last {
     let started = Some(result.started.clone());
     let searched = match result.task {
@@ -140,7 +139,7 @@ fn other_cpu(last: &Last, result: &EntryResult, now: &Last) -> Option<Merging> {
     (!now.is_empty() && now != before).then_some(Merging::OtherCpu { before, now })
 }
 
-/// Returns the doubts about a result of any kind, held against its plan.
+/// Doubts about any kind of result, compared with its plan.
 pub(super) fn doubts_of(entry: &PlanEntry, result: &EntryResult, around: Around<'_>) -> Vec<Merging> {
     let node = || result.node.name.clone();
     let began = unix_s(&result.started);
@@ -163,24 +162,23 @@ pub(super) fn doubts_of(entry: &PlanEntry, result: &EntryResult, around: Around<
     doubts
 }
 
-/// A doubt with its words.
 pub(super) fn record(doubt: Merging) -> DoubtRecord {
     DoubtRecord::from(crate::doubt::Doubt::from(doubt))
 }
 
-/// Says what became of the line, in a sentence with the numbers; a limit too small in production comes first.
+/// Describes the change of the line with its numbers; a production limit that is too small comes first.
 fn text(service: &ServiceRecord, entry: &PlanEntry, result: &EntryResult) -> String {
     let became = became(service, entry, result);
     let Some((declared, wasted)) = service.declared_bytes.zip(service.wasted_bytes) else { return became };
     let (of, apart) = (Bytes(declared), Bytes(wasted.unsigned_abs()));
     let line = service.line.as_ref().map_or(0, |line| line.limit_bytes);
     match wasted {
-        0 => format!("{became}; it has what is to be set"),
-        1.. => format!("{became}; of the {of} that it has {apart} are more than is to be set"),
+        0 => format!("{became}; its limit is already right"),
+        1.. => format!("{became}; its limit of {of} is {apart} larger than needed"),
         _ if service.is_below_line() => {
-            format!("the {of} that it has are {} less than its line: {became}", Bytes(line.saturating_sub(declared)))
+            format!("its limit of {of} is {} below its load line: {became}", Bytes(line.saturating_sub(declared)))
         }
-        _ => format!("the {of} that it has are {apart} less than is to be set: {became}"),
+        _ => format!("its limit of {of} is {apart} below the limit to set: {became}"),
     }
 }
 
@@ -194,23 +192,27 @@ fn became(service: &ServiceRecord, entry: &PlanEntry, result: &EntryResult) -> S
     let last = service.last_bytes.unwrap_or(0);
     let (line, before, apart) = (Bytes(now), Bytes(last), Bytes(now.abs_diff(last)));
     let held = service.line.as_ref().filter(|line| line.held > 0);
-    let held = held.map(|line| format!(" {} of {}", line.held, several(u64::from(line.tried()), "time")));
+    let held = held.map(|line| format!(" ({} of {} passed)", line.held, several(u64::from(line.tried()), "start")));
     let held = held.unwrap_or_default();
     match service.verdict {
-        LineVerdict::Proved => format!("the line of {line} held again{held}"),
-        LineVerdict::First => format!("the line is {line}, which held{held}"),
+        LineVerdict::Proved => format!("the load line of {line} was confirmed{held}"),
+        LineVerdict::First => format!("the load line is {line}{held}"),
         LineVerdict::Same => {
             let percent = step(entry, result) * 100.0;
-            format!("the line is {line} after {before}, the same within a step of {} %", trimmed(percent, 2))
+            format!(
+                "the load line is {line}, the same as the previous {before} within a step of \
+                {}%",
+                trimmed(percent, 2)
+            )
         }
-        LineVerdict::Lower => format!("the line is {line}, {apart} less than the {before} before"),
-        LineVerdict::Higher => format!("the line is {line}, {apart} more than the {before} before"),
-        LineVerdict::NotHeld => told("the target does not hold"),
+        LineVerdict::Lower => format!("the load line is {line}, {apart} lower than the previous {before}"),
+        LineVerdict::Higher => format!("the load line is {line}, {apart} higher than the previous {before}"),
+        LineVerdict::NotHeld => told("the target is missed"),
         LineVerdict::Unknown if result.outcome == EntryOutcome::OutOfTime => {
-            why("its time was up before there was a line")
+            why("time ran out before a load line was found")
         }
-        LineVerdict::Unknown => told("no line was found"),
-        LineVerdict::Failed if result.outcome == EntryOutcome::NodeUnfit => why("the node could not measure"),
+        LineVerdict::Unknown => told("no load line was found"),
+        LineVerdict::Failed if result.outcome == EntryOutcome::NodeUnfit => why("the node could not take measurements"),
         LineVerdict::Failed => why("it could not be run"),
         LineVerdict::Missing => MISSING.to_owned(),
     }
@@ -234,7 +236,7 @@ mod tests {
         }
     }
 
-    /// A plan of one service that has 200 MiB.
+    /// A plan with one service that has 200 MiB.
     fn plan(before: Option<Last>) -> Plan {
         let entry = PlanEntry {
             name: "shop".to_owned(),
@@ -290,20 +292,21 @@ mod tests {
             let told = told(before.map(last), Some(&answered(task.clone(), Some(line))));
             assert_eq!((told.verdict, told.text.as_str()), (verdict, text));
         };
-        let more = "; of the 200.0 MiB that it has 90.0 MiB are more than is to be set";
+        let more = "; its limit of 200.0 MiB is 90.0 MiB larger than needed";
         let of = |text: &str| format!("{text}{more}");
-        check(&Task::Prove, Some(100), 100, LineVerdict::Proved, &of("the line of 100.0 MiB held again"));
-        check(&SEARCH, None, 100, LineVerdict::First, &of("the line is 100.0 MiB, which held"));
-        let same = of("the line is 100.0 MiB after 102.0 MiB, the same within a step of 2 %");
+        check(&Task::Prove, Some(100), 100, LineVerdict::Proved, &of("the load line of 100.0 MiB was confirmed"));
+        check(&SEARCH, None, 100, LineVerdict::First, &of("the load line is 100.0 MiB"));
+        let same = of("the load line is 100.0 MiB, the same as the previous 102.0 MiB within a step of 2%");
         check(&SEARCH, Some(102), 100, LineVerdict::Same, &same);
-        let lower = of("the line is 100.0 MiB, 3.0 MiB less than the 103.0 MiB before");
+        let lower = of("the load line is 100.0 MiB, 3.0 MiB lower than the previous 103.0 MiB");
         check(&SEARCH, Some(103), 100, LineVerdict::Lower, &lower);
-        let higher = of("the line is 100.0 MiB, 3.0 MiB more than the 97.0 MiB before");
+        let higher = of("the load line is 100.0 MiB, 3.0 MiB higher than the previous 97.0 MiB");
         check(&SEARCH, Some(97), 100, LineVerdict::Higher, &higher);
         check(&Task::Prove, Some(97), 100, LineVerdict::Higher, &higher);
-        let little = "the 200.0 MiB that it has are 9.0 MiB less than is to be set: the line of 190.0 MiB held again";
+        let little = "its limit of 200.0 MiB is 9.0 MiB below the limit to set: the load line of 190.0 MiB was \
+            confirmed";
         check(&Task::Prove, Some(190), 190, LineVerdict::Proved, little);
-        let below = "the 200.0 MiB that it has are 50.0 MiB less than its line: the line of 250.0 MiB held again";
+        let below = "its limit of 200.0 MiB is 50.0 MiB below its load line: the load line of 250.0 MiB was confirmed";
         check(&Task::Prove, Some(250), 250, LineVerdict::Proved, below);
     }
 
@@ -320,16 +323,20 @@ mod tests {
         let found = |outcome| Some(EntryResult { find: Some(find(outcome, "as it says")), ..answered(SEARCH, None) });
         check(None, LineVerdict::Missing, "there is no result");
         check(none(EntryOutcome::SubjectFailed, "no jar"), LineVerdict::Failed, "it could not be run: no jar");
-        check(none(EntryOutcome::NodeUnfit, "no cgroup"), LineVerdict::Failed, "the node could not measure: no cgroup");
-        let up = "its time was up before there was a line: 9 trials";
+        check(
+            none(EntryOutcome::NodeUnfit, "no cgroup"),
+            LineVerdict::Failed,
+            "the node could not take measurements: no cgroup",
+        );
+        let up = "time ran out before a load line was found: 9 trials";
         check(none(EntryOutcome::OutOfTime, "9 trials"), LineVerdict::Unknown, up);
         check(found(FindOutcome::NotHeld), LineVerdict::NotHeld, "as it says");
         check(found(FindOutcome::Never), LineVerdict::NotHeld, "as it says");
         check(found(FindOutcome::GivenUp), LineVerdict::Unknown, "as it says");
-        check(Some(answered(SEARCH, None)), LineVerdict::Unknown, "no line was found");
-        // A line whose proof did not finish does not count.
+        check(Some(answered(SEARCH, None)), LineVerdict::Unknown, "no load line was found");
+        // A line without a completed confirmation does not count.
         let unproved = EntryResult { outcome: EntryOutcome::OutOfTime, ..answered(Task::Prove, Some(100)) };
-        check(Some(unproved), LineVerdict::Unknown, "its time was up before there was a line");
+        check(Some(unproved), LineVerdict::Unknown, "time ran out before a load line was found");
     }
 
     #[test]
@@ -350,7 +357,7 @@ mod tests {
         assert_eq!(next.past.last(), Some(&newest));
         assert_eq!(next.searched_at.as_deref(), Some("2026-11-23T02:00:00Z"));
         assert_eq!((next.proved_at.as_deref(), next.cpu_model.as_deref()), (Some("2026-11-23T02:00:00Z"), Some("B")));
-        // A proof does not search.
+        // A confirmation is not a search.
         let next = told(Some(before), Some(&answered(Task::Prove, Some(97)))).last.unwrap();
         assert_eq!(next.searched_at.as_deref(), Some("2026-11-20T02:00:00Z"));
     }
@@ -366,17 +373,17 @@ mod tests {
         let result = || answered(Task::Prove, Some(100));
         assert_eq!(said(on("B"), result()), (false, vec![]));
         assert_eq!(said(on(""), result()), (false, vec![]));
-        let cpu = "another CPU: the line was found on B, the last one on A".to_owned();
+        let cpu = "different CPU: the load line was found on B, but the last one on A".to_owned();
         assert_eq!(said(on("A"), result()), (true, vec![cpu]));
         let at = |started: &str| EntryResult { started: started.to_owned(), ..result() };
         assert_eq!(said(None, at("2026-11-23T00:59:56Z")).1, [] as [&str; 0], "clocks tell whole seconds");
         assert_eq!(
             said(None, at("2026-11-23T00:30:00Z")).1,
-            ["clocks differ: n1 began 30 min before its plan was made"]
+            ["clocks differ: n1 started 30 min before its plan was made"]
         );
-        assert_eq!(said(None, at("2026-11-23T03:00:00Z")).1, ["clocks differ: n1 ended 30 min from now"]);
+        assert_eq!(said(None, at("2026-11-23T03:00:00Z")).1, ["clocks differ: n1 finished 30 min in the future"]);
         let other = EntryResult { loadline: "0.0.9".to_owned(), ..result() };
-        let text = format!("another Loadline: 0.0.9 worked on n1, and {} made the plan", env!("CARGO_PKG_VERSION"));
+        let text = format!("different Loadline: 0.0.9 worked on n1, but {} made the plan", env!("CARGO_PKG_VERSION"));
         assert_eq!(said(None, other).1, [text]);
         assert_eq!(said(None, EntryResult { loadline: String::new(), ..result() }).1, [] as [&str; 0]);
     }

@@ -1,5 +1,5 @@
-//! The standing of the entries of a plan: which results there are, and which one of each entry counts. Results may come
-//! in any order and any number of times.
+//! The state of a plan's entries: their results, and which result of each entry counts. Results may arrive in any
+//! order, and repeatedly.
 
 use super::plan::Plan;
 use crate::doubt::Merging;
@@ -10,60 +10,56 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// A result with the folders that it lies in: one, and those that it was copied to.
+/// A result with the directories of the original and its copies.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResultCopies {
-    /// At least one, ascending.
+    /// Not empty, ascending.
     pub folders: Vec<PathBuf>,
-    /// The result itself.
+    /// The result.
     pub result: EntryResult,
 }
 
-/// The results of a plan so far.
+/// A plan's results so far.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Standing {
     hash: String,
-    /// Whether each entry is a block.
     blocks: Vec<bool>,
-    /// The one that counts first.
+    /// The one that counts comes first.
     found: BTreeMap<u32, Vec<ResultCopies>>,
     left_out: BTreeMap<PathBuf, String>,
 }
 
 impl Standing {
-    /// Returns the standing of a plan of which no result is known.
+    /// The state of a plan without results.
     pub fn of(plan: &Plan) -> Self {
         let blocks = plan.entries.iter().map(|entry| is_block(&entry.task)).collect();
         Self { hash: plan.header.hash.clone(), blocks, found: BTreeMap::new(), left_out: BTreeMap::new() }
     }
 
-    /// Takes a result in. One of the same content as another is that other; one that cannot be of this plan, though it
-    /// says its hash, is left out.
-    ///
-    /// # Errors
-    /// `Request` where it is of another plan.
+    /// Adds a result. Results with the same content are one. A result that cannot belong to this plan, although it has
+    /// the plan's hash, is left out. Errors: `Request` if it belongs to another plan.
     pub fn add(&mut self, folder: PathBuf, result: EntryResult) -> Result<()> {
         if result.plan != self.hash {
             let (of, plan) = (short(&result.plan), short(&self.hash));
-            return Err(Error::request(format!("{} is a result of another plan", folder.display()))
+            return Err(Error::request(format!("{} is a result of a different plan", folder.display()))
                 .at(format!("its plan: {of}"))
                 .at(format!("this plan: {plan}"))
-                .hint("merge the results of one plan, each plan into its own folder; `--plan FILE` names it"));
+                .hint("merge the results of one plan, each plan in its own directory; `--plan FILE` names it"));
         }
         match self.blocks.get(result.index as usize) {
             None => {
                 let (index, entries) = (result.index, self.blocks.len());
-                self.leave_out(folder, format!("says index {index}, and the plan has {entries} entries"));
+                self.leave_out(folder, format!("has index {index}, but the plan has {entries} entries"));
             }
             Some(block) if *block != is_block(&result.task) => {
-                self.leave_out(folder, "says another task than the plan has at its index".to_owned());
+                self.leave_out(folder, "has a different task than the plan at its index".to_owned());
             }
             Some(_) => self.insert(folder, result),
         }
         Ok(())
     }
 
-    /// Leaves out the result of an entry that counts; of several another one counts then.
+    /// Leaves out the result that counts for an entry; if there are others, the next one counts.
     pub fn leave_out_of(&mut self, index: u32, why: &str) {
         let Some(same) = self.found.get_mut(&index).filter(|same| !same.is_empty()) else { return };
         for folder in same.remove(0).folders {
@@ -71,7 +67,7 @@ impl Standing {
         }
     }
 
-    /// Notes a result that cannot be read.
+    /// Records an unreadable result.
     pub fn leave_out(&mut self, folder: PathBuf, why: String) {
         self.left_out.insert(folder, why);
     }
@@ -91,17 +87,17 @@ impl Standing {
         }
     }
 
-    /// The result of an entry that counts: of several the answered one that began first, else the first that began.
+    /// The result that counts for an entry: the first one to begin, answered ones before others.
     pub fn counts(&self, index: u32) -> Option<&ResultCopies> {
         self.found.get(&index)?.first()
     }
 
-    /// Every result once, by index.
+    /// All distinct results, by index.
     pub fn all(&self) -> impl Iterator<Item = &EntryResult> {
         self.found.values().flatten().map(|found| &found.result)
     }
 
-    /// Returns the results that were left out, and why.
+    /// The results that were left out, with reasons.
     pub fn left_out(&self) -> Vec<Merging> {
         let left_out = |(folder, why): (&PathBuf, &String)| Merging::ResultUnread {
             folder: folder.display().to_string(),
@@ -110,7 +106,7 @@ impl Standing {
         self.left_out.iter().map(left_out).collect()
     }
 
-    /// Counts the entries that have an answer, and lists those that have none.
+    /// The number of answered entries, and a list of the others.
     pub fn record(&self) -> StandingRecord {
         let mut record = StandingRecord::default();
         for index in 0..self.blocks.len() as u32 {
@@ -127,23 +123,22 @@ impl Standing {
     }
 }
 
-/// Whether a task is one of a comparison.
 pub(super) fn is_block(task: &Task) -> bool {
     matches!(task, Task::Block { .. })
 }
 
-/// Which of two results of an entry comes first, whatever the order in which they were found.
+/// Orders two results of an entry, independent of the order of arrival.
 fn order(one: &EntryResult, other: &EntryResult) -> Ordering {
     let rank = |result: &EntryResult| {
         let began = unix_s(&result.started).unwrap_or(i64::MAX);
         (result.outcome != EntryOutcome::Answered, began, result.started.clone(), result.node.name.clone())
     };
-    // A text that differs wherever the results do.
+    // A text that differs if the results do.
     let text = |result: &EntryResult| serde_json::to_string(result).unwrap_or_default();
     rank(one).cmp(&rank(other)).then_with(|| text(one).cmp(&text(other)))
 }
 
-/// Cuts a hash to as much as tells it from others; foreign text may be anything.
+/// A short prefix of a hash; the text is untrusted.
 fn short(hash: &str) -> String {
     hash.chars().take(12).flat_map(char::escape_default).collect()
 }

@@ -1,4 +1,4 @@
-//! Which entry an engine wants done, and where: what was typed, else what its variables say.
+//! Which entry to run on which node: from options, else from the engine's variables.
 
 use crate::error::{Error, Result};
 
@@ -6,38 +6,36 @@ use crate::error::{Error, Result};
 const OF_KUBERNETES: &str = "JOB_COMPLETION_INDEX";
 /// Slurm, `sbatch --array`.
 const OF_SLURM: &str = "SLURM_ARRAY_TASK_ID";
-/// The entry of a Slurm array's task 0, where a plan has more entries than an array may have tasks.
+/// The entry of a Slurm array's task 0, if the plan has more entries than an array allows.
 const FIRST: &str = "LOADLINE_FIRST";
-/// How often Slurm began this task before.
+/// How often Slurm restarted this task.
 const RESTARTS: &str = "SLURM_RESTART_COUNT";
-/// The variables that name the node: by the manifest of Loadline, by Slurm.
+/// Variables with the node's name: from Loadline's manifest, from Slurm.
 const NODES: [&str; 2] = ["NODE_NAME", "SLURMD_NODENAME"];
 
-/// The values that were typed.
+/// The typed values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct EntrySelection<'a> {
     /// The entry.
     pub index: Option<u32>,
-    /// The name of the node.
+    /// The node's name.
     pub node: Option<&'a str>,
 }
 
-/// Which entry is done, and where.
+/// Which entry to run on which node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Started {
     /// The entry's position in the plan.
     pub index: u32,
-    /// As the engine calls it; the host's name where there is no engine.
+    /// The engine's name for the node; the host name without an engine.
     pub node: String,
-    /// How often the engine began this entry before, as far as it tells.
+    /// How often the engine restarted this entry, if known.
     pub restarts: u32,
 }
 
 impl Started {
-    /// Reads which entry an engine wants done. An empty variable counts as unset.
-    ///
-    /// # Errors
-    /// `Request` where neither the user nor the engine names an entry, or a variable is no number.
+    /// Reads which entry to run. An empty variable counts as unset. Errors: `Request` if neither the user nor the
+    /// engine names an entry, or a variable is not a number.
     pub fn of(typed: EntrySelection<'_>, variable: &dyn Fn(&str) -> Option<String>, host: &str) -> Result<Self> {
         let said = |name: &str| variable(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
         let number = |name: &str| said(name).map(|value| parse(name, &value)).transpose();
@@ -58,18 +56,19 @@ fn by_engine(number: &dyn Fn(&str) -> Result<Option<u32>>) -> Result<u32> {
         return Ok(index);
     }
     let task = number(OF_SLURM)?.ok_or_else(|| {
-        Error::request(format!("which entry of the plan? neither {OF_KUBERNETES} nor {OF_SLURM} is set")).hint(
-            "give `--index N`, or let an engine start it: a Job with `completionMode: Indexed`, or `sbatch --array`",
-        )
+        Error::request(format!("which entry of the plan? neither {OF_KUBERNETES} nor {OF_SLURM} is set"))
+            .hint("specify `--index N`, or start it from a Job with `completionMode: Indexed` or with `sbatch --array`")
     })?;
     let first = number(FIRST)?.unwrap_or(0);
-    first.checked_add(task).ok_or_else(|| Error::request(format!("{FIRST} {first} and {OF_SLURM} {task} are no index")))
+    first
+        .checked_add(task)
+        .ok_or_else(|| Error::request(format!("{FIRST} {first} plus {OF_SLURM} {task} is not a valid index")))
 }
 
 fn parse(name: &str, value: &str) -> Result<u32> {
     value.parse().map_err(|_| {
         Error::request(format!("{name} is `{value}`, which is not a number"))
-            .hint(format!("give `--index N`, or leave {name} to the engine"))
+            .hint(format!("specify `--index N`, or let the scheduler set {name}"))
     })
 }
 
@@ -112,7 +111,7 @@ mod tests {
         refused(&[(OF_KUBERNETES, "-1")], "JOB_COMPLETION_INDEX is `-1`, which is not a number");
         refused(&[(OF_SLURM, "4294967296")], "SLURM_ARRAY_TASK_ID is `4294967296`");
         refused(&[(OF_SLURM, "1"), (FIRST, "x")], "LOADLINE_FIRST is `x`");
-        refused(&[(OF_SLURM, "4000000000"), (FIRST, "4000000000")], "are no index");
+        refused(&[(OF_SLURM, "4000000000"), (FIRST, "4000000000")], "is not a valid index");
         refused(&[(OF_SLURM, "1"), (RESTARTS, "often")], "SLURM_RESTART_COUNT is `often`");
     }
 }

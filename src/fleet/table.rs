@@ -1,4 +1,4 @@
-//! The document of a fleet: every service, the nodes that worked, and what there is to win.
+//! The document of a fleet: services, nodes, and possible savings.
 
 use super::plan::Plan;
 use super::service::{Around, doubts_of, record, service};
@@ -10,8 +10,8 @@ use crate::units::unix_s;
 use loadline_base::order::Order as _;
 use std::collections::BTreeMap;
 
-/// Returns the document of all results of a plan at a moment, seconds since the Unix epoch; `comparison` is that of
-/// its blocks, where it has some.
+/// The document of a plan's results at this time, in seconds since the Unix epoch; `comparison` is the result of its
+/// blocks, if any.
 pub fn document(plan: &Plan, standing: &Standing, comparison: Option<Document>, now_unix_s: i64) -> FleetDocument {
     let around = Around { plan: &plan.header, now_unix_s };
     let result = |entry: &PlanEntry| standing.counts(entry.index).map(|found| &found.result);
@@ -43,8 +43,8 @@ pub fn document(plan: &Plan, standing: &Standing, comparison: Option<Document>, 
     }
 }
 
-/// Every node as it was before its first entry, and how long all of them were at work, in seconds. One that is another
-/// machine at another time is another node.
+/// The nodes before their first entry, and their total working time in seconds. If a node's machine changes, it counts
+/// as another node.
 fn nodes(standing: &Standing) -> (Vec<NodeRecord>, f64) {
     let mut all: BTreeMap<[&str; 4], Vec<&EntryResult>> = BTreeMap::new();
     for result in standing.all() {

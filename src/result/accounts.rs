@@ -1,4 +1,4 @@
-//! The documents that put accounts side by side: those of all JVMs of a machine, and two of one JVM compared.
+//! Documents with several accounts: those of all JVMs on a machine, and two accounts of one JVM.
 
 use crate::comparison::{self, Column};
 use crate::doubt::{Comparing, Doubt};
@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::record::{AccountDocument, AccountRecord, AccountsDocument, CHANGES_SCHEMA, ChangesDocument, DoubtRecord};
 use crate::units::{growth, unix_s};
 
-/// The accounts of a machine in the order of a column, with their sums.
+/// Sorts a machine's accounts by a column, and adds the sums.
 pub fn ranked(mut document: AccountsDocument, by: Column) -> AccountsDocument {
     comparison::rank(&mut document.accounts, by);
     let sum = |of: fn(&AccountRecord) -> u64| {
@@ -17,28 +17,31 @@ pub fn ranked(mut document: AccountsDocument, by: Column) -> AccountsDocument {
     AccountsDocument { pss_bytes, rss_bytes, ..document }
 }
 
-/// Compares this account with an earlier one. If there are several earlier ones, it takes the one of this very process,
-/// or of its pid.
-///
-/// # Errors
-/// `Request` where several have none of this pid, or the earlier one does not say when it was taken; `Machine` where
-/// this one does not say who holds anything.
+/// The owner of memory that a JVM did not attribute.
+const ANONYMOUS: &str = "anonymous";
+
+/// Compares an account with an earlier one. From several earlier accounts, picks the one of the same process, or else
+/// of the same pid. Errors: `Request` if several have none for this pid, or the earlier one has no time; `Machine` if
+/// this one has no owners.
 pub fn changes(earlier: Vec<AccountDocument>, mut now: AccountDocument, command: String) -> Result<ChangesDocument> {
     let mut then = of_the_same(earlier, &now)?;
     if let (Some(before), Some(after)) = (&mut then.mark.account, &mut now.mark.account) {
-        if (before.heap_bytes() > 0) != (after.heap_bytes() > 0) {
-            let what = "one of the two accounts could not locate the Java heap, so their rows hold different memory";
-            return Err(Error::request(what).hint("compare two that have the answers of `jcmd`"));
+        let is_split = |of: &AccountRecord| (of.heap_bytes() > 0, of.holds(ANONYMOUS) == 0);
+        if is_split(before) != is_split(after) {
+            let lacking = if is_split(after) == (true, true) { "earlier" } else { "later" };
+            let what = format!(
+                "the {lacking} account has no output of JVM commands, so the rows of the two accounts are not \
+                         comparable"
+            );
+            return Err(Error::request(what).hint("compare two captures that both have `jcmd` output, or both lack it"));
         }
         comparison::unsplit_alike(before, after);
     }
     let seconds = unix_s(&now.taken).zip(unix_s(&then.taken)).map(|(now, then)| now.saturating_sub(then));
     let Some(seconds) = seconds else {
         let taken = then.taken.escape_debug();
-        return Err(Error::request(format!(
-            "the earlier account was taken at `{taken}`, which is not a point in time"
-        ))
-        .hint("give a file as `loadline account PID --json` printed it"));
+        return Err(Error::request(format!("the earlier account was taken at `{taken}`, which is not a timestamp"))
+            .hint("specify the output of `loadline account PID --json`"));
     };
     let (Some(before), Some(after)) = (&then.mark.account, &now.mark.account) else {
         return Err(Error::machine("an account without owners cannot be compared"));
@@ -67,7 +70,6 @@ pub fn changes(earlier: Vec<AccountDocument>, mut now: AccountDocument, command:
     })
 }
 
-/// The earlier account that is to be compared.
 fn of_the_same(earlier: Vec<AccountDocument>, now: &AccountDocument) -> Result<AccountDocument> {
     let count = earlier.len();
     let found = match count {
@@ -81,12 +83,12 @@ fn of_the_same(earlier: Vec<AccountDocument>, now: &AccountDocument) -> Result<A
     let place = found.unwrap_or(Some(0));
     place.and_then(|place| earlier.into_iter().nth(place)).ok_or_else(|| {
         Error::request(format!("the file has accounts of {count} JVMs, none of them with pid {}", now.jvm.pid))
-            .hint("give the account of this JVM alone (`loadline account PID --json`)")
+            .hint("specify the account of this JVM alone (`loadline account PID --json`)")
     })
 }
 
-/// Lists the evidence that two accounts are of different processes; empty for one and the same. A process has another
-/// pid in each pid namespace, so its start and its command tell more.
+/// Evidence that two accounts are of different processes; empty if there is none. Pids differ between pid namespaces,
+/// so start and command are better evidence.
 fn differences(then: &AccountDocument, now: &AccountDocument) -> Vec<String> {
     let mut found = Vec::new();
     let started = |of: &AccountDocument| of.identity.as_ref().map(|of| (of.boot_id.clone(), of.started_ticks));
@@ -95,9 +97,9 @@ fn differences(then: &AccountDocument, now: &AccountDocument) -> Vec<String> {
         found.push(format!("pid {} and {}", then.jvm.pid, now.jvm.pid));
     }
     let when = |started: &Option<String>| match started {
-        // The text of a file may be anything.
+        // The text of a file is untrusted.
         Some(text) if unix_s(text).is_some() => text.clone(),
-        _ => "an unknown moment".to_owned(),
+        _ => "an unknown time".to_owned(),
     };
     match (&then.identity, &now.identity) {
         (Some(then), Some(now)) if then.boot_id != now.boot_id => {

@@ -1,4 +1,4 @@
-//! Documents of accounts that are made up: which earlier one is compared, and what shows that it is of another process.
+//! Synthetic account documents: which earlier one is compared, and the evidence that it is of another process.
 
 use super::*;
 use crate::record::{IdentityRecord, Jvm, Mark, OwnerRecord};
@@ -37,7 +37,7 @@ fn one_process_has_one_pid_one_start_and_one_command() {
     assert_eq!(differences(&other, &now), expect);
     other.identity.as_mut().unwrap().boot_id = Some("a".to_owned());
     other.identity.as_mut().unwrap().started = Some("\u{1b}[2J".to_owned());
-    assert!(differences(&other, &now)[0].starts_with("started at an unknown moment (tick 99) and at "));
+    assert!(differences(&other, &now)[0].starts_with("started at an unknown time (tick 99) and at "));
 }
 
 #[test]
@@ -54,14 +54,14 @@ fn an_older_document_shows_another_process_by_the_time_it_was_taken() {
 fn of_several_earlier_accounts_it_is_the_one_of_this_process() {
     let now = account(7, 100, 20);
     let compared = |earlier: Vec<AccountDocument>| changes(earlier, now.clone(), String::new());
-    // By what names it for good, else by its pid.
+    // By unique process ID, else by pid.
     let found = compared(vec![account(7, 99, 1), account(7, 100, 2)]).unwrap();
     assert_eq!((found.then.mark.account.unwrap().total_bytes, found.rss_growth_bytes), (2, 18));
     let found = compared(vec![account(6, 98, 1), account(7, 99, 2)]).unwrap();
     assert_eq!((found.then.jvm.pid, found.doubts.len()), (7, 1));
     let refused = compared(vec![account(5, 1, 1), account(6, 1, 1)]).unwrap_err();
     assert_eq!(refused.what, "the file has accounts of 2 JVMs, none of them with pid 7");
-    // One alone was meant, whatever it is of.
+    // A single one is used, whatever its process.
     assert_eq!(compared(vec![account(6, 1, 1)]).unwrap().doubts.len(), 1);
 }
 
@@ -92,7 +92,7 @@ fn the_time_between_is_that_of_the_documents() {
     assert_eq!(compared("2026-11-21T03:36:20Z").unwrap(), 3601);
     assert_eq!(compared("2026-11-21T04:36:31Z").unwrap(), -10);
     let refused = compared("yester\u{1b}day").unwrap_err();
-    assert_eq!(refused.what, "the earlier account was taken at `yester\\u{1b}day`, which is not a point in time");
+    assert_eq!(refused.what, "the earlier account was taken at `yester\\u{1b}day`, which is not a timestamp");
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! The blocks of a comparison that several nodes made, as if one had made them: numbered consecutively, judged
-//! together. A block never spans nodes, so what is compared within blocks is compared within nodes.
+//! Combines a comparison's blocks from several nodes as if one node had run them: renumbered, judged together. Blocks
+//! never span nodes, so comparisons within blocks are within nodes.
 
 use super::Judgement;
 use crate::archive::Archive;
@@ -9,39 +9,39 @@ use loadline_base::order::Order as _;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// One node's part of a comparison: its archives, in the order in which they were made.
+/// One node's part of a comparison: its archives in order of creation.
 #[derive(Debug, Clone)]
 pub struct NodeBlocks {
-    /// The name of the node.
+    /// The node's name.
     pub name: String,
-    /// The first of its blocks, in the comparison.
+    /// Its first block's index in the comparison.
     pub first: u32,
-    /// The number of blocks it was to make; further blocks repeat some of them.
+    /// The number of planned blocks; further ones are repeats.
     pub count: u32,
-    /// The archives, each with the folder that it lies in.
+    /// The archives with their directories.
     pub archives: Vec<(PathBuf, Archive)>,
 }
 
-/// The blocks of several nodes as those of one.
+/// The blocks of several nodes as one comparison.
 #[derive(Debug, Clone)]
 pub struct AllBlocks {
-    /// The conditions of the first archive, with the command that merged them.
+    /// The conditions of the first archive, with the merge command.
     pub conditions: Conditions,
-    /// The archives, each with what held on its node, in the order of their blocks.
+    /// The archives with their nodes' conditions, sorted by block.
     pub archives: Vec<ArchiveRecord>,
-    /// The folders of these.
+    /// The archives' directories.
     pub folders: Vec<PathBuf>,
-    /// The trials of all archives, numbered consecutively.
+    /// The renumbered trials of all archives.
     pub trials: Vec<Trial>,
-    /// The data that the archives lack, in words.
+    /// Descriptions of missing data.
     pub missing: Vec<String>,
-    /// Reasons why a difference within blocks may not be one of the configurations.
+    /// Reasons why a difference within blocks may not be due to the configurations.
     doubts: Vec<Doubt>,
 }
 
 impl AllBlocks {
-    /// Puts together what nodes made of a comparison of so many blocks, in any order; `command` is what merges them.
-    /// `None` where nothing was made.
+    /// Combines the nodes' parts, in any order, of a comparison with this many blocks; `command` is the merge command.
+    /// `None` if there are no trials.
     pub fn of(mut nodes: Vec<NodeBlocks>, planned: u32, command: &str) -> Option<Self> {
         nodes.order_by(|one, other| (one.first, &one.name).cmp(&(other.first, &other.name)));
         let (_, first) = nodes.iter().find_map(|node| node.archives.first())?;
@@ -55,9 +55,9 @@ impl AllBlocks {
         Some(all)
     }
 
-    /// Adds the archives of a node; `beyond` is the next number of a block outside the plan.
+    /// Adds a node's archives; `beyond` is the next block index outside the plan.
     fn add(&mut self, node: NodeBlocks, beyond: &mut u32) {
-        // Blocks outside the plan: their number on the node, with their number in the comparison.
+        // Blocks outside the plan: from their index on the node to their index in the comparison.
         let mut more: BTreeMap<u32, u32> = BTreeMap::new();
         let mut number = |own: u32| match own < node.count {
             true => node.first.saturating_add(own),
@@ -91,7 +91,7 @@ impl AllBlocks {
 }
 
 impl Judgement {
-    /// Returns the document of blocks that several nodes made: the same as if one had made them.
+    /// The document of combined blocks, the same as if one node had run them.
     pub fn of_blocks(&self, all: &AllBlocks) -> Document {
         let mut document = self.document(&all.conditions, &all.trials);
         document.archives.clone_from(&all.archives);
@@ -100,7 +100,7 @@ impl Judgement {
     }
 }
 
-/// Returns a doubt if the archives differ in more than their nodes: in their files, or in their Loadline.
+/// A doubt if the archives differ in more than their nodes: in input files, or in Loadline's version.
 fn differences(nodes: &[NodeBlocks]) -> Vec<Doubt> {
     let archives = || nodes.iter().flat_map(|node| &node.archives).map(|(_, archive)| archive);
     let mut differences = Vec::new();
@@ -113,7 +113,7 @@ fn differences(nodes: &[NodeBlocks]) -> Vec<Doubt> {
     let trials = || archives().flat_map(|archive| &archive.trials);
     for name in each_once(trials().map(|trial| trial.configuration.as_str())) {
         let own = trials().filter(|trial| trial.configuration == name);
-        // A trial that does not say what was read differs in nothing that is known.
+        // A trial without input hashes has no known difference.
         let hashes = own.filter_map(|trial| trial.inputs.as_deref()).map(|hash| hash.get(..12).unwrap_or(hash));
         differ(format!("files of {name} (SHA-256)"), each_once(hashes));
     }

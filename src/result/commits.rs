@@ -1,21 +1,22 @@
-//! A list of commits, as `git log --reverse --format='%H %s'` prints it: their order and their subject lines.
+//! A list of commits, as printed by `git log --reverse --format='%H %s'`: their order and subject lines.
 
-/// A hash in short has as many digits as git shows, or as many as tell it from the others.
+/// A short hash has as many digits as git shows, or more if needed to be unique.
 pub(super) const SHORT_MIN: usize = 7;
 
-/// Commits in their order, the oldest first.
+/// Commits, oldest first.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Commits(Vec<Commit>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Commit {
     hash: String,
-    /// Empty if the commit has no subject line.
+    /// Empty without a subject line.
     subject: String,
 }
 
 impl Commits {
-    /// Reads one commit a line: its hash, then its subject line. git 2.39 prints `3f2a91c4… Caches share their keys`.
+    /// Parses one commit per line: its hash, then its subject line. git 2.39 prints `3f2a91c4… Caches share their
+    /// keys`.
     pub fn parse(text: &str) -> Self {
         let line = |line: &str| {
             let (hash, subject) = line.trim().split_once(char::is_whitespace).unwrap_or((line.trim(), ""));
@@ -24,23 +25,21 @@ impl Commits {
         Self(text.lines().filter_map(line).collect())
     }
 
-    /// Whether none is listed.
+    /// Whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The place of a commit in the list.
     pub(super) fn rank(&self, hash: &str) -> Option<usize> {
         self.0.iter().position(|commit| is_same(&commit.hash, hash))
     }
 
-    /// Returns the subject line of the commit at a place of the list, if it has one.
+    /// The subject line of the commit at a position, if it has one.
     pub(super) fn subject(&self, rank: usize) -> Option<&str> {
         Some(self.0.get(rank)?.subject.as_str()).filter(|subject| !subject.is_empty())
     }
 }
 
-/// Whether one is the other, or its beginning.
 fn is_same(one: &str, other: &str) -> bool {
     let shorter = one.len().min(other.len());
     one == other || shorter >= SHORT_MIN && (one.starts_with(other) || other.starts_with(one))

@@ -1,4 +1,4 @@
-//! The history of subjects over many runs: chosen metrics point by point, what changed when, and which owners moved.
+//! A history over many runs: selected metrics by point, changes, and the owners that moved.
 
 use super::commits::Commits;
 use super::history_points::{Point, Run, points, records, usual};
@@ -12,22 +12,21 @@ use crate::scenario::{Compare, CompareSettings, Derived};
 use loadline_base::order::Order as _;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The metrics that are followed where none are named: memory under load and at most, the live heap, the allocation of
-/// a request. Metrics that were not measured are left out.
+/// The default metrics: loaded and peak memory, the live heap, and allocation per request. Unmeasured ones are omitted.
 const USUAL: [&str; 5] = ["rss.loaded", "pss.loaded", "rss_peak", "heap_live.collected", "alloc_per_request"];
-/// The same seed for all: the same archives always say the same.
+/// Fixed, so that the same archives always give the same result.
 const SEED: u64 = 1;
-/// Points of a series; the latest are kept.
+/// Maximum points per series; the latest are kept.
 const POINTS_MAX: usize = 1_000;
-/// Sentences about what was left out; a damaged disk may have thousands.
+/// Maximum messages about omitted data; a damaged disk may cause thousands.
 const LEFT_OUT_MAX: usize = 50;
-/// Owners told of a change.
+/// Maximum owners listed per change.
 const OWNERS_MAX: usize = 5;
-/// An owner that moves by less than this share of what its metric does is no reason.
+/// An owner that moves by a smaller share of the metric's change does not explain it.
 const OWNER_SHARE: f64 = 0.1;
-/// Nor is one that moves by less than this, in bytes.
+/// Nor does one that moves by fewer bytes.
 const OWNER_BYTES: f64 = (256 << 10) as f64;
-/// Families of metrics that owners add up to, at the same mark.
+/// Metric families that are sums of owners at the same mark.
 const SUMS: [&str; 5] = ["rss", "pss", "anon", "charge", "rss_in_use"];
 
 /// The settings of a history.
@@ -36,10 +35,10 @@ pub struct HistoryAsked {
     /// Metrics to follow, or the usual ones; the least differences that matter, the confidence of changes.
     #[command(flatten)]
     pub comparing: CompareSettings,
-    /// Basis of a point [default: commit if every archive says its own, else build, else date]
+    /// How to group trials into points [default: commit if every archive has one, else build, else date]
     #[arg(long, value_name = "WHAT")]
     pub by: Option<HistoryBy>,
-    /// Follow only these configurations
+    /// Include only these configurations
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub only: Vec<String>,
     /// Commits in their order; empty where the date decides.
@@ -48,7 +47,7 @@ pub struct HistoryAsked {
 }
 
 impl HistoryAsked {
-    /// The metrics to follow, or their families.
+    /// The metrics or metric families to follow.
     fn words(&self) -> Vec<&str> {
         match self.comparing.metrics.is_empty() {
             true => USUAL.to_vec(),
@@ -57,29 +56,28 @@ impl HistoryAsked {
     }
 }
 
-/// Runs that are taken in one by one, of each what is needed.
+/// Collects runs one by one, keeping only the data needed.
 #[derive(Debug, Default)]
 pub struct History {
     asked: HistoryAsked,
     runs: Vec<Run>,
     left_out: Vec<String>,
-    /// Names of the configurations that were seen.
     seen: BTreeSet<String>,
-    /// All metrics of the last run, to say what there is.
+    /// All metrics of the last run, to list what is available.
     last: Vec<Trial>,
 }
 
 impl History {
-    /// Without any run yet.
+    /// An empty history.
     pub fn of(asked: HistoryAsked) -> Self {
         Self { asked, ..Self::default() }
     }
 
-    /// Takes a run in. `figures` are what its scenario derives from marks, where that is yet to be computed.
+    /// Adds a run. `figures` are its scenario's derived figures, if still to be computed.
     pub fn add(&mut self, archive: &str, conditions: &Conditions, mut trials: Vec<Trial>, figures: &[Derived]) {
         if super::is_search(&trials) || super::is_tuning(&trials) {
             let what = if super::is_search(&trials) { "search" } else { "tuning" };
-            return self.leave_out(format!("{archive} is a {what}: its trials ask different things"));
+            return self.leave_out(format!("{archive} is a {what}, whose trials are not comparable over time"));
         }
         if !figures.is_empty() {
             trials.iter_mut().for_each(|trial| trial.figures = comparison::figures(figures, trial));
@@ -92,21 +90,18 @@ impl History {
         let at_mark = |mark: &str| words.iter().any(|word| word.rsplit_once('.').is_some_and(|(_, at)| at == mark));
         let runs = Run::of(archive, conditions, &trials, &fits, &at_mark);
         if runs.is_empty() && !trials.is_empty() {
-            self.left_out.push(format!("{archive} has no trial that completed"));
+            self.left_out.push(format!("{archive} has no completed trials"));
         }
         self.runs.extend(runs);
         self.last = trials;
     }
 
-    /// Says that something is not in the history.
+    /// Records that something is missing in the history.
     pub fn leave_out(&mut self, what: String) {
         self.left_out.push(what);
     }
 
-    /// Returns the document of all runs that were added.
-    ///
-    /// # Errors
-    /// `Request` where there is nothing to follow: no run, no such configuration, no such metric.
+    /// The document of all runs. Errors: `Request` if there is nothing to follow: no run, configuration, or metric.
     pub fn document(self) -> Result<HistoryDocument> {
         self.refuse_nothing()?;
         let Self { asked, runs, mut left_out, last, .. } = self;
@@ -122,8 +117,10 @@ impl History {
             let mut points = points(runs, by, &asked.commits, &mut left_out);
             let more = points.len().saturating_sub(POINTS_MAX);
             if more > 0 {
-                left_out
-                    .push(format!("the {more} oldest points of {scenario}, {configuration}: more than {POINTS_MAX}"));
+                left_out.push(format!(
+                    "the {more} oldest points of {scenario}, {configuration}: the maximum is \
+                                   {POINTS_MAX}"
+                ));
                 points.drain(..more);
             }
             let followed = Series { points: &points, asked: &asked, compare: &compare, family };
@@ -154,30 +151,30 @@ impl History {
                 .hint(format!("the configurations are {}", known.join(", "))));
         }
         if self.runs.is_empty() {
-            let error = Error::request("there is no trial to follow");
+            let error = Error::request("there are no trials to show");
             let error = self.left_out.iter().take(5).fold(error, |error, what| error.at(what.clone()));
-            return Err(error.hint("give folders of archives, or files that `--json` printed"));
+            return Err(error.hint("specify directories of archives, or the output of `--json`"));
         }
         Ok(())
     }
 }
 
-/// Refuses a history in which no metric that was asked for was measured, and says why.
+/// Rejects a history in which no requested metric was measured, with the reason.
 fn refuse_unmeasured(series: &[SeriesRecord], asked: &HistoryAsked, last: &[Trial]) -> Result<()> {
     if asked.comparing.metrics.is_empty() || series.iter().any(|of| !of.metrics.is_empty()) {
         return Ok(());
     }
     let metrics = comparison::metrics(last);
     let why = asked.comparing.metrics.iter().find_map(|word| comparison::resolve(word, &metrics).err());
-    Err(Error::request(why.unwrap_or_else(|| "no metric that was asked for was measured".to_owned())))
+    Err(Error::request(why.unwrap_or_else(|| "none of the requested metrics was measured".to_owned())))
 }
 
-/// One configuration over its points.
+/// A configuration over its points.
 struct Series<'a> {
     points: &'a [Point],
     asked: &'a HistoryAsked,
     compare: &'a Compare,
-    /// Configurations that are followed together.
+    /// The number of configurations followed together.
     family: usize,
 }
 
@@ -193,7 +190,7 @@ impl Series<'_> {
             }
         }
         if self.asked.comparing.metrics.is_empty() {
-            // With several processes RSS counts shared pages once for each; with one, PSS says nothing more.
+            // With several processes, RSS counts shared pages once per process; with one, PSS adds nothing.
             let several = self.runs().any(|run| run.metrics.iter().any(|of| of.metric == "processes.loaded"));
             names.retain(|name| if several { name != "rss.loaded" } else { name != "pss.loaded" });
         }
@@ -239,7 +236,7 @@ impl Series<'_> {
                 verdict: shift.verdict,
                 trials_before: count(first..at),
                 trials_after: count(at..end),
-                // The nearest point before that has the metric may lie further back.
+                // The last point with this metric may be further back.
                 conditions_changed: changed(previous(&values, shift.within.0) + 1, shift.within.1),
                 owners: self.owners(name, known.unit, shift.difference, [first, at, end]),
             }
@@ -268,7 +265,7 @@ impl Series<'_> {
         })
     }
 
-    /// Owners that hold more or less behind a change, by the accounts at the mark of its metric.
+    /// Owners behind a change, from the accounts at the metric's mark.
     fn owners(&self, metric: &str, unit: Unit, difference: f64, [first, at, end]: [usize; 3]) -> Vec<OwnerMove> {
         let Some((_, mark)) = metric.split_once('.').filter(|(family, _)| SUMS.contains(family)) else {
             return Vec::new();
@@ -296,7 +293,7 @@ impl Series<'_> {
     }
 }
 
-/// The last point before this one that has values.
+/// The last earlier point with values.
 fn previous(values: &[Vec<f64>], at: usize) -> usize {
     (0..at).rev().find(|before| !values[*before].is_empty()).unwrap_or(0)
 }

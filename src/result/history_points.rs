@@ -1,5 +1,5 @@
-//! Runs as points of histories: the data kept of each run, which runs are one point, and the order of the points. Also
-//! the differences from one point to the next, apart from the subject.
+//! Runs as points of a history: the data kept per run, which runs form a point, and the order of points. Also
+//! differences between points other than the subject.
 
 use super::commits::{Commits, SHORT_MIN};
 use crate::comparison;
@@ -10,12 +10,12 @@ use crate::units::{clipped, unix_s};
 use loadline_base::order::Order as _;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A name that is no hash is cut: it may be anything.
+/// A name that is not a hash is truncated, because it can be anything.
 const NAME_CHARS: usize = 40;
-/// The most characters of a commit's subject line.
+/// The maximum length of a commit's subject line.
 const SUBJECT_CHARS: usize = 120;
 
-/// One configuration of one run: what of it a history needs.
+/// The data that a history needs from one configuration of a run.
 #[derive(Debug, Clone)]
 pub(super) struct Run {
     pub(super) scenario: String,
@@ -26,17 +26,16 @@ pub(super) struct Run {
     build: Option<String>,
     circumstances: Circumstances,
     pub(super) trials: u32,
-    /// The metrics that may be asked for.
     pub(super) metrics: Vec<MetricRecord>,
-    /// The bytes that owners hold in each trial, by mark.
+    /// Bytes by owner for each trial, by mark.
     pub(super) accounts: BTreeMap<String, Vec<comparison::Holdings>>,
-    /// Its place in the list of commits.
+    /// Its position in the list of commits.
     rank: usize,
 }
 
 impl Run {
-    /// The configurations of a run of which a trial completed, with the metrics that `asked` takes and the accounts at
-    /// these marks.
+    /// A run's configurations with a completed trial, with the metrics that `asked` selects and the accounts at these
+    /// marks.
     pub(super) fn of(
         archive: &str,
         conditions: &Conditions,
@@ -80,19 +79,19 @@ impl Run {
     }
 }
 
-/// A point: its runs, the first begun first.
+/// A point with its runs, earliest first.
 #[derive(Debug, Clone)]
 pub(super) struct Point {
     pub(super) runs: Vec<Run>,
 }
 
-/// Returns the default key of a point: the commit where all runs name theirs, else the build, else each run.
+/// The default key of a point: the commit if all runs have one, else the build, else the run.
 pub(super) fn usual(runs: &[Run]) -> HistoryBy {
     let all = |by: &HistoryBy| runs.iter().all(|run| run.key(*by).is_some());
     [HistoryBy::Commit, HistoryBy::Build].into_iter().find(all).unwrap_or(HistoryBy::Date)
 }
 
-/// The runs of a history as points in their order: that of the commits, or where none are listed of the date.
+/// A history's runs as points in order: by commit list, or else by date.
 pub(super) fn points(runs: Vec<Run>, by: HistoryBy, commits: &Commits, left_out: &mut Vec<String>) -> Vec<Point> {
     let mut kept = Vec::new();
     for run in runs {
@@ -118,19 +117,18 @@ pub(super) fn points(runs: Vec<Run>, by: HistoryBy, commits: &Commits, left_out:
     points
 }
 
-/// The place of a run in the list of commits, the same for all where none are listed; or why it is no point.
+/// A run's position in the list of commits (constant without a list), or the reason why it is not a point.
 fn rank(run: &Run, by: HistoryBy, commits: &Commits) -> Result<usize, &'static str> {
-    let no_commit = "does not say which commit it is of";
+    let no_commit = "does not name its commit";
     match (run.key(by), &run.commit) {
-        (None, _) if by == HistoryBy::Build => Err("does not say which build it is of"),
+        (None, _) if by == HistoryBy::Build => Err("does not name its build"),
         (None, _) => Err(no_commit),
         (Some(_), _) if commits.is_empty() => Ok(0),
         (Some(_), None) => Err(no_commit),
-        (Some(_), Some(own)) => commits.rank(own).ok_or("is of a commit that is not in the list"),
+        (Some(_), Some(own)) => commits.rank(own).ok_or("is from a commit that is not in the list"),
     }
 }
 
-/// The points as a document has them.
 pub(super) fn records(points: &[Point], by: HistoryBy, commits: &Commits) -> Vec<PointRecord> {
     let digits = digits(points);
     let mut seen: BTreeMap<String, u32> = BTreeMap::new();
@@ -161,7 +159,7 @@ pub(super) fn records(points: &[Point], by: HistoryBy, commits: &Commits) -> Vec
     found
 }
 
-/// How many digits tell the commits apart.
+/// How many digits make the commits unique.
 fn digits(points: &[Point]) -> usize {
     let commits: BTreeSet<&str> = points.iter().filter_map(|point| point.runs[0].commit.as_deref()).collect();
     let differ = |digits: &usize| {
@@ -171,7 +169,7 @@ fn digits(points: &[Point]) -> usize {
     (SHORT_MIN..NAME_CHARS).find(differ).unwrap_or(NAME_CHARS)
 }
 
-/// A hash in short; what is no hash keeps its name.
+/// A short hash; a name that is not a hash stays unchanged.
 fn short(commit: &str, digits: usize) -> String {
     match commit.len() >= 16 && commit.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         true => commit[..digits.min(commit.len())].to_owned(),

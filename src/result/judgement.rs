@@ -1,4 +1,4 @@
-//! From trials to a result: what they say together, judged as the scenario and the options ask.
+//! From trials to a result: judges them together, as the scenario and the options require.
 
 use super::{ArchivePart, Merged};
 use crate::archive::Archive;
@@ -13,67 +13,67 @@ use std::path::Path;
 
 /// The settings that are asked for beyond those of a scenario.
 #[derive(Debug, Clone, Default, clap::Args)]
-#[command(next_help_heading = "Judging")]
+#[command(next_help_heading = "Budgets and baseline")]
 pub struct JudgementSettings {
     /// How it is compared, on top of what the scenario says.
     #[arg(skip)]
     pub comparing: CompareSettings,
-    /// A budget to keep: `rss.loaded<=60MiB`, `p99<=20ms`, or with a baseline `rss.loaded<=+2%`; may be repeated; exit
-    /// code 1 if one is broken
+    /// Exit with code 1 if a metric exceeds this: `rss.loaded<=60MiB`, `p99<=20ms`, or against a baseline
+    /// `rss.loaded<=+2%` (repeatable)
     #[arg(id = "budget", long = "budget", value_name = "BUDGET")]
     pub budgets: Vec<Budget>,
-    /// The baseline: a configuration, or an archive [default: the first configuration]
+    /// Configuration or archive to compare with [default: the first configuration]
     #[arg(long, value_name = "NAME | ARCHIVE")]
     pub baseline: Option<String>,
-    /// Effect of an undecided budget on the exit code
+    /// How to treat a budget that the trials cannot decide
     #[arg(long, value_name = "HOW", default_value = "pass")]
     pub undecided: Undecided,
-    /// A budget on what was not measured is an error (exit code 2)
+    /// Exit with code 2 if a budget's metric was not measured
     #[arg(long)]
     pub strict: bool,
-    /// Exit as `git bisect run` expects: 0 if budgets hold, 1 if one is broken, 125 if that is unknown, 128 if the
-    /// request is wrong. Without a budget, verdicts decide
+    /// Exit as `git bisect run` expects: 0 if all budgets are met, 1 if one is exceeded, 125 if unknown, 128 if the
+    /// request is invalid. Without budgets, the verdicts decide
     #[arg(long, conflicts_with_all = ["undecided", "strict"])]
     pub bisect: bool,
 }
 
-/// Effect of an undecided budget on the exit code.
+/// How to treat a budget that the trials cannot decide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Undecided {
-    /// It does no harm: 0.
+    /// Count it as met.
     #[default]
     Pass,
-    /// It counts as broken: 1.
+    /// Count it as exceeded (exit code 1).
     Fail,
 }
 
-/// The verdict on a commit for `git bisect`.
+/// A commit's verdict for `git bisect`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Bisected {
-    /// All budgets are kept; without any, nothing is worse.
+    /// All budgets are met or, without budgets, nothing is worse.
     Good,
-    /// A budget is broken; without any, something is worse.
+    /// A budget is exceeded or, without budgets, something is worse.
     Bad,
-    /// Neither is known, and why.
+    /// Undecided, with the reason.
     Unknown(String),
 }
 
-/// An archive that budgets are judged against.
+/// A baseline archive for budgets.
 #[derive(Debug, Clone)]
 struct Baseline {
     part: ArchivePart,
     metrics: Vec<MetricRecord>,
 }
 
-/// How a result is judged.
+/// How to judge a result.
 #[derive(Debug, Clone)]
 pub struct Judgement {
     compare: Compare,
     budgets: Vec<Budget>,
     seed: u64,
-    /// Names of the configurations, in the order of the scenario.
+    /// Configuration names in scenario order.
     names: Vec<String>,
-    /// The archive that budgets are judged against.
+    /// The baseline archive for budgets.
     baseline: Option<Baseline>,
     undecided: Undecided,
     strict: bool,
@@ -81,11 +81,8 @@ pub struct Judgement {
 }
 
 impl Judgement {
-    /// Takes the judgement from the scenario, changed by the settings that were asked for in addition.
-    ///
-    /// # Errors
-    /// `Request` where the baseline is neither a configuration nor an archive, or where a budget needs a baseline and
-    /// there is no baseline.
+    /// The scenario's judgment settings, modified by the requested ones. Errors: `Request` if the baseline is neither a
+    /// configuration nor an archive, or if a budget needs a baseline and there is none.
     pub fn of(scenario: &Scenario, asked: JudgementSettings) -> Result<Self> {
         let mut compare = scenario.compare.clone();
         compare.apply(asked.comparing);
@@ -109,8 +106,8 @@ impl Judgement {
         Ok(judgement)
     }
 
-    /// Returns the same judgement for the configurations that can run here. If the baseline cannot, the first that can
-    /// takes its place, and the second value says so.
+    /// The judgment for the configurations that can run here. If the baseline cannot, the first that can replaces it,
+    /// and the second value is a message.
     pub fn of_those_left(&self, scenario: &Scenario) -> (Self, Option<String>) {
         let names: Vec<String> = scenario.configurations.iter().map(|left| left.name.clone()).collect();
         let mut judgement = Self { names, ..self.clone() };
@@ -120,22 +117,21 @@ impl Judgement {
             && !judgement.names.contains(baseline)
         {
             if judgement.names.len() > 1 {
-                said = Some(format!("the baseline is {first} instead of {baseline}, which is left out"));
+                said = Some(format!("{baseline} was skipped, so the baseline is {first}"));
             }
             compare.baseline = Some(first.clone());
         }
         (judgement, said)
     }
 
-    /// A configuration of this run, or an archive.
+    /// The baseline is a configuration of this run, or an archive.
     fn set_baseline(&mut self, baseline: &str) -> Result<()> {
         if self.names.iter().any(|name| name == baseline) {
             self.compare.baseline = Some(baseline.to_owned());
             return Ok(());
         }
         let archive = super::read(Path::new(baseline)).map_err(|error| {
-            let hint =
-                format!("the configurations are {}; an archive is a folder that a run named", self.names.join(", "));
+            let hint = format!("specify a configuration ({}) or an archive directory", self.names.join(", "));
             Error::request(format!("the baseline `{baseline}` is neither a configuration nor an archive"))
                 .at(error.what)
                 .hint(hint)
@@ -149,28 +145,24 @@ impl Judgement {
         Ok(())
     }
 
-    /// A change is a change from something.
+    /// A budget on a change needs a baseline.
     fn check(&self) -> Result<()> {
         if self.bisect && self.budgets.is_empty() && self.names.len() < 2 {
-            return Err(Error::request("`--bisect` has nothing that could be good or bad")
-                .hint("give a budget, such as `--budget 'rss.loaded<=180MiB'`"));
+            return Err(Error::request("`--bisect` needs a budget to tell good from bad")
+                .hint("specify one, such as `--budget 'rss.loaded<=180MiB'`"));
         }
         let change = self.budgets.iter().find(|budget| matches!(budget.limit, Limit::Change(..)));
         match change {
-            Some(budget) if self.baseline.is_none() && self.names.len() < 2 => {
-                Err(Error::request(format!("the budget `{budget}` compares with a baseline, and no baseline is given"))
-                    .hint(
-                        "give an archive with `--baseline ARCHIVE`, or an absolute bound such as `rss.loaded<=60MiB`",
-                    ))
-            }
+            Some(budget) if self.baseline.is_none() && self.names.len() < 2 => Err(Error::request(format!(
+                "the budget `{budget}` compares with a baseline, but none was given"
+            ))
+            .hint("specify an archive with `--baseline ARCHIVE`, or an absolute bound such as `rss.loaded<=60MiB`")),
             _ => Ok(()),
         }
     }
 
-    /// Checks the metrics asked for against those that trials of a scenario with these marks may have.
-    ///
-    /// # Errors
-    /// `Request`, naming the nearest metric, or how a bound of its unit is written.
+    /// Checks the requested metrics against those that a scenario's trials with these marks can have. Errors:
+    /// `Request`, suggesting the closest metric or the syntax for its unit.
     pub fn check_metrics(&self, scenario: &Scenario, marks: &[MarkPoint]) -> Result<()> {
         let marks: Vec<&str> = marks.iter().map(|mark| mark.word()).chain(scenario.load.marks()).collect();
         let possible = &comparison::possible(&marks, &scenario.load.works(), &scenario.figures);
@@ -185,25 +177,23 @@ impl Judgement {
         Ok(())
     }
 
-    /// Checks what a scenario derives from marks against the marks that its trials will have.
-    ///
-    /// # Errors
-    /// `Request`, naming the figure and what there is.
+    /// Checks the scenario's derived figures against its trials' marks. Errors: `Request`, naming the figure and the
+    /// available marks.
     pub fn check_figures(scenario: &Scenario) -> Result<()> {
         comparison::check_figures(&scenario.figures, &scenario.mark_names()).map_err(Error::request)
     }
 
-    /// How configurations are compared.
+    /// How to compare configurations.
     pub fn compare(&self) -> &Compare {
         &self.compare
     }
 
-    /// In the order of the scenario: a block runs its configurations in any.
+    /// In scenario order, because a block runs its configurations in any order.
     fn metrics(&self, trials: &[Trial]) -> Vec<MetricRecord> {
         comparison::metrics_in_order(trials, &self.names)
     }
 
-    /// Returns the result document of these trials.
+    /// The result document of these trials.
     pub fn document(&self, conditions: &Conditions, trials: &[Trial]) -> Document {
         let metrics = self.metrics(trials);
         let blocks = comparison::blocks(trials);
@@ -223,7 +213,7 @@ impl Judgement {
         Document { metrics, blocks, comparisons, pareto, doubts, budgets, ..bare }
     }
 
-    /// Returns the result document of several archives, each compared with the first.
+    /// The result document of several archives, each compared with the first.
     pub fn of_archives(&self, merged: &Merged) -> Document {
         let metrics = self.metrics(&merged.trials);
         let comparisons = comparison::compare_apart(&metrics, &merged.pairs, &self.compare, self.seed);
@@ -245,11 +235,8 @@ impl Judgement {
         Document { archives, metrics, comparisons, pareto, doubts, budgets, ..bare }
     }
 
-    /// A result against the archive that is the baseline, each configuration against the one of its name; `None` where
-    /// no archive is. Budgets are those of the result. `folder` is where its archive lies.
-    ///
-    /// # Errors
-    /// As [`Merged::of`].
+    /// A result compared with a baseline archive, by configuration name; `None` without such an archive. Budgets are
+    /// the result's. `folder` is its archive's directory.
     pub fn against_archive(&self, result: &Document, scenario: &Scenario, folder: &Path) -> Option<Result<Document>> {
         let before = self.baseline.as_ref()?.part.clone();
         let (conditions, trials) = (result.conditions.clone(), result.trials.clone());
@@ -257,7 +244,7 @@ impl Judgement {
         let own = ArchivePart { path: folder.to_owned(), archive };
         let against = |merged: Merged| {
             let alone = Self { budgets: Vec::new(), ..self.clone() };
-            // The name of an archive precedes the names of its configurations.
+            // The archive's name precedes the names of its configurations.
             let whole = |budget: &BudgetRecord| {
                 let name = merged.archives.last().map_or("", |archive| archive.name.as_str());
                 BudgetRecord { configuration: format!("{name}/{}", budget.configuration), ..budget.clone() }
@@ -272,7 +259,7 @@ impl Judgement {
         self.baseline.as_ref().map(|baseline| baseline.metrics.as_slice())
     }
 
-    /// Returns a doubt that names what was asked and cannot be told from these trials, if anything is.
+    /// A doubt that names the requested parts that these trials cannot answer, if any.
     fn not_judged(&self, metrics: &[MetricRecord], trials: &[Trial]) -> Option<Doubt> {
         let mut asked = self.compare.clone();
         let mut reasons = Vec::new();
@@ -288,14 +275,14 @@ impl Judgement {
             .then_some(Doubt::Comparing(doubt::Comparing::NotJudged { reasons }))
     }
 
-    /// The configurations of these trials, those of which nothing was measured too, in the order of the scenario.
+    /// The configurations of these trials, including those without measurements, in scenario order.
     fn ran(&self, trials: &[Trial]) -> Vec<String> {
         let ran = each_once(trials.iter().map(|trial| trial.configuration.as_str()));
         let known = self.names.iter().map(String::as_str).filter(|name| ran.contains(name));
         each_once(known.chain(ran.iter().copied())).into_iter().map(str::to_owned).collect()
     }
 
-    /// Bounds on a change are judged against the archive that is the baseline, else against the configuration that is.
+    /// Judges bounds on a change against the baseline archive, or else the baseline configuration.
     fn judge_budgets(&self, ran: &[String], metrics: &[MetricRecord]) -> Vec<BudgetRecord> {
         let judge = |budgets: &[Budget], names: &[String], baseline: Option<&[MetricRecord]>| {
             comparison::judge_budgets(budgets, names, metrics, baseline, &self.compare, self.seed)
@@ -313,7 +300,7 @@ impl Judgement {
         judged
     }
 
-    /// Gives each budget on a refused figure the reason of the refusal.
+    /// Gives each budget on a rejected figure the reason for the rejection.
     fn say_refusals(&self, judged: &mut [BudgetRecord], trials: &[Trial]) {
         for record in judged.iter_mut().filter(|record| record.value.is_none()) {
             let asked = self.budgets.iter().find(|budget| budget.to_string() == record.expression);
@@ -322,12 +309,12 @@ impl Judgement {
         }
     }
 
-    /// Whether the answer is for `git bisect`.
+    /// Whether the result is for `git bisect`.
     pub fn is_for_bisect(&self) -> bool {
         self.bisect
     }
 
-    /// Returns the verdict for `git bisect`: a budget that is broken is bad, whatever else is not known.
+    /// The verdict for `git bisect`: an exceeded budget is bad, whatever else is unknown.
     pub fn bisected(&self, document: &Document) -> Bisected {
         let budgets = &document.budgets;
         if let Some(open) = budgets.iter().find(|budget| budget.verdict == BudgetVerdict::Undecided)
@@ -349,10 +336,8 @@ impl Judgement {
         }
     }
 
-    /// Whether no budget is broken.
-    ///
-    /// # Errors
-    /// `Request` where a budget is on what was not measured, and that was to be an error.
+    /// Whether no budget is exceeded. Errors: `Request` for a budget on an unmeasured metric, if that should be an
+    /// error.
     pub fn passes(&self, document: &Document) -> Result<bool> {
         let unmeasured = document.budgets.iter().find(|budget| budget.value.is_none());
         if let Some(budget) = unmeasured.filter(|_| self.strict) {

@@ -1,4 +1,4 @@
-//! Several archives as one result: their configurations under names that tell them apart, and what makes them differ.
+//! Several archives as one result: unique configuration names, and differences between the archives.
 
 use crate::archive::Archive;
 use crate::doubt::{Comparing, Doubt};
@@ -7,40 +7,37 @@ use crate::record::{ArchiveRecord, Circumstances, Conditions, Differing, Trial, 
 use crate::scenario::Scenario;
 use std::path::{Path, PathBuf};
 
-/// One of the archives, with the folder it lies in.
+/// An archive with its directory.
 #[derive(Debug, Clone)]
 pub struct ArchivePart {
-    /// Its folder.
+    /// Its directory.
     pub path: PathBuf,
-    /// The archive in it.
+    /// The archive.
     pub archive: Archive,
 }
 
 /// Several archives as one.
 #[derive(Debug, Clone)]
 pub struct Merged {
-    /// The scenario of the first archive, with the configurations of all.
+    /// The first archive's scenario, with the configurations of all.
     pub scenario: Scenario,
-    /// The conditions of the first archive, with the command that compares them.
+    /// The first archive's conditions, with the command that compares them.
     pub conditions: Conditions,
-    /// The archives, the baseline first.
+    /// The archives, baseline first.
     pub archives: Vec<ArchiveRecord>,
-    /// The trials of all archives, numbered consecutively.
+    /// The renumbered trials of all archives.
     pub trials: Vec<Trial>,
-    /// Which configurations are compared: baseline and candidate.
+    /// Pairs to compare: baseline and candidate.
     pub pairs: Vec<(String, String)>,
-    /// Reasons why a difference of the archives may not be one of the configurations.
+    /// Reasons why a difference between archives may not be due to the configurations.
     pub doubts: Vec<Doubt>,
-    /// The data that the archives lack, in words.
+    /// Descriptions of missing data.
     pub missing: Vec<String>,
 }
 
 impl Merged {
-    /// Puts archives side by side, the baseline first; `command` is what compares them.
-    ///
-    /// # Errors
-    /// `Request` where there are fewer than two, or where no configuration of the first can be compared with one of
-    /// another.
+    /// Combines archives, baseline first; `command` compares them. Errors: `Request` if there are fewer than two, or if
+    /// no configuration of the first is comparable with one of another.
     pub fn of(parts: Vec<ArchivePart>, command: String) -> Result<Self> {
         let [first, others @ ..] = parts.as_slice() else { return Err(too_few()) };
         if others.is_empty() {
@@ -66,13 +63,13 @@ impl Merged {
             doubts,
             missing: missing.collect(),
         };
-        // The archives' own baselines name configurations by their old names.
+        // The archives' own baselines use the old configuration names.
         merged.scenario.compare.baseline = None;
         parts.into_iter().zip(names).for_each(|(part, name)| merged.add(part, name));
         Ok(merged)
     }
 
-    /// Adds the trials and configurations of an archive, under its name.
+    /// Adds an archive's trials and configurations, prefixed by its name.
     fn add(&mut self, part: ArchivePart, name: String) {
         let ArchivePart { archive, .. } = part;
         let index_from = next(&self.trials, |trial| trial.index);
@@ -93,10 +90,10 @@ impl Merged {
 }
 
 fn too_few() -> Error {
-    Error::request("one archive alone is compared with nothing").hint("`loadline report ARCHIVE` shows one alone")
+    Error::request("one archive cannot be compared").hint("`loadline report ARCHIVE` shows one alone")
 }
 
-/// Configurations of the same name; where each archive has one only, those.
+/// Pairs of configurations with the same name, or the only ones of each archive.
 fn alike(first: &ArchivePart, other: &ArchivePart) -> Result<Vec<(String, String)>> {
     let [before, after] = [first, other].map(|part| configurations(&part.archive.trials));
     if let ([one], [same]) = (before.as_slice(), after.as_slice()) {
@@ -107,12 +104,12 @@ fn alike(first: &ArchivePart, other: &ArchivePart) -> Result<Vec<(String, String
         return Err(Error::request("the archives have no configuration in common")
             .at(format!("{}: {}", first.path.display(), before.join(", ")))
             .at(format!("{}: {}", other.path.display(), after.join(", ")))
-            .hint("compare archives of one scenario, or of one configuration each"));
+            .hint("compare archives of the same scenario, or with one configuration each"));
     }
     Ok(same.into_iter().map(|name| (name.clone(), name)).collect())
 }
 
-/// The names of the folders; where two are the same, `before` and `after`, or numbers.
+/// The directories' names; if they collide, `before` and `after`, or numbers.
 fn names(parts: &[ArchivePart]) -> Vec<String> {
     let name = |path: &Path| {
         let whole = path.canonicalize().unwrap_or_else(|_| path.to_owned());
@@ -127,7 +124,7 @@ fn names(parts: &[ArchivePart]) -> Vec<String> {
     }
 }
 
-/// Returns doubts about two archives: they ran apart, and may differ in more than what is compared.
+/// Doubts about two archives: they ran at different times, and may have other differences.
 fn differences(before: &Archive, after: &Archive, alike: &[(String, String)]) -> Vec<Doubt> {
     let (old, new) = (&before.conditions, &after.conditions);
     let differing = Circumstances::of(old, None).differing(&Circumstances::of(new, None));
@@ -140,7 +137,7 @@ fn differences(before: &Archive, after: &Archive, alike: &[(String, String)]) ->
     let marks = |archive: &Archive| archive.scenario.marks.iter().map(|mark| mark.word()).collect::<Vec<_>>().join(",");
     differ("marks", marks(before), marks(after));
     for (one, same) in alike {
-        // An archive that does not say what was read differs in nothing that is known.
+        // An archive without input hashes has no known difference.
         if let (Some(first), Some(second)) = (inputs(before, one), inputs(after, same)) {
             differ(&format!("files of {same} (SHA-256)"), first, second);
         }
@@ -153,7 +150,7 @@ fn differences(before: &Archive, after: &Archive, alike: &[(String, String)]) ->
     doubts
 }
 
-/// The hashes of what the trials of a configuration read, in short; `None` where one of them does not say.
+/// Short hashes of the files that a configuration's trials read; `None` if any trial lacks them.
 fn inputs(archive: &Archive, configuration: &str) -> Option<String> {
     let own = archive.trials.iter().filter(|trial| trial.configuration == configuration);
     let hashes = own.map(|trial| trial.inputs.as_deref()).collect::<Option<Vec<_>>>()?;
@@ -165,13 +162,12 @@ fn named(archive: &str, configuration: &str) -> String {
     format!("{archive}/{configuration}")
 }
 
-/// Each configuration once, in the order they ran.
+/// Distinct configurations in execution order.
 fn configurations(trials: &[Trial]) -> Vec<String> {
     let names = each_once(trials.iter().map(|trial| trial.configuration.as_str()));
     names.into_iter().map(str::to_owned).collect()
 }
 
-/// The first number that none of them has.
 fn next(trials: &[Trial], number: impl Fn(&Trial) -> u32) -> u32 {
     trials.iter().map(number).max().map_or(0, |most| most + 1)
 }

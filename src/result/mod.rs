@@ -1,5 +1,5 @@
-//! From trials to the result document: those of one run, of a search, or of several archives side by side. The same
-//! right after a run and from its archive.
+//! From trials to the result document: of a run, a search, or several archives. The result is the same right after a
+//! run and from its archive.
 
 mod accounts;
 mod blocks;
@@ -28,11 +28,7 @@ use crate::scenario::Scenario;
 use crate::series::{search, tune};
 use std::path::{Path, PathBuf};
 
-/// Reads an archive as reports take it: its figures are computed again from the marks and the scenario, which is what
-/// it keeps.
-///
-/// # Errors
-/// As [`archive::read`].
+/// Reads an archive for reports, recomputing figures from its marks and scenario.
 pub fn read(path: &Path) -> Result<Archive> {
     let mut archive = archive::read(path)?;
     let asked = &archive.scenario.figures;
@@ -42,23 +38,22 @@ pub fn read(path: &Path) -> Result<Archive> {
     Ok(archive)
 }
 
-/// Whether these trials are those of a search.
+/// Whether these trials belong to a search.
 pub fn is_search(trials: &[Trial]) -> bool {
     trials.iter().any(|trial| trial.probe.is_some())
 }
 
-/// Whether these trials are those of a tuning.
+/// Whether these trials belong to a tuning.
 pub fn is_tuning(trials: &[Trial]) -> bool {
     trials.iter().any(|trial| trial.tuned.is_some())
 }
 
-/// The document of a tuning; what its settings have in common with configurations that are compared, its own record
-/// says.
+/// The document of a tuning, whose record contains its own comparisons.
 pub fn of_tuning(conditions: &Conditions, scenario: &Scenario, trials: &[Trial]) -> Document {
     Document { tune: tune::found(scenario, trials), ..document(conditions, trials) }
 }
 
-/// Adds the smallest limits that were searched after a tuning, whose archives lie in that of the tuning.
+/// Adds the limits found after a tuning, from archives within that of the tuning.
 pub fn add_lines(document: &mut Document, folder: &Path) {
     let line = |name: &str| {
         let archive = read(&folder.join(name)).ok()?;
@@ -70,15 +65,15 @@ pub fn add_lines(document: &mut Document, folder: &Path) {
     }
 }
 
-/// The document of a search. Metrics and comparisons are of trials that ask the same; those of a search do not.
+/// The document of a search, without metrics and comparisons, because its trials have different settings.
 pub fn of_search(conditions: &Conditions, scenario: &Scenario, trials: &[Trial]) -> Document {
     let find = search::found(scenario, trials);
     let mut of = document(conditions, trials);
     if find.as_ref().is_some_and(|find| find.heap_bytes.is_some()) {
-        // The search has tried heaps: no rule of thumb for one stands beside its answer.
+        // The search tried heap sizes, so a rule of thumb adds nothing.
         of.findings.retain(|one| !matches!(one.finding, Finding::HeapFarAboveLive { .. }));
     }
-    // A server that sets its heap itself may take more than this load needs.
+    // A server that sets its own heap may use more than this load needs.
     let reference = trials.iter().find(|trial| trial.heap_typed().is_some());
     let limit = find.as_ref().filter(|find| find.heap_bytes.is_none()).and_then(|find| find.limit_bytes);
     let above = reference.zip(limit).and_then(|(trial, limit)| diagnosis::ceilings_above(trial, limit));
@@ -89,19 +84,18 @@ pub fn of_search(conditions: &Conditions, scenario: &Scenario, trials: &[Trial])
     Document { find, ..of }
 }
 
-/// The document of searches at each value of one setting. Their trials are in archives of their own.
+/// The document of searches for each value of a setting. Their trials are in separate archives.
 pub fn over(conditions: &Conditions, over: OverRecord) -> Document {
     Document { over: Some(over), ..document(conditions, &[]) }
 }
 
-/// Reads the evidence for the pictures of a document, out of the folders of its archives in their order; nothing where
-/// none is at hand.
+/// Reads plot data for a document from its archives' directories, in order; empty if unavailable.
 pub fn evidence(document: &Document, folders: &[PathBuf]) -> Vec<Evidence> {
-    // With one archive, all trials are its own.
+    // With a single archive, all trials are its own.
     let from = |at: usize| document.archives.get(at).map(|archive| archive.index_from);
     let of = |(at, folder): (usize, &PathBuf)| {
         let own = from(at).unwrap_or(0)..from(at + 1).unwrap_or(u32::MAX);
-        // Blocks that nodes made are named by the archive, too.
+        // Names of blocks from nodes contain the archive, too.
         let last = |name: String| name.rsplit('/').next().unwrap_or_default().to_owned();
         let in_archive = |trial: &Trial| Trial { folder: trial.folder.clone().map(last), ..trial.clone() };
         let trials = document.trials.iter().filter(|trial| own.contains(&trial.index));
@@ -110,8 +104,8 @@ pub fn evidence(document: &Document, folders: &[PathBuf]) -> Vec<Evidence> {
     folders.iter().enumerate().flat_map(of).collect()
 }
 
-/// Returns the document of these trials with their diagnosis. `Judgement::document` adds the parts that need all trials
-/// together: metrics, comparisons, budgets.
+/// The document of these trials with their diagnosis. `Judgement::document` adds metrics, comparisons, and budgets,
+/// which need all trials.
 fn document(conditions: &Conditions, trials: &[Trial]) -> Document {
     let diagnosis = diagnosis::of_trials(trials);
     Document {

@@ -1,4 +1,4 @@
-//! The recommendation of a VerticalPodAutoscaler, as `kubectl get vpa -o yaml` prints it (autoscaling.k8s.io/v1).
+//! A VerticalPodAutoscaler's recommendation, as printed by `kubectl get vpa -o yaml` (autoscaling.k8s.io/v1).
 //!
 //! ```text
 //! status: {recommendation: {containerRecommendations: [
@@ -14,13 +14,11 @@ use yaml_serde::Value;
 
 /// All autoscalers of a large cluster take some MB.
 const FILE_BYTES_MAX: u64 = 64 << 20;
-const HINT: &str = "give what `kubectl get vpa NAME -o yaml` prints";
+const HINT: &str = "specify the output of `kubectl get vpa NAME -o yaml`";
 const KIND: &str = "VerticalPodAutoscaler";
 
-/// Reads the recommendations of a file, for each container one.
-///
-/// # Errors
-/// `Request` where the file cannot be read, is of another kind, or has no recommendation for memory.
+/// Reads a file's recommendations, one per container. Errors: `Request` if the file cannot be read, is of another kind,
+/// or has no recommendation for memory.
 pub fn read_vpa(path: &Path) -> Result<Vec<VpaRecord>> {
     let refuse = |what: String| Error::request(format!("{} {what}", path.display())).hint(HINT);
     let bytes = bounded::bytes(path, FILE_BYTES_MAX)
@@ -28,7 +26,8 @@ pub fn read_vpa(path: &Path) -> Result<Vec<VpaRecord>> {
     parse(&String::from_utf8_lossy(&bytes)).map_err(refuse)
 }
 
-/// Gives each advice the recommendation for its container. A single one is for a single JVM, whatever its name.
+/// Adds each container's recommendation to its advice. A single recommendation applies to a single JVM, whatever its
+/// name.
 pub fn compare_vpa(advice: &mut [AdviceRecord], recommended: &[VpaRecord]) {
     let is_single = advice.len() == 1 && recommended.len() == 1;
     for one in advice {
@@ -41,7 +40,7 @@ pub fn compare_vpa(advice: &mut [AdviceRecord], recommended: &[VpaRecord]) {
 }
 
 fn parse(text: &str) -> Result<Vec<VpaRecord>, String> {
-    let document: Value = yaml_serde::from_str(text).map_err(|cause| format!("is no YAML: {cause}"))?;
+    let document: Value = yaml_serde::from_str(text).map_err(|cause| format!("is not YAML: {cause}"))?;
     let kind = |of: &Value| of.get("kind").and_then(Value::as_str).map(str::to_owned);
     let listed = document.get("items").and_then(Value::as_sequence);
     let objects: Vec<&Value> = listed.map_or_else(|| vec![&document], |items| items.iter().collect());
@@ -49,8 +48,8 @@ fn parse(text: &str) -> Result<Vec<VpaRecord>, String> {
     if autoscalers.is_empty() {
         return Err(match kind(&document) {
             _ if text.trim().is_empty() => "is empty".to_owned(),
-            Some(kind) => format!("is a {}, no {KIND}", visible(&kind)),
-            None => format!("is no {KIND}: it has no `kind`"),
+            Some(kind) => format!("is a {}, not a {KIND}", visible(&kind)),
+            None => format!("is not a {KIND}: it has no `kind`"),
         });
     }
     let found: Vec<VpaRecord> = autoscalers.into_iter().map(recommendations).collect::<Result<Vec<_>, _>>()?.concat();
@@ -82,12 +81,12 @@ fn recommendations(of: &Value) -> Result<Vec<VpaRecord>, String> {
     Ok(found)
 }
 
-/// A quantity of Kubernetes in bytes: `262144k`, `1Gi`, `1e9`, or a number.
+/// Parses a Kubernetes quantity in bytes: `262144k`, `1Gi`, `1e9`, or a number.
 fn quantity(value: &Value) -> Result<u64, String> {
     let text = match value {
         Value::Number(number) => number.to_string(),
         Value::String(text) => text.trim().to_owned(),
-        _ => return Err("has a size that is neither a number nor a text".to_owned()),
+        _ => return Err("has a size that is neither a number nor a string".to_owned()),
     };
     let bytes = Bytes::of_kubernetes(&text).map(|bytes| bytes.0);
     bytes.ok_or_else(|| format!("has a size that cannot be read: `{}`", visible(&text)))
@@ -134,9 +133,9 @@ mod tests {
     fn another_kind_and_no_recommendation_are_refused() {
         let why = |text: &str| parse(text).unwrap_err();
         assert_eq!(why(""), "is empty");
-        assert_eq!(why("kind: Deployment"), "is a Deployment, no VerticalPodAutoscaler");
-        assert_eq!(why("a: 1"), "is no VerticalPodAutoscaler: it has no `kind`");
-        assert!(why("{").starts_with("is no YAML"));
+        assert_eq!(why("kind: Deployment"), "is a Deployment, not a VerticalPodAutoscaler");
+        assert_eq!(why("a: 1"), "is not a VerticalPodAutoscaler: it has no `kind`");
+        assert!(why("{").starts_with("is not YAML"));
         assert!(why("kind: VerticalPodAutoscaler\nstatus: {}").contains("no recommendation for memory yet"));
         assert!(why(&VPA.replace("\"524288000\"", "much")).contains("`much`"));
         assert_eq!(why(&VPA.replace("target", "other")), why("kind: VerticalPodAutoscaler"));

@@ -1,5 +1,4 @@
-//! A sink that keeps a series in an archive. Only the first failed write is reported; measuring goes on and loses
-//! nothing.
+//! A sink that writes a series to an archive. It reports only the first failed write; trials continue unaffected.
 
 use crate::archive::{TrialFiles, Writer};
 use crate::error::{Error, Result};
@@ -8,7 +7,7 @@ use crate::scenario::{Scenario, TrialPlan};
 use crate::trial::{Event, Sink};
 use std::path::{Path, PathBuf};
 
-/// Writes what happens into an archive, and hands it on to another sink.
+/// Writes events into an archive, and passes them on to another sink.
 pub struct Archived<S> {
     writer: Writer,
     files: Option<TrialFiles>,
@@ -18,26 +17,17 @@ pub struct Archived<S> {
 }
 
 impl<S: Sink> Archived<S> {
-    /// Creates the archive, before anything is measured.
-    ///
-    /// # Errors
-    /// As [`Writer::create`].
+    /// Creates the archive before the first trial.
     pub fn create(folder: &Path, conditions: &Conditions, scenario: &Scenario, next: S) -> Result<Self> {
         Ok(Self::with(Writer::create(folder, conditions, scenario)?, next))
     }
 
-    /// Opens an archive to go on with.
-    ///
-    /// # Errors
-    /// As [`Writer::reopen`].
+    /// Opens an archive to continue it.
     pub fn reopen(folder: &Path, trials: u32, next: S) -> Result<Self> {
         Ok(Self::with(Writer::reopen(folder, trials)?, next))
     }
 
-    /// Writes how the trials from here on are made.
-    ///
-    /// # Errors
-    /// As [`Writer::begin`].
+    /// Writes the conditions of all further trials.
     pub fn begin_again(&mut self, conditions: &Conditions, scenario: &Scenario) -> Result<()> {
         self.writer.begin(conditions, scenario)
     }
@@ -51,7 +41,6 @@ impl<S: Sink> Archived<S> {
         self.writer.folder()
     }
 
-    /// Opens the files of a trial.
     fn begin(&mut self, plan: &TrialPlan) -> Result<()> {
         self.files = Some(self.writer.trial(plan.index, &plan.configuration.name)?);
         Ok(())
@@ -65,23 +54,23 @@ impl<S: Sink> Archived<S> {
             (Event::Requests { phase, rows, origin_ns }, Some(files)) => files.requests(phase, rows, *origin_ns),
             (Event::TrialFinished(trial), files) => {
                 let closed = files.take().map_or(Ok(()), TrialFiles::close);
-                // The record of the trial is worth more than the last samples: try it even if they were lost.
+                // The trial's record matters more than its last samples, so write it even if they were lost.
                 self.writer.finished(trial).and(closed)
             }
             _ => Ok(()),
         }
     }
 
-    /// Removes the archive, of which nothing is worth keeping.
+    /// Removes an archive that contains nothing worth keeping.
     pub fn discard(self) {
         self.writer.discard();
     }
 
-    /// Closes the archive, and hands back the other sink. The first write that failed in the whole run, if one did.
+    /// Closes the archive and returns the other sink, with the first write error of the run.
     pub fn close(self, interrupted: bool) -> (Result<()>, S) {
         let closed = self.writer.close(interrupted);
         let kept = match self.trouble {
-            Some(error) => Err(error.at("the archive is incomplete; the result above is whole")),
+            Some(error) => Err(error.at("the archive is incomplete; the result above is complete")),
             None => closed,
         };
         (kept, self.next)

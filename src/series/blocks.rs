@@ -1,5 +1,5 @@
-//! Blocks: one fresh trial of each configuration, in an order drawn at random, again and again. Planned blocks run
-//! first, then blocks that settle undecided metrics, then repeats of disturbed blocks; the scenario bounds each kind.
+//! Blocks: one fresh trial of each configuration, in random order, repeatedly. Planned blocks run first, then blocks
+//! for undecided metrics, then repeats of disturbed blocks. The scenario limits the number of each.
 
 use super::{Made, NextTrial, Strategy};
 use crate::comparison;
@@ -12,9 +12,9 @@ use loadline_base::order::Order as _;
 #[derive(Debug)]
 pub struct Blocks<'a> {
     scenario: &'a Scenario,
-    /// How they are compared, which may be more than the scenario says.
+    /// Comparison settings, possibly stricter than the scenario's.
     compare: &'a Compare,
-    /// The place of the first block in the whole comparison, where these are a part of one.
+    /// Index of the first block within a comparison that spans several machines.
     first: Option<u32>,
 }
 
@@ -25,32 +25,31 @@ enum Turn {
     Planned,
     /// A judged metric is not decided yet.
     Unsure,
-    /// The machine disturbed this block, in these words.
+    /// The machine disturbed this block; the text says how.
     Repeats(u32, String),
 }
 
 impl Turn {
-    /// The place of a trial in the run, in words; `block` and `index` count from 0.
+    /// Describes a trial's position in the run; `block` and `index` are zero-based.
     fn place(&self, block: u32, index: u32, bounds: &Bounds) -> String {
         match self {
             Self::Planned => format!("{} of {}", index + 1, bounds.configurations * bounds.planned as usize),
-            Self::Unsure => format!("block {}, until it is decided", block + 1),
+            Self::Unsure => format!("block {}, until decided", block + 1),
             Self::Repeats(disturbed, how) => {
-                format!("block {}, repeats block {}, which was disturbed: {how}", block + 1, disturbed + 1)
+                format!("block {}, repeating block {} (disturbed: {how})", block + 1, disturbed + 1)
             }
         }
     }
 }
 
-/// How much may run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Bounds {
     configurations: usize,
-    /// Blocks that run in any case.
+    /// Blocks that always run.
     planned: u32,
-    /// Blocks at most, without repetitions, where undecided metrics are to be decided.
+    /// The maximum number of blocks, excluding repeats, for deciding undecided metrics.
     until_sure: Option<u32>,
-    /// Repetitions of disturbed blocks at most.
+    /// The maximum number of repeats of disturbed blocks.
     repeats: u32,
 }
 
@@ -64,12 +63,13 @@ struct Done<'a> {
 }
 
 impl<'a> Blocks<'a> {
-    /// Runs these configurations; `compare` says what has to be decided and what may be repeated.
+    /// Runs these configurations; `compare` says which metrics to decide and what may be repeated.
     pub fn new(scenario: &'a Scenario, compare: &'a Compare) -> Self {
         Self { scenario, compare, first: None }
     }
 
-    /// The same as a part of a comparison on many machines, from its block `first` on: each part has orders of its own.
+    /// Like `new`, for the part of a distributed comparison that begins at block `first`. Each part draws its own
+    /// orders.
     pub fn of_part(self, first: u32) -> Self {
         Self { first: Some(first), ..self }
     }
@@ -83,7 +83,8 @@ impl<'a> Blocks<'a> {
         }
     }
 
-    /// Why the block runs that the next trial is of, if one runs: each block is as long as there are configurations.
+    /// The reason for the next trial's block, or `None` if the run is complete. Every block has one trial per
+    /// configuration.
     fn turn(&self, trials: &[Trial]) -> Option<Turn> {
         let bounds = self.bounds();
         let count = (trials.len() / bounds.configurations.max(1)) as u32;
@@ -95,14 +96,14 @@ impl<'a> Blocks<'a> {
             repeats.map_or(Turn::Unsure, |block| repeat(block, &blocks))
         };
         match before.len() < trials.len() && count >= bounds.planned {
-            // The reason of a block does not change while it runs.
+            // A block keeps its reason until it ends.
             true => Some(of_begun()),
             false => next_block(&bounds, &done, || self.is_sure(before)),
         }
     }
 
-    /// The order in which a block runs its configurations. The very first trial is the baseline's: without it, nothing
-    /// is compared.
+    /// The order of configurations in a block. The baseline always runs first in block 0, because every comparison
+    /// needs it.
     fn order(&self, block: u32) -> Vec<usize> {
         let configurations = &self.scenario.configurations;
         if !self.compares() {
@@ -118,14 +119,13 @@ impl<'a> Blocks<'a> {
         order
     }
 
-    /// Whether there are blocks to compare.
     fn compares(&self) -> bool {
         let is_one_of_many = self.first.is_some() || self.compare.blocks(self.scenario.trials) > 1;
         self.scenario.configurations.len() > 1 && is_one_of_many
     }
 
-    /// Whether nothing is left to compare after a trial that failed: that of the baseline, or a first block in which no
-    /// candidate came to be ready. Further trials would fail alike.
+    /// Whether a failed trial leaves nothing to compare: the baseline failed, or no candidate became ready in the first
+    /// block. Further trials would fail too.
     fn is_hopeless(&self, trials: &[Trial]) -> bool {
         let never_ready = |trial: &Trial| trial.is_failed() && trial.ready_s.is_none();
         let is_whole = trials.len() == self.scenario.configurations.len();
@@ -133,8 +133,8 @@ impl<'a> Blocks<'a> {
         self.compares() && self.first.is_none() && is_first
     }
 
-    /// Whether every judged metric is decided, or its interval is as narrow as what matters. Asked at few numbers of
-    /// blocks only, and the intervals allow for as many looks.
+    /// Whether every judged metric is decided, or its interval is narrow enough. Checked only at fixed block counts;
+    /// the intervals are corrected for that number of checks.
     fn is_sure(&self, trials: &[Trial]) -> bool {
         let used = comparison::blocks(trials).iter().filter(|block| block.used).count() as u32;
         if !self.compare.looks().contains(&used) {
@@ -174,7 +174,7 @@ impl Strategy for Blocks<'_> {
         Some(NextTrial { plan, judge: Box::new(judge) })
     }
 
-    /// A trial that fails does not keep the others from running, unless nothing is left to compare.
+    /// A failed trial stops the series only if nothing is left to compare.
     fn after(&self, trials: &[Trial], error: Option<Error>) -> Result<Option<Error>> {
         match error {
             Some(error) if error.kind != ErrorKind::Subject => Err(error),
@@ -184,12 +184,12 @@ impl Strategy for Blocks<'_> {
     }
 }
 
-/// Why one more block runs, if one does. `sure` is asked only where the answer matters: it takes a comparison.
+/// The reason for another block, if any. Calls `sure` only when needed, because it computes a comparison.
 fn next_block(bounds: &Bounds, done: &Done<'_>, sure: impl FnOnce() -> bool) -> Option<Turn> {
     if done.count < bounds.planned {
         return Some(Turn::Planned);
     }
-    // A configuration that fails decides nothing by failing again.
+    // Repeating a failing configuration decides nothing.
     if !done.whole || bounds.configurations < 2 {
         return None;
     }
@@ -209,7 +209,7 @@ fn repeat(block: u32, blocks: &[BlockRecord]) -> Turn {
     Turn::Repeats(block, how.unwrap_or_default())
 }
 
-/// Whether half of the interval is no wider than the least difference that matters.
+/// Whether half the interval is no wider than the least difference that matters.
 fn is_narrow(row: &ComparisonRecord) -> bool {
     let half = |low: Option<f64>, high: Option<f64>| Some((high? - low?) / 2.0);
     match row.least {
@@ -230,7 +230,7 @@ mod tests {
     }
 
     fn disturbed(number: u32) -> BlockRecord {
-        BlockRecord { disturbed: Some("steal 4 %".to_owned()), ..block(number) }
+        BlockRecord { disturbed: Some("steal 4%".to_owned()), ..block(number) }
     }
 
     /// Blocks 0, 1, … with their records.
@@ -247,7 +247,7 @@ mod tests {
         for count in 0..3 {
             let blocks: Vec<BlockRecord> = (0..count).map(disturbed).collect();
             assert_eq!(next_block(&BOUNDS, &done(&blocks), never), Some(Turn::Planned));
-            // A trial that failed does not keep the others from running.
+            // A failed trial does not stop the others.
             assert_eq!(next_block(&BOUNDS, &Done { whole: false, ..done(&blocks) }, never), Some(Turn::Planned));
         }
         assert_eq!(next_block(&BOUNDS, &done(&[block(0), block(1), block(2)]), never), None);
@@ -273,20 +273,20 @@ mod tests {
         let first = [block(0), disturbed(1), disturbed(2)];
         assert_eq!(next_block(&bounds, &done(&first), never), None, "repetitions are to be asked for");
         bounds.repeats = 2;
-        assert_eq!(next_block(&bounds, &done(&first), never), Some(Turn::Repeats(1, "steal 4 %".to_owned())));
-        // The repetition is whole, so it counts in place of what it repeats.
+        assert_eq!(next_block(&bounds, &done(&first), never), Some(Turn::Repeats(1, "steal 4%".to_owned())));
+        // The repetition is complete, so it replaces the original block.
         let again = BlockRecord { repeats: Some(1), ..block(3) };
         let second = [block(0), BlockRecord { used: false, ..disturbed(1) }, disturbed(2), again.clone()];
-        assert_eq!(next_block(&bounds, &done(&second), never), Some(Turn::Repeats(2, "steal 4 %".to_owned())));
-        // A repetition that was disturbed too is repeated itself, while the bound allows it.
+        assert_eq!(next_block(&bounds, &done(&second), never), Some(Turn::Repeats(2, "steal 4%".to_owned())));
+        // A disturbed repeat is repeated too, within the limit.
         let noisy = BlockRecord { repeats: Some(1), ..disturbed(3) };
         let third = [block(0), BlockRecord { used: false, ..disturbed(1) }, block(2), noisy.clone()];
-        assert_eq!(next_block(&bounds, &done(&third), never), Some(Turn::Repeats(3, "steal 4 %".to_owned())));
+        assert_eq!(next_block(&bounds, &done(&third), never), Some(Turn::Repeats(3, "steal 4%".to_owned())));
         bounds.repeats = 1;
         assert_eq!(next_block(&bounds, &done(&second), never), None);
     }
 
-    /// A repetition takes nothing from the bound of `until_sure`.
+    /// Repeats do not count toward `until_sure`.
     #[test]
     fn repetitions_are_counted_apart() {
         let mut bounds = BOUNDS;
@@ -298,7 +298,7 @@ mod tests {
         assert_eq!(next_block(&bounds, &done(&blocks), || true), None);
     }
 
-    /// A comparison with an interval of this half width, in bytes and in shares of the baseline.
+    /// A comparison whose interval has this half width, in bytes and relative to the baseline.
     fn row(least: LeastRecord, half: Option<f64>) -> ComparisonRecord {
         let share = half.map(|half| half / 1000.0);
         ComparisonRecord {
@@ -337,10 +337,10 @@ mod tests {
     #[test]
     fn a_block_says_where_it_stands() {
         assert_eq!(Turn::Planned.place(1, 2, &BOUNDS), "3 of 6");
-        assert_eq!(Turn::Unsure.place(4, 8, &BOUNDS), "block 5, until it is decided");
+        assert_eq!(Turn::Unsure.place(4, 8, &BOUNDS), "block 5, until decided");
         assert_eq!(
-            Turn::Repeats(1, "steal 4 %".to_owned()).place(4, 8, &BOUNDS),
-            "block 5, repeats block 2, which was disturbed: steal 4 %"
+            Turn::Repeats(1, "steal 4%".to_owned()).place(4, 8, &BOUNDS),
+            "block 5, repeating block 2 (disturbed: steal 4%)"
         );
     }
 }

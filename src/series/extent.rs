@@ -1,19 +1,19 @@
-//! How much a comparison will be, before it begins.
+//! The size of a comparison before it begins.
 
 use crate::scenario::{PhaseKind, Scenario};
 use crate::units::several;
 use std::fmt;
 
-/// Fewer blocks decide hardly anything; more are a matter of patience.
+/// Fewer blocks rarely decide anything; more take longer.
 pub const BLOCKS: u32 = 5;
 /// A comparison that takes longer than this needs the user's consent.
 const ASK_MINUTES: f64 = 30.0;
-/// More trials than this are asked about, however short they seem.
+/// More trials than this need the user's consent, however short they seem.
 const ASK_TRIALS: u64 = 60;
-/// Seconds that a trial takes at least in addition to its load: start, marks, end; measured on small servers.
+/// Minimum time per trial in addition to its load (start, marks, end), measured on small servers.
 const TRIAL_SECONDS: f64 = 1.0;
 
-/// How many trials of what there will be, and how long they take at least.
+/// The trials to come, and their minimum duration.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Extent {
     configurations: u64,
@@ -23,7 +23,8 @@ pub struct Extent {
 }
 
 impl Extent {
-    /// The extent of the planned blocks. Work by requests is as fast as the subject, so it counts for nothing.
+    /// The extent of the planned blocks. Work defined by a request count adds nothing: its duration depends on the
+    /// subject.
     pub fn of(scenario: &Scenario) -> Self {
         let seconds = |kind: &PhaseKind| match kind {
             PhaseKind::Idle(span) => span.as_s(),
@@ -36,12 +37,25 @@ impl Extent {
         Self { configurations, blocks: scenario.trials, trials, minutes: trials as f64 * of_trial / 60.0 }
     }
 
-    /// The least that it takes, in minutes.
+    /// The minimum duration in minutes.
     pub fn minutes(&self) -> f64 {
         self.minutes
     }
 
-    /// Whether it is too much to begin unasked.
+    /// The number of trials.
+    pub fn trials(&self) -> u64 {
+        self.trials
+    }
+
+    /// The minimum duration in words.
+    pub fn span(&self) -> String {
+        match self.minutes < 1.0 {
+            true => several((self.minutes * 60.0) as u64, "second"),
+            false => several(self.minutes as u64, "minute"),
+        }
+    }
+
+    /// Whether to ask the user before starting.
     pub fn is_long(&self) -> bool {
         self.minutes > ASK_MINUTES || self.trials > ASK_TRIALS
     }
@@ -49,13 +63,9 @@ impl Extent {
 
 impl fmt::Display for Extent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { configurations, blocks, trials, minutes } = *self;
+        let Self { configurations, blocks, trials, .. } = *self;
         let (configurations, blocks) = (several(configurations, "configuration"), several(blocks.into(), "block"));
-        write!(f, "{configurations} in {blocks}: {}, at least ", several(trials, "trial"))?;
-        match minutes < 1.0 {
-            true => f.write_str(&several((minutes * 60.0) as u64, "second")),
-            false => write!(f, "{}", several(minutes as u64, "minute")),
-        }
+        write!(f, "{configurations} in {blocks}: {}, at least {}", several(trials, "trial"), self.span())
     }
 }
 

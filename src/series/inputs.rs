@@ -1,4 +1,4 @@
-//! The hash of what a trial reads: the contents of the files that its plan names (`Configuration::inputs` says which).
+//! The hash of a trial's inputs: the contents of the files that its plan names (listed by `Configuration::inputs`).
 
 use crate::bounded;
 use crate::scenario::TrialPlan;
@@ -8,21 +8,19 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// More than the classes of any subject; a larger folder was named by mistake.
+/// More than any subject's class count; a larger directory was named by mistake.
 const FILES_MAX: usize = 20_000;
-/// Larger files are data that a subject serves rather than what it is; reading them would take longer than a trial.
+/// Larger files are data, not code, and take longer to read than a trial.
 const FILE_BYTES_MAX: u64 = 1 << 30;
-/// How much is read at a time.
 const CHUNK: usize = 64 << 10;
 
-/// Hashes of files and folders: what several configurations name is read once. `None` where it cannot be.
+/// Hashes of files and directories, cached because configurations share them. `None` if unreadable.
 pub type KnownFiles = HashMap<PathBuf, Option<Vec<u8>>>;
 
-/// SHA-256 over those files of a plan that exist, in hexadecimal digits. `None` if a file cannot be read, or is too
-/// large.
+/// SHA-256 in hex over a plan's existing files; `None` if a file is unreadable or too large.
 ///
-/// The files are hashed in the order of the plan, by their contents alone, since the text of the plan has their names.
-/// Each is hashed by itself first, so that no two lists of files run together to the same bytes.
+/// Files are hashed in plan order, by content only: the plan's text contains their names. Each is hashed separately so
+/// that different file lists cannot concatenate to the same bytes.
 pub(super) fn hash_of(plan: &TrialPlan, known: &mut KnownFiles) -> Option<String> {
     let code = plan.configuration.code.as_deref();
     let mut whole = Context::new(&SHA256);
@@ -42,7 +40,7 @@ fn file(path: &Path) -> io::Result<Vec<u8>> {
     if file.metadata()?.len() > FILE_BYTES_MAX {
         return Err(io::ErrorKind::FileTooLarge.into());
     }
-    // A file that grows while it is read has an end, too.
+    // Bounds a file that grows during the read.
     let (mut bytes, mut hash, mut chunk) = (file.take(FILE_BYTES_MAX), Context::new(&SHA256), vec![0; CHUNK]);
     loop {
         match bytes.read(&mut chunk)? {
@@ -52,8 +50,8 @@ fn file(path: &Path) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Every file below a folder with its name, in the order of names. A folder behind a link is not entered, for it may
-/// lead in a circle.
+/// Every file below a directory with its name, sorted by name. Symbolic links to directories are not followed, to avoid
+/// cycles.
 fn folder(path: &Path) -> io::Result<Vec<u8>> {
     let (mut open, mut files): (Vec<PathBuf>, Vec<PathBuf>) = (vec![path.to_owned()], Vec::new());
     while let Some(folder) = open.pop() {
@@ -114,7 +112,7 @@ mod tests {
         parse(text, place.path(), &[17]).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// The text of a plan as it is handed on, with the hash of its inputs in it.
+    /// The plan's text as passed on, with its input hash.
     fn handed(place: &TempDir) -> (String, String) {
         let scenario = scenario(place);
         let mut plan = TrialPlan::of(&scenario, &scenario.configurations[0]);
@@ -128,7 +126,7 @@ mod tests {
         let (one, other) = (place(), place());
         assert_ne!(one.path(), other.path());
         assert_eq!(handed(&one), handed(&other));
-        // A file that no part of the plan names is no input.
+        // A file that no part of the plan names is not an input.
         write(other.path().join("README"), "text");
         assert_eq!(handed(&one), handed(&other));
     }
@@ -148,7 +146,7 @@ mod tests {
         assert_ne!(handed(&renamed).1, same, "a name below a folder of code");
     }
 
-    /// The example of FIPS 180-2: `abc`.
+    /// The FIPS 180-2 example, `abc`.
     #[test]
     fn a_file_is_hashed_by_sha_256() {
         let place = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Trials made on this machine.
+//! Runs trials on this machine.
 
 use super::paging::Paging;
 use super::{Executor, Made};
@@ -12,33 +12,31 @@ use crate::subject::{jdk, limit};
 use crate::trial::{self, Sink, Tools};
 use std::path::PathBuf;
 
-/// The share of free memory that a trial without a concern for memory may have.
+/// The share of free memory available to a trial without a limit.
 const ROOM_SHARE: f64 = 0.75;
-/// File pages charged to others, beyond what every program shares (the C library, locales): such a trial did not pay
-/// for its JDK.
+/// Allowed file pages charged to other cgroups, beyond those that all programs share (libc, locales). Above it, the
+/// trial did not pay for its JDK.
 const FOREIGN_MAX: u64 = 8 << 20;
 
-/// Makes trials here, one after the other.
+/// Runs trials here, one at a time.
 pub struct Local<'a> {
     tools: Tools<'a>,
-    /// Sees to the file pages where plans say who pays for them.
+    /// Prepares the page cache if plans specify who pays for file pages.
     paging: Option<Paging>,
-    /// The folder for a private copy of a JDK.
+    /// The directory for a private copy of a JDK.
     archive: PathBuf,
-    /// Whether the next trial is to run on a JDK of its own, because others hold pages of the usual one.
+    /// Whether the next trial uses a private JDK because other cgroups hold pages of the usual one.
     goes_private: bool,
 }
 
 impl<'a> Local<'a> {
-    /// Makes trials that leave file pages as they are.
+    /// Leaves the page cache unchanged.
     pub fn new(tools: Tools<'a>) -> Self {
         Self { tools, paging: None, archive: PathBuf::new(), goes_private: false }
     }
 
-    /// Makes trials of this configuration that say who pays for file pages, after these trials.
-    ///
-    /// # Errors
-    /// `Request` or `Machine` where its JDK is not found.
+    /// Prepares the page cache before each trial of this configuration, after the existing trials. Errors: `Request` or
+    /// `Machine` if its JDK is not found.
     pub fn paging(
         tools: Tools<'a>,
         scenario: &Scenario,
@@ -64,7 +62,7 @@ impl<'a> Local<'a> {
         let jdk = paging.private_jdk();
         let mut plan = plan.clone();
         if jdk.is_some() && jdk::java_by_path(&plan.subject).is_some() {
-            // The path that was typed leads to the JDK whose pages others hold.
+            // The given path leads to the JDK whose pages other cgroups hold.
             plan.subject.command[0] = "{jdk}".to_owned();
         }
         jdk.map(Change::Jdk).into_iter().for_each(|change| change.apply(&mut plan.configuration));
@@ -102,10 +100,7 @@ impl Executor for Local<'_> {
     }
 }
 
-/// The limit at which memory is no concern, in bytes: what was given, or most of what is free.
-///
-/// # Errors
-/// `Machine` where that cannot be read.
+/// The ample limit in bytes: as specified, or most of the free memory.
 pub fn room(scenario: &Scenario, configuration: &Configuration, clock: Clock) -> Result<u64> {
     let asked = scenario.find.limit_max.or(configuration.limit);
     if let Some(asked) = asked {
@@ -116,7 +111,7 @@ pub fn room(scenario: &Scenario, configuration: &Configuration, clock: Clock) ->
     Ok(free.min(limit::outer().map_or(u64::MAX, |outer| outer.bytes.0)))
 }
 
-/// The machine as it is now.
+/// The machine's current state.
 pub fn machine_now(clock: Clock) -> Machine {
     let fixed = machine::Machine::read();
     let activity = machine::Activity::read(&clock).ok().map(|reading| reading.value);

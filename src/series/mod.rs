@@ -1,8 +1,8 @@
-//! Many trials: a strategy chooses the next trial and interprets each result, an executor makes the trials, and a sink
+//! A series of trials: a strategy chooses the next trial and interprets each result, an executor runs it, and a sink
 //! receives the events.
 //!
-//! The next trial follows from the trials so far and from nothing else. So a series that was cut off goes on from its
-//! archive, and a series can be tested on simulated servers. To add a way of trying things is to add a strategy.
+//! The next trial depends only on the trials so far. An interrupted series can therefore resume from its archive, and
+//! tests can use simulated servers. To support a new kind of series, add a strategy.
 
 mod archived;
 mod blocks;
@@ -30,66 +30,60 @@ use crate::trial::{Event, Sink};
 
 /// A trial that a strategy asks for.
 pub struct NextTrial<'t> {
-    /// All that one trial needs.
+    /// Everything that the trial needs.
     pub plan: TrialPlan,
-    /// Completes the record of the trial once it was made.
+    /// Completes the trial's record.
     pub judge: Box<dyn FnOnce(&mut Made) + 't>,
 }
 
 /// A question that trials answer.
 pub trait Strategy {
-    /// The next trial, after these in the order in which they ran; `None` where all is known that can be.
+    /// The next trial after these, which are in execution order; `None` if the series is complete.
     fn next<'t>(&'t self, trials: &'t [Trial]) -> Option<NextTrial<'t>>;
 
-    /// Whether the series goes on after the last of these trials, which this error stopped, if any did. An error that
-    /// is not an answer in itself is handed back, to be told at the end.
-    ///
-    /// # Errors
-    /// The error that ends the series.
+    /// Whether to continue after the last of these trials, given the error that stopped it. Returns errors to report
+    /// when the series ends. Errors: the error that ends the series.
     fn after(&self, trials: &[Trial], error: Option<Error>) -> Result<Option<Error>>;
 }
 
-/// The maker of trials.
+/// Runs trials.
 pub trait Executor {
-    /// Makes a trial from its start to its end.
+    /// Runs one trial from start to end.
     fn conduct(&mut self, plan: &TrialPlan, sink: &mut dyn Sink) -> Made;
 
-    /// Whether no further trial is wanted.
+    /// Whether to stop before the next trial.
     fn interrupted(&self) -> bool {
         false
     }
 }
 
-/// A trial that was made, and what is known of how.
+/// A completed trial, and facts about its execution.
 #[derive(Debug)]
 pub struct Made {
     /// All that was measured.
     pub trial: Trial,
-    /// The error that stopped it before its plan was done.
+    /// The error that stopped the trial early.
     pub error: Option<Error>,
-    /// From the preparation of its file pages to the end of its subject.
+    /// Duration, from preparing the page cache to the end of the subject.
     pub seconds: f64,
-    /// File pages that were charged to others although the plan wanted them cold, in bytes; `None` where the next trial
-    /// could not do better.
+    /// File pages charged to other cgroups although the plan wanted them cold, in bytes; `None` if the next trial could
+    /// not do better.
     pub shared_bytes: Option<u64>,
-    /// Classes of the JDK and the application, where the plan lists files.
+    /// Classes of the JDK and the application, if the plan lists files.
     pub classes: Option<ClassesRecord>,
-    /// How far the kernel reads ahead on the disk of the JDK, where the plan lists files.
+    /// The kernel's read-ahead on the disk of the JDK, if the plan lists files.
     pub read_ahead_bytes: Option<u64>,
 }
 
 impl Made {
-    /// A trial of which nothing but its record is known.
+    /// A trial with only its record.
     pub fn new(trial: Trial) -> Self {
         Self { trial, error: None, seconds: 0.0, shared_bytes: None, classes: None, read_ahead_bytes: None }
     }
 }
 
-/// Makes the trials that a strategy asks for, after those that are there already. Errors that the series survived, in
-/// the order of their trials.
-///
-/// # Errors
-/// The error that ended the series early; the trials made until then are in `trials`.
+/// Runs the trials that a strategy requests, after the existing ones. Returns the errors that the series survived, in
+/// trial order. Errors: the error that ended the series early; the completed trials are in `trials`.
 pub fn run(
     strategy: &dyn Strategy,
     executor: &mut dyn Executor,

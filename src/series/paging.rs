@@ -1,5 +1,5 @@
-//! The charge for file pages before each trial of a search: they are dropped, so that the subject pays, or held by
-//! others.
+//! Prepares the page cache before each trial of a search: drops the subject's file pages, so that it pays for them, or
+//! lets another cgroup hold them.
 
 use crate::clock::Clock;
 use crate::error::Result;
@@ -12,22 +12,22 @@ use crate::trial::{Event, Sink};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// The files that a subject maps or reads, and the JDK they are of.
+/// The files that a subject maps or reads, and its JDK.
 pub(super) struct Paging {
     files: BTreeSet<PathBuf>,
     /// Folders that the command names, such as those of its class path.
     folders: Vec<PathBuf>,
     jdk: Option<FoundJdk>,
     private: Option<PrivateJdk>,
-    /// The image of the subject: its files are known once a trial has shown where they lie.
+    /// The subject's image; its files are known only after a trial.
     image: Option<String>,
-    /// Whether a trial has shown which files there are.
+    /// Whether a trial has shown the files.
     learned: bool,
     clock: Clock,
 }
 
 impl Paging {
-    /// The files that are known before the first trial: the JDK, and those named in the command.
+    /// The files known before the first trial: those of the JDK, and those named in the command.
     pub(super) fn of(
         scenario: &Scenario,
         configuration: &Configuration,
@@ -51,13 +51,12 @@ impl Paging {
         Ok(Self { files, folders, jdk, ..unknown })
     }
 
-    /// Makes the pages cold or warm, as asked. Pages that cannot be dropped are reported; the charge of the
-    /// trial shows them, too.
+    /// Makes the pages cold or warm. Reports pages that cannot be dropped; the trial's charge also shows them.
     pub(super) fn prepare(&self, pages: Pages, sink: &mut dyn Sink) {
         let files: Vec<PathBuf> = self.files.iter().cloned().collect();
         if let Some(image) = self.image.as_ref().filter(|_| self.learned && files.is_empty()) {
             sink.receive(&Event::Warning(&format!(
-                "where the files of {image} lie is not known (it is no overlay): their pages stay as they are"
+                "the files of {image} could not be found (its storage is not overlay), so their pages were not evicted"
             )));
         }
         match pages {
@@ -71,7 +70,7 @@ impl Paging {
         }
     }
 
-    /// Classes of the JDK, and those in the jars that a trial had open and in the folders of its class path.
+    /// Classes of the JDK, of the jars that a trial had open, and of the class path's directories.
     pub(super) fn classes(&self, trial: &Trial) -> Option<ClassesRecord> {
         let home = self.home(trial)?;
         let homes = [Some(home.as_path()), self.private.as_ref().map(PrivateJdk::home)];
@@ -83,40 +82,37 @@ impl Paging {
         Some(ClassesRecord { jdk: image, application: in_jars + in_folders })
     }
 
-    /// How far the kernel reads ahead on the disk of the JDK that the trials run on.
+    /// The kernel's read-ahead size on the disk of the JDK in use.
     pub(super) fn read_ahead_bytes(&self, trial: &Trial) -> Option<u64> {
         let private = self.private.as_ref().map(|copy| copy.home().to_path_buf());
         read_ahead::of(&private.or_else(|| self.home(trial))?.join("lib/modules"))
     }
 
-    /// The JDK asked for, or that of the image, as a trial that ran in it had it open.
+    /// The requested JDK, or the image's, as seen in a trial.
     fn home(&self, trial: &Trial) -> Option<PathBuf> {
         let in_image = || self.image.as_ref().and_then(|_| home_in_image(&trial.files));
         self.jdk.as_ref().map(|jdk| jdk.home.clone()).or_else(in_image)
     }
 
-    /// Takes in which files a trial had mapped or open.
+    /// Records the files that a trial had mapped or open.
     pub(super) fn learn(&mut self, trial: &Trial) {
         self.files.extend(trial.files.iter().map(PathBuf::from));
         self.learned |= trial.jvm.is_some();
     }
 
-    /// Whether it is known before any trial that others hold pages of the JDK, so that dropping them will not do.
+    /// Whether other cgroups are known to hold pages of the JDK before any trial, so dropping them is not enough.
     pub(super) fn jdk_is_held(&self) -> bool {
         let jdk = self.jdk.as_ref().filter(|_| self.private.is_none());
         jdk.is_some_and(|jdk| file_pages::held_by_others(&file_pages::of_jdk(&jdk.home), &[]).are_there())
     }
 
-    /// Whether there is something else to run on than what others hold.
+    /// Whether a private copy could replace the JDK that other cgroups hold.
     pub(super) fn can_go_private(&self) -> bool {
         self.jdk.is_some() && self.private.is_none()
     }
 
-    /// Gives the next trials a JDK of their own, because others hold the pages of the usual one. Nothing happens where
-    /// they have it already, or where it is not known which JDK it is.
-    ///
-    /// # Errors
-    /// `Machine` where there is no room for a copy; `Interrupted`.
+    /// Gives further trials a private JDK. Does nothing if they already have one, or if the JDK is unknown. Errors:
+    /// `Machine` if there is no room for a copy; `Interrupted`.
     pub(super) fn go_private(
         &mut self,
         archive: &Path,
@@ -124,20 +120,20 @@ impl Paging {
         sink: &mut dyn Sink,
     ) -> Result<()> {
         let Some(jdk) = self.jdk.as_ref().filter(|_| self.private.is_none()) else { return Ok(()) };
-        sink.receive(&Event::Note("  others hold file pages of the JDK: the next trials run on a copy of it"));
+        sink.receive(&Event::Note("  other processes hold file pages of the JDK; the next trials use a copy of it"));
         let copy = PrivateJdk::copy(jdk, &private_jdk::places(Some(archive)), self.clock, interrupted)?;
         self.files.extend(file_pages::of_jdk(copy.home()));
         self.private = Some(copy);
         Ok(())
     }
 
-    /// The JDK to run on instead of the one asked for.
+    /// The JDK that replaces the requested one.
     pub(super) fn private_jdk(&self) -> Option<Jdk> {
         self.private.as_ref().map(|copy| Jdk::Home(copy.home().to_owned()))
     }
 }
 
-/// The JDK of an image, by where a trial that ran in it had its modules open.
+/// The image's JDK, from the path of the modules file that a trial had open.
 fn home_in_image(files: &[String]) -> Option<PathBuf> {
     let modules = files.iter().map(Path::new).find(|file| file.ends_with("lib/modules"))?;
     Some(modules.parent()?.parent()?.to_path_buf())
@@ -150,7 +146,7 @@ mod tests {
     use crate::scenario::parse;
     use std::fs::{create_dir_all, write};
 
-    /// The files that a subject of this command in `folder` is known to read before its first trial.
+    /// The files that a subject with this command is known to read before its first trial.
     fn paging(folder: &Path, command: &str) -> Paging {
         let text = format!(
             "name: x\nsubject: {{command: {command}}}\nconfigurations: {{a: {{}}}}\n\

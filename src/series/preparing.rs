@@ -1,5 +1,5 @@
-//! The preparation before the first trial: leftovers are removed, what can be built is built, and configurations
-//! that cannot run here are left out where they are optional.
+//! Prepares the first trial: removes leftovers, builds the subject, and omits optional configurations that cannot run
+//! here.
 
 use super::inputs;
 use crate::clock::Clock;
@@ -12,67 +12,66 @@ use crate::subject::{FoundJdk, Spawner, image, jdk, work_folder};
 use crate::trial::{Event, Sink};
 use std::path::Path;
 
-/// Whether a build step runs although it would only repeat itself.
+/// When to rerun a build step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Rebuild {
-    /// Only a step that reads something that has changed.
+    /// Only if one of its inputs changed.
     #[default]
     IfChanged,
-    /// In any case.
+    /// Always.
     Always,
 }
 
-/// The needs of preparing.
+/// The resources for preparing a scenario.
 pub struct Preparing<'a> {
     /// Runs build steps.
     pub spawner: &'a Spawner,
     /// The JDKs of this machine.
     pub jdks: &'a [FoundJdk],
-    /// Time.
+    /// The clock.
     pub clock: Clock,
-    /// Which build steps run.
+    /// When to rerun build steps.
     pub rebuild: Rebuild,
     /// Whether the user wants to stop.
     pub interrupted: &'a dyn Fn() -> bool,
-    /// The source of hashes of files that are known already.
+    /// The source of existing hashes.
     pub hashed_by: HashedBy,
 }
 
-/// The author of a hash that a configuration already has: the files must be the same now.
+/// Who computed the hash that a configuration already has; the files must still match it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum HashedBy {
-    /// Trials of the archive that is gone on with.
+    /// The trials of a continued archive.
     #[default]
     Trials,
-    /// The plan of a fleet.
+    /// A fleet's plan.
     Plan,
 }
 
 impl HashedBy {
     fn refuse(self) -> Error {
         match self {
-            Self::Trials => Error::request("the files of the subject or its load are not those of the trials so far")
-                .hint("begin again: trials of different files cannot be combined"),
-            Self::Plan => Error::request("the files of the subject or its load are not those of the plan")
-                .hint("make the plan again with `loadline plan`, or bring its files back"),
+            Self::Trials => {
+                Error::request("the files of the subject or its load differ from those of the trials so far")
+                    .hint("start over; trials of different files cannot be combined")
+            }
+            Self::Plan => Error::request("the files of the subject or its load differ from those of the plan")
+                .hint("recreate the plan with `loadline plan`, or restore its files"),
         }
     }
 }
 
-/// The configurations that can run, and those that were left out.
+/// The configurations that can run, and those that cannot.
 #[derive(Debug)]
 pub struct PreparedSeries {
-    /// With the configurations that can run.
+    /// Contains only the configurations that can run.
     pub scenario: Scenario,
-    /// Those that cannot.
+    /// Those that cannot run.
     pub left_out: Vec<LeftOutRecord>,
 }
 
 impl Preparing<'_> {
-    /// Makes ready what a scenario needs.
-    ///
-    /// # Errors
-    /// `Subject` where a build fails; `Machine` where no configuration is left; `Interrupted`.
+    /// Prepares a scenario. Errors: `Subject` if a build fails; `Machine` if no configuration is left; `Interrupted`.
     pub fn prepare(&self, scenario: &Scenario, sink: &mut dyn Sink) -> Result<PreparedSeries> {
         check_certificates(scenario.subject.tls.as_ref())?;
         sweep(sink);
@@ -87,20 +86,17 @@ impl Preparing<'_> {
         Ok(prepared)
     }
 
-    /// Ends the steps that a Loadline left in the job of Slurm that this is.
+    /// Ends Slurm steps that an earlier Loadline left in the current job.
     fn sweep_steps(&self, sink: &mut dyn Sink) {
         match Job::here().map_or(0, |job| job.sweep(self.clock)) {
             0 => {}
-            1 => sink.receive(&Event::Note("ended 1 step of a Loadline that was killed")),
-            n => sink.receive(&Event::Note(&format!("ended {n} steps of Loadlines that were killed"))),
+            1 => sink.receive(&Event::Note("stopped 1 step left by a killed Loadline process")),
+            n => sink.receive(&Event::Note(&format!("stopped {n} steps left by killed Loadline processes"))),
         }
     }
 
-    /// Makes of a scenario what other machines can check: what can be built is built, and what its trials will read is
-    /// hashed. Nothing else is looked for here, where no trial need be possible.
-    ///
-    /// # Errors
-    /// `Subject` where a build fails; `Interrupted`.
+    /// Prepares a scenario for other machines: runs the builds and hashes the trials' inputs. Checks nothing else,
+    /// because this machine need not be able to run a trial. Errors: `Subject` if a build fails; `Interrupted`.
     pub fn seal(&self, scenario: &Scenario, known: &mut inputs::KnownFiles, sink: &mut dyn Sink) -> Result<Scenario> {
         let mut prepared = PreparedSeries { scenario: scenario.clone(), left_out: Vec::new() };
         self.build(&mut prepared, sink)?;
@@ -110,14 +106,14 @@ impl Preparing<'_> {
         Ok(prepared.scenario)
     }
 
-    /// Finds the image before any trial, removes what others of its kind left, and takes in what it says of its heap.
+    /// Finds the image before the first trial, removes leftover containers, and reads the image's heap options.
     fn look_at_image(&self, scenario: &mut Scenario, sink: &mut dyn Sink) -> Result<()> {
         let Some(image) = &mut scenario.subject.image else { return Ok(()) };
         let found = image::find(&image.name, self.clock)?;
         match found.tool.sweep() {
             0 => {}
-            1 => sink.receive(&Event::Note("removed 1 container of a Loadline that was killed")),
-            n => sink.receive(&Event::Note(&format!("removed {n} containers of Loadlines that were killed"))),
+            1 => sink.receive(&Event::Note("removed 1 container left by a killed Loadline process")),
+            n => sink.receive(&Event::Note(&format!("removed {n} containers left by killed Loadline processes"))),
         }
         image.heap_options = found.heap_options(&scenario.subject.command);
         if !image.heap_options.is_empty() {
@@ -129,13 +125,13 @@ impl Preparing<'_> {
         Ok(())
     }
 
-    /// Only what is optional is looked for here; a trial says itself what it lacks.
+    /// Checks only optional configurations; a trial reports its own missing JDK.
     fn missing_jdk(&self, configuration: &Configuration) -> Result<Option<Error>> {
         let wanted = configuration.jdk.as_ref().filter(|_| configuration.optional);
         Ok(wanted.and_then(|wanted| jdk::choose(wanted, self.jdks, self.clock).err()))
     }
 
-    /// Runs the build steps in their order, unless all of them would only repeat themselves.
+    /// Runs the build steps in order, unless all are up to date.
     fn build(&self, prepared: &mut PreparedSeries, sink: &mut dyn Sink) -> Result<()> {
         let subject = prepared.scenario.subject.clone();
         let own = prepared.scenario.configurations.iter().filter_map(|configuration| configuration.build.clone());
@@ -146,11 +142,11 @@ impl Preparing<'_> {
         }
         let folder = subject.dir.as_deref().unwrap_or(Path::new("."));
         let inputs = Inputs::read(folder, &commands);
-        // A tool that an earlier build lacked may be there now.
+        // A tool that an earlier build lacked might be installed now.
         let mut codes = prepared.scenario.configurations.iter().filter_map(|configuration| configuration.code.as_ref());
         let built = codes.all(|code| code.exists()) && inputs.as_ref().is_some_and(Inputs::are_built);
         if self.rebuild == Rebuild::IfChanged && built {
-            sink.receive(&Event::Note("build: nothing has changed since it ran (--rebuild runs it again)"));
+            sink.receive(&Event::Note("build: skipped, because nothing has changed (--rebuild runs it again)"));
             return Ok(());
         }
         let mut run = |command: &str| {
@@ -181,7 +177,7 @@ impl Preparing<'_> {
 }
 
 impl PreparedSeries {
-    /// Hashes the files that the trials will read, once and before the first of them. An earlier hash must be equal.
+    /// Hashes all files that trials will read, once. An earlier hash must match.
     fn hash_inputs(&mut self, before: HashedBy, known: &mut inputs::KnownFiles) -> Result<()> {
         let scenario = &self.scenario;
         let plans = scenario.configurations.iter().map(|configuration| TrialPlan::of(scenario, configuration));
@@ -195,7 +191,6 @@ impl PreparedSeries {
         Ok(())
     }
 
-    /// Leaves out the optional configurations that lack something.
     fn leave_out(
         &mut self,
         sink: &mut dyn Sink,
@@ -208,7 +203,7 @@ impl PreparedSeries {
                 continue;
             };
             let why = std::iter::once(&error.what).chain(error.said.last()).cloned().collect::<Vec<_>>().join(": ");
-            sink.receive(&Event::Note(&format!("{} is left out: {why}", configuration.name)));
+            sink.receive(&Event::Note(&format!("{} is skipped: {why}", configuration.name)));
             self.left_out.push(LeftOutRecord { configuration: configuration.name, why });
         }
         self.scenario.configurations = left;
@@ -216,28 +211,30 @@ impl PreparedSeries {
             true => Err(self
                 .left_out
                 .iter()
-                .fold(Error::machine("no configuration is left to run"), |error, out| {
+                .fold(Error::machine("no configurations are left to run"), |error, out| {
                     error.at(format!("{}: {}", out.configuration, out.why))
                 })
-                .hint("`loadline doctor` lists the JDKs found; `optional: true` leaves out what cannot run")),
+                .hint(
+                    "`loadline doctor` lists the JDKs found; `optional: true` skips a configuration that cannot \
+                       run",
+                )),
             false => Ok(()),
         }
     }
 }
 
-/// The error of a configuration whose `{code}` an optional build did not make.
+/// The error for a configuration whose `{code}` an optional build did not produce.
 fn missing_code(configuration: &Configuration) -> Option<Error> {
     let code = configuration.code.as_ref().filter(|code| configuration.optional && !code.exists())?;
     Some(Error::machine(format!("its code {} does not exist", code.display())))
 }
 
-/// Refuses an `{artifact}` that is not named, or not there once everything is built.
+/// Rejects an `{artifact}` that is not named, or is missing after all builds.
 fn check_artifact(subject: &Subject) -> Result<()> {
     subject.check_artifact()?;
     match subject.artifact.as_deref().filter(|file| !file.is_file()) {
         Some(file) if file.is_dir() => {
-            Err(Error::request(format!("the artifact {} is a folder", file.display()))
-                .hint("name the jar that lies in it"))
+            Err(Error::request(format!("the artifact {} is a directory", file.display())).hint("specify the jar in it"))
         }
         Some(file) => Err(Error::request(format!("the artifact {} does not exist", file.display()))
             .hint("build it first: `mvn package` makes `target/NAME-VERSION.jar`")),
@@ -245,29 +242,26 @@ fn check_artifact(subject: &Subject) -> Result<()> {
     }
 }
 
-/// Removes the folders of trials whose Loadline was killed.
+/// Removes trial directories that a killed Loadline left.
 fn sweep(sink: &mut dyn Sink) {
     let swept = work_folder::sweep();
     match swept.removed {
         0 => {}
-        1 => sink.receive(&Event::Note("removed 1 folder of a trial whose Loadline was killed")),
-        n => sink.receive(&Event::Note(&format!("removed {n} folders of trials whose Loadline was killed"))),
+        1 => sink.receive(&Event::Note("removed 1 trial directory left by a killed Loadline process")),
+        n => sink.receive(&Event::Note(&format!("removed {n} trial directories left by killed Loadline processes"))),
     }
     for (folder, why) in swept.left {
         sink.receive(&Event::Warning(&format!("the leftover {} could not be removed: {why}", folder.display())));
     }
 }
 
-/// Whether certificates that are to be trusted can be read: the load engine would say so too, but only once the server
-/// runs.
-///
-/// # Errors
-/// `Request` where they cannot.
+/// Checks that the trusted certificates are readable. The load engine checks too, but only after the server has
+/// started. Errors: `Request` if they are not.
 pub fn check_certificates(tls: Option<&Tls>) -> Result<()> {
     let Some(ca) = tls.and_then(|tls| tls.ca.as_ref()) else { return Ok(()) };
     std::fs::metadata(ca).map(drop).map_err(|cause| {
         Error::request(format!("cannot read the certificates {}: {}", ca.display(), crate::error::plain(&cause)))
-            .hint("give a PEM file with `--ca`")
+            .hint("specify a PEM file with `--ca`")
     })
 }
 
@@ -289,7 +283,7 @@ mod tests {
         let jar = place.path().join("a.jar");
         assert!(check(None).unwrap_err().contains("is not defined"));
         assert!(check(Some(&jar)).unwrap_err().contains("a.jar does not exist"));
-        assert!(check(Some(place.path())).unwrap_err().contains("is a folder"));
+        assert!(check(Some(place.path())).unwrap_err().contains("is a directory"));
         std::fs::write(&jar, "jar").unwrap();
         assert_eq!(check(Some(&jar)), Ok(()));
     }
@@ -328,11 +322,11 @@ mod tests {
             }
         };
         prepared.leave_out(&mut said, lacks("a")).unwrap();
-        assert_eq!(said.0, ["a is left out: no JDK 99: last"]);
+        assert_eq!(said.0, ["a is skipped: no JDK 99: last"]);
         let names: Vec<_> = prepared.scenario.configurations.iter().map(|of| of.name.as_str()).collect();
         assert_eq!((names, prepared.left_out[0].configuration.as_str()), (vec!["b"], "a"));
         let error = prepared.leave_out(&mut said, lacks("b")).unwrap_err();
-        assert_eq!(error.what, "no configuration is left to run");
+        assert_eq!(error.what, "no configurations are left to run");
         assert_eq!(error.context, ["a: no JDK 99: last", "b: no JDK 99: last"]);
     }
 
@@ -351,8 +345,8 @@ mod tests {
         assert_eq!(prepared.scenario.configurations[0].inputs, hash);
         std::fs::write(&jar, "two").unwrap();
         let error = prepared.hash_inputs(HashedBy::Trials, &mut inputs::KnownFiles::default()).unwrap_err();
-        assert!(error.what.contains("are not those of the trials so far"), "{error}");
+        assert!(error.what.contains("differ from those of the trials so far"), "{error}");
         let error = prepared.hash_inputs(HashedBy::Plan, &mut inputs::KnownFiles::default()).unwrap_err();
-        assert!(error.what.contains("are not those of the plan"), "{error}");
+        assert!(error.what.contains("differ from those of the plan"), "{error}");
     }
 }

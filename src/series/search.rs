@@ -1,4 +1,4 @@
-//! A search as a strategy: from what comes next to the plan of a trial, and from a trial to what it says.
+//! A search as a strategy: plans a trial for the next question, and reads the answer from a trial.
 
 pub use loadline_search::*;
 
@@ -11,10 +11,10 @@ use crate::series::{Made, NextTrial, Strategy};
 use crate::units::{Bytes, Span, several};
 use std::time::Duration;
 
-/// A subject that thrashes does not come to its end; it is killed after this.
+/// A thrashing subject does not exit by itself; it is killed after this time.
 const END_WITHIN: Duration = Duration::from_secs(2);
 
-/// Searches the load line of the one configuration of a scenario.
+/// Searches for the load line of a scenario's only configuration.
 #[derive(Debug)]
 pub struct Search<'a> {
     scenario: &'a Scenario,
@@ -23,16 +23,13 @@ pub struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    /// A search in which memory is no concern at `limit_max` bytes.
-    ///
-    /// # Errors
-    /// `Bug` where the scenario has no configuration.
+    /// A search with ample memory at `limit_max` bytes. Errors: `Bug` if the scenario has no configuration.
     pub fn new(scenario: &'a Scenario, limit_max: u64) -> Result<Self> {
         let configuration = scenario.configurations.first().ok_or_else(|| Error::bug("no configuration"))?;
         Ok(Self { scenario, configuration, spec: spec(scenario, configuration, limit_max) })
     }
 
-    /// The limit at which memory was no concern in a search that is gone on with.
+    /// The ample limit of a search that is continued.
     pub fn limit_max_of(trials: &[Trial]) -> Option<u64> {
         trials.iter().find_map(|trial| trial.limit_bytes.filter(|_| is_reference(trial)))
     }
@@ -42,7 +39,7 @@ impl<'a> Search<'a> {
         let mut plan = TrialPlan {
             title: title(&self.spec, attempt, trials),
             index: trials.len() as u32,
-            // Asking a JVM takes memory inside of its limit.
+            // Attaching to a JVM uses memory within its limit.
             look: if is_reference { Look::Full } else { Look::Outside },
             pages: Some(attempt.pages),
             list_files: is_reference,
@@ -76,27 +73,27 @@ impl<'a> Search<'a> {
         plan
     }
 
-    /// The target of a trial of this stage; a start without load has none but to become ready.
+    /// The target at this stage; a start without load only has to become ready.
     fn target(&self, stage: ProbeStage) -> &[Budget] {
         if stage == ProbeStage::HeapStart { &[] } else { &self.scenario.find.target }
     }
 
-    /// An error of the first trial: where its limit was too little, that comes before all other advice.
+    /// The error of the first trial. A limit that is too small outranks all other advice.
     fn of_first_trial(&self, error: Error, trial: &Trial) -> Error {
         if !is_short_of_memory(trial) {
             return error;
         }
         let raise = match (self.scenario.find.limit_max, self.configuration.limit) {
             (None, Some(_)) => "raise `--limit`",
-            (None, None) => "free some memory of this machine",
+            (None, None) => "free some memory on this machine",
             (Some(_), _) => "raise `--limit-max`",
         };
         let limit = Bytes(trial.limit_bytes.unwrap_or_default());
-        let hint = format!("the first trial needs ample memory, and {limit} is too little: {raise}");
+        let hint = format!("the first trial needs ample memory, but {limit} is too little: {raise}");
         Error { hint: Some(hint), ..error }
     }
 
-    /// Refuses a time in which no limit can be confirmed, once it is known how long a trial takes.
+    /// Rejects a time budget that is too short to confirm any limit, once a trial's duration is known.
     fn check_time(&self, trials: &[Trial]) -> Result<()> {
         let (Some(minutes), [first]) = (self.scenario.find.minutes, trials) else { return Ok(()) };
         let (least_s, sum) = least_s(&self.spec, first);
@@ -104,10 +101,10 @@ impl<'a> Search<'a> {
             return Ok(());
         }
         Err(Error::request(format!("`--minutes {minutes}` is too short: {sum}"))
-            .hint(format!("`--resume ARCHIVE --minutes {:.0}` goes on", (least_s / 60.0).ceil())))
+            .hint(format!("`--resume ARCHIVE --minutes {:.0}` continues", (least_s / 60.0).ceil())))
     }
 
-    /// Repeating a trial is of no use where its target cannot be measured.
+    /// Rejects a target that cannot be measured; repeating the trial would not help.
     fn check_measured(&self, trials: &[Trial]) -> Result<()> {
         let discarded = discarded(trials);
         let Some(trial) = trials.last().filter(|_| discarded > DISCARDED_MAX) else { return Ok(()) };
@@ -115,7 +112,7 @@ impl<'a> Search<'a> {
         match comparison::judge_target(self.target(stage), trial, reference(trials)) {
             Judged::Unmeasured(why) => Err(Error::subject(format!("the target cannot be judged: {why}"))
                 .at(format!("discarded: {} in a row", several(discarded as u64, "trial")))
-                .hint("search with another target (`--target`)")),
+                .hint("use a different target (`--target`)")),
             Judged::Held | Judged::Missed(_) | Judged::Ended(_) => Ok(()),
         }
     }
@@ -148,7 +145,7 @@ impl Strategy for Search<'_> {
         self.check_time(trials)?;
         match error {
             Some(error) if error.kind != ErrorKind::Subject => Err(error),
-            // Not even without a concern for memory: what the subject says is the answer.
+            // It failed even with ample memory, so report the subject's own message.
             Some(error) if probe.stage == ProbeStage::Reference => Err(self.of_first_trial(error, trial)),
             // A trial that fails is an answer.
             _ => Ok(None),
@@ -156,7 +153,7 @@ impl Strategy for Search<'_> {
     }
 }
 
-/// The trial in which memory was no concern.
+/// The trial with ample memory.
 fn reference(trials: &[Trial]) -> Option<&Trial> {
     let holds = |trial: &Trial| trial.probe.as_ref().is_some_and(|probe| probe.verdict == ProbeVerdict::Holds);
     trials.iter().find(|trial| is_reference(trial) && holds(trial))
@@ -166,7 +163,7 @@ fn is_reference(trial: &Trial) -> bool {
     trial.probe.as_ref().is_some_and(|probe| probe.stage == ProbeStage::Reference)
 }
 
-/// A heap that the command itself sets cannot be searched: each trial would have the same.
+/// Rejects a command that sets the heap: every trial would have the same heap.
 fn check_heap(trial: &Trial) -> Result<()> {
     let changed = trial.doubts.iter().find_map(|of| match &of.doubt {
         Doubt::FlagChanged { asked, in_force } if asked.contains("-Xmx") => Some((asked, in_force)),
@@ -174,24 +171,25 @@ fn check_heap(trial: &Trial) -> Result<()> {
     });
     match changed {
         Some((asked, in_force)) => Err(Error::request(format!(
-            "the subject sets its heap itself, so it cannot be searched: {asked} was requested, {in_force} is in force"
+            "the subject sets its own heap, so Loadline cannot vary it: {asked} was requested, but {in_force} is in \
+             effect"
         ))
         .hint("leave the heap unchanged (`--as-is`), or remove the option from its command")),
         None => Ok(()),
     }
 }
 
-/// `trial 5 of about 12 to 26, to bisect: limit 96.2 MiB with a heap of 8.0 MiB`.
+/// `trial 5 of about 12 to 26, bisecting: limit 96.2 MiB with a heap of 8.0 MiB`.
 fn title(spec: &SearchSpec, attempt: &Attempt, trials: &[Trial]) -> String {
     let heap = attempt.heap.map_or_else(String::new, |heap| format!(" with a heap of {}", Bytes(heap)));
     let what = match (attempt.stage, attempt.purpose) {
-        (ProbeStage::Reference, _) => "its need with ample memory".to_owned(),
-        (ProbeStage::Soak, _) => "the limit to set, under a longer load".to_owned(),
-        (_, Some(Stage::Bracket)) => "to bracket".to_owned(),
-        (_, Some(Stage::Bisect)) => "to bisect".to_owned(),
-        (ProbeStage::Warm, Some(Stage::Prove)) => "to confirm".to_owned(),
+        (ProbeStage::Reference, _) => "ample memory".to_owned(),
+        (ProbeStage::Soak, _) => "limit to set, longer load".to_owned(),
+        (_, Some(Stage::Bracket)) => "bracketing".to_owned(),
+        (_, Some(Stage::Bisect)) => "bisecting".to_owned(),
+        (ProbeStage::Warm, Some(Stage::Prove)) => "confirming".to_owned(),
         (_, Some(Stage::Prove)) => confirmation(spec, attempt, trials),
-        (_, Some(Stage::Recheck)) => "once more".to_owned(),
+        (_, Some(Stage::Recheck)) => "repeating".to_owned(),
         (_, None) => String::new(),
     };
     let number = trials.len() + 1;
@@ -201,15 +199,15 @@ fn title(spec: &SearchSpec, attempt: &Attempt, trials: &[Trial]) -> String {
     if let Some(rate) = attempt.rate_per_s {
         return format!("trial {number}, {what}: {rate:.1}/s");
     }
-    let pages = if attempt.pages == Pages::Warm { ", file pages in memory already" } else { "" };
+    let pages = if attempt.pages == Pages::Warm { ", file pages already cached" } else { "" };
     format!("trial {number}{}, {what}: limit {}{heap}{pages}", of_about(spec, number), Bytes(attempt.limit))
 }
 
-/// The trials that a search of heap and limit usually takes, its confirmation included: measured on servers
-/// (`bench/results`), with the usual number of fresh trials.
+/// The usual number of trials in a search of heap and limit, with confirmation: minimum, maximum, and the number of
+/// fresh trials that these assume. Measured on servers (`bench/results`).
 const TRIALS_USUAL: (u32, u32, u32) = (12, 26, 5);
 
-/// ` of about 12 to 26`, up to there.
+/// The ` of about 12 to 26` part.
 fn of_about(spec: &SearchSpec, number: usize) -> String {
     let (least, most, proofs) = TRIALS_USUAL;
     let [least, most] = [least, most].map(|usual| usual - proofs + spec.proofs);
@@ -217,7 +215,7 @@ fn of_about(spec: &SearchSpec, number: usize) -> String {
     if is_usual && number as u32 <= most { format!(" of about {least} to {most}") } else { String::new() }
 }
 
-/// `to confirm, 2 of 4`: trials in a row that held with the same values, without the one that chose them.
+/// `confirming, 2 of 4`: successive trials that passed with the same values, excluding the one that chose them.
 fn confirmation(spec: &SearchSpec, attempt: &Attempt, trials: &[Trial]) -> String {
     let same = |probe: &ProbeRecord, trial: &Trial| {
         probe.gave(attempt.heap, attempt.direct)
@@ -230,5 +228,5 @@ fn confirmation(spec: &SearchSpec, attempt: &Attempt, trials: &[Trial]) -> Strin
     let held = held.take_while(|verdict| *verdict == ProbeVerdict::Holds).count() as u32;
     let choosing = u32::from(spec.prove.is_none());
     let number = (held + 1).saturating_sub(choosing).max(1);
-    format!("to confirm, {number} of {}", spec.proofs.saturating_sub(choosing).max(number))
+    format!("confirming, {number} of {}", spec.proofs.saturating_sub(choosing).max(number))
 }

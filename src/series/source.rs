@@ -1,17 +1,16 @@
-//! The state of the subject's source that is weighed, by the options that were typed, the HEAD of the working folder,
-//! and the variables of CI.
+//! The source revision of the subject, from options, the HEAD of the working directory, and CI variables.
 //!
-//! HEAD is read from git's own files (gitrepository-layout(5), git 2.39), without git. `.git` is a folder or, in an
+//! HEAD is read directly from git's files (gitrepository-layout(5), git 2.39). `.git` is a directory or, in an
 //! additional work tree, a file: `gitdir: /repo/.git/worktrees/w`. Its HEAD is a commit or `ref: refs/heads/main`. A
-//! reference is a file of its own or a line of `packed-refs`, `3f2a91… refs/heads/main`. Other storage formats
-//! (reftable) are not read. Files changed since the commit are not detected: only git can tell.
+//! reference is a file or a line of `packed-refs`, `3f2a91… refs/heads/main`. Other storage formats (reftable) are not
+//! supported. Files changed since the commit are not detected: only git can tell.
 
 use crate::bounded;
 use crate::record::SourceRecord;
 use std::path::{Component, Path, PathBuf};
 
-/// Variables in which CI names the commit that it builds: GitHub, GitLab, Jenkins, Azure, Buildkite, CircleCI,
-/// Bitbucket, Travis, Drone.
+/// Variables that name the commit being built: GitHub, GitLab, Jenkins, Azure, Buildkite, CircleCI, Bitbucket, Travis,
+/// Drone.
 const COMMITS: [&str; 9] = [
     "GITHUB_SHA",
     "CI_COMMIT_SHA",
@@ -23,7 +22,8 @@ const COMMITS: [&str; 9] = [
     "TRAVIS_COMMIT",
     "DRONE_COMMIT_SHA",
 ];
-/// Variables in which the same name the build. Jenkins and TeamCity share a name; Azure's is a number like the others'.
+/// Variables that name the build, for the same systems. Jenkins and TeamCity share a name; Azure's is a number like the
+/// others.
 const BUILDS: [&str; 9] = [
     "GITHUB_RUN_NUMBER",
     "CI_PIPELINE_IID",
@@ -35,24 +35,24 @@ const BUILDS: [&str; 9] = [
     "TRAVIS_BUILD_NUMBER",
     "DRONE_BUILD_NUMBER",
 ];
-/// A name of a commit or a build is no longer; what is typed or set may be anything.
+/// The maximum length of a commit or build name; options and variables can contain anything.
 const NAME_CHARS: usize = 200;
-/// `HEAD` and a file of one reference are a line.
+/// `HEAD` and reference files have one line.
 const LINE_BYTES_MAX: u64 = 4 << 10;
-/// A reference has about 70 bytes; a million of them.
+/// A million references of about 70 bytes.
 const PACKED_BYTES_MAX: u64 = 70 << 20;
-/// A reference may name another one; git follows five.
+/// A reference can name another one; git follows five.
 const REFERENCES_MAX: usize = 5;
 
-/// The source, by the options that were typed and by CI and git; `None` where none of them names it.
+/// The source according to options, CI, and git; `None` if none of them names it.
 pub fn source_of(commit: Option<&str>, build: Option<&str>) -> Option<SourceRecord> {
     let folder = std::env::current_dir().ok();
     let variable = |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
     told(commit, build, folder.as_deref(), &variable)
 }
 
-/// The same in a folder with these variables. HEAD goes before what CI says: it is what lies there, also where another
-/// commit was checked out than the one that CI was started for, as `git bisect` does.
+/// Like `source_of`, for a directory and these variables. HEAD takes precedence over CI: it is the actual state, even
+/// if another commit is checked out than CI was started for, as in `git bisect`.
 fn told(
     commit: Option<&str>,
     build: Option<&str>,
@@ -72,7 +72,7 @@ fn told(
     (source != SourceRecord::default()).then_some(source)
 }
 
-/// The commit that HEAD of the work tree around a folder names.
+/// The commit at HEAD of the work tree that contains a directory.
 fn head(folder: &Path) -> Option<String> {
     let own = folder.ancestors().find_map(git_folder)?;
     let common = line(&own.join("commondir")).map_or_else(|| own.clone(), |path| own.join(path));
@@ -84,7 +84,7 @@ fn head(folder: &Path) -> Option<String> {
     is_commit(&text).then_some(text)
 }
 
-/// Commit and state of the work tree whose uppermost folder this is.
+/// The `.git` directory of the work tree that contains a directory.
 fn git_folder(folder: &Path) -> Option<PathBuf> {
     let at = folder.join(".git");
     if at.is_dir() {
@@ -95,7 +95,7 @@ fn git_folder(folder: &Path) -> Option<PathBuf> {
     place.join("HEAD").is_file().then_some(place)
 }
 
-/// The commit of a reference: in the work tree's own folder, in the one that all share, or packed.
+/// Resolves a reference: in the work tree's directory, in the shared one, or packed.
 fn referenced(own: &Path, common: &Path, reference: &str) -> Option<String> {
     let is_below = Path::new(reference).components().all(|part| matches!(part, Component::Normal(_)));
     if !is_below || !reference.starts_with("refs/") {
@@ -110,12 +110,11 @@ fn referenced(own: &Path, common: &Path, reference: &str) -> Option<String> {
     })
 }
 
-/// A hash of SHA-1 or SHA-256.
 fn is_commit(text: &str) -> bool {
     matches!(text.len(), 40 | 64) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// The first line of a small plain file. A pipe of its name is not opened.
+/// The first line of a small regular file; never opens a pipe.
 fn line(path: &Path) -> Option<String> {
     let text = bounded::text(path, LINE_BYTES_MAX).ok()?;
     text.lines().next().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty())

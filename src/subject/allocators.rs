@@ -1,8 +1,8 @@
-//! Libraries of other allocators that the loader would find, to be preloaded.
+//! Finds alternative allocator libraries to preload.
 
 use std::path::Path;
 
-/// Folders of the loader on glibc systems (ld.so(8)), Debian's and Fedora's among them.
+/// The loader's directories on glibc systems (ld.so(8)), including Debian's and Fedora's.
 const FOLDERS: [&str; 8] = [
     "/usr/local/lib",
     "/usr/lib/x86_64-linux-gnu",
@@ -13,11 +13,11 @@ const FOLDERS: [&str; 8] = [
     "/lib64",
     "/usr/lib",
 ];
-/// Names by which distributions install them.
+/// Names used by distributions.
 const NAMES: [&str; 5] =
     ["libjemalloc.so.2", "libjemalloc.so", "libmimalloc.so.2", "libmimalloc.so.3", "libmimalloc.so"];
 
-/// The first of each allocator that is there, as the loader finds it by its path.
+/// The first installed library of each allocator, by path.
 pub(crate) fn installed() -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for name in NAMES {

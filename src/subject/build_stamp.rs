@@ -1,7 +1,7 @@
-//! Whether a build step would only repeat itself: a stamp in `target/` with the commands that ran and what they read.
+//! Decides whether a build step is up to date, using a stamp in `target/` with the commands and their inputs.
 //!
-//! Their inputs are taken to be every file in the subject's folder outside `target/`, by size and time of its last
-//! change, and the JDK that the environment names. A build that leaves no `target/` is not remembered.
+//! The assumed inputs are all files in the subject's directory outside `target/`, by size and modification time, and
+//! the JDK that the environment names. A build without a `target/` always runs.
 
 use super::names;
 use crate::bounded;
@@ -11,33 +11,32 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The output folder of a build; nothing in it is an input.
+/// A build's output directory; its contents are not inputs.
 const OUTPUT: &str = "target";
-/// The stamp lies in the output folder, so that removing the output removes the stamp too.
+/// In the output directory, so that cleaning the output removes the stamp.
 const STAMP: &str = ".loadline-build";
-/// Folders that hold no inputs: where archives go, and the history of the sources.
+/// Directories without inputs: archives and version control.
 const NO_INPUTS: [&str; 2] = ["loadline-archive", ".git"];
-/// An archive that was put elsewhere holds this.
+/// Identifies archives in other directories.
 const ARCHIVE: &str = "archive.jsonl";
 /// Scenarios say when to build, not what.
 const NO_INPUT_ENDS: &str = ".loadline.yaml";
-/// More than the sources of any subject; a folder with more is built each time.
+/// More than any subject's sources; larger directories are always built.
 const FILES_MAX: usize = 20_000;
-/// Room for as many lines.
+/// Enough for that many lines.
 const STAMP_BYTES_MAX: u64 = 8 << 20;
 
-/// The inputs of a build now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Inputs {
     folder: PathBuf,
-    /// Commands and environment, a line each.
+    /// Commands and environment, one per line.
     head: String,
-    /// Size and time of the last change of each file, by its path below the folder.
+    /// Size and modification time of each file, by relative path.
     files: BTreeMap<PathBuf, (u64, i128)>,
 }
 
 impl Inputs {
-    /// Looks at the folder; `None` where it cannot be read or is too large to be looked at.
+    /// Scans the directory; `None` if it cannot be read or is too large.
     pub(crate) fn read(folder: &Path, commands: &[&str]) -> Option<Self> {
         let commands = commands.iter().map(|command| format!("command {}\n", command.escape_default()));
         let variables = ["JAVA_HOME", "PATH"].map(|name| {
@@ -50,7 +49,7 @@ impl Inputs {
         Some(Self { folder: folder.to_owned(), head, files })
     }
 
-    /// Whether the same commands ran on the same inputs, and what they made is still there.
+    /// Whether the same commands ran on the same inputs and the output still exists.
     pub(crate) fn are_built(&self) -> bool {
         let Ok(text) = bounded::beginning(&self.stamp(), STAMP_BYTES_MAX) else { return false };
         let Some(made) = text.strip_prefix(&self.text()) else { return false };
@@ -58,11 +57,8 @@ impl Inputs {
         made.lines().all(|line| line.strip_prefix("made ").is_some_and(|name| output.join(name).exists()))
     }
 
-    /// Remembers that the commands ran well on these inputs. An input that changed meanwhile may not be in what they
-    /// made, so then nothing is remembered.
-    ///
-    /// # Errors
-    /// If the stamp cannot be written.
+    /// Records that the commands succeeded on these inputs. Records nothing if an input changed meanwhile, because the
+    /// output may not reflect it.
     pub(crate) fn remember(&self, commands: &[&str]) -> Result<()> {
         let output = self.folder.join(OUTPUT);
         let Ok(entries) = fs::read_dir(&output) else { return Ok(()) };
@@ -75,7 +71,7 @@ impl Inputs {
         made.retain(|name| !name.starts_with(STAMP) && !name.contains('\n'));
         made.sort();
         let made: String = made.iter().map(|name| format!("made {name}\n")).collect();
-        // Another Loadline may read it at the same time.
+        // Another Loadline may read the stamp at the same time.
         let (stamp, new) = (self.stamp(), output.join(format!("{STAMP}-{}", names::random())));
         let written = fs::write(&new, now.text() + &made).and_then(|()| fs::rename(&new, &stamp));
         written.map_err(|cause| Error::io("write", &stamp, &cause))
@@ -95,7 +91,7 @@ impl Inputs {
     }
 }
 
-/// Adds the files below `folder`; `None` where there are too many, or one cannot be read.
+/// Adds the files in and below `folder`; `None` if there are too many, or one is unreadable.
 fn collect(folder: &Path, below: &Path, files: &mut BTreeMap<PathBuf, (u64, i128)>) -> Option<()> {
     let mut folders = vec![below.to_owned()];
     while let Some(below) = folders.pop() {
@@ -113,7 +109,7 @@ fn collect(folder: &Path, below: &Path, files: &mut BTreeMap<PathBuf, (u64, i128
             if name.to_string_lossy().ends_with(NO_INPUT_ENDS) {
                 continue;
             }
-            // A link counts as its target; a folder behind one is not entered, for it may lead in a circle.
+            // A link counts as its target; linked directories are skipped to avoid cycles.
             let Ok(found) = fs::metadata(entry.path()) else { continue };
             if found.is_file() {
                 let changed_ns = i128::from(found.mtime()) * 1_000_000_000 + i128::from(found.mtime_nsec());
@@ -154,7 +150,7 @@ mod tests {
             Inputs::read(self.0.path(), &BUILD).unwrap()
         }
 
-        /// As a build does: it reads, makes, and is remembered.
+        /// Simulates a build: reads, writes output, records the stamp.
         fn build(&self) {
             let inputs = self.inputs();
             self.write("target/A.class", "a");

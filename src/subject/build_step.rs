@@ -1,4 +1,4 @@
-//! The scenario's build step: a shell command under the same guard as the subject.
+//! The scenario's build step: a shell command, guarded like the subject.
 
 use super::guarded::Spawner;
 use super::output::{Output, Watch};
@@ -7,17 +7,17 @@ use crate::error::{Error, Result};
 use std::path::Path;
 use std::time::Duration;
 
-/// A cold Maven build downloads half the world first.
+/// A Maven build with an empty cache downloads its dependencies first.
 const BUILD_WITHIN: Duration = Duration::from_secs(600);
-/// Between two looks whether the user wants to stop.
+/// The interval between checks for an interrupt.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// Lines of its output shown when it failed: compilers put the cause well above the last line.
+/// Output lines shown on failure: compilers print the cause well above the last line.
 const SAID_LINES: usize = 20;
-/// The exit code of a shell for a command that is missing.
+/// Shell exit code for a missing command.
 const NOT_FOUND: i32 = 127;
 
 impl Spawner {
-    /// Runs a command to its end, at most for `within`, with its output. Ends all processes that it leaves running.
+    /// Runs a command for at most `within`, and collects its output. Kills all processes that it leaves behind.
     pub(super) fn run_to_end(
         &self,
         order: &Order,
@@ -39,23 +39,20 @@ impl Spawner {
         Ok((exit, output))
     }
 
-    /// Runs the command by `sh -c` and waits for its end.
-    ///
-    /// # Errors
-    /// `Subject` when it fails or takes longer than 10 minutes; `Interrupted` when `interrupted` says that the user
-    /// wants to stop.
+    /// Runs the command with `sh -c` and waits for it. Errors: `Subject` if it fails or takes longer than 10 minutes;
+    /// `Interrupted`.
     pub fn build(&self, command: &str, dir: Option<&Path>, interrupted: &dyn Fn() -> bool) -> Result<()> {
         let order = Order { dir: dir.map(Path::to_path_buf), ..Order::of_shell(command) };
         let (exit, output) = self.run_to_end(&order, BUILD_WITHIN, interrupted)?;
         let what = match exit {
             Some(Exit::Code(0)) => return Ok(()),
             Some(exit) => format!("the build failed with {exit}"),
-            None => format!("the build did not end within {} s", BUILD_WITHIN.as_secs()),
+            None => format!("the build did not finish within {} s", BUILD_WITHIN.as_secs()),
         };
         let error = Error::subject(what).at(format!("command: {command}")).said(output.tail_texts(SAID_LINES));
         Err(match exit {
             Some(Exit::Code(NOT_FOUND)) => error.hint("a program it needs is not installed, or not in PATH"),
-            _ => error.hint("run it by hand in the subject's folder (`dir`)"),
+            _ => error.hint("run it by hand in the subject's directory (`dir`)"),
         })
     }
 }

@@ -1,38 +1,38 @@
-//! Lines by which a JVM or a server says what is wrong, recognised as they pass.
+//! Recognizes lines in which a JVM or server reports problems.
 
 use super::protocol::Exit;
 
-/// The complaint of a line.
+/// The kind of a complaint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ComplaintKind {
-    /// The main class, a jar or an agent is missing. A JVM that misses an agent refuses to start, too.
+    /// The main class, a jar, or an agent is missing. A JVM does not start without its agent.
     NotFound,
-    /// The JVM did not start with its options.
+    /// The JVM rejected its options.
     JvmRefused,
-    /// The machine or the limit has less memory than the JVM asks for.
+    /// The machine or the limit has less memory than the JVM requests.
     NoMemory,
-    /// The classes are for a newer JDK.
+    /// The classes require a newer JDK.
     OldJdk,
     /// The port is taken.
     PortTaken,
     /// `java.lang.OutOfMemoryError`.
     OutOfMemoryError,
-    /// An option has no effect: two configurations can silently be equal.
+    /// An option has no effect, so two configurations may be identical.
     OptionIgnored,
-    /// An option will go.
+    /// An option is deprecated.
     OptionDeprecated,
 }
 
-/// A line and what it complains of.
+/// A line that reports a problem.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Complaint {
-    /// The kind of complaint.
+    /// Its kind.
     pub kind: ComplaintKind,
-    /// The line itself.
+    /// The line.
     pub line: String,
 }
 
-/// Text that betrays a complaint; the first that is found decides. Seen with JDK 8 to 25.
+/// Texts that identify a complaint; the first match wins. Seen with JDK 8 to 25.
 const SIGNS: &[(&str, ComplaintKind)] = &[
     ("java.lang.OutOfMemoryError", ComplaintKind::OutOfMemoryError),
     ("Terminating due to java.lang.OutOfMemoryError", ComplaintKind::OutOfMemoryError),
@@ -58,7 +58,7 @@ const SIGNS: &[(&str, ComplaintKind)] = &[
     ("Address already in use", ComplaintKind::PortTaken),
     ("java.net.BindException", ComplaintKind::PortTaken),
     ("Ignoring option ", ComplaintKind::OptionIgnored),
-    // The loader of glibc, about LD_PRELOAD.
+    // glibc's loader, about LD_PRELOAD.
     ("cannot be preloaded", ComplaintKind::OptionIgnored),
     ("support was removed in ", ComplaintKind::OptionIgnored),
     ("was deprecated in version", ComplaintKind::OptionDeprecated),
@@ -66,23 +66,22 @@ const SIGNS: &[(&str, ComplaintKind)] = &[
 ];
 
 impl Complaint {
-    /// Reads a line; `None` when it complains of nothing known.
+    /// Parses a line; `None` if it has no known complaint.
     pub fn parse(line: &str) -> Option<Self> {
         let kind = SIGNS.iter().find(|(sign, _)| line.contains(sign))?.1;
         Some(Self { kind, line: line.to_owned() })
     }
 }
 
-/// The hint for a subject that ended, from its output and its end.
 pub(super) fn hint(complaints: &[Complaint], exit: Option<Exit>) -> Option<String> {
     let worst = complaints.iter().map(|complaint| complaint.kind).min();
     let text = match (worst, exit) {
-        (Some(ComplaintKind::JvmRefused), _) => {
-            "the JVM does not accept its options: correct `heap`, `gc`, `jvm` or `limit`, or choose another JDK"
+        (Some(ComplaintKind::JvmRefused), _) => "the JVM rejected its options: correct them, or choose another JDK",
+        (Some(ComplaintKind::NoMemory), _) => {
+            "the JVM could not reserve its memory: lower the heap, or raise the limit"
         }
-        (Some(ComplaintKind::NoMemory), _) => "the JVM cannot get its memory: lower the heap or raise the limit",
         (Some(ComplaintKind::NotFound), _) => {
-            "correct the path: it counts from the folder that the server starts in (`dir:`)"
+            "correct the path: it is relative to the server's working directory (`--dir`, or `dir:` in a scenario)"
         }
         (Some(ComplaintKind::OldJdk), _) => {
             let release = complaints.iter().find_map(|complaint| release_of_classes(&complaint.line));
@@ -94,11 +93,11 @@ pub(super) fn hint(complaints: &[Complaint], exit: Option<Exit>) -> Option<Strin
             });
         }
         (Some(ComplaintKind::PortTaken), _) => {
-            "let Loadline choose a free port: put `{port}` into the command and leave the port out"
+            "let Loadline choose a free port: put `{port}` into the command and remove the port"
         }
-        (Some(ComplaintKind::OutOfMemoryError), _) => "raise the heap, or the limit if there is one",
+        (Some(ComplaintKind::OutOfMemoryError), _) => "raise the heap, and the limit if there is one",
         (_, Some(Exit::Code(0))) => "the command must keep running while it is weighed",
-        (_, Some(Exit::Signal(9))) => "something killed it: look for an out-of-memory kill in `dmesg`",
+        (_, Some(Exit::Signal(9))) => "another process or the kernel killed it; `loadline post-mortem` shows OOM kills",
         _ => return None,
     };
     Some(text.to_owned())
@@ -142,10 +141,10 @@ mod tests {
             .iter()
             .filter_map(|line| Complaint::parse(line))
             .collect();
-        assert!(hint(&complaints, None).unwrap().starts_with("the JVM does not accept"));
+        assert!(hint(&complaints, None).unwrap().starts_with("the JVM rejected its options"));
         assert!(hint(&[], Some(Exit::Code(0))).is_some());
         assert_eq!(hint(&[], Some(Exit::Code(3))), None);
-        // JDK 17.0.15, of a class that JDK 21 compiled.
+        // JDK 17.0.15, for a class compiled by JDK 21.
         let newer = "java.lang.UnsupportedClassVersionError: shop/Shop has been compiled by a more recent version of \
                      the Java Runtime (class file version 65.0), this version of the Java Runtime only recognizes \
                      class file versions up to 61.0";

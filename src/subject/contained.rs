@@ -1,5 +1,5 @@
-//! A subject that runs in a container or a step of Slurm: its processes, which need not descend from us, and whether it
-//! was killed for want of memory. Such a kill is known only if kills were counted while the subject ran.
+//! A subject in a container or a Slurm step: its processes, which need not be descendants of Loadline, and whether it
+//! was OOM-killed. That is known only if kills were counted while the subject ran.
 
 use super::guarded::Guarded;
 use super::keeper::Keeper;
@@ -10,31 +10,28 @@ use crate::error::{Error, Result};
 use crate::kernel::machine;
 use std::time::Duration;
 
-/// From `run` to the first process: half a second, but for an image whose files have to be copied first.
+/// Usually half a second from `run` to the first process, but longer if the image's files must be copied first.
 const START_WITHIN: Duration = Duration::from_secs(60);
-/// Between two questions for its pid.
+/// The interval between queries for the pid.
 const ASK_AGAIN_AFTER: Duration = Duration::from_millis(20);
 
-/// The processes in a container of ours.
 #[derive(Debug)]
 pub(super) struct Contained {
     pub keeper: Keeper,
-    /// The first process of the container; `None` where it ended before it was seen.
+    /// The container's first process; `None` if it ended before it was seen.
     pub first: Option<Process>,
-    /// Kills of the whole machine before the container was started.
+    /// OOM kills on the whole machine before the container's start.
     kills_before: Option<u64>,
 }
 
 impl Contained {
-    /// Begins to count, before the container is started.
+    /// Starts counting kills, before the container starts.
     pub(super) fn begin(keeper: &Keeper) -> Self {
         Self { keeper: keeper.clone(), first: None, kills_before: machine::oom_kills() }
     }
 
-    /// Waits for the first process of the container.
-    ///
-    /// # Errors
-    /// `Machine` where no process starts in time, or where it cannot be seen from here.
+    /// Waits for the container's first process. Errors: `Machine` if no process starts in time, or if it is not visible
+    /// from here.
     pub(super) fn await_first(&mut self, guarded: &Guarded, clock: Clock) -> Result<()> {
         let until = clock.now() + START_WITHIN;
         while clock.now() < until {
@@ -46,17 +43,18 @@ impl Contained {
                 }
             }
             if guarded.exit().is_some() || guarded.lost() {
-                // The output of the tool says why.
+                // The tool's output has the reason.
                 return Ok(());
             }
             guarded.wait_exit(ASK_AGAIN_AFTER);
         }
         let (word, within) = (self.keeper.word(), START_WITHIN.as_secs());
-        Err(Error::machine(format!("no process ran in the {word} {within} s after its start")).at(self.keeper.at()))
+        Err(Error::machine(format!("no process was running in the {word} {within} s after it started"))
+            .at(self.keeper.at()))
     }
 
-    /// All that live: the first one and what descends from it, since orphans in a container are its children; in a step
-    /// they are those of what started it.
+    /// All live processes: the first one and its descendants, which adopt orphans in a container; in a step, the
+    /// process that started the first one adopts them.
     pub(super) fn processes(&self) -> Vec<Process> {
         let Some(first) = self.first_now() else { return Vec::new() };
         if self.keeper.adopts() {
@@ -66,7 +64,7 @@ impl Contained {
         std::iter::once(first).filter(|first| first.lives).chain(below).collect()
     }
 
-    /// The process outside that started the first one, and whose descendants are those of the container.
+    /// The process outside that started the first one; its descendants are the container's processes.
     pub(super) fn parent(&self) -> Option<u32> {
         Some(self.first_now()?.parent)
     }
@@ -75,14 +73,13 @@ impl Contained {
         self.first.as_ref()?.now()
     }
 
-    /// Whether its first process was seen and is gone.
+    /// Whether the first process was seen and has ended.
     pub(super) fn is_over(&self) -> bool {
         self.first.is_some() && !self.first_now().is_some_and(|first| first.lives)
     }
 
-    /// Whether what ended so, unasked, with these last lines, was killed because its memory limit was reached. Its
-    /// cgroup is gone by then. The keeper says so, or does not; then the kernel's count of such kills decides, which is
-    /// of the whole machine.
+    /// Whether a subject that ended this way, unasked and with these last lines, was OOM-killed. Its cgroup is already
+    /// gone. If the keeper does not tell, the kernel's machine-wide kill count decides.
     pub(super) fn was_killed_for_memory(&self, exit: Exit, said: &[String]) -> bool {
         let counted = self.kills_before.zip(machine::oom_kills()).is_some_and(|(before, now)| now > before);
         self.keeper.was_killed_for_memory(exit, counted, said)
@@ -106,7 +103,7 @@ mod tests {
         here.first = Process::read(std::process::id());
         let first = here.first.clone().unwrap();
         assert_eq!((here.processes()[0].pid, here.parent()), (first.pid, Some(first.parent)));
-        // Another process took its id.
+        // Another process reused its pid.
         here.first = Some(Process { started_ticks: 0, ..first });
         assert!(here.processes().is_empty());
     }

@@ -1,8 +1,7 @@
-//! The tools that run containers, podman and docker: which of them work here, what they answer, and the containers that
-//! a killed Loadline left.
+//! The container tools podman and docker: which of them work, their answers, and containers left by a killed Loadline.
 //!
-//! Several Loadlines may share one daemon. So a container of ours has its name, which no other has, as the value of a
-//! label, too: only the id that the tool lists for both is ever removed.
+//! Several Loadlines can share a daemon. Each container therefore has its unique name as a label value too, and
+//! Loadline removes only an ID that matches both.
 
 use super::names::is_left_behind;
 use super::program::{self, Printed};
@@ -11,44 +10,36 @@ use crate::error::plain;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Removing unmounts and deletes; the processes are killed at once.
+/// Removal unmounts and deletes; the processes are killed immediately.
 const REMOVE_WITHIN: Duration = Duration::from_secs(10);
-/// The label of every container of ours; its value is the container's name.
+/// The label of all Loadline containers; its value is the container's name.
 const LABEL: &str = "loadline";
-/// The columns that `ps` prints of each container.
+/// The columns of `ps` output.
 const LISTED: &str = "{{.ID}} {{.Names}}";
 
-/// A program that runs containers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tool {
-    /// Without a daemon.
-    Podman,
-    /// A client of a daemon.
-    Docker,
+loadline_base::named! {
+    /// A program that runs containers.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Tool,
+    /// The name of the tool, as a program and in words.
+    fn word {
+        /// Without a daemon.
+        Podman = "podman",
+        /// A client of a daemon.
+        Docker = "docker",
+    }
 }
 
 impl Tool {
-    /// Every tool, the one that is asked first in front.
-    pub const ALL: [Self; 2] = [Self::Podman, Self::Docker];
-
-    /// The name of the tool, as a program and in words.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Podman => "podman",
-            Self::Docker => "docker",
-        }
-    }
-
-    /// The path of the tool.
     fn program(self) -> Option<PathBuf> {
         program::on_path(self.word(), &std::env::var_os("PATH")?)
     }
 }
 
-/// A tool that is installed here.
+/// An installed tool.
 #[derive(Debug, Clone)]
 pub struct FoundTool {
-    /// Podman or Docker.
+    /// Its kind.
     pub tool: Tool,
     pub(super) program: PathBuf,
     clock: Clock,
@@ -61,28 +52,27 @@ impl PartialEq for FoundTool {
 }
 
 impl FoundTool {
-    /// The tools that are installed, podman first.
+    /// The installed tools, podman first.
     pub fn installed(clock: Clock) -> Vec<Self> {
         let found = |tool: Tool| tool.program().map(|program| Self { tool, program, clock });
         Tool::ALL.into_iter().filter_map(found).collect()
     }
 
-    /// Runs the tool with these arguments.
     pub(super) fn ask(&self, arguments: &[&str]) -> Printed {
         program::ask(&self.program, arguments, self.clock)
     }
 
-    /// The pid of the first process of a container of ours that runs.
+    /// The pid of the first process in Loadline's running container.
     pub(super) fn ask_pid(&self, name: &str) -> Option<u32> {
         parse_pid(&self.inspect(name, "{{.State.Pid}}")?)
     }
 
-    /// Whether the tool says that the kernel killed a container of ours for want of memory.
+    /// Whether the tool reports that Loadline's container was OOM-killed.
     pub(super) fn ask_killed_for_memory(&self, name: &str) -> bool {
         self.inspect(name, "{{.State.OOMKilled}}").is_some_and(|said| said == "true")
     }
 
-    /// One word about a container of ours: one that has the label, too.
+    /// A property of Loadline's container, which must also have the label.
     fn inspect(&self, name: &str, field: &str) -> Option<String> {
         let format = format!("{field} {{{{index .Config.Labels \"{LABEL}\"}}}}");
         let said = self.ask(&["inspect", "--format", &format, name]);
@@ -90,10 +80,8 @@ impl FoundTool {
         (said.is_good() && label == name).then(|| word.to_owned())
     }
 
-    /// Name and version of the tool, such as `podman 4.3.1`, where it answers, with its daemon if it needs one.
-    ///
-    /// # Errors
-    /// The answer of the tool instead.
+    /// The tool's name and version, such as `podman 4.3.1`, if it works, including its daemon. Errors: the tool's
+    /// answer.
     pub fn probe(&self) -> Result<String, String> {
         self.ask(&["ps", "--quiet"]).good()?;
         Ok(match version(&self.ask(&["--version"]).out) {
@@ -102,7 +90,7 @@ impl FoundTool {
         })
     }
 
-    /// Removes the containers of Loadlines of this boot and pid namespace that are gone. Returns how many.
+    /// Removes containers of dead Loadlines from this boot and pid namespace. Returns the number removed.
     pub fn sweep(&self) -> usize {
         let filter = format!("label={LABEL}");
         let listed = self.ask(&["ps", "--all", "--filter", &filter, "--format", "{{.Names}}"]);
@@ -111,24 +99,23 @@ impl FoundTool {
     }
 }
 
-/// The label that a container of this name gets.
 pub(super) fn label(name: &str) -> String {
     format!("{LABEL}={name}")
 }
 
-/// The pid that a tool printed; 0 is that of a container that does not run.
+/// The pid that a tool printed; 0 means that the container is not running.
 fn parse_pid(text: &str) -> Option<u32> {
     text.trim().parse().ok().filter(|pid| *pid > 0)
 }
 
-/// `4.3.1` of `podman version 4.3.1`, `28.2.2` of `Docker version 28.2.2, build e6534b4`.
+/// `4.3.1` in `podman version 4.3.1`, `28.2.2` in `Docker version 28.2.2, build e6534b4`.
 fn version(said: &str) -> Option<&str> {
     let rest = said.lines().next()?.split_once("version ")?.1;
     rest.split([',', ' ']).next().filter(|version| !version.is_empty())
 }
 
-/// Removes the container of ours with this name, with its processes and volumes, by the id of the one that has the
-/// label as well. A container that is not there counts as removed.
+/// Removes the Loadline container with this name, including its processes and volumes, by the ID of the one that also
+/// has the label. A missing container counts as removed.
 pub(super) fn remove(tool: &str, name: &str, clock: Clock) -> Result<(), String> {
     let until = clock.now() + REMOVE_WITHIN;
     let ask = |arguments: &[&str]| {
@@ -143,17 +130,16 @@ pub(super) fn remove(tool: &str, name: &str, clock: Clock) -> Result<(), String>
     ids.into_iter().try_for_each(|id| ask(&["rm", "--force", "--volumes", id]).map(drop))
 }
 
-/// The ids of the containers that have this name among theirs: `2c7a… loadline-1-…,other/alias`.
+/// The IDs of containers with this name: `2c7a… loadline-1-…,other/alias`.
 fn ids_of<'a>(listed: &'a str, name: &str) -> Vec<&'a str> {
     let of = |line: &'a str| {
         let (id, names) = line.trim().split_once(' ')?;
         names.split(',').any(|known| known == name).then_some(id)
     };
-    // The name in a line that was cut could be another's.
+    // A name in a truncated line could be another container's.
     listed.split_inclusive('\n').filter(|line| line.ends_with('\n')).filter_map(of).collect()
 }
 
-/// A tool for tests.
 #[cfg(test)]
 pub(super) fn sample() -> FoundTool {
     FoundTool { tool: Tool::Podman, program: PathBuf::from("/usr/bin/podman"), clock: Clock::start() }
@@ -176,8 +162,8 @@ mod tests {
     }
 
     fn executable(path: &Path, text: &str) {
-        // By a process of its own: what this one has open for writing is open in what other tests start, too, and
-        // cannot be executed meanwhile.
+        // In a separate process: a file open for writing here is inherited by other tests' processes, and then cannot
+        // be executed.
         let words = ["-c", r#"printf '%s' "$1" >"$0" && chmod +x "$0""#, path.to_str().unwrap(), text];
         assert!(program::ask(Path::new("/bin/sh"), &words, Clock::start()).is_good());
     }
@@ -201,7 +187,7 @@ mod tests {
         check("echo 2c7a ll-1,x/alias; echo 99 ll-10; printf '88 ll-1'", "true", Ok(()), removed);
         check("echo 2c7a ll-1", "echo 'Error: No such container: x' >&2; exit 1", Ok(()), removed);
         check("echo 2c7a ll-1", "echo locked >&2; exit 1", Err("locked"), removed);
-        // Nothing of ours is there: another's container of the same name has another label.
+        // Not found: another user's container with the same name has another label.
         check("true", "true", Ok(()), "");
         check("echo no daemon >&2; exit 1", "true", Err("no daemon"), "");
     }

@@ -1,14 +1,14 @@
-//! The CPUs of the subject and of the load generator: apart, so that neither slows the other.
+//! Separates the subject's CPUs from the load generator's, so that neither slows the other.
 
 use crate::error::{Error, Result};
 use crate::scenario::Cpus;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde::{Deserialize, Serialize};
 
-/// One in this many CPUs is enough for the load: a request costs a small server five times what it costs the generator.
+/// One CPU in this many is enough for the load: a request costs a small server five times as much as the generator.
 const LOAD_SHARE: usize = 4;
 
-/// The CPUs of the subject and of the load; `None` is no pinning.
+/// The CPUs of subject and load; `None` means no pinning.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuPlan {
     /// The subject's.
@@ -18,10 +18,7 @@ pub struct CpuPlan {
 }
 
 impl CpuPlan {
-    /// Divides the available CPUs as asked.
-    ///
-    /// # Errors
-    /// When a CPU is asked for that Loadline may not use.
+    /// Divides the available CPUs as requested. Fails if a requested CPU is not available to Loadline.
     pub fn new(subject: &Cpus, load: &Cpus, available: &[u32]) -> Result<Self> {
         check_available(subject, "--cpus", available)?;
         check_available(load, "--load-cpus", available)?;
@@ -42,7 +39,7 @@ impl CpuPlan {
         Ok(Self { subject, load })
     }
 
-    /// Whether a CPU may have to serve both.
+    /// Whether a CPU may serve both.
     pub fn shared(&self) -> bool {
         match (&self.subject, &self.load) {
             (Some(subject), Some(load)) => subject.iter().any(|cpu| load.contains(cpu)),
@@ -63,13 +60,10 @@ fn check_available(wanted: &Cpus, option: &str, available: &[u32]) -> Result<()>
     let Some(missing) = cpus.iter().find(|cpu| !available.contains(cpu)) else { return Ok(()) };
     let shown = list(available);
     Err(Error::request(format!("CPU {missing} is not available: Loadline may use {shown}"))
-        .hint(format!("choose among {shown}, or `{option} all`")))
+        .hint(format!("choose from {shown}, or use `{option} all`")))
 }
 
-/// Binds the calling thread, and those it starts from now on, to these CPUs.
-///
-/// # Errors
-/// `Machine` when the kernel refuses.
+/// Pins the calling thread, and threads it starts later, to these CPUs. Errors: `Machine` if the kernel refuses.
 pub fn pin_this_thread(cpus: &[u32]) -> Result<()> {
     bind(cpus).map_err(|cause| Error::machine(format!("cannot run on CPUs {}: {cause}", list(cpus))))
 }
@@ -80,7 +74,7 @@ pub(super) fn bind(cpus: &[u32]) -> rustix::io::Result<()> {
     sched_setaffinity(None, &set)
 }
 
-/// The CPUs this process may use, ascending.
+/// The CPUs available to this process, ascending.
 pub fn available() -> Vec<u32> {
     let Ok(set) = sched_getaffinity(None) else { return Vec::new() };
     (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).map(|cpu| cpu as u32).collect()

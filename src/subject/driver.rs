@@ -1,4 +1,4 @@
-//! A program that drives the load, under the same guard as the subject: started, heard and ended, whatever it does.
+//! A load driver program, guarded like the subject: starts it, reads its output, and ends it.
 
 use super::guarded::{Guarded, Spawner};
 use super::heard::{Heard, Keeps};
@@ -10,24 +10,24 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The summary of a load tool takes a few KiB; its lines before that, such as a line for each failed request,
-/// has no bound, and is kept whole in the log only.
+/// A load tool's summary takes a few KiB. Earlier output, such as a line per failed request, is unbounded; only the log
+/// keeps all of it.
 const TAIL_BYTES: usize = 1 << 20;
 
-/// The command line of a driver, and where it runs.
+/// A driver's command line and environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DriverLaunch {
-    /// A line for `sh -c`.
+    /// A command line for `sh -c`.
     pub line: String,
-    /// Working directory; `None` is Loadline's own.
+    /// Working directory; `None` means Loadline's.
     pub dir: Option<PathBuf>,
-    /// CPUs it may run on.
+    /// CPUs that it may use.
     pub cpus: Vec<u32>,
-    /// The file for all that it prints, up to 64 MiB.
+    /// The file for all output, up to 64 MiB.
     pub log: Option<PathBuf>,
 }
 
-/// A driver that was started. Dropping it kills it and all it started.
+/// A started driver. Dropping it kills it and its descendants.
 #[derive(Debug)]
 pub struct DriverRunning {
     guarded: Guarded,
@@ -37,27 +37,23 @@ pub struct DriverRunning {
 /// How a driver ended.
 #[derive(Debug)]
 pub struct DriverEnd {
-    /// `None` where the driver was killed.
+    /// `None` if the driver was killed.
     pub exit: Option<Exit>,
-    /// The end of what it printed, both streams: whole lines but for the last, at most 1 MiB.
+    /// The end of stdout and stderr: complete lines except the last, at most 1 MiB.
     pub text: String,
-    /// Processes of it that could not be killed: none, short of a hanging device.
+    /// Processes that could not be killed: 0 unless a device hangs.
     pub left: usize,
-    /// Why the log is not complete, unless its bound is the reason.
+    /// Why the log is incomplete, apart from its size limit.
     pub log_trouble: Option<Error>,
 }
 
-/// The end of what it printed.
 #[derive(Debug, Default)]
 struct Tail(Vec<u8>);
 
 impl Spawner {
-    /// Starts a driver.
-    ///
-    /// # Errors
-    /// When its log cannot be created, or no shell can be started in its folder on its CPUs.
+    /// Starts a driver. Fails if its log cannot be created, or if no shell can be started in its directory on its CPUs.
     pub fn start_driver(&self, launch: &DriverLaunch) -> Result<DriverRunning> {
-        // If the log cannot be created, the error comes before anything is started.
+        // Fails before anything is started.
         let log = launch.log.as_deref().map(LogFile::create).transpose()?;
         let cpus = Some(launch.cpus.clone());
         let order = Order { dir: launch.dir.clone(), cpus, ..Order::of_shell(&launch.line) };
@@ -68,26 +64,26 @@ impl Spawner {
 }
 
 impl DriverRunning {
-    /// How the driver ended, when it did. Its background processes may run still.
+    /// The driver's exit, if it has ended. Its background processes may still run.
     pub fn exit(&self) -> Option<Exit> {
         self.guarded.exit()
     }
 
-    /// Whether the guardian was killed; the driver is then dead too.
+    /// Whether the guardian was killed, which also kills the driver.
     pub fn lost(&self) -> bool {
         self.guarded.lost()
     }
 
-    /// The guardian, which collects all processes of the driver: the CPU time of its children is that of the driver.
+    /// The guardian, which reaps all of the driver's processes: its children's CPU time is the driver's.
     pub fn guardian_pid(&self) -> u32 {
         self.guarded.guardian_pid
     }
 
-    /// Kills what is left of the driver and has its last words read.
+    /// Kills the remaining processes and reads the last output.
     pub fn end(mut self) -> DriverEnd {
         let exit = self.guarded.exit();
         let left = self.guarded.finish();
-        // A reader that does not end is kept by a process that could not be killed: the tail so far must do.
+        // If the reader does not finish, a process could not be killed; use the output so far.
         self.heard.drain();
         let mut heard = self.heard.lock();
         let text = String::from_utf8_lossy(&heard.kept.0).into_owned();
@@ -96,7 +92,7 @@ impl DriverRunning {
 }
 
 impl DriverEnd {
-    /// The last lines that hold anything, at most `count`, oldest first, fit for a terminal.
+    /// The last `count` nonempty lines, oldest first, safe for a terminal.
     pub fn last_lines(&self, count: usize) -> Vec<String> {
         let lines = self.text.lines().rev().filter(|line| !line.trim().is_empty());
         let mut lines: Vec<String> = lines.take(count).map(|line| readable(line.as_bytes())).collect();
@@ -106,7 +102,7 @@ impl DriverEnd {
 }
 
 impl Keeps for Tail {
-    /// Appends; beyond twice the bound, the oldest lines go.
+    /// Appends; drops the oldest lines beyond twice the limit.
     fn take(&mut self, bytes: &[u8], _at: Duration) {
         let Self(tail) = self;
         tail.extend_from_slice(bytes);

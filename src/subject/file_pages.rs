@@ -1,6 +1,6 @@
-//! The charge of file pages. The kernel charges a page of a file to the process that reads it first, as long as the
-//! page is in memory. This module drops pages so that the next reader pays, or reads them so that Loadline has paid. It
-//! also finds the processes that hold them.
+//! Controls which cgroup pays for file pages. The kernel charges a page to its first reader for as long as it stays in
+//! memory. This module drops pages so that the next reader pays, or reads them so that Loadline pays. It also finds the
+//! processes that hold them.
 
 use super::processes::{self, Process};
 use super::work_folder::WorkFolder;
@@ -16,37 +16,35 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// A page that was not written to the disk yet cannot be dropped. The kernel writes it by itself within 35 s, with its
-/// usual settings; a machine tuned for laptops waits longer.
+/// Dirty pages cannot be dropped. The kernel writes them within 35 s by default; laptop settings take longer.
 const MAY_BE_DIRTY_S: f64 = 600.0;
-/// Read at once.
 const READ_BYTES: usize = 1 << 20;
-/// More files than any JDK has (500 to 2,000); a folder with more is not followed further.
+/// More files than any JDK has (500 to 2,000); a larger directory is not scanned further.
 pub(super) const FILES_MAX: usize = 20_000;
-/// Folders within folders; those of a JDK are nested seven deep.
+/// Maximum directory depth; a JDK's is seven.
 const DEPTH_MAX: usize = 16;
-/// File systems that have no other place for a page than memory (`linux/magic.h`): tmpfs, ramfs.
+/// File systems whose pages exist only in memory (`linux/magic.h`): tmpfs, ramfs.
 const IN_MEMORY: [u32; 2] = [0x0102_1994, 0x8584_58f6];
-/// The bytes that [`probe`] writes: more than one page.
+/// Bytes written by [`probe`]: more than one page.
 const PROBE_BYTES: usize = 256 << 10;
-/// Parts of a JDK that a JVM reads from. In JDK 8 they lie below `jre`.
+/// Parts of a JDK that a JVM reads. In JDK 8 they are below `jre`.
 const READ_BY_JVM: [&str; 6] = ["bin/java", "lib", "conf", "release", "jre/bin/java", "jre/lib"];
-/// Parts of a JDK that no JVM reads: material for building images, sources, examples, texts, headers.
+/// Parts of a JDK that no JVM reads: jmods, sources, examples, texts, headers.
 pub(super) const NEVER_READ: [&str; 8] = ["jmods", "src.zip", "demo", "sample", "man", "legal", "docs", "include"];
 
-/// The fate of the pages of some files.
+/// The result of dropping the pages of some files.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Evicted {
-    /// Files whose pages the kernel was asked to drop. It keeps, without a word, those that a process has mapped.
+    /// Files whose pages the kernel was asked to drop. It silently keeps mapped pages.
     pub files: u64,
-    /// The size of these files, in bytes.
+    /// The total size of these files, in bytes.
     pub bytes: u64,
-    /// Files whose pages cannot be dropped, with the reason.
+    /// Files whose pages cannot be dropped, with reasons.
     pub refused: Vec<(PathBuf, String)>,
 }
 
-/// Drops the pages of these files from memory, so that the next reader is charged for them. Skips files that
-/// are gone or are not regular files.
+/// Drops these files' pages from memory, so that the next reader is charged for them. Skips missing and nonregular
+/// files.
 pub fn evict(files: &[PathBuf], clock: Clock) -> Evicted {
     let mut evicted = Evicted::default();
     for path in files {
@@ -62,14 +60,14 @@ pub fn evict(files: &[PathBuf], clock: Clock) -> Evicted {
     evicted
 }
 
-/// The size of a file whose pages were dropped.
+/// Drops one file's pages; returns its size.
 fn evict_one(path: &Path, clock: Clock) -> Result<Option<u64>, String> {
     let Some(file) = open_regular(path).map_err(|cause| plain(&cause))? else { return Ok(None) };
     let metadata = file.metadata().map_err(|cause| plain(&cause))?;
     if lies_in_memory(&file) {
-        return Err("it lies in memory (tmpfs), so its pages are charged to whoever wrote it".to_owned());
+        return Err("it is in memory (tmpfs), so its pages are charged to the process that wrote it".to_owned());
     }
-    // The time of the last change of any kind: unlike that of the content, no program sets it back.
+    // Uses ctime because programs can set mtime back.
     if clock.unix_s() - (metadata.ctime() as f64) < MAY_BE_DIRTY_S {
         file.sync_data().map_err(|cause| plain(&cause))?;
     }
@@ -77,38 +75,38 @@ fn evict_one(path: &Path, clock: Clock) -> Result<Option<u64>, String> {
     Ok(Some(metadata.len()))
 }
 
-/// To the end of the file; pages that are mapped, dirty or locked stay.
+/// Until the end of the file; mapped, dirty, and locked pages stay.
 fn drop_pages(file: &File) -> io::Result<()> {
     Ok(fadvise(file, 0, None, Advice::DontNeed)?)
 }
 
-/// Opens what is there and a regular file; others, such as a device, might not bear it.
+/// Opens only regular files: opening a device, for example, could have side effects.
 fn open_regular(path: &Path) -> io::Result<Option<File>> {
     use io::ErrorKind::{IsADirectory, NotADirectory, NotFound, Other};
     match bounded::open(path) {
         Ok(file) => Ok(Some(file)),
-        // `Other` is what is neither a file nor a folder: no call of the system fails so.
+        // `Other` means neither file nor directory; no system call returns it.
         Err(cause) if matches!(cause.kind(), NotFound | NotADirectory | IsADirectory | Other) => Ok(None),
         Err(cause) => Err(cause),
     }
 }
 
-/// Whether what is open here lies on a file system without a disk.
+/// Whether this open file is on a file system without a disk.
 pub(super) fn lies_in_memory(file: impl AsFd) -> bool {
     fstatfs(file).is_ok_and(|system| IN_MEMORY.contains(&(system.f_type as u32)))
 }
 
-/// Reads these files to their ends, so that their pages are in memory. Those that were not before are charged to
-/// Loadline; to be charged for all, drop them first. Returns the bytes read.
+/// Reads these files completely, so that their pages are in memory. Loadline is charged only for pages that were not
+/// there before; drop them first to pay for all. Returns the bytes read.
 pub fn read_in(files: &[PathBuf]) -> u64 {
     let mut buffer = vec![0; READ_BYTES];
     files.iter().map(|path| read_one(path, &mut buffer)).sum()
 }
 
-/// A file that cannot be read has no pages that a subject of the same user could have in memory.
+/// An unreadable file has no pages that a subject of the same user could share.
 fn read_one(path: &Path, buffer: &mut [u8]) -> u64 {
     let Ok(Some(file)) = open_regular(path) else { return 0 };
-    // A file that grows while it is read, such as a log, has no end.
+    // Bounds files that grow during the read, such as logs.
     let length = file.metadata().map_or(0, |metadata| metadata.len());
     let mut rest = file.take(length);
     let mut read = 0;
@@ -122,8 +120,7 @@ fn read_one(path: &Path, buffer: &mut [u8]) -> u64 {
     }
 }
 
-/// The files of a JDK that its JVMs read: libraries, modules, class data, settings. Links are resolved, each file is
-/// named once.
+/// The files that a JDK's JVMs read: libraries, modules, class data, settings. Links are resolved, without duplicates.
 pub fn of_jdk(home: &Path) -> Vec<PathBuf> {
     let is_read = |file: &PathBuf| {
         file.strip_prefix(home).is_ok_and(|name| READ_BY_JVM.iter().any(|part| name.starts_with(part)))
@@ -135,17 +132,16 @@ pub fn of_jdk(home: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// The regular files below the home of a JDK without what no JVM reads, at most [`FILES_MAX`]. Links are followed, but
-/// not in circles.
+/// Up to [`FILES_MAX`] regular files in a JDK that a JVM may read. Follows links, but not cycles.
 pub(super) fn regular_files(root: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     collect(root, &mut Vec::new(), &mut found);
     found
 }
 
-/// `above` are the folders on the way, by device and inode.
+/// `above` contains the enclosing directories by device and inode.
 fn collect(path: &Path, above: &mut Vec<(u64, u64)>, found: &mut Vec<PathBuf>) {
-    // A link to nowhere does not count as a file.
+    // Skips dangling links.
     let Ok(metadata) = fs::metadata(path) else { return };
     if metadata.is_file() {
         found.push(path.to_path_buf());
@@ -166,25 +162,25 @@ fn collect(path: &Path, above: &mut Vec<(u64, u64)>, found: &mut Vec<PathBuf>) {
     above.pop();
 }
 
-/// The processes that have some files mapped.
+/// The processes that map some files.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Holders {
-    /// Processes that have one of them mapped, so that its pages stay, charged to their first reader.
+    /// Processes that map a file, so that its pages stay charged to their first reader.
     pub processes: Vec<Process>,
-    /// Processes of which that may not be known.
+    /// Processes whose mappings may be unknown.
     pub unread: usize,
 }
 
 impl Holders {
-    /// Whether somebody is known to hold them.
+    /// Whether any process is known to hold the files.
     pub fn are_there(&self) -> bool {
         !self.processes.is_empty()
     }
 }
 
-/// The processes but `own` that have one of these files mapped. Only root sees those of all users.
+/// Processes other than `own` that map one of these files. Only root sees those of all users.
 ///
-/// A file is known by inode and name: `/proc/PID/maps` and `stat` disagree on the device on btrfs and overlayfs, and a
+/// Compares inode and name, because `/proc/PID/maps` and `stat` disagree on the device on btrfs and overlayfs, and a
 /// path means another file in a container.
 pub fn held_by_others(files: &[PathBuf], own: &[u32]) -> Holders {
     let known: HashSet<(u64, String)> = files.iter().filter_map(|file| identity(file)).collect();
@@ -194,7 +190,7 @@ pub fn held_by_others(files: &[PathBuf], own: &[u32]) -> Holders {
         match mapping::of(process.pid) {
             Ok(maps) if maps.iter().any(is_known) => holders.processes.push(process),
             Err(cause) if cause.kind() == io::ErrorKind::PermissionDenied => holders.unread += 1,
-            // The process holds none of the files, or has ended.
+            // The process maps none of the files, or has ended.
             _ => {}
         }
     }
@@ -206,25 +202,25 @@ fn identity(file: &Path) -> Option<(u64, String)> {
     Some((inode, file.file_name()?.to_string_lossy().into_owned()))
 }
 
-/// Whether pages of files can be dropped.
+/// Whether file pages can be dropped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Eviction {
-    /// Yes: the pages of a file of ours were gone afterwards.
+    /// Yes: the test file's pages were gone afterward.
     Seen,
-    /// The kernel takes the request, but it does not show what came of it.
+    /// The kernel accepts the request but shows no effect.
     NotSeen,
-    /// No, with the reason.
+    /// No, for this reason.
     Impossible(String),
 }
 
-/// Tries it on a file of our own in this folder.
+/// Tests dropping with a temporary file in this directory.
 pub fn probe(folder: &Path) -> Eviction {
     let work = match WorkFolder::create_in(folder) {
         Ok(work) => work,
         Err(error) => return Eviction::Impossible(error.what),
     };
     let tried = probe_in(work.path());
-    // A leftover goes at the next start.
+    // The next start removes leftovers.
     let _ = work.remove();
     tried.unwrap_or_else(|cause| Eviction::Impossible(plain(&cause)))
 }
@@ -233,7 +229,7 @@ fn probe_in(folder: &Path) -> io::Result<Eviction> {
     let path = folder.join("pages");
     let mut file = File::options().read(true).write(true).create_new(true).open(&path)?;
     if lies_in_memory(&file) {
-        return Ok(Eviction::Impossible("it lies in memory (tmpfs)".to_owned()));
+        return Ok(Eviction::Impossible("it is in memory (tmpfs)".to_owned()));
     }
     file.write_all(&vec![1; PROBE_BYTES])?;
     file.sync_data()?;
@@ -244,8 +240,8 @@ fn probe_in(folder: &Path) -> io::Result<Eviction> {
     })
 }
 
-/// The bytes that the disk must give while a file is read to its end, which are those that were not in memory. `None`
-/// where the kernel does not count them (`read_bytes` of `/proc/PID/io`, man proc_pid_io), or the file is not read.
+/// Reads a file and returns the bytes that came from disk. `None` if the kernel does not count them (`read_bytes` in
+/// `/proc/PID/io`, man proc_pid_io), or if the read fails.
 fn read_from_disk(path: &Path) -> Option<u64> {
     let given = || {
         let counters = fs::read_to_string("/proc/thread-self/io").ok()?;
@@ -269,7 +265,7 @@ mod tests {
         path
     }
 
-    /// On a disk, if the temporary folder lies on one.
+    /// A directory on disk, if the temporary directory is.
     fn on_disk() -> Option<tempfile::TempDir> {
         let folder = tempfile::tempdir().unwrap();
         let in_memory = lies_in_memory(File::open(folder.path()).unwrap());
@@ -310,7 +306,7 @@ mod tests {
         {
             let evicted = evict(&[written(folder.path(), "x", 1)], clock);
             assert_eq!((evicted.files, evicted.refused.len()), (0, 1));
-            assert_eq!(probe(folder.path()), Eviction::Impossible("it lies in memory (tmpfs)".to_owned()));
+            assert_eq!(probe(folder.path()), Eviction::Impossible("it is in memory (tmpfs)".to_owned()));
         }
     }
 

@@ -1,5 +1,5 @@
-//! The address of a subject that was not named: the ports it listens on are read from the kernel, and usual paths
-//! are asked there until one is answered with 200.
+//! Finds a subject's address: gets its listening ports from the kernel, and requests common paths there until one
+//! returns 200.
 
 use super::probe::{self, HttpQuestion};
 use super::running::{GuardedSubject, RunningSubject};
@@ -7,57 +7,57 @@ use super::{ready, sockets};
 use crate::error::{Error, Result};
 use std::time::Duration;
 
-/// Between two looks at a subject that does not answer yet, and at one that answers, but not well: each look asks all
-/// paths, and its log may have a line for each.
+/// The interval between checks of a subject that does not respond yet, and of one that responds with another status
+/// than 200. Each check requests all paths, which the subject may log.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 const LOOK_AGAIN_EVERY: Duration = Duration::from_millis(500);
-/// How long after its first answer a better one is waited for: frameworks open the port last, but not all do.
+/// How long to wait for a better response after the first: most frameworks open the port last, but not all.
 const SETTLES_WITHIN: Duration = Duration::from_secs(3);
-/// More ports than a server has for pages, management, a debugger and JMX.
+/// More ports than a server opens for pages, management, debugging, and JMX.
 const PORTS_MAX: usize = 8;
 const GOOD: u16 = 200;
 const GOOD_OF_HEALTH: std::ops::Range<u16> = 200..300;
 /// The status of a server that is not ready (RFC 9110, section 15.6.4).
 const NOT_YET: u16 = 503;
 
-/// The questions, in this order.
+/// The requests to try, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Usual {
     /// Paths of pages.
     pub pages: Vec<String>,
-    /// Paths where it says that it is well; a page only where there is no other.
+    /// Paths of health checks; used as a page only if there is no other.
     pub health: Vec<String>,
-    /// Whether its command names its port: another one is then asked only if it does not listen there.
+    /// Whether the command contains the port: others are then tried only if that one is not open.
     pub told_port: bool,
 }
 
-/// The address at which a subject answers.
+/// The address at which a subject responds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FirstAnswer {
     /// The port.
     pub port: u16,
-    /// Whether that is the port that its command names.
+    /// Whether the command contains the port.
     pub told_port: bool,
-    /// The path that was answered with 200.
+    /// The path that returned 200.
     pub page: String,
-    /// The pages that were asked, itself the last.
+    /// The pages requested, up to this one.
     pub asked: Vec<String>,
-    /// The answers, in words.
+    /// A description of the responses.
     pub answered: String,
-    /// The path where it says that it is well, if one was answered with 200.
+    /// The health check path that returned 200, if any.
     pub health: Option<String>,
-    /// From the start of the command.
+    /// Time since the start of the command.
     pub took: Duration,
 }
 
 impl FirstAnswer {
-    /// Whether no page was answered with 200, so that the health check takes the place of the page.
+    /// Whether no page returned 200, so that the health check is used instead.
     pub fn is_only_health(&self) -> bool {
         self.health.as_ref() == Some(&self.page)
     }
 }
 
-/// The answer to one question: a status, or what came instead, in words.
+/// The response to a request: a status or an error message.
 struct PortAnswer {
     port: u16,
     path: String,
@@ -66,21 +66,18 @@ struct PortAnswer {
 }
 
 impl PortAnswer {
-    /// A page has something to say; that it is well a server may say without a word (204, as Helidon 4 does).
+    /// A page has content; a health check can be empty (204, as in Helidon 4).
     fn is_good(&self) -> bool {
         self.status.as_ref().is_ok_and(|status| *status == GOOD || (!self.is_page && GOOD_OF_HEALTH.contains(status)))
     }
 }
 
-/// The answers of all ports to one round of questions.
 #[derive(Default)]
 struct PortAnswers(Vec<PortAnswer>);
 
 impl GuardedSubject {
-    /// Waits until a usual path is answered with 200, at most for `within` from the start.
-    ///
-    /// # Errors
-    /// When it ended, answers none of them well in time, or `interrupted` says that the user wants to stop.
+    /// Waits until a common path returns 200, for at most `within` after the start. Fails if the subject ended, does
+    /// not return 200 in time, or the user interrupts.
     pub fn first_answer(
         &mut self,
         usual: &Usual,
@@ -119,14 +116,14 @@ impl GuardedSubject {
     }
 }
 
-/// Asks all paths of all ports once, up to the first page.
+/// Requests all paths on all ports once, stopping at the first page.
 fn ask_ports(running: &GuardedSubject, usual: &Usual, last: bool, over: &dyn Fn() -> bool) -> PortAnswers {
     let launch = running.launch();
     let mut ports = sockets::ports(&running.processes());
     if ports.contains(&launch.port) {
         ports = vec![launch.port];
     } else if usual.told_port && !last && !ports.is_empty() {
-        // The port that it was told may be opened last; that it is no HTTP yet is not known of the others.
+        // The port from the command may open last, after ports that do not speak HTTP.
         let waiting = |port: &u16| PortAnswer { port: *port, path: String::new(), status: Ok(NOT_YET), is_page: false };
         return PortAnswers(ports.first().map(waiting).into_iter().collect());
     }
@@ -144,7 +141,7 @@ fn ask_ports(running: &GuardedSubject, usual: &Usual, last: bool, over: &dyn Fn(
             let (is_silent, is_good) = (status.is_err(), is_page && status == Ok(GOOD));
             answers.0.push(PortAnswer { port, path: path.clone(), status, is_page });
             match () {
-                // A port that speaks something else speaks it on every path.
+                // A port with another protocol uses it for every path.
                 () if is_silent => break,
                 () if is_good => return answers,
                 () => {}
@@ -155,12 +152,12 @@ fn ask_ports(running: &GuardedSubject, usual: &Usual, last: bool, over: &dyn Fn(
 }
 
 impl PortAnswers {
-    /// The page, unless its server says that it is not ready yet and may still become so.
+    /// The page, unless the server is not ready yet and may still become so.
     fn page(&self, last: bool) -> Option<FirstAnswer> {
         self.first(|answer| answer.is_page).filter(|_| last || !self.is_starting())
     }
 
-    /// The page of its health, where there is no other page.
+    /// The health check, if there is no other page.
     fn health(&self) -> Option<FirstAnswer> {
         self.first(|_| true)
     }
@@ -181,12 +178,12 @@ impl PortAnswers {
         })
     }
 
-    /// Whether something spoke HTTP.
+    /// Whether any port speaks HTTP.
     fn answers(&self) -> bool {
         self.port().is_some()
     }
 
-    /// The first port that spoke HTTP; others are of something else, as those of a cluster are.
+    /// The first port that speaks HTTP; others have another purpose, such as clustering.
     fn port(&self) -> Option<u16> {
         self.0.iter().find(|answer| answer.status.is_ok()).map(|answer| answer.port)
     }
@@ -195,7 +192,7 @@ impl PortAnswers {
         self.0.iter().any(|answer| !answer.is_page && answer.status == Ok(NOT_YET))
     }
 
-    /// `http://127.0.0.1:8080: 404 on /, /hello; 503 on /health`, a line for each port.
+    /// `http://127.0.0.1:8080: 404 on /, /hello; 503 on /health`, one line per port.
     fn lines(&self, host: &str) -> Vec<String> {
         let mut ports: Vec<u16> = self.0.iter().map(|answer| answer.port).collect();
         ports.dedup();
@@ -221,8 +218,8 @@ fn no_answer(running: &GuardedSubject, within: Duration, answers: &PortAnswers) 
     let launch = running.launch();
     let ports = sockets::ports(&running.processes());
     let error = match (answers.answers(), ports.first()) {
-        (true, _) => Error::subject("none of the usual paths answers with 200").hint(format!(
-            "name one that does work: `--url 'http://{}:{}/PATH'`",
+        (true, _) => Error::subject("none of the usual paths returned 200").hint(format!(
+            "give one that works: `--url 'http://{}:{}/PATH'`",
             launch.subject.host,
             match answers.port() {
                 Some(port) if port != launch.port => port.to_string(),
@@ -230,12 +227,12 @@ fn no_answer(running: &GuardedSubject, within: Duration, answers: &PortAnswers) 
             }
         )),
         (false, Some(_)) => Error::subject(format!(
-            "the subject listens, but answers no HTTP in clear within {} s",
+            "the subject listens, but did not answer plain HTTP within {} s",
             within.as_secs_f64()
         ))
-        .hint("name where it does: `--url https://127.0.0.1:8443/PATH --insecure`"),
-        (false, None) => Error::subject(format!("the subject listens on no port within {} s", within.as_secs_f64()))
-            .hint("give it more time (`--ready-within 120s`), or say where the load goes (`--url`)"),
+        .hint("if it uses TLS, give its URL: `--url https://127.0.0.1:8443/PATH --insecure`"),
+        (false, None) => Error::subject(format!("the subject listened on no port within {} s", within.as_secs_f64()))
+            .hint("give it more time (`--ready-within 120s`), or set its URL (`--url`)"),
     };
     let error = answers.lines(&launch.subject.host).into_iter().fold(error, Error::at);
     running.output().said_in(error.at(format!("command: {}", launch.shown())))

@@ -1,4 +1,4 @@
-//! Loadline's end of a guardian: starts it, hears it, and cleans up after it when it was killed.
+//! Loadline's side of a guardian: starts it, handles its reports, and cleans up if it was killed.
 
 use super::guardian::NAME;
 use super::keeper::Removal;
@@ -20,45 +20,45 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// A start needs two execs; a machine that is short of memory can take seconds for them.
+/// A start needs two execs, which take seconds if memory is short.
 const START_WITHIN: Duration = Duration::from_secs(30);
-/// The guardian itself gives up killing after 10 s and then removes a cgroup; after this it is killed.
+/// The guardian stops killing after 10 s and then removes a cgroup; after this time it is killed itself.
 const GUARDIAN_EXIT_WITHIN: Duration = Duration::from_secs(20);
-/// The time for a guardian that removes a container before and after, each within 10 s.
+/// For a guardian that removes a container before and after, within 10 s each.
 const REMOVAL_WITHIN: Duration = Duration::from_secs(20);
-/// How long strays of a killed guardian may take to die.
+/// How long processes of a killed guardian may take to die.
 const STRAYS_WITHIN: Duration = Duration::from_secs(10);
-/// Between two looks at a guardian that is about to exit.
+/// The interval between checks of a guardian that is about to exit.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(2);
 
-/// Starts guardians: which program to run as one, and whose time counts. Its `start`, for a subject, is in `running`,
-/// `start_driver` in `driver`, and `build` in `build_step`.
+/// Starts guardians. `running` starts subjects, `driver` starts drivers, and `build_step` runs builds.
 #[derive(Debug, Clone)]
 pub struct Spawner {
     program: PathBuf,
-    /// The clock of everything that is started.
+    /// The clock for everything started.
     pub clock: Clock,
-    /// The CPUs Loadline was given, before it pinned itself to some of them.
+    /// Loadline's CPUs before it pinned itself.
     pub cpus: Vec<u32>,
 }
 
 impl Spawner {
-    /// Guardians are this very program.
+    /// Uses this program as the guardian.
     pub fn new(clock: Clock) -> Self {
         Self::with_program("/proc/self/exe", clock)
     }
 
-    /// Guardians are this program: tests are not Loadline themselves.
+    /// Uses another program as the guardian, because a test binary is not Loadline.
     pub fn with_program(program: impl Into<PathBuf>, clock: Clock) -> Self {
-        // Orphans of a guardian that was killed come to us, not to init. A kernel that refuses (before 3.4) cannot run
-        // Rust programs either.
+        // Makes Loadline, not init, adopt the orphans of a killed guardian. A kernel that refuses (before 3.4) cannot
+        // run Rust programs anyway.
         let _ = set_child_subreaper(Some(getpid()));
         Self { program: program.into(), clock, cpus: super::cpus::available() }
     }
 
-    /// Starts a guardian and the ordered command under it, which reads `stdin` where the order says so.
+    /// Starts a guardian and the ordered command, which reads `stdin` if the order says so.
     pub(super) fn guard(&self, order: &Order, stdin: Option<PipeReader>) -> Result<(Guarded, PipeReader)> {
-        let failed = |cause: std::io::Error| Error::machine(format!("cannot start a guardian: {}", plain(&cause)));
+        let failed =
+            |cause: std::io::Error| Error::machine(format!("cannot start a guardian process: {}", plain(&cause)));
         let (control, theirs) = UnixStream::pair().map_err(failed)?;
         let (output, write) = std::io::pipe().map_err(failed)?;
         let child = self.spawn(order, theirs, OwnedFd::from(write), stdin).map_err(failed)?;
@@ -69,7 +69,7 @@ impl Spawner {
         let thread = std::thread::Builder::new().name("guardian".to_owned());
         let thread = thread.spawn(move || watcher.run(hearing)).map_err(failed)?;
         let mut guarded = Guarded { guardian_pid, control, known, thread: Some(thread), command_pid: 0 };
-        // A guardian that is dead already does not answer: the wait below says so.
+        // A guardian that is already dead does not respond, which the wait below detects.
         let _ = guarded.control.write_all(&line(order));
         guarded.command_pid = guarded.await_start(order)?;
         Ok((guarded, output))
@@ -83,10 +83,10 @@ impl Spawner {
         errors: OwnedFd,
         stdin: Option<PipeReader>,
     ) -> std::io::Result<Child> {
-        // The guardian prints nothing: its standard output may carry what the command is to read.
+        // The guardian prints nothing: its stdout may be the command's input.
         let output = stdin.map_or_else(|| errors.try_clone(), |stdin| Ok(OwnedFd::from(stdin)))?;
         let mut command = std::process::Command::new(&self.program);
-        // The guardian does not have them either: the subject can read the environment of the processes above it.
+        // Removes secrets from the guardian too, because a subject can read its ancestors' environment.
         let variables = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
         for name in secrets::withheld(order, variables) {
             command.env_remove(name);
@@ -101,7 +101,7 @@ impl Spawner {
     }
 }
 
-/// A command under its guardian. Dropping it ends both.
+/// A command and its guardian. Dropping it ends both.
 #[derive(Debug)]
 pub(super) struct Guarded {
     pub guardian_pid: u32,
@@ -111,7 +111,7 @@ pub(super) struct Guarded {
     thread: Option<JoinHandle<()>>,
 }
 
-/// The state of the command, as far as it is known.
+/// The known state of the command.
 #[derive(Debug, Default)]
 struct CommandStatus {
     state: Mutex<CommandState>,
@@ -125,17 +125,17 @@ struct CommandState {
     exit: Option<Exit>,
     /// Descendants that could not be killed.
     left: usize,
-    /// We ended the control stream.
+    /// Loadline closed the control stream.
     asked: bool,
-    /// The guardian is gone and its strays are ended.
+    /// The guardian and its remaining processes have ended.
     over: bool,
-    /// The guardian went without being asked.
+    /// The guardian ended unasked.
     lost: bool,
 }
 
 impl CommandStatus {
     fn lock(&self) -> MutexGuard<'_, CommandState> {
-        // The state is plain values: a thread that panicked left nothing half done.
+        // The state has only plain values, so it is valid even if a thread panicked.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -153,7 +153,7 @@ impl Guarded {
         match (state.started, state.refused) {
             (Some(pid), _) => Ok(pid),
             (None, Some(refusal)) => Err(super::refusal::explain(&refusal, order)),
-            (None, None) if state.over => Err(Error::machine("the guardian of the subject died while it started")),
+            (None, None) if state.over => Err(Error::machine("the subject's guardian process died while starting it")),
             (None, None) => Err(Error::machine(format!(
                 "the subject's command was not running {} s after its guardian was started",
                 START_WITHIN.as_secs()
@@ -161,34 +161,33 @@ impl Guarded {
         }
     }
 
-    /// How the command ended, when it did.
     pub(super) fn exit(&self) -> Option<Exit> {
         self.known.lock().exit
     }
 
-    /// Whether the guardian was killed or crashed. Its descendants are then dead too.
+    /// Whether the guardian was killed or crashed, which also kills its descendants.
     pub(super) fn lost(&self) -> bool {
         self.known.lock().lost
     }
 
-    /// Waits until the command's end is known or the time is over.
+    /// Waits until the command ends or the time is over.
     pub(super) fn wait_exit(&self, within: Duration) {
         let waiting = |state: &mut CommandState| state.exit.is_none() && !state.over;
         drop(self.known.changed.wait_timeout_while(self.known.lock(), within, waiting));
     }
 
-    /// The living descendants of the guardian: the command and all it started.
+    /// The guardian's live descendants: the command and all processes it started.
     pub(super) fn processes(&self) -> Vec<Process> {
         processes::descendants(self.guardian_pid)
     }
 
-    /// Has everything killed, and waits until nothing is left. Returns how many could not be killed.
+    /// Kills everything and waits for it. Returns the number of processes that could not be killed.
     pub(super) fn finish(&mut self) -> usize {
         self.known.change(|state| state.asked = true);
-        // Fails only when the guardian is gone, which is what this asks for.
+        // Fails only if the guardian is already gone.
         let _ = self.control.shutdown(Shutdown::Write);
         if let Some(thread) = self.thread.take() {
-            // Each wait in the thread has its bound. If it panicked, the guardian still acts on the closed stream.
+            // All waits in the thread are bounded. If it panicked, the guardian still reacts to the closed stream.
             let _ = thread.join();
         }
         self.known.lock().left
@@ -201,11 +200,11 @@ impl Drop for Guarded {
     }
 }
 
-/// The thread that hears the guardian and outlives it.
+/// The thread that reads the guardian's reports and outlives it.
 struct Watcher {
     child: Child,
     known: Arc<CommandStatus>,
-    /// The removal of the subject's container, in the place of the guardian.
+    /// Removes the subject's container if the guardian cannot.
     removal: Option<Removal>,
     clock: Clock,
 }
@@ -244,7 +243,7 @@ impl Watcher {
         }
     }
 
-    /// Kills what a guardian that was itself killed left to us. After an orderly end there is nothing.
+    /// Kills the processes inherited from a killed guardian. After an orderly end, there are none.
     fn end_strays(&self) -> usize {
         let us = std::process::id();
         let guardian = self.child.id();
@@ -258,7 +257,7 @@ impl Watcher {
     }
 }
 
-/// Whether a process is of the subject of this guardian: it is the command, or in its session, or inherited its mark.
+/// Whether a process belongs to this guardian's subject: it is the command, is in its session, or inherited its mark.
 fn belongs_to(process: &Process, guardian: u32, command: Option<u32>) -> bool {
     let is_marked = || {
         let environment = std::fs::read(format!("/proc/{}/environ", process.pid)).unwrap_or_default();

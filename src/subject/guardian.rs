@@ -1,9 +1,9 @@
-//! `loadline __guardian`: a small process between Loadline and the subject that outlives neither.
+//! `loadline __guardian`: a small process that ends the subject if Loadline dies, and dies with the subject.
 //!
-//! The guardian is the subject's parent and the reaper of all its orphans, so that nothing the subject starts can leave
-//! its process tree. When the control stream ends — because Loadline said so, or because Loadline is dead — the
-//! guardian removes the container or step if there is one, kills that tree, removes the cgroup and exits. When the
-//! guardian is killed itself, the command dies with it (launcher) and Loadline inherits the rest.
+//! The guardian is the subject's parent and subreaper, so nothing the subject starts can leave its process tree. When
+//! Loadline closes the control stream or dies, the guardian removes the container or step, kills the tree, removes the
+//! cgroup, and exits. If the guardian itself is killed, the command dies with it (launcher) and Loadline inherits the
+//! rest.
 
 use super::processes::{Process, descendants, kill_all};
 use super::protocol::{Exit, LAUNCHER_WORD, Order, Refusal, Report, StartStep, line};
@@ -21,14 +21,14 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// A process in an uninterruptible sleep (a full disk queue, NFS) can take seconds to die.
+/// A process in uninterruptible sleep (full disk queue, NFS) can take seconds to die.
 const KILL_WITHIN: Duration = Duration::from_secs(10);
-/// The name of the guardian's process: a `pkill -9 loadline` must leave someone who cleans up.
+/// The process name; `pkill -9 loadline` must not match it, so that it can clean up.
 pub(super) const NAME: &str = "ll-guardian";
 
-/// Runs the guardian or the launcher when the first argument asks for one; else `None`.
+/// Runs the guardian or the launcher if requested by the first argument; otherwise returns `None`.
 ///
-/// To be called by `main` before anything else: both must stay small and single-threaded.
+/// `main` must call it first, because both must stay small and single-threaded.
 pub fn main(first_argument: Option<&str>) -> Option<i32> {
     match first_argument? {
         protocol::GUARDIAN_WORD => Some(guard().map_or(70, |()| 0)),
@@ -40,7 +40,7 @@ pub fn main(first_argument: Option<&str>) -> Option<i32> {
 fn guard() -> io::Result<()> {
     let clock = Clock::start();
     let control = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
-    // `setsid` fails only for a process that leads a session already.
+    // `setsid` fails only for a session leader.
     let _ = setsid();
     set_child_subreaper(Some(getpid()))?;
     rustix::thread::set_name(c"ll-guardian")?;
@@ -52,7 +52,7 @@ fn guard() -> io::Result<()> {
     let was_at_work = !guardian.exited;
     let removed = guardian.remove(&order, clock);
     let mut left = kill_all(|| guardian.descendants(), clock, KILL_WITHIN);
-    // A client that was still at work may have made the container since.
+    // A client that was still running may have created the container since.
     let removed = if was_at_work { guardian.remove(&order, clock) } else { removed };
     left += usize::from(removed.is_err());
     if left > 0 {
@@ -62,8 +62,8 @@ fn guard() -> io::Result<()> {
     outcome
 }
 
-/// A stream with a byte for every child that ended. The signals that end a program do not end the guardian: who sends
-/// TERM to everything (a container's end, a batch system) wants Loadline to end the subject, in its order.
+/// A stream that receives a byte for every ended child. Ignores termination signals: whoever sends SIGTERM to all
+/// processes (container end, batch system) wants Loadline to end the subject in order.
 fn watch_signals() -> io::Result<UnixStream> {
     let (deaths, write) = UnixStream::pair()?;
     deaths.set_nonblocking(true)?;
@@ -77,15 +77,14 @@ fn watch_signals() -> io::Result<UnixStream> {
 struct Guardian {
     control: UnixStream,
     deaths: UnixStream,
-    /// Open until the launcher became the command or refused.
+    /// Open until the launcher became the command or failed.
     launcher: Option<(UnixStream, Vec<u8>)>,
     command: Option<Pid>,
-    /// Whether the command has ended.
     exited: bool,
 }
 
 impl Guardian {
-    /// Removes what somebody else keeps of the subject, whose processes need not descend from the guardian.
+    /// Removes the container or step, whose processes need not descend from the guardian.
     fn remove(&mut self, order: &Order, clock: Clock) -> Result<(), String> {
         let removed = order.removal.as_ref().map_or(Ok(()), |removal| removal.run(clock));
         self.reap();
@@ -93,14 +92,14 @@ impl Guardian {
     }
 
     fn report(&mut self, report: &Report) {
-        // Without a Loadline to tell, the end of the control stream follows at once.
+        // If Loadline is gone, the control stream ends too.
         let _ = self.control.write_all(&line(report));
     }
 
     #[expect(clippy::disallowed_methods, reason = "this is the module that starts processes")]
     fn launch(&mut self, order: &Order) -> io::Result<()> {
         let (mut channel, theirs) = UnixStream::pair()?;
-        // The Command is dropped at the end of the statement, and with it our copy of their end.
+        // Dropping the Command closes this process's copy of the channel's other end.
         let child = std::process::Command::new("/proc/self/exe")
             .arg0("ll-launcher")
             .arg(LAUNCHER_WORD)
@@ -113,13 +112,13 @@ impl Guardian {
                 return Ok(());
             }
         }
-        // If the launcher died at once, SIGCHLD reports it.
+        // If the launcher died, SIGCHLD reports it.
         let _ = channel.write_all(&line(order));
         self.launcher = Some((channel, Vec::new()));
         Ok(())
     }
 
-    /// Until the control stream ends.
+    /// Runs until the control stream ends.
     fn watch(&mut self) -> io::Result<()> {
         loop {
             let ready = self.wait_for_something()?;
@@ -127,7 +126,7 @@ impl Guardian {
                 self.hear_launcher();
             }
             if ready[1] {
-                // The bytes say nothing; the wake-up does.
+                // Only the wake-up matters, not the bytes.
                 let _ = self.deaths.read(&mut [0; 64]);
                 self.reap();
             }
@@ -137,7 +136,7 @@ impl Guardian {
         }
     }
 
-    /// Whether control, deaths and launcher have something to read.
+    /// Whether control, deaths, and launcher are readable.
     fn wait_for_something(&self) -> io::Result<[bool; 3]> {
         let mut polled = vec![PollFd::new(&self.control, PollFlags::IN), PollFd::new(&self.deaths, PollFlags::IN)];
         polled.extend(self.launcher.iter().map(|(channel, _)| PollFd::new(channel, PollFlags::IN)));
@@ -162,7 +161,7 @@ impl Guardian {
         }
     }
 
-    /// The launcher's stream ended: it became the command, or said why not.
+    /// The launcher's stream ended: it became the command, or sent the error.
     fn launched(&mut self) {
         let Some((_, heard)) = self.launcher.take() else { return };
         let Some(pid) = self.command else { return };
@@ -172,13 +171,13 @@ impl Guardian {
         }
     }
 
-    /// The processes left to kill, after the dead were collected.
+    /// Live descendants to kill, after reaping dead ones.
     fn descendants(&mut self) -> Vec<Process> {
         self.reap();
         descendants(std::process::id())
     }
 
-    /// Collects every dead child, orphans included, and reports the command's end.
+    /// Reaps every dead child, including orphans, and reports the command's exit.
     fn reap(&mut self) {
         while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
             let exit = match (status.exit_status(), status.terminating_signal()) {
@@ -188,7 +187,7 @@ impl Guardian {
             };
             if Some(pid) == self.command {
                 self.exited = true;
-                // The launcher's words come first, else a refusal would look like an exit.
+                // Reads the launcher's message first; otherwise, a failed start would look like an exit.
                 while self.launcher.is_some() {
                     self.hear_launcher();
                 }

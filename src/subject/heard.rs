@@ -1,5 +1,5 @@
-//! The output of a program. One thread reads it, so that the program never waits for its reader. A bounded copy goes to
-//! a file, and all observers see the part kept so far.
+//! Reads a program's output on a thread, so that the program never blocks on it. A bounded copy goes to a file;
+//! observers see the part kept in memory.
 
 use super::log_file::LogFile;
 use crate::clock::Clock;
@@ -8,21 +8,19 @@ use std::io::{ErrorKind, Read};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// The size of a pipe: one read empties it.
+/// The size of a pipe, so that one read empties it.
 const READ_BYTES: usize = 64 << 10;
-/// How long the end of the output may take to arrive after the last process ended.
+/// How long remaining output may take to arrive after the last process ended.
 const DRAIN_WITHIN: Duration = Duration::from_secs(2);
 
-/// The part of an output that is kept.
 pub(super) trait Keeps: Send + 'static {
-    /// Takes in what came at this moment of the clock.
+    /// Adds output that arrived at this time on the clock.
     fn take(&mut self, bytes: &[u8], at: Duration);
 
-    /// Nothing comes any more.
     fn end(&mut self, _at: Duration) {}
 }
 
-/// An output so far.
+/// The output so far.
 #[derive(Debug, Default)]
 pub(super) struct Heard<K> {
     state: Mutex<HeardState<K>>,
@@ -32,18 +30,18 @@ pub(super) struct Heard<K> {
 #[derive(Debug, Default)]
 pub(super) struct HeardState<K> {
     pub kept: K,
-    /// Why the log file is not complete, if it is not for another reason than its bound.
+    /// Why the log file is incomplete, apart from its size limit.
     pub log_trouble: Option<Error>,
     over: bool,
 }
 
 impl<K> Heard<K> {
     pub(super) fn lock(&self) -> MutexGuard<'_, HeardState<K>> {
-        // The reader leaves no change half done that matters here.
+        // A panicking reader leaves no inconsistent state that matters here.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until everything that was written has been read. False when the time is over first.
+    /// Waits until all output has been read. Returns false on timeout.
     pub(super) fn drain(&self) -> bool {
         let waited = self.changed.wait_timeout_while(self.lock(), DRAIN_WITHIN, |state| !state.over);
         waited.unwrap_or_else(PoisonError::into_inner).0.over
@@ -51,10 +49,7 @@ impl<K> Heard<K> {
 }
 
 impl<K: Keeps> Heard<K> {
-    /// Starts to read, with a copy in `log`.
-    ///
-    /// # Errors
-    /// `Machine` where there can be no thread.
+    /// Starts reading, with a copy in `log`. Errors: `Machine` if no thread can be created.
     pub(super) fn begin(
         from: impl Read + Send + 'static,
         kept: K,
@@ -69,7 +64,7 @@ impl<K: Keeps> Heard<K> {
         Ok(heard)
     }
 
-    /// Takes in the output as soon as it comes, until no process can write any more.
+    /// Reads output as it arrives, until no process can write to it.
     fn hear(&self, mut from: impl Read, mut log: Option<LogFile>, clock: Clock) {
         let mut buffer = vec![0; READ_BYTES];
         loop {

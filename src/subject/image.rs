@@ -1,7 +1,7 @@
-//! The container image that was asked for: which tool has it, and what it says of its command and environment.
+//! The requested container image: the tool that has it, its command, and its environment.
 //!
-//! `podman image inspect NAME` (4.3.1) and `docker image inspect NAME` (20.10) print a list of one:
-//! `[{"Id": "sha256:2474…", "Config": {"Env": ["A=b"], "Entrypoint": ["java"], "Cmd": null}}]`
+//! `podman image inspect NAME` (4.3.1) and `docker image inspect NAME` (20.10) print a list with one element: `[{"Id":
+//! "sha256:2474…", "Config": {"Env": ["A=b"], "Entrypoint": ["java"], "Cmd": null}}]`
 
 use super::container_tool::{FoundTool, Tool};
 use super::launch_image::TOOL_OPTIONS;
@@ -11,63 +11,60 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::collections::BTreeMap;
 
-/// Options by which an image chooses the heap itself.
+/// Options with which an image sets the heap.
 const OF_HEAP: [&str; 5] = ["-Xmx", "-XX:MaxHeapSize=", "-XX:MaxRAMPercentage=", "-XX:MaxRAMFraction=", "-XX:MaxRAM="];
-/// Variables whose options win over those of `JAVA_TOOL_OPTIONS`.
+/// Variables that override `JAVA_TOOL_OPTIONS`.
 const WINNERS: [&str; 2] = ["JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"];
 
-/// An image that is here.
+/// A local image.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FoundImage {
     /// The tool that has the image and runs it.
     pub tool: FoundTool,
-    /// The name of the image, as asked for.
+    /// The image's name, as requested.
     pub name: String,
-    /// The identity of the image: the digest of its contents.
+    /// The digest of the image's contents.
     pub id: String,
-    /// The variables that the image sets for its processes.
+    /// The variables that the image sets.
     pub env: Vec<(String, String)>,
-    /// The beginning of its command line, which arguments do not replace.
+    /// The start of the command line, which arguments do not replace.
     pub entrypoint: Vec<String>,
-    /// Its arguments where none are given.
+    /// Default arguments.
     pub command: Vec<String>,
-    /// The lowest port of TCP that it says it listens on.
+    /// The lowest TCP port that it exposes.
     pub port: Option<u16>,
 }
 
 impl FoundImage {
-    /// Options of the heap that its own words hold and that win over `JAVA_TOOL_OPTIONS`; `arguments` replace the
-    /// command.
+    /// Heap options in its command line, which override `JAVA_TOOL_OPTIONS`; `arguments` replace its command.
     pub fn heap_options(&self, arguments: &[String]) -> Vec<String> {
         let command = if arguments.is_empty() { &self.command } else { arguments };
         let values = self.env.iter().filter(|(name, _)| WINNERS.contains(&name.as_str()));
         let values = values.flat_map(|(_, value)| value.split_ascii_whitespace());
-        // A shell is given its whole line as one word.
+        // A shell receives its whole command line as one word.
         let words = self.entrypoint.iter().chain(command).flat_map(|word| word.split_ascii_whitespace());
         let of_heap = |word: &&str| OF_HEAP.iter().any(|head| word.starts_with(head));
         words.chain(values).filter(of_heap).map(str::to_owned).collect()
     }
 
-    /// Its value of `JAVA_TOOL_OPTIONS`; empty where it has none.
+    /// The image's `JAVA_TOOL_OPTIONS`, or an empty string.
     pub fn tool_options(&self) -> &str {
         self.variable(TOOL_OPTIONS)
     }
 
-    /// Its value of a variable; empty where it has none.
+    /// The value of a variable, or an empty string.
     pub(super) fn variable(&self, name: &str) -> &str {
         let set = self.env.iter().rev().find(|(known, _)| known == name);
         set.map(|(_, value)| value.as_str()).unwrap_or_default()
     }
 }
 
-/// Finds an image here, by the first tool that has it. Nothing is fetched.
-///
-/// # Errors
-/// `Machine` where there is no tool, none works, or none has the image.
+/// Finds a local image with the first tool that has it; never pulls. Errors: `Machine` if there is no tool, none works,
+/// or none has the image.
 pub(crate) fn find(name: &str, clock: Clock) -> Result<FoundImage> {
     let tools = FoundTool::installed(clock);
     if tools.is_empty() {
-        return Err(Error::machine("no container tool is here: neither `podman` nor `docker` is on PATH")
+        return Err(Error::machine("there is no container tool: neither `podman` nor `docker` is on PATH")
             .hint("install podman, or start the server without an image: `-- java -jar app.jar`"));
     }
     let mut refusals = Vec::new();
@@ -79,7 +76,7 @@ pub(crate) fn find(name: &str, clock: Clock) -> Result<FoundImage> {
         }
         match tool.probe() {
             Ok(_) => {
-                refusals.push(format!("{} has none of that name: {}", tool.tool.word(), inspected.why()));
+                refusals.push(format!("{} has no image with that name: {}", tool.tool.word(), inspected.why()));
                 working = working.or(Some(tool.tool));
             }
             Err(why) => refusals.push(format!("{} does not work: {why}", tool.tool.word())),
@@ -94,13 +91,13 @@ fn missing(name: &str, working: Option<Tool>, refusals: Vec<String>) -> Error {
         None => "no container tool works here".to_owned(),
     };
     let hint = match working.map(Tool::word) {
-        Some(tool) => format!("`{tool} pull {name}` fetches it; Loadline fetches nothing itself"),
-        None => "start its daemon (`systemctl start docker`), or install podman, which needs none".to_owned(),
+        Some(tool) => format!("pull it first: `{tool} pull {name}`; Loadline does not download images"),
+        None => "start its daemon (`systemctl start docker`), or install podman, which needs no daemon".to_owned(),
     };
     refusals.into_iter().fold(Error::machine(what), Error::at).hint(hint)
 }
 
-/// The result of an inspection, as far as it is needed.
+/// The needed part of the inspection's output.
 #[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 struct Inspected {
@@ -140,7 +137,6 @@ fn parse(text: &str) -> Option<Inspected> {
     (!list.is_empty()).then(|| list.swap_remove(0)).filter(|inspected| !inspected.id.is_empty())
 }
 
-/// An image for tests.
 #[cfg(test)]
 pub(super) fn sample(entrypoint: &[&str], command: &[&str], env: &[(&str, &str)]) -> FoundImage {
     let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
@@ -193,7 +189,7 @@ mod tests {
         check(&["java"], &[], &[], &["-Xmx9m"]);
         check(&["sh", "-c", "exec java -XX:MaxRAMPercentage=75 -jar x"], &[], &["x"], &["-XX:MaxRAMPercentage=75"]);
         check(&["java"], &[("JDK_JAVA_OPTIONS", "-Da=b -Xmx1g")], &["x"], &["-Xmx1g"]);
-        // Ours is appended to this one, and wins.
+        // Loadline's value is appended to this one, so it wins.
         check(&["java"], &[("JAVA_TOOL_OPTIONS", "-Xmx1g")], &["x"], &[]);
     }
 
@@ -201,7 +197,7 @@ mod tests {
     fn what_is_missing_decides_what_to_do() {
         let error = missing("app:1", Some(Tool::Docker), vec!["docker has none".to_owned()]);
         assert_eq!(error.what, "the image `app:1` is not on this machine");
-        assert!(error.hint.unwrap().starts_with("`docker pull app:1` "));
+        assert!(error.hint.unwrap().starts_with("pull it first: `docker pull app:1`"));
         let error = missing("app:1", None, vec!["docker does not work: no daemon".to_owned()]);
         assert_eq!((error.what.as_str(), error.context.len()), ("no container tool works here", 1));
     }

@@ -1,5 +1,5 @@
-//! This program once more, in a process of its own: for work that may take more memory or time than its caller has. The
-//! process dies with its caller.
+//! Runs this program in a separate process, for work that may need more memory or time than the caller has. The process
+//! dies with its caller.
 
 use super::program;
 use crate::clock::Clock;
@@ -8,31 +8,26 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-/// The message of Rust before it ends a process that gets no memory.
+/// The message that Rust prints when an allocation fails.
 const NO_MEMORY: &str = "memory allocation of";
 
-/// Runs this program with these arguments to its end, or kills it after `within`.
-///
-/// # Errors
-/// The last line that it printed to stderr, or how it ended without one.
+/// Runs this program to its end, or kills it after `within`. Errors: its last line on stderr, or its exit if there is
+/// none.
 pub(crate) fn run(arguments: &[&str], clock: Clock, within: Duration) -> Result<(), String> {
     let done = program::run(Path::new("/proc/self/exe"), arguments, clock, within);
-    let printed = done.map_err(|cause| format!("Loadline cannot be started once more: {cause}"))?;
+    let printed = done.map_err(|cause| format!("Loadline cannot start a second copy of itself: {cause}"))?;
     if !printed.is_good() && printed.errors.contains(NO_MEMORY) {
-        return Err("it takes more memory than it may here".to_owned());
+        return Err("it needs more memory than its limit".to_owned());
     }
     printed.good().map(drop)
 }
 
-/// Bounds this process, which was started by [`run`]: it gets no more memory than this. The kernel ends it first where
-/// a cgroup has none left, and it ends with its caller.
-///
-/// # Errors
-/// If one of these cannot be set.
+/// Limits the memory of this process, which [`run`] started, makes it the first choice for the OOM killer, and ties it
+/// to its caller. Fails if any of these cannot be set.
 pub(crate) fn bound(data_bytes: u64) -> io::Result<()> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     if getppid().is_none_or(|parent| parent.is_init()) {
-        return Err(io::Error::other("whoever started it has ended"));
+        return Err(io::Error::other("the process that started it has exited"));
     }
     let bound = |bytes: u64| Rlimit { current: Some(bytes), maximum: Some(bytes) };
     setrlimit(Resource::Data, bound(data_bytes))?;

@@ -1,4 +1,4 @@
-//! The JDKs of this machine, found without running them: the file `release` that every JDK since 8 has in its home.
+//! Finds this machine's JDKs without running them, by the `release` file that every JDK since 8 has in its home.
 //!
 //! ```text
 //! IMPLEMENTOR="Eclipse Adoptium"
@@ -15,7 +15,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// A JVM that does not print its version within this is of no use.
+/// A JVM that takes longer to print its version is useless.
 const VERSION_WITHIN: Duration = Duration::from_secs(5);
 /// A `release` file has about 30 lines.
 const RELEASE_BYTES_MAX: u64 = 64 << 10;
@@ -23,17 +23,17 @@ const RELEASE_BYTES_MAX: u64 = 64 << 10;
 /// A JDK or a Java runtime.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FoundJdk {
-    /// The folder of the JDK, links resolved: `JAVA_HOME`.
+    /// The JDK's directory with links resolved: `JAVA_HOME`.
     pub home: PathBuf,
-    /// The program `bin/java`.
+    /// The `bin/java` program.
     pub java: PathBuf,
-    /// As it calls itself, e.g. `25.0.3` or `1.8.0_402`.
+    /// As the JDK reports it, such as `25.0.3` or `1.8.0_402`.
     pub version: String,
     /// Feature release: 8, 17, 25.
     pub release: u32,
-    /// The vendor of the JDK; empty when `release` does not name it.
+    /// The JDK's vendor; empty if `release` does not name it.
     pub vendor: String,
-    /// Whether there is a `javac`: a JDK, not a runtime only.
+    /// Whether it has `javac`, unlike a bare runtime.
     pub has_javac: bool,
 }
 
@@ -43,19 +43,19 @@ impl std::fmt::Display for FoundJdk {
     }
 }
 
-/// The folders to look in.
+/// Where to look for JDKs.
 #[derive(Debug, Clone, Default)]
 pub struct Places {
     /// `JAVA_HOME`.
     pub java_home: Option<PathBuf>,
     /// `PATH`.
     pub path: OsString,
-    /// Folders whose subfolders may be JDKs.
+    /// Directories whose subdirectories may be JDKs.
     pub parents: Vec<PathBuf>,
 }
 
 impl Places {
-    /// `JAVA_HOME`, `PATH` and where packages, SDKMAN and IDEs put JDKs.
+    /// `JAVA_HOME`, `PATH`, and the directories where packages, SDKMAN, and IDEs install JDKs.
     pub fn usual() -> Self {
         let mut parents: Vec<PathBuf> =
             ["/usr/lib/jvm", "/usr/lib64/jvm", "/usr/java", "/opt", "/opt/java"].iter().map(PathBuf::from).collect();
@@ -69,7 +69,7 @@ impl Places {
         }
     }
 
-    /// Candidate homes, the nearest at hand first.
+    /// Candidate homes, most preferred first.
     fn homes(&self) -> Vec<PathBuf> {
         let on_path = program::folders(&self.path).filter_map(|folder| home_of(&folder.join("java")));
         let mut homes: Vec<PathBuf> = self.java_home.iter().cloned().chain(on_path).collect();
@@ -83,7 +83,7 @@ impl Places {
     }
 }
 
-/// The home of a `java` that may be a link: `/usr/bin/java` → `HOME/bin/java`.
+/// The home of a `java`, which may be a link: `/usr/bin/java` → `HOME/bin/java`.
 fn home_of(java: &Path) -> Option<PathBuf> {
     let java = java.canonicalize().ok()?;
     let home = java.parent()?.parent()?;
@@ -92,7 +92,7 @@ fn home_of(java: &Path) -> Option<PathBuf> {
     Some(whole.unwrap_or(home).to_path_buf())
 }
 
-/// All JDKs in these places, each once, the nearest at hand first.
+/// All JDKs in these places, without duplicates, most preferred first.
 pub fn discover(places: &Places, clock: Clock) -> Vec<FoundJdk> {
     let mut found: Vec<FoundJdk> = Vec::new();
     for home in places.homes() {
@@ -104,7 +104,7 @@ pub fn discover(places: &Places, clock: Clock) -> Vec<FoundJdk> {
     found
 }
 
-/// The JDK in this folder; `None` if the folder has no JDK.
+/// The JDK in this directory, if any.
 pub fn read_home(home: &Path, clock: Clock) -> Option<FoundJdk> {
     let java = home.join("bin/java");
     if !java.is_file() {
@@ -133,48 +133,42 @@ fn feature_release(version: &str) -> Option<u32> {
     version[..end].parse().ok()
 }
 
-/// Asks `java -version`, whose first line on stderr is `openjdk version "17.0.15" 2025-04-15`.
+/// Runs `java -version`, whose first line on stderr is `openjdk version "17.0.15" 2025-04-15`.
 fn ask_version(java: &Path, clock: Clock) -> Option<(String, String)> {
     let printed =
         program::run(java, &["-version"], clock, VERSION_WITHIN).ok().filter(|printed| printed.code.is_some())?;
     Some((printed.errors.split('"').nth(1)?.to_owned(), String::new()))
 }
 
-/// The JDK that was asked for.
-///
-/// # Errors
-/// Lists what was found.
+/// The requested JDK. Errors: lists the JDKs found.
 pub fn choose(wanted: &Jdk, found: &[FoundJdk], clock: Clock) -> Result<FoundJdk> {
     match wanted {
         Jdk::Release(release) => {
             let fitting = found.iter().filter(|jdk| jdk.release == *release);
-            // `max_by` takes the last of equals; the first is the nearest at hand.
+            // `max_by` returns the last of equal elements; the first is preferred.
             let newest = fitting.rev().max_by(|a, b| version_key(&a.version).cmp(&version_key(&b.version)));
             newest.cloned().ok_or_else(|| missing(*release, found))
         }
         Jdk::Home(home) => {
             let jdk = home.canonicalize().ok().and_then(|home| read_home(&home, clock));
             jdk.ok_or_else(|| {
-                let hint = "give the folder that has `bin/java` in it, or a release such as `--jdk 17`";
+                let hint = "specify a directory with `bin/java` in it, or a release such as `--jdk 17`";
                 Error::request(format!("no JDK in {}", home.display())).hint(hint)
             })
         }
     }
 }
 
-/// The program of a subject whose command names a `java` by its path, seen from Loadline's folder. `None` for `java`
-/// and `{jdk}`, which become the JDK that was chosen, and for scripts.
+/// The `java` of a command that gives its path, relative to Loadline's directory. `None` for scripts, and for `java`
+/// and `{jdk}`, which become the chosen JDK.
 pub fn java_by_path(subject: &Subject) -> Option<PathBuf> {
     let program = Path::new(subject.command.first().filter(|_| subject.image.is_none())?);
     let is_path = program.ends_with("java") && program.components().nth(1).is_some();
     is_path.then(|| subject.dir.as_deref().unwrap_or(Path::new("")).join(program))
 }
 
-/// The JDK that a subject runs on, where one was asked for: a command that names its own java has the last word, and
-/// must not contradict what was asked.
-///
-/// # Errors
-/// `Request` for two JDKs; where there is no such JDK, lists what was found.
+/// The JDK for a subject, if one was requested. A `java` path in the command decides, and must match the request.
+/// Errors: `Request` for a conflict; lists the JDKs found if the requested one is missing.
 pub fn choose_for(
     subject: &Subject,
     wanted: Option<&Jdk>,
@@ -194,11 +188,8 @@ pub fn choose_for(
     }
 }
 
-/// The JDK that a subject will run on, as far as it can be told before: the one asked for, else that of the `java` that
-/// its command names, else that of the `java` on `PATH`.
-///
-/// # Errors
-/// As [`choose_for`].
+/// The JDK that a subject will use, as far as known in advance: the requested one, else that of the command's `java`,
+/// else that of the `java` on `PATH`.
 pub fn run_by(subject: &Subject, wanted: Option<&Jdk>, found: &[FoundJdk], clock: Clock) -> Result<Option<FoundJdk>> {
     let usual = || {
         let java = java_by_path(subject).or_else(on_path)?;
@@ -207,7 +198,7 @@ pub fn run_by(subject: &Subject, wanted: Option<&Jdk>, found: &[FoundJdk], clock
     Ok(choose_for(subject, wanted, found, clock)?.or_else(usual))
 }
 
-/// The `java` that a command without a JDK of its own means.
+/// The `java` for a command without a JDK of its own.
 fn on_path() -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|folder| folder.join("java")).find(|java| java.is_file())
@@ -218,13 +209,13 @@ fn is_same(one: &Path, other: &Path) -> bool {
 }
 
 fn contradiction(java: &Path, named: Option<&FoundJdk>, wanted: &Jdk) -> Error {
-    let own = named.map_or("whose release is not known".to_owned(), |jdk| format!("of JDK {}", jdk.release));
+    let own = named.map_or("of unknown release".to_owned(), |jdk| format!("of JDK {}", jdk.release));
     let asked = match wanted {
         Jdk::Release(release) => format!("JDK {release}"),
         Jdk::Home(home) => format!("the JDK in {}", home.display()),
     };
-    Error::request(format!("the command names its own java, `{}`, {own}, but you asked for {asked}", java.display()))
-        .hint("write `java` or `{jdk}` in the command, or leave the JDK out")
+    Error::request(format!("the command names its own java, `{}`, {own}, but {asked} was requested", java.display()))
+        .hint("write `java` or `{jdk}` in the command, or remove `--jdk`")
 }
 
 fn version_key(version: &str) -> Vec<u64> {
@@ -233,9 +224,9 @@ fn version_key(version: &str) -> Vec<u64> {
 
 fn missing(release: u32, found: &[FoundJdk]) -> Error {
     let error = Error::machine(format!("no JDK {release} on this machine"))
-        .hint(format!("install one, or name its folder: `--jdk /path/to/jdk-{release}`"));
+        .hint(format!("install one, or specify its directory: `--jdk /path/to/jdk-{release}`"));
     match found {
-        [] => error.at("none was found: not in JAVA_HOME, on PATH, in /usr/lib/jvm, /opt, ~/.sdkman or ~/.jdks"),
+        [] => error.at("no JDK was found: not in JAVA_HOME, on PATH, in /usr/lib/jvm, /opt, ~/.sdkman or ~/.jdks"),
         _ => found.iter().fold(error, |error, jdk| error.at(format!("found: {jdk}"))),
     }
 }
@@ -318,14 +309,14 @@ mod tests {
                 assert_eq!(chosen(program, wanted).unwrap().unwrap().home, home, "{program} {wanted}");
             }
             let error = chosen(program, &Jdk::Release(17)).unwrap_err().what;
-            assert!(error.contains("of JDK 25, but you asked for JDK 17"), "{error}");
+            assert!(error.contains("of JDK 25, but JDK 17 was requested"), "{error}");
             let error = chosen(program, &Jdk::Home(other.clone())).unwrap_err().what;
-            assert!(error.contains(&format!("of JDK 25, but you asked for the JDK in {}", other.display())), "{error}");
+            assert!(error.contains(&format!("of JDK 25, but the JDK in {} was requested", other.display())), "{error}");
         }
         assert_eq!(chosen("java", &release).unwrap().unwrap().home, other);
         assert_eq!(chosen("bin/start.sh", &release).unwrap().unwrap().home, other);
         let error = chosen("gone/bin/java", &release).unwrap_err().what;
-        assert!(error.contains("whose release is not known, but you asked for JDK 25"), "{error}");
+        assert!(error.contains("of unknown release, but JDK 25 was requested"), "{error}");
     }
 
     #[test]

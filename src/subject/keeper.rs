@@ -1,5 +1,5 @@
-//! Keepers of subjects that need not descend from us: container tools, and Slurm. Each names what it keeps, tells its
-//! first process and removes it; what is done with that is in `contained`.
+//! Keepers manage subjects that need not descend from Loadline: container tools and Slurm. Each names its container or
+//! step, finds the first process, and removes it; `contained` uses them.
 
 use super::container_tool;
 use super::launch_image::Container;
@@ -10,21 +10,20 @@ use crate::error::Error;
 use crate::units::Bytes;
 use serde::{Deserialize, Serialize};
 
-/// The exit code of who was killed by KILL, as shells and container tools tell it.
+/// The exit code for a process killed by SIGKILL, as shells and container tools report it.
 const KILLED: i32 = 128 + 9;
 
-/// A subject that somebody else keeps.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Keeper {
     Container(Container),
     Step(Step),
 }
 
-/// How what a keeper keeps is removed; the guardian does it.
+/// How to remove the container or step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Removal {
-    /// The container of this name, by this tool.
+    /// A container, by name and tool.
     Container {
         tool: String,
         name: String,
@@ -33,7 +32,7 @@ pub(super) enum Removal {
 }
 
 impl Removal {
-    /// Removes it, with its processes; if it does not exist, it counts as removed.
+    /// Removes it with its processes; a missing one counts as removed.
     pub(super) fn run(&self, clock: Clock) -> Result<(), String> {
         match self {
             Self::Container { tool, name } => container_tool::remove(tool, name, clock),
@@ -61,12 +60,11 @@ impl Keeper {
         }
     }
 
-    /// Whether orphans become children of what started the first process, and not of the first process.
+    /// Whether orphans are adopted by the parent of the first process, rather than by the first process.
     pub(super) fn adopts(&self) -> bool {
         matches!(self, Self::Step(_))
     }
 
-    /// Its name in a sentence.
     pub(super) fn word(&self) -> &'static str {
         match self {
             Self::Container(_) => "container",
@@ -74,7 +72,6 @@ impl Keeper {
         }
     }
 
-    /// The limit that is set where this one is asked for.
     pub(super) fn limit_set(&self, asked: Bytes) -> Bytes {
         match self {
             Self::Container(_) => asked,
@@ -82,45 +79,47 @@ impl Keeper {
         }
     }
 
-    /// The unit of limits in bytes, where that is more than a page.
+    /// The granularity of limits in bytes, if coarser than a page.
     pub(super) fn limit_grain(&self) -> Option<Bytes> {
         matches!(self, Self::Step(_)).then_some(slurm_step::GRAIN)
     }
 
-    /// The hint where the limit is not the one that was asked for.
     pub(super) fn limit_hint(&self) -> &'static str {
         match self {
-            Self::Container(_) => "its tool cannot set limits here; `podman info` or `docker info` says why",
+            Self::Container(_) => {
+                "the container tool cannot set limits here; `podman info` or `docker info` shows the reason"
+            }
             Self::Step(_) => {
-                "Slurm's cgroup.conf needs `ConstrainRAMSpace=yes`, `AllowedRAMSpace=100` and a `MinRAMSpace` below \
+                "Slurm's cgroup.conf needs `ConstrainRAMSpace=yes`, `AllowedRAMSpace=100`, and a `MinRAMSpace` below \
                  the limit; slurm.conf `TaskPlugin=task/cgroup`"
             }
         }
     }
 
-    /// The hint where its subject may use swap.
     pub(super) fn swap_hint(&self) -> &'static str {
         match self {
-            Self::Container(_) => "turn swap off (`swapoff -a`): what a limit takes away would only become slow",
+            Self::Container(_) => "turn swap off (`swapoff -a`): with swap, a limit would only make the server slow",
             Self::Step(_) => {
                 "turn swap off, or have Slurm forbid it (`ConstrainSwapSpace=yes`, `AllowedSwapSpace=0` in \
-                 cgroup.conf): what a limit takes away would only become slow"
+                 cgroup.conf): with swap, a limit would only make the server slow"
             }
         }
     }
 
-    /// A first process that cannot be seen.
+    /// The error for a first process that is not visible.
     pub(super) fn elsewhere(&self, pid: u32) -> Error {
-        let error = Error::machine(format!("the {} runs, but its process {pid} cannot be seen from here", self.word()));
+        let error =
+            Error::machine(format!("the {} is running, but its process {pid} is not visible from here", self.word()));
         match self {
             Self::Container(_) => error
-                .at("its tool speaks to another machine, a virtual machine, or the host of Loadline's own container")
-                .hint("run Loadline where the containers run"),
+                .at("the container tool uses another machine, a virtual machine, or the host of Loadline's own \
+                     container")
+                .hint("run Loadline on the machine that runs the containers"),
             Self::Step(_) => error.hint("run Loadline on the node itself, not in a container of the job"),
         }
     }
 
-    /// A description of its subject, for an error.
+    /// Describes its subject in errors.
     pub(super) fn at(&self) -> String {
         match self {
             Self::Container(container) => format!("image: {}", container.image.name),
@@ -128,10 +127,10 @@ impl Keeper {
         }
     }
 
-    /// Whether it says that the kernel killed what ended so for want of memory. `counted` says whether the kernel did
-    /// so anywhere on the machine meanwhile, `said` has the last lines of the output.
+    /// Whether the subject was OOM-killed. `counted`: the kernel OOM-killed any process on the machine meanwhile.
+    /// `said`: the last lines of output.
     ///
-    /// A tool says so, or does not: podman on cgroup v1 misses it. Then the count decides.
+    /// If the tool does not report it, like podman on cgroup v1, the count decides.
     pub(super) fn was_killed_for_memory(&self, exit: Exit, counted: bool, said: &[String]) -> bool {
         let killed = matches!(exit, Exit::Code(KILLED) | Exit::Signal(9));
         match self {

@@ -1,4 +1,4 @@
-//! From a scenario's words to a command line: placeholders, JVM options, JDK, environment, CPUs.
+//! Builds the command line from a scenario: placeholders, JVM options, JDK, environment, CPUs.
 
 use super::cpus::CpuPlan;
 use super::image::FoundImage;
@@ -16,14 +16,14 @@ use crate::units::{Bytes, Millicpus};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
-/// The placeholders a command may hold.
+/// The placeholders allowed in a command.
 const PLACEHOLDERS: [&str; 7] = ["jvm", "port", "jdk", "args", "code", "artifact", "work"];
 /// Read by the `java` launcher of JDK 9 and later.
 const JDK_OPTIONS: &str = "JDK_JAVA_OPTIONS";
-/// Read by the JVM after its command line, so that it wins over all else (`Arguments::parse`, JDK 8 to 27).
+/// The JVM reads it after the command line, so it overrides everything else (`Arguments::parse`, JDK 8 to 27).
 const LAST_OPTIONS: &str = "_JAVA_OPTIONS";
 
-/// How the configuration's JVM options reach the JVM.
+/// How the configuration's JVM options are passed.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OptionsPassed {
@@ -34,64 +34,64 @@ pub enum OptionsPassed {
     AtPlaceholder,
     /// After the command's `java`.
     AfterJava,
-    /// Through this environment variable, because the command starts something else than `java`.
+    /// In this environment variable, because the command is not `java`.
     ByVariable(String),
 }
 
 /// Everything needed to start one subject.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Launch {
-    /// The subject, as the scenario has it.
+    /// The subject as defined in the scenario.
     pub subject: Subject,
-    /// Program and arguments, as they are executed.
+    /// Program and arguments to execute.
     pub argv: Vec<String>,
-    /// On top of Loadline's own environment; each name once.
+    /// Additions to Loadline's environment, without duplicate names.
     pub env: Vec<(String, String)>,
     /// Working directory.
     pub dir: Option<PathBuf>,
-    /// CPUs of the subject; `None` is no pinning.
+    /// CPUs of the subject; `None` means no pinning.
     pub cpus: Option<Vec<u32>>,
     /// Memory limit.
     pub limit: Option<Bytes>,
     /// CPU limit.
     pub cpu_limit: Option<Millicpus>,
-    /// The port that the subject listens on; the first of its block.
+    /// The subject's port, the first of its block.
     pub port: u16,
-    /// The one status over HTTP that shows readiness, where the load expects it; else any below 400 does.
+    /// The only HTTP status that means ready, if the load expects one; otherwise, any below 400.
     pub ready_status: Option<u16>,
-    /// Further patterns for phase markers, whose first group is the name; `loadline: phase=NAME` always counts.
+    /// Additional patterns for phase markers, whose first group is the name; `loadline: phase=NAME` always counts.
     pub phases: Vec<String>,
-    /// Whether the subject waits at its markers until Loadline lets it go on, and so reads its stdin.
+    /// Whether the subject reads permission to continue from stdin at its markers.
     pub reads: bool,
     /// How the JVM options are passed.
     pub options_passed: OptionsPassed,
-    /// The JDK that was asked for, if one was.
+    /// The requested JDK, if any.
     pub jdk: Option<FoundJdk>,
-    /// The container of the subject, if that is an image.
+    /// The container, if the subject is an image.
     pub container: Option<Container>,
 }
 
-/// The port, folder, CPUs and JDK of one trial.
+/// The port, directory, CPUs, and JDK of one trial.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LaunchPlace<'a> {
-    /// The port; the first of a block.
+    /// The first port of a block.
     pub port: u16,
-    /// The folder that `{work}` stands for, if [`needs_work`] asks for one.
+    /// The directory for `{work}`, if [`needs_work`] requires one.
     pub work: Option<&'a Path>,
     /// The CPUs of subject and load.
     pub cpus: &'a CpuPlan,
     /// The JDK chosen for the configuration.
     pub jdk: Option<&'a FoundJdk>,
-    /// The image of the subject, where it is one.
+    /// The image of the subject, if it is one.
     pub image: Option<&'a FoundImage>,
 }
 
 impl Launch {
-    /// The command line of one configuration of the subject.
+    /// The command line for a configuration of the subject.
     pub fn new(subject: &Subject, configuration: &Configuration, place: &LaunchPlace) -> Result<Self> {
         if subject.command.is_empty() && place.image.is_none() {
             return Err(
-                Error::request("the subject has no command").hint("give one after `--`: `-- java -jar app.jar`")
+                Error::request("the subject has no command").hint("specify one after `--`: `-- java -jar app.jar`")
             );
         }
         check_words(&subject.command)?;
@@ -132,7 +132,7 @@ impl Launch {
                 env.pass(name, &env.get(name).unwrap_or_default(), &options)
             }
         };
-        // A script may set the same flag itself, and its command line wins over the variable.
+        // A script may set the same flag, and its command line would override the variable.
         let hidden = if matches!(options_passed, OptionsPassed::ByVariable(_)) { Hidden::Some } else { hidden };
         env.outrank(&env.get(LAST_OPTIONS).unwrap_or_default(), &options, hidden);
         if argv.first().is_some_and(|program| program == "java") {
@@ -142,15 +142,14 @@ impl Launch {
         Ok(Self { argv, options_passed, env: env.0, dir, jdk, ..launch })
     }
 
-    /// A launch of no command yet, with nothing on top of Loadline's own environment and folder.
+    /// A launch without a command, with Loadline's environment and directory.
     pub(crate) fn of(subject: &Subject, configuration: &Configuration, place: &LaunchPlace) -> Self {
         let (subject, cpus) = (subject.clone(), place.cpus.subject.clone());
         let (limit, cpu_limit) = (configuration.limit, configuration.cpu_limit);
         Self { subject, cpus, limit, cpu_limit, port: place.port, ..Self::default() }
     }
 
-    /// The same for a command that runs an image: the subject's command stands for that of the image, behind its
-    /// entrypoint.
+    /// Like `new`, for an image: the subject's command replaces the image's, after its entrypoint.
     fn in_container(self, configuration: &Configuration, image: &FoundImage, hidden: Hidden) -> Self {
         let (options, command) = (configuration.jvm_options(), &self.subject.command);
         let values = Values { options: &options, port: self.port, args: &configuration.args, ..Values::default() };
@@ -173,12 +172,11 @@ impl Launch {
         Self { argv, options_passed, container: Some(container), ..self }
     }
 
-    /// Whether all of a cgroup of its own is weighed.
     pub(super) fn is_cgroup(&self) -> bool {
         self.subject.processes == Processes::Cgroup
     }
 
-    /// The order to the guardian, where the subject has cgroups of ours, or somebody else keeps it.
+    /// The order for the guardian. `cgroups` are Loadline's; a `keeper` has its own.
     pub(super) fn order(&self, cgroups: Vec<PathBuf>, keeper: Option<&Keeper>) -> Order {
         let mut argv = self.argv.clone();
         let mut cpus = self.cpus.clone();
@@ -187,7 +185,7 @@ impl Launch {
             Some(Keeper::Step(step)) => {
                 let limit = self.limit.unwrap_or_default();
                 argv = step.argv(&StepOptions { limit, cpus: cpus.as_deref(), reads: self.reads }, &argv);
-                // They are the task's; srun itself does not run on them.
+                // They are for the task; srun itself must not be pinned to them.
                 cpus = None;
             }
             _ => {}
@@ -203,19 +201,18 @@ impl Launch {
         }
     }
 
-    /// The command as one would type it into a shell.
+    /// The command as typed into a shell.
     pub fn shown(&self) -> String {
         shell_words(&self.argv)
     }
 }
 
-/// Whether the command or its environment names `{work}`, so that a trial needs a folder of its own.
+/// Whether the command or its environment contains `{work}`, so a trial needs a directory.
 pub(crate) fn needs_work(subject: &Subject, configuration: &Configuration) -> bool {
     let env = subject.env.iter().chain(&configuration.env).map(|(_, value)| value);
     subject.command.iter().chain(env).any(|word| word.contains("{work}"))
 }
 
-/// The values of the placeholders.
 #[derive(Default)]
 struct Values<'a> {
     options: &'a [String],
@@ -228,7 +225,7 @@ struct Values<'a> {
 }
 
 impl Values<'_> {
-    /// The words that a placeholder stands for; `None` if it stands for nothing here.
+    /// The words for a placeholder; `None` if it is not valid here.
     fn words(&self, name: &str) -> Option<Vec<String>> {
         let of_path = |path: Option<&Path>| path.map(|path| vec![path.display().to_string()]);
         match name {
@@ -249,7 +246,7 @@ impl Values<'_> {
                 "{jvm}" | "{args}" | "{code}" | "{artifact}" | "{work}" => {
                     argv.extend(self.words(&word[1..word.len() - 1]).unwrap_or_default());
                 }
-                // Inside a word, as in `sh -c "java {jvm} …"`, a shell will split the value again.
+                // Within a word, as in `sh -c "java {jvm} …"`, a shell splits the value again.
                 _ => argv.push(self.expand_in(word, shell_word)),
             }
         }
@@ -262,7 +259,7 @@ impl Values<'_> {
     fn expand_in(&self, text: &str, quote: impl Fn(&str) -> String) -> String {
         let mut expanded = String::with_capacity(text.len());
         let mut rest = text;
-        // One pass: what an option holds is not expanded again.
+        // A single pass, so that option values are not expanded again.
         while let Some(open) = rest.find('{') {
             expanded.push_str(&rest[..open]);
             rest = &rest[open..];
@@ -285,7 +282,7 @@ impl Values<'_> {
     }
 }
 
-/// A path that counts from Loadline's folder, for a command that starts in its own.
+/// Converts a path relative to Loadline's directory for a command that starts in another one.
 fn seen_from(dir: Option<&Path>, path: &Path) -> PathBuf {
     match dir {
         None => path.to_path_buf(),
@@ -294,13 +291,13 @@ fn seen_from(dir: Option<&Path>, path: &Path) -> PathBuf {
     }
 }
 
-/// `port` at the beginning of `{port}/x`.
+/// `port` at the start of `{port}/x`.
 fn placeholder(text: &str) -> Option<&str> {
     let name = text.strip_prefix('{')?.split_once('}')?.0;
     (!name.is_empty() && name.chars().all(|c| c.is_ascii_alphabetic())).then_some(name)
 }
 
-/// Braces are common in commands (JSON, shell variables), so only what is one slip away from a placeholder is refused.
+/// Braces are common in commands (JSON, shell variables), so only near misses are rejected.
 fn check_words(command: &[String]) -> Result<()> {
     for word in command {
         let names = word.match_indices('{').filter(|(at, _)| !word[..*at].ends_with('$'));
@@ -319,7 +316,7 @@ fn is_java(program: &str) -> bool {
     Path::new(program).file_name().is_some_and(|name| name == "java") || program == "{jdk}"
 }
 
-/// How options are passed that need no variable; `None` for those that do.
+/// How to pass options without a variable, if possible.
 fn passed_without_variable(command: &[String], options: &[String]) -> Option<OptionsPassed> {
     match options.is_empty() {
         true => Some(OptionsPassed::NoneNeeded),
@@ -327,7 +324,7 @@ fn passed_without_variable(command: &[String], options: &[String]) -> Option<Opt
     }
 }
 
-/// Variables on top of Loadline's own environment.
+/// Additions to Loadline's environment.
 #[derive(Default)]
 struct Environment(Vec<(String, String)>);
 
@@ -345,13 +342,13 @@ impl Environment {
         self.0.push((name.to_owned(), value));
     }
 
-    /// Passes options by this variable, behind what it holds before.
+    /// Passes options in this variable, after its previous content.
     fn pass(&mut self, name: &str, before: &str, options: &[String]) -> OptionsPassed {
         self.set(name, with_options(before, options));
         OptionsPassed::ByVariable(name.to_owned())
     }
 
-    /// Passes flags so that they win over options inside the script or program that the command starts.
+    /// Passes flags so that they override options inside the script or program that the command starts.
     fn outrank(&mut self, before: &str, options: &[String], hidden: Hidden) {
         let flags: Vec<String> = options.iter().filter(|option| option.starts_with("-X")).cloned().collect();
         if hidden == Hidden::Some && !flags.is_empty() {
@@ -403,7 +400,7 @@ mod tests {
         }
     }
 
-    /// Paths of a scenario count from Loadline's folder; the command starts in the subject's.
+    /// The scenario's paths are relative to Loadline's directory; the command starts in the subject's.
     #[test]
     fn code_and_libraries_are_found_from_the_folder_of_the_subject() {
         let place = LaunchPlace { port: 1, work: None, cpus: &CPUS, jdk: None, image: None };
@@ -494,7 +491,7 @@ mod tests {
         assert_eq!(launch.argv, ["./run.sh", "--x", "y z"]);
         let value = "-Dold=1 -Xms6m -Xmx6m -XX:+UseSerialGC \"-Da=b c\"".to_owned();
         assert!(launch.env.contains(&(JDK_OPTIONS.to_owned(), value)), "{:?}", launch.env);
-        // A flag that the script sets itself would win over that variable, but not over this one.
+        // A flag set by the script would override that variable, but not this one.
         let flags = (LAST_OPTIONS.to_owned(), "-Xms6m -Xmx6m -XX:+UseSerialGC".to_owned());
         assert!(launch.env.contains(&flags), "{:?}", launch.env);
         assert!(launch.env.contains(&("URL".to_owned(), "http://x:1234/{y}".to_owned())));
@@ -509,7 +506,7 @@ mod tests {
         assert!(with.env.iter().any(|(name, value)| name == "PATH" && value.starts_with("/j/bin:")));
         let old = launch(&["./run.sh"], Some(&jdk(8))).unwrap();
         assert_eq!(old.options_passed, OptionsPassed::ByVariable(TOOL_OPTIONS.to_owned()));
-        // A path that agrees stays as it was typed.
+        // A matching path stays as typed.
         assert_eq!(launch(&["/usr/bin/java"], Some(&jdk(17))).unwrap().argv[0], "/usr/bin/java");
     }
 
@@ -526,7 +523,7 @@ mod tests {
         let own = Launch::new(&subject(&["java", "{jvm}", "x"]), &configuration(), &place).unwrap();
         assert_eq!(own.options_passed, OptionsPassed::AtPlaceholder);
         assert!(own.shown().contains(" app:1 java -Xms6m "), "{}", own.shown());
-        // Without words of its own it is the image's command that runs.
+        // Without arguments, the image's command runs.
         let bare = Launch::new(&subject(&[]), &Configuration::default(), &place).unwrap();
         assert!(bare.shown().ends_with(" app:1"), "{}", bare.shown());
         let container = bare.container.clone().unwrap();

@@ -1,36 +1,34 @@
-//! The command line that runs a container image as the subject: `podman run …` or `docker run …`.
+//! The command line that runs a container image: `podman run …` or `docker run …`.
 //!
-//! The network is the host's, so that ports are what they are in the image; swap is forbidden where there is any.
+//! Uses the host's network, so ports are the image's own; disables swap if the machine has any.
 
 use super::container_tool;
 use super::image::FoundImage;
 use super::names;
 use crate::units::{Bytes, Millicpus};
 
-/// Read by every JVM, however the image starts it.
+/// Read by every JVM, however an image starts it.
 pub(super) const TOOL_OPTIONS: &str = "JAVA_TOOL_OPTIONS";
 
 /// The container that a subject runs in.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Container {
-    /// Its image, and the tool that runs it.
+    /// The image and the tool that runs it.
     pub image: FoundImage,
-    /// The name, which no other container has.
+    /// The container's unique name.
     pub name: String,
 }
 
 impl Container {
-    /// A new name for a container of this image.
     pub(super) fn new(image: &FoundImage) -> Self {
         Self { image: image.clone(), name: names::new() }
     }
 
-    /// The command line that runs the container.
     pub(super) fn argv(&self, asked: &ContainerOptions) -> Vec<String> {
         let label = container_tool::label(&self.name);
         let mut argv =
             [self.image.tool.tool.word(), "run", "--name", &self.name, "--label", &label].map(str::to_owned).to_vec();
-        // No image is fetched; and TERM before a removal by force would only cost time.
+        // Never pulls, and skips SIGTERM before a forced removal, which would only delay it.
         argv.extend(["--pull=never", "--stop-timeout=0", "--network=host"].map(str::to_owned));
         if let Some(limit) = asked.limit {
             argv.push(format!("--memory={}b", limit.0));
@@ -50,17 +48,16 @@ impl Container {
     }
 }
 
-/// The resources of a container.
 #[derive(Debug)]
 pub(super) struct ContainerOptions<'a> {
     pub limit: Option<Bytes>,
     pub cpu_limit: Option<Millicpus>,
-    /// Whether the limit forbids swap, too. On a machine without any, such a limit would only hide how often the other
-    /// one is met.
+    /// Whether the limit also disables swap. On a machine without swap, that second limit would only hide hits of the
+    /// first.
     pub forbids_swap: bool,
     pub cpus: Option<&'a [u32]>,
     pub env: &'a [(String, String)],
-    /// Instead of the image's own, where there are any.
+    /// Replace the image's default arguments, if not empty.
     pub arguments: &'a [String],
 }
 

@@ -1,5 +1,5 @@
-//! `loadline __launch`: the last step before the subject. It takes the subject's place — session, CPUs, cgroup, fate —
-//! and then becomes the command. Being a program of its own, it needs no code between fork and exec.
+//! `loadline __launch`: the last step before the subject. It sets session, CPUs, cgroup, and parent-death signal, then
+//! execs the command. A separate program avoids code between fork and exec.
 
 use super::cpus;
 use super::protocol::{GUARDIAN_VARIABLE, Order, Refusal, StartStep, line};
@@ -14,18 +14,18 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Exit code of a launcher that could not become the command; shells use it for the same.
+/// Exit code of a launcher that failed to exec; shells use the same.
 const REFUSED: i32 = 127;
 
-/// Reads an order on stdin and becomes its command. Returns an exit code only when that failed.
+/// Reads an order from stdin and execs its command. Returns an exit code only on failure.
 pub(super) fn main() -> i32 {
-    // A copy that closes itself on exec: its end tells the guardian that the command runs.
+    // This copy closes on exec, which tells the guardian that the command runs.
     let Ok(channel) = io::stdin().as_fd().try_clone_to_owned() else { return REFUSED };
     let mut channel = UnixStream::from(channel);
     match follow(&channel) {
         Ok(never) => never,
         Err(refusal) => {
-            // A guardian that is gone needs no answer.
+            // If the guardian is gone, it needs no answer.
             let _ = channel.write_all(&line(&refusal));
             REFUSED
         }
@@ -37,7 +37,7 @@ fn follow(channel: &UnixStream) -> Result<i32, Refusal> {
     let guardian = getppid().map_or(0, |pid| pid.as_raw_nonzero().get());
     die_with(guardian).map_err(|cause| Refusal::new(StartStep::Launcher, &cause))?;
     restore_signals().map_err(|cause| Refusal::new(StartStep::Launcher, &cause))?;
-    // A session of its own: `kill 0` in a start script must not reach the guardian.
+    // A separate session, so that `kill 0` in a start script does not reach the guardian.
     let _ = setsid();
     if let Some(dir) = &order.dir {
         std::env::set_current_dir(dir).map_err(|cause| Refusal::new(StartStep::Dir, &cause))?;
@@ -52,7 +52,7 @@ fn follow(channel: &UnixStream) -> Result<i32, Refusal> {
     Err(Refusal::new(StartStep::Exec, &become_command(&order, guardian)))
 }
 
-/// Asks to be killed when the guardian dies, which may already have happened.
+/// Asks the kernel to kill this process when the guardian dies, and handles a guardian that is already dead.
 fn die_with(guardian: i32) -> io::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     if getppid().is_none_or(|pid| pid.as_raw_nonzero().get() != guardian) {
@@ -61,8 +61,8 @@ fn die_with(guardian: i32) -> io::Result<()> {
     Ok(())
 }
 
-/// Signals that were ignored when Loadline started (`nohup`, `&` in a script) would be ignored by the subject as well;
-/// a JVM then ends without its shutdown hooks. A handler, unlike `ignore`, becomes the default on exec.
+/// The subject would inherit signals that Loadline's parent ignored (`nohup`, `&` in a script), and a JVM would then
+/// skip its shutdown hooks. Unlike `ignore`, a handler is reset to the default on exec.
 fn restore_signals() -> io::Result<()> {
     for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGUSR1, SIGUSR2] {
         signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))?;
@@ -82,8 +82,7 @@ fn become_command(order: &Order, guardian: i32) -> io::Error {
         .env(GUARDIAN_VARIABLE, guardian.to_string())
         .stdin(Stdio::null());
     if order.reads {
-        // The pipe that the command reads came as the launcher's standard output; what the command prints goes where
-        // its errors go, as ever.
+        // The launcher's stdout is the pipe for the command's stdin; the command's stdout goes where its stderr goes.
         let streams = File::open("/proc/self/fd/1").and_then(|stdin| Ok((stdin, output()?)));
         match streams {
             Ok((stdin, stdout)) => command.stdin(stdin).stdout(stdout),
@@ -93,7 +92,7 @@ fn become_command(order: &Order, guardian: i32) -> io::Error {
     command.exec()
 }
 
-/// Another handle of the pipe that is our standard error.
+/// A second handle of the pipe on stderr.
 fn output() -> io::Result<File> {
     File::options().write(true).open("/proc/self/fd/2")
 }

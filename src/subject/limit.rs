@@ -1,4 +1,4 @@
-//! The memory limit of the subject: a cgroup of its own, set, verified, and removed at the end.
+//! The subject's memory limit: creates, verifies, and removes its cgroup.
 
 use super::keeper::Keeper;
 use super::limit_ways;
@@ -14,27 +14,26 @@ use crate::units::Bytes;
 use std::fs;
 use std::path::Path;
 
-/// The limit that [`probe`] sets: any value of a page or more would do.
+/// The limit that [`probe`] sets; any value of at least a page works.
 const PROBE_LIMIT: Bytes = Bytes::mib(64);
 
-/// The memory cgroup of one subject. Removed when dropped, if it was made here.
+/// A subject's memory cgroup. Removed on drop if it was created here.
 #[derive(Debug)]
 pub struct MemoryCgroup {
-    /// The cgroup by its folder.
+    /// The cgroup.
     pub cgroup: Cgroup,
-    /// The limit that the kernel enforces: the one asked for, rounded down to pages. `None` if it only counts.
+    /// The limit that the kernel enforces: the requested one rounded down to pages. `None` if it only counts.
     pub limit: Option<Bytes>,
-    /// Set if the cgroup was made here. Otherwise something else, such as a container tool, made it and removes it.
+    /// Set if the cgroup was created here. Otherwise, its creator, such as a container tool, removes it.
     _made: Option<MadeCgroup>,
 }
 
 impl MemoryCgroup {
-    /// Makes a cgroup with this limit, without swap, and verifies that the kernel took it. Without a limit it only
-    /// counts.
+    /// Creates a cgroup with this limit and without swap, and verifies it. Without a limit, it only counts.
     pub fn create(limit: Option<Bytes>, clock: Clock) -> Result<Self> {
         let cannot = Error::machine(match limit {
             Some(limit) => format!("cannot set a memory limit of {limit}"),
-            None => "cannot make a memory cgroup for the subject".to_owned(),
+            None => "cannot create a memory cgroup for the subject".to_owned(),
         });
         let set = |cgroup: &Cgroup| {
             let set = limit.map(|limit| match cgroup.version {
@@ -48,11 +47,8 @@ impl MemoryCgroup {
         Self { cgroup: made.cgroup.clone(), limit: set, _made: Some(made) }.checked_against_outer(limit)
     }
 
-    /// The cgroup that somebody else made for this process, its own or the nearest above that has a limit where that is
-    /// how limits are set. Verifies that it has the limit that was asked for, and no swap.
-    ///
-    /// # Errors
-    /// `Machine` where it has not.
+    /// The cgroup that a keeper created for this process: its own, or the nearest ancestor with a limit if the keeper
+    /// sets limits there. Verifies the requested limit and the absence of swap. Errors: `Machine` if they differ.
     pub(super) fn adopt(pid: u32, asked: Option<Bytes>, keeper: &Keeper) -> Result<Self> {
         let own = own_cgroup::of_process(pid, MEMORY)?;
         let Some(asked) = asked else { return Ok(Self { cgroup: own, limit: None, _made: None }) };
@@ -68,17 +64,17 @@ impl MemoryCgroup {
         })?;
         if set != Some(whole_pages(limit)) {
             let other = set.map_or_else(|| "none".to_owned(), |set| set.to_string());
-            return Err(within(Error::machine(format!("the {word} was to have a limit of {limit}, but has {other}")))
+            return Err(within(Error::machine(format!("the {word} should have a limit of {limit}, but has {other}")))
                 .hint(keeper.limit_hint()));
         }
         if has_swap() && may_swap(&cgroup, limit) {
-            return Err(within(Error::machine(format!("the {word} may use swap beyond its limit of {limit}")))
+            return Err(within(Error::machine(format!("the {word} can use swap beyond its limit of {limit}")))
                 .hint(keeper.swap_hint()));
         }
         Self { cgroup, limit: set.or(Some(limit)), _made: None }.checked_against_outer(Some(limit))
     }
 
-    /// A limit above that of an outer cgroup would never be the one that counts.
+    /// A limit above an outer cgroup's would have no effect.
     fn checked_against_outer(self, asked: Option<Bytes>) -> Result<Self> {
         if let Some((limit, asked)) = self.limit.zip(asked) {
             check_outer(self.cgroup.parent().and_then(|parent| parent.limit()), limit, asked)
@@ -87,11 +83,8 @@ impl MemoryCgroup {
         Ok(self)
     }
 
-    /// Creates a cgroup of ours with this limit. If none can be made, returns the keeper that sets the limit instead:
-    /// the Slurm that runs this job.
-    ///
-    /// # Errors
-    /// If there is neither, or the limit would have no effect.
+    /// Creates a cgroup with this limit. If that fails, returns the keeper that can set the limit: the Slurm of this
+    /// job. Fails if there is none, or if the limit would have no effect.
     pub(super) fn create_or_find_keeper(limit: Bytes, clock: Clock) -> Result<(Option<Self>, Option<Keeper>)> {
         let why = match Self::create(Some(limit), clock) {
             Ok(created) => return Ok((Some(created), None)),
@@ -102,29 +95,26 @@ impl MemoryCgroup {
         Ok((None, Some(Keeper::Step(Step::new(job)))))
     }
 
-    /// How often the kernel killed a process in it, or in one below, for want of memory.
+    /// The number of OOM kills in this cgroup and those below it.
     pub fn oom_kills(&self) -> u64 {
         let own = self.cgroup.oom_kills().unwrap_or(0);
         match self.cgroup.version {
-            // Each counts its own processes only.
+            // Each cgroup counts only its own processes.
             CgroupVersion::V1 => own + self.cgroup.below().iter().filter_map(Cgroup::oom_kills).sum::<u64>(),
             CgroupVersion::V2 => own,
         }
     }
 }
 
-/// Makes, sets and removes a cgroup to see whether limits work here. Returns the one in which those of subjects are
-/// made.
-///
-/// # Errors
-/// Says why not, and what to do.
+/// Creates and removes a cgroup with a limit to test whether limits work here. Returns the cgroup in which subjects'
+/// cgroups are created.
 pub fn probe(clock: Clock) -> Result<Cgroup> {
     let mut parent = MemoryCgroup::create(Some(PROBE_LIMIT), clock)?.cgroup.clone();
     parent.folder.pop();
     Ok(parent)
 }
 
-/// Refuses a limit that is more than those around it allow.
+/// Rejects a limit above those of enclosing cgroups.
 fn check_outer(outer: Option<Limit>, limit: Bytes, asked: Bytes) -> Result<()> {
     match outer.map(|outer| outer.bytes) {
         Some(outer) if outer < limit => {
@@ -135,30 +125,30 @@ fn check_outer(outer: Option<Limit>, limit: Bytes, asked: Bytes) -> Result<()> {
     }
 }
 
-/// Returns what the kernel says it enforces: whole pages, never more than asked.
+/// Returns the limit that the kernel reports: whole pages, never more than requested.
 fn write_and_verify(file: &Path, limit: Bytes) -> Attempt<Bytes> {
     let text = write_and_read(file, &limit.0.to_string())?;
     match text.trim().parse().map(Bytes) {
         Ok(set) if set == whole_pages(limit) => Ok(set),
-        _ => Err(format!("{}: wrote {}, but it reads {}", file.display(), limit.0, text.trim())),
+        _ => Err(format!("{}: wrote {}, but read back {}", file.display(), limit.0, text.trim())),
     }
 }
 
 fn set_v1(cgroup: &Path, limit: Bytes) -> Attempt<Bytes> {
     let set = write_and_verify(&cgroup.join(CgroupVersion::V1.limit_file()), limit)?;
     let with_swap = cgroup.join("memory.memsw.limit_in_bytes");
-    // Without swap to be used this limit would only hide how often the other one is met: it is asked first,
-    // and newer kernels do not count its refusals.
+    // Without swap, this limit would only hide how often the other one is hit: the kernel checks it first, and newer
+    // kernels do not count its refusals.
     if has_swap() && with_swap.exists() {
         write_and_verify(&with_swap, limit)?;
     } else {
-        // Without swap accounting at least none is used before the limit is reached.
+        // Without swap accounting, this at least prevents swapping below the limit.
         let _ = fs::write(cgroup.join("memory.swappiness"), "0");
     }
     Ok(set)
 }
 
-/// Whether the machine has any; where it does not say, it may.
+/// Whether the machine has swap; assumed if unknown.
 pub(super) fn has_swap() -> bool {
     MemInfo::read().is_none_or(|memory| memory.swap_total > Bytes(0))
 }
@@ -172,8 +162,8 @@ fn set_v2(cgroup: &Path, limit: Bytes) -> Attempt<Bytes> {
     Ok(set)
 }
 
-/// Whether a cgroup with this limit may have pages in swap. If swap is not counted (v1 without swap accounting), it
-/// may, unless its swappiness is zero.
+/// Whether a cgroup with this limit can have pages in swap. Without swap accounting (v1), it can unless its swappiness
+/// is zero.
 fn may_swap(cgroup: &Cgroup, limit: Bytes) -> bool {
     let number = |file: &str| cgroup.text(file)?.trim().parse::<u64>().ok();
     match cgroup.version {
@@ -181,17 +171,16 @@ fn may_swap(cgroup: &Cgroup, limit: Bytes) -> bool {
             Some(with_swap) => with_swap > limit.0,
             None => number("memory.swappiness") != Some(0),
         },
-        // Without the file the kernel has no swap.
+        // If the file is missing, the kernel does not support swap.
         CgroupVersion::V2 => cgroup.text("memory.swap.max").is_some_and(|text| text.trim() != "0"),
     }
 }
 
-/// A limit as the kernel keeps it, in pages.
 fn whole_pages(limit: Bytes) -> Bytes {
     Bytes(limit.0 - limit.0 % page_size().0)
 }
 
-/// The smallest limit among the cgroups in which that of a subject is made: none above it has an effect.
+/// The smallest limit among the cgroups that enclose a subject's: a higher limit has no effect.
 pub fn outer() -> Option<Limit> {
     own_cgroup::of_process(std::process::id(), MEMORY).ok()?.limit()
 }
@@ -205,9 +194,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("memory.max");
         assert_eq!(write_and_verify(&file, Bytes::mib(64)), Ok(Bytes::mib(64)));
-        // A plain file does not round down to pages as the kernel does.
+        // Unlike the kernel, a plain file does not round down to pages.
         let refusal = write_and_verify(&file, Bytes(Bytes::mib(1).0 + 1)).unwrap_err();
-        assert!(refusal.ends_with("wrote 1048577, but it reads 1048577"), "{refusal}");
+        assert!(refusal.ends_with("wrote 1048577, but read back 1048577"), "{refusal}");
     }
 
     #[test]

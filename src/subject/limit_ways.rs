@@ -1,6 +1,5 @@
-//! Ways to a limit of memory or CPU time for who cannot make a cgroup just so: a scope of the user's own systemd, a
-//! container that may write cgroups, a step of a job of Slurm, root; in a pod of Kubernetes what its administrator may
-//! allow.
+//! Alternatives for users who cannot simply create a cgroup: a scope of the user's systemd, a container with writable
+//! cgroups, a Slurm step, root; in a Kubernetes pod, settings that its administrator can allow.
 
 use super::program;
 use super::slurm_step::Job;
@@ -10,29 +9,28 @@ use rustix::fs::{Access, access};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// A variable that Kubernetes gives every container of a pod, whatever its manifest says of services.
+/// Kubernetes sets this variable in every container, regardless of the manifest.
 const POD_VARIABLE: &str = "KUBERNETES_SERVICE_HOST";
-/// The usual socket of Docker.
 const DOCKER_SOCKET: &str = "/var/run/docker.sock";
 
-/// A way to a limit that is open here.
+/// An available way to set a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
-    /// A scope of the user's systemd, below which the user may make cgroups (v2).
+    /// A scope of the user's systemd, in which the user can create cgroups (v2).
     UserScope,
-    /// Such a scope, once systemd hands the controller down to users.
+    /// The same, after systemd delegates the controller to users.
     UserScopeDelegated,
-    /// A container by Docker.
+    /// A Docker container.
     Docker,
-    /// A container by Podman.
+    /// A Podman container.
     Podman,
-    /// Being root.
+    /// Root.
     Root,
-    /// A pod whose own cgroup may be written (v2): by containerd 2.1 or newer, CRI-O, or GKE's nodes.
+    /// A pod with a writable cgroup (v2): containerd 2.1 or later, CRI-O, or GKE nodes.
     PodWritable,
-    /// A privileged container of a pod.
+    /// A privileged container in a pod.
     PodPrivileged,
-    /// A step of the job of Slurm that this is: without being asked, wherever no cgroup can be made.
+    /// A step of this Slurm job; used automatically if Loadline cannot create a cgroup.
     SlurmStep,
 }
 
@@ -40,50 +38,50 @@ impl Way {
     /// The hint.
     pub fn text(self) -> &'static str {
         match self {
-            Self::UserScope => "in a scope of your own: `systemd-run --user --scope -p Delegate=yes loadline …`",
+            Self::UserScope => "in your own scope: `systemd-run --user --scope -p Delegate=yes loadline …`",
             Self::UserScopeDelegated => {
-                "in a scope of your own, once systemd delegates limits to users: as root put `Delegate=cpu memory` \
-                 below `[Service]` by `systemctl edit user@.service`, log in again, then \
-                 `systemd-run --user --scope -p Delegate=yes loadline …`"
+                "in your own scope, once systemd delegates limits to users: as root, run `systemctl edit \
+                 user@.service` and add `Delegate=cpu memory` under `[Service]`; log in again, then run `systemd-run \
+                 --user --scope -p Delegate=yes loadline …`"
             }
             Self::Docker => "in a container: `docker run --privileged --cgroupns=host … loadline …`",
             Self::Podman => "in a container: `podman run --privileged --cgroupns=host … loadline …`",
             Self::Root => "as root: `sudo loadline …`",
             Self::PodWritable => {
-                "in a pod that may write its own cgroup: ask for a runtime class of containerd 2.1 or newer with \
-                 `cgroup_writable = true`, for CRI-O's annotation \
-                 `io.kubernetes.cri-o.cgroup2-mount-hierarchy-rw: \"true\"`, or on GKE for nodes with writable cgroups"
+                "in a pod that can write its own cgroup: use a runtime class with containerd 2.1 or newer and \
+                 `cgroup_writable = true`, CRI-O's annotation `io.kubernetes.cri-o.cgroup2-mount-hierarchy-rw: \
+                 \"true\"`, or GKE nodes with writable cgroups"
             }
             Self::PodPrivileged => {
-                "in a container with `securityContext: {privileged: true}`, in a namespace and on nodes of its own"
+                "in a container with `securityContext: {privileged: true}`, in its own namespace and on dedicated nodes"
             }
             Self::SlurmStep => {
-                "in a step of this job of Slurm, for each trial, without being asked: in whole MiB, where Slurm's \
-                 cgroup.conf has `ConstrainRAMSpace=yes`"
+                "in a Slurm step of this job, which Loadline starts for each trial (in whole MiB, if Slurm's \
+                 cgroup.conf has `ConstrainRAMSpace=yes`)"
             }
         }
     }
 }
 
-/// The ways to a limit by a controller on this machine, the nearest first; none for root outside of a pod and of a job,
-/// who lacks a file system that can be written.
+/// The ways to set a limit with a controller on this machine, easiest first. Empty for root outside pods and jobs, who
+/// only lacks a writable file system.
 pub(crate) fn ways(controller: &'static str) -> Vec<Way> {
     Surroundings::read(controller).ways()
 }
 
-/// One thing to do where a limit could not be set.
+/// A suggestion if a limit could not be set.
 pub(super) fn hint(controller: &'static str) -> String {
     match ways(controller).first() {
         Some(way) => format!("run it {}", way.text()),
-        None => "the cgroup file system must be writable: in Docker `--privileged --cgroupns=host`".to_owned(),
+        None => "the cgroup file system must be writable: with Docker, use `--privileged --cgroupns=host`".to_owned(),
     }
 }
 
-/// The facts of a machine that decide which ways there are.
+/// The facts about a machine that determine the available ways.
 #[derive(Debug)]
 struct Surroundings {
     uid: u32,
-    /// The hierarchy of cgroups that has the controller.
+    /// The cgroup hierarchy that has the controller.
     hierarchy: Option<Hierarchy>,
     /// `PATH`.
     path: OsString,
@@ -105,7 +103,7 @@ impl Surroundings {
             runtime: runtime.unwrap_or_else(|| PathBuf::from(format!("/run/user/{uid}"))),
             docker_socket: DOCKER_SOCKET.into(),
             is_pod: std::env::var_os(POD_VARIABLE).is_some(),
-            // Slurm gives its steps memory, and no share of CPU time.
+            // Slurm limits a step's memory, but not its share of CPU time.
             is_slurm_job: controller == MEMORY && Job::here().is_some(),
         }
     }
@@ -121,14 +119,14 @@ impl Surroundings {
         }
         let scope = self.scope();
         let docker = self.has("docker") && access(&self.docker_socket, Access::WRITE_OK).is_ok();
-        // Without Docker's daemon a container can only be given what its user has.
+        // Without the Docker daemon, a container gets only its user's rights.
         let podman = self.has("podman") && scope == Some(Way::UserScope);
         let containers = [(docker, Way::Docker), (podman, Way::Podman)];
         let containers = containers.into_iter().filter(|(open, _)| *open).map(|(_, way)| way);
         step.into_iter().chain(scope).chain(containers).chain([Way::Root]).collect()
     }
 
-    /// A scope, where the user has a systemd and cgroups can be handed down at all.
+    /// A scope, if the user has a systemd and cgroups can be delegated.
     fn scope(&self) -> Option<Way> {
         let hierarchy = self.hierarchy.as_ref().filter(|hierarchy| hierarchy.version == CgroupVersion::V2)?;
         if !self.has("systemd-run") || !self.runtime.join("systemd/private").exists() {
@@ -140,7 +138,6 @@ impl Surroundings {
         Some(if delegated { Way::UserScope } else { Way::UserScopeDelegated })
     }
 
-    /// Whether this program is installed.
     fn has(&self, program: &str) -> bool {
         program::on_path(program, &self.path).is_some()
     }
@@ -159,7 +156,6 @@ mod tests {
         Hierarchy { controller: MEMORY, version, mount: folder.join("cgroup"), root: "/".into() }
     }
 
-    /// A user on a machine where all of this is there, with these controllers handed down.
     fn machine(folder: &Path, controllers: &str) -> Surroundings {
         for program in ["systemd-run", "docker", "podman"] {
             let file = folder.join(program);
@@ -198,7 +194,7 @@ mod tests {
         let all = machine(folder.path(), "cpu memory pids\n");
         assert_eq!(all.ways(), [UserScope, Docker, Podman, Root]);
         assert_eq!(Surroundings { uid: 0, ..machine(folder.path(), "memory") }.ways(), []);
-        // On v1 nothing is handed down; without a systemd of the user there is no scope.
+        // v1 has no delegation; without the user's systemd, there is no scope.
         let v1 = Some(hierarchy(CgroupVersion::V1, folder.path()));
         assert_eq!(Surroundings { hierarchy: v1, ..machine(folder.path(), "memory") }.ways(), [Docker, Root]);
         let elsewhere = folder.path().join("none");
@@ -211,7 +207,7 @@ mod tests {
         let job = || Surroundings { is_slurm_job: true, ..machine(folder.path(), "memory") };
         assert_eq!(job().ways(), [SlurmStep, UserScope, Docker, Podman, Root]);
         assert_eq!(Surroundings { uid: 0, ..job() }.ways(), [SlurmStep]);
-        // A daemon that does not run, or that is closed to this user.
+        // A daemon that is not running, or not accessible to this user.
         let closed = Surroundings { docker_socket: elsewhere, ..machine(folder.path(), "memory") };
         assert_eq!(closed.ways(), [UserScope, Podman, Root]);
         let nothing = Surroundings { path: OsString::new(), ..machine(folder.path(), "memory") };

@@ -1,18 +1,18 @@
-//! Lines out of a stream of bytes that comes in pieces, of bounded length whatever comes.
+//! Splits a stream of bytes into lines of bounded length.
 
-/// Longer lines are cut; the rest of the line is dropped.
+/// Longer lines are truncated.
 const LINE_BYTES_MAX: usize = 4096;
-/// The sign for the rest.
+/// Marks a truncated line.
 const CUT: &[u8] = "…".as_bytes();
 
-/// A line that is not yet complete.
+/// An incomplete line.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     begun: Vec<u8>,
 }
 
 impl Lines {
-    /// Gives each line that ends in `bytes`, without its end.
+    /// Passes each line that ends in `bytes` to `give`, without its newline.
     pub(super) fn split(&mut self, bytes: &[u8], mut give: impl FnMut(&[u8])) {
         for piece in bytes.split_inclusive(|&byte| byte == b'\n') {
             match piece.split_last() {
@@ -27,7 +27,7 @@ impl Lines {
         }
     }
 
-    /// Gives the last line when the stream ends without an end of line.
+    /// Passes the last line if the stream ends without a newline.
     pub(super) fn finish(&mut self, mut give: impl FnMut(&[u8])) {
         if !self.begun.is_empty() {
             give(&self.begun);

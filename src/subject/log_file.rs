@@ -1,4 +1,4 @@
-//! The copy of the subject's output on disk, of bounded size.
+//! A size-limited copy of the subject's output on disk.
 
 use crate::error::{Error, Result};
 use crate::kernel::private_file;
@@ -6,10 +6,10 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// More than any user reads; less than the room of a disk that is nearly full.
+/// More than any user reads, and small enough for a nearly full disk.
 const LOG_BYTES_MAX: u64 = 64 << 20;
 
-/// A log that takes bytes until it is full or fails, and then no more.
+/// A log that accepts bytes until it is full or fails.
 #[derive(Debug)]
 pub(super) struct LogFile {
     path: PathBuf,
@@ -18,18 +18,17 @@ pub(super) struct LogFile {
 }
 
 impl LogFile {
-    /// Creates the file for this user alone, or empties it.
+    /// Creates or truncates the file, accessible only to this user.
     pub(super) fn create(path: &Path) -> Result<Self> {
         let file = private_file::create(path).map_err(|cause| Error::io("create", path, &cause))?;
         Ok(Self::of(path, file))
     }
 
-    /// A log in a file that is open.
     pub(super) fn of(path: &Path, file: File) -> Self {
         Self { path: path.to_path_buf(), file: Some(file), room: LOG_BYTES_MAX }
     }
 
-    /// Writes what still fits. The first failure is returned, and ends the log.
+    /// Writes what still fits. Returns the first error, then ignores further output.
     pub(super) fn write(&mut self, bytes: &[u8]) -> Result<()> {
         let Some(file) = &mut self.file else { return Ok(()) };
         let fitting = usize::try_from(self.room).map_or(bytes.len(), |room| room.min(bytes.len()));
@@ -38,7 +37,7 @@ impl LogFile {
         let full = fitting < bytes.len();
         if full && outcome.is_ok() {
             let mib = LOG_BYTES_MAX >> 20;
-            outcome = writeln!(file, "\n[loadline: the log ends here, at its bound of {mib} MiB]");
+            outcome = writeln!(file, "\n[loadline: the log ends here, at its maximum of {mib} MiB]");
         }
         if full || outcome.is_err() {
             self.file = None;
@@ -61,7 +60,7 @@ mod tests {
             log.write(piece).unwrap();
         }
         let text = std::fs::read_to_string(&path).unwrap();
-        assert_eq!(text, "abcde\n[loadline: the log ends here, at its bound of 64 MiB]\n");
+        assert_eq!(text, "abcde\n[loadline: the log ends here, at its maximum of 64 MiB]\n");
         let mode = std::os::unix::fs::PermissionsExt::mode(&path.metadata().unwrap().permissions());
         assert_eq!(mode & 0o077, 0, "a server prints what only its user may read: {mode:o}");
     }

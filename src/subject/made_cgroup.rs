@@ -1,4 +1,4 @@
-//! Cgroups for subjects: made near Loadline's own, removed at the end, and swept where a Loadline was killed.
+//! Cgroups for subjects: created near Loadline's own, removed at the end, and swept after a Loadline was killed.
 
 use super::names::{self, is_home_left_behind, is_left_behind};
 use super::own_cgroup;
@@ -13,16 +13,15 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::Duration;
 
-/// The kernel lets go of a cgroup only after its last process is reaped and its pages are handed on.
+/// The kernel releases a cgroup only after its last process is reaped and its pages are handed over.
 const REMOVE_WITHIN: Duration = Duration::from_secs(5);
-/// For the processes in the cgroup of a killed Loadline; one in an uninterruptible sleep can take seconds to die.
+/// For processes in a killed Loadline's cgroup; one in uninterruptible sleep can take seconds to die.
 const KILL_WITHIN: Duration = Duration::from_secs(5);
-/// Between two tries to remove.
+/// The interval between attempts to remove.
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(5);
-/// One try in one place; says why not.
+/// The result of trying one place, with the reason for a failure.
 pub(super) type Attempt<T> = std::result::Result<T, String>;
 
-/// A cgroup that was made for a subject. Removed when dropped.
 #[derive(Debug)]
 pub(super) struct MadeCgroup {
     pub(super) cgroup: Cgroup,
@@ -30,10 +29,8 @@ pub(super) struct MadeCgroup {
 }
 
 impl MadeCgroup {
-    /// Makes a cgroup that has the controller, as near to our own as may be, and sets it.
-    ///
-    /// # Errors
-    /// `cannot`, with the reason of each place, where it can be made and set in none.
+    /// Creates a cgroup with the controller as close to Loadline's own as possible, and sets the limit. Errors:
+    /// `cannot`, with the reason for each place, if all fail.
     pub(super) fn create<T>(
         controller: &'static str,
         clock: Clock,
@@ -44,7 +41,7 @@ impl MadeCgroup {
         let mut refusals = Vec::new();
         for parent in own_cgroup::candidates(&own) {
             sweep(&parent.folder, clock);
-            // A refusal drops the cgroup, which removes the folder.
+            // Dropping the cgroup on failure removes its directory.
             let made = Self::make(&parent, controller, clock);
             match made.and_then(|made| set(&made.cgroup).map(|set| (made, set))) {
                 Ok(made) => return Ok(made),
@@ -70,14 +67,13 @@ impl Drop for MadeCgroup {
     }
 }
 
-/// Writes a file of a cgroup and returns what it reads then.
 pub(super) fn write_and_read(file: &Path, text: &str) -> Attempt<String> {
     let refuse = |cause: io::Error| format!("{}: {}", file.display(), plain(&cause));
     fs::write(file, text).map_err(refuse)?;
     fs::read_to_string(file).map_err(refuse)
 }
 
-/// Lets children of a v2 cgroup have a controller.
+/// Enables a controller for the children of a v2 cgroup.
 pub(super) fn enable(parent: &Cgroup, controller: &str) -> Attempt<()> {
     let refuse = |why: String| Err(format!("{}: {why}", parent.folder.display()));
     let has = |file| parent.text(file).is_some_and(|text| cgroup::names(&text, controller));
@@ -104,8 +100,8 @@ pub(super) fn enable(parent: &Cgroup, controller: &str) -> Attempt<()> {
     }
 }
 
-/// A v2 cgroup with children that have limits must hold no processes itself. If it holds only our own processes, we
-/// move them into a child of it; the folder goes when the scope or container ends.
+/// A v2 cgroup whose children have limits must not contain processes. If it contains only Loadline's, moves them to a
+/// child; its directory disappears with the scope or container.
 fn move_ourselves_down(parent: &Cgroup) -> bool {
     let members = parent.pids();
     let mut ours: HashSet<u32> = processes::descendants(std::process::id()).iter().map(|p| p.pid).collect();
@@ -117,11 +113,11 @@ fn move_ourselves_down(parent: &Cgroup) -> bool {
         && members.iter().all(|pid| fs::write(home.join("cgroup.procs"), pid.to_string()).is_ok())
 }
 
-/// Removes a cgroup and those below it, waiting for the kernel to let go of them.
+/// Removes a cgroup and its descendants, waiting until the kernel releases them.
 pub(super) fn remove(cgroup: &Path, clock: Clock) {
-    // Gone, or beyond us in the end: the next Loadline sweeps it.
+    // If this fails, the next Loadline removes it.
     clock.wait_until(REMOVE_WITHIN, TRY_AGAIN_AFTER, || {
-        // One round, the deepest first: what is still busy waits for the next.
+        // One pass, deepest first; busy cgroups wait for the next pass.
         for child in below(cgroup).iter().rev() {
             let _ = fs::remove_dir(child);
         }
@@ -129,12 +125,12 @@ pub(super) fn remove(cgroup: &Path, clock: Clock) {
     });
 }
 
-/// Removes cgroups of Loadlines that were killed together with their guardians, and kills what still runs in them.
+/// Removes cgroups of Loadlines that were killed with their guardians, and kills the processes in them.
 fn sweep(parent: &Path, clock: Clock) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let (name, folder) = (entry.file_name(), entry.path());
         if name.to_str().is_some_and(is_home_left_behind) {
-            // Another program may have started the processes in it, so they stay, and with them the cgroup.
+            // Another program may have started its processes, so they and the cgroup stay.
             let _ = fs::remove_dir(&folder);
         } else if name.to_str().is_some_and(is_left_behind) && kill_members(&folder, clock) {
             remove(&folder, clock);
@@ -142,21 +138,21 @@ fn sweep(parent: &Path, clock: Clock) {
     }
 }
 
-/// Kills all processes of a cgroup and those below it. Whether none is left.
+/// Kills all processes in a cgroup and its descendants. Returns whether none is left.
 fn kill_members(cgroup: &Path, clock: Clock) -> bool {
-    // This very Loadline may be a part of the subject that was left behind.
+    // This Loadline may itself be part of the leftover subject.
     if pids_of(cgroup).any(|pid| pid == std::process::id()) {
         return false;
     }
-    // Linux 5.14 has a file for it on v2.
+    // Linux 5.14 and later, on v2.
     let _ = File::options().write(true).open(cgroup.join("cgroup.kill")).and_then(|mut file| file.write_all(b"1"));
     processes::kill_all(|| members(cgroup), clock, KILL_WITHIN) == 0
 }
 
-/// The living processes of a cgroup and those below it.
+/// The live processes of a cgroup and its descendants.
 fn members(cgroup: &Path) -> Vec<Process> {
     let mut found: Vec<Process> = pids_of(cgroup).filter_map(Process::read).filter(|found| found.lives).collect();
-    // If one ended before it was read and another process took its id, the id is no longer listed.
+    // A process may end and its pid be reused before it is read; the pid is then no longer listed.
     let listed: HashSet<u32> = pids_of(cgroup).collect();
     found.retain(|found| listed.contains(&found.pid));
     found
@@ -178,7 +174,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let own = std::process::id();
         fs::create_dir(folder.path().join("below")).unwrap();
-        // A pid that Linux never gives, and our own.
+        // A pid that Linux never assigns, and this process.
         fs::write(folder.path().join("cgroup.procs"), "999999999\n").unwrap();
         fs::write(folder.path().join("below/cgroup.procs"), format!("0\n{own}\n")).unwrap();
         assert_eq!(members(folder.path()).iter().map(|found| found.pid).collect::<Vec<_>>(), [own]);
@@ -194,7 +190,7 @@ mod tests {
         let names = [left.clone(), format!("{left}-home"), names::new(), "loadline-999999999-0".to_owned()];
         let folders = names.map(|name| parent.path().join(name));
         folders.iter().for_each(|folder| fs::create_dir(folder).unwrap());
-        // The processes of a home are left alone.
+        // Processes in a home cgroup are not killed.
         fs::write(folders[1].join("cgroup.procs"), "1\n").unwrap();
         sweep(parent.path(), Clock::start());
         assert_eq!(folders.map(|folder| folder.exists()), [false, true, true, true]);

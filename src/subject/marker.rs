@@ -1,29 +1,29 @@
-//! The markers of a subject on its output: phases and counters.
+//! Markers in a subject's output: phases and counters.
 //!
-//! `loadline: phase=steady users=25` and `loadline: ops=1200 s=1.5 fail=0`; a further pattern can be given for subjects
-//! that print markers of their own.
+//! `loadline: phase=steady users=25` and `loadline: ops=1200 s=1.5 fail=0`; an additional pattern supports subjects
+//! with their own markers.
 
 use regex_lite::Regex;
 use std::time::Duration;
 
-/// The prefix of a line for Loadline; other text, such as the time stamp of a log, may precede it.
+/// Marks a line for Loadline; other text, such as a log's timestamp, can precede it.
 const PREFIX: &str = "loadline: ";
-/// Values kept of one line.
+/// The maximum number of values per line.
 const VALUES_MAX: usize = 64;
 
-/// One line that was meant for Loadline.
+/// A line intended for Loadline.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Marker {
-    /// When it was read, after the clock's origin.
+    /// When it was read, relative to the clock's origin.
     pub at: Duration,
-    /// The phase that begins, if it names one.
+    /// The phase that begins, if any.
     pub phase: Option<String>,
-    /// Further `key=value` pairs in their order, counters among them.
+    /// Other `key=value` pairs in order, including counters.
     pub values: Vec<(String, String)>,
 }
 
 impl Marker {
-    /// Reads a line; `None` when it is no marker.
+    /// Parses a line; `None` if it is not a marker.
     pub fn parse(line: &str, patterns: &[Regex], at: Duration) -> Option<Self> {
         if let Some(start) = line.find(PREFIX) {
             let marker = Self::from_pairs(&line[start + PREFIX.len()..], at);

@@ -1,10 +1,10 @@
-//! Starts a JVM, waits until it is ready, ends it, says why it ended; the only place that starts processes.
+//! Starts a JVM, waits until it is ready, ends it, and reports why it ended. No other module starts processes.
 //!
 //! ```text
 //! Loadline ── guardian ── launcher, which becomes the command ── … ── JVM
 //! ```
-//! If any of these dies, however it dies, everything to its right dies with it: see `guardian`. The processes of a
-//! container need not descend from the guardian; a container is found by its name, and the guardian removes it.
+//! If any of these dies, everything to its right dies too: see `guardian`. A container's processes need not descend
+//! from the guardian; it finds and removes the container by name.
 
 pub(crate) mod allocators;
 pub(crate) mod build_stamp;

@@ -1,5 +1,4 @@
-//! The subject's stdout and stderr: what it said last, what it told Loadline, what it complained of, and a bounded copy
-//! in a file.
+//! The subject's stdout and stderr: last lines, markers, complaints, and a bounded copy in a file.
 
 use super::complaint::{Complaint, ComplaintKind};
 use super::heard::{Heard, Keeps};
@@ -16,18 +15,17 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Last lines kept.
 const TAIL_LINES: usize = 200;
-/// Complaints kept: a subject in trouble repeats itself.
+/// A subject in trouble repeats its complaints.
 const COMPLAINTS_MAX: usize = 50;
-/// Markers kept; a subject that prints more per trial prints too many to weigh at.
+/// A subject that prints more markers per trial prints too many to measure at.
 const MARKERS_MAX: usize = 100_000;
-/// Shorter lines hold no complaint and no marker of Loadline's own form.
+/// Shorter lines contain no complaint or built-in marker.
 const SEARCHED_BYTES_MIN: usize = 8;
 /// Lines shown with an error.
 pub(super) const SAID_LINES: usize = 10;
 
-/// Patterns that are watched for.
+/// Patterns to watch for.
 #[derive(Debug, Default)]
 pub struct Watch {
     ready: Option<Regex>,
@@ -35,7 +33,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// For this kind of readiness and these further patterns for phase markers.
+    /// For this readiness check and these additional phase marker patterns.
     pub fn new(ready: &Ready, phases: &[String]) -> Result<Self> {
         let compile = |pattern: &str| {
             Regex::new(pattern)
@@ -49,7 +47,7 @@ impl Watch {
     }
 }
 
-/// The output so far. Cheap to copy: all copies see the same.
+/// The output so far. Clones are cheap because they share it.
 #[derive(Debug, Clone)]
 pub struct Output {
     heard: Arc<Heard<OutputState>>,
@@ -59,7 +57,7 @@ pub struct Output {
 struct OutputState {
     watch: Watch,
     lines: Lines,
-    /// The last lines as bytes, since most are never looked at.
+    /// Bytes, because most lines are never read.
     tail: VecDeque<Vec<u8>>,
     bytes: u64,
     markers: Vec<Marker>,
@@ -68,10 +66,7 @@ struct OutputState {
 }
 
 impl Output {
-    /// Starts to read.
-    ///
-    /// # Errors
-    /// `Machine` where the log cannot be created, or there can be no thread.
+    /// Starts reading. Errors: `Machine` if the log or a thread cannot be created.
     pub(super) fn read(
         from: impl Read + Send + 'static,
         watch: Watch,
@@ -82,14 +77,14 @@ impl Output {
         Ok(Self { heard: Heard::begin(from, OutputState { watch, ..OutputState::default() }, log, clock)? })
     }
 
-    /// The last lines, at most `count` of the 200 kept, oldest first; without their ends and control characters.
+    /// The last `count` of the 200 kept lines, oldest first, without newlines and control characters.
     pub fn tail_texts(&self, count: usize) -> Vec<String> {
         let state = self.heard.lock();
         let skipped = state.kept.tail.len().saturating_sub(count);
         state.kept.tail.iter().skip(skipped).map(|line| readable(line)).collect()
     }
 
-    /// Adds its last lines to an error.
+    /// Adds the last lines to an error.
     pub fn said_in(&self, error: Error) -> Error {
         error.said(self.tail_texts(SAID_LINES))
     }
@@ -99,22 +94,22 @@ impl Output {
         self.heard.lock().kept.bytes
     }
 
-    /// The `index`th marker, if it was printed. Lines with counters only are markers, too.
+    /// The marker at this index, once printed. Lines with only counters are markers, too.
     pub fn marker(&self, index: usize) -> Option<Marker> {
         self.heard.lock().kept.markers.get(index).cloned()
     }
 
-    /// Whether so many markers were printed that later ones were not kept.
+    /// Whether markers were dropped because there were too many.
     pub fn markers_full(&self) -> bool {
         self.heard.lock().kept.markers.len() >= MARKERS_MAX
     }
 
-    /// When the first line matched the pattern of readiness.
+    /// When a line first matched the readiness pattern.
     pub fn ready_at(&self) -> Option<Duration> {
         self.heard.lock().kept.ready_at
     }
 
-    /// When the phase of this name was first marked.
+    /// When this phase was first marked.
     pub fn phase_at(&self, name: &str) -> Option<Duration> {
         self.heard
             .lock()
@@ -125,7 +120,7 @@ impl Output {
             .map(|marker| marker.at)
     }
 
-    /// Complaints: the first 50 lines.
+    /// The first 50 complaints.
     pub fn complaints(&self) -> Vec<Complaint> {
         self.heard.lock().kept.complaints.clone()
     }
@@ -137,18 +132,18 @@ impl Output {
         found.map(|complaint| complaint.line.trim().to_owned())
     }
 
-    /// Why the log file is not complete, if it is not for another reason than its bound.
+    /// Why the log file is incomplete, apart from its size limit.
     pub fn log_trouble(&self) -> Option<Error> {
         self.heard.lock().log_trouble.clone()
     }
 
-    /// Waits until everything that was written has been read. False when the time is over first.
+    /// Waits until all output has been read. Returns false on timeout.
     pub(super) fn drain(&self) -> bool {
         self.heard.drain()
     }
 }
 
-/// Without colours, and without control characters, so that it cannot disturb a terminal.
+/// Without colors and control characters, which would disturb a terminal.
 pub(super) fn readable(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     let (mut rest, mut shown) = (text.trim_end_matches('\r'), String::new());
@@ -156,7 +151,7 @@ pub(super) fn readable(text: &[u8]) -> String {
         rest = &rest[c.len_utf8()..];
         match after_colour(c, rest) {
             Some(after) => rest = after,
-            // A stack trace is indented by tabs.
+            // Stack traces are indented by tabs.
             None if c == '\t' => shown.push_str("    "),
             None => shown.push(if c.is_control() { '\u{fffd}' } else { c }),
         }
@@ -164,7 +159,7 @@ pub(super) fn readable(text: &[u8]) -> String {
     shown
 }
 
-/// The rest of a sequence that chooses colours: `ESC[1;92m`, as loggers write it.
+/// The text after a color sequence: `ESC[1;92m`, as loggers write it.
 fn after_colour(c: char, rest: &str) -> Option<&str> {
     let parameters = rest.strip_prefix('[').filter(|_| c == '\u{1b}')?;
     parameters.trim_start_matches(|c: char| c.is_ascii_digit() || c == ';').strip_prefix('m')
@@ -189,7 +184,7 @@ impl OutputState {
         if awaited || line.len() >= SEARCHED_BYTES_MIN {
             self.search(&String::from_utf8_lossy(line), at);
         }
-        // A full ring gives its oldest buffer back: no allocation per line.
+        // A full ring recycles its oldest buffer, which avoids an allocation per line.
         let mut kept = match self.tail.len() {
             TAIL_LINES.. => self.tail.pop_front().unwrap_or_default(),
             _ => Vec::new(),
@@ -212,14 +207,14 @@ impl OutputState {
     }
 }
 
-/// Output without a process, for tests of what reads it.
+/// Output without a process, for tests.
 #[cfg(test)]
 impl Output {
     pub(crate) fn made_up() -> Self {
         Self { heard: Arc::default() }
     }
 
-    /// A line is read at this moment of the clock.
+    /// Simulates a line read at this time.
     pub(crate) fn say(&self, line: &str, at: Duration) {
         self.heard.lock().kept.take_line(line.as_bytes(), at);
     }

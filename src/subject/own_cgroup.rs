@@ -1,15 +1,12 @@
-//! The cgroup of Loadline itself: those of subjects are made in it, or as near to it as may be.
+//! Loadline's own cgroup; subjects' cgroups are created in it, or as close to it as possible.
 
 use super::names;
 use crate::error::{Error, Result};
 use crate::kernel::cgroup::{Cgroup, Hierarchy, MEMORY};
 use crate::kernel::text;
 
-/// The cgroup of a process in the hierarchy of a controller; where it cannot be seen from here, that at the mount
-/// point.
-///
-/// # Errors
-/// `Machine` where nothing can be limited.
+/// A process's cgroup in a controller's hierarchy, or the one at the mount point if it is not visible from here.
+/// Errors: `Machine` if nothing can be limited.
 pub(super) fn of_process(pid: u32, controller: &'static str) -> Result<Cgroup> {
     let hierarchy = Hierarchy::find(controller).map_err(|cause| Error::io("read", "/proc/self/mountinfo", &cause))?;
     let hierarchy = hierarchy.ok_or_else(|| {
@@ -17,7 +14,7 @@ pub(super) fn of_process(pid: u32, controller: &'static str) -> Result<Cgroup> {
             MEMORY => ("no memory cgroup is mounted, so no memory limit can be set", "limit"),
             _ => ("no cpu cgroup is mounted, so no CPU limit can be set", "cpu_limit"),
         };
-        Error::machine(what).hint(format!("mount cgroup v2 at /sys/fs/cgroup, or leave `{key}` out"))
+        Error::machine(what).hint(format!("mount cgroup v2 at /sys/fs/cgroup, or remove `{key}`"))
     })?;
     let path = format!("/proc/{pid}/cgroup");
     let membership = text::read(&path).map_err(|cause| Error::io("read", &path, &cause))?;
@@ -25,8 +22,8 @@ pub(super) fn of_process(pid: u32, controller: &'static str) -> Result<Cgroup> {
     Ok(seen_from_above(found.unwrap_or_else(|| hierarchy.cgroup(hierarchy.mount.clone())), names::home()))
 }
 
-/// The parent cgroup, if this one is the child into which Loadline moved to make room for the cgroups of subjects.
-/// Those are made as siblings of that child, so that they never nest deeper.
+/// The parent, if this cgroup is the child that Loadline moved into to make room for subjects' cgroups. Those become
+/// siblings of that child, so that they never nest deeper.
 fn seen_from_above(mut cgroup: Cgroup, home: &str) -> Cgroup {
     if cgroup.folder.file_name().is_some_and(|name| name == home) {
         cgroup.folder.pop();
@@ -34,7 +31,7 @@ fn seen_from_above(mut cgroup: Cgroup, home: &str) -> Cgroup {
     cgroup
 }
 
-/// Cgroups in which that of a subject may be made: our own, the one above, the one at the mount point.
+/// Candidate parents for a subject's cgroup: Loadline's own, its parent, the one at the mount point.
 pub(super) fn candidates(own: &Cgroup) -> Vec<Cgroup> {
     let top = Cgroup { folder: own.mount.clone(), ..own.clone() };
     let mut candidates: Vec<Cgroup> = [own.clone()].into_iter().chain(own.parent()).chain([top]).collect();

@@ -1,18 +1,16 @@
-//! Removes options of the subject's own: they are left out of its command, its variables and its configuration. Options
-//! inside a program that the command starts, such as a script, are left unchanged.
+//! Removes options from the subject's command, variables, and configuration. Options inside a program that the command
+//! starts, such as a script, stay.
 
 use crate::scenario::{Configuration, Subject};
 
-/// Whether an option to be removed is in a place that Loadline cannot change.
+/// Whether an option to remove is in a place that Loadline cannot change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Hidden {
-    /// None does.
     None,
-    /// At least one does.
     Some,
 }
 
-/// The subject and the configuration without the options that this configuration leaves out.
+/// The subject and the configuration, without the options that this configuration removes.
 pub(super) fn leave_out(subject: &Subject, configuration: &Configuration) -> (Subject, Configuration, Hidden) {
     let (mut subject, mut configuration) = (subject.clone(), configuration.clone());
     let gone = std::mem::take(&mut configuration.without);

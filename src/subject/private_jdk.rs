@@ -1,5 +1,5 @@
-//! A copy of a JDK for Loadline alone. While any process has a page of a JDK mapped, that page stays in memory and
-//! charged to its first reader, and no request drops it. The pages of a copy can be dropped between trials.
+//! A private copy of a JDK. While any process maps a page of a JDK, that page stays in memory, charged to its first
+//! reader, and cannot be dropped. The copy's pages can be dropped between trials.
 
 use super::file_pages::{self, FILES_MAX};
 use super::jdk::FoundJdk;
@@ -13,33 +13,31 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Bytes that must be left of a disk after the copy: archives are written to the same disk.
+/// Bytes to leave free on the disk after the copy, because archives may share it.
 const LEFT_FREE: Bytes = Bytes::mib(64);
-/// A file takes whole blocks.
+/// Files occupy whole blocks.
 const BLOCK: u64 = 4096;
 
-/// A copy of a JDK in a folder of its own, which goes when the copy is dropped; that of a Loadline that was killed goes
-/// at the next start.
+/// A copy of a JDK in its own directory, removed on drop. The next start removes the copy of a killed Loadline.
 #[derive(Debug)]
 pub struct PrivateJdk {
-    /// Removes the copy when it is dropped.
+    /// Removes the copy on drop.
     _folder: WorkFolder,
-    /// The copy, as a JDK like any other.
+    /// The copy as a regular JDK.
     pub jdk: FoundJdk,
     /// All files of the copy.
     pub files: Vec<PathBuf>,
 }
 
 impl PrivateJdk {
-    /// Copies a JDK without what no JVM reads, into the first of these folders that is on a disk, has the room and may
-    /// hold programs. All of it is on the disk then and none of it in memory. Leftovers in these folders are removed.
-    ///
-    /// # Errors
-    /// `Machine` where no folder will do, with the reason for each, or where the copy fails; `Interrupted`.
+    /// Copies a JDK, without files that no JVM reads, into the first of these directories that is on disk, has enough
+    /// space, and allows programs. Afterward, all of it is on disk and none in memory. Removes leftovers in these
+    /// directories. Errors: `Machine` if no directory is suitable, with the reason for each, or if the copy fails;
+    /// `Interrupted`.
     pub fn copy(jdk: &FoundJdk, places: &[PathBuf], clock: Clock, interrupted: &dyn Fn() -> bool) -> Result<Self> {
         let files = wanted_files(&jdk.home)?;
         for place in places {
-            // One that stays takes room and does no other harm; the start of each search tells of it.
+            // Leftovers only take space; the start of each search reports them.
             work_folder::sweep_in(place);
         }
         let bytes = Bytes(files.iter().map(|file| file.bytes.div_ceil(BLOCK) * BLOCK).sum());
@@ -58,21 +56,20 @@ impl PrivateJdk {
         let java = home.join(jdk.java.strip_prefix(&jdk.home).unwrap_or("bin/java".as_ref()));
         let jdk = FoundJdk { java, home, ..jdk.clone() };
         let private = Self { _folder: folder, jdk, files: copied };
-        // Each file was changed just now, so `evict` also writes it to the disk.
+        // The files were just written, so `evict` also flushes them to disk.
         match file_pages::evict(&private.files, clock).refused.first() {
             Some((file, why)) => Err(Error::machine(format!("cannot write {} to the disk: {why}", file.display()))),
             None => Ok(private),
         }
     }
 
-    /// The folder of the copy: `JAVA_HOME`.
+    /// The copy's directory: `JAVA_HOME`.
     pub fn home(&self) -> &Path {
         &self.jdk.home
     }
 }
 
-/// Folders for a copy, the best first: the one in which the next start looks for leftovers, then the folder of the
-/// archive, if there is an archive.
+/// Directories for a copy, best first: the one where the next start looks for leftovers, then the archive's, if any.
 pub(crate) fn places(archive: Option<&Path>) -> Vec<PathBuf> {
     let absolute = |path: &Path| std::path::absolute(path).ok();
     let beside = archive.and_then(absolute).and_then(|archive| archive.parent().map(Path::to_path_buf));
@@ -81,17 +78,16 @@ pub(crate) fn places(archive: Option<&Path>) -> Vec<PathBuf> {
     places
 }
 
-/// A file to copy.
 struct JdkFile {
-    /// Below the home.
+    /// Relative to the home.
     name: PathBuf,
     source: PathBuf,
     bytes: u64,
 }
 
 impl JdkFile {
-    /// The content, whatever links led to it, with its permissions and time of change: a class data archive is refused
-    /// where the files it was made from look changed.
+    /// Copies content, permissions, and modification time, following links: the JVM rejects a class data archive if its
+    /// source files look changed.
     fn copy_to(&self, target: &Path) -> io::Result<()> {
         if let Some(folder) = target.parent() {
             DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
@@ -105,14 +101,14 @@ impl JdkFile {
     }
 }
 
-/// All regular files of a JDK but those that no JVM reads.
+/// All regular files of a JDK, except those that no JVM reads.
 fn wanted_files(home: &Path) -> Result<Vec<JdkFile>> {
     let unreadable = |cause: io::Error| Error::io("read", home, &cause);
     fs::read_dir(home).map_err(unreadable)?;
     let sources = file_pages::regular_files(home);
     if sources.len() >= FILES_MAX {
         let what = format!("{} has {FILES_MAX} files or more, too many for a JDK to copy", home.display());
-        return Err(Error::machine(what).hint("name the folder of a JDK that holds nothing else: `--jdk /path/to/jdk`"));
+        return Err(Error::machine(what).hint("specify a directory that contains only a JDK: `--jdk /path/to/jdk`"));
     }
     let wanted = |source: PathBuf| {
         let bytes = fs::metadata(&source)?.len();
@@ -122,7 +118,7 @@ fn wanted_files(home: &Path) -> Result<Vec<JdkFile>> {
     sources.into_iter().map(wanted).collect::<io::Result<_>>().map_err(unreadable)
 }
 
-/// An empty folder where there is room for so much.
+/// A new directory with room for this many bytes.
 fn room(jdk: &FoundJdk, bytes: Bytes, places: &[PathBuf]) -> Result<WorkFolder> {
     let mut refusals = Vec::new();
     for place in places {
@@ -134,24 +130,24 @@ fn room(jdk: &FoundJdk, bytes: Bytes, places: &[PathBuf]) -> Result<WorkFolder> 
     }
     let needed = Bytes(bytes.0 + LEFT_FREE.0);
     let error =
-        Error::machine(format!("no folder can take a private copy of JDK {}: {needed} are needed", jdk.release))
-            .at("another process uses this JDK and holds its file pages, so an honest limit needs a copy of it");
+        Error::machine(format!("no directory has room for a private copy of JDK {}: it needs {needed}", jdk.release))
+            .at("another process has this JDK's file pages in memory, so an accurate limit needs a copy of it");
     Err(refusals.into_iter().fold(error, Error::at).hint(format!(
-        "end the other JVMs of {}, or set TMPDIR to a folder on a disk with room for programs",
+        "stop the other JVMs that use {}, or set TMPDIR to a directory with enough room on a disk",
         jdk.home.display()
     )))
 }
 
-/// The folder itself, links resolved; or why it will not do.
+/// The directory with links resolved, or the reason why it is unsuitable.
 fn fitting(place: &Path, bytes: Bytes) -> Result<PathBuf, String> {
     let place = place.canonicalize().map_err(|cause| plain(&cause))?;
     let folder = File::open(&place).map_err(|cause| plain(&cause))?;
     if file_pages::lies_in_memory(&folder) {
-        return Err("it lies in memory (tmpfs), not on a disk".to_owned());
+        return Err("it is in memory (tmpfs), not on a disk".to_owned());
     }
     let system = statvfs(&place).map_err(|cause| plain(&cause.into()))?;
     if system.f_flag.contains(StatVfsMountFlags::NOEXEC) {
-        return Err("programs must not be started from it (noexec)".to_owned());
+        return Err("it is mounted noexec".to_owned());
     }
     let free = Bytes(system.f_bavail.saturating_mul(system.f_frsize));
     match free.0.checked_sub(bytes.0) {
@@ -164,7 +160,7 @@ fn failed(jdk: &FoundJdk, file: &Path, cause: &io::Error) -> Error {
     let error = Error::machine(format!("cannot copy {}: {}", file.display(), plain(cause)))
         .at(format!("while making a private copy of {jdk}"));
     match cause.kind() {
-        io::ErrorKind::StorageFull => error.hint("free some space, or set TMPDIR to a folder on a larger disk"),
+        io::ErrorKind::StorageFull => error.hint("free some space, or set TMPDIR to a directory on a larger disk"),
         _ => error,
     }
 }
@@ -233,7 +229,7 @@ mod tests {
         let jdk = jdk_in(folder.path());
         let places = [PathBuf::from("/proc/self"), PathBuf::from("/dev/shm"), folder.path().join("none")];
         let error = copy(&jdk, &places).unwrap_err();
-        assert_eq!(error.what, "no folder can take a private copy of JDK 99: 64.0 MiB are needed");
+        assert_eq!(error.what, "no directory has room for a private copy of JDK 99: it needs 64.0 MiB");
         assert_eq!(error.context.len(), 4, "{error}");
         assert!(error.context[3].ends_with("none: No such file or directory"), "{error}");
         assert!(

@@ -1,4 +1,4 @@
-//! One question to a port: does it accept a connection, does it answer HTTP.
+//! Probes a port: does it accept a connection, and does it speak HTTP?
 
 use crate::clock::Clock;
 use crate::error::plain;
@@ -6,29 +6,29 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// A local port accepts or refuses at once; a full accept queue drops, and is tried again.
+/// A local port accepts or refuses immediately; a full accept queue drops the SYN, and the probe is repeated.
 const CONNECT_WITHIN: Duration = Duration::from_millis(500);
-/// The first answer of a cold JVM takes long; a server that was not ready when asked may never answer.
+/// A cold JVM's first response takes long; a server that was not ready when asked may never respond.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
-/// How often a wait for the answer looks whether it should go on.
+/// How often to check whether to continue waiting.
 const LOOK_EVERY: Duration = Duration::from_millis(25);
-/// The rest of the answer is read so that the subject does not log a broken connection, up to this.
+/// Reads this much of the response so that the subject does not log a broken connection.
 const ANSWER_BYTES_MAX: usize = 256 << 10;
-/// The bytes that are shown of an answer that is not HTTP.
+/// Bytes shown of a response that is not HTTP.
 const SHOWN_BYTES: usize = 40;
 
-/// The result of one question.
+/// The result of a probe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ProbeAnswer {
     /// The subject is ready.
     Ready,
-    /// The subject answers HTTP, but with another status; in words.
-    OtherStatus(String),
-    /// Why there is no such answer, in words.
+    /// The subject responds with this status; and a description.
+    OtherStatus(u16, String),
+    /// Why there is no such response.
     NotYet(String),
 }
 
-/// Tries to connect.
+/// Probes by connecting.
 pub(super) fn tcp(address: SocketAddr) -> ProbeAnswer {
     match TcpStream::connect_timeout(&address, CONNECT_WITHIN) {
         Ok(_) => ProbeAnswer::Ready,
@@ -36,18 +36,17 @@ pub(super) fn tcp(address: SocketAddr) -> ProbeAnswer {
     }
 }
 
-/// A question over HTTP.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct HttpQuestion<'a> {
-    /// The port that is asked.
+    /// The address to probe.
     pub address: SocketAddr,
-    /// For the header `Host`.
+    /// For the `Host` header.
     pub host: &'a str,
     /// Path and query.
     pub path: &'a str,
 }
 
-/// Asks GET, for the status of the answer, or what came instead, in words. Gives up early when `abandon` says so.
+/// Sends GET and returns the status or an error message. Stops early if `abandon` returns true.
 pub(super) fn status_of(question: HttpQuestion, clock: Clock, abandon: &dyn Fn() -> bool) -> Result<u16, String> {
     let answer = ask(question, clock, abandon).map_err(|cause| plain(&cause).to_ascii_lowercase())?;
     status_or_words(&answer)
@@ -70,18 +69,18 @@ fn ask(question: HttpQuestion, clock: Clock, abandon: &dyn Fn() -> bool) -> io::
             Ok(0) => break,
             Ok(n) => {
                 answer.extend_from_slice(&buffer[..n]);
-                // Not every server closes because it was asked to.
+                // Not every server closes on request.
                 if is_complete(&answer) {
                     break;
                 }
             }
-            // A body without a length that pauses: what follows would not change the answer.
+            // A body without a length stalls; the rest would not change the result.
             Err(cause) if waits(cause.kind()) && status(&answer).is_some() => break,
             Err(cause) if waits(cause.kind()) && clock.now() < until && !abandon() => {}
-            // With a status line at hand the answer is known, however it ends.
+            // After a status line, the result is known, whatever happens next.
             Err(_) if status(&answer).is_some() => break,
             Err(cause) if waits(cause.kind()) => {
-                return Err(io::Error::other("connected, but no answer"));
+                return Err(io::Error::other("connected, but no response"));
             }
             Err(cause) => return Err(cause),
         }
@@ -89,7 +88,7 @@ fn ask(question: HttpQuestion, clock: Clock, abandon: &dyn Fn() -> bool) -> io::
     Ok(answer)
 }
 
-/// Whether the answer has all the bytes it announced.
+/// Whether the response has all the bytes it announced.
 fn is_complete(answer: &[u8]) -> bool {
     let mut headers = [httparse::EMPTY_HEADER; 64];
     let mut response = httparse::Response::new(&mut headers);
@@ -103,14 +102,14 @@ fn waits(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }
 
-/// A status below 400 is ready, or the one that is expected.
+/// The expected status, or any below 400, means ready.
 pub(super) fn judge(status: Result<u16, String>, expected: Option<u16>) -> ProbeAnswer {
     match (status, expected) {
         (Ok(status), None) if status < 400 => ProbeAnswer::Ready,
         (Ok(status), Some(expected)) if status == expected => ProbeAnswer::Ready,
-        (Ok(status), None) => ProbeAnswer::OtherStatus(format!("status {status}")),
+        (Ok(status), None) => ProbeAnswer::OtherStatus(status, format!("status {status}")),
         (Ok(status), Some(expected)) => {
-            ProbeAnswer::OtherStatus(format!("status {status}, and {expected} is expected"))
+            ProbeAnswer::OtherStatus(status, format!("status {status} instead of {expected}"))
         }
         (Err(why), _) => ProbeAnswer::NotYet(why),
     }
@@ -118,7 +117,7 @@ pub(super) fn judge(status: Result<u16, String>, expected: Option<u16>) -> Probe
 
 fn status_or_words(answer: &[u8]) -> Result<u16, String> {
     status(answer).ok_or_else(|| match answer {
-        [] => "the connection was closed without an answer".to_owned(),
+        [] => "the connection was closed without a response".to_owned(),
         _ => format!("not HTTP: `{}`", answer[..answer.len().min(SHOWN_BYTES)].escape_ascii()),
     })
 }
@@ -141,14 +140,14 @@ mod tests {
         let check = |answer: &str, why: &str| assert_eq!(judged(answer), ProbeAnswer::NotYet(why.to_owned()));
         assert_eq!(judged("HTTP/1.1 200 OK\r\n\r\nx"), ProbeAnswer::Ready);
         assert_eq!(judged("HTTP/1.0 302 Found\r\n"), ProbeAnswer::Ready);
-        let unavailable = ProbeAnswer::OtherStatus("status 503".to_owned());
+        let unavailable = ProbeAnswer::OtherStatus(503, "status 503".to_owned());
         assert_eq!(judged("HTTP/1.1 503 Service Unavailable\r\n"), unavailable);
         check("SSH-2.0-OpenSSH\r\n", "not HTTP: `SSH-2.0-OpenSSH\\r\\n`");
-        check("", "the connection was closed without an answer");
+        check("", "the connection was closed without a response");
         check("HTTP/1.1", "not HTTP: `HTTP/1.1`");
         check("HTTP/1.1 xyz", "not HTTP: `HTTP/1.1 xyz`");
         assert_eq!(judge(Ok(404), Some(404)), ProbeAnswer::Ready);
-        let other = ProbeAnswer::OtherStatus("status 200, and 404 is expected".to_owned());
+        let other = ProbeAnswer::OtherStatus(200, "status 200 instead of 404".to_owned());
         assert_eq!(judge(Ok(200), Some(404)), other);
     }
 
@@ -184,6 +183,6 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let question = HttpQuestion { address, host: "localhost", path: "/" };
         let answer = status_of(question, Clock::start(), &|| true);
-        assert_eq!(answer, Err("connected, but no answer".to_owned()));
+        assert_eq!(answer, Err("connected, but no response".to_owned()));
     }
 }

@@ -1,4 +1,4 @@
-//! Processes as `/proc` shows them: who descends from whom, and how a whole tree is signalled and ended.
+//! Processes from `/proc`: finds descendants, and signals and kills whole trees.
 
 use crate::clock::Clock;
 use crate::kernel::machine;
@@ -8,28 +8,28 @@ use std::collections::HashSet;
 use std::fs;
 use std::time::Duration;
 
-/// Between two looks at a tree that is being ended.
+/// The interval between checks of a tree that is being killed.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(5);
 
-/// One process at one moment.
+/// A process at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Process {
-    /// Process id, as seen from here.
+    /// Pid in this namespace.
     pub pid: u32,
-    /// Id of the parent.
+    /// Pid of the parent.
     pub parent: u32,
-    /// Id of the session.
+    /// ID of the session.
     pub session: u32,
-    /// The name that the kernel keeps, at most 15 bytes.
+    /// The kernel's name for it, at most 15 bytes.
     pub name: String,
-    /// Whether it runs still; a zombie does not, unless only its first thread ended.
+    /// Whether it is alive; a zombie is not, unless only its first thread ended.
     pub lives: bool,
-    /// Clock ticks after boot; with the id it names a process for good.
+    /// Clock ticks since boot; with the pid, uniquely identifies a process.
     pub started_ticks: u64,
 }
 
 impl Process {
-    /// Reads one; `None` when it is gone.
+    /// Reads a process; `None` if it is gone.
     pub fn read(pid: u32) -> Option<Self> {
         let stat = Stat::of(pid)?;
         Some(Self {
@@ -42,23 +42,22 @@ impl Process {
         })
     }
 
-    /// The same process as it is now; `None` when it is gone, or another took its id.
+    /// The current state of the same process; `None` if it is gone or its pid was reused.
     pub(super) fn now(&self) -> Option<Self> {
         Self::read(self.pid).filter(|now| now.started_ticks == self.started_ticks)
     }
 
-    /// Whether this very process is still there.
     pub(super) fn is_there(&self) -> bool {
         self.now().is_some_and(|now| now.lives)
     }
 
-    /// When it was started, after the clock's origin, as exactly as a tick; `None` where that cannot be told.
+    /// Its start relative to the clock's origin, with the resolution of a tick; `None` if unknown.
     pub(super) fn started_at(&self, clock: Clock) -> Option<Duration> {
         let started = Duration::from_secs_f64(self.started_ticks as f64 / ticks_per_s() as f64);
         clock.now().checked_sub(machine::uptime()?.saturating_sub(started))
     }
 
-    /// Its command line, at most 120 characters; without one, the name in brackets.
+    /// Its command line, at most 120 characters, or its name in brackets.
     pub fn command(&self) -> String {
         let line = strings(&fs::read(format!("/proc/{}/cmdline", self.pid)).unwrap_or_default()).join(" ");
         match line.trim() {
@@ -68,31 +67,31 @@ impl Process {
         }
     }
 
-    /// Sends a signal to exactly this process; nothing happens when another took its id.
+    /// Signals exactly this process; does nothing if its pid was reused.
     pub fn signal(&self, signal: Signal) {
         let Some(pid) = pid_of(self.pid) else { return };
-        // The descriptor pins the process; only then does the start time prove that it is the one meant.
+        // The descriptor pins the process, so the start time can identify it.
         let Ok(pinned) = pidfd_open(pid, PidfdFlags::empty()) else { return };
         if self.now().is_some() {
-            // Fails for a process that has ended since, which needs no signal.
+            // Fails only if the process has exited.
             let _ = pidfd_send_signal(pinned, signal);
         }
     }
 }
 
-/// The id as the system calls take it.
+/// Converts a pid for system calls.
 pub(super) fn pid_of(pid: u32) -> Option<Pid> {
     i32::try_from(pid).ok().and_then(Pid::from_raw)
 }
 
-/// All processes now.
+/// All current processes.
 pub fn all() -> Vec<Process> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     pids.filter_map(Process::read).collect()
 }
 
-/// The members of `processes` that descend from `roots`, without the roots themselves.
+/// The descendants of `roots` in `processes`, without the roots.
 fn below(processes: &[Process], roots: &[u32]) -> Vec<Process> {
     let mut known: HashSet<u32> = roots.iter().copied().collect();
     let mut found = Vec::new();
@@ -109,17 +108,17 @@ fn below(processes: &[Process], roots: &[u32]) -> Vec<Process> {
     }
 }
 
-/// The living descendants of a process.
+/// The live descendants of a process.
 pub fn descendants(root: u32) -> Vec<Process> {
     below(&all(), &[root]).into_iter().filter(|process| process.lives).collect()
 }
 
-/// The living among these.
+/// The live processes among these.
 pub fn living(pids: Vec<u32>) -> Vec<Process> {
     pids.into_iter().filter_map(Process::read).filter(|process| process.lives).collect()
 }
 
-/// The living among `all()` that `is_root` picks, with their descendants.
+/// The live processes selected by `is_root`, with their descendants.
 pub(super) fn trees(is_root: impl Fn(&Process) -> bool) -> Vec<Process> {
     let processes = all();
     let roots: Vec<&Process> = processes.iter().filter(|process| is_root(process)).collect();
@@ -128,13 +127,13 @@ pub(super) fn trees(is_root: impl Fn(&Process) -> bool) -> Vec<Process> {
     roots.into_iter().cloned().chain(under).filter(|process| process.lives).collect()
 }
 
-/// Kills everything `find` finds until it finds nothing, at most for `within`. Returns how many are left.
+/// Kills everything that `find` returns until it is empty, for at most `within`. Returns the number left.
 ///
-/// A tree that is growing is first stopped, so that it cannot fork faster than it is killed.
+/// Stops a growing tree first, so that it cannot fork faster than it is killed.
 pub(super) fn kill_all(mut find: impl FnMut() -> Vec<Process>, clock: Clock, within: Duration) -> usize {
     let until = clock.now() + within;
     let mut stopped: HashSet<(u32, u64)> = HashSet::new();
-    // One empty look proves nothing: a child whose parent ended while `/proc` was being read is missed once.
+    // One empty scan proves nothing: a scan of `/proc` misses a child whose parent ends meanwhile.
     let mut empty_looks = 0;
     loop {
         let found = find();
@@ -163,10 +162,10 @@ pub(super) fn kill_all(mut find: impl FnMut() -> Vec<Process>, clock: Clock, wit
     }
 }
 
-/// Collects the exit of one child that is known to be dead or dying.
+/// Reaps a child that is dead or dying.
 pub(super) fn reap(pid: u32) {
     if let Some(pid) = pid_of(pid) {
-        // Not a child, or not dead yet: then there is nothing to collect.
+        // Not a child, or not dead yet: nothing to reap.
         let _ = waitpid(Some(pid), WaitOptions::NOHANG);
     }
 }

@@ -1,4 +1,4 @@
-//! Programs that are run to their end for what they print: `podman inspect …`, `java -version`.
+//! Runs programs for their output: `podman inspect …`, `java -version`.
 
 use crate::clock::Clock;
 use crate::error::plain;
@@ -11,15 +11,15 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-/// Between two looks whether the program has ended.
+/// The interval between checks for the program's end.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(2);
-/// The description of an image or a container takes some 10 KiB.
+/// The description of an image or a container takes about 10 KiB.
 const PRINTED_BYTES_MAX: u64 = 4 << 20;
 
-/// The output of a program, and its end.
+/// A program's output and exit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Printed {
-    /// `None` where the program was killed, by Loadline or by another.
+    /// `None` if the program was killed.
     pub code: Option<i32>,
     pub out: String,
     pub errors: String,
@@ -30,42 +30,39 @@ impl Printed {
         self.code == Some(0)
     }
 
-    /// The output of the program, if it ended well.
-    ///
-    /// # Errors
-    /// The reason why it did not.
+    /// The output on success. Errors: the reason for the failure.
     pub(super) fn good(self) -> Result<String, String> {
         if self.is_good() { Ok(self.out) } else { Err(self.why()) }
     }
 
-    /// Why it is not good: the last line of `errors`, or the exit code.
+    /// The reason for a failure: the last line of `errors`, or the exit code.
     pub(super) fn why(&self) -> String {
         let said = self.errors.lines().rev().map(str::trim).find(|line| !line.is_empty());
         match (said, self.code) {
             (Some(said), _) => said.to_owned(),
             (None, Some(code)) => format!("exit code {code}"),
-            (None, None) => "it did not answer in time".to_owned(),
+            (None, None) => "it did not respond in time".to_owned(),
         }
     }
 }
 
-/// The file of the first program of this name in the folders of `path`.
+/// The first program of this name in the directories of `path`.
 pub(super) fn on_path(name: &str, path: &OsStr) -> Option<PathBuf> {
     let is_program = |file: &PathBuf| file.is_file() && access(file, Access::EXEC_OK).is_ok();
     folders(path).map(|folder| folder.join(name)).find(is_program)
 }
 
-/// The folders of a `PATH`, without those that depend on where Loadline was started: an empty part would be the folder
-/// of the project, whose files are not programs of this machine.
+/// The directories in a `PATH`, except relative ones: an empty element would mean the project's directory, whose files
+/// are not the machine's programs.
 pub(super) fn folders(path: &OsStr) -> impl Iterator<Item = PathBuf> {
     std::env::split_paths(path).filter(|folder| folder.is_absolute())
 }
 
-/// A container tool answers in a tenth of a second, slurmctld in some 40 ms; a daemon on a busy disk, and one that
-/// schedules for a large cluster, can take seconds.
+/// Container tools answer in 0.1 s, slurmctld in about 40 ms; a daemon on a busy disk, or a scheduler for a large
+/// cluster, can take seconds.
 const ANSWER_WITHIN: Duration = Duration::from_secs(20);
 
-/// Asks a container tool, or a client of Slurm. If it cannot be run, `errors` has the reason.
+/// Queries a container tool or a Slurm client. If it cannot be run, `errors` has the reason.
 pub(super) fn ask(program: &Path, arguments: &[&str], clock: Clock) -> Printed {
     run(program, arguments, clock, ANSWER_WITHIN).unwrap_or_else(|cause| Printed {
         code: None,
@@ -74,10 +71,10 @@ pub(super) fn ask(program: &Path, arguments: &[&str], clock: Clock) -> Printed {
     })
 }
 
-/// Runs a program to its end, or kills it after `within`. The terminal's Ctrl-C does not reach it.
+/// Runs a program to its end, or kills it after `within`. Ctrl-C in the terminal does not reach it.
 #[expect(clippy::disallowed_methods, reason = "this is the module that starts processes")]
 pub(super) fn run(program: &Path, arguments: &[&str], clock: Clock, within: Duration) -> io::Result<Printed> {
-    // Files in memory: a pipe without a reader could fill up meanwhile.
+    // Memory files, because a pipe could fill up before it is read.
     let open = |name: &str| Ok::<_, io::Error>(File::from(memfd_create(name, MemfdFlags::CLOEXEC)?));
     let (out, errors) = (open("out")?, open("errors")?);
     let mut child = std::process::Command::new(program)
@@ -94,7 +91,7 @@ pub(super) fn run(program: &Path, arguments: &[&str], clock: Clock, within: Dura
     let code = if let Ok(Some(status)) = child.try_wait() {
         status.code()
     } else {
-        // Both calls fail only for a process that has ended.
+        // Both calls fail only for an ended process.
         let _ = child.kill();
         let _ = child.wait();
         None
@@ -138,7 +135,7 @@ mod tests {
         assert_eq!((answer.code, answer.out.as_str(), answer.why().as_str()), (Some(3), "out\n\n", "two"));
         assert!(!answer.is_good() && shell("head -c 300000 /dev/zero", LONG).out.len() == 300_000);
         let hung = shell("exec sleep 60", Duration::from_millis(50));
-        assert_eq!((hung.code, hung.why().as_str()), (None, "it did not answer in time"));
+        assert_eq!((hung.code, hung.why().as_str()), (None, "it did not respond in time"));
         assert!(run(Path::new("/nowhere"), &[], Clock::start(), LONG).is_err());
     }
 }

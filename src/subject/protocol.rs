@@ -1,68 +1,67 @@
-//! The messages between Loadline, its guardian and the launcher, one line each, over socket pairs.
+//! The messages between Loadline, its guardian, and the launcher: one JSON line each, over socket pairs.
 //!
-//! Loadline sends the guardian one [`Order`] and then nothing: the end of the stream is the order to kill. The guardian
-//! answers with [`Report`]s. The launcher says nothing when all went well, else one [`Refusal`].
+//! Loadline sends the guardian one [`Order`]; closing the stream then means kill. The guardian sends [`Report`]s. The
+//! launcher sends one [`Refusal`] on failure.
 
 use super::keeper::Removal;
 use serde::{Deserialize, Serialize};
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::PathBuf;
 
-/// First argument of Loadline when it is to be a guardian.
+/// Loadline's first argument as a guardian.
 pub(super) const GUARDIAN_WORD: &str = "__guardian";
-/// First argument of Loadline when it is to be a launcher.
+/// Loadline's first argument as a launcher.
 pub(super) const LAUNCHER_WORD: &str = "__launch";
-/// Set in every process of a subject to its guardian's pid, so that strays can be told from other processes.
+/// The guardian's pid, set in every process of a subject to recognize strays.
 pub(super) const GUARDIAN_VARIABLE: &str = "LOADLINE_GUARDIAN";
-/// Longest line either side accepts: ten times the largest environment seen.
+/// Ten times the largest environment seen.
 const LINE_BYTES_MAX: u64 = 4 << 20;
 
-/// The order to start a command.
+/// An order to start a command.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Order {
-    /// Program and arguments; at least one.
+    /// Program and arguments; not empty.
     pub argv: Vec<String>,
-    /// On top of the inherited environment.
+    /// Additions to the inherited environment.
     pub env: Vec<(String, String)>,
-    /// Working directory; `None` is Loadline's own.
+    /// Working directory; `None` means Loadline's.
     pub dir: Option<PathBuf>,
-    /// CPUs that the command may run on; `None` is all that Loadline may.
+    /// CPUs for the command; `None` means all of Loadline's.
     pub cpus: Option<Vec<u32>>,
-    /// Folders of the cgroups of the command, which the guardian removes at the end.
+    /// The command's cgroups, which the guardian removes at the end.
     #[serde(default)]
     pub cgroups: Vec<PathBuf>,
-    /// Whether the guardian's standard output is what the command reads.
+    /// Whether the guardian's stdout is the command's stdin.
     #[serde(default)]
     pub reads: bool,
-    /// How to remove what the command has somebody else keep, with processes that need not descend from us.
+    /// How to remove a keeper's container or step, whose processes need not descend from Loadline.
     #[serde(default)]
     pub removal: Option<Removal>,
 }
 
-/// A step of starting that can fail.
+/// A step of a start that can fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum StartStep {
-    /// Making the launcher process.
+    /// Creating the launcher process.
     Launcher,
     /// Changing to the working directory.
     Dir,
-    /// Setting the affinity.
+    /// Setting the CPU affinity.
     Cpus,
-    /// Joining the cgroup.
     Cgroup,
-    /// Becoming the command.
+    /// exec.
     Exec,
 }
 
 /// Why the command did not start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Refusal {
-    /// The work that failed.
+    /// The step that failed.
     pub step: StartStep,
-    /// The system's error number, where there is one.
+    /// The system's error number, if any.
     pub errno: Option<i32>,
-    /// The system's words.
+    /// The system's error message.
     pub text: String,
 }
 
@@ -76,19 +75,19 @@ impl Refusal {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Exit {
-    /// By itself, with this code.
+    /// Exited with this code.
     Code(i32),
-    /// By this signal.
+    /// Killed by this signal.
     Signal(i32),
 }
 
 impl Exit {
-    /// The code, where it ended by itself.
+    /// The exit code, unless it was killed.
     pub fn code(self) -> Option<i32> {
         if let Self::Code(code) = self { Some(code) } else { None }
     }
 
-    /// The signal that ended it, if one did.
+    /// The signal that killed it, if any.
     pub fn signal(self) -> Option<i32> {
         if let Self::Signal(signal) = self { Some(signal) } else { None }
     }
@@ -126,27 +125,27 @@ fn signal_name(signal: i32) -> Option<&'static str> {
     })
 }
 
-/// A report of the guardian to Loadline.
+/// A report from the guardian to Loadline.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Report {
-    /// The command runs under this pid.
+    /// The command runs with this pid.
     Started(u32),
     /// The command did not start.
     Refused(Refusal),
     /// The command ended.
     Exited(Exit),
-    /// How many descendants could not be killed.
+    /// The number of descendants that could not be killed.
     Left(usize),
 }
 
 impl Order {
-    /// A line for `sh -c`.
+    /// An order to run a line with `sh -c`.
     pub(super) fn of_shell(line: &str) -> Self {
         Self { argv: ["sh", "-c", line].map(str::to_owned).to_vec(), ..Self::default() }
     }
 
-    /// The order in the first line of the stream. Nothing follows it, so reading ahead loses nothing.
+    /// Parses the order in the stream's first line. Nothing follows it, so buffered reading is safe.
     pub(super) fn read(from: impl Read) -> io::Result<Self> {
         let mut text = Vec::new();
         BufReader::new(from.take(LINE_BYTES_MAX)).read_until(b'\n', &mut text)?;
@@ -154,9 +153,8 @@ impl Order {
     }
 }
 
-/// One line of the protocol.
 pub(super) fn line(message: &impl Serialize) -> Vec<u8> {
-    // The messages hold nothing that JSON cannot.
+    // JSON can represent all messages.
     let mut line = serde_json::to_vec(message).unwrap_or_default();
     line.push(b'\n');
     line

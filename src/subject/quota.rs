@@ -1,5 +1,5 @@
-//! The CPU limit of the subject: a quota of its cgroup in each period of 100 ms (kernel `scheduler/sched-bwc.rst`,
-//! `cgroup-v2.rst`), set and verified. On v2 the memory limit has the same cgroup, on v1 one of another hierarchy.
+//! The subject's CPU limit: a cgroup quota per 100 ms period (kernel `scheduler/sched-bwc.rst`, `cgroup-v2.rst`), set
+//! and verified. On v2, it shares the memory limit's cgroup; on v1, it has its own in another hierarchy.
 
 use super::keeper::Keeper;
 use super::limit_ways;
@@ -11,10 +11,10 @@ use crate::kernel::cgroup::{CPU, Cgroup, CgroupVersion};
 use crate::kernel::cpu_cgroup::{self, Throttled};
 use crate::units::Millicpus;
 
-/// The limit that [`probe`] sets: one that every machine has room for.
+/// The limit that [`probe`] sets; it fits every machine.
 const PROBE_LIMIT: Millicpus = Millicpus(500);
 
-/// The cgroup that limits the CPU time of one subject. Removed when dropped, if it was made here.
+/// The cgroup that limits a subject's CPU time. Removed on drop if it was created here.
 #[derive(Debug)]
 pub(super) struct CpuCgroup {
     pub(super) cgroup: Cgroup,
@@ -22,10 +22,8 @@ pub(super) struct CpuCgroup {
 }
 
 impl CpuCgroup {
-    /// Sets this limit: in the cgroup of the memory limit, where that has CPU time as well, else in one of its own.
-    ///
-    /// # Errors
-    /// `Machine` where it cannot be set, or would have no effect.
+    /// Sets this limit in the memory cgroup if that controls CPU time too, otherwise in a separate one. Errors:
+    /// `Machine` if it cannot be set, or would have no effect.
     pub(super) fn create(limit: Millicpus, memory: Option<&Cgroup>, clock: Clock) -> Result<Self> {
         let own = own_cgroup::of_process(std::process::id(), CPU)?;
         let shared = memory.filter(|memory| (memory.version, &memory.mount) == (CgroupVersion::V2, &own.mount));
@@ -42,10 +40,8 @@ impl CpuCgroup {
         Ok(made)
     }
 
-    /// The cgroup in which a container tool has set this limit for a process: its own, or the nearest above with one.
-    ///
-    /// # Errors
-    /// `Machine` where it has another limit, or none.
+    /// The cgroup in which a container tool limited a process: its own, or the nearest ancestor with a limit. Errors:
+    /// `Machine` if the limit differs or is missing.
     pub(super) fn adopt(pid: u32, limit: Millicpus, keeper: &Keeper) -> Result<Self> {
         let own = own_cgroup::of_process(pid, CPU)?;
         let has_limit = |cgroup: &Cgroup| cpu_cgroup::limit(cgroup).is_some();
@@ -54,36 +50,32 @@ impl CpuCgroup {
             Some(set) if set == limit => Ok(Self { cgroup, _made: None }),
             other => {
                 let other = other.map_or_else(|| "none".to_owned(), |other| other.to_string());
-                let what = format!("the {} was to have a limit of {limit}, but has {other}", keeper.word());
+                let what = format!("the {} should have a limit of {limit}, but has {other}", keeper.word());
                 Err(Error::machine(what).at(format!("in {}", cgroup.folder.display())).hint(keeper.limit_hint()))
             }
         }
     }
 
-    /// How it held the subject back so far.
+    /// How much it has throttled the subject so far.
     pub(super) fn throttled(&self) -> Option<Throttled> {
         Throttled::of(&self.cgroup)
     }
 }
 
-/// Makes, sets and removes a cgroup to see whether CPU limits work here. Returns the one in which those of subjects
-/// are made.
-///
-/// # Errors
-/// Says why not, and what to do.
+/// Creates and removes a cgroup with a limit to test whether CPU limits work here. Returns the cgroup in which
+/// subjects' cgroups are created.
 pub fn probe(clock: Clock) -> Result<Cgroup> {
     let mut parent = CpuCgroup::create(PROBE_LIMIT, None, clock)?.cgroup.clone();
     parent.folder.pop();
     Ok(parent)
 }
 
-/// Gives the cgroup of a memory limit CPU time as well, and sets the limit of that.
 fn set_beside_memory(memory: &Cgroup, limit: Millicpus) -> Attempt<()> {
     memory.parent().map_or(Ok(()), |parent| enable(&parent, CPU))?;
     set(memory, limit)
 }
 
-/// Sets the limit and verifies that the kernel took it.
+/// Sets and verifies the limit.
 fn set(cgroup: &Cgroup, limit: Millicpus) -> Attempt<()> {
     let (quota, period) = (limit.quota_us(), Millicpus::PERIOD_US);
     let writes = match cgroup.version {
@@ -96,13 +88,13 @@ fn set(cgroup: &Cgroup, limit: Millicpus) -> Attempt<()> {
         let path = cgroup.folder.join(file);
         let read = write_and_read(&path, &text)?;
         if read.trim() != text {
-            return Err(format!("{}: wrote {text}, but it reads {}", path.display(), read.trim()));
+            return Err(format!("{}: wrote {text}, but read back {}", path.display(), read.trim()));
         }
     }
     Ok(())
 }
 
-/// Refuses a limit that is more than those around it allow.
+/// Rejects a limit above those of enclosing cgroups.
 fn check_outer(cgroup: &Cgroup, limit: Millicpus) -> Result<()> {
     let above = std::iter::successors(cgroup.parent(), Cgroup::parent);
     match above.filter_map(|above| cpu_cgroup::limit(&above)).min() {

@@ -1,12 +1,12 @@
-//! How options are quoted for the `java` launcher, which reads them again from an environment variable.
+//! Quotes options for the `java` launcher, which parses them from an environment variable.
 
 /// Quotes an option for `JDK_JAVA_OPTIONS`, which the `java` launcher (JDK 9 and later, `JLI_AddArgsFromEnvVar`) splits
-/// at white space; between `"…"` or `'…'` everything is literal, and no character escapes another.
+/// at white space. Everything between `"…"` or `'…'` is literal; there are no escapes.
 fn for_java(option: &str) -> String {
     if !option.is_empty() && !option.contains(|c: char| c.is_ascii_whitespace() || matches!(c, '"' | '\'')) {
         return option.to_owned();
     }
-    // Adjacent quoted pieces join, so each run is put between the quotes that it does not hold.
+    // Adjacent quoted pieces are joined, so each run gets the quotes that it does not contain.
     let mut quoted = String::new();
     let mut rest = option;
     while !rest.is_empty() {
@@ -20,7 +20,7 @@ fn for_java(option: &str) -> String {
     if quoted.is_empty() { "\"\"".to_owned() } else { quoted }
 }
 
-/// The value of such a variable, or of `JAVA_TOOL_OPTIONS`: what is set already, then these options, which win.
+/// The value for such a variable or `JAVA_TOOL_OPTIONS`: the existing value, then these options, which win.
 pub(super) fn with_options(before: &str, options: &[String]) -> String {
     let own = options.iter().map(|option| for_java(option));
     let before = Some(before.to_owned()).filter(|before| !before.is_empty());
@@ -31,7 +31,7 @@ pub(super) fn with_options(before: &str, options: &[String]) -> String {
 mod tests {
     use super::*;
 
-    /// The algorithm of the java launcher, to prove that it reads back what was written.
+    /// Reimplements the launcher's parser to check the round trip.
     fn java_reads(text: &str) -> Vec<String> {
         let mut words = Vec::new();
         let mut characters = text.chars().peekable();

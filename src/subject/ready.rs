@@ -1,4 +1,4 @@
-//! Waits until the subject is ready, and says precisely why it is not.
+//! Waits until the subject is ready, and explains why it is not.
 
 use super::complaint;
 use super::launch_image::Container;
@@ -11,63 +11,115 @@ use super::{serving, slurm_step, sockets};
 use crate::error::{Error, Result};
 use crate::record::Throttling;
 use crate::scenario::{Answers, Kind, Ready};
-use crate::units::Millicpus;
+use crate::units::{Millicpus, Span};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// First pause between two probes; it doubles up to the last one, so that a fast start is timed well and a slow one
-/// is not disturbed.
+/// The first pause between probes; it doubles up to the maximum. A fast start is timed precisely, and a slow one is not
+/// disturbed.
 const PROBE_PAUSE_FIRST: Duration = Duration::from_millis(10);
 const PROBE_PAUSE_LAST: Duration = Duration::from_millis(50);
-/// The exit code of container tools that could not make a container (podman-run(1), docker run).
+/// Exit code of container tools that could not create a container (podman-run(1), docker run).
 const NO_CONTAINER: i32 = 125;
-/// Ports whose last answer is shown with an error.
+/// Ports whose last response is shown in an error.
 const SEEN_LINES: usize = 5;
-/// A limit that holds a start back in this share of its periods leaves it next to nothing else.
+/// A page that has returned one status for this long, and this often, is probably not warming up. The wait still
+/// continues, because application servers answer 404 until the application is deployed.
+const REFUSES_AFTER: Duration = Duration::from_secs(3);
+const REFUSALS_MIN: u32 = 5;
+/// Statuses of a server that is busy or not ready (RFC 9110, 6585, 8470).
+const WARMING_UP: [u16; 6] = [408, 425, 429, 502, 503, 504];
+/// A CPU limit that throttles this share of a start's periods barely lets it run.
 const HELD_BACK_MIN: f64 = 0.9;
 /// The hints for a command, and for an image, that run something else than a JVM.
-const NO_JVM: &str =
-    "Loadline weighs HotSpot JVMs that it starts itself; one of a container image is started by `--image`";
+const NO_JVM: &str = "Loadline weighs HotSpot JVMs that it starts itself; to start a container image, use `--image`";
 const NO_JVM_IN_IMAGE: &str =
-    "Loadline weighs images that start a JVM; name what it is to run after `--`, if it has several commands";
+    "the image must start a JVM; if it has several commands, specify the JVM's command after `--`";
 
-/// A subject that is ready.
+/// A ready subject.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadyInfo {
-    /// The process that serves: a JVM, where the subject is one; where several do, the one that started last.
+    /// The serving process: the JVM if there is one, and the last one started if there are several.
     pub pid: u32,
-    /// Further JVMs that belong to the subject; further processes of one that is no JVM.
+    /// Other JVMs of the subject, or other processes if it is not a JVM.
     pub other_pids: Vec<u32>,
-    /// The address that answered, the first one where each had to; `None` when readiness was told by the log.
+    /// The address that responded, or the first one if all had to; `None` if the log showed readiness.
     pub address: Option<SocketAddr>,
-    /// From the start of the command.
+    /// Time since the start of the command.
     pub took: Duration,
 }
 
-/// A port that is asked until it answers.
+/// A port to probe until it responds.
 struct Probe {
     port: u16,
     addresses: Vec<SocketAddr>,
-    /// The address that answered.
     answered: Option<SocketAddr>,
-    /// The last probe that showed no readiness, in words.
-    seen: Option<String>,
-    /// Whether that was an answer of HTTP.
-    other_status: bool,
+    /// The last probe that showed no readiness.
+    seen: Option<(SocketAddr, ProbeAnswer)>,
+    /// The HTTP status that it gives repeatedly.
+    refusal: Option<Refusal>,
 }
 
-/// Waits for the readiness that the launch names.
+impl Probe {
+    /// The last probe that showed no readiness, in words.
+    fn seen_words(&self) -> Option<String> {
+        match &self.seen {
+            Some((address, ProbeAnswer::OtherStatus(_, why) | ProbeAnswer::NotYet(why))) => {
+                Some(format!("{address}: {why}"))
+            }
+            Some((_, ProbeAnswer::Ready)) | None => None,
+        }
+    }
+
+    /// The HTTP status of the last probe, if it got one.
+    fn status(&self) -> Option<u16> {
+        match self.seen {
+            Some((_, ProbeAnswer::OtherStatus(status, _))) => Some(status),
+            _ => None,
+        }
+    }
+}
+
+/// The same HTTP status, no success, as the answer to one probe after another.
+struct Refusal {
+    status: u16,
+    since: Duration,
+    answers: u32,
+    told: bool,
+}
+
+impl Refusal {
+    /// Counts a response with this status; returns true once, when the user should know.
+    fn is_news(seen: &mut Option<Self>, status: u16, now: Duration) -> bool {
+        if seen.as_ref().is_none_or(|same| same.status != status) {
+            *seen = None;
+        }
+        let same = seen.get_or_insert(Self { status, since: now, answers: 0, told: false });
+        same.answers += 1;
+        let is_sure = same.answers >= REFUSALS_MIN && now.saturating_sub(same.since) >= REFUSES_AFTER;
+        is_sure && !WARMING_UP.contains(&status) && !std::mem::replace(&mut same.told, true)
+    }
+}
+
+/// Waits for the launch's readiness check; `say` receives advice for the user meanwhile.
 pub(super) fn wait(
     running: &mut GuardedSubject,
     within: Duration,
     interrupted: &dyn Fn() -> bool,
+    say: &mut dyn FnMut(&str),
 ) -> Result<ReadyInfo> {
     let mut probes = probes(running)?;
     let until = running.started_at() + within;
     let mut pause = PROBE_PAUSE_FIRST;
     loop {
         let over = || interrupted() || running.ended().is_some() || running.clock().now() >= until;
-        if probe_once(running, &mut probes, &over) {
+        if probe_once(running, &mut probes, &over, &mut |status, path| {
+            say(&format!(
+                "  not ready yet: GET {path} returns {status}; Loadline waits up to {} (change the path with `--url` \
+                 or `--ready http:/PATH`)",
+                Span(within)
+            ));
+        }) {
             return found_ready(running, &probes);
         }
         check_alive(running, interrupted)?;
@@ -80,22 +132,22 @@ pub(super) fn wait(
     }
 }
 
-/// An error where waiting for it is over before its time.
+/// Returns an error that ends the wait early.
 pub(super) fn check_alive(running: &mut GuardedSubject, interrupted: &dyn Fn() -> bool) -> Result<()> {
     if interrupted() {
         return Err(Error::interrupted());
     }
     if running.lost() {
-        return Err(Error::machine("the guardian of the subject was killed, and the subject with it"));
+        return Err(Error::machine("the subject's guardian process was killed, and the subject with it"));
     }
     let Some(exit) = running.ended() else { return Ok(()) };
     let took = running.clock().now().saturating_sub(running.started_at());
-    // The processes that the command left are ended, so that its last words are complete.
+    // Ends leftover processes of the command, so that the output is complete.
     running.close();
     Err(ended_early(running, exit, took))
 }
 
-/// The ports to be asked; none where the output tells of readiness.
+/// The ports to probe; empty if the output shows readiness.
 fn probes(running: &GuardedSubject) -> Result<Vec<Probe>> {
     let launch = running.launch();
     match launch.subject.ready {
@@ -103,12 +155,18 @@ fn probes(running: &GuardedSubject) -> Result<Vec<Probe>> {
         Ready::Log(_) | Ready::Phase(_) => return Ok(Vec::new()),
     }
     let resolved = |port| sockets::resolve(&launch.subject.host, port);
-    let probe = |port| Ok(Probe { port, addresses: resolved(port)?, answered: None, seen: None, other_status: false });
+    let probe = |port| Ok(Probe { port, addresses: resolved(port)?, answered: None, seen: None, refusal: None });
     launch.subject.ports.from(launch.port).map(probe).collect()
 }
 
-/// Probes each port that has not answered yet, once; whether the subject is ready now.
-fn probe_once(running: &GuardedSubject, probes: &mut [Probe], over: &dyn Fn() -> bool) -> bool {
+/// Probes each port that has not responded yet; returns whether the subject is ready. `refuses` receives a status that
+/// a page repeats.
+fn probe_once(
+    running: &GuardedSubject,
+    probes: &mut [Probe],
+    over: &dyn Fn() -> bool,
+    refuses: &mut dyn FnMut(u16, &str),
+) -> bool {
     let launch = running.launch();
     match &launch.subject.ready {
         Ready::Log(_) | Ready::Phase(_) => return told_at(running).is_some(),
@@ -123,15 +181,17 @@ fn probe_once(running: &GuardedSubject, probes: &mut [Probe], over: &dyn Fn() ->
                 }
                 _ => probe::tcp(address),
             };
-            probe.other_status = matches!(answer, ProbeAnswer::OtherStatus(_));
+            if let (ProbeAnswer::OtherStatus(status, _), Ready::Http(path)) = (&answer, &launch.subject.ready)
+                && Refusal::is_news(&mut probe.refusal, *status, running.clock().now())
+            {
+                refuses(*status, path);
+            }
             match answer {
                 ProbeAnswer::Ready => {
                     probe.answered = Some(address);
                     break;
                 }
-                ProbeAnswer::OtherStatus(why) | ProbeAnswer::NotYet(why) => {
-                    probe.seen = Some(format!("{address}: {why}"));
-                }
+                other => probe.seen = Some((address, other)),
             }
         }
         match launch.subject.ports.answers {
@@ -143,7 +203,7 @@ fn probe_once(running: &GuardedSubject, probes: &mut [Probe], over: &dyn Fn() ->
     probes.iter().all(|probe| probe.answered.is_some())
 }
 
-/// When its output told of readiness, where it is to tell.
+/// When the output showed readiness, if it should.
 fn told_at(running: &GuardedSubject) -> Option<Duration> {
     match &running.launch().subject.ready {
         Ready::Log(_) => running.output().ready_at(),
@@ -168,7 +228,7 @@ fn found_ready(running: &GuardedSubject, probes: &[Probe]) -> Result<ReadyInfo> 
     Ok(ReadyInfo { pid, other_pids: others.to_vec(), address, took })
 }
 
-/// The processes to be weighed, the one that serves first.
+/// The processes to measure, the serving one first.
 fn find(running: &GuardedSubject, processes: &[Process], port: u16) -> Result<Vec<u32>> {
     let launch = running.launch();
     let found = serving::find(processes, port, launch.subject.kind, launch.subject.processes);
@@ -183,16 +243,16 @@ fn find(running: &GuardedSubject, processes: &[Process], port: u16) -> Result<Ve
 }
 
 fn ended_early(running: &GuardedSubject, exit: Exit, took: Duration) -> Error {
-    let what = format!("the subject ended after {:.1} s with {exit}, before it was ready", took.as_secs_f64());
-    // A tool that failed says nothing of the image, and nothing of a limit.
+    let what = format!("the subject exited after {:.1} s with {exit}, before it was ready", took.as_secs_f64());
+    // A failing tool says nothing about the image or a limit.
     let of_tool = running.container_never_ran() && is_of_tool(exit, &running.output().tail_texts(SAID_LINES));
     let error = if of_tool { Error::machine(what) } else { Error::subject(what) };
     let mut error = running.output().said_in(error).at(format!("command: {}", running.launch().shown()));
-    // The cgroup of a container that ended at once was never seen.
+    // The cgroup of a container that ended immediately was never seen.
     let limit = running.cgroup().and_then(|(_, limit)| limit).or(running.launch().limit);
     if let Some(limit) = limit.filter(|_| running.oom_kills() > 0) {
         error = error
-            .at(format!("the kernel killed a process of it at the limit of {limit}"))
+            .at(format!("the kernel killed one of its processes at the limit of {limit}"))
             .hint("raise the limit, or lower the heap");
     }
     let of_image = running.launch().container.as_ref().and_then(|container| why_image(container, exit));
@@ -202,24 +262,28 @@ fn ended_early(running: &GuardedSubject, exit: Exit, took: Duration) -> Error {
     }
 }
 
-/// Whether srun, a container tool or its runtime failed, and not what it was to run: `Error: OCI runtime error: …`
-/// (podman 4.3.1, with the code of a program that cannot be executed).
+/// Whether srun, a container tool, or its runtime failed, rather than the command: `Error: OCI runtime error: …`
+/// (podman 4.3.1, with the exit code of a program that cannot be executed).
 fn is_of_tool(exit: Exit, said: &[String]) -> bool {
     exit == Exit::Code(NO_CONTAINER)
         || said.iter().any(|line| line.contains("OCI runtime error"))
         || slurm_step::says_not_begun(said)
 }
 
-/// Container tools have exit codes of their own for what they could not start (podman-run(1), docker run).
+/// Container tools have special exit codes for commands that cannot start (podman-run(1), docker run).
 fn why_image(container: &Container, exit: Exit) -> Option<String> {
     let tool = container.image.tool.tool.word();
     let why = match exit {
-        Exit::Code(0) => "an image has to start a JVM that stays; name what it is to run after `--`".to_owned(),
-        Exit::Code(NO_CONTAINER) => {
-            format!("{tool} could not run it; where it may not choose CPUs, `--cpus all` asks for none")
+        Exit::Code(0) => {
+            "an image must start a JVM that keeps running; specify the command to run after `--`".to_owned()
         }
-        Exit::Code(126) => format!("{tool} could not start the program of the image: its last line says why"),
-        Exit::Code(127) => "the image has no such program; `--` is followed by arguments of its entrypoint".to_owned(),
+        Exit::Code(NO_CONTAINER) => {
+            format!("{tool} could not run it; if it is not allowed to choose CPUs, use `--cpus all`")
+        }
+        Exit::Code(126) => format!("{tool} could not start the image's program; its last line shows the reason"),
+        Exit::Code(127) => "the image does not have that program; words after `--` are arguments of its \
+                            entrypoint"
+            .to_owned(),
         _ => return None,
     };
     Some(why)
@@ -229,38 +293,65 @@ fn not_ready(running: &GuardedSubject, within: Duration, probes: &[Probe]) -> Er
     let launch = running.launch();
     let awaited = match (&launch.subject.ready, probes) {
         (Ready::Http(path), [only]) => {
-            let with = if only.other_status { " with success" } else { "" };
-            format!("did not answer on http://{}:{}{path}{with}", launch.subject.host, only.port)
+            let page = format!("http://{}:{}{path}", launch.subject.host, only.port);
+            match only.status() {
+                Some(status) => {
+                    return not_ready_by(running, probes, still_refuses(status, launch.ready_status, &page, within));
+                }
+                None => format!("did not answer on {page}"),
+            }
         }
         (Ready::Tcp, [only]) => format!("did not listen on {}:{}", launch.subject.host, only.port),
         (Ready::Log(pattern), _) => format!("printed no line that matches `{pattern}`"),
         (Ready::Phase(name), _) => format!("did not print the marker `loadline: phase={name}`"),
         (Ready::Http(_) | Ready::Tcp, _) => of_several(probes),
     };
-    let error = Error::subject(format!("the subject {awaited} within {} s", within.as_secs_f64()));
+    not_ready_by(running, probes, Error::subject(format!("the subject {awaited} within {} s", within.as_secs_f64())))
+}
+
+/// Adds what is known of a subject that is not ready.
+fn not_ready_by(running: &GuardedSubject, probes: &[Probe], mut error: Error) -> Error {
+    let launch = running.launch();
+    let hint = error.hint.take();
+    // A CPU limit that starves the subject explains a page that fails.
     let error = held_back(launch.cpu_limit, running.throttled().map(Throttling::from), error);
-    let silent = || probes.iter().filter(|probe| probe.answered.is_none());
-    let seen: Vec<&String> = silent().filter_map(|probe| probe.seen.as_ref()).collect();
-    let mut error = seen.iter().take(SEEN_LINES).fold(error, |error, seen| error.at(format!("last seen: {seen}")));
-    if silent().any(|probe| probe.other_status) {
-        error = error.hint("it answers with an error status: name another path (`--url`, or `--ready http:/PATH`)");
-    }
+    let error = match hint {
+        Some(hint) => error.hint(hint),
+        None => error,
+    };
+    // The status of the only page is in the error itself.
+    let named = matches!(probes, [only] if only.status().is_some());
+    let silent = probes.iter().filter(|probe| probe.answered.is_none() && !named);
+    let seen = silent.filter_map(Probe::seen_words).take(SEEN_LINES);
+    let error = seen.fold(error, |error, seen| error.at(format!("last seen: {seen}")));
     let error = describe(running, probes, error).at(format!("command: {}", launch.shown()));
-    let more_time = "give it more time (`--ready-within 120s`), or another sign of readiness (`--ready …`)";
+    let more_time = "give it more time (`--ready-within 120s`), or another readiness check (`--ready …`)";
     running.output().said_in(error).hint(more_time)
 }
 
-/// Names the CPU limit of a subject, where that hardly let it run.
+/// The error of a page that returns a status other than the one awaited.
+fn still_refuses(status: u16, expected: Option<u16>, page: &str, within: Duration) -> Error {
+    let hint = match status {
+        401 | 403 => "use a page that needs no login (`--ready http:/PATH`), or only check the port (`--ready tcp`)",
+        404 => "correct the path (`--url`, or `--ready http:/PATH`)",
+        _ => "read the server's log; if the page is wrong, use another path (`--url`, or `--ready http:/PATH`)",
+    };
+    let instead = expected.map(|expected| format!(" instead of {expected}")).unwrap_or_default();
+    let what = format!("the subject still returned {status}{instead} on {page} after {} s", within.as_secs_f64());
+    Error::subject(what).hint(hint)
+}
+
+/// Names the CPU limit of a subject if that hardly let it run.
 fn held_back(limit: Option<Millicpus>, throttling: Option<Throttling>, error: Error) -> Error {
     match limit.zip(throttling.and_then(|of| of.share())) {
         Some((limit, share)) if share >= HELD_BACK_MIN => error
-            .at(format!("its limit of {limit} held it back in {:.0} % of the periods", share * 100.0))
+            .at(format!("its CPU limit of {limit} throttled it in {:.0}% of the periods", share * 100.0))
             .hint("raise the CPU limit (`--cpu-limit`), or give it more time (`--ready-within 120s`)"),
         _ => error,
     }
 }
 
-/// The ports of a block that did not answer, and those that did: the nodes that never joined, where each has a port.
+/// The ports of a block that did not respond, and those that did: nodes that never joined, if each has a port.
 fn of_several(probes: &[Probe]) -> String {
     let (answered, silent): (Vec<&Probe>, Vec<&Probe>) = probes.iter().partition(|probe| probe.answered.is_some());
     let list = |probes: &[&Probe]| listed(probes.iter().map(|probe| probe.port));
@@ -276,14 +367,16 @@ fn of_several(probes: &[Probe]) -> String {
     }
 }
 
-/// The running program, whether it is a JVM, and the ports that it listens on instead.
+/// Describes the running program, whether it is a JVM, and the ports that it opened instead.
 fn describe(running: &GuardedSubject, probes: &[Probe], error: Error) -> Error {
     let launch = running.launch();
     let processes = running.processes();
     let found = find(running, &processes, launch.port);
     let error = match (found, launch.subject.kind) {
-        (Ok(found), Kind::Jvm) => error.at(format!("it runs, with {}", pids("a JVM as pid", "JVMs as pids", &found))),
-        (Ok(found), Kind::Native) => error.at(format!("it runs, as {}", pids("pid", "pids", &found))),
+        (Ok(found), Kind::Jvm) => {
+            error.at(format!("it is running: {}", pids("a JVM with pid", "JVMs with pids", &found)))
+        }
+        (Ok(found), Kind::Native) => error.at(format!("it is running, as {}", pids("pid", "pids", &found))),
         (Err(none), _) => {
             let error = none.context.into_iter().fold(error.at(none.what), Error::at);
             Error { hint: error.hint.or(none.hint.filter(|_| launch.container.is_some())), ..error }
@@ -295,16 +388,16 @@ fn describe(running: &GuardedSubject, probes: &[Probe], error: Error) -> Error {
     }
     let (list, port) = (listed(&ports), launch.port);
     match (ports.as_slice(), probes) {
-        ([], _) => error.at("it listens on no port"),
+        ([], _) => error.at("it does not listen on any port"),
         ([only], [_]) => error
             .at(format!("it listens on port {only}, not on {port}"))
-            .hint(format!("use that port in `--url`, or pass `{{port}}` to the command so that it listens on {port}")),
+            .hint("use that port in `--url`, or pass `{port}` to the command"),
         (_, [_]) => error
             .at(format!("it listens on ports {list}, not on {port}"))
             .hint("use one of those ports in `--url`, or pass `{port}` to the command"),
         _ => error
             .at(format!("it listens on {list}"))
-            .hint("the ports are `{port}` and those that follow it, one for each node; look at the log of the node"),
+            .hint("each node uses one port, starting at `{port}`; read the log of that node"),
     }
 }
 
@@ -331,13 +424,37 @@ mod tests {
     }
 
     #[test]
+    fn a_page_that_keeps_refusing_is_told_once_and_a_server_that_warms_up_is_not() {
+        let told = |answers: &[(u64, u16)]| {
+            let mut seen = None;
+            let news = |(ms, status): &&(u64, u16)| Refusal::is_news(&mut seen, *status, Duration::from_millis(*ms));
+            answers.iter().filter(news).copied().collect::<Vec<_>>()
+        };
+        let every_second = |status: u16| (0..20).map(|at| (at * 1_000, status)).collect::<Vec<_>>();
+        assert_eq!(told(&every_second(403)), [(4_000, 403)]);
+        assert_eq!(told(&every_second(503)), []);
+        // Few responses in a long time, many in a short time, or changing ones are not evidence.
+        assert_eq!(told(&[(0, 404), (3_000, 404), (6_000, 404), (9_000, 404)]), []);
+        assert_eq!(told(&(0..70).map(|at| (at * 40, 401)).collect::<Vec<_>>()), []);
+        assert_eq!(told(&(0..40).map(|at| (at * 1_000, [404, 503][at as usize / 4 % 2])).collect::<Vec<_>>()), []);
+    }
+
+    #[test]
+    fn a_page_that_refuses_is_named_with_its_status() {
+        let error = still_refuses(404, None, "http://127.0.0.1:80/x", Duration::from_secs(60));
+        assert_eq!(error.what, "the subject still returned 404 on http://127.0.0.1:80/x after 60 s");
+        assert!(error.hint.unwrap().contains("--ready http:/PATH"));
+        assert!(still_refuses(403, Some(200), "x", Duration::ZERO).hint.unwrap().contains("--ready tcp"));
+    }
+
+    #[test]
     fn a_limit_that_starved_the_start_is_named() {
         let said = |limit, throttled_periods| {
             let throttling = Throttling { periods: 100, throttled_periods, throttled_s: 0.0 };
             held_back(limit, Some(throttling), Error::subject("x"))
         };
         let starved = said(Some(Millicpus(20)), 98);
-        assert_eq!(starved.context, ["its limit of 0.02 CPUs held it back in 98 % of the periods"]);
+        assert_eq!(starved.context, ["its CPU limit of 0.02 CPUs throttled it in 98% of the periods"]);
         assert!(starved.hint.unwrap().starts_with("raise the CPU limit"));
         assert!(said(Some(Millicpus(20)), 60).context.is_empty() && said(None, 98).hint.is_none());
     }
@@ -349,7 +466,7 @@ mod tests {
             addresses: Vec::new(),
             answered: answers.then(|| SocketAddr::from(([127, 0, 0, 1], port))),
             seen: None,
-            other_status: false,
+            refusal: None,
         };
         let said = of_several(&[probe(18_080, true), probe(18_081, false), probe(18_082, true)]);
         assert_eq!(said, "did not answer on 1 of its 3 ports: 18081 (answered: 18080, 18082)");

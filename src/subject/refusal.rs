@@ -1,4 +1,4 @@
-//! Why a command did not start, in words that say what to do.
+//! Explains why a command did not start, with a hint.
 
 use super::protocol::{Order, Refusal, StartStep};
 use crate::error::Error;
@@ -9,24 +9,23 @@ const ENOENT: i32 = 2;
 const E2BIG: i32 = 7;
 const ENOEXEC: i32 = 8;
 const EACCES: i32 = 13;
-/// The kernel itself reads no more of a script to find its interpreter.
+/// The kernel reads no more of a script to find its interpreter.
 const FIRST_LINE_BYTES_MAX: u64 = 256;
-/// Below this two names have little in common (Jaro-Winkler, 0 to 1).
+/// Names below this similarity have little in common (Jaro-Winkler, 0 to 1).
 const SIMILAR_ENOUGH: f64 = 0.85;
 
-/// The error for a refusal.
 pub(super) fn explain(refusal: &Refusal, order: &Order) -> Error {
     match refusal.step {
-        StartStep::Launcher => Error::machine(format!("cannot start a launcher: {}", refusal.text)),
+        StartStep::Launcher => Error::machine(format!("cannot start a launcher process: {}", refusal.text)),
         StartStep::Dir => {
             let dir = order.dir.clone().unwrap_or_default();
-            Error::request(format!("cannot change to the subject's folder {}: {}", dir.display(), refusal.text))
+            Error::request(format!("cannot change to the subject's directory {}: {}", dir.display(), refusal.text))
                 .hint("correct `dir` in the scenario; it is relative to the scenario file")
         }
         StartStep::Cpus => {
             let cpus: Vec<String> = order.cpus.iter().flatten().map(u32::to_string).collect();
             Error::request(format!("cannot run the subject on CPU {}: {}", cpus.join(","), refusal.text))
-                .hint("choose among the CPUs that `nproc` and `taskset -p $$` show, or `--cpus all`")
+                .hint("choose from the CPUs that `nproc` and `taskset -p $$` show, or `--cpus all`")
         }
         StartStep::Cgroup => {
             let cgroups: Vec<_> = order.cgroups.iter().map(|cgroup| cgroup.display().to_string()).collect();
@@ -43,13 +42,13 @@ fn explain_exec(refusal: &Refusal, order: &Order) -> Error {
     let found = find_program(program, order.dir.as_deref(), &path);
     match (refusal.errno, found) {
         (Some(ENOENT), Some(file)) => interpreter_missing(program, &file),
-        // A folder of PATH that may not be searched makes it "permission denied" instead.
+        // An inaccessible directory in PATH changes the error to "permission denied".
         (Some(ENOENT | EACCES), None) if !program.contains('/') => not_found(program, &path),
         (Some(ENOENT), None) => not_found(program, &path),
         (Some(EACCES | EPERM), file) => {
             let file = file.unwrap_or_else(|| PathBuf::from(program));
             let hint = if file.is_dir() {
-                "name the program, not its folder".to_owned()
+                "specify the program, not its directory".to_owned()
             } else {
                 format!("make it executable (`chmod +x {}`), or start it through its interpreter", file.display())
             };
@@ -66,7 +65,6 @@ fn explain_exec(refusal: &Refusal, order: &Order) -> Error {
     }
 }
 
-/// The PATH the command was looked up in.
 fn search_path(order: &Order) -> String {
     let own = order.env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, value)| value.clone());
     own.or_else(|| std::env::var("PATH").ok()).unwrap_or_default()
@@ -81,30 +79,30 @@ fn find_program(program: &str, dir: Option<&Path>, path: &str) -> Option<PathBuf
 }
 
 fn interpreter_missing(program: &str, file: &Path) -> Error {
-    // Unreadable: then nothing is known of its first line.
+    // If the file is unreadable, its first line is unknown.
     let head = crate::bounded::beginning(file, FIRST_LINE_BYTES_MAX).unwrap_or_default();
     let error = match head.split('\n').next().unwrap_or_default().strip_prefix("#!") {
         Some(interpreter) => {
             let interpreter = interpreter.trim().escape_debug();
             Error::request(format!("cannot execute `{program}`: its interpreter `{interpreter}` does not exist"))
         }
-        None => Error::request(format!("cannot execute `{program}`: its program loader does not exist here")),
+        None => Error::request(format!("cannot execute `{program}`: its dynamic loader does not exist here")),
     };
-    error.hint(format!("look at the first line of {} (line ends of Windows count too)", file.display()))
+    error.hint(format!("check the first line of {}, including for Windows line endings", file.display()))
 }
 
 fn not_found(program: &str, path: &str) -> Error {
     let error = Error::request(format!("command not found: `{program}`"));
     if program.contains('/') {
-        return error.hint("a relative path counts from the subject's folder (`dir`)");
+        return error.hint("a relative path is resolved against the server's working directory (`--dir` or `dir:`)");
     }
     match nearest(program, path) {
-        Some(name) => error.hint(format!("did you mean `{name}`? PATH is {path}")),
-        None => error.hint(format!("install it, or give its path; PATH is {path}")),
+        Some(name) => error.hint(format!("did you mean `{name}`?")),
+        None => error.hint(format!("install it, or specify its path; PATH is {path}")),
     }
 }
 
-/// The program on PATH whose name is most like this one.
+/// The program on PATH with the most similar name.
 fn nearest(program: &str, path: &str) -> Option<String> {
     let names = std::env::split_paths(path)
         .filter_map(|folder| std::fs::read_dir(folder).ok())

@@ -1,4 +1,4 @@
-//! A subject from its start to its end.
+//! A subject from start to end.
 
 use super::contained::Contained;
 use super::container_files;
@@ -22,123 +22,124 @@ use rustix::process::Signal;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Between two looks whether everything ended.
+/// The interval between checks for the end.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(5);
-/// The client of a container or a step tells its end within two seconds of it.
+/// A container's or step's client reports its end within two seconds.
 const LAST_WORDS_WITHIN: Duration = Duration::from_secs(5);
-/// Lines of the output kept with the end.
+/// Output lines kept after the end.
 const TAIL_LINES: usize = 200;
 
-/// A subject that was started.
+/// A started subject.
 pub trait RunningSubject {
-    /// Waits until it is ready, at most for `within` from its start.
-    ///
-    /// # Errors
-    /// When it ended, is no JVM, was not ready in time, or `interrupted` says that the user wants to stop.
-    fn wait_ready(&mut self, within: Duration, interrupted: &dyn Fn() -> bool) -> Result<ReadyInfo>;
+    /// Waits until it is ready, for at most `within` after its start; `say` receives advice for the user meanwhile.
+    /// Fails if it ended, is not a JVM, is not ready in time, or the user interrupts.
+    fn wait_ready(
+        &mut self,
+        within: Duration,
+        interrupted: &dyn Fn() -> bool,
+        say: &mut dyn FnMut(&str),
+    ) -> Result<ReadyInfo>;
 
     /// How it was started.
     fn launch(&self) -> &Launch;
 
-    /// When it was started, after the clock's origin.
+    /// When it was started, relative to the clock's origin.
     fn started_at(&self) -> Duration;
 
     /// Its output.
     fn output(&self) -> &Output;
 
-    /// Tells it to go on, where it waits for that at a marker.
+    /// Lets it continue if it waits at a marker.
     fn go(&mut self);
 
-    /// Its memory cgroup, if it has one of its own, with the limit, if one was asked for.
+    /// Its memory cgroup, if it has its own, with the requested limit, if any.
     fn cgroup(&self) -> Option<(&Cgroup, Option<Bytes>)>;
 
-    /// The unit of its limit in bytes, where that is more than a page.
+    /// The granularity of its limit in bytes, if coarser than a page.
     fn limit_grain(&self) -> Option<Bytes> {
         None
     }
 
-    /// How its CPU limit held it back so far; `None` where it has none.
+    /// How much its CPU limit has throttled it so far; `None` without a limit.
     fn throttled(&self) -> Option<Throttled>;
 
-    /// Processes the kernel killed for want of memory in its cgroup.
+    /// OOM kills in its cgroup.
     fn oom_kills(&self) -> u64;
 
-    /// All its living processes.
+    /// All its live processes.
     fn processes(&self) -> Vec<Process>;
 
-    /// The process whose descendants are the subject: the guardian, or what started the container.
+    /// The process whose descendants are the subject: the guardian, or the one that started the container.
     fn guardian_pid(&self) -> u32;
 
-    /// The folders on this machine that the files in its container lie in; `None` where it runs in none.
+    /// The directories on this machine with its container's files; `None` without a container.
     fn layers(&self) -> Option<Vec<PathBuf>> {
         None
     }
 
-    /// Whether its guardian was killed; the subject is then dead too.
+    /// Whether its guardian was killed, which also kills the subject.
     fn lost(&self) -> bool;
 
-    /// How it ended, when it did. A start script that ends well and leaves its server running has not ended.
+    /// Its exit, if it has ended. A start script that exits successfully and leaves its server running has not ended.
     fn ended(&self) -> Option<Exit>;
 
-    /// Asks it to end, kills what is left after `within`, and makes sure that nothing of it remains.
+    /// Asks it to end, kills the rest after `within`, and ensures that nothing remains.
     fn end(self: Box<Self>, within: Duration) -> SubjectEnd;
 }
 
-/// A subject under a guardian of this machine. Dropping it kills it.
+/// A subject under a guardian on this machine. Dropping it kills it.
 #[derive(Debug)]
 pub struct GuardedSubject {
-    // Fields are dropped in this order: the guardian ends everything before the cgroup goes.
+    // Drop order: the guardian ends everything before the cgroup is removed.
     guarded: Guarded,
     cgroup: Option<MemoryCgroup>,
-    /// Only where it has a CPU limit.
+    /// Only if it has a CPU limit.
     quota: Option<CpuCgroup>,
-    /// Only where the subject runs in a container or a step.
+    /// Only if the subject runs in a container or a step.
     contained: Option<Contained>,
     output: Output,
-    /// Only where the subject reads.
+    /// Only if the subject reads.
     stdin: Option<Stdin>,
     launch: Launch,
     clock: Clock,
     started_at: Duration,
-    /// Kept from when the cgroup was still there.
+    /// Saved before the cgroup was removed.
     oom_kills: u64,
-    /// Whether it was asked to end: whatever becomes of its container then is our doing.
+    /// Whether it was asked to end, so Loadline caused the end of its container.
     asked_to_end: bool,
 }
 
-/// Slurm limits the memory of a step, and no share of its CPU time.
+/// Slurm limits a step's memory, but not its CPU time.
 fn no_quota_in_a_step(limit: Millicpus) -> Error {
-    Error::machine(format!("cannot set a limit of {limit}: the subject is a step of Slurm, which sets none"))
-        .hint("leave `cpu_limit` out, or run Loadline where it may make cgroups")
+    Error::machine(format!("cannot set a limit of {limit}: the subject is a step of Slurm, which cannot set one"))
+        .hint("remove `cpu_limit`, or run Loadline where it can create cgroups")
 }
 
-/// How a subject ended.
+/// The end of a subject.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SubjectEnd {
-    /// The exit of the command; `None` when it could not be learned.
+    /// The command's exit; `None` if unknown.
     pub exit: Option<Exit>,
-    /// Why.
+    /// Why it ended.
     pub cause: EndCause,
-    /// Processes the kernel killed for want of memory in the subject's cgroup.
+    /// OOM kills in the subject's cgroup.
     pub oom_kills: u64,
-    /// The last lines of the output, oldest first.
+    /// The last output lines, oldest first.
     pub tail: Vec<String>,
-    /// From being asked to end until nothing was left.
+    /// The time from the request to end until nothing was left.
     pub took: Duration,
-    /// Processes that could not be killed: none, short of a hanging device.
+    /// Processes that could not be killed: 0 unless a device hangs.
     pub left: usize,
 }
 
 impl Spawner {
-    /// Starts a subject: its limit, its guardian, its command, the reading of its output.
-    ///
-    /// # Errors
-    /// When a limit cannot be set here, or the command cannot be executed.
+    /// Starts a subject: its limit, guardian, command, and output reader. Fails if a limit cannot be set here, or if
+    /// the command cannot be executed.
     pub fn start(&self, launch: &Launch, log: Option<&Path>) -> Result<GuardedSubject> {
         let clock = self.clock;
         let watch = Watch::new(&launch.subject.ready, &launch.phases)?;
         let (cgroup, keeper) = match (&launch.container, launch.limit) {
-            // A container has its limit from its tool.
+            // The tool sets a container's limit.
             (Some(container), _) => (None, Some(Keeper::Container(container.clone()))),
             (None, Some(limit)) => MemoryCgroup::create_or_find_keeper(limit, clock)?,
             (None, None) if launch.is_cgroup() => (Some(MemoryCgroup::create(None, clock)?), None),
@@ -156,7 +157,7 @@ impl Spawner {
         let (read, stdin) = launch.reads.then(Stdin::open).transpose()?.unzip();
         let limited = [cgroup.as_ref().map(|limited| &limited.cgroup), quota.as_ref().map(|limited| &limited.cgroup)];
         let mut cgroups: Vec<PathBuf> = limited.into_iter().flatten().map(|limited| limited.folder.clone()).collect();
-        // On v2 both limits have one.
+        // On v2, both limits share a cgroup.
         cgroups.dedup();
         let order = launch.order(cgroups, keeper.as_ref());
         let (guarded, pipe) = self.guard(&order, read)?;
@@ -180,8 +181,13 @@ impl Spawner {
 }
 
 impl RunningSubject for GuardedSubject {
-    fn wait_ready(&mut self, within: Duration, interrupted: &dyn Fn() -> bool) -> Result<ReadyInfo> {
-        ready::wait(self, within, interrupted)
+    fn wait_ready(
+        &mut self,
+        within: Duration,
+        interrupted: &dyn Fn() -> bool,
+        say: &mut dyn FnMut(&str),
+    ) -> Result<ReadyInfo> {
+        ready::wait(self, within, interrupted, say)
     }
 
     fn launch(&self) -> &Launch {
@@ -214,8 +220,7 @@ impl RunningSubject for GuardedSubject {
 
     fn oom_kills(&self) -> u64 {
         let counted = self.oom_kills.max(self.cgroup.as_ref().map_or(0, MemoryCgroup::oom_kills));
-        // The cgroup of a container goes with its first process, and the count with it; who started it has the last
-        // word.
+        // A container's cgroup and kill count end with its first process, so the tool decides.
         let is_over = self.contained.as_ref().is_some_and(Contained::is_over);
         if is_over && counted == 0 && !self.asked_to_end {
             self.guarded.wait_exit(LAST_WORDS_WITHIN);
@@ -262,12 +267,12 @@ impl RunningSubject for GuardedSubject {
 }
 
 impl GuardedSubject {
-    /// The process of the command itself, which need not be the JVM.
+    /// The pid of the command, which need not be the JVM.
     pub fn command_pid(&self) -> u32 {
         self.guarded.command_pid
     }
 
-    /// Finds its container or step, and takes its time from there: the time before that is not the subject's.
+    /// Finds its container or step, and restarts its time there: earlier time is not the subject's.
     fn find_kept(&mut self) -> Result<()> {
         let Some(contained) = &mut self.contained else { return Ok(()) };
         contained.await_first(&self.guarded, self.clock)?;
@@ -277,7 +282,7 @@ impl GuardedSubject {
         let counts = self.launch.limit.is_some() || self.launch.is_cgroup();
         let adopted = counts.then(|| MemoryCgroup::adopt(pid, self.launch.limit, keeper)).transpose();
         let limited = self.launch.cpu_limit.map(|limit| CpuCgroup::adopt(pid, limit, keeper)).transpose();
-        // One that has ended already has its words for it.
+        // If it has already ended, its output has the reason.
         (self.cgroup, self.quota) = match adopted.and_then(|adopted| Ok((adopted, limited?))) {
             Err(_) if !first.is_there() => (None, None),
             adopted => adopted?,
@@ -285,12 +290,12 @@ impl GuardedSubject {
         Ok(())
     }
 
-    /// Whether it was to run in a container or a step, and no process of one was seen.
+    /// Whether no process of its container or step was ever seen.
     pub(super) fn container_never_ran(&self) -> bool {
         self.contained.as_ref().is_some_and(|contained| contained.first.is_none())
     }
 
-    /// The clock it was started with.
+    /// The clock.
     pub fn clock(&self) -> Clock {
         self.clock
     }
@@ -298,14 +303,14 @@ impl GuardedSubject {
     /// Waits until the command ends or the time is over.
     pub(super) fn wait_exit(&self, within: Duration) {
         if self.guarded.exit().is_some() {
-            // A start script that has ended sends no second wake-up.
+            // A finished start script does not wake the wait again.
             self.clock.sleep(within);
         } else {
             self.guarded.wait_exit(within);
         }
     }
 
-    /// Asks it to end, kills what is left after `within`, and makes sure that nothing of it remains.
+    /// Asks it to end, kills the rest after `within`, and ensures that nothing remains.
     pub fn end(mut self, within: Duration) -> SubjectEnd {
         let asked_at = self.clock.now();
         let lost = self.lost();
@@ -314,7 +319,7 @@ impl GuardedSubject {
         self.asked_to_end = true;
         let obeyed = self.ask_to_end(within);
         if obeyed && self.contained.as_ref().is_some_and(|contained| contained.keeper.adopts()) {
-            // Its last output comes by way of srun.
+            // Its last output arrives through srun.
             self.guarded.wait_exit(LAST_WORDS_WITHIN);
         }
         let left = self.close();
@@ -331,9 +336,9 @@ impl GuardedSubject {
         SubjectEnd { exit, cause, oom_kills, tail, took: self.clock.now() - asked_at, left }
     }
 
-    /// Has everything killed and its last words read. Returns how many processes could not be killed.
+    /// Kills everything and reads the last output. Returns the number of processes that could not be killed.
     pub(super) fn close(&mut self) -> usize {
-        // The guardian removes the cgroup, and the count with it.
+        // The guardian removes the cgroup and its count.
         self.oom_kills = self.oom_kills();
         self.asked_to_end = true;
         let left = self.guarded.finish();
@@ -341,7 +346,7 @@ impl GuardedSubject {
         left
     }
 
-    /// TERM to every process, those that appear meanwhile included. True when none was left in time.
+    /// Sends SIGTERM to every process, including new ones. Returns whether all ended in time.
     fn ask_to_end(&self, within: Duration) -> bool {
         let until = self.clock.now() + within;
         let mut asked = std::collections::HashSet::new();

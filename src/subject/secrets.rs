@@ -1,12 +1,12 @@
-//! Secrets that CI systems put into the environment of a job: tokens, and the files by which a step speaks to later
-//! ones. No subject, build or driver inherits them. `docs/ci.md` has the same list.
+//! Secrets in a CI job's environment: tokens, and files through which steps communicate. Subjects, builds, and drivers
+//! do not inherit them. `docs/ci.md` has the same list.
 
 use super::protocol::Order;
 
-/// Names of variables; a `*` matches any text, also none.
+/// Variable names; `*` matches any text, including none.
 const WITHHELD: [&str; 24] = [
     "LOADLINE_TOKEN",
-    // GitHub, and Gitea and Forgejo, which speak its language.
+    // GitHub, and the compatible Gitea and Forgejo.
     "GITHUB_*TOKEN",
     "GH_*TOKEN",
     "GITEA_*TOKEN",
@@ -17,7 +17,7 @@ const WITHHELD: [&str; 24] = [
     "GITHUB_PATH",
     "GITHUB_STATE",
     "GITHUB_STEP_SUMMARY",
-    // GitLab, and Woodpecker. The address of the repository has the job's token in it.
+    // GitLab and Woodpecker. The repository URL contains the job's token.
     "CI_*TOKEN",
     "CI_*PASSWORD",
     "CI_JOB_JWT*",
@@ -34,8 +34,8 @@ const WITHHELD: [&str; 24] = [
     "DRONE_*PASSWORD",
 ];
 
-/// Those of these variables that the command is not to inherit: all that match, unless the scenario names them in the
-/// command line or sets them.
+/// The variables to withhold from the command: all matches, unless the scenario names them in the command line or sets
+/// them.
 pub(super) fn withheld(order: &Order, variables: impl Iterator<Item = String>) -> impl Iterator<Item = String> {
     variables.filter(|name| is_secret(name) && !names(order, name))
 }
@@ -47,7 +47,7 @@ fn is_secret(name: &str) -> bool {
     })
 }
 
-/// Whether the command line has this name as a word of a shell, such as in `"$CI_JOB_TOKEN"`, or it is set.
+/// Whether the command line contains this name as a shell word, as in `"$CI_JOB_TOKEN"`, or the order sets it.
 fn names(order: &Order, name: &str) -> bool {
     let of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut words = order.argv.iter().flat_map(|word| word.split(|c| !of_name(c)));

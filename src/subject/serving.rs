@@ -1,4 +1,4 @@
-//! The processes of the subject that serve: its JVMs, or all processes of a native subject.
+//! The subject's serving processes: its JVMs, or all processes of a native subject.
 
 use super::processes::Process;
 use super::sockets::listens;
@@ -7,17 +7,15 @@ use crate::kernel::mapping;
 use crate::scenario::{Kind, Processes};
 use loadline_base::order::Order as _;
 
-/// Whether a process has HotSpot or OpenJ9 loaded. `None` when its mappings may not be read.
+/// Whether a process has loaded HotSpot or OpenJ9. `None` if its mappings are unreadable.
 pub fn is_jvm(pid: u32) -> Option<bool> {
     Some(mapping::of(pid).ok()?.iter().any(|mapping| mapping.file_name() == "libjvm.so"))
 }
 
-/// The JVMs among the processes, or all processes of a native subject, the one that listens on the port first. If none
-/// listens, the one that started last comes first: if a script waits for its server, that is the server. If all
-/// processes of a native subject are weighed, the one that started first comes first, because the subject ends with it.
-///
-/// # Errors
-/// If no process is left; names what did run when there is no JVM.
+/// The JVMs, or all processes of a native subject, starting with the one that listens on the port. If none listens, the
+/// last one started comes first, because a script may wait for its server. If all processes of a native subject are
+/// measured, the first one started comes first, because the subject ends with it. Fails if no process is left, or if
+/// there is no JVM; names the programs found.
 pub(super) fn find(processes: &[Process], port: u16, kind: Kind, weighed: Processes) -> Result<Vec<u32>> {
     let serves = |process: &&Process| kind == Kind::Native || is_jvm(process.pid) == Some(true);
     let mut found: Vec<&Process> = processes.iter().filter(serves).collect();
@@ -44,7 +42,7 @@ fn none(processes: &[Process]) -> Error {
     };
     match unreadable {
         0 => error,
-        _ => error.hint("it runs as another user: run Loadline as that user or as root"),
+        _ => error.hint("it runs as a different user: run Loadline as that user or as root"),
     }
 }
 

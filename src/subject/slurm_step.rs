@@ -1,8 +1,8 @@
-//! A memory limit for who may make no cgroup but runs in a job of Slurm: the subject is a step of that job, `srun
-//! --mem=…`, whose cgroup belongs to Slurm. Slurm counts in whole MiB.
+//! A memory limit in a Slurm job for users who cannot create cgroups: the subject becomes a step of the job, `srun
+//! --mem=…`, in a cgroup owned by Slurm. Slurm limits are whole MiB.
 //!
-//! The task of a step descends from slurmstepd, which adopts its orphans; on cgroup v1 the limit is that of the step's
-//! cgroup, and the task is in one below it.
+//! A step's task descends from slurmstepd, which adopts its orphans. On cgroup v1, the limit is on the step's cgroup,
+//! and the task is in a child of it.
 
 use super::names::{self, is_left_behind};
 use super::processes::Process;
@@ -12,26 +12,25 @@ use crate::units::{Bytes, MIB};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// The unit in which Slurm counts memory.
+/// The granularity of Slurm's memory limits.
 pub(super) const GRAIN: Bytes = Bytes::mib(1);
-/// The name of a task until it becomes its command.
+/// A task's name before it execs its command.
 const BEFORE_EXEC: &str = "slurmstepd";
-/// The columns that are asked of `squeue --steps`: id, name, nodes.
+/// The columns requested from `squeue --steps`: ID, name, nodes.
 const COLUMNS: &str = "--format=%i|%j|%N";
 
-/// The job that Loadline runs in, on this node.
+/// Loadline's job on this node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Job {
-    /// The id: in an array that of the one index.
+    /// The job ID; for an array, the index's own ID.
     id: String,
-    /// The name that Slurm has for this node.
     node: String,
-    /// `srun`; the other clients are in the same folder.
+    /// `srun`; the other clients are in the same directory.
     srun: PathBuf,
 }
 
 impl Job {
-    /// The job that this process runs in; `None` where it runs in none, or Slurm's programs are not there.
+    /// The job of this process; `None` outside a job, or without Slurm's programs.
     pub(crate) fn here() -> Option<Self> {
         let text = |name| std::env::var(name).ok().filter(|text| !text.is_empty());
         let srun = program::on_path("srun", &std::env::var_os("PATH")?)?;
@@ -42,7 +41,7 @@ impl Job {
         program::ask(&self.srun.with_file_name(client), arguments, clock)
     }
 
-    /// Its steps on this node, by id and name.
+    /// Its steps on this node, by ID and name.
     fn steps(&self, clock: Clock) -> Result<Vec<(String, String)>, String> {
         let said = self.ask("squeue", &["--steps", "--noheader", &format!("--jobs={}", self.id), COLUMNS], clock);
         Ok(parse_steps(&said.good()?, &self.node))
@@ -50,36 +49,32 @@ impl Job {
 
     fn kill(&self, id: &str, clock: Clock) -> Result<(), String> {
         let said = self.ask("scancel", &["--signal=KILL", id], clock);
-        // One that has ended meanwhile is no trouble.
+        // The step may have ended meanwhile.
         if said.errors.contains("already complet") { Ok(()) } else { said.good().map(drop) }
     }
 
-    /// Kills the steps of Loadlines of this node that are gone. Returns how many.
+    /// Kills the steps of dead Loadlines on this node. Returns the number killed.
     pub(crate) fn sweep(&self, clock: Clock) -> usize {
         let left = self.steps(clock).unwrap_or_default();
         left.into_iter().filter(|(id, name)| is_left_behind(name) && self.kill(id, clock).is_ok()).count()
     }
 }
 
-/// The step of one subject.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Step {
     job: Job,
-    /// The name, which no other step on this node has.
     name: String,
 }
 
-/// The resources of a step.
 #[derive(Debug)]
 pub(super) struct StepOptions<'a> {
     pub limit: Bytes,
     pub cpus: Option<&'a [u32]>,
-    /// Whether the command reads.
+    /// Whether the command reads stdin.
     pub reads: bool,
 }
 
 impl Step {
-    /// A new name for a step of this job.
     pub(super) fn new(job: Job) -> Self {
         Self { job, name: names::new() }
     }
@@ -90,8 +85,8 @@ impl Step {
 
     /// The command line that runs this one as the step.
     ///
-    /// The step may have all that the job has (`--overlap`): the CPUs are those that Loadline chose, not Slurm, and the
-    /// step that Loadline itself may run in keeps what it has.
+    /// The step shares all of the job's resources (`--overlap`): Loadline chooses the CPUs, and the step that Loadline
+    /// itself runs in keeps its own.
     pub(super) fn argv(&self, asked: &StepOptions, command: &[String]) -> Vec<String> {
         let Job { id, node, srun } = &self.job;
         let mut argv = vec![srun.display().to_string(), format!("--jobid={id}"), format!("--nodelist={node}")];
@@ -114,20 +109,19 @@ impl Step {
         Process::read(pid).is_none_or(|task| task.name != BEFORE_EXEC).then_some(pid)
     }
 
-    /// Kills it, with its processes. A step that is not there counts as killed.
+    /// Kills it with its processes. A missing step counts as killed.
     pub(super) fn remove(&self, clock: Clock) -> Result<(), String> {
         let own = self.job.steps(clock)?.into_iter().filter(|(_, name)| *name == self.name);
         own.map(|(id, _)| self.job.kill(&id, clock)).fold(Ok(()), Result::and)
     }
 }
 
-/// The limit that Slurm sets where this one is asked for: whole MiB, and never none, which would be all that the node
-/// has.
+/// The limit that Slurm sets for a request: whole MiB, never zero, which would mean all of the node's memory.
 pub(super) fn limit_set(limit: Bytes) -> Bytes {
     Bytes((limit.0 / MIB).max(1) * MIB)
 }
 
-/// Whether Slurm says in these lines that the kernel killed a process for want of memory. srun itself exits with 1.
+/// Whether these lines from Slurm report an OOM kill. srun itself exits with 1.
 ///
 /// ```text
 /// slurmstepd-n1: error: Detected 1 oom-kill event(s) in StepId=1.2. Some of your processes may have been killed …
@@ -140,14 +134,14 @@ pub(super) fn says_killed_for_memory(lines: &[String]) -> bool {
     })
 }
 
-/// Whether srun says in these lines that it could not begin: `srun: error: Unable to create step for job 1: Memory
+/// Whether srun could not begin, according to these lines: `srun: error: Unable to create step for job 1: Memory
 /// required by task is not available`.
 pub(super) fn says_not_begun(lines: &[String]) -> bool {
     let begins = ["srun: error: Unable to ", "srun: fatal: ", "srun: error: Invalid ", "srun: error: slurm_"];
     lines.iter().any(|line| begins.iter().any(|begin| line.starts_with(begin)))
 }
 
-/// The steps on a node, by id and name, as `squeue --steps` of Slurm 22.05 prints them:
+/// The steps on a node by ID and name, as `squeue --steps` of Slurm 22.05 prints them:
 ///
 /// ```text
 /// 1.1|loadline-7-1|n1
@@ -159,11 +153,11 @@ fn parse_steps(text: &str, node: &str) -> Vec<(String, String)> {
         let (name, nodes) = rest.rsplit_once('|')?;
         (nodes == node && id.contains('.')).then(|| (id.to_owned(), name.to_owned()))
     };
-    // In a line that was cut, n12 could look like n1.
+    // In a truncated line, n12 could look like n1.
     text.split_inclusive('\n').filter(|line| line.ends_with('\n')).filter_map(parse).collect()
 }
 
-/// The pid of the first task, as `scontrol listpids` of Slurm 22.05 prints it; what it started has no LOCALID:
+/// The pid of the first task, as `scontrol listpids` of Slurm 22.05 prints it; its descendants have no LOCALID:
 ///
 /// ```text
 /// PID      JOBID    STEPID   LOCALID GLOBALID
@@ -178,7 +172,6 @@ fn parse_pids(text: &str) -> Option<u32> {
     })
 }
 
-/// A step for tests.
 #[cfg(test)]
 pub(super) fn sample() -> Step {
     let job = Job { id: "7".to_owned(), node: "n1".to_owned(), srun: "/usr/bin/srun".into() };

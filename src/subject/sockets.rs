@@ -1,4 +1,4 @@
-//! Ports: which process listens where, and which port is free.
+//! Ports: their listening processes, and free ports.
 
 use super::processes::{self, Process};
 use crate::error::{Error, Result, plain};
@@ -11,15 +11,14 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{self, UnixListener};
 use std::sync::{Mutex, PoisonError};
 
-/// First port tried. Well below 32768, where Linux begins to give ports to outgoing connections: a load generator's own
-/// connections must not take the port before the subject binds it.
+/// The first port to try. It is below 32768, where Linux starts to assign ports to outgoing connections: a load
+/// generator's connection must not take the port before the subject binds it.
 const FREE_PORT_FIRST: u16 = 18_080;
-/// Ports that a process claims at a time: the longest block of a subject.
+/// Ports claimed at a time: the longest block of a subject.
 const WINDOW: u16 = Ports::COUNT_MAX;
-/// So many windows, for as many Loadlines at once.
+/// Windows, for that many concurrent Loadlines.
 const WINDOWS: u16 = 80;
 
-/// Whether a process listens on this port.
 pub(super) fn listens(pid: u32, port: u16) -> bool {
     listening(pid).iter().any(|listener| listener.address.port() == port)
 }
@@ -33,17 +32,17 @@ pub(super) fn ports(processes: &[Process]) -> Vec<u16> {
     ports
 }
 
-/// The addresses of a host, or why it has none.
+/// The addresses of a host, or the reason why there are none.
 pub(super) fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>> {
     let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
     match (bare, port).to_socket_addrs() {
         Ok(found) => Ok(found.collect()),
-        Err(cause) => Err(Error::request(format!("the host `{host}` has no address: {}", plain(&cause)))
-            .hint("`--url http://127.0.0.1:PORT/PATH` needs no name service")),
+        Err(cause) => Err(Error::request(format!("the host `{host}` cannot be resolved: {}", plain(&cause)))
+            .hint("use an IP address: `--url http://127.0.0.1:PORT/PATH`")),
     }
 }
 
-/// An error that names the holder when something already listens where the subject is to listen.
+/// Returns an error that names the owner if something already listens on the subject's address.
 pub fn check_port_free(host: &str, port: u16) -> Result<()> {
     for address in resolve(host, port)? {
         match TcpListener::bind(address) {
@@ -53,7 +52,7 @@ pub fn check_port_free(host: &str, port: u16) -> Result<()> {
                 return Err(Error::request(format!("no permission to listen on {address}"))
                     .hint("choose a port of 1024 or above, or run as root"));
             }
-            // An address that is not of this machine (or IPv6 switched off) cannot be tried; readiness will tell.
+            // Another machine's address (or disabled IPv6) cannot be tested; the readiness check will report it.
             Err(_) => {}
         }
     }
@@ -62,22 +61,22 @@ pub fn check_port_free(host: &str, port: u16) -> Result<()> {
 
 fn taken(address: SocketAddr) -> Error {
     let error = Error::request(format!("port {} is taken: something already listens there", address.port()))
-        .hint("end it, or let Loadline choose a free port: put `{port}` into the command and leave the port out");
+        .hint("stop it, or let Loadline choose a free port: put `{port}` into the command and remove the port");
     match holder(address.port()) {
         Some(process) => error.at(format!("held by pid {}: {}", process.pid, process.command())),
-        None => error.at("its holder cannot be read without root"),
+        None => error.at("only root can see which process uses it"),
     }
 }
 
-/// An error when a process that is not of the subject answers on its port: one would be loaded and the other weighed.
-/// A holder that cannot be read is given the benefit of the doubt.
+/// Returns an error if a process outside the subject listens on its port: the load would go to one and the measurement
+/// to the other. An unreadable owner is assumed to be the subject's.
 pub(super) fn check_no_stranger(subject: &[Process], port: u16) -> Result<()> {
     match holder(port) {
         Some(process) if subject.iter().all(|own| own.pid != process.pid) => {
-            let what = format!("port {port} answers, but it is not the subject that listens there");
+            let what = format!("port {port} responds, but another process is listening there");
             Err(Error::subject(what)
                 .at(format!("held by pid {}: {}", process.pid, process.command()))
-                .hint("end that process, or let Loadline choose a free port: put `{port}` into the command"))
+                .hint("stop that process, or let Loadline choose a free port: put `{port}` into the command"))
         }
         _ => Ok(()),
     }
@@ -92,19 +91,13 @@ fn holder(port: u16) -> Option<Process> {
     processes::all().into_iter().find(|process| !inodes(process.pid).is_disjoint(&wanted))
 }
 
-/// A port on which nothing listens, see [`free_ports`].
-///
-/// # Errors
-/// As `free_ports` has them.
+/// A port without a listener; see [`free_ports`], also for errors.
 pub fn free_port(host: &str) -> Result<u16> {
     free_ports(host, 1)
 }
 
-/// The first of so many consecutive ports on which nothing listens. No two processes that ask this function get the
-/// same port while both live, and no process gets one again soon.
-///
-/// # Errors
-/// If the host has no address, or no such block is free.
+/// The first of `count` consecutive ports without listeners. Concurrent processes never receive the same port, and one
+/// process does not receive a port again soon. Fails if the host has no address, or if no such block is free.
 pub fn free_ports(host: &str, count: u16) -> Result<u16> {
     static HELD: Mutex<Vec<Window>> = Mutex::new(Vec::new());
     let count = count.clamp(1, WINDOW);
@@ -127,28 +120,28 @@ pub fn free_ports(host: &str, count: u16) -> Result<u16> {
         1 => format!("no port from {FREE_PORT_FIRST} to {last} is free"),
         _ => format!("no {count} consecutive ports from {FREE_PORT_FIRST} to {last} are free"),
     };
-    Err(Error::machine(what).hint("give one with `--url`, or with `port` in the scenario"))
+    Err(Error::machine(what).hint("specify one with `--url`, or with `port` in the scenario"))
 }
 
-/// Consecutive ports that only this process hands out: a subject binds its port some time after it was told the
-/// number, and another Loadline must not choose the same port meanwhile.
+/// Consecutive ports reserved for this process: a subject binds its port some time after it receives the number, and
+/// another Loadline must not choose it meanwhile.
 struct Window {
     first: u16,
-    /// The next port to try, counted from `first`.
+    /// The next port to try, relative to `first`.
     next: u16,
-    /// An abstract name, which one process of a network namespace can have, until it ends (unix(7)).
+    /// An abstract socket name, which only one process per network namespace can hold (unix(7)).
     _claim: UnixListener,
 }
 
 impl Window {
-    /// This window, unless another process has it.
+    /// Claims this window; `None` if another process has it.
     fn claim(number: u16) -> Option<Self> {
         let first = FREE_PORT_FIRST + number * WINDOW;
         let name = net::SocketAddr::from_abstract_name(format!("loadline-ports-{first}")).ok()?;
         Some(Self { first, next: 0, _claim: UnixListener::bind_addr(&name).ok()? })
     }
 
-    /// The first of so many consecutive ports that are free, after those that were handed out last.
+    /// The first of `count` consecutive free ports, after the last ones assigned.
     fn next_free(&mut self, host: &str, count: u16) -> Result<Option<u16>> {
         for _ in 0..WINDOW {
             let offset = if self.next + count > WINDOW { 0 } else { self.next };
@@ -174,7 +167,7 @@ fn is_block_free(host: &str, mut ports: std::ops::Range<u16>) -> Result<bool> {
 }
 
 fn bindable(address: SocketAddr) -> bool {
-    // As in `check_port_free`, only a taken port counts against it.
+    // As in `check_port_free`, only a port in use counts.
     !matches!(TcpListener::bind(address), Err(cause) if cause.kind() == io::ErrorKind::AddrInUse)
 }
 

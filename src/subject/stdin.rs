@@ -1,27 +1,25 @@
-//! The standard input of a subject. A subject that waits at its markers gets a pipe, by which Loadline lets it go on.
-//! All others get an empty stdin, as servers do.
+//! The subject's stdin. A subject that waits at its markers gets a pipe through which Loadline lets it continue. All
+//! others get an empty stdin, like servers.
 //!
-//! The read end goes to the guardian as its standard output, which the guardian does not use otherwise, and from there
-//! to the launcher. Standard streams are the only descriptors that outlive an exec without further ado.
+//! The read end is passed as the guardian's otherwise unused stdout, and from there to the launcher, because only
+//! standard streams survive an exec by default.
 
 use crate::error::{Error, Result, plain};
 use std::io::{PipeReader, PipeWriter, Write};
 use std::os::fd::AsFd;
 
-/// The line that lets it go on.
+/// The line that lets the subject continue.
 const GO: &[u8] = b"go\n";
 
-/// The end that is written. Dropping it ends the subject's stdin.
+/// The write end. Dropping it closes the subject's stdin.
 #[derive(Debug)]
 pub(super) struct Stdin {
     pipe: PipeWriter,
 }
 
 impl Stdin {
-    /// Opens a pipe and returns its read end, and this one. Writing never blocks, whether or not the subject reads.
-    ///
-    /// # Errors
-    /// `Machine` where no pipe can be opened.
+    /// Opens a pipe; returns the read end and this. Writes never block, even if the subject does not read. Errors:
+    /// `Machine` if no pipe can be opened.
     pub(super) fn open() -> Result<(PipeReader, Self)> {
         let failed = |cause: std::io::Error| Error::machine(format!("cannot open a pipe: {}", plain(&cause)));
         let (read, pipe) = std::io::pipe().map_err(failed)?;
@@ -31,7 +29,8 @@ impl Stdin {
         Ok((read, Self { pipe }))
     }
 
-    /// Tells it to go on. A subject that has closed its stdin, or never reads and so left it full, does not need it.
+    /// Lets the subject continue. Ignores a subject that closed its stdin, or whose pipe is full because it does not
+    /// read.
     pub(super) fn go(&mut self) {
         let _ = self.pipe.write_all(GO);
     }

@@ -1,8 +1,8 @@
-//! `{work}`: an empty folder for one trial, under the system's temporary folder, removed after the subject's end. A
-//! private copy of a JDK lives in one, too.
+//! `{work}`: an empty directory for one trial, in the system's temporary directory, removed after the subject's end. A
+//! private copy of a JDK uses one, too.
 //!
-//! The folder itself is locked (flock(2)) as long as its Loadline lives, however that ends. One that is not locked is a
-//! leftover of a Loadline that was killed, in whatever container that ran, and the next start removes it.
+//! The directory is locked (flock(2)) while its Loadline lives. An unlocked one is a leftover of a killed Loadline, in
+//! whatever container that ran, and the next start removes it.
 
 use super::names;
 use crate::error::{Error, Result, plain};
@@ -13,50 +13,47 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// How the names of all such folders begin.
+/// The prefix of all such directories.
 const PREFIX: &str = "loadline-work-";
-/// The temporary folder that is meant for what is large or has to outlive a restart, and so is a disk (FHS 3.0, 5.15).
+/// The temporary directory for large or persistent data, and therefore on disk (FHS 3.0, 5.15).
 const LARGE: &str = "/var/tmp";
-/// Names tried: a start at the same moment may take a new folder for a leftover.
+/// The number of names to try: a concurrent start can mistake a new directory for a leftover.
 const NAMES_MAX: u32 = 1000;
 
-/// A folder of one trial. Dropping it removes it.
+/// A trial's directory, removed on drop.
 #[derive(Debug)]
 pub struct WorkFolder {
     path: PathBuf,
-    /// Locks the folder; closed on exec, so that no subject inherits it.
+    /// The lock on the directory; closed on exec, so that no subject inherits it.
     _lock: Locked,
     gone: bool,
 }
 
 impl WorkFolder {
-    /// Creates an empty one that only this user can enter.
-    ///
-    /// # Errors
-    /// If the temporary folder cannot be written.
+    /// Creates an empty directory that only this user can enter. Fails if the temporary directory is not writable.
     pub fn create() -> Result<Self> {
         Self::create_in(&std::env::temp_dir())
     }
 
-    /// Creates one in another folder than the system's temporary one; [`sweep_in`] finds it there.
+    /// Creates one outside the system's temporary directory; [`sweep_in`] finds it there.
     pub(super) fn create_in(parent: &Path) -> Result<Self> {
         for _ in 0..NAMES_MAX {
-            // Another user who could foresee the name could take it first.
+            // A predictable name could be taken by another user first.
             let path = parent.join(format!("{PREFIX}{}", names::random()));
             match DirBuilder::new().mode(0o700).create(&path) {
                 Ok(()) => {}
                 Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => continue,
-                Err(cause) => return Err(Error::io("create", &path, &cause).hint("set TMPDIR to another folder")),
+                Err(cause) => return Err(Error::io("create", &path, &cause).hint("set TMPDIR to another directory")),
             }
-            // A start at the same moment may take it for a leftover; then the next name is tried.
+            // A concurrent start may mistake it for a leftover; then the next name is tried.
             match lock(&path) {
                 Ok(Some(lock)) => return Ok(Self { path, _lock: lock, gone: false }),
                 Ok(None) => {}
-                Err(cause) => return Err(Error::io("lock", &path, &cause).hint("set TMPDIR to another folder")),
+                Err(cause) => return Err(Error::io("lock", &path, &cause).hint("set TMPDIR to another directory")),
             }
         }
-        Err(Error::machine(format!("no name for a folder is left in {}", parent.display()))
-            .hint(format!("remove what begins with {PREFIX} there")))
+        Err(Error::machine(format!("no directory name is free in {}", parent.display()))
+            .hint(format!("remove the directories there that start with {PREFIX}")))
     }
 
     /// Its path.
@@ -64,7 +61,7 @@ impl WorkFolder {
         &self.path
     }
 
-    /// Removes it with all that is in it. Returns what went wrong, in words.
+    /// Removes it with its contents. Returns a description of an error.
     pub fn remove(mut self) -> Option<String> {
         self.gone = true;
         std::fs::remove_dir_all(&self.path).err().map(|cause| plain(&cause))
@@ -74,13 +71,13 @@ impl WorkFolder {
 impl Drop for WorkFolder {
     fn drop(&mut self) {
         if !self.gone {
-            // Something else went wrong before; the next start tries again.
+            // After an earlier error, the next start tries again.
             let _ = std::fs::remove_dir_all(&self.path);
         }
     }
 }
 
-/// The lock on a folder; `None` where another has it, or it is no longer there.
+/// Locks a directory; `None` if another process holds the lock, or the directory is gone.
 fn lock(path: &Path) -> io::Result<Option<Locked>> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let folder = match open(path, flags, Mode::empty()) {
@@ -93,28 +90,28 @@ fn lock(path: &Path) -> io::Result<Option<Locked>> {
         Err(TryLockError::WouldBlock) => return Ok(None),
         Err(TryLockError::Error(cause)) => return Err(cause),
     };
-    // The holder of the lock before may have removed the folder.
+    // The previous owner of the lock may have removed the directory.
     let (ours, now) = (folder.metadata()?, std::fs::symlink_metadata(path));
     Ok(now.is_ok_and(|now| (now.dev(), now.ino()) == (ours.dev(), ours.ino())).then_some(folder))
 }
 
-/// The fate of leftovers.
+/// The result of a sweep.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Swept {
-    /// Folders that were removed.
+    /// Directories removed.
     pub removed: usize,
-    /// Folders that could not be removed, with the reason.
+    /// Directories that could not be removed, with reasons.
     pub left: Vec<(PathBuf, String)>,
 }
 
-/// The usual folders for such folders: the temporary folder, then the one for what is large.
+/// The usual parents: the temporary directory, then the one for large data.
 pub(super) fn usual_parents() -> Vec<PathBuf> {
     let mut parents = vec![std::env::temp_dir(), PathBuf::from(LARGE)];
     parents.dedup();
     parents
 }
 
-/// Removes the folders of this user whose Loadline is gone, from where they are usually made.
+/// Removes this user's directories of dead Loadlines from the usual parents.
 pub fn sweep() -> Swept {
     let mut all = Swept::default();
     for parent in usual_parents() {
@@ -125,10 +122,10 @@ pub fn sweep() -> Swept {
     all
 }
 
-/// Removes such folders from any other place where one may have been made, such as the one an archive lies in.
+/// Removes such directories from another parent, such as an archive's.
 pub fn sweep_in(parent: &Path) -> Swept {
     let mut swept = Swept::default();
-    // If a temporary folder cannot be read, the code that needs it reports that.
+    // If a temporary directory cannot be read, the code that needs it reports that.
     let Ok(entries) = std::fs::read_dir(parent) else { return swept };
     let own = rustix::process::geteuid().as_raw();
     for entry in entries.flatten() {

@@ -1,5 +1,5 @@
-//! The record of the memory cgroup of a subject: its peak, what cannot be dropped, what was dropped
-//! and read again, and which file pages somebody else has paid for.
+//! The record of a subject's memory cgroup: its peak, unreclaimable memory, refaulted pages, and file pages charged to
+//! others.
 
 use crate::clock::Clock;
 use crate::kernel::process::page_size;
@@ -13,9 +13,9 @@ use std::collections::BTreeMap;
 /// More than any subject has.
 const PROCESSES_MAX: usize = 200;
 
-/// Now, while the subject runs or after it died; `None` where it has no limit. `anon_bytes_max` is the
-/// largest anonymous part that was seen before. After a death before readiness the cgroup is gone, and only its limit
-/// and its kills are known.
+/// Reads the cgroup while the subject runs or after its death; `None` if it has no limit. `anon_bytes_max` is the
+/// largest anonymous part of earlier samples. After a death before readiness, the cgroup is gone; only its limit and
+/// its kills are known.
 pub(super) fn read(running: &dyn RunningSubject, anon_bytes_max: Option<u64>, clock: &Clock) -> Option<CgroupRecord> {
     let (own, limit) = running.cgroup()?;
     let limit = limit?;
@@ -29,7 +29,7 @@ pub(super) fn read(running: &dyn RunningSubject, anon_bytes_max: Option<u64>, cl
     Some(record(told, &memory.value, anon_bytes_max, mapped))
 }
 
-/// Adds to the record of a trial that has gone through what only its end tells.
+/// Adds data that only the end of a trial provides.
 pub(super) fn complete(trial: &mut Trial, running: &dyn RunningSubject, clock: &Clock) {
     match &mut trial.cgroup {
         Some(record) => record.oom_kills = record.oom_kills.max(running.oom_kills()),
@@ -37,11 +37,11 @@ pub(super) fn complete(trial: &mut Trial, running: &dyn RunningSubject, clock: &
     }
 }
 
-/// `told` has what is known without the files; `mapped` are file pages in the page tables of the subject.
+/// `told` is known without the cgroup's files; `mapped` are the file pages in the subject's page tables.
 fn record(told: CgroupRecord, memory: &CgroupMemory, anon_bytes_max: Option<u64>, mapped: Option<u64>) -> CgroupRecord {
     let charge = &memory.charge;
     let anon = anon_bytes_max.unwrap_or(0).max(charge.anon.0);
-    // Without swap, shared memory (a heap of ZGC, tmpfs) stays like what is anonymous.
+    // Without swap, shared memory (a ZGC heap, tmpfs) is as unreclaimable as anonymous pages.
     let kept = charge.kernel.map_or(0, |kernel| kernel.0) + charge.shmem.0;
     CgroupRecord {
         peak_bytes: memory.peak.map(|peak| peak.0),
@@ -56,7 +56,7 @@ fn record(told: CgroupRecord, memory: &CgroupMemory, anon_bytes_max: Option<u64>
     }
 }
 
-/// Pages of files that these processes have in their page tables, in bytes; `None` where none of them lives.
+/// File pages in these processes' page tables, in bytes; `None` if none is alive.
 fn mapped_bytes(pids: &[u32], clock: &Clock) -> Option<u64> {
     let processes: Vec<Process> = pids.iter().take(PROCESSES_MAX).filter_map(|pid| Process::open(*pid).ok()).collect();
     if let [only] = processes.as_slice() {
@@ -68,8 +68,8 @@ fn mapped_bytes(pids: &[u32], clock: &Clock) -> Option<u64> {
     (!each.is_empty()).then(|| shared_once(&each))
 }
 
-/// The cgroup counts a page once that several of its processes have mapped. Which ones these are is not told, so of
-/// each file the largest part counts that one of them has: all of them together have no less.
+/// The cgroup counts a page once even if several processes map it. The kernel does not identify the pages, so this
+/// counts each file's largest part in one process, which is a lower bound.
 fn shared_once(each: &[Smaps]) -> u64 {
     let mut largest: BTreeMap<(&str, u64), u64> = BTreeMap::new();
     for smaps in each {
@@ -120,7 +120,7 @@ mod tests {
         assert_eq!(seen.anon_peak_bytes, Some((44 + 3 + 2) << 20));
         assert_eq!((seen.file_bytes, seen.foreign_file_bytes), (Some(30 << 20), Some(6 << 20)));
         assert_eq!((seen.limit_hits, seen.major_faults, seen.file_refaults, seen.oom_kills), (900, 7, 70, 1));
-        // Pages that were mapped once stay charged: that is no page of somebody else.
+        // Pages stay charged after they are unmapped, so they are not foreign.
         assert_eq!(of(None, Some(10)).foreign_file_bytes, Some(0));
         assert_eq!((of(None, None).foreign_file_bytes, of(None, None).anon_peak_bytes), (None, Some(45 << 20)));
     }
@@ -150,7 +150,7 @@ mod tests {
         let (own, clock) = (std::process::id(), Clock::start());
         let alone = mapped_bytes(&[own], &clock).unwrap();
         assert!(alone > 64 << 10, "{alone}");
-        // By another source, in which nothing moves between processes.
+        // An independent source: mapping twice in one process.
         let twice = mapped_bytes(&[own, own], &clock).unwrap();
         assert!(twice.abs_diff(alone) < alone / 2, "{twice} and {alone}");
         assert_eq!(mapped_bytes(&[u32::MAX], &clock), None);

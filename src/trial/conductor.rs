@@ -1,4 +1,4 @@
-//! The order of a trial: start, ready, mark, warm-up, mark, load, mark, rest, mark, collect, mark, end.
+//! Runs the steps of a trial: start, ready, mark, warm-up, mark, load, mark, rest, mark, collect, mark, end.
 
 use super::ending::{Conducted, KEPT_LINES};
 use super::event::{Event, Sink};
@@ -18,11 +18,11 @@ use crate::subject::{Container, CpuPlan, FirstAnswer, Launch, LaunchPlace, Optio
 use crate::subject::{check_port_free, cpus, free_ports, image, jdk, launch};
 use crate::weigh::Identity;
 
-/// Runs one trial from the start of the subject to its end. The subject has ended when this returns. The caller reports
-/// what the trial was for, and that it is finished.
+/// Runs one trial, from the start of the subject to its end. The subject has ended when this returns. The caller emits
+/// the events around the trial.
 pub fn conduct(plan: &TrialPlan, tools: &Tools<'_>, sink: &mut dyn Sink) -> Conducted {
     let mut conducted = conclude(plan, |trial| run(plan, tools, trial, sink));
-    // One start explains a configuration, however many trials it has.
+    // Explain a configuration only once, whatever the number of its trials.
     let asked = plan.explain.as_ref().filter(|_| plan.block == 0 && plan.repeats.is_none());
     if let Some(asked) = asked.filter(|_| !conducted.trial.marks.is_empty() && !tools.interrupted()) {
         let again: Again<'_> = &mut |plan, sink| conduct(plan, tools, sink);
@@ -31,7 +31,7 @@ pub fn conduct(plan: &TrialPlan, tools: &Tools<'_>, sink: &mut dyn Sink) -> Cond
     conducted
 }
 
-/// The record of a trial that is made by `run`, however that ends.
+/// The record of a trial that `run` performs, whatever its result.
 pub(super) fn conclude(plan: &TrialPlan, run: impl FnOnce(&mut Trial) -> Result<()>) -> Conducted {
     let mut trial = Trial::new(&plan.configuration.name, plan.block, plan.index);
     trial.repeats = plan.repeats;
@@ -46,14 +46,14 @@ pub(super) fn conclude(plan: &TrialPlan, run: impl FnOnce(&mut Trial) -> Result<
     Conducted { trial, error }
 }
 
-/// Sees to all that a command line needs, and carries the trial out here.
+/// Prepares everything that the command line needs, and runs the trial here.
 fn run(plan: &TrialPlan, tools: &Tools<'_>, trial: &mut Trial, sink: &mut dyn Sink) -> Result<()> {
     let cpu_plan = CpuPlan::new(&plan.configuration.cpus, &plan.load_cpus, &tools.spawner.cpus)?;
-    // A folder apart: what the subject finds in its own is its own.
+    // Separate, because the subject's own directory must contain only its own files.
     let wants_agent = plan.configuration.netty == Netty::Listed && plan.look == Look::Full;
     let agent_folder = wants_agent.then(WorkFolder::create).transpose()?;
     let agent = agent_folder.as_ref().map(agent_in).transpose()?;
-    // However this function ends, the rest of the folder is removed, but only after the subject, which is younger.
+    // The rest of the directory is removed on every path, but only after the subject, which is dropped first.
     let (launch, work) = prepare(plan, tools, &cpu_plan, agent.as_ref())?;
     launch.subject.ports.from(launch.port).try_for_each(|port| check_port_free(&launch.subject.host, port))?;
     cpus::pin_this_thread(cpu_plan.load.as_deref().unwrap_or(&tools.spawner.cpus))?;
@@ -70,20 +70,19 @@ fn run(plan: &TrialPlan, tools: &Tools<'_>, trial: &mut Trial, sink: &mut dyn Si
     carry_out(stage, plan, PreparedTrial { launch, agent, work, shares_cpus, afresh: Some(&afresh) }, trial, sink)
 }
 
-/// A trial that is ready to start.
 pub(super) struct PreparedTrial<'a> {
     pub(super) launch: Launch,
-    /// The agent that the subject is started with, if it is.
+    /// The agent of the subject, if any.
     pub(super) agent: Option<SubjectAgent>,
-    /// The folder of the subject, if it has one.
+    /// The subject's work directory, if any.
     pub(super) work: Option<WorkFolder>,
-    /// Whether load from outside runs on the subject's CPUs.
+    /// Whether Loadline's load runs on the subject's CPUs.
     pub(super) shares_cpus: bool,
-    /// Makes the same command line once more.
+    /// Builds the same command line again.
     pub(super) afresh: Option<Afresh<'a>>,
 }
 
-/// From the start of the subject to its end.
+/// Runs the subject from start to end.
 pub(super) fn carry_out(
     stage: Stage<'_>,
     plan: &TrialPlan,
@@ -101,7 +100,8 @@ pub(super) fn carry_out(
     let mut live = None;
     let weigh = || {
         let within = plan.subject.ready_within.0;
-        let ready = running.wait_ready(within, &|| stage.interrupted())?;
+        let ready =
+            running.wait_ready(within, &|| stage.interrupted(), &mut |words| sink.receive(&Event::Note(words)))?;
         trial.ready_s = Some(ready.took.as_secs_f64());
         sink.receive(&Event::Ready { pid: ready.pid, after: ready.took });
         let notes = Notes { trial: &mut *trial, doubts: &mut found, sink: &mut *sink };
@@ -134,7 +134,7 @@ pub(super) fn carry_out(
     }
 }
 
-/// The image of a trial, and what of it wins over the options it is given.
+/// The image of a trial, and the image's settings that override the given options.
 fn image_record(container: &Container, plan: &TrialPlan) -> ImageRecord {
     let image = &container.image;
     let arguments = [&plan.subject.command[..], &plan.configuration.args[..]].concat();
@@ -147,13 +147,13 @@ fn image_record(container: &Container, plan: &TrialPlan) -> ImageRecord {
     }
 }
 
-/// The agent that the subject is started with, in a folder that lives as long as the trial.
+/// The subject's agent, in a directory that lives as long as the trial.
 fn agent_in(folder: &WorkFolder) -> Result<SubjectAgent> {
     let prepared = SubjectAgent::prepare(folder.path(), "agent");
-    prepared.map_err(|cause| Error::machine(cause.to_string()).hint("leave `netty: true` out of the scenario"))
+    prepared.map_err(|cause| Error::machine(cause.to_string()).hint("remove `netty: true` from the scenario"))
 }
 
-/// The command line of this trial, and the work folder that it names, if it does.
+/// The command line of this trial, and the work directory that it names, if any.
 pub(super) fn prepare(
     plan: &TrialPlan,
     tools: &Tools<'_>,
@@ -172,7 +172,7 @@ pub(super) fn prepare(
     let folder = work.as_ref().map(WorkFolder::path);
     let place = LaunchPlace { port, work: folder, cpus, jdk: chosen.as_ref(), image: image.as_ref() };
     let mut launch = Launch::new(subject, &configuration, &place)?;
-    // Loadline pins itself; a subject that is not pinned must not inherit that.
+    // Loadline is pinned; an unpinned subject must not inherit its CPUs.
     launch.cpus.get_or_insert_with(|| tools.spawner.cpus.clone());
     launch.ready_status = plan.load.ready_status(&subject.ready);
     launch.reads = plan.load.has_own_work();
@@ -180,10 +180,8 @@ pub(super) fn prepare(
     Ok((launch, work))
 }
 
-/// Starts the subject of a plan before all trials, asks its usual paths, and ends it; nothing is weighed.
-///
-/// # Errors
-/// If it cannot be started, answers none of them well, or the user wants to stop.
+/// Starts a plan's subject before all trials, requests common paths, and ends it. Fails if it cannot be started, if no
+/// path returns 200, or if the user interrupts.
 pub fn first_answer(plan: &TrialPlan, tools: &Tools<'_>, usual: &Usual) -> Result<FirstAnswer> {
     let cpus = CpuPlan::new(&plan.configuration.cpus, &plan.load_cpus, &tools.spawner.cpus)?;
     let (launch, _work) = prepare(plan, tools, &cpus, None)?;
@@ -194,7 +192,7 @@ pub fn first_answer(plan: &TrialPlan, tools: &Tools<'_>, usual: &Usual) -> Resul
 }
 
 impl Trialling<'_> {
-    /// Marks and phases in their order.
+    /// Runs marks and phases in order.
     fn go_through(&mut self) -> Result<()> {
         let plan = self.plan;
         let last_work = plan.load.last_work();
@@ -214,7 +212,7 @@ impl Trialling<'_> {
                 return Err(error);
             }
             if last_work == Some(index) {
-                // Before a mark, which may add to it.
+                // Must precede a mark, which can affect it.
                 self.note_load();
             }
             self.mark_of(phase);
@@ -233,23 +231,23 @@ impl Trialling<'_> {
         self.alive_at_the_end()
     }
 
-    /// After a phase that failed or was interrupted: weighs the subject as that phase left it, as far as it lives. Such
-    /// a trial is in no estimate, but its account shows where the memory is with which it failed.
+    /// Weighs the subject after a failed or interrupted phase, if it is still alive. The trial does not enter any
+    /// estimate, but its account shows the memory at the failure.
     ///
-    /// Records in which phase the trial failed, and takes the marks that remain. The next one is taken at once:
-    /// `loaded` after a phase up to the last work, `rested` after a later one. An interrupted trial has no further
-    /// mark, since a collection takes longer than a user waits.
+    /// Records the phase that failed, and skips the remaining marks. The mark is `loaded` after a phase up to the last
+    /// work, `rested` after a later one. No mark follows an interrupt, because a collection would keep the user
+    /// waiting.
     fn weigh_failed(&mut self, index: usize, phase: &Phase) {
         let last_lines = self.subject.output().tail_texts(KEPT_LINES);
         self.notes.trial.failed_in = Some(FailedIn { phase: phase.name.clone(), last_lines });
-        // The guard ends a trial early to save time, so that trial needs no account.
+        // The guard stops a trial to save time, so that trial needs no account.
         if self.has_died() || self.guard.hopeless().is_some() {
             return;
         }
         self.note_load();
         let is_rest = self.plan.load.last_work().is_some_and(|last| index > last);
         let point = if is_rest { MarkPoint::Rested } else { MarkPoint::Loaded };
-        // The marks of a subject that works by itself are those of its markers, which do not come any more.
+        // The marks of a self-driven subject depend on its markers, which will not arrive.
         let is_own = matches!(phase.kind, PhaseKind::Own(_)) && self.plan.look == Look::Full;
         if self.takes(point) || is_own {
             self.mark_as_it_is(point.word());
@@ -260,10 +258,7 @@ impl Trialling<'_> {
         }
     }
 
-    /// Runs a phase to its end and records it.
-    ///
-    /// # Errors
-    /// `Interrupted`; `Subject` where the subject died or not one answer was correct.
+    /// Runs and records a phase. Errors: `Interrupted`; `Subject` if the subject died or no response was correct.
     fn phase(&mut self, phase: &Phase) -> Result<()> {
         match &phase.kind {
             PhaseKind::Own(own) => self.own_work(phase, own),
@@ -273,8 +268,8 @@ impl Trialling<'_> {
         }
     }
 
-    /// Describes the JVM, checks its options, and begins direct memory on the timeline, where Native Memory
-    /// Tracking knows it. After the first mark, so that asking is not in it; `allocator` is the one that it saw.
+    /// Describes the JVM, checks its options, and adds direct memory to the timeline if Native Memory Tracking reports
+    /// it. Runs after the first mark, so that its queries do not affect it; `allocator` is as seen at that mark.
     fn identify(&mut self, allocator: Option<String>) {
         let (plan, cpus, doubts) = (self.plan, self.subject_cpus(), &mut *self.notes.doubts);
         let options = plan.configuration.jvm_options();
@@ -288,17 +283,17 @@ impl Trialling<'_> {
         jvm.allocator = allocator;
         let asked = [&options[..], command].concat();
         let cores = self.stage.machine.cores;
-        // A CPU limit that leaves fewer processors than that was asked for.
+        // The user requested a CPU limit that leaves fewer processors.
         let is_limited = plan.configuration.cpu_limit.is_some_and(|limit| limit.processors() <= cpus as u64);
         doubts.extend(doubts::of_collector(&jvm, &asked, cpus, cores).filter(|_| !is_limited));
         self.notes.trial.jvm = Some(jvm);
-        // A JVM whose own counters are read from outside need not be asked.
+        // Counters that are readable from outside make queries unnecessary.
         let asks = plan.configuration.nmt == Nmt::Summary && self.scales.inside().direct.is_none();
         let attached = self.scales.attached().filter(|_| asks);
         attached.into_iter().for_each(|attach| self.reports.watch_direct(attach));
     }
 
-    /// The description of the JVM as far as it needs no question.
+    /// Describes the JVM as far as possible without attaching to it.
     fn describe(&mut self) {
         let options = self.plan.configuration.jvm_options();
         let complaints = self.subject.output().complaints();

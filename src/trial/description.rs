@@ -1,13 +1,14 @@
-//! Phases and addresses in words.
+//! Phases and addresses as text.
 
 use crate::scenario::{OwnWork, Phase, PhaseKind, PhaseMark, Protocol, Work};
+use crate::units::several;
 
-/// A load plan in words, a line for each phase.
+/// A load plan as text, one line per phase.
 pub fn describe_load(load: &[Phase]) -> Vec<String> {
     load.iter().map(|phase| format!("{}: {}", phase.name, describe(phase))).collect()
 }
 
-/// A phase in words: `GET /hello, closed, 25 connections, 50,000 requests, keep-alive`.
+/// A phase as text: `GET /hello, closed, 25 connections, 50,000 requests, keep-alive`.
 pub(super) fn describe(phase: &Phase) -> String {
     let what = match &phase.kind {
         PhaseKind::Idle(span) => format!("idle, {span}"),
@@ -30,17 +31,20 @@ fn describe_own(own: &OwnWork) -> String {
         1 => ", after a full GC each".to_owned(),
         n => format!(", after {n} full GCs each"),
     };
-    format!("the subject by itself, weighed at {}{collected}", own.phases.join(", "))
+    format!("the subject's own work, weighed at {}{collected}", own.phases.join(", "))
+}
+
+/// `GET /hello`, `GET /hello and 2 other requests`.
+pub(super) fn describe_requests(work: &Work) -> String {
+    let first = format!("{} {}", work.request.method.as_str(), work.request.path);
+    match work.others.len() {
+        0 => first,
+        others => format!("{first} and {}", several(others as u64, "other request")),
+    }
 }
 
 fn describe_work(work: &Work) -> String {
-    let mut parts = vec![format!("{} {}", work.request.method.as_str(), work.request.path)];
-    match work.others.len() {
-        0 => {}
-        1 => parts[0].push_str(" and 1 other request"),
-        n => parts[0].push_str(&format!(" and {n} other requests")),
-    }
-    parts.push(work.schedule.to_string());
+    let mut parts = vec![describe_requests(work), work.schedule.to_string()];
     parts.push(match work.protocol {
         Protocol::Http1 if work.keep_alive => "keep-alive".to_owned(),
         Protocol::Http1 => "a connection for each request".to_owned(),

@@ -1,4 +1,4 @@
-//! From what was measured to the doubts about it. Pure.
+//! Derives doubts from the measurements. Pure.
 
 use super::usage::Usage;
 use super::warming::Warming;
@@ -9,40 +9,42 @@ use crate::record::{AllocatedBy, FlagOrigin, Jvm, Machine, PhaseRecord, Second, 
 use crate::scenario::{Configuration, MarkPoint};
 use crate::units::{Bytes, Millicpus};
 
-/// A generator this busy has no room to send on time.
+/// A busier generator cannot send on time.
 const GENERATOR_SHARE_MAX: f64 = 0.90;
-/// A subject this busy is the limit itself.
+/// A busier subject is itself the limit.
 const SUBJECT_SHARE_BUSY: f64 = 0.90;
-/// Linux delays an acknowledgement by 40 ms at least (TCP_DELACK_MIN).
+/// Linux delays an acknowledgment by at least 40 ms (TCP_DELACK_MIN).
 const PLATEAU_MS: std::ops::Range<f64> = 38.0..46.0;
 
-/// A rate this far below the offered one is no rounding: of the last second's requests some always lie beyond the end.
+/// A larger shortfall from the offered rate is not rounding: some requests of the last second always end too late.
 const ACHIEVED_SHARE_MIN: f64 = 0.99;
-/// Lags that wake-ups and a shared core explain stay below it; a fast server answers within as much.
+/// Wake-ups and a shared core explain smaller lags; a fast server responds within this time.
 const LAG_MS_MAX: f64 = 1.0;
-/// Below it a limit now and then cuts a burst; the alert `CPUThrottlingHigh` of kubernetes-mixin begins there too.
+/// A limit that throttles less only cuts occasional bursts. `CPUThrottlingHigh` of kubernetes-mixin has the same
+/// threshold.
 const THROTTLED_SHARE_MAX: f64 = 0.25;
-/// A heap that holds less is no large part of what is weighed.
+/// A smaller heap is not a significant part of the measured memory.
 const GARBAGE_MIN: u64 = 8 << 20;
-/// Beyond it, the kernel looks long for a free port and connects begin to fail.
+/// Above this share, the kernel searches long for a free port, and connects begin to fail.
 const PORTS_SHARE_MAX: f64 = 0.80;
 
-/// Other programs that run by intention while a phase runs.
+/// Programs that are expected to run during a phase.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Beside {
-    /// The subject, whose CPU time is known, on so many CPUs, or what a limit leaves of them.
-    Subject { cpus: f64 },
-    /// A server of unknown appetite: what other programs use cannot be told from it.
+    /// The subject, with known CPU time, on this many CPUs or within a limit.
+    Subject {
+        cpus: f64,
+    },
+    /// A server with unknown CPU time, which hides the use by other programs.
     ServerHere,
-    /// Nothing.
     Nothing,
 }
 
-/// Two halves of a phase that agree within this share are warm.
+/// A phase is warm if its halves agree within this share.
 const WARM_SHARE: f64 = 0.01;
 
-/// Compares the bytes that requests of one kind allocated in the first half of a phase with those of the second half.
-/// `seen` are allocated bytes and correct answers, about once a second.
+/// Compares the bytes allocated per request in the two halves of a phase. `seen` has allocated bytes and correct
+/// responses, about once a second.
 pub(super) fn not_warm(phase: &PhaseRecord, seen: &[(u64, u64)]) -> Option<Doubt> {
     let [first, .., last] = *seen else { return None };
     let middle = seen[seen.len() / 2];
@@ -58,7 +60,7 @@ pub(super) fn not_warm(phase: &PhaseRecord, seen: &[(u64, u64)]) -> Option<Doubt
     (apart && !is_mix && !phase.is_warmup()).then(|| doubt.into())
 }
 
-/// A warm-up that was to last until the subject is warm, and did not see that.
+/// A warm-up that did not end on a warm subject although it should have.
 pub(super) fn never_warm(phase: &PhaseRecord, warming: &Warming) -> Option<Doubt> {
     let why = warming.unsteady();
     let is_warm = why.as_ref().is_some_and(Vec::is_empty);
@@ -95,7 +97,7 @@ pub(super) fn of_phase(phase: &PhaseRecord, usage: &Usage, beside: Beside) -> Ve
     doubts
 }
 
-/// Whether a server that answered in this phase later refused connections; `seconds` are those of all phases.
+/// Whether a server that responded in this phase later refused connections; `seconds` covers all phases.
 pub(super) fn server_gone(phase: &PhaseRecord, seconds: &[Second]) -> Option<Doubt> {
     let refused = phase.failed.refused;
     if refused == 0 || phase.ok == 0 {
@@ -122,10 +124,10 @@ fn lag(phase: &PhaseRecord) -> Option<Doubt> {
     Some(Doubt::GeneratorLag { phase: phase.name.clone(), lag_ms_p99 })
 }
 
-/// The local ports at the end of a phase.
+/// Local ports at the end of a phase.
 ///
-/// Connects of one second use up the ports where a port is free again after a second; else all that are in
-/// TIME_WAIT, of this phase and of whatever else connects on this machine.
+/// If a port is free again after a second, the connects of one second count. Otherwise all ports in TIME_WAIT count,
+/// from this phase and from other programs on this machine.
 pub(super) fn of_ports(phase: &PhaseRecord, ports: &Ports, loopback: bool) -> Option<Doubt> {
     let connections = phase.connections?;
     let connects_per_s = if phase.seconds > 0.0 { connections.opened as f64 / phase.seconds } else { 0.0 };
@@ -134,7 +136,7 @@ pub(super) fn of_ports(phase: &PhaseRecord, ports: &Ports, loopback: bool) -> Op
         Reuse::Loopback => loopback,
         Reuse::Off => false,
     };
-    // Connections that stay do not use ports up; others may then have left what is in TIME_WAIT.
+    // Persistent connections do not use up ports; other programs left those in TIME_WAIT.
     if connections.opened <= connections.asked {
         return None;
     }
@@ -151,7 +153,7 @@ pub(super) fn of_ports(phase: &PhaseRecord, ports: &Ports, loopback: bool) -> Op
 fn noisy_machine(phase: &PhaseRecord, usage: &Usage, beside: Beside) -> Option<Doubt> {
     let machine = usage.machine.as_ref()?;
     let elapsed_s = usage.elapsed.as_secs_f64();
-    // Ticks are 10 ms; below half a second a single one would be a doubt.
+    // Ticks are 10 ms; in less than half a second, a single tick would raise a doubt.
     if elapsed_s < 0.5 {
         return None;
     }
@@ -178,7 +180,7 @@ fn generator(phase: &PhaseRecord, beside: Beside) -> Option<Doubt> {
     Some(Doubt::GeneratorSaturated { phase: phase.name.clone(), cpu_share: generator.cpu_share, subject_share })
 }
 
-/// A CPU limit that held the subject back in a large share of the periods of a measured phase.
+/// A CPU limit throttled the subject in a large share of a measured phase's periods.
 pub(super) fn throttled(phase: &PhaseRecord, limit: Millicpus) -> Option<Doubt> {
     let share = phase.throttled_share().filter(|share| *share > THROTTLED_SHARE_MAX && !phase.is_warmup())?;
     Some(Doubt::Throttled { phase: phase.name.clone(), share, cpu_limit_millicpus: limit.0 })
@@ -193,7 +195,7 @@ fn kinds(phase: &PhaseRecord) -> String {
     }
 }
 
-/// Doubts about the machine as a whole. `cpus_shared` says that load from outside runs on the subject's CPUs.
+/// Doubts about the whole machine. `cpus_shared`: Loadline's load runs on the subject's CPUs.
 pub(super) fn of_machine(machine: &Machine, cpus_shared: bool) -> Vec<Doubt> {
     let mut doubts = Vec::new();
     if cpus_shared {
@@ -205,8 +207,8 @@ pub(super) fn of_machine(machine: &Machine, cpus_shared: bool) -> Vec<Doubt> {
     doubts
 }
 
-/// A JVM that sees one CPU takes Serial, whatever it would take elsewhere. A script may have chosen it, which only the
-/// origin of the JVM's flag tells.
+/// A JVM that sees one CPU defaults to Serial, unlike elsewhere. A script may also have chosen it; only the flag's
+/// origin tells.
 pub(super) fn of_collector(jvm: &Jvm, asked: &[String], cpus: usize, cores: u32) -> Option<Doubt> {
     let chosen = asked.iter().any(|option| option.starts_with("-XX:+Use") && option.ends_with("GC"));
     let mut set = jvm.flags_kept.iter().flat_map(|flags| &flags.set);
@@ -215,14 +217,14 @@ pub(super) fn of_collector(jvm: &Jvm, asked: &[String], cpus: usize, cores: u32)
     (!chosen && cpus < 2 && cores > 1).then_some(Doubt::CollectorByCpus { cpus, cores, collector })
 }
 
-/// Doubts about a trial as a whole.
+/// Doubts about a whole trial.
 pub(super) fn of_trial(trial: &Trial) -> Vec<Doubt> {
     let swap_bytes = trial.marks.iter().filter_map(|mark| mark.swap_bytes).max().unwrap_or(0);
     let swapped = (swap_bytes > 0).then_some(Doubt::SwapInUse { swap_bytes });
     swapped.into_iter().chain(no_collection(trial)).collect()
 }
 
-/// A JVM that never collected under its load holds garbage in proportion to how long that lasted.
+/// Without a collection during the load, garbage grows with the length of the load.
 fn no_collection(trial: &Trial) -> Option<Doubt> {
     let heap_bytes = trial.at(MarkPoint::Loaded)?.heap.used_bytes.filter(|bytes| *bytes >= GARBAGE_MIN)?;
     let works = || trial.phases.iter().filter(|phase| phase.works());
@@ -230,26 +232,26 @@ fn no_collection(trial: &Trial) -> Option<Doubt> {
     never.then(|| Doubt::NoCollection { seconds: works().map(|phase| phase.seconds).sum(), heap_bytes })
 }
 
-/// Variables of the configuration that a process does not have as they were set.
+/// Variables whose values in a process differ from the configuration.
 pub(super) fn of_environment(configuration: &Configuration, variables: &[String]) -> Option<Doubt> {
-    // Placeholders are filled in, and what Loadline passes to the JVM itself is joined with what is there.
+    // Placeholders are expanded, and Loadline adds its JVM options to existing ones.
     let fixed = |(name, value): &(String, String)| {
         !value.contains('{') && !name.ends_with("JAVA_OPTIONS") && name != "JAVA_TOOL_OPTIONS"
     };
     let asked: Vec<&(String, String)> = configuration.env.iter().filter(|of| fixed(of)).collect();
-    // The last of several values counts.
+    // The last value wins.
     let last = asked.iter().enumerate().filter(|(at, of)| asked[at + 1..].iter().all(|later| later.0 != of.0));
     let asked = last.map(|(_, (name, value))| format!("{name}={value}"));
     let lost: Vec<String> = asked.filter(|variable| !variables.contains(variable)).collect();
     (!lost.is_empty()).then_some(Doubt::VariablesLost { variables: lost })
 }
 
-/// A JVM that may use a larger heap than its limit, without having been told to, does not see the limit.
+/// A JVM whose maximum heap exceeds its limit, without an explicit option, does not see the limit.
 pub(super) fn of_limit(limit: Option<Bytes>, options: &[String], flags: &Flags) -> Option<Doubt> {
     let told = options.iter().any(|option| option.starts_with("-Xmx") || option.starts_with("-XX:MaxHeapSize"));
     let heap: u64 = flags.get("MaxHeapSize")?.parse().ok()?;
     let limit = limit?;
-    // A heap that is to begin with more than the JVM would choose grows no further.
+    // A heap with a larger initial size than the JVM would choose does not grow further.
     let starts_so = options.iter().any(|option| option.starts_with("-Xms"));
     let told = told || starts_so && flags.get("InitialHeapSize") == flags.get("MaxHeapSize");
     (!told && heap > limit.0).then_some(Doubt::LimitNotSeen { limit_bytes: limit.0, heap_bytes_max: heap })
@@ -303,8 +305,8 @@ mod tests {
         assert_eq!(of_phase(&phase(), &stalled(100), SUBJECT), []);
         let doubts = of_phase(&phase(), &stalled(310), SUBJECT);
         let texts: Vec<_> = doubts.iter().map(Doubt::text).collect();
-        let expect = "noisy machine: during steady other programs used 0.00 cores, 0.0 % was stolen, \
-            and for 3.1 % of the time a program waited for memory";
+        let expect = "noisy machine: during steady, other programs used 0.00 cores, and programs waited for memory \
+            3.1% of the time";
         assert_eq!(texts, [expect]);
     }
 
@@ -323,7 +325,7 @@ mod tests {
             };
             of_trial(&trial).iter().map(Doubt::text).collect::<Vec<_>>()
         };
-        let text = "no collection ran in 20 s of load: 48.0 MiB of heap held everything it allocated";
+        let text = "no GC ran during 20 s of load, so the 48.0 MiB heap still holds everything that was allocated";
         assert_eq!(found(48, &[Some(0), Some(0)]), [text]);
         assert_eq!(found(48, &[Some(0), Some(1)]), [""; 0]);
         assert_eq!(found(48, &[Some(0), None]), [""; 0], "what is not known is no evidence");
@@ -366,8 +368,8 @@ mod tests {
         assert_eq!(of_phase(&with(4951.0, Generator::default()), &usage(10), SUBJECT), []);
         let doubts = of_phase(&with(4312.0, late), &usage(10), SUBJECT);
         let texts: Vec<_> = doubts.iter().map(Doubt::text).collect();
-        assert_eq!(texts[0], "offered 5,000/s in steady, achieved 4,312/s (86.2 %)");
-        assert_eq!(texts[1], "the load generator was late in steady: 99th percentile 1.50 ms");
+        assert_eq!(texts[0], "the load offered 5,000/s in steady, but only 4,312/s were achieved (86.2%)");
+        assert_eq!(texts[1], "the load generator sent requests late in steady (99th percentile: 1.50 ms)");
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! A phase that another program drives: it is started on the CPUs of the load and read at its end, while the subject is
-//! weighed as under the own engine.
+//! A phase driven by another program. It runs on the load's CPUs and is read at its end; the subject is measured as
+//! with the built-in engine.
 
 use super::engine_thread::LOOK_EVERY;
 use super::phase::Ran;
@@ -13,15 +13,14 @@ use crate::scenario::{Driver, bracketed};
 use crate::subject::{DriverEnd, DriverLaunch, Exit};
 use std::time::Duration;
 
-/// Lines of a driver's output shown when it failed.
+/// Lines of driver output shown on failure.
 const SAID_LINES: usize = 10;
-/// Exit codes of shells for a command that is missing, and for one that is no program.
+/// Shell exit codes for a missing command, and for a file that is not executable.
 const NOT_FOUND: i32 = 127;
 const NOT_EXECUTABLE: i32 = 126;
-/// By this code k6 says that thresholds of the script were crossed; the test itself went well.
+/// With this code, k6 reports crossed thresholds; the test itself succeeded.
 const K6_THRESHOLDS: i32 = 99;
 
-/// Why the wait for a driver ended.
 enum Waited {
     Ended,
     Stopped,
@@ -29,10 +28,7 @@ enum Waited {
 }
 
 impl Trialling<'_> {
-    /// Runs a driver to its end, or ends it when it takes too long, the user says so, or the subject dies.
-    ///
-    /// # Errors
-    /// If it cannot be started at all.
+    /// Runs a driver to its end. Stops it if it takes too long, the user interrupts, or the subject dies.
     pub(super) fn driver(&mut self, name: &str, driver: &Driver) -> Result<Ran> {
         let line = driver.line(&self.url(), &self.plan.subject.host, self.address.port());
         let log = self.notes.sink.log().map(|log| log.with_file_name(format!("driver-{name}.log")));
@@ -55,10 +51,11 @@ impl Trialling<'_> {
             Waited::Ended => ran.judge(name, &end, reported.as_ref()),
             Waited::Stopped => ran.record.cut_short = Some("it was stopped".to_owned()),
             Waited::TooLong => {
-                let what = format!("the driver did not end within {}", driver.within);
+                let what = format!("the driver did not finish within {}", driver.within);
                 ran.record.cut_short = Some(what.clone());
                 let error = Error::request(what);
-                ran.error = Some(error.hint("give it longer with `within` next to `driver`, or let it end earlier"));
+                ran.error =
+                    Some(error.hint("give it more time with `within` next to `driver`, or make it finish sooner"));
             }
         }
         if end.left > 0 {
@@ -78,7 +75,7 @@ impl Trialling<'_> {
         Ok(ran)
     }
 
-    /// The address of the subject, without a path.
+    /// The subject's address, without a path.
     fn url(&self) -> String {
         let subject = &self.plan.subject;
         let scheme = if subject.tls.is_some() { "https" } else { "http" };
@@ -103,7 +100,7 @@ impl Trialling<'_> {
 }
 
 impl Ran {
-    /// Its exit and its words: whether the phase holds, and what is doubtful about it.
+    /// Judges a driver's exit and output: whether the phase is valid, and doubts about it.
     fn judge(&mut self, name: &str, end: &DriverEnd, reported: Option<&Reported>) {
         let tool = reported.map(|reported| reported.tool);
         self.error = match (end.exit, tool) {
@@ -113,20 +110,19 @@ impl Ran {
                 self.doubts.push(Doubt::DriverThresholds { phase, tool, code: K6_THRESHOLDS });
                 None
             }
-            (Some(Exit::Code(NOT_FOUND)), _) => {
-                Some(Error::request(format!("the driver's command was not found: exit code {NOT_FOUND}")).hint(
-                    "install the tool, or name it with its folder; `sh -c` runs the line in the folder of the scenario",
-                ))
-            }
+            (Some(Exit::Code(NOT_FOUND)), _) => Some(
+                Error::request(format!("the driver's command was not found: exit code {NOT_FOUND}"))
+                    .hint("install the tool, or specify its path; `sh -c` runs the line in the scenario's directory"),
+            ),
             (Some(Exit::Code(NOT_EXECUTABLE)), _) => Some(
                 Error::request(format!("the driver's command cannot be executed: exit code {NOT_EXECUTABLE}"))
                     .hint("make it executable (`chmod +x`), or start it through its interpreter"),
             ),
             (Some(exit), _) => Some(
                 Error::request(format!("the driver failed: {exit}"))
-                    .hint("run its line by hand against the subject; all it said is in its log in the archive"),
+                    .hint("run it by hand against the server; its output is in its log in the archive"),
             ),
-            (None, _) => Some(Error::machine("the driver's guardian was killed, and so was the driver")),
+            (None, _) => Some(Error::machine("the driver's guardian process was killed, and the driver with it")),
         };
         if self.error.is_none() && tool.is_none() {
             self.doubts.push(Doubt::DriverNotRead { phase: name.to_owned() });
@@ -134,7 +130,7 @@ impl Ran {
     }
 }
 
-/// The figures of a phase as far as its driver told them.
+/// The phase's figures that the driver reported.
 fn record(reported: Option<&Reported>, took: Duration) -> PhaseRecord {
     let mut record = PhaseRecord { model: Model::Driver, ..PhaseRecord::default() };
     let Some(reported) = reported else { return record };
@@ -151,7 +147,7 @@ fn record(reported: Option<&Reported>, took: Duration) -> PhaseRecord {
     record
 }
 
-/// The place where all of them were reported.
+/// `None` unless all were reported.
 fn quantiles(times: &Times) -> Option<Quantiles> {
     Some(Quantiles {
         p50: times.p50?,

@@ -1,4 +1,4 @@
-//! How a trial ended: the end of the subject in words, and which outcome that is.
+//! The end of a trial: the subject's exit in words, and the outcome.
 
 use crate::clock::Clock;
 use crate::error::{Error, ErrorKind};
@@ -11,15 +11,15 @@ use std::time::Duration;
 /// Lines of the subject's output kept in the record.
 pub(super) const KEPT_LINES: usize = 20;
 
-/// The guardian tells an exit code at once; this bounds the wait for it where a JVM died below a script that goes on.
+/// The guardian reports an exit code immediately; this bounds the wait if a JVM died below a script that continues.
 const EXIT_TOLD_WITHIN: Duration = Duration::from_millis(500);
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// The hint for a subject that ends before it was weighed.
+/// The hint for a subject that ends before it is measured.
 pub(super) const LET_IT_WAIT: &str =
-    "let it wait at its last marker: print `wait=1` with it and read a line from the standard input";
+    "have it wait at its last marker: print `wait=1`, then read a line from standard input";
 
-/// The outcome of a trial that was stopped by this error, or by none.
+/// The outcome of a trial, given the error that stopped it, if any.
 pub(super) fn classify(trial: &mut Trial, error: Option<&Error>) {
     let cause = trial.end.as_ref().map(|end| end.cause);
     trial.outcome = match error.map(|error| error.kind) {
@@ -31,15 +31,14 @@ pub(super) fn classify(trial: &mut Trial, error: Option<&Error>) {
     trial.why = error.map(|error| error.what.clone());
 }
 
-/// The end of the subject as it is recorded.
 pub(super) fn record(mut ended: SubjectEnd) -> End {
     let why = match ended.cause {
-        EndCause::AsAsked => "it ended when asked to",
-        EndCause::KilledAfterTerm => "it did not end when asked to and was killed",
-        EndCause::ByItself => "it ended by itself",
+        EndCause::AsAsked => "it exited when asked to",
+        EndCause::KilledAfterTerm => "it did not exit when asked to, so it was killed",
+        EndCause::ByItself => "it exited on its own",
         EndCause::OomKill => "the kernel killed it because its memory limit was reached",
-        EndCause::OutOfMemoryError => "it ended by itself after an OutOfMemoryError",
-        EndCause::GuardianLost => "it was killed together with its guardian",
+        EndCause::OutOfMemoryError => "it exited on its own after an OutOfMemoryError",
+        EndCause::GuardianLost => "it was killed along with its guardian",
     };
     let text = match ended.exit {
         Some(exit) => format!("{why} ({exit})"),
@@ -56,12 +55,12 @@ pub(super) fn record(mut ended: SubjectEnd) -> End {
     }
 }
 
-/// The yield of a trial, however it ended.
+/// The result of a trial, however it ended.
 #[derive(Debug)]
 pub struct Conducted {
-    /// All that was measured before it ended.
+    /// All measurements before its end.
     pub trial: Trial,
-    /// The error that stopped it before its plan was done.
+    /// The error that stopped the trial early.
     pub error: Option<Error>,
 }
 
@@ -71,7 +70,11 @@ pub(super) fn died(running: &dyn RunningSubject, clock: Clock) -> Error {
     while running.ended().is_none() && !running.lost() && clock.now() < until {
         clock.sleep(LOOK_EVERY);
     }
-    let gone = if running.launch().subject.kind == Kind::Jvm { "its JVM is gone" } else { "its process is gone" };
+    let gone = if running.launch().subject.kind == Kind::Jvm {
+        "its JVM no longer exists"
+    } else {
+        "its process no longer exists"
+    };
     let how = running.ended().map_or_else(|| gone.to_owned(), |exit| exit.to_string());
     let what = if running.oom_kills() > 0 {
         format!("the subject was killed because its memory limit was reached: {how}")
@@ -84,28 +87,28 @@ pub(super) fn died(running: &dyn RunningSubject, clock: Clock) -> Error {
     if running.oom_kills() > 0 { error.hint("raise `--limit`, or lower `--heap`") } else { error }
 }
 
-/// Not one answer of a phase of a trial was correct: what the subject printed may say why.
+/// No response in a phase was correct; the subject's output may contain the reason.
 pub(super) fn no_answer_of_subject(phase: &PhaseRecord, tls: Option<&str>, running: &dyn RunningSubject) -> Error {
     let error = running.output().said_in(no_answer(phase, tls));
     if let Some(out_of_memory) = running.output().out_of_memory_error() {
         return error
             .at(format!("it printed `{out_of_memory}`"))
-            .hint("raise the pool it names (`--heap` for the Java heap)");
+            .hint("raise the limit of the named pool (`--heap` for the Java heap)");
     }
-    error.hint("look at the subject's log in the archive")
+    error.hint("read the subject's log in the archive")
 }
 
-/// Not one answer of a phase was correct, so no number of it means anything. `tls` is what TLS said, where nothing else
-/// tells it.
+/// No response in a phase was correct, so its numbers are meaningless. `tls` is the TLS error, if nothing else reports
+/// it.
 pub(super) fn no_answer(phase: &PhaseRecord, tls: Option<&str>) -> Error {
     let failed = phase.failed.describe();
     let what = match phase.requests {
-        0 => format!("the subject answered nothing in phase {}", phase.name),
-        n => format!("not one of {} in phase {} was answered correctly: {failed}", several(n, "request"), phase.name),
+        0 => format!("the subject did not respond in phase {}", phase.name),
+        n => format!("none of {} in phase {} succeeded: {failed}", several(n, "request"), phase.name),
     };
     let mut error = Error::subject(what);
     if let Some(why) = &phase.cut_short {
-        error = error.at(format!("given up: {why}"));
+        error = error.at(format!("Loadline gave up: {why}"));
     }
     if !phase.wrong_statuses.is_empty() {
         let statuses: Vec<_> =
@@ -118,14 +121,14 @@ pub(super) fn no_answer(phase: &PhaseRecord, tls: Option<&str>) -> Error {
     let failed = &phase.failed;
     match () {
         () if failed.status > 0 => {
-            error.hint("check the path of the URL, or name the status you expect with `--expect-status`")
+            error.hint("check the path of the URL, or set the expected status with `--expect-status`")
         }
-        () if failed.check > 0 => error.hint("look at one answer (`curl -i URL`) and at the `--expect-…` options"),
+        () if failed.check > 0 => error.hint("compare a response (`curl -i URL`) with the `--expect-…` options"),
         () if failed.tls > 0 => {
-            error.hint("look at the certificate (`openssl s_client -connect HOST:PORT`); `--ca` names an authority")
+            error.hint("check the certificate (`openssl s_client -connect HOST:PORT`); `--ca` adds a CA certificate")
         }
         () if failed.timeout > 0 || failed.unanswered > 0 => {
-            error.hint("the server accepts connections but does not answer; look at its log, or raise `--timeout`")
+            error.hint("the server accepts connections but does not respond; read its log, or raise `--timeout`")
         }
         () if failed.protocol > 0 => {
             let over_2 = phase.backend.as_ref().is_some_and(|backend| backend.starts_with("http/2"));

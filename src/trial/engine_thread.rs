@@ -1,4 +1,4 @@
-//! The load on a thread of its own: the only place that calls the load engine.
+//! Runs the load on its own thread. Nothing else calls the load engine.
 
 use crate::clock::Clock;
 use crate::error::{Error, Result};
@@ -10,12 +10,11 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How often a waiting conductor looks after the subject and the user.
+/// How often a waiting conductor checks the subject and the user.
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// A load that was stopped comes back within 100 ms; this bounds the wait for one that does not.
+/// A stopped load returns within 100 ms; this bounds the wait if it does not.
 pub(super) const STOPPED_WITHIN: Duration = Duration::from_secs(10);
 
-/// The times of an interval, with its place in time by this clock.
 pub(super) fn times(of: &Interval, clock: Clock) -> IntervalTimes<'_> {
     IntervalTimes {
         service: &of.service,
@@ -25,27 +24,26 @@ pub(super) fn times(of: &Interval, clock: Clock) -> IntervalTimes<'_> {
     }
 }
 
-/// A message from the thread of a load.
 pub(super) enum LoadProgress {
-    /// About a second of it.
+    /// About one second of load.
     Interval(Box<Interval>),
-    /// It is over.
+    /// The load has ended.
     Done(Box<Result<Outcome>>),
 }
 
-/// How a plan is driven.
+/// How to drive a plan.
 pub(super) struct Driving {
     pub(super) plan: Plan,
     pub(super) clock: Clock,
     pub(super) control: Arc<Control>,
     /// Threads of the engine, at least 1.
     pub(super) threads: u32,
-    /// CPUs of the engine; where `None`, those of the calling thread.
+    /// CPUs of the engine; `None` for those of the calling thread.
     pub(super) cpus: Option<Vec<u32>>,
 }
 
 impl Driving {
-    /// Starts the load on a thread. The last word of `tell` is [`LoadProgress::Done`], whatever happens.
+    /// Starts the load on a thread. The last message to `tell` is always [`LoadProgress::Done`].
     pub(super) fn start(self, mut tell: impl FnMut(LoadProgress) + Send + 'static) -> JoinHandle<()> {
         std::thread::spawn(move || {
             let mut tell_interval = |interval: &Interval| {

@@ -1,4 +1,4 @@
-//! The events of a series of trials, as they happen. Progress, log and archive are sinks of this one stream.
+//! The events of a series of trials, as they occur. Progress, log, and archive are sinks of this stream.
 
 use crate::doubt::Doubt;
 use crate::record::{IntervalTimes, Mark, PhaseRecord, Row, Sample, Trial};
@@ -8,51 +8,51 @@ use std::time::Duration;
 
 /// A receiver of events.
 pub trait Sink {
-    /// Takes in what has happened.
+    /// Receives an event.
     fn receive(&mut self, event: &Event<'_>);
 
-    /// The file for the output of the subject of the trial under way; `None` where it is not kept.
+    /// The file for the current subject's output; `None` if it is not kept.
     fn log(&self) -> Option<PathBuf> {
         None
     }
 
-    /// The name of the folder of the trial under way; `None` where nothing is kept.
+    /// The name of the current trial's directory; `None` if nothing is kept.
     fn folder(&self) -> Option<String> {
         None
     }
 }
 
-/// Something that happened.
+/// An event in a series of trials.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// Something that is done between trials, in words.
+    /// An activity between trials.
     Note(&'a str),
-    /// Something between trials that a user should look at.
+    /// A problem between trials.
     Warning(&'a str),
-    /// A trial is about to be made.
+    /// A trial is about to start.
     TrialStarted(&'a TrialPlan),
-    /// The command is about to be started.
+    /// The command is about to start.
     Starting {
         /// Name of the configuration.
         configuration: &'a str,
-        /// The command as started.
+        /// Command, as started.
         command: &'a [String],
     },
     /// The subject is ready.
     Ready {
-        /// Process id of the JVM.
+        /// PID of the JVM.
         pid: u32,
-        /// Since the start of the command.
+        /// Time since the start of the command.
         after: Duration,
     },
     /// A phase begins.
     PhaseStarted {
         /// Name of the phase.
         name: &'a str,
-        /// Its work, in words.
+        /// A description of its work.
         description: String,
     },
-    /// About a second of a phase of work.
+    /// About one second of a work phase.
     Interval {
         /// Name of the phase.
         phase: &'a str,
@@ -61,26 +61,26 @@ pub enum Event<'a> {
     },
     /// A sample of the timeline.
     Sample {
-        /// Name of the running phase, where one runs.
+        /// Name of the running phase, if any.
         phase: Option<&'a str>,
         /// The sample.
         sample: &'a Sample,
     },
     /// A phase ended.
     PhaseEnded(&'a PhaseRecord),
-    /// Single requests of a phase of work that ended: all of them, or a fair sample.
+    /// All requests of a finished work phase, or a uniform sample.
     Requests {
         /// The phase.
         phase: &'a PhaseRecord,
-        /// By start; times on the clock.
+        /// Sorted by start; times are on the clock.
         rows: &'a [Row],
         /// The start of the command, on the same clock.
         origin_ns: u64,
     },
     /// The subject was weighed.
     Marked(&'a Mark),
-    /// Something makes a number doubtful.
+    /// A number is doubtful.
     Doubted(&'a Doubt),
-    /// A trial is over, however it ended, and its record complete.
+    /// A trial has ended, and its record is complete.
     TrialFinished(&'a Trial),
 }

@@ -1,26 +1,26 @@
-//! Which code holds the memory. After everything was weighed, the same command is started once more: under a profiler
-//! that records native memory, through the same load, and with a heap dump at its end. Nothing of that start is
-//! weighed or kept, since a profiler and a dump both cost memory.
+//! Finds the code that holds the memory. After the measurement, it restarts the same command with the same load, a
+//! profiler of native memory, and a heap dump at the end. This start is not measured, because a profiler and a dump
+//! cost memory.
 
+use super::description::describe_requests;
 use super::ending::Conducted;
 use super::event::{Event, Sink};
 use crate::clock::Clock;
 use crate::explain::{COLLECTIONS, Profiler, enter_heap, enter_recorded, live_growth, profiler};
-use crate::record::{ExplanationRecord, Trial};
+use crate::record::{ExplanationRecord, LiveGrowthRecord, Trial};
 use crate::scenario::{Explain, MarkPoint, Objects, TrialPlan};
 use crate::subject::WorkFolder;
 use crate::units::Span;
 use std::path::Path;
 use std::time::Duration;
 
-/// Makes another trial of a plan.
+/// Runs another trial of a plan.
 pub(super) type Again<'a> = &'a mut dyn FnMut(&TrialPlan, &mut dyn Sink) -> Conducted;
 
-/// The heap dump within its folder.
+/// The heap dump's file name.
 const DUMP: &str = "heap.hprof";
 
-/// Starts the command of a plan once more, and reads which code and which objects hold memory. The record names the
-/// parts that cannot be had.
+/// Restarts a plan's command, and finds the code and objects that hold memory. The record names missing parts.
 pub(super) fn explain(
     plan: &TrialPlan,
     asked: &Explain,
@@ -33,18 +33,18 @@ pub(super) fn explain(
     let folder = match WorkFolder::create() {
         Ok(folder) => folder,
         Err(error) => {
-            found.missing.push(format!("There is no second start: {}", error.what));
+            found.missing.push(format!("The server was not started again: {}", error.what));
             return found;
         }
     };
-    sink.receive(&Event::Note("  the code that holds memory: the server is started once more under a profiler"));
+    sink.receive(&Event::Note("  starting the server again under a profiler to find the code that holds memory"));
     let profiler = profiler(asked.profiler.as_deref(), &mut found);
     let mut told = Told { next: sink, clock, load_ended: None };
     let second =
         |profiler: Option<&Profiler>| second_start(plan, profiler.map(|of| of.argument.as_str()), folder.path());
     let mut conducted = again(&second(profiler.as_ref()), &mut told);
     if profiler.is_some() && conducted.trial.ready_s.is_none() {
-        // It may be the profiler that this JVM does not take; its objects can still be told.
+        // This JVM may have rejected the profiler; its objects can still be read.
         let why = conducted.error.map_or_else(String::new, |error| format!(": {}", error.what));
         found.missing.push(format!("The server did not start under the profiler{why}."));
         conducted = again(&second(None), &mut told);
@@ -53,7 +53,7 @@ pub(super) fn explain(
     }
     let is_through = conducted.error.is_none();
     if let Some(error) = conducted.error {
-        found.missing.push(format!("The second start did not go through its load: {}.", error.what));
+        found.missing.push(format!("The second start did not finish its load: {}.", error.what));
     }
     let doubts = conducted.trial.doubts.iter().filter(|doubt| doubt.text.contains("heap dump"));
     found.missing.extend(doubts.map(|doubt| doubt.text.clone()));
@@ -61,12 +61,15 @@ pub(super) fn explain(
     if is_through {
         let why = match third_start(plan, weighed) {
             Some(plan) => {
-                let note = "  the growth of the live heap: a third start, with full GCs under the same load";
+                let note = "  starting the server a third time, with full GCs under the same load, to measure live \
+                    heap growth";
                 told.next.receive(&Event::Note(note));
-                found.live_growth = live_growth(&again(&plan, &mut told).trial);
+                let load = plan.load.last().and_then(|phase| phase.kind.work()).map(describe_requests);
+                let grown = live_growth(&again(&plan, &mut told).trial);
+                found.live_growth = grown.map(|grown| LiveGrowthRecord { load: load.unwrap_or_default(), ..grown });
                 "no full GC ran under the load"
             }
-            None => "that needs a load that Loadline makes itself",
+            None => "this requires load that Loadline generates itself",
         };
         let unmeasured = format!("Whether the live heap grows was not measured: {why}.");
         found.missing.extend(found.live_growth.is_none().then_some(unmeasured));
@@ -74,8 +77,7 @@ pub(super) fn explain(
     found
 }
 
-/// The plan of a start that is collected under its last load, as often as a verdict on growth needs; `None` if that
-/// load is not Loadline's own.
+/// A start with collections during its last load, as many as a verdict on growth needs; `None` for an external load.
 fn third_start(plan: &TrialPlan, weighed: &Trial) -> Option<TrialPlan> {
     let last = plan.load.last_work()?;
     plan.load[last].kind.work()?;
@@ -95,16 +97,16 @@ fn second_start(plan: &TrialPlan, option: Option<&str>, folder: &Path) -> TrialP
     plan.configuration.jvm.extend(option.map(str::to_owned));
     (plan.index, plan.explain, plan.objects) = (0, None, Objects::Unread);
     plan.heap_dump = Some(folder.join(DUMP));
-    // A collection, after which the threads that free native memory of dead objects have their time.
+    // The pause after a collection lets threads free the native memory of dead objects.
     plan.marks = vec![MarkPoint::Loaded, MarkPoint::Collected];
     plan
 }
 
-/// Hands on what a user should know of the second start, and nothing that belongs to a trial.
+/// Forwards messages about the second start to the user, but no trial events.
 struct Told<'a> {
     next: &'a mut dyn Sink,
     clock: Clock,
-    /// The end of the last phase of work, since the Unix epoch.
+    /// The end of the last work phase, since the Unix epoch.
     load_ended: Option<Duration>,
 }
 
@@ -123,8 +125,8 @@ impl Sink for Told<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::PhaseRecord;
-    use crate::scenario::{Model, Scenario, parse};
+    use crate::record::{Heap, Mark, PhaseRecord};
+    use crate::scenario::{LIVE_MARK, Model, Scenario, parse};
 
     fn plan() -> TrialPlan {
         let text = "name: x\nsubject: {command: [java, '{jvm}', -jar, x.jar, '{port}'], ready: {http: /}}\n\
@@ -189,6 +191,22 @@ mod tests {
     }
 
     #[test]
+    fn the_growth_is_told_with_the_requests_that_were_sent() {
+        let mark = |at_s| Mark {
+            name: LIVE_MARK.to_owned(),
+            at_s,
+            heap: Heap { live_bytes: Some(1), ..Heap::default() },
+            ..Mark::default()
+        };
+        let phase = PhaseRecord { model: Model::Closed, seconds: 12.0, ok: 60, ..PhaseRecord::default() };
+        let weighed = Trial { phases: vec![phase], marks: vec![mark(1.0), mark(2.0)], ..Trial::new("x", 0, 0) };
+        let again: Again<'_> = &mut |_, _| Conducted { trial: weighed.clone(), error: None };
+        let asked = Explain { profiler: Some("/nowhere/libasyncProfiler.so".into()) };
+        let found = explain(&plan(), &asked, &weighed, Clock::made_up(), again, &mut EventNames::default());
+        assert_eq!(found.live_growth.unwrap().load, "GET /");
+    }
+
+    #[test]
     fn a_start_that_fails_leaves_a_reason_for_each_part() {
         let asked = Explain { profiler: Some("/nowhere/libasyncProfiler.so".into()) };
         let again: Again<'_> = &mut |plan, _| Conducted {
@@ -199,8 +217,11 @@ mod tests {
         let found = explain(&plan(), &asked, &weighed, Clock::made_up(), again, &mut EventNames::default());
         assert_eq!((found.profiler, found.sites.len(), found.heap), (None, 0, None));
         let missing = found.missing.join("\n");
-        for what in ["No native memory by code: ", "did not go through its load: it ended", "No objects by what keeps"]
-        {
+        for what in [
+            "Native memory is not broken down by code: ",
+            "did not finish its load: it ended",
+            "No objects by what keeps",
+        ] {
             assert!(missing.contains(what), "{missing}");
         }
     }

@@ -1,5 +1,5 @@
-//! The files that the processes of a subject hold: what they have mapped and what they have open. Their pages are what
-//! a limit pays for, or what somebody else has paid for already.
+//! The files that a subject's processes have mapped or open. Their pages are charged to the subject's cgroup or to
+//! another one.
 
 use crate::clock::Clock;
 use crate::kernel::mapping::DELETED;
@@ -9,26 +9,26 @@ use crate::subject::container_files;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// More than a JDK and an application have.
+/// More than a JDK and an application use.
 const FILES_MAX: usize = 4096;
-/// Not on any disk.
+/// Not on disk.
 const KERNEL_FOLDERS: [&str; 3] = ["/proc/", "/sys/", "/dev/"];
-/// Each JVM has a file of its own in a folder of this name, and takes it along.
+/// Each JVM has a file in this directory, which it deletes at exit.
 const COUNTERS_FOLDER: &str = "/hsperfdata_";
 
-/// Absolute paths of regular files that can be opened from here, in alphabetical order.
+/// Absolute paths of regular files that can be opened from here, sorted.
 pub(super) fn held(pids: &[u32], clock: &Clock) -> Vec<String> {
     named(pids, clock).into_iter().filter(|path| Path::new(path).is_file()).take(FILES_MAX).collect()
 }
 
-/// The same of processes in a container whose files lie in these folders.
+/// Like `held`, for processes in a container with these layers.
 pub(super) fn held_in(pids: &[u32], layers: &[PathBuf], clock: &Clock) -> Vec<String> {
     let outside = named(pids, clock).into_iter().flat_map(|path| container_files::outside(&path, layers));
     let found: BTreeSet<String> = outside.filter_map(|path| path.into_os_string().into_string().ok()).collect();
     found.into_iter().take(FILES_MAX).collect()
 }
 
-/// Names of the files that processes hold, as the processes see them.
+/// Names of files that processes hold, as the processes see them.
 fn named(pids: &[u32], clock: &Clock) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for process in pids.iter().filter_map(|pid| Process::open(*pid).ok()) {

@@ -1,5 +1,5 @@
-//! The guard of a trial: bounds for each phase, beyond which the target can no longer hold. Pure: the
-//! conductor tells of each second of the load, and asks.
+//! The guard of a trial: detects a phase that can no longer meet its target. Pure: the conductor reports each second of
+//! load.
 
 use super::engine_thread::Interval;
 use crate::clock::seconds_since;
@@ -10,42 +10,38 @@ use crate::units::{grouped, milliseconds, per_second, several};
 use hdrhistogram::Histogram;
 use std::collections::VecDeque;
 
-/// A rate is that of the last three seconds: one collection says nothing. A little less, because intervals of about a
-/// second are a little too long or too short.
+/// The rate covers three seconds, because a single collection is not a failure; slightly less, because intervals vary
+/// around one second.
 const RATE_OVER_S: f64 = 2.9;
 
-/// The error that ends a trial for this reason.
 pub(super) fn ended_early(hopeless: &Missed) -> Error {
-    Error::subject(format!("the trial was ended early: {}", hopeless.text))
+    Error::subject(format!("the trial was stopped early: {}", hopeless.text))
 }
 
-/// The guard of a trial.
 #[derive(Debug, Default)]
 pub(super) struct Guarding {
-    /// The phase under way, where it has bounds.
+    /// The current phase, if it has bounds.
     watch: Option<Watch>,
-    /// The reason why the trial is hopeless, once there is one.
+    /// Why the trial is hopeless, if it is.
     hopeless: Option<Missed>,
 }
 
 impl Guarding {
-    /// A phase begins at this moment of the clock. Without `work`, nothing will be told of its requests, and its length
-    /// is all that is judged.
+    /// Starts a phase at this time on the clock. Without `work`, only the duration is judged.
     pub(super) fn begin(&mut self, guard: &Guard, phase: &str, work: Option<&Work>, began_ns: u64) {
         self.watch = Watch::begin(guard, phase, work, began_ns);
     }
 
-    /// The phase is over: time that passes from now on does not count.
+    /// Ends the phase; later time does not count.
     pub(super) fn end(&mut self) {
         self.watch = None;
     }
 
-    /// Takes the next interval into account.
     pub(super) fn add(&mut self, interval: &Interval) {
         self.watch.iter_mut().for_each(|watch| watch.add(interval));
     }
 
-    /// Looks whether the phase has become hopeless; what makes it so, the first time that anything does.
+    /// Checks whether the phase has become hopeless; returns the reason the first time.
     pub(super) fn check(&mut self, now_ns: u64) -> Option<&Missed> {
         if let (None, Some(watch)) = (&self.hopeless, &self.watch) {
             self.hopeless = watch.hopeless(now_ns);
@@ -53,39 +49,37 @@ impl Guarding {
         self.hopeless()
     }
 
-    /// The reason why the trial is hopeless.
     pub(super) fn hopeless(&self) -> Option<&Missed> {
         self.hopeless.as_ref()
     }
 }
 
-/// A phase under guard.
+/// A guarded phase.
 #[derive(Debug)]
 struct Watch {
     guard: PhaseGuard,
     plan: LastRequest,
-    /// On the clock: when the phase began.
+    /// When the phase began, on the clock.
     began_ns: u64,
-    /// Late answers so far, for each bound.
+    /// Late responses so far, per bound.
     late: Vec<u64>,
     ok: u64,
     failed: u64,
-    /// Whether there are response times.
+    /// Whether response times exist.
     open: bool,
-    /// The last intervals in which the plan sent requests, no more than a rate is judged over.
+    /// The last intervals with requests, enough to judge a rate.
     recent: VecDeque<RecentSecond>,
 }
 
-/// The point at which a plan has sent its last request. After it the load only waits for answers, in which a rate means
-/// nothing.
+/// When a plan has sent its last request. Afterward, the load only waits for responses, and a rate is meaningless.
 #[derive(Debug, Clone, Copy, Default)]
 struct LastRequest {
     seconds: Option<f64>,
-    /// Requests of a closed model, whose connections run out of work one after the other.
+    /// The request count of a closed model; its connections run out of work one by one.
     requests: Option<u64>,
 }
 
-/// About a second of a load.
+/// About one second of load.
 #[derive(Debug, Clone, Copy)]
 struct RecentSecond {
     start_ns: u64,
@@ -94,14 +88,13 @@ struct RecentSecond {
 }
 
 impl Watch {
-    /// `None` where the phase has no bounds.
+    /// `None` if the phase has no bounds.
     fn begin(guard: &Guard, phase: &str, work: Option<&Work>, began_ns: u64) -> Option<Self> {
         let guard = guard.phases.iter().find(|guard| guard.name == phase)?.clone();
         let (late, plan) = (vec![0; guard.late.len()], work.map(LastRequest::of).unwrap_or_default());
         Some(Self { guard, plan, began_ns, late, ok: 0, failed: 0, open: false, recent: VecDeque::new() })
     }
 
-    /// Takes the next interval into account.
     fn add(&mut self, interval: &Interval) {
         for (count, late) in self.late.iter_mut().zip(&self.guard.late) {
             let response = interval.response.as_ref().filter(|_| late.time != Time::Service);
@@ -120,12 +113,12 @@ impl Watch {
         }
     }
 
-    /// The reason why the trial is hopeless, if there is one.
+    /// Why the trial is hopeless, if it is.
     fn hopeless(&self, now_ns: u64) -> Option<Missed> {
         self.too_many_failed().or_else(|| self.too_late()).or_else(|| self.too_slow()).or_else(|| self.too_long(now_ns))
     }
 
-    /// The text names the metric, as every text about a target does.
+    /// The text names the metric, like every text about a target.
     fn missed(&self, family: &str, unit: Unit, (value, bound): (f64, f64), text: &str) -> Missed {
         let metric = format!("{family}.{}", self.guard.name);
         Missed { text: format!("{metric}: {text}"), metric, unit, value, bound }
@@ -133,7 +126,7 @@ impl Watch {
 
     fn too_many_failed(&self) -> Option<Missed> {
         let max = self.guard.failed_max.filter(|max| self.failed > *max)?;
-        let text = format!("{} failed, and {} may", several(self.failed, "request"), grouped(max));
+        let text = format!("{} failed, but the target allows {}", several(self.failed, "request"), grouped(max));
         Some(self.missed("failed", Unit::Count, (self.failed as f64, max as f64), &text))
     }
 
@@ -141,7 +134,7 @@ impl Watch {
         let (count, late) = self.late.iter().zip(&self.guard.late).find(|(count, late)| **count > late.requests_max)?;
         let time = if self.open && late.time != Time::Service { "response" } else { "service" };
         let (bound, may) = (milliseconds(late.bound_ms), grouped(late.requests_max));
-        let text = format!("{} answers took longer than {bound} ms; {may} are allowed", grouped(*count));
+        let text = format!("{} took longer than {bound} ms, but the target allows {may}", several(*count, "response"));
         Some(self.missed(time, Unit::Count, (*count as f64, late.requests_max as f64), &text))
     }
 
@@ -152,7 +145,10 @@ impl Watch {
         let rate = self.recent.iter().map(|second| second.ok).sum::<u64>() as f64 / seconds;
         (rate < min).then(|| {
             let (shown, asked) = (per_second(rate), per_second(min));
-            let text = format!("{shown} correct answers per second in the last {seconds:.1} s; the target is {asked}");
+            let text = format!(
+                "only {shown} successful responses per second in the last {seconds:.1} s, but the target \
+                is {asked}"
+            );
             self.missed("rate", Unit::PerSecond, (rate, min), &text)
         })
     }
@@ -160,7 +156,7 @@ impl Watch {
     fn too_long(&self, now_ns: u64) -> Option<Missed> {
         let lasted = seconds_since(self.began_ns, now_ns);
         let max = self.guard.seconds_max.filter(|max| lasted > *max)?;
-        let text = format!("{} correct answers in {max:.1} s, and it may not last longer", grouped(self.ok));
+        let text = format!("only {} successful responses in {max:.1} s, its maximum length", grouped(self.ok));
         Some(self.missed("rate", Unit::Seconds, (lasted, max), &text))
     }
 }
@@ -176,8 +172,8 @@ impl LastRequest {
         Self { seconds: schedule.seconds(), requests: requests.filter(|_| !schedule.is_open()) }
     }
 
-    /// Whether requests were sent throughout an interval, after which so many had ended. In an open model one without
-    /// arrivals says nothing.
+    /// Whether requests were sent during a whole interval, by whose end `ended` had completed. In an open model, an
+    /// interval without arrivals is no evidence.
     fn sends(&self, interval: &Interval, began_ns: u64, ended: u64) -> bool {
         let until_s = seconds_since(began_ns, interval.end_ns);
         self.seconds.is_none_or(|seconds| until_s <= seconds)
@@ -186,8 +182,8 @@ impl LastRequest {
     }
 }
 
-/// How many values lie above the bound. Those that the histogram cannot tell from it do not count: nothing that may
-/// hold is given up.
+/// The number of values above the bound. Values in the bound's histogram bucket do not count, so that no trial is
+/// stopped that could pass.
 fn later_than(times: &Histogram<u64>, bound_ms: f64) -> u64 {
     let first_ns = times.next_non_equivalent((bound_ms * 1e6) as u64);
     let last_ns = times.max();

@@ -1,4 +1,4 @@
-//! The guard on made-up seconds: each bound by itself, and that nothing is given up that may hold.
+//! The guard on simulated seconds: each bound separately, and no trial is stopped that could pass.
 
 use super::*;
 use crate::record::Unit;
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// The `nth` second of a phase with answers of these times, in ms.
+/// The `nth` second of a phase with these response times, in ms.
 fn second(nth: u64, times_ms: &[f64]) -> Interval {
     Interval {
         start_ns: nth * SECOND_NS,
@@ -54,7 +54,7 @@ fn open(until: Until) -> Work {
     Work { schedule: Schedule::Open { arrivals, pool: Pool::fixed(10) }, ..closed(until) }
 }
 
-/// Why the watch gives up at the end of the last of these seconds.
+/// The watch's reason to stop after the last of these seconds.
 fn after(watch: &mut Watch, seconds: impl IntoIterator<Item = Interval>) -> Option<String> {
     let mut end_ns = 0;
     for second in seconds {
@@ -77,7 +77,7 @@ fn late_answers_are_counted_over_the_whole_phase() {
     let mut watch = watch(late(50.0, 2, Time::Usual), None);
     assert_eq!(after(&mut watch, [second(0, &[10.0, 60.0]), second(1, &[49.0, 70.0])]), None);
     let why = after(&mut watch, [second(2, &[1.0, 51.0])]).unwrap();
-    assert_eq!(why, "service.steady: 3 answers took longer than 50.0 ms; 2 are allowed");
+    assert_eq!(why, "service.steady: 3 responses took longer than 50.0 ms, but the target allows 2");
 }
 
 #[test]
@@ -91,10 +91,13 @@ fn what_the_histogram_cannot_tell_from_the_bound_is_not_late() {
 fn the_response_time_counts_where_there_is_one_and_it_is_meant() {
     let with_response = || Interval { response: Some(histogram(&[900.0])), ..second(0, &[1.0]) };
     let why = |time| after(&mut watch(late(50.0, 0, time), None), [with_response()]);
-    assert_eq!(why(Time::Usual).unwrap(), "response.steady: 1 answers took longer than 50.0 ms; 0 are allowed");
+    assert_eq!(
+        why(Time::Usual).unwrap(),
+        "response.steady: 1 response took longer than 50.0 ms, but the target allows 0"
+    );
     assert!(why(Time::Response).is_some());
     assert_eq!(why(Time::Service), None);
-    // A closed model has service times only.
+    // A closed model only has service times.
     let mut in_closed = watch(late(50.0, 0, Time::Response), None);
     assert!(after(&mut in_closed, [second(0, &[60.0])]).unwrap().starts_with("service.steady"));
 }
@@ -105,7 +108,8 @@ fn failures_are_counted_over_the_whole_phase() {
     let mut watch = watch(guard, None);
     let failing = |nth, failed| Interval { failed, ..second(nth, &[1.0]) };
     assert_eq!(after(&mut watch, [failing(0, 1), failing(1, 2)]), None);
-    assert_eq!(after(&mut watch, [failing(2, 1)]).unwrap(), "failed.steady: 4 requests failed, and 3 may");
+    let why = after(&mut watch, [failing(2, 1)]).unwrap();
+    assert_eq!(why, "failed.steady: 4 requests failed, but the target allows 3");
 }
 
 #[test]
@@ -114,7 +118,7 @@ fn a_rate_is_judged_over_three_seconds() {
     let of = |nth, count| second(nth, &[1.0].repeat(count));
     assert_eq!(after(&mut watch, [of(0, 0), of(1, 0)]), None, "too early");
     let why = after(&mut watch, [of(2, 12)]).unwrap();
-    assert_eq!(why, "rate.steady: 4 correct answers per second in the last 3.0 s; the target is 10");
+    assert_eq!(why, "rate.steady: only 4 successful responses per second in the last 3.0 s, but the target is 10");
     assert!(after(&mut watch, [of(3, 12)]).is_some());
     assert_eq!(after(&mut watch, [of(4, 12)]), None, "the first seconds are no matter any more");
     assert_eq!(after(&mut watch, [of(5, 18), of(6, 0)]), None, "10 per second on average");
@@ -127,7 +131,7 @@ fn a_rate_means_nothing_once_the_plan_has_sent_its_requests() {
     let full = || (0..5).map(move |nth| of(nth, 20));
     let mut watched = watch(at_least(10.0), Some(&by_time));
     assert_eq!(after(&mut watched, full().chain((5..9).map(|nth| of(nth, 0)))), None);
-    // 10 connections carry the last of 100 requests.
+    // 10 connections handle the last of 100 requests.
     let by_count = closed(Until::Requests(100));
     let mut watched = watch(at_least(10.0), Some(&by_count));
     assert_eq!(after(&mut watched, full().take(4).chain([of(4, 15), of(5, 1), of(6, 1), of(7, 1)])), None);
@@ -157,8 +161,8 @@ fn a_phase_may_last_no_longer_than_it_is_given() {
     let missed = watch.hopeless(5 * SECOND_NS / 2 + 1).unwrap();
     assert_eq!((missed.metric.as_str(), missed.unit, missed.bound), ("rate.steady", Unit::Seconds, 2.5));
     let why = &missed.text;
-    assert_eq!(why, "rate.steady: 2 correct answers in 2.5 s, and it may not last longer");
-    assert_eq!(ended_early(&missed).what, format!("the trial was ended early: {why}"));
+    assert_eq!(why, "rate.steady: only 2 successful responses in 2.5 s, its maximum length");
+    assert_eq!(ended_early(&missed).what, format!("the trial was stopped early: {why}"));
 }
 
 #[test]
@@ -177,13 +181,13 @@ fn what_made_it_hopeless_first_stays_the_reason() {
 }
 
 proptest! {
-    /// The memory of a watch does not grow with its phase, and times are counted as an exact count would.
+    /// A watch's memory does not grow with its phase, and late responses are counted exactly.
     #[test]
     fn a_watch_counts_exactly_and_keeps_little(seconds in vec(vec(0_u64..200, 0..30), 1..40)) {
         let guard = PhaseGuard { rate_min_per_s: Some(0.0), ..late(100.0, u64::MAX, Time::Usual) };
         let mut watch = watch(guard, None);
         for (nth, times) in seconds.iter().enumerate() {
-            // No time lies in the same step of the histogram as the bound.
+            // No time is in the bound's histogram bucket.
             let times: Vec<f64> = times.iter().map(|ms| *ms as f64 + 0.5).collect();
             watch.add(&second(nth as u64, &times));
             prop_assert!(watch.recent.len() <= 4);

@@ -1,4 +1,4 @@
-//! The world as it is here: processes under guardians, `/proc`, threads that report.
+//! The real world: processes under guardians, `/proc`, and reporting threads.
 
 use super::engine_thread::Driving;
 use super::usage::Spent;
@@ -19,7 +19,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Starts processes of this machine.
+/// Starts processes on this machine.
 pub(super) struct Here<'a>(pub(super) &'a Spawner);
 
 impl World for Here<'_> {
@@ -55,14 +55,13 @@ impl World for Here<'_> {
     }
 }
 
-/// The threads of a trial, and where their messages arrive.
 struct Threads {
     clock: Clock,
     sender: Sender<Message>,
     receiver: Receiver<Message>,
-    /// `None` once it was stopped.
+    /// `None` after it was stopped.
     sampler: Option<Sampler>,
-    /// `None` before the JVM was attached to, and where it has nothing to say.
+    /// `None` before attaching to the JVM, and if it has nothing to report.
     direct: Option<DirectMemory>,
     load: Option<JoinHandle<()>>,
 }
@@ -82,14 +81,14 @@ impl Reports for Threads {
         self.watch_load(Some(Arc::clone(&control)));
         let driving = Driving { plan, clock: self.clock, control, threads: 1, cpus: None };
         let sender = self.sender.clone();
-        // The conductor waits for this thread. If the conductor is gone, the messages are not needed.
+        // The conductor waits for this thread. If the conductor is gone, nobody needs the messages.
         self.load = Some(driving.start(move |told| drop(sender.send(Message::Load(told)))));
     }
 
     fn end_load(&mut self) {
         self.watch_load(None);
         if let Some(load) = self.load.take() {
-            // The load's last message has said how it went.
+            // The load's last message has reported the result.
             let _ = load.join();
         }
     }
@@ -119,7 +118,7 @@ impl RunningDriver for Driver {
         self.running.exit().is_some() || self.running.lost()
     }
 
-    /// Its guardian collects all that it starts.
+    /// Its guardian adds up the CPU time of all descendants.
     fn cpu(&self) -> Option<Duration> {
         let guardian = procfs::Process::open(self.running.guardian_pid()).ok()?;
         guardian.stat(&self.clock).ok().map(|stat| stat.value.children)

@@ -1,6 +1,6 @@
-//! The contents of the heap, after everything was measured: live objects by class, and a heap dump. Both collect, so
-//! nothing that is weighed may follow them. Growth is measured against a JVM that is started for that alone, once the
-//! weighed one has ended: a collection before the load would change what the load finds.
+//! Reads the contents of the heap after all measurements: live objects by class, and a heap dump. Both trigger a
+//! collection. Growth is measured against a fresh JVM, started after the measured one ended, because a collection
+//! before the load would change the heap that the load finds.
 
 use super::event::{Event, Sink};
 use super::trialling::{Trialling, sources};
@@ -13,14 +13,14 @@ use crate::scenario::{Look, Objects, TrialPlan};
 use crate::subject::{Launch, WorkFolder};
 use crate::weigh::{live_objects, price_of_dump, price_of_objects};
 
-/// Makes the command line of a fresh JVM like the one that was weighed, with its folder.
+/// Builds a command line for a fresh JVM like the measured one, with its directory.
 pub(super) type Afresh<'a> = &'a dyn Fn() -> Result<(Launch, Option<WorkFolder>)>;
 
-/// The place of doubts about the end of a trial.
+/// The location in doubts about the end of a trial.
 const THE_END: &str = "the end";
 
 impl Trialling<'_> {
-    /// Asks for what was asked for, in the order in which one does not change what the next says.
+    /// Makes the requested readings, ordered so that none affects the next.
     pub(super) fn look_inside(&mut self) {
         let plan = self.plan;
         let is_cut_short = self.stage.interrupted() || self.guard.hopeless().is_some();
@@ -40,7 +40,7 @@ impl Trialling<'_> {
         }
     }
 
-    /// The result; a failure is noted as a doubt.
+    /// Returns a result; turns an error into a doubt.
     fn noted<T>(&mut self, what: &str, found: std::result::Result<T, String>) -> Option<T> {
         found.map_err(|why| self.notes.doubts.push(failed(what, &why))).ok()
     }
@@ -50,7 +50,7 @@ fn failed(what: &str, why: &str) -> Doubt {
     Doubt::ReadFailed { mark: THE_END.to_owned(), why: format!("{what}: {why}") }
 }
 
-/// The live objects of the JVM that was weighed, compared with those of a fresh one, if one can be started and asked.
+/// The live objects of the measured JVM, compared with a fresh one if possible.
 pub(super) fn objects(
     stage: Stage<'_>,
     plan: &TrialPlan,
@@ -59,7 +59,7 @@ pub(super) fn objects(
     sink: &mut dyn Sink,
 ) -> ObjectsRecord {
     let Some(afresh) = afresh.filter(|_| !stage.interrupted()) else { return live_objects(live, None) };
-    sink.receive(&Event::Note("  live objects of a fresh JVM: it is started, asked when it is ready, and ended"));
+    sink.receive(&Event::Note("  starting a fresh JVM to count its live objects"));
     match at_start(stage, plan, afresh) {
         Ok(start) => live_objects(live, Some(&start)),
         Err(error) => {
@@ -69,12 +69,12 @@ pub(super) fn objects(
     }
 }
 
-/// Those of a JVM that has just become ready.
+/// The live objects of a JVM that just became ready.
 fn at_start(stage: Stage<'_>, plan: &TrialPlan, afresh: Afresh<'_>) -> Result<ClassHistogram> {
     let (launch, work) = afresh()?;
     let mut running = stage.world.start(&launch, None)?;
     let mut ask = || {
-        let ready = running.wait_ready(plan.subject.ready_within.0, &|| stage.interrupted())?;
+        let ready = running.wait_ready(plan.subject.ready_within.0, &|| stage.interrupted(), &mut |_| {})?;
         let sources = sources(plan, stage, &*running, ready.pid);
         let mut unheard = Vec::new();
         let mut scales = stage.world.scales(&sources, None, &mut unheard)?;

@@ -1,4 +1,4 @@
-//! The load alone, on a server that already runs (`loadline load`): phase after phase, each told while it runs.
+//! Load on a running server (`loadline load`), phase by phase, each reported while it runs.
 
 use super::description::describe;
 use super::doubts::{self, Beside};
@@ -20,44 +20,44 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-/// The plan of a load: its target, its phases, its conditions.
+/// The plan of a load: target, phases, conditions.
 #[derive(Debug)]
 pub struct Loading<'a> {
     /// The server.
     pub reached: &'a Reached,
-    /// The value of the header `Host`.
+    /// The value of the `Host` header.
     pub host: String,
-    /// How the server is spoken to over TLS, if it is.
+    /// TLS settings, if any.
     pub tls: Option<Tls>,
     /// The phases, in order.
     pub load: &'a [Phase],
-    /// Seeds everything drawn at random.
+    /// Seed of all random choices.
     pub seed: u64,
-    /// Time.
+    /// The clock.
     pub clock: Clock,
     /// Threads of the engine, at least 1.
     pub threads: u32,
     /// CPUs of the engine; `None` leaves them to the kernel.
     pub cpus: Option<Vec<u32>>,
-    /// Rows to keep of each measured phase.
+    /// Rows to keep per measured phase.
     pub rows_max: usize,
-    /// Conditions of each measured phase.
+    /// Conditions on each measured phase.
     pub require: &'a [Condition],
     /// Set when the user wants to stop.
     pub interrupt: &'a AtomicBool,
 }
 
-/// Something that happened to a load.
+/// An event during a load.
 #[derive(Debug)]
 pub enum LoadEvent<'a> {
     /// A phase begins.
     PhaseStarted {
         /// The phase.
         phase: &'a Phase,
-        /// Its work, in words.
+        /// A description of its work.
         description: String,
     },
-    /// About a second of a phase of work.
+    /// About one second of a work phase.
     Second {
         /// Its figures.
         second: &'a Second,
@@ -68,32 +68,32 @@ pub enum LoadEvent<'a> {
     PhaseEnded {
         /// The phase.
         phase: &'a Phase,
-        /// All that the engine saw.
+        /// The engine's results.
         outcome: &'a Outcome,
     },
 }
 
-/// The yield of a load, however it ended.
+/// The result of a load, however it ended.
 #[derive(Debug, Default)]
 pub struct Loaded {
-    /// In the order they ran.
+    /// In execution order.
     pub phases: Vec<PhaseRecord>,
     /// About a second each.
     pub timeline: Vec<Second>,
-    /// The verdict on each condition in each measured phase.
+    /// The verdict on each condition for each measured phase.
     pub thresholds: Vec<ThresholdRecord>,
     /// Reasons to distrust its numbers.
     pub doubts: Vec<Doubt>,
-    /// The error that stopped it before its plan was done.
+    /// The error that stopped the load early.
     pub error: Option<Error>,
 }
 
-/// Whether the figures of a phase are what a user asks for: it works and is no warm-up.
+/// Whether a phase's figures are reported: it sends load and is not a warm-up.
 pub fn is_measured(phase: &Phase) -> bool {
     phase.kind.works() && !phase.is_warmup()
 }
 
-/// The state that all phases of a load share.
+/// State shared by all phases of a load.
 struct LoadRun<'a> {
     loading: &'a Loading<'a>,
     control: Arc<Control>,
@@ -103,7 +103,7 @@ struct LoadRun<'a> {
 }
 
 impl Loading<'_> {
-    /// Goes through the plan.
+    /// Runs the load.
     pub fn run(&self, emit: &mut dyn FnMut(LoadEvent<'_>)) -> Loaded {
         let origin_ns = self.clock.now_ns();
         let mut run = LoadRun { loading: self, control: Arc::default(), origin_ns, loaded: Loaded::default(), emit };
@@ -136,16 +136,18 @@ impl LoadRun<'_> {
     fn phase(&mut self, phase: &Phase) -> Result<()> {
         if phase.until_steady {
             return Err(Error::request(
-                "`loadline load` does not see the process of the server, so it cannot tell warm",
+                "`loadline load` does not see the server's process, so it cannot detect when it is warm",
             )
-            .hint("give a time, `--warmup 30s`, or start the server by `loadline weigh`"));
+            .hint("specify a time, `--warmup 30s`, or let `loadline weigh` start the server"));
         }
         (self.emit)(LoadEvent::PhaseStarted { phase, description: describe(phase) });
         match &phase.kind {
             PhaseKind::Idle(span) => self.rest(phase, *span),
             PhaseKind::Work(work) => self.work(phase, work),
-            PhaseKind::Driver(_) | PhaseKind::Own(_) => Err(Error::request("`loadline load` is the load engine alone")
-                .hint("leave the phase out, or use `loadline run`")),
+            PhaseKind::Driver(_) | PhaseKind::Own(_) => {
+                Err(Error::request("`loadline load` runs only the load generator")
+                    .hint("remove the phase, or use `loadline run`"))
+            }
         }
     }
 
@@ -173,7 +175,7 @@ impl LoadRun<'_> {
     fn work(&mut self, phase: &Phase, work: &Work) -> Result<()> {
         let (clock, before) = (self.loading.clock, Spent::now(self.loading.clock));
         let outcome = self.drive(phase, work)?;
-        // The server may have a limit of its own, which is not known here.
+        // The server may have a limit that is unknown here.
         let usage = Usage { memory_stalled: None, ..Spent::now(clock).since(&before) };
         let mut record = record_work(&outcome, work);
         record.name.clone_from(&phase.name);
@@ -185,7 +187,7 @@ impl LoadRun<'_> {
         let beside = if self.loading.reached.here { Beside::ServerHere } else { Beside::Nothing };
         let mut doubted = doubts::of_phase(&record, &usage, beside);
         if let Some(gone) = doubts::server_gone(&record, &self.loaded.timeline) {
-            // It is why the requests failed.
+            // It explains the failed requests.
             doubted.retain(|doubt| !matches!(doubt, Doubt::LoadFailures { .. }));
             doubted.insert(0, gone);
         }
@@ -210,7 +212,7 @@ impl LoadRun<'_> {
         matches!(self.loading.reached.address, Address::Tcp(_))
     }
 
-    /// Drives the load on a thread, and looks after the user meanwhile.
+    /// Drives the load on a thread, and checks for an interrupt meanwhile.
     fn drive(&mut self, phase: &Phase, work: &Work) -> Result<Outcome> {
         let loading = self.loading;
         let driving = Driving {
@@ -221,18 +223,15 @@ impl LoadRun<'_> {
             cpus: loading.cpus.clone(),
         };
         let (sender, receiver) = channel();
-        // If the receiver is gone, the messages are not needed.
+        // If the receiver is gone, nobody needs the messages.
         let thread = driving.start(move |told| drop(sender.send(told)));
         let outcome = self.attend(phase, work.schedule.is_open(), &receiver)?;
-        // Its last word has said how it went.
+        // The thread's last message reported the result.
         let _ = thread.join();
         outcome
     }
 
-    /// The last word of the engine.
-    ///
-    /// # Errors
-    /// `Bug` where it does not come.
+    /// Waits for the engine's last message. Errors: `Bug` if it does not arrive.
     fn attend(&mut self, phase: &Phase, open: bool, receiver: &Receiver<LoadProgress>) -> Result<Result<Outcome>> {
         let clock = self.loading.clock;
         let mut give_up_ns = u64::MAX;

@@ -1,4 +1,4 @@
-//! A world that is made up, for tests: a script says what happens when, and time passes without waiting.
+//! A simulated world for tests: a script defines timed events, and time advances without waiting.
 
 use super::conductor::{PreparedTrial, carry_out, conclude};
 use super::ending::Conducted;
@@ -38,7 +38,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 pub(super) const PID: u32 = 4711;
-/// How long a weighing takes, and a diagnostic command.
+/// The duration of a measurement or a diagnostic command.
 pub(super) const WEIGHING: Duration = Duration::from_millis(30);
 const ASKING: Duration = Duration::from_millis(5);
 const TICK: Duration = Duration::from_millis(100);
@@ -47,40 +47,37 @@ pub(super) fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
-/// Something that befalls a trial.
+/// A scripted event.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Happening {
     Prints(&'static str),
-    /// The process ends.
+    /// The process exits.
     Dies(Exit),
-    /// The kernel kills it for want of memory.
+    /// The kernel OOM-kills the process.
     OomKill,
-    /// The kernel kills another process of the subject for want of memory.
+    /// The kernel OOM-kills another process of the subject.
     OomKillBeside,
-    /// Its guardian is killed, and it dies.
     LosesGuardian,
-    /// The user wants to stop.
+    /// The user interrupts.
     Interrupt,
 }
 
-/// How the load fares.
+/// The scripted behavior of a load.
 #[derive(Debug, Clone)]
 pub(super) struct Answers {
-    /// Correct answers and failures of each second.
+    /// Correct responses and failures per second.
     pub(super) per_s: (u64, u64),
-    /// The service time of each answer.
     pub(super) service_ms: u64,
-    /// Gives up after this long, with this sentence.
+    /// Gives up after this time with this message.
     pub(super) gives_up: Option<(Duration, &'static str)>,
-    /// The error of TLS, and whether the sentence says the same.
+    /// The TLS error, and whether the message contains it.
     pub(super) tls: Option<(&'static str, bool)>,
-    /// From being stopped to the last word; `None`: never.
+    /// The time from stop to the last message; `None` means never.
     pub(super) stops_within: Option<Duration>,
-    /// The engine cannot begin at all.
+    /// The engine cannot start.
     pub(super) error: Option<Error>,
 }
 
-/// The reply of a JVM to a question.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum JvmReply {
     Obeys,
@@ -89,17 +86,17 @@ pub(super) enum JvmReply {
 }
 
 impl JvmReply {
-    /// As the scales tell it; `obey` is carried out where the JVM does what it is asked.
+    /// The scales' reply; calls `obey` if the JVM executes the request.
     fn reply<T>(self, obey: impl FnOnce() -> T) -> std::result::Result<T, String> {
         match self {
             Self::Obeys => Ok(obey()),
             Self::Refuses(why) => Err(why.to_owned()),
-            Self::IsDeaf => Err("the JVM cannot be asked".to_owned()),
+            Self::IsDeaf => Err("the JVM cannot be queried".to_owned()),
         }
     }
 }
 
-/// A driver from outside: when it ends after its start, how, and what it printed.
+/// An external driver: duration, exit, and output.
 #[derive(Debug, Clone)]
 pub(super) struct Drives {
     pub(super) ends: Option<Duration>,
@@ -108,23 +105,23 @@ pub(super) struct Drives {
     pub(super) left: usize,
 }
 
-/// An event of the script. Times are since the start of the command.
+/// A script of events. Times are relative to the start of the command.
 #[derive(Debug, Clone)]
 pub(super) struct Script {
-    /// `None`: never.
+    /// `None` means never.
     pub(super) ready: Option<Duration>,
     pub(super) others: Vec<u32>,
     pub(super) happenings: Vec<(Duration, Happening)>,
-    /// Events after Loadline lets the subject go on for the nth time, and how much later.
+    /// Events after the subject's nth permission to continue, with their delays.
     pub(super) on_go: Vec<Vec<(Duration, Happening)>>,
     pub(super) limit: Option<Bytes>,
-    /// After TERM; `None` where it has to be killed.
+    /// After SIGTERM; `None` if it must be killed.
     pub(super) ends_within: Option<Duration>,
     /// Processes that could not be killed.
     pub(super) left: usize,
-    /// RSS once it rests, and what it has on top while it is loaded.
+    /// RSS at rest, and the increase under load.
     pub(super) rss: (u64, u64),
-    /// For how long RSS falls after a collection, from the second part to none; `u64::MAX` ms: for ever.
+    /// The time for RSS to fall after a collection, from the second value of `rss` to 0; `u64::MAX` ms means never.
     pub(super) settles: Duration,
     pub(super) live_bytes: Option<u64>,
     pub(super) asked: JvmReply,
@@ -170,7 +167,7 @@ impl Script {
     }
 }
 
-/// The state of a made-up world, shared by all that is made up in it.
+/// State shared by all parts of a simulated world.
 struct WorldState {
     script: Script,
     clock: Clock,
@@ -178,7 +175,7 @@ struct WorldState {
     output: Output,
     launch: Launch,
     cgroup: Cgroup,
-    /// The events still to come.
+    /// Future events.
     due: RefCell<Vec<(Duration, Happening)>>,
     dead: Cell<Option<Exit>>,
     oom_kills: Cell<u64>,
@@ -186,9 +183,9 @@ struct WorldState {
     loaded: Cell<bool>,
     collected_at: Cell<Option<Duration>>,
     goes: Cell<usize>,
-    /// How often the threads of the subject were noted, with a ms of JIT each time.
+    /// How often the subject's threads were read, each time with 1 ms more of JIT.
     threads_noted: Cell<u32>,
-    /// The calls of the world, in order.
+    /// All calls, in order.
     calls: RefCell<Vec<String>>,
 }
 
@@ -198,7 +195,7 @@ impl WorldState {
         self.calls.borrow_mut().push(what.into());
     }
 
-    /// Has all happen that is due.
+    /// Executes all due events.
     fn look(&self) {
         let now = self.clock.now();
         let mut due = self.due.borrow_mut();
@@ -246,23 +243,20 @@ impl WorldState {
     }
 }
 
-/// The made-up world.
 struct MadeUpWorld(Rc<WorldState>);
-/// Its subject, its scales, and its driver.
 struct Subject(Rc<WorldState>);
 struct Weigher(Rc<WorldState>);
 struct Driver(Rc<WorldState>, Duration);
 
-/// Its timeline and its load.
+/// The timeline and the load.
 struct Reporter {
     state: Rc<WorldState>,
-    /// `None` once it was ended.
+    /// `None` after its end.
     sample_due: Option<Duration>,
     samples: u64,
     load: Option<Load>,
 }
 
-/// A load under way.
 struct Load {
     plan: Plan,
     control: Arc<Control>,
@@ -307,7 +301,12 @@ impl World for MadeUpWorld {
 }
 
 impl RunningSubject for Subject {
-    fn wait_ready(&mut self, within: Duration, interrupted: &dyn Fn() -> bool) -> Result<ReadyInfo> {
+    fn wait_ready(
+        &mut self,
+        within: Duration,
+        interrupted: &dyn Fn() -> bool,
+        _: &mut dyn FnMut(&str),
+    ) -> Result<ReadyInfo> {
         let clock = self.0.clock;
         loop {
             match clock.now() {
@@ -350,7 +349,7 @@ impl RunningSubject for Subject {
 
     fn throttled(&self) -> Option<Throttled> {
         let limit = self.0.launch.cpu_limit?;
-        // As if it wanted one CPU in every other period.
+        // Simulates demand for one CPU in every other period.
         let elapsed = self.0.clock.now();
         let periods = elapsed.as_millis() as u64 / 100;
         let time = elapsed.mul_f64((1.0 - limit.as_cpus()) / 2.0);
@@ -380,7 +379,7 @@ impl RunningSubject for Subject {
         self.0.dead.get()
     }
 
-    /// As [`crate::subject::GuardedSubject::end`] does.
+    /// Like [`crate::subject::GuardedSubject::end`].
     fn end(self: Box<Self>, within: Duration) -> SubjectEnd {
         self.0.call("end");
         let (state, asked_at) = (&self.0, self.0.clock.now());
@@ -467,7 +466,7 @@ impl Scales for Weigher {
         self.0.call("histogram");
         self.0.clock.sleep(ASKING);
         self.0.script.asked.reply(|| {
-            // One object more whenever it is asked.
+            // Each histogram contains one more object.
             let asked = self.0.calls.borrow().iter().filter(|call| *call == "histogram").count() as u64;
             let row = ClassRow { name: "[B".to_owned(), instances: asked, bytes: 16 * asked };
             ClassHistogram { rows: vec![row] }
@@ -595,7 +594,7 @@ fn times() -> Histogram<u64> {
 }
 
 impl Load {
-    /// The second that ends at this moment. A dead subject answers nothing.
+    /// The interval that ends now. A dead subject does not respond.
     fn interval(&mut self, answers: &Answers, end: Duration, lives: bool) -> Interval {
         let (ok, failed) = answers.per_s;
         let (ok, failed) = if lives { (ok, failed) } else { (0, ok + failed) };
@@ -679,20 +678,18 @@ impl RunningDriver for Driver {
     }
 }
 
-/// The result of a trial in a made-up world.
 pub(super) struct MadeTrial {
     pub(super) trial: Trial,
     pub(super) error: Option<Error>,
-    /// The calls of the world, in order.
+    /// All calls, in order.
     pub(super) calls: Vec<String>,
-    /// The events that the sink received, but for samples.
+    /// Events that the sink received, without samples.
     pub(super) events: Vec<String>,
-    /// Samples by the phase they were told in; "" outside of one.
+    /// Samples with the phase that reported them, or "".
     pub(super) samples: Vec<(String, Sample)>,
     pub(super) took: Duration,
 }
 
-/// Notes the events that it receives.
 #[derive(Default)]
 struct Notes {
     events: Vec<String>,
@@ -717,7 +714,6 @@ impl Sink for Notes {
     }
 }
 
-/// Carries a plan out in a world that follows a script.
 pub(super) fn carry_out_in(script: Script, plan: &TrialPlan) -> MadeTrial {
     let clock = Clock::made_up();
     let nowhere = PathBuf::from("/nowhere/loadline");

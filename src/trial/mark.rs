@@ -1,4 +1,4 @@
-//! A mark of a trial: one full weighing at a moment. Before the last ones, the JVM is asked to change what is weighed.
+//! A mark of a trial: one full measurement. Before the last marks, the JVM collects or trims.
 
 use super::event::Event;
 use super::trialling::Trialling;
@@ -12,31 +12,30 @@ use crate::weigh::{AskNmt, MarkSettings, Moment};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// G1 gives memory back in the background, the first time after 100 ms (`G1UncommitRegionTask`, JDK 16 and newer).
+/// G1 uncommits in the background, first after 100 ms (`G1UncommitRegionTask`, JDK 16 and later).
 const SETTLED_FOR: Duration = Duration::from_millis(400);
-/// A heap that is still given back after this is weighed as it is.
+/// If the heap still shrinks after this time, it is measured anyway.
 const SETTLES_WITHIN: Duration = Duration::from_secs(3);
-/// Cleaners free on a thread of their own what a collection finds unreachable; the next collection shows it.
+/// Cleaner threads free memory of unreachable objects after a collection; the next collection shows it.
 const BETWEEN_COLLECTIONS: Duration = Duration::from_millis(100);
-/// Between two looks at RSS.
+/// The interval between RSS readings.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// Threads come and go; less than this is no change.
+/// Threads come and go; smaller differences do not count.
 const STILL_BYTES: u64 = 256 << 10;
 
-/// The state of the heap at a mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum HeapState {
-    /// Nothing that tells what of the heap is reachable.
+    /// Unknown which part of the heap is reachable.
     AsItIs,
-    /// A full collection; what the heap held right after it, where the JVM said so. A server is never quite still: by
-    /// the time its pages are read there is garbage again.
+    /// A full collection, with the heap's size right after it if the JVM reported it. A server is never fully idle: by
+    /// the time its pages are read, it has new garbage.
     Collected {
         live_bytes: Option<u64>,
     },
     Trimmed,
 }
 
-/// The order to the JVM before a mark.
+/// The preparation before a mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Before {
     Nothing,
@@ -45,7 +44,7 @@ enum Before {
 }
 
 impl Trialling<'_> {
-    /// Weighs the subject if this mark was asked for. The C allocator of the process, where it was seen.
+    /// Measures the subject if this mark was requested. Returns the process's C allocator, if known.
     pub(super) fn mark(&mut self, point: MarkPoint) -> Option<String> {
         if !self.takes(point) {
             return None;
@@ -58,19 +57,18 @@ impl Trialling<'_> {
         self.mark_after(point.word(), before, None, BTreeMap::new())
     }
 
-    /// Whether this mark was asked for.
     pub(super) fn takes(&self, point: MarkPoint) -> bool {
         self.plan.look == Look::Full && self.plan.marks.contains(&point)
     }
 
-    /// Weighs the subject in its present state, even if the user wants to stop.
+    /// Measures the subject unprepared, even after an interrupt.
     pub(super) fn mark_as_it_is(&mut self, name: &str) {
         let gate = self.reports.gate();
         let _quiet = gate.close();
         self.weigh(name, HeapState::AsItIs, BTreeMap::new(), Vec::new());
     }
 
-    /// Weighs the subject if this phase, which has ended, ends in a mark of its name.
+    /// Measures the subject if this finished phase has a mark of its name.
     pub(super) fn mark_of(&mut self, phase: &Phase) {
         let before = match phase.mark {
             PhaseMark::AsItIs => Before::Nothing,
@@ -82,7 +80,7 @@ impl Trialling<'_> {
         }
     }
 
-    /// Weighs the subject at a marker of its own. If its heap cannot be collected, it is weighed as it is.
+    /// Measures the subject at its own marker. If the collection fails, measures without it.
     pub(super) fn mark_at(&mut self, name: &str, collect: Option<Collect>, counters: BTreeMap<String, f64>) {
         if self.plan.look != Look::Outside {
             let before = collect.map_or(Before::Nothing, Before::Collect);
@@ -90,7 +88,7 @@ impl Trialling<'_> {
         }
     }
 
-    /// Marks the live heap under load, where that is due. Nothing else is weighed, so that the load has its time.
+    /// Measures only the live heap under load, if due, because a full mark would disturb the load.
     pub(super) fn mark_live(&mut self) {
         let Some((due, every)) = self.live_due.zip(self.plan.live_every) else { return };
         if self.stage.clock.now() < due {
@@ -106,12 +104,12 @@ impl Trialling<'_> {
             let at_s = self.seconds(self.stage.clock.now_ns());
             self.notes.trial.marks.push(Mark { name: LIVE_MARK.to_owned(), at_s, heap, ..Mark::default() });
         }
-        // A collection that takes longer than the distance leaves the load as much time as it took.
+        // If a collection takes longer than the interval, the load then runs for as long as the collection took.
         self.live_due = prepared.map(|_| (due + every.0).max(now + (now - due).min(every.0)));
     }
 
-    /// Weighs the subject after the preparation for the mark. If that preparation fails, the heap is in the state
-    /// `otherwise`; without `otherwise`, no mark is taken.
+    /// Prepares the subject and measures it. If preparation fails, the heap's state is `otherwise`; without
+    /// `otherwise`, there is no mark.
     fn mark_after(
         &mut self,
         name: &str,
@@ -123,7 +121,7 @@ impl Trialling<'_> {
         let _quiet = gate.close();
         let mut failed = Vec::new();
         let prepared = self.prepare(before, &mut failed).or(otherwise);
-        // A phase that the user cut short is not the state that was to be weighed.
+        // An interrupted phase does not have the state to be measured.
         let Some(prepared) = prepared.filter(|_| !self.stage.interrupted()) else {
             self.doubt_reads(name, failed);
             return None;
@@ -161,7 +159,7 @@ impl Trialling<'_> {
         if let HeapState::Collected { live_bytes: Some(bytes) } = prepared {
             mark.heap.live_bytes = Some(bytes);
         }
-        // Last: what the agent allocates is not in the weight of this mark.
+        // Last, so that the agent's allocations do not count in this mark.
         let pools = self.scales.survey();
         mark.netty = pools.and_then(|pools| pools.map_err(|why| failed.push(why)).ok());
         if mark.rss_bytes > 0 {
@@ -177,7 +175,7 @@ impl Trialling<'_> {
         self.notes.doubts.extend(failed.into_iter().map(doubt));
     }
 
-    /// Prepares the heap for a mark; `None` where that fails.
+    /// Prepares the heap for a mark; `None` on failure.
     fn prepare(&mut self, before: Before, failed: &mut Vec<String>) -> Option<HeapState> {
         let (command, what, times) = match before {
             Before::Nothing => return Some(HeapState::AsItIs),
@@ -195,7 +193,7 @@ impl Trialling<'_> {
             let why = match self.scales.tell(command, self.notes.doubts, failed) {
                 Some(Ok(())) => continue,
                 Some(Err(why)) => format!("{what}: {why}"),
-                None => format!("{what}, because the JVM cannot be asked for one"),
+                None => format!("{what}, because the JVM cannot be queried for one"),
             };
             failed.push(why);
             return None;
@@ -209,7 +207,7 @@ impl Trialling<'_> {
         Some(if collects { HeapState::Collected { live_bytes } } else { HeapState::Trimmed })
     }
 
-    /// Lets time pass, unless the user or the subject's death ends it.
+    /// Waits, unless the user interrupts or the subject dies.
     fn wait(&self, span: Duration) {
         let Stage { clock, .. } = self.stage;
         let end = clock.now() + span;
@@ -222,7 +220,7 @@ impl Trialling<'_> {
         }
     }
 
-    /// Waits until RSS no longer changes, within bounds.
+    /// Waits until RSS is stable, up to a limit.
     fn settle(&self) {
         let Stage { clock, .. } = self.stage;
         let end = clock.now() + SETTLES_WITHIN;

@@ -1,17 +1,16 @@
-//! The markers that the subject prints for Loadline, line after line.
+//! The markers that a subject prints for Loadline, line by line.
 
 use crate::subject::{Marker, Output};
 use std::collections::BTreeMap;
 
-/// The key by which a marker says that the subject waits to be told to go on.
+/// In a marker, means that the subject waits for permission to continue.
 const WAIT: &str = "wait";
 
-/// Counts the markers that were looked at.
 #[derive(Debug, Default)]
 pub(super) struct Markers(usize);
 
 impl Markers {
-    /// The next one, if it was printed. Lines with counters only are markers, too.
+    /// The next printed marker, if any. Lines with only counters are markers, too.
     pub(super) fn next(&mut self, output: &Output) -> Option<Marker> {
         output.marker(self.0).inspect(|_| self.0 += 1)
     }
@@ -21,7 +20,7 @@ pub(super) fn waits(marker: &Marker) -> bool {
     marker.values.iter().any(|(key, value)| key == WAIT && value != "0")
 }
 
-/// All numbers of a marker but the one for Loadline itself.
+/// A marker's numbers, without the key reserved for Loadline.
 pub(super) fn counters(marker: &Marker) -> BTreeMap<String, f64> {
     let keys = marker.values.iter().map(|(key, _)| key).filter(|key| *key != WAIT);
     keys.filter_map(|key| Some((key.clone(), marker.number(key)?))).collect()

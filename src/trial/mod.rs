@@ -1,5 +1,5 @@
-//! The conductor of one trial: start, ready, marks, phases, end. Emits events and yields a record; knows nothing of
-//! terminals, files or other trials.
+//! The conductor of one trial: start, ready, marks, phases, end. It emits events and produces a record; it is
+//! independent of terminals, files, and other trials.
 
 mod cgroup_record;
 mod conductor;

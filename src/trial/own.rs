@@ -1,5 +1,5 @@
-//! A phase in which the subject works by itself: its markers are awaited in their order, it is weighed at each, and
-//! what it counts between two of them is the work of a phase of the trial.
+//! A phase in which the subject generates its own work. Awaits the subject's markers in order, measures at each one,
+//! and records the operations counted between two markers as a work phase.
 
 use super::description::describe;
 use super::engine_thread::LOOK_EVERY;
@@ -17,24 +17,24 @@ use crate::subject::{Exit, Marker};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// A marker that lay longer before the weighing began shows another state than was meant.
+/// After a longer delay, a marker no longer shows the intended state.
 const LATE_MAX: Duration = Duration::from_millis(100);
 
-/// A phase that a marker began and the next one ends.
+/// A phase between two markers.
 struct Begun {
     name: String,
-    /// On the clock: when its marker came.
+    /// When its marker arrived, on the clock.
     marked_at: Duration,
-    /// On the clock: from when on its work counts.
+    /// When its work began to count, on the clock.
     since: Duration,
-    /// It printed something before it was told to go on.
+    /// The subject printed something before it was allowed to continue.
     early: bool,
     before: Snapshot,
     counters: BTreeMap<String, f64>,
     tally: Tally,
 }
 
-/// Markers at which the subject did not wait to be weighed.
+/// Markers at which the subject did not wait for the measurement.
 #[derive(Default)]
 struct Unawaited {
     names: Vec<String>,
@@ -42,7 +42,7 @@ struct Unawaited {
 }
 
 impl Unawaited {
-    /// `late` is from the marker to the end of its weighing.
+    /// `late` is the time from the marker to the end of the measurement.
     fn add(&mut self, name: &str, late: Duration) {
         self.names.push(name.to_owned());
         self.late = self.late.max(late);
@@ -50,8 +50,7 @@ impl Unawaited {
 }
 
 impl Trialling<'_> {
-    /// A marker that showed readiness and begins no phase is not one of those awaited. If the subject waits at it,
-    /// Loadline lets it go on.
+    /// Skips a marker that showed readiness and begins no phase. If the subject waits there, lets it continue.
     pub(super) fn pass_ready_marker(&mut self) {
         let Ready::Phase(name) = &self.plan.subject.ready else { return };
         let load = &self.plan.load;
@@ -68,11 +67,8 @@ impl Trialling<'_> {
         }
     }
 
-    /// Follows the subject through its own phases.
-    ///
-    /// # Errors
-    /// `Interrupted`; `Subject` where it died, or a marker did not come or was not the one that was due. Measurements
-    /// until then are recorded.
+    /// Follows the subject through its own phases. Errors: `Interrupted`; `Subject` if it died, or if a marker is
+    /// missing or unexpected. Earlier measurements are recorded.
     pub(super) fn own_work(&mut self, phase: &Phase, own: &OwnWork) -> Result<()> {
         self.notes.sink.receive(&Event::PhaseStarted { name: &phase.name, description: describe(phase) });
         let mut begun: Option<Begun> = None;
@@ -99,7 +95,7 @@ impl Trialling<'_> {
             }
         }
         self.guard.end();
-        // If only the load is measured, no mark is wrong because the subject went on.
+        // Without full marks, a subject that does not wait causes no error.
         if !unawaited.names.is_empty() && self.plan.look == Look::Full {
             let late_ms = unawaited.late.as_secs_f64() * 1e3;
             self.notes.doubts.push(Doubt::MarkersNotAwaited { marks: unawaited.names, late_ms });
@@ -107,15 +103,15 @@ impl Trialling<'_> {
         done
     }
 
-    /// Whether something is left to be done by or with the subject after this marker. At the last one it stays as it
-    /// is, so that all that follows weighs the same state.
+    /// Whether any work follows this marker. At the last one, the subject stays paused, so that all further
+    /// measurements see the same state.
     fn goes_on(&self, phase: &Phase, own: &OwnWork, index: usize) -> bool {
         let load = &self.plan.load;
         let later = load.iter().skip_while(|other| other.name != phase.name).skip(1);
         index + 1 < own.phases.len() || later.into_iter().any(|other| other.kind.works())
     }
 
-    /// Weighs at a marker, and begins its phase.
+    /// Measures at a marker, and begins its phase.
     fn reach(
         &mut self,
         own: &OwnWork,
@@ -128,7 +124,7 @@ impl Trialling<'_> {
         let counters = counters(marker);
         let begins = index + 1 < own.phases.len();
         let waits = waits(marker);
-        // A subject that does not wait works while it is weighed: that is part of its phase.
+        // A subject that does not wait works during the measurement, which is therefore part of its phase.
         let early = (begins && !waits).then(|| self.snapshot());
         let lay = self.stage.clock.now().saturating_sub(marker.at);
         self.mark_at(name, own.collect(), counters.clone());
@@ -142,7 +138,7 @@ impl Trialling<'_> {
             }
             return None;
         }
-        let description = format!("the subject works until its marker `{}`", own.phases[index + 1]);
+        let description = format!("the subject runs until its marker `{}`", own.phases[index + 1]);
         self.notes.sink.receive(&Event::PhaseStarted { name, description });
         self.peaks.rss_bytes_max = 0;
         self.peaks.allocated.clear();
@@ -163,7 +159,7 @@ impl Trialling<'_> {
         })
     }
 
-    /// Waits for the marker that is due; counters that come before it are of the phase that it ends.
+    /// Waits for the next marker; counters before it belong to the current phase.
     fn await_marker(
         &mut self,
         phase: &Phase,
@@ -186,7 +182,7 @@ impl Trialling<'_> {
             }
             if self.has_died() {
                 let error = self.died_at_work(own, index);
-                // Its last counts are read by now.
+                // Its last counts have been read by now.
                 self.next_marker(begun.as_deref_mut());
                 return Err(place(error));
             }
@@ -200,8 +196,8 @@ impl Trialling<'_> {
         }
     }
 
-    /// The next marker that names a phase. Lines with counters only are of the phase that is under way; without one
-    /// they are dropped.
+    /// The next marker that names a phase. Lines with only counters belong to the current phase, or are dropped if none
+    /// runs.
     fn next_marker(&mut self, mut begun: Option<&mut Begun>) -> Option<Marker> {
         while let Some(marker) = self.markers.next(self.subject.output()) {
             if let Some(begun) = begun.as_deref_mut() {
@@ -217,55 +213,57 @@ impl Trialling<'_> {
         None
     }
 
-    /// The marker, if it is the one that is due.
+    /// Returns the marker if it is the expected one.
     fn judge_marker(&self, own: &OwnWork, index: usize, marker: Marker) -> Result<Marker> {
         let name = marker.phase.clone().unwrap_or_default();
         let due = &own.phases[index];
         if name == *due {
             return Ok(marker);
         }
-        let order = || format!("`phases` names, in this order: {}", own.phases.join(", "));
+        let order = || format!("the order in `phases` is: {}", own.phases.join(", "));
         let named = self.plan.load.own_works().any(|own| own.phases.contains(&name));
         let error = if named && (own.phases[..index].contains(&name) || self.notes.trial.mark(&name).is_some()) {
             Error::subject(format!("the subject printed the marker `{name}` twice")).hint(order())
         } else if named {
-            Error::subject(format!("the subject printed the marker `{name}` where `{due}` was due")).hint(order())
+            Error::subject(format!("the subject printed the marker `{name}`, but `{due}` was expected")).hint(order())
         } else {
             let error =
                 Error::subject(format!("the subject printed the marker `{name}`, which `phases` does not name"));
-            error.at(format!("due was `{due}`")).hint(order())
+            error.at(format!("expected: `{due}`")).hint(order())
         };
         Err(self.subject.output().said_in(error))
     }
 
     fn no_marker(&self, own: &OwnWork, index: usize) -> Error {
         let awaited = match &own.pattern {
-            Some(pattern) => format!("the marker `{}`, nor a line in which `{pattern}` finds it,", own.phases[index]),
+            Some(pattern) => format!("the marker `{}`, or a line in which `{pattern}` matches it,", own.phases[index]),
             None => format!("the marker `loadline: phase={}`", own.phases[index]),
         };
         let error = Error::subject(format!("the subject did not print {awaited} within {}", own.within)).hint(
-            "give it longer with `within` next to `phases`; or see what it waits for, and that it flushes its output",
+            "raise `within` next to `phases`, or check whether the subject is waiting or does not flush its \
+                   output",
         );
         let error = match self.subject.output().markers_full() {
-            true => error.at("it printed more markers and counters than are kept").hint("let it count in larger steps"),
+            true => error.at("it printed more markers and counters than Loadline keeps").hint("count in larger steps"),
             false => error,
         };
         self.subject.output().said_in(error)
     }
 
-    /// The subject's death before a marker.
+    /// The error for a subject that died before a marker.
     fn died_at_work(&self, own: &OwnWork, index: usize) -> Error {
         let error = ending::died(self.subject, self.stage.clock)
             .at(format!("before it printed the marker `{}`", own.phases[index]));
         match self.subject.ended() {
-            Some(Exit::Code(0)) => {
-                error.hint("it ended by itself: let `phases` name only markers that it prints, and the last one wait")
-            }
+            Some(Exit::Code(0)) => error.hint(
+                "it exited on its own: list only markers that it prints in `phases`, and make it wait at \
+                    the last one",
+            ),
             _ => error,
         }
     }
 
-    /// Records a phase that a marker, or trouble, has ended.
+    /// Records a phase that ended by a marker or an error.
     fn end_begun(&mut self, begun: Begun, came: &Result<Marker>) -> Result<()> {
         self.pass_on_all(Some(&begun.name));
         let after = self.snapshot();

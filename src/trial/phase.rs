@@ -1,4 +1,4 @@
-//! One phase of a trial: the load on a thread of its own, or rest, with the resources of both sides before and after.
+//! One phase of a trial: load on its own thread, or rest, with resource usage before and after.
 
 use super::description::describe;
 use super::doubts::{self, Beside};
@@ -21,22 +21,22 @@ use crate::weigh::Used;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Rows kept of each phase: as many dots as a picture can show. Under 1 MB of Loadline's memory, half of it on disk.
+/// Rows kept per phase: as many dots as a plot can show. They take less than 1 MB of memory, and half of that on disk.
 const ROWS_MAX: usize = 5000;
-/// Failed requests kept in addition to these rows, so that a few among a million are seen.
+/// Failed requests kept in addition, so that a few among a million are visible.
 const ROWS_FAILED_MAX: usize = 1000;
 
-/// The result of a phase, before the resources are added to its record.
+/// The result of a phase, before resource usage is added.
 pub(super) struct Ran {
     pub(super) record: PhaseRecord,
-    /// CPU time of an outside driver.
+    /// CPU time of an external driver.
     pub(super) outside_cpu: Duration,
-    /// Why it failed, unless the subject or the user is the reason.
+    /// Its error, unless the subject or the user caused it.
     pub(super) error: Option<Error>,
     pub(super) doubts: Vec<Doubt>,
-    /// Single requests.
+    /// Individual requests.
     rows: Vec<Row>,
-    /// The error of TLS, where nothing else tells it.
+    /// The TLS error, if nothing else reports it.
     tls: Option<String>,
 }
 
@@ -47,18 +47,15 @@ impl Ran {
 }
 
 impl Trialling<'_> {
-    /// A phase that is done to the subject by `run`: with the resources of both sides before and after, and recorded.
-    /// `work` is what the load engine does in it.
-    ///
-    /// # Errors
-    /// `Interrupted`; `Subject` where the subject died or not one answer was correct; what `run` fails by.
+    /// Runs a phase with `run`, measures resources before and after, and records it. `work` is the load engine's work.
+    /// Errors: `Interrupted`; `Subject` if the subject died or no response was correct; errors of `run`.
     pub(super) fn load_phase(
         &mut self,
         phase: &Phase,
         work: Option<&Work>,
         run: &dyn Fn(&mut Self) -> Result<Ran>,
     ) -> Result<()> {
-        // Samples of the mark before do not belong to this phase.
+        // Samples of the previous mark do not belong to this phase.
         self.pass_on_all(None);
         self.notes.sink.receive(&Event::PhaseStarted { name: &phase.name, description: describe(phase) });
         self.peaks.rss_bytes_max = 0;
@@ -78,7 +75,7 @@ impl Trialling<'_> {
         record.cut_short = record.cut_short.map(|told| self.why_cut_short(told));
         let usage = self.used_in(&mut record, &before, &after);
         self.notes.sink.receive(&Event::PhaseEnded(&record));
-        // After the last reading of the phase, so that writing them is in none of its figures.
+        // After the phase's last reading, so that its figures exclude the writing.
         if !ran.rows.is_empty() {
             let origin_ns = self.origin_ns();
             self.notes.sink.receive(&Event::Requests { phase: &record, rows: &ran.rows, origin_ns });
@@ -105,7 +102,7 @@ impl Trialling<'_> {
         verdict
     }
 
-    /// Adds what the subject used to the record of a phase; what all programs used.
+    /// Adds the subject's usage to a phase's record; returns the usage of all programs.
     pub(super) fn used_in(&self, record: &mut PhaseRecord, before: &Snapshot, after: &Snapshot) -> Usage {
         let used = after.subject.since(&before.subject);
         record.subject = SubjectWork {
@@ -134,10 +131,8 @@ impl Trialling<'_> {
         self.notes.doubts.extend(limit.and_then(|limit| doubts::throttled(record, limit)));
     }
 
-    /// Has the load engine at work and looks after everything else meanwhile.
-    ///
-    /// # Errors
-    /// The error that makes the whole phase impossible.
+    /// Runs the load engine and handles all other messages meanwhile. Errors: the error that makes the whole phase
+    /// impossible.
     pub(super) fn work(&mut self, phase: &Phase, work: &Work) -> Result<Ran> {
         let name = &phase.name;
         let subject = &self.plan.subject;
@@ -174,11 +169,8 @@ impl Trialling<'_> {
         Ok(Ran { rows, tls, doubts, ..Ran::new(record) })
     }
 
-    /// Waits for the last word of the load; stops it when the user, the subject's death or the guard says so, and a
-    /// warm-up when the subject is warm.
-    ///
-    /// # Errors
-    /// `Bug` where the last word does not come.
+    /// Waits for the load's last message. Stops the load on an interrupt, the subject's death, or the guard's request,
+    /// and a warm-up when the subject is warm. Errors: `Bug` if the last message does not arrive.
     fn attend(&mut self, name: &str, control: &Control) -> Result<Result<Outcome>> {
         let mut give_up_ns = u64::MAX;
         loop {
@@ -201,7 +193,7 @@ impl Trialling<'_> {
         }
     }
 
-    /// Waits for the end of the span, or until the user or the subject's death ends it.
+    /// Waits for the span, or until the user interrupts or the subject dies.
     pub(super) fn rest(&mut self, name: &str, span: Span) -> Ran {
         let end = self.stage.clock.now() + span.0;
         loop {
@@ -219,7 +211,7 @@ impl Trialling<'_> {
     }
 }
 
-/// The resources of both sides at a moment.
+/// Resource usage of subject, load, and machine at one time.
 pub(super) struct Snapshot {
     spent: Spent,
     throttled: Option<Throttled>,

@@ -1,4 +1,4 @@
-//! The way to a server that already runs: the addresses of its name, and the first that takes a connection.
+//! Finds a running server: resolves its name, and tries its addresses.
 
 use crate::error::{Error, Result};
 use crate::load::Address;
@@ -9,36 +9,34 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-/// Longer than a retried SYN takes, short enough to wait for a mistyped address.
+/// Longer than one SYN retry, but bearable after a typo in the address.
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
-/// How often a waiting caller looks after the user.
+/// How often to check for an interrupt.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// A server that took a connection.
+/// A server that accepted a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reached {
     /// Its address.
     pub address: Address,
-    /// Whether it runs on this machine, so that its CPU time is part of this machine's.
+    /// Whether it runs on this machine, so its CPU time is included in the machine's.
     pub here: bool,
-    /// Whether the load goes over the loopback.
+    /// Whether the load uses the loopback.
     pub loopback: bool,
 }
 
-/// Finds the address of a server by one connection, which is closed at once.
-///
-/// # Errors
-/// `Request` where the name has no address; `Subject` where no address takes a connection; `Interrupted`.
+/// Finds a server's address with a test connection. Errors: `Request` if the name has no address; `Subject` if no
+/// address accepts a connection; `Interrupted`.
 pub fn reach(host: &str, port: u16, socket: Option<&Path>, interrupted: &dyn Fn() -> bool) -> Result<Reached> {
     let (sender, receiver) = channel();
     let (host, socket) = (host.to_owned(), socket.map(Path::to_owned));
-    // Resolving a name cannot be broken off: on a thread of its own it need not be waited for.
+    // Name resolution cannot be canceled, so it runs on its own thread.
     std::thread::spawn(move || {
         let reached = match socket {
             Some(path) => reach_socket(path),
             None => reach_port(&host, port),
         };
-        // If the user interrupted, the receiver is gone.
+        // After an interrupt, the receiver is gone.
         let _ = sender.send(reached);
     });
     loop {
@@ -58,8 +56,11 @@ fn reach_socket(path: PathBuf) -> Result<Reached> {
         Ok(()) => Ok(Reached { address: Address::Unix(path), here: true, loopback: false }),
         Err(Errno::AGAIN) => {
             let (path, seconds) = (path.display(), CONNECT_WITHIN.as_secs());
-            let what = format!("the Unix socket {path} took no connection within {seconds} s: its queue is full");
-            Err(Error::subject(what).hint("check whether the server is stopped or hangs"))
+            let what = format!(
+                "the Unix socket {path} did not accept a connection within {seconds} s: its queue is \
+                                full"
+            );
+            Err(Error::subject(what).hint("check whether the server is stopped or hung"))
         }
         Err(cause) => Err(Error::subject(format!(
             "nothing listens on the Unix socket {}: {}",
@@ -70,7 +71,7 @@ fn reach_socket(path: PathBuf) -> Result<Reached> {
     }
 }
 
-/// Connects and closes at once; `AGAIN` where the queue stays full for so long.
+/// Connects and closes immediately; `AGAIN` if the queue stays full for `within`.
 fn connect_within(path: &Path, within: Duration) -> rustix::io::Result<()> {
     let socket = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(within))?;
@@ -81,7 +82,7 @@ fn reach_port(host: &str, port: u16) -> Result<Reached> {
     let addresses: Vec<SocketAddr> = match (host, port).to_socket_addrs() {
         Ok(addresses) => addresses.collect(),
         Err(cause) => {
-            // Rust's words precede those of the resolver.
+            // Drops the words that Rust adds to the resolver's.
             let cause = crate::error::plain(&cause);
             let cause = cause.rsplit(": ").next().unwrap_or(&cause).to_owned();
             return Err(no_address(host).at(cause));
@@ -103,20 +104,20 @@ fn reach_port(host: &str, port: u16) -> Result<Reached> {
 }
 
 fn no_address(host: &str) -> Error {
-    Error::request(format!("`{host}` has no address")).hint("check the name of the host in the URL")
+    Error::request(format!("`{host}` cannot be resolved")).hint("check the host name in the URL")
 }
 
 fn unreachable(address: SocketAddr, cause: &std::io::Error) -> Error {
     use std::io::ErrorKind;
     match cause.kind() {
         ErrorKind::ConnectionRefused => Error::subject(format!("nothing listens on {address}: connection refused"))
-            .hint("start the server, or check host and port of the URL"),
+            .hint("start the server, or check the host and port in the URL"),
         ErrorKind::TimedOut | ErrorKind::WouldBlock => {
-            Error::subject(format!("{address} took no connection within {} s", CONNECT_WITHIN.as_secs()))
-                .hint("check host and port of the URL, and what lies between: a firewall may drop packets silently")
+            Error::subject(format!("{address} did not accept a connection within {} s", CONNECT_WITHIN.as_secs()))
+                .hint("check the host and port in the URL; a firewall may drop packets silently")
         }
         _ => Error::subject(format!("cannot connect to {address}: {}", crate::error::plain(cause)))
-            .hint("check host and port of the URL"),
+            .hint("check the host and port in the URL"),
     }
 }
 
@@ -137,7 +138,7 @@ mod tests {
         assert_eq!(error.kind, ErrorKind::Subject);
         assert_eq!(error.what, format!("nothing listens on 127.0.0.1:{port}: connection refused"));
         let error = reach("no such host", 80, None, &|| false).unwrap_err();
-        assert_eq!((error.kind, error.what.as_str()), (ErrorKind::Request, "`no such host` has no address"));
+        assert_eq!((error.kind, error.what.as_str()), (ErrorKind::Request, "`no such host` cannot be resolved"));
         let error = reach("", 0, Some(Path::new("/no/such.sock")), &|| false).unwrap_err();
         assert!(error.what.starts_with("nothing listens on the Unix socket /no/such.sock"), "{error}");
     }

@@ -1,24 +1,24 @@
-//! Counts of a subject of its own work: `loadline: ops=1200 s=1.5 fail=0 name=put`. Several lines add up.
+//! Adds up a subject's counts of its own work, from lines such as `loadline: ops=1200 s=1.5 fail=0 name=put`.
 
 use crate::record::{Failures, Model, PhaseRecord, RequestRecord};
 use crate::subject::Marker;
 
-/// Kinds of operations told apart; the counts of further ones are in the totals only.
+/// Kinds of operations counted separately; other kinds are only in the totals.
 const NAMES_MAX: usize = 64;
 
-/// Counts of one phase so far.
+/// Counts of the current phase.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Tally {
     ok: u64,
     failed: u64,
-    /// Time in them, as told.
+    /// The reported time.
     seconds: f64,
-    /// By name, in the order in which they were first told.
+    /// Per name, in order of first appearance.
     named: Vec<(String, u64, u64)>,
 }
 
 impl Tally {
-    /// Adds a line. A value that is no number, or below 0, counts as absent.
+    /// Adds a line. Values that are negative or not numbers are ignored.
     pub(super) fn add(&mut self, marker: &Marker) {
         let number = |key: &str| marker.number(key).filter(|number| *number >= 0.0);
         let (ops, failed) = (number("ops"), number("fail").unwrap_or(0.0) as u64);
@@ -35,10 +35,10 @@ impl Tally {
         }
     }
 
-    /// The record of a phase that lasted `seconds`; its name, its moment and the subject's part are left to others.
+    /// The record of a phase that lasted `seconds`; the caller adds its name, time, and the subject's part.
     ///
-    /// The rate is over the time told, which leaves out what the subject does not count as work; not over more than
-    /// the phase lasted, which is what the times of threads side by side may add up to.
+    /// The rate uses the reported time, which excludes what the subject does not count as work. It is capped at the
+    /// phase's length, because times of parallel threads can add up to more.
     pub(super) fn record(self, seconds: f64) -> PhaseRecord {
         let told =
             if self.seconds > 0.0 && (self.seconds < seconds || seconds <= 0.0) { self.seconds } else { seconds };

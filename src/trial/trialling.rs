@@ -1,5 +1,5 @@
-//! A trial under way: who takes part in it, and what its marks and phases share. The order is `go_through` of
-//! `conductor`; the methods of marks are in `mark` and `inside`, those of phases in `phase`, `own` and `driver`.
+//! A running trial: its participants, and the state that its marks and phases share. `conductor` runs the steps; `mark`
+//! and `inside` implement marks; `phase`, `own`, and `driver` implement phases.
 
 use super::cgroup_record;
 use super::ending;
@@ -25,52 +25,46 @@ use crate::weigh::{Cost, Members, Scales, Sources};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
-/// The notes of a trial: all that is learned of it.
+/// Data collected in a trial.
 pub(super) struct Notes<'a> {
     pub(super) trial: &'a mut Trial,
     pub(super) doubts: &'a mut Vec<Doubt>,
     pub(super) sink: &'a mut dyn Sink,
 }
 
-/// The peaks of the timeline.
 #[derive(Debug, Default)]
 pub(super) struct Peaks {
-    /// Highest RSS since it was last set to 0.
+    /// Highest RSS since it was last reset.
     pub(super) rss_bytes_max: u64,
-    /// The largest anonymous part of RSS; `None` before the first sample.
+    /// The largest anonymous RSS; `None` before the first sample.
     anon_bytes_max: Option<u64>,
-    /// Allocated bytes and correct answers of the phase under way, once a second.
+    /// Allocated bytes and correct responses of the current phase, once a second.
     pub(super) allocated: Vec<(u64, u64)>,
 }
 
-/// A trial under way.
 pub(super) struct Trialling<'a> {
     pub(super) plan: &'a TrialPlan,
     pub(super) stage: Stage<'a>,
     pub(super) notes: Notes<'a>,
     pub(super) subject: &'a mut dyn RunningSubject,
-    /// Its address.
     pub(super) address: SocketAddr,
     pub(super) scales: Box<dyn Scales>,
     pub(super) reports: Box<dyn Reports>,
     pub(super) peaks: Peaks,
     pub(super) guard: Guarding,
     pub(super) markers: Markers,
-    /// The looks at the subject in a warm-up under way.
+    /// Readings of the current warm-up.
     pub(super) warming: Option<Warming>,
-    /// When the next mark of the live heap is due, in a phase that takes them.
+    /// When the next live-heap mark is due, in a phase with such marks.
     pub(super) live_due: Option<Duration>,
-    /// When the threads of the subject were last noted.
     threads_noted: Duration,
-    /// Live objects at the end, where they were asked for.
+    /// Live objects at the end, if requested.
     pub(super) live: Option<ClassHistogram>,
 }
 
 impl<'a> Trialling<'a> {
-    /// Opens all that weighs a subject which is ready, and begins its timeline.
-    ///
-    /// # Errors
-    /// `Subject` where it has gone; `Request` where its host has no address.
+    /// Opens everything needed to measure a ready subject, and begins its timeline. Errors: `Subject` if it is gone;
+    /// `Request` if its host has no address.
     pub(super) fn begin(
         plan: &'a TrialPlan,
         stage: Stage<'a>,
@@ -112,7 +106,7 @@ impl<'a> Trialling<'a> {
         })
     }
 
-    /// The state that the load has left in the cgroup and in the subject; noted once.
+    /// Records the cgroup's and the subject's state after the load, once.
     pub(super) fn note_load(&mut self) {
         let (trial, clock) = (&mut *self.notes.trial, &self.stage.clock);
         if trial.cgroup.is_none() {
@@ -127,38 +121,36 @@ impl<'a> Trialling<'a> {
         }
     }
 
-    /// Whether the phase under way has become hopeless.
+    /// Whether the current phase has become hopeless.
     pub(super) fn is_hopeless(&mut self) -> bool {
         self.guard.check(self.stage.clock.now_ns()).is_some()
     }
 
-    /// Why a phase was cut short: the reason behind it, where there is one.
+    /// Why a phase was cut short: the underlying reason, if known.
     pub(super) fn why_cut_short(&self, told: String) -> String {
         match self.guard.hopeless() {
             _ if self.stage.interrupted() => "it was interrupted".to_owned(),
             _ if self.has_died() => "the subject died".to_owned(),
-            Some(missed) => format!("hopeless: {}", missed.text),
+            Some(missed) => format!("stopped early: {}", missed.text),
             None => told,
         }
     }
 
-    /// How many CPUs the subject may use.
     pub(super) fn subject_cpus(&self) -> usize {
         self.subject.launch().cpus.as_ref().map_or(1, Vec::len)
     }
 
-    /// The death of the subject, as an error, if it has died.
+    /// The error for a dead subject.
     pub(super) fn death(&self) -> Option<Error> {
         self.has_died().then(|| ending::died(self.subject, self.stage.clock))
     }
 
-    /// Whether the subject or the JVM in it has died.
     pub(super) fn has_died(&self) -> bool {
         self.subject.lost() || !self.scales.lives()
     }
 
-    /// Waits for a message and passes it on; in a phase it notes the subject's threads now and then. The outcome of
-    /// the load, where that was the message.
+    /// Waits for a message and forwards it; during a phase, occasionally records the subject's threads. Returns the
+    /// load's outcome if that was the message.
     pub(super) fn next_message(&mut self, phase: Option<&str>, within: Duration) -> Option<Result<Outcome>> {
         let message = self.reports.next(within);
         let now = self.stage.clock.now();
@@ -183,7 +175,7 @@ impl<'a> Trialling<'a> {
         None
     }
 
-    /// Passes on what has come so far.
+    /// Forwards all pending messages.
     pub(super) fn pass_on_all(&mut self, phase: Option<&str>) {
         while let Some(message) = self.reports.next(Duration::ZERO) {
             if let Message::Sample(sample) = message {
@@ -201,8 +193,8 @@ impl<'a> Trialling<'a> {
         self.notes.sink.receive(&Event::Sample { phase, sample });
     }
 
-    /// Ends the timeline, passes on what is left, and notes what weighing cost. Then nothing is measured any more, and
-    /// what was asked for of the heap may be: what lived at the end, where that was.
+    /// Ends the timeline, forwards the rest, and records the cost of measuring. The contents of the heap can be read
+    /// now, because no measurement follows.
     pub(super) fn finish(mut self) -> Option<ClassHistogram> {
         let Cost { samples, ns, compilations } = self.reports.end();
         self.notes.trial.compilations = compilations;
@@ -220,7 +212,7 @@ impl<'a> Trialling<'a> {
         self.live
     }
 
-    /// Seconds since the start of the command, the origin of all times of the record.
+    /// Seconds since the start of the command, the origin of all recorded times.
     pub(super) fn seconds(&self, now_ns: u64) -> f64 {
         seconds_since(self.origin_ns(), now_ns)
     }
@@ -231,7 +223,7 @@ impl<'a> Trialling<'a> {
     }
 }
 
-/// The sources for the measurements of a subject whose process `pid` serves.
+/// The data sources for a subject whose serving process is `pid`.
 pub(super) fn sources(plan: &TrialPlan, stage: Stage<'_>, subject: &dyn RunningSubject, pid: u32) -> Sources {
     Sources {
         pid,
@@ -249,20 +241,18 @@ pub(super) fn sources(plan: &TrialPlan, stage: Stage<'_>, subject: &dyn RunningS
     }
 }
 
-/// The first address of a host that readiness did not need.
+/// The first address of a host, if readiness did not resolve it.
 fn resolve(host: &str, port: u16) -> Result<SocketAddr> {
     let found = (host, port).to_socket_addrs().ok().and_then(|mut addresses| addresses.next());
-    found.ok_or_else(|| Error::request(format!("`{host}` has no address")))
+    found.ok_or_else(|| Error::request(format!("`{host}` cannot be resolved")))
 }
 
-/// Loadline's own peak RSS.
 fn own_rss_peak(clock: &Clock) -> Option<u64> {
     let own = Process::open(std::process::id()).ok()?;
     own.status(clock).ok().map(|status| status.value.rss_peak.0)
 }
 
-/// Says of each phase that worked how much of what it allocated the subject allocates at rest, too: at the rate of the
-/// last phase in which it rested.
+/// Computes how much of each work phase's allocation also occurs at rest, from the last rest phase's rate.
 fn subtract_idle(phases: &mut [PhaseRecord]) {
     let rate = |phase: &PhaseRecord| Some(phase.subject.allocated_bytes? as f64 / phase.seconds);
     let rested = phases.iter().rev().find(|phase| !phase.works() && phase.seconds >= REST_S_MIN);
@@ -273,5 +263,5 @@ fn subtract_idle(phases: &mut [PhaseRecord]) {
     }
 }
 
-/// A shorter rest is over before timers of a server came round.
+/// A shorter rest ends before a server's timers fire.
 const REST_S_MIN: f64 = 1.0;

@@ -1,25 +1,24 @@
-//! The CPU time of a machine at a moment, and between two moments.
+//! CPU time of a machine at one time, and between two times.
 
 use crate::clock::Clock;
 use crate::kernel::machine::{CpuTimes, Pressure};
 use std::time::Duration;
 
-/// CPU time in a phase, by whom.
+/// CPU time of a phase, by consumer.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Usage {
     /// All CPUs, all programs.
     pub(super) machine: Option<CpuTimes>,
-    /// Subject, Loadline and an outside driver together.
+    /// Subject, Loadline, and an external driver together.
     pub(super) ours: Duration,
-    /// Time in which some program waited for memory; `None` where it may be the subject under its own limit, and on a
-    /// kernel that does not say. (Waiting for a CPU is left out: the subject's own threads wait for each other, and the
-    /// kernel does not tell theirs from others'.)
+    /// Time in which some program waited for memory. `None` if the subject's own limit may be the cause, or if the
+    /// kernel does not report it. (Waits for a CPU are excluded: the subject's threads wait for each other, and the
+    /// kernel does not tell them from others.)
     pub(super) memory_stalled: Option<Duration>,
-    /// Length of the phase.
     pub(super) elapsed: Duration,
 }
 
-/// The CPU time of all programs of this machine at a moment.
+/// CPU time of all programs on this machine so far.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Spent {
     pub(super) at_ns: u64,
@@ -39,7 +38,7 @@ impl Spent {
         }
     }
 
-    /// The CPU time from an earlier moment to this one; `ours` is Loadline's part.
+    /// CPU time since an earlier reading; `ours` is Loadline's part.
     pub(super) fn since(&self, before: &Self) -> Usage {
         let pressure = self.memory_pressure.zip(before.memory_pressure);
         Usage {
@@ -51,7 +50,7 @@ impl Spent {
     }
 }
 
-/// CPU time of Loadline, all threads.
+/// CPU time of all of Loadline's threads.
 fn own_cpu() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)

@@ -1,46 +1,46 @@
-//! Whether a JVM is warm, by what it did in the last seconds of work: the compilers rest, and a request costs what the
-//! one before did. Pure.
+//! Decides whether a JVM is warm, from the last seconds of work: its compilers are idle, and the cost per request is
+//! stable. Pure.
 
 use crate::weigh::Used;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// The distance of two looks at a phase that may end once the subject is warm.
+/// The interval between readings in a phase that can end when the subject is warm.
 const LOOK_EACH: Duration = Duration::from_secs(2);
-/// So many stretches in a row must agree: compilers pause for some seconds between waves.
+/// This many consecutive stretches must agree, because compilers pause for seconds between bursts.
 const STRETCHES: usize = 4;
-/// Fewer answers say nothing of what one costs.
+/// With fewer responses, the cost per request is unknown.
 const ANSWERS_MIN: u64 = 50;
-/// The compilers' share of CPU time. A server on Netty took 1 to 5 % when its requests had become as cheap as they
-/// ever were, and 15 to 50 % before.
+/// The compilers' share of CPU time. On a Netty server it was 1 to 5% once requests had reached their lowest cost, and
+/// 15 to 50% before.
 const JIT_SHARE_MAX: f64 = 0.05;
-/// Stretches of 2 s at a constant rate differ by as much in a server that has been warm for minutes.
+/// A server that has been warm for minutes shows this spread between 2 s stretches at a constant rate.
 const CPU_SPREAD_MAX: f64 = 0.15;
-/// The bytes that a request allocates differ by less, once escape analysis has done its work.
+/// Allocation per request varies less, once escape analysis is complete.
 const ALLOCATION_SPREAD_MAX: f64 = 0.05;
-/// Compiled code that came during the stretches, as a share of all.
+/// Code compiled during the stretches, as a share of all code.
 const CODE_GROWTH_MAX: f64 = 0.02;
 
-/// The looks at one phase.
+/// The readings of one phase.
 #[derive(Debug, Default)]
 pub(super) struct Warming {
-    /// Whether the phase ends once the subject is warm.
+    /// Whether the phase ends when the subject is warm.
     ends_it: bool,
     next: Duration,
     last: Option<(Used, u64)>,
     stretches: VecDeque<Stretch>,
 }
 
-/// The work of the subject between two looks.
+/// The subject's work between two readings.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Stretch {
-    /// The compilers' share of CPU time, 0–1; `None` where threads have no purpose by their names.
+    /// The compilers' share of CPU time, 0–1; `None` if thread names do not reveal their purpose.
     jit_share: Option<f64>,
-    /// CPU time of a request without the compilers', in seconds.
+    /// CPU time per request without the compilers', in seconds.
     cpu_s: f64,
-    /// Bytes that a request allocated; `None` where they are not read from outside.
+    /// Bytes allocated per request; `None` if not readable from outside.
     allocated: Option<f64>,
-    /// Bytes of machine code made so far; `None` where the JVM does not count them.
+    /// Bytes of machine code compiled so far; `None` if the JVM does not count them.
     compiled: Option<u64>,
 }
 
@@ -49,13 +49,12 @@ impl Warming {
         Self { ends_it, ..Self::default() }
     }
 
-    /// Whether it is time for a look.
     pub(super) fn is_due(&self, now: Duration) -> bool {
         now >= self.next
     }
 
-    /// Takes a look: what the subject had used, and correct answers of the phase so far. A stretch with too few
-    /// answers goes on until the next look.
+    /// Adds a reading: the subject's usage, and the phase's correct responses so far. A stretch with too few responses
+    /// continues until the next reading.
     pub(super) fn look(&mut self, now: Duration, used: Used, answers: u64) {
         self.next = now + LOOK_EACH;
         let Some((before, answers_before)) = &self.last else {
@@ -82,23 +81,22 @@ impl Warming {
         self.last = Some((used, answers));
     }
 
-    /// Whether the phase is to end now.
+    /// Whether the phase should end now.
     pub(super) fn is_over(&self) -> bool {
         self.ends_it && self.is_steady() == Some(true)
     }
 
-    /// Whether the phase was to end by it.
     pub(super) fn ends_it(&self) -> bool {
         self.ends_it
     }
 
-    /// The quantities that still change; empty if the subject is warm. `None` if CPU time was not read, or the phase
-    /// has been too short to tell.
+    /// The quantities that still change; empty if the subject is warm. `None` if CPU time was not read, or the phase is
+    /// too short to tell.
     pub(super) fn unsteady(&self) -> Option<Vec<String>> {
         if self.stretches.len() < STRETCHES {
             return None;
         }
-        let percent = |share: f64| format!("{:.0} %", share * 100.0);
+        let percent = |share: f64| format!("{:.0}%", share * 100.0);
         let all = |of: fn(&Stretch) -> Option<f64>| self.stretches.iter().map(of).collect::<Option<Vec<f64>>>();
         let above = |spread: Option<f64>, max: f64| spread.filter(|spread| *spread > max).map(percent);
         let jit = all(|of| of.jit_share).map(|shares| shares.iter().sum::<f64>() / shares.len() as f64);
@@ -106,9 +104,9 @@ impl Warming {
         let found = [
             above(jit, JIT_SHARE_MAX).map(|share| format!("the compilers took {share} of CPU time")),
             above(spread(all(|of| Some(of.cpu_s))), CPU_SPREAD_MAX)
-                .map(|spread| format!("CPU time of a request differed by {spread}")),
+                .map(|spread| format!("CPU time per request varied by {spread}")),
             above(spread(all(|of| of.allocated)), ALLOCATION_SPREAD_MAX)
-                .map(|spread| format!("bytes of a request differed by {spread}")),
+                .map(|spread| format!("bytes allocated per request varied by {spread}")),
             above(spread(all(compiled)), CODE_GROWTH_MAX).map(|spread| format!("compiled code grew by {spread}")),
         ];
         Some(found.into_iter().flatten().collect())
@@ -120,7 +118,7 @@ impl Warming {
     }
 }
 
-/// How far the highest lies above the lowest, as a share of the lowest.
+/// The range relative to the lowest value.
 fn spread(values: Option<Vec<f64>>) -> Option<f64> {
     let values = values?;
     let (low, high) = values.iter().fold((f64::INFINITY, 0.0_f64), |(low, high), of| (low.min(*of), high.max(*of)));
@@ -135,8 +133,8 @@ mod tests {
     use crate::weigh::Spending;
     use loadline_jvm::accounting::AllocatedSoFar;
 
-    /// The work of a subject between two looks: µs of CPU and of the compilers for a request, bytes of a request, new
-    /// code in bytes, answers.
+    /// A subject's work between two readings: µs of CPU and of the compilers per request, bytes per request, new code
+    /// in bytes, responses.
     #[derive(Clone, Copy)]
     struct Does {
         app_us: u64,
@@ -148,7 +146,7 @@ mod tests {
 
     const WARM: Does = Does { app_us: 300, jit_us: 5, bytes: 2000, code: 100, answers: 400 };
 
-    /// After looks between which a subject does these things; one that is no JVM has no purposes.
+    /// Readings of a subject that does this work; a subject that is not a JVM has no thread purposes.
     fn looked(all: &[Does], is_jvm: bool) -> Warming {
         let (mut warming, mut now, mut answers) = (Warming::new(true), Duration::ZERO, 0);
         let (mut cpu, mut own) = (Duration::from_secs(3), OwnTimes::default());
@@ -189,13 +187,13 @@ mod tests {
     #[test]
     fn what_still_changes_is_named() {
         let after = |young: Does| looked(&[young, WARM, WARM, WARM], true).unsteady().unwrap().join("; ");
-        assert_eq!(after(Does { jit_us: 300, ..WARM }), "the compilers took 14 % of CPU time");
-        assert_eq!(after(Does { app_us: 420, ..WARM }), "CPU time of a request differed by 40 %");
-        assert_eq!(after(Does { bytes: 2200, ..WARM }), "bytes of a request differed by 10 %");
+        assert_eq!(after(Does { jit_us: 300, ..WARM }), "the compilers took 14% of CPU time");
+        assert_eq!(after(Does { app_us: 420, ..WARM }), "CPU time per request varied by 40%");
+        assert_eq!(after(Does { bytes: 2200, ..WARM }), "bytes allocated per request varied by 10%");
         let compiles = Does { code: 60 << 10, ..WARM };
         let found = looked(&[WARM, compiles, compiles, WARM], true).unsteady().unwrap();
-        assert_eq!(found, ["compiled code grew by 12 %"]);
-        // Four stretches later none of it is seen any more.
+        assert_eq!(found, ["compiled code grew by 12%"]);
+        // After four more stretches, none of it is visible.
         let all = [&[Does { jit_us: 300, app_us: 600, ..WARM }; 5][..], &[WARM; 4]].concat();
         assert!(looked(&all, true).is_over());
         assert!(!looked(&all[..8], true).is_over());

@@ -1,4 +1,4 @@
-//! From what the load engine saw to what is recorded of it: figures of a phase, of about a second, and verdicts.
+//! Converts the load engine's results to records: figures of a phase, figures of one second, and verdicts.
 
 use super::engine_thread::Interval;
 use crate::clock::seconds_since;
@@ -10,7 +10,7 @@ use crate::record::{
 use crate::scenario::{Condition, Model, Work};
 use hdrhistogram::Histogram;
 
-/// The record of a phase of work; its name, its moment and the subject's part are left to others.
+/// The record of a work phase; the caller adds its name, time, and the subject's part.
 pub(super) fn record_work(outcome: &Outcome, work: &Work) -> PhaseRecord {
     let elapsed_s = outcome.elapsed_ns as f64 / 1e9;
     let open = outcome.response.is_some();
@@ -73,7 +73,7 @@ fn ages(histogram: &Histogram<u64>) -> Option<Ages> {
     })
 }
 
-/// Empty for a single request, of which the totals say all.
+/// Empty for a single request, because the totals are the same.
 fn by_request(outcome: &Outcome, work: &Work) -> Vec<RequestRecord> {
     if work.others.is_empty() {
         return Vec::new();
@@ -87,7 +87,7 @@ fn by_request(outcome: &Outcome, work: &Work) -> Vec<RequestRecord> {
     work.requests().zip(&outcome.by_request).map(record).collect()
 }
 
-/// The record of about a second, in seconds since `origin_ns`.
+/// The record of one interval, in seconds since `origin_ns`.
 pub(super) fn record_second(phase: &str, open: bool, interval: &Interval, origin_ns: u64) -> Second {
     let seconds = seconds_since(interval.start_ns, interval.end_ns);
     Second {
@@ -105,7 +105,6 @@ pub(super) fn record_second(phase: &str, open: bool, interval: &Interval, origin
     }
 }
 
-/// The verdict on each condition in a phase.
 pub(super) fn judge(conditions: &[Condition], phase: &str, outcome: &Outcome) -> Vec<ThresholdRecord> {
     let verdict = |condition: &Condition| {
         let judged = condition.judge(outcome);

@@ -1,5 +1,5 @@
-//! The traits between a trial and the world: the machine, the reports on a subject, a driver.
-//! `here` has the world as it is; tests make one up, in which time passes without waiting.
+//! The traits between a trial and the world: the machine, reports on a subject, and drivers. `here` is the real world;
+//! tests simulate one in which time passes without waiting.
 
 use super::engine_thread::LoadProgress;
 use super::usage::Spent;
@@ -18,38 +18,29 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// The world in which a trial is carried out.
 #[derive(Clone, Copy)]
 pub(super) struct Stage<'a> {
     pub(super) world: &'a dyn World,
     pub(super) clock: Clock,
     /// Set when the user wants to stop.
     pub(super) interrupt: &'a AtomicBool,
-    /// The machine as it was before the first trial.
+    /// The machine before the first trial.
     pub(super) machine: &'a Machine,
-    /// The CPUs Loadline was given.
     pub(super) cpus: &'a [u32],
 }
 
 impl Stage<'_> {
-    /// Whether the user wants to stop.
     pub(super) fn interrupted(&self) -> bool {
         self.interrupt.load(Ordering::Relaxed)
     }
 }
 
-/// Starts what a trial needs, and says what the machine spends.
+/// Starts a trial's processes, and reports the machine's CPU time.
 pub(super) trait World {
-    /// Starts the subject.
-    ///
-    /// # Errors
-    /// If its limit cannot be set, or its command cannot be executed.
+    /// Starts the subject. Fails if its limit cannot be set or its command cannot be executed.
     fn start(&self, launch: &Launch, log: Option<&Path>) -> Result<Box<dyn RunningSubject>>;
 
-    /// Opens what weighs it. `agent` is the one that its JVM was started with, if it was.
-    ///
-    /// # Errors
-    /// `Subject` where the process has gone.
+    /// Opens the subject's scales. `agent` is the JVM's agent, if any.
     fn scales(
         &self,
         sources: &Sources,
@@ -60,57 +51,50 @@ pub(super) trait World {
     /// Begins its timeline.
     fn reports(&self, sources: Sources, inside: Inside) -> Box<dyn Reports>;
 
-    /// Starts a program that drives the load.
-    ///
-    /// # Errors
-    /// If it cannot be started at all.
     fn start_driver(&self, launch: &DriverLaunch) -> Result<Box<dyn RunningDriver>>;
 
     /// The CPU time of all programs so far.
     fn spent(&self) -> Spent;
 
-    /// The local ports now.
     fn ports(&self) -> Option<Ports>;
 }
 
-/// A report that arrives while a trial is under way.
+/// A report during a trial.
 pub(super) enum Message {
     /// From the timeline.
     Sample(Sample),
-    /// From the load.
     Load(LoadProgress),
 }
 
-/// The reports to the conductor of a trial: the timeline and, in a phase of work, the load. The conductor waits for
-/// their messages only, so it is here that the time of a trial passes.
+/// Reports to a trial's conductor: the timeline and, in a work phase, the load. The conductor waits only here, so this
+/// is where a trial's time passes.
 pub(super) trait Reports {
-    /// The next message; `None` where none came within this time.
+    /// The next message; `None` if none arrives in time.
     fn next(&mut self, within: Duration) -> Option<Message>;
 
-    /// Begins a load, whose counts go into the samples. Its last message is [`LoadProgress::Done`].
+    /// Begins a load, whose counts are added to the samples. Its last message is [`LoadProgress::Done`].
     fn begin_load(&mut self, plan: Plan, control: Arc<Control>);
 
-    /// Ends it, after its last message.
+    /// Ends the load, after its last message.
     fn end_load(&mut self);
 
-    /// Puts direct memory on the timeline, asking by this way from now on.
+    /// Adds direct memory to the timeline, queried through `attach`.
     fn watch_direct(&mut self, attach: Arc<Attach>);
 
-    /// The gate that keeps these questions off, for a mark.
+    /// The gate that blocks these queries during a mark.
     fn gate(&self) -> Gate;
 
-    /// Ends the timeline and says what it cost. Messages that were sent before may still be taken.
+    /// Ends the timeline and returns its cost. Earlier messages remain available.
     fn end(&mut self) -> Cost;
 }
 
-/// A driver that was started.
 pub(super) trait RunningDriver {
-    /// Whether it has ended, by itself or with its guardian.
+    /// Whether it has ended, alone or with its guardian.
     fn has_ended(&self) -> bool;
 
-    /// CPU time of all that it has started and that has ended; `None` where it is not known.
+    /// CPU time of all ended descendants; `None` if unknown.
     fn cpu(&self) -> Option<Duration>;
 
-    /// Kills what is left of it.
+    /// Kills the remaining processes.
     fn end(self: Box<Self>) -> DriverEnd;
 }

@@ -1,4 +1,4 @@
-//! The accounts of a watched JVM, in files next to its history: the list of accounts, and the owners in the last one.
+//! A watched JVM's accounts, in files next to its history: lists them, and reads the owners of the last one.
 //!
 //! ```text
 //! shop.service.1763890000.4711.0086400.75-percent.account.json      stem of the history, age in seconds, why
@@ -14,25 +14,24 @@ use std::fs::DirEntry;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// An account of a JVM with ten thousand mappings has some 6 MB.
+/// An account of a JVM with ten thousand mappings has about 6 MB.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 const ENDS: &str = ".account.json";
-/// Why it was taken, of one that the JVM was asked for.
+/// The reason in the name of an account that required attaching.
 const ASKED: &str = "asked";
 const OTHER: &str = "other";
 
-/// An account by its file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct AccountFile {
-    /// How old the JVM was, in seconds.
+    /// The JVM's age in seconds.
     pub age_s: u64,
-    /// Why it was taken, as its name has it: `75-percent`, `growth`, `time`, `asked`.
+    /// The reason, as in the file name: `75-percent`, `growth`, `time`, `asked`.
     pub why: String,
-    /// The path of the account.
+    /// Its path.
     pub path: PathBuf,
 }
 
-/// The file of an account that is taken at this age, next to the history of the same life.
+/// The file for an account at this age, next to the history of the same life.
 pub(super) fn file_name(history: &Path, age_ms: u64, why: &WhyWeighed) -> PathBuf {
     let why = match why {
         WhyWeighed::AtPercent(percent) => format!("{percent}-percent"),
@@ -44,13 +43,13 @@ pub(super) fn file_name(history: &Path, age_ms: u64, why: &WhyWeighed) -> PathBu
     history.with_file_name(format!("{stem}.{:07}.{why}{ENDS}", age_ms / 1000))
 }
 
-/// The accounts of the life whose history has this path, the oldest first.
+/// The accounts of the life with this history, oldest first.
 pub(super) fn accounts_beside(history: &Path) -> Vec<AccountFile> {
     let folder = history.parent().unwrap_or(Path::new(""));
     accounts_of(folder, &[history]).pop().unwrap_or_default()
 }
 
-/// The same of several lives whose histories are in one folder, which is read once.
+/// Like `accounts_beside`, for several histories in a directory that is read once.
 pub(super) fn accounts_of(folder: &Path, histories: &[&Path]) -> Vec<Vec<AccountFile>> {
     let stem = |path: &Path| path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let places: HashMap<String, usize> = histories.iter().enumerate().map(|(at, path)| (stem(path), at)).collect();
@@ -65,19 +64,18 @@ pub(super) fn accounts_of(folder: &Path, histories: &[&Path]) -> Vec<Vec<Account
     accounts
 }
 
-/// Whether this is the file of an account for which the JVM was asked.
 pub(super) fn is_asked(path: &Path) -> bool {
     path.to_str().and_then(|path| path.strip_suffix(ENDS)).is_some_and(|rest| rest.ends_with(&format!(".{ASKED}")))
 }
 
-/// Whether the JVM of these was asked before.
+/// Whether Loadline has attached to the JVM of these accounts before.
 pub(super) fn was_asked(accounts: &[AccountFile]) -> bool {
     accounts.iter().any(|account| account.why == ASKED)
 }
 
-/// Reads an account by owner; `None` where it cannot be read, or is no account.
+/// Reads an account's owners; `None` if it cannot be read, or is not an account.
 pub(super) fn read(file: &AccountFile) -> Option<WatchAccount> {
-    /// The parts of an account that are shown; the rest of it is long.
+    /// The parts of an account to show; the rest is long.
     #[derive(Deserialize)]
     struct Document {
         mark: Mark,
@@ -105,7 +103,7 @@ pub(super) fn read(file: &AccountFile) -> Option<WatchAccount> {
     })
 }
 
-/// The largest of these, so many in all; the last of them is `other`, the sum of the rest, where there is a rest.
+/// The largest `most` owners; if there are more, the last entry is `other`, the sum of the rest.
 pub fn top(mut owners: Vec<WatchOwner>, most: usize) -> Vec<WatchOwner> {
     owners.retain(|owner| owner.bytes > 0);
     owners.largest_first(|owner| owner.bytes);

@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Bounds {
-    /// The smallest limit on the path, or the machine's memory.
+    /// The smallest limit of its cgroup and those above it, or the machine's memory.
     pub memory: u64,
-    /// The bound of the heap, as of metaspace and direct memory below; `None` if it has no bound, or the bound is not
-    /// known.
+    /// The bound of the heap, like those of metaspace and direct memory below; `None` if there is none or it is
+    /// unknown.
     pub heap: Option<u64>,
     /// See `heap`.
     pub metaspace: Option<u64>,
@@ -20,7 +20,7 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// Takes the bounds of the parts from the flags of a JVM, and `memory` as the bound of all that it holds.
+    /// Derives the parts' bounds from a JVM's flags; `memory` bounds the whole JVM.
     pub(super) fn of(memory: Bytes, ceilings: &Ceilings) -> Self {
         let bytes = |ceiling: Option<Bytes>| ceiling.map(|bytes| bytes.0);
         Self {

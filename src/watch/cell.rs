@@ -1,12 +1,12 @@
-//! A stretch of time in a few numbers: the least, the mean and the most of each column.
+//! A time span summarized by the minimum, mean, and maximum of each column.
 
 use super::column::{COLUMNS, Column};
 use super::sample::{Sample, UNSEEN, spoken};
 
-/// The least, mean and most of the samples of a stretch, by column.
+/// The minimum, mean, and maximum per column over a time span.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cell {
-    /// Which stretch of this length since the JVM's start it is.
+    /// The index of the span, counted from the JVM's start.
     pub number: u64,
     /// Samples in it.
     pub samples: u32,
@@ -15,7 +15,6 @@ pub struct Cell {
     mean: [u32; COLUMNS],
 }
 
-/// A cell that is being filled.
 #[derive(Debug, Clone)]
 pub(super) struct Filling {
     cell: Cell,
@@ -30,7 +29,7 @@ impl Filling {
         Self { cell, sums: [0; COLUMNS], seen: [0; COLUMNS] }
     }
 
-    /// Adds a sample to the cell of this number; returns the cell that was being filled before, where that is another.
+    /// Adds a sample to the cell with this number; returns the previous cell if a new one begins.
     pub(super) fn go_on(under_way: &mut Option<Self>, number: u64, sample: &Sample) -> Option<Cell> {
         let done = under_way.take_if(|filling| filling.cell.number != number);
         under_way.get_or_insert_with(|| Self::new(number)).add(sample);
@@ -55,22 +54,22 @@ impl Filling {
 }
 
 impl Cell {
-    /// The least of a column, as [`Sample::get`] gives it.
+    /// A column's minimum, converted like [`Sample::get`].
     pub fn least(&self, column: Column) -> Option<u64> {
         spoken(column, self.least[column as usize])
     }
 
-    /// The most of a column, in the same way.
+    /// A column's maximum, converted likewise.
     pub fn most(&self, column: Column) -> Option<u64> {
         spoken(column, self.most[column as usize])
     }
 
-    /// The sample that a cell of one was made of; of more the mean.
+    /// The sample of a cell with only one; otherwise, the mean.
     pub(super) fn sample(&self) -> Sample {
         Sample::from_values(0, self.mean)
     }
 
-    /// The numbers as they lie in a file: least, mean, most.
+    /// The numbers in file order: minimum, mean, maximum.
     pub(super) fn parts(&self) -> [&[u32; COLUMNS]; 3] {
         [&self.least, &self.mean, &self.most]
     }

@@ -1,5 +1,5 @@
-//! A collector of OpenTelemetry: where it is, by what was typed or by the variables of OpenTelemetry, and one request
-//! to it with what came of it (OTLP 1.x over HTTP, `docs/specification.md` of opentelemetry-proto).
+//! An OpenTelemetry collector: its address from options or OpenTelemetry variables, and a request with its result (OTLP
+//! 1.x over HTTP, `docs/specification.md` of opentelemetry-proto).
 
 use crate::clock::Clock;
 use crate::error::{Error, Result};
@@ -14,72 +14,68 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// For a whole request, unless `OTEL_EXPORTER_OTLP_TIMEOUT` says otherwise; also its default in OpenTelemetry.
+/// For a whole request, unless `OTEL_EXPORTER_OTLP_TIMEOUT` overrides it; same default as OpenTelemetry.
 const WITHIN: Duration = Duration::from_secs(10);
-/// The part of that time for connecting to one of several addresses.
+/// The part of that time for connecting to one address.
 const CONNECTED_WITHIN: Duration = Duration::from_secs(3);
-/// Bytes that are read of an answer, at most.
+/// The maximum number of response bytes to read.
 const ANSWER_BYTES_MAX: usize = 16 << 10;
 const HEADERS_MAX: usize = 64;
-/// Characters that are shown of a collector's message, at most.
+/// The maximum number of characters shown of a collector's message.
 const SHOWN_LETTERS: usize = 200;
-/// Between two exports, unless `OTEL_METRIC_EXPORT_INTERVAL` says otherwise.
+/// The interval between exports, unless `OTEL_METRIC_EXPORT_INTERVAL` overrides it.
 const EVERY: Duration = Duration::from_secs(60);
-/// The least of both.
+/// The minimum of both.
 const OFTEN: Duration = Duration::from_millis(100);
 const PATH: &str = "/v1/metrics";
 
-/// The destination of metrics, and how often they are sent.
+/// Where to send metrics, and how often.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Collector {
     url: Url,
     port: u16,
     headers: Vec<(String, String)>,
-    /// Authorities in addition to those of the machine.
+    /// Certificate authorities in addition to the machine's.
     authorities: Option<PathBuf>,
     within: Duration,
-    /// Attributes of every resource, by `OTEL_RESOURCE_ATTRIBUTES` and `OTEL_SERVICE_NAME`.
+    /// Attributes of every resource, from `OTEL_RESOURCE_ATTRIBUTES` and `OTEL_SERVICE_NAME`.
     pub resource: Vec<(String, String)>,
-    /// Between two exports.
+    /// The interval between exports.
     pub every: Duration,
 }
 
-/// The outcome of a request.
 #[derive(Debug, PartialEq)]
 pub(super) enum Sent {
-    /// All of it was taken.
+    /// Fully accepted.
     Taken,
-    /// It was taken, and the collector says what of it was not (`partial_success`).
+    /// Accepted, except for a part that the collector names (`partial_success`).
     Partly(String),
-    /// It was not, and would not be the next time.
+    /// Rejected; a retry would be rejected too.
     Refused(String),
-    /// It may be sent again: no answer came, or the collector says so (429, 502, 503, 504).
+    /// Retryable: no response, or a retryable status (429, 502, 503, 504).
     Busy {
         /// The reason.
         why: String,
-        /// When, where it says (`Retry-After`).
+        /// The delay that the collector requests (`Retry-After`).
         again_after: Option<Duration>,
     },
 }
 
 impl Collector {
-    /// By what was typed, else by the variables that OpenTelemetry has for it: `OTEL_EXPORTER_OTLP_METRICS_ENDPOINT`,
-    /// taken as it is, or `OTEL_EXPORTER_OTLP_ENDPOINT`, to which `/v1/metrics` is added; `_HEADERS`, `_TIMEOUT` (ms)
-    /// and `_CERTIFICATE` of either; `OTEL_RESOURCE_ATTRIBUTES`, `OTEL_SERVICE_NAME`, `OTEL_METRIC_EXPORT_INTERVAL`
-    /// (ms). `http://localhost:4318` where none is set.
-    ///
-    /// # Errors
-    /// `Request` where one of them is no URL, no pairs, no number, or asks for gRPC.
+    /// Reads the options, else OpenTelemetry's variables: `OTEL_EXPORTER_OTLP_METRICS_ENDPOINT` unchanged, or
+    /// `OTEL_EXPORTER_OTLP_ENDPOINT` with `/v1/metrics` appended; `_HEADERS`, `_TIMEOUT` (ms), and `_CERTIFICATE` of
+    /// either; `OTEL_RESOURCE_ATTRIBUTES`, `OTEL_SERVICE_NAME`, `OTEL_METRIC_EXPORT_INTERVAL` (ms). Defaults to
+    /// `http://localhost:4318`. Errors: `Request` for an invalid URL, pair, or number, or for gRPC.
     pub fn of(typed: &str, variable: impl Fn(&str) -> Option<String>) -> Result<Self> {
         let set = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
         let own = |name: &str| set(name).map(|value| (name.to_owned(), value));
-        // The variable for metrics comes before the one for all signals; its name is for messages.
+        // The metrics variable takes precedence over the general one; its name is for messages.
         let either = |end: &str| {
             own(&format!("OTEL_EXPORTER_OTLP_METRICS_{end}")).or_else(|| own(&format!("OTEL_EXPORTER_OTLP_{end}")))
         };
         if let Some((name, protocol)) = either("PROTOCOL").filter(|(_, protocol)| protocol.trim() == "grpc") {
-            return Err(Error::request(format!("{name} is `{protocol}`, and metrics are sent as JSON over HTTP"))
-                .hint("unset it, and name the port of the collector for HTTP: 4318"));
+            return Err(Error::request(format!("{name} is `{protocol}`, but metrics are sent as JSON over HTTP"))
+                .hint("unset it, and use the collector's HTTP port, 4318"));
         }
         let base = |base: String| format!("{}{PATH}", base.trim_end_matches('/'));
         let url = match typed {
@@ -98,7 +94,7 @@ impl Collector {
             PATH.clone_into(&mut parsed.path);
         }
         if parsed.path.chars().chain(parsed.host.chars()).any(|letter| letter.is_control() || letter == ' ') {
-            return Err(refuse("it has blanks"));
+            return Err(refuse("it contains spaces"));
         }
         let milliseconds = |found: Option<(String, String)>, usual: Duration| match found {
             None => Ok(usual),
@@ -120,12 +116,8 @@ impl Collector {
         })
     }
 
-    /// TLS with the certificates that the machine trusts, and those of `OTEL_EXPORTER_OTLP_CERTIFICATE`; `None` for
-    /// `http`.
-    ///
-    /// # Errors
-    /// `Machine` where TLS is asked for and no certificate is trusted here; `Request` where the file holds no
-    /// certificates.
+    /// TLS that trusts the machine's certificates and those in `OTEL_EXPORTER_OTLP_CERTIFICATE`; `None` for `http`.
+    /// Errors: `Machine` if TLS is requested and there are no trusted certificates; `Request` if the file has none.
     pub(super) fn trusted(&self) -> Result<Option<Arc<ClientConfig>>> {
         if !self.url.tls {
             return Ok(None);
@@ -134,16 +126,19 @@ impl Collector {
         let roots = trusted(&named);
         if roots.is_empty() {
             return Err(Error::machine(
-                "this machine trusts no certificates, so a collector cannot be reached over TLS",
+                "this machine has no trusted CA certificates, so it cannot reach a collector over TLS",
             )
-            .hint("install its certificates (ca-certificates), set OTEL_EXPORTER_OTLP_CERTIFICATE, or use `http://`"));
+            .hint(
+                "install them (the package `ca-certificates`), set OTEL_EXPORTER_OTLP_CERTIFICATE, or use \
+                   `http://`",
+            ));
         }
         let config = ClientConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
         let config = config.map_err(|cause| Error::machine(format!("TLS: {cause}")))?;
         Ok(Some(Arc::new(config.with_root_certificates(roots).with_no_client_auth())))
     }
 
-    /// Sends a request and waits for its answer.
+    /// Sends a request and waits for the response.
     pub(super) fn send(&self, body: &str, tls: Option<&Arc<ClientConfig>>, clock: &Clock) -> Sent {
         let exchanged = self.connect(clock).and_then(|stream| match tls {
             None => self.exchange(stream, body),
@@ -157,7 +152,7 @@ impl Collector {
             Ok(answer) => judged(&answer),
             Err(cause) => {
                 let late = matches!(cause.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut);
-                let why = if late { format!("no answer within {:?}", self.within) } else { cause.to_string() };
+                let why = if late { format!("no response within {:?}", self.within) } else { cause.to_string() };
                 Sent::Busy { why: format!("{}: {why}", self.authority()), again_after: None }
             }
         }
@@ -168,7 +163,6 @@ impl Collector {
         format!("{}:{}", bracketed(&self.url.host), self.port)
     }
 
-    /// To the first of its addresses that takes a connection.
     fn connect(&self, clock: &Clock) -> io::Result<Timed> {
         let ends = clock.now() + self.within;
         let mut last = io::Error::from(ErrorKind::AddrNotAvailable);
@@ -190,7 +184,7 @@ impl Collector {
         head.push_str(concat!("User-Agent: OTLP-Loadline/", env!("CARGO_PKG_VERSION"), "\r\n"));
         head.push_str(&format!("Content-Length: {}\r\nConnection: close\r\n\r\n", body.len()));
         stream.write_all(head.as_bytes())?;
-        // A collector that refuses a request early answers without reading all of it.
+        // A collector that rejects a request early may not read all of it.
         let written = stream.write_all(body.as_bytes()).and_then(|()| stream.flush());
         let mut answer = Vec::new();
         let mut part = [0; 1024];
@@ -206,14 +200,14 @@ impl Collector {
     }
 }
 
-/// A stream whose reads and writes end together at one time.
+/// A stream with a common deadline for reads and writes.
 struct Timed {
     stream: TcpStream,
     clock: Clock,
     ends: Duration,
 }
 
-/// Returns the time left until then, at least a millisecond.
+/// The time left, at least a millisecond.
 fn left(clock: &Clock, ends: Duration) -> io::Result<Duration> {
     ends.checked_sub(clock.now())
         .filter(|left| left.as_millis() > 0)
@@ -242,7 +236,7 @@ fn has_head(answer: &[u8]) -> bool {
     answer.windows(4).any(|four| four == b"\r\n\r\n")
 }
 
-/// Whether all of an answer is there, as far as it says how long it is.
+/// Whether a response with a stated length is complete.
 fn is_whole(answer: &[u8]) -> bool {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut parsed = httparse::Response::new(&mut headers);
@@ -256,8 +250,8 @@ fn of_header<'a>(headers: &'a [httparse::Header<'_>], name: &str) -> Option<&'a 
     std::str::from_utf8(found.value).ok().map(str::trim)
 }
 
-/// The parts of an answer that are read. `ExportMetricsServiceResponse` may have
-/// `{"partialSuccess":{"rejectedDataPoints":"3"}}`. A status in JSON is `{"code":3,"message":"…"}`.
+/// The parsed parts of a response. `ExportMetricsServiceResponse` may contain
+/// `{"partialSuccess":{"rejectedDataPoints":"3"}}`. A JSON status is `{"code":3,"message":"…"}`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Said {
@@ -265,7 +259,7 @@ struct Said {
     message: String,
 }
 
-/// 64-bit numbers are texts in protobuf's JSON, and readers take numbers too.
+/// Protobuf's JSON writes 64-bit numbers as strings, but readers accept numbers too.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Partial {
@@ -273,21 +267,19 @@ struct Partial {
     error_message: String,
 }
 
-/// Reads the outcome from an answer.
 fn judged(answer: &[u8]) -> Sent {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut parsed = httparse::Response::new(&mut headers);
     let Ok(httparse::Status::Complete(head)) = parsed.parse(answer) else {
-        return Sent::Refused("its answer is not HTTP".to_owned());
+        return Sent::Refused("its response is not HTTP".to_owned());
     };
     let (code, reason) = (parsed.code.unwrap_or_default(), shown(parsed.reason.unwrap_or_default()));
-    // The text between the braces is the JSON, whether it came in chunks or not. An answer in protobuf says nothing
-    // here.
+    // The text between the outer braces is JSON, chunked or not. Protobuf responses are ignored.
     let body = String::from_utf8_lossy(&answer[head..]);
     let json = body.find('{').zip(body.rfind('}')).and_then(|(from, to)| body.get(from..=to));
     let said: Said = json.and_then(|json| serde_json::from_str(json).ok()).unwrap_or_default();
     let told = if said.message.is_empty() { String::new() } else { format!(": {}", shown(&said.message)) };
-    let why = format!("it answers `{code} {reason}`{told}");
+    let why = format!("it responded with `{code} {reason}`{told}");
     match code {
         200..=299 => {
             let Partial { rejected_data_points: points, error_message } = said.partial_success;
@@ -295,7 +287,7 @@ fn judged(answer: &[u8]) -> Sent {
             match (rejected, error_message.is_empty()) {
                 (0, true) => Sent::Taken,
                 (0, false) => Sent::Partly(shown(&error_message)),
-                _ => Sent::Partly(format!("{rejected} data points were refused: {}", shown(&error_message))),
+                _ => Sent::Partly(format!("{rejected} data points were rejected: {}", shown(&error_message))),
             }
         }
         429 | 502 | 503 | 504 => {
@@ -306,13 +298,13 @@ fn judged(answer: &[u8]) -> Sent {
     }
 }
 
-/// Foreign text, on one line and not too long.
+/// Untrusted text, limited to one line and a maximum length.
 fn shown(text: &str) -> String {
     let plain = text.chars().map(|letter| if letter.is_control() { ' ' } else { letter });
     plain.take(SHOWN_LETTERS).collect::<String>().trim().to_owned()
 }
 
-/// Attributes of every resource; the name of the service by its own variable before that of all attributes.
+/// Attributes of every resource; `OTEL_SERVICE_NAME` overrides the name in the general variable.
 fn resource(set: &dyn Fn(&str) -> Option<String>) -> Result<Vec<(String, String)>> {
     let mut resource = pairs("OTEL_RESOURCE_ATTRIBUTES", &set("OTEL_RESOURCE_ATTRIBUTES").unwrap_or_default())?;
     if let Some(name) = set("OTEL_SERVICE_NAME") {
@@ -322,8 +314,8 @@ fn resource(set: &dyn Fn(&str) -> Option<String>) -> Result<Vec<(String, String)
     Ok(resource)
 }
 
-/// `name=value` pairs, comma between, as OpenTelemetry's variables have them; values percent-encoded where they need
-/// it (W3C Baggage): `Authorization=Basic%20bWU6eA%3D%3D`.
+/// Comma-separated `name=value` pairs as in OpenTelemetry's variables; values are percent-encoded if necessary (W3C
+/// Baggage): `Authorization=Basic%20bWU6eA%3D%3D`.
 fn pairs(name: &str, text: &str) -> Result<Vec<(String, String)>> {
     let pair = |pair: &str| {
         let (key, value) = pair.split_once('=')?;
@@ -336,13 +328,13 @@ fn pairs(name: &str, text: &str) -> Result<Vec<(String, String)>> {
         .map(|part| {
             pair(part).ok_or_else(|| {
                 Error::request(format!("`{part}` in {name} is not a name and a value"))
-                    .hint(format!("write `{name}=name=value,name=value`, and `%20` for a blank"))
+                    .hint(format!("write `{name}=name=value,name=value`, and `%20` for a space"))
             })
         })
         .collect()
 }
 
-/// Bytes of `%20` put in; `None` where they are no text.
+/// Decodes percent escapes such as `%20`; `None` if the result is not UTF-8.
 fn decoded(text: &str) -> Option<String> {
     let (mut bytes, mut rest) = (Vec::new(), text);
     while let Some((before, after)) = rest.split_once('%') {
@@ -355,7 +347,6 @@ fn decoded(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// A header that may be sent.
 fn header(variable: &str, key: String, value: String) -> Result<(String, String)> {
     let token = |letter: char| letter.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(letter);
     if key.chars().all(token) {

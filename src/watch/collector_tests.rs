@@ -1,4 +1,4 @@
-//! Collectors by their variables, and what is made of each answer.
+//! Collectors from variables, and the handling of each response.
 
 use super::*;
 
@@ -63,18 +63,18 @@ fn what_an_answer_means_is_told_by_its_status_and_its_body() {
     assert_eq!(told("202 Accepted", "\u{0}protobuf"), Sent::Taken);
     let partly =
         "2f\r\n{\"partialSuccess\":{\"rejectedDataPoints\":\"3\",\"errorMessage\":\"too\\u0007old\"}}\r\n0\r\n";
-    assert_eq!(told("200 OK", partly), Sent::Partly("3 data points were refused: too old".to_owned()));
+    assert_eq!(told("200 OK", partly), Sent::Partly("3 data points were rejected: too old".to_owned()));
     let hint = "{\"partialSuccess\":{\"rejectedDataPoints\":0,\"errorMessage\":\"use another name\"}}";
     assert_eq!(told("200 OK", hint), Sent::Partly("use another name".to_owned()));
     let refused = told("400 Bad Request", "{\"code\":3,\"message\":\"unknown field\"}");
-    assert_eq!(refused, Sent::Refused("it answers `400 Bad Request`: unknown field".to_owned()));
+    assert_eq!(refused, Sent::Refused("it responded with `400 Bad Request`: unknown field".to_owned()));
     assert!(matches!(told("301 Moved", ""), Sent::Refused(_)));
     assert!(matches!(told("500 Oh", ""), Sent::Refused(_)));
     for (after, expected) in
         [("7", Some(Duration::from_secs(7))), ("Wed, 21 Oct 2026 07:28:00 GMT", None), ("-1", None)]
     {
         let answer = told(&format!("503 Busy\r\nretry-AFTER: {after}"), "");
-        assert_eq!(answer, Sent::Busy { why: "it answers `503 Busy`".to_owned(), again_after: expected });
+        assert_eq!(answer, Sent::Busy { why: "it responded with `503 Busy`".to_owned(), again_after: expected });
     }
     assert!(matches!(judged(b"SSH-2.0-x\r\n\r\n"), Sent::Refused(_)));
 }

@@ -1,9 +1,9 @@
-//! The contents of a sample: one table of columns, from which the history, the verdicts and the metrics take theirs.
+//! The contents of a sample: one table of columns, which history, verdicts, and metrics share.
 
-/// Makes [`Column`] of a table of columns and their units.
+/// Generates [`Column`] from a table of columns and units.
 macro_rules! columns {
     ($($(#[$doc:meta])+ $name:ident: $unit:ident,)+) => {
-        /// One thing that is sampled. The order is that of the history's files: new ones go to the end.
+        /// A sampled quantity. The order is that of the history files, so new ones are appended.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
         #[repr(usize)]
         pub enum Column {
@@ -11,10 +11,10 @@ macro_rules! columns {
         }
 
         impl Column {
-            /// All of them, in the order of the files.
+            /// All columns in file order.
             pub const ALL: [Self; COLUMNS] = [$(Self::$name,)+];
 
-            /// In what it counts.
+            /// Its unit.
             pub fn unit(self) -> Unit {
                 match self {
                     $(Self::$name => Unit::$unit,)+
@@ -27,23 +27,23 @@ macro_rules! columns {
 columns! {
     /// Resident anonymous memory.
     RssAnon: Bytes,
-    /// Resident pages of files.
+    /// Resident file pages.
     RssFile: Bytes,
-    /// Resident pages of shared memory, of which ZGC makes its heap.
+    /// Resident shared memory, which includes ZGC's heap.
     RssShmem: Bytes,
     /// Memory in swap.
     Swap: Bytes,
-    /// Java heap in use, as of the last collection.
+    /// Java heap in use after the last collection.
     HeapUsed: Bytes,
-    /// Java heap promised.
+    /// Java heap committed.
     HeapCommitted: Bytes,
-    /// The least Java heap in use since the last collection of the old generation.
+    /// The minimum Java heap in use since the last old collection.
     HeapFloor: Bytes,
-    /// The size that the heap may grow to.
+    /// The maximum size of the heap.
     HeapMax: Bytes,
-    /// Metaspace in use, with the class space.
+    /// Metaspace in use, including class space.
     MetaspaceUsed: Bytes,
-    /// Metaspace promised, with the class space.
+    /// Metaspace committed, including class space.
     MetaspaceCommitted: Bytes,
     /// Direct memory.
     Direct: Bytes,
@@ -51,48 +51,47 @@ columns! {
     Threads: Count,
     /// Classes loaded.
     Classes: Count,
-    /// Charged to the cgroup.
+    /// Charge of the cgroup.
     Charge: Bytes,
-    /// Anonymous and shared memory in the charge; only where the cgroup, or one above it, has a limit.
+    /// Anonymous and shared memory in the charge; only if the cgroup or an ancestor has a limit.
     ChargeAnon: Bytes,
     /// Kernel memory in the charge.
     ChargeKernel: Bytes,
-    /// The smallest limit on the path, or the machine's memory.
+    /// The smallest limit of its cgroup and those above it, or the machine's memory.
     Limit: Bytes,
-    /// Collections of the old generation.
+    /// Old collections.
     OldCollections: Total,
-    /// Time in collections.
+    /// Time spent in GC.
     GcTime: TotalMs,
     /// CPU time.
     CpuTime: TotalMs,
     /// Bytes allocated in the heap.
     Allocated: TotalMib,
-    /// Charges that met the limit.
+    /// Charges that hit the limit.
     AtLimit: Total,
-    /// Processes of the cgroup that were killed for want of memory.
+    /// OOM kills in the cgroup.
     OomKills: Total,
 }
 
-/// How many columns there are.
 pub(super) const COLUMNS: usize = 23;
 
-/// In what a column counts.
+/// The unit of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
-    /// Kept in KiB.
+    /// Stored in KiB.
     Bytes,
-    /// A number that may fall.
+    /// A number that can fall.
     Count,
-    /// A number that only rises.
+    /// A counter.
     Total,
-    /// Milliseconds that only rise; kept in hundredths of a second, which last for 497 days.
+    /// A counter of milliseconds, stored in hundredths of a second, which suffices for 497 days.
     TotalMs,
-    /// MiB that only rise.
+    /// A counter of MiB.
     TotalMib,
 }
 
 impl Column {
-    /// Whether it only rises, so that its most is its last.
+    /// Whether it never falls, so that its maximum is its last value.
     pub fn only_rises(self) -> bool {
         matches!(self.unit(), Unit::Total | Unit::TotalMs | Unit::TotalMib)
     }

@@ -1,4 +1,4 @@
-//! How the parts of a JVM came to be what they are: what each held over time, and how it changed.
+//! The development of a JVM's parts: sizes over time, and changes.
 
 use super::bounds::Bounds;
 use super::cell::Cell;
@@ -9,17 +9,17 @@ use super::shown::{by_counters, shown};
 use super::verdicts::Thing;
 use crate::record::{WatchChange, WatchCourse, WatchPart};
 
-/// How far back is looked for what changed, in seconds.
+/// The time spans for changes, in seconds.
 const BACK_S: [u64; 3] = [600, 3600, 86_400];
-/// The parts, in the order of the document; the names are those of things and owners.
+/// The parts in document order, named after things and owners.
 const PARTS: [&str; 8] = ["memory", "java_heap", HEAP, "metaspace", "direct", "threads", REST, "files"];
-/// What counters do not tell, mostly malloc's.
+/// Memory that counters do not cover, mostly malloc's.
 const REST: &str = "rest";
 /// The part of `java_heap` that old collections left.
 const HEAP: &str = "heap";
 
-/// All parts over time, in `stretches` of equal length at most: over the last hour where no more was seen, else over
-/// the last day. A stretch has the most of it, so that what was short is seen.
+/// All parts over time, in up to `stretches` equal spans: over the last hour if there is no more data, otherwise over
+/// the last day. Each span shows its maximum, so that short peaks are visible.
 pub(super) fn course(past: &Past, bounds: &Bounds, stretches: usize) -> WatchCourse {
     let samples = past.cells(Tier::Samples);
     let Some(last) = samples.last().map(Cell::sample) else { return WatchCourse::default() };
@@ -40,7 +40,7 @@ pub(super) fn course(past: &Past, bounds: &Bounds, stretches: usize) -> WatchCou
         bytes: held(name, &last),
         bound_bytes: match name {
             "java_heap" => bounds.heap,
-            // The part of the heap that old collections leave has no bound of its own.
+            // The heap left by old collections has no bound of its own.
             HEAP => None,
             _ => Thing::ALL.into_iter().find(|thing| thing.name() == name).and_then(|thing| thing.bound(bounds)),
         },
@@ -60,8 +60,8 @@ pub(super) fn course(past: &Past, bounds: &Bounds, stretches: usize) -> WatchCou
     }
 }
 
-/// Returns the bytes of every part some time before, on the average of that cell, and at the end. Also compares with
-/// the first time it was seen, where that is less than a day ago.
+/// Compares each part's latest size with its mean in an earlier cell, and with the first sample if that is less than a
+/// day old.
 pub(super) fn changes(past: &Past) -> Vec<WatchChange> {
     let Some(last) = past.cells(Tier::Samples).last() else { return Vec::new() };
     let now_s = last.number as f64 * past.cell_s(Tier::Samples);
@@ -82,7 +82,7 @@ pub(super) fn changes(past: &Past) -> Vec<WatchChange> {
     spans.chain(whole).filter_map(then).flat_map(of).collect()
 }
 
-/// The shortest cell that holds this age.
+/// The shortest cell that contains this age.
 fn at(past: &Past, age_s: f64) -> Option<&Cell> {
     Tier::ALL.into_iter().find_map(|tier| {
         let number = (age_s / past.cell_s(tier)).floor();
@@ -90,7 +90,7 @@ fn at(past: &Past, age_s: f64) -> Option<&Cell> {
     })
 }
 
-/// Puts in what is more in the cell.
+/// Raises the sample to the cell's maxima.
 fn raise(sample: &mut Sample, cell: &Cell) {
     for column in Column::ALL {
         if let Some(most) = cell.most(column).filter(|most| sample.get(column).is_none_or(|seen| seen < *most)) {
@@ -108,8 +108,8 @@ fn held(part: &str, sample: &Sample) -> Option<u64> {
             seen.rss_anon_bytes?;
             let owners = by_counters(&seen);
             let own = owners.iter().find(|owner| owner.name == part).map(|owner| owner.bytes);
-            // No JVM is without a rest: committed heap that was never touched took all of it. For a JVM without
-            // counters the other parts are not known, rather than nothing.
+            // Every JVM has a rest; untouched committed heap can hide all of it. Without counters, the other parts are
+            // unknown, not zero.
             own.or((part != REST && (seen.heap_committed_bytes.is_some() || part == "files")).then_some(0))
         }
     }

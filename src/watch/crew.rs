@@ -1,5 +1,5 @@
-//! Workers for looks that may never end: a file system below a process's root that does not answer blocks its reader
-//! for good. Such a look keeps one worker. The caller goes on without it, and other workers do the rest.
+//! Workers for reads that may never return: a hung file system below a process's root blocks its reader forever. Such a
+//! read occupies one worker; the caller continues without it, and other workers do the rest.
 
 use crate::clock::Clock;
 use std::collections::VecDeque;
@@ -7,29 +7,29 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Workers that are at work while none is stuck: the others are for those that are.
+/// Active workers if none is stuck; the others replace stuck ones.
 const ACTIVE: usize = 4;
-/// Workers that may be stuck before nothing new is begun …
+/// With this many stuck workers, no new work begins …
 pub(super) const STUCK_MAX: usize = 8;
-/// … and all there ever are.
+/// … because this is the maximum number of workers.
 const WORKERS_MAX: usize = ACTIVE + STUCK_MAX;
 const STACK_BYTES: usize = 512 << 10;
 
 type BoxedJob<T> = Box<dyn FnOnce() -> T + Send>;
 
-/// Workers; `K` names a piece of work, `T` is what comes of it.
+/// Workers; `K` identifies a job, `T` is its result.
 pub(super) struct Crew<K, T> {
     shared: Arc<SharedCrew<K, T>>,
 }
 
-/// The state of the work by the end of a wait.
+/// The state of the jobs after a wait.
 #[derive(Debug)]
 pub(super) struct Gathered<K, T> {
-    /// Work that is done; `None` for work that panicked.
+    /// Finished jobs; `None` for a job that panicked.
     pub done: Vec<(K, Option<T>)>,
-    /// Work that takes longer than it may; a later wait may find it done.
+    /// Jobs that exceeded their time; a later wait may find them finished.
     pub late: Vec<K>,
-    /// Work that was never begun.
+    /// Jobs that never began.
     pub unbegun: Vec<K>,
 }
 
@@ -62,23 +62,22 @@ impl<K: Copy + PartialEq + Send + 'static, T: Send + 'static> Crew<K, T> {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Has this done, behind what was given before.
+    /// Queues a job.
     pub(super) fn give(&self, key: K, job: impl FnOnce() -> T + Send + 'static) {
         self.shared.lock().queue.push_back((key, Box::new(job)));
     }
 
-    /// How many workers are stuck.
     pub(super) fn stuck(&self) -> usize {
         self.shared.lock().late()
     }
 
-    /// Whether every worker that there may be is stuck.
+    /// Whether the maximum number of workers is stuck.
     pub(super) fn is_blind(&self) -> bool {
         self.stuck() >= WORKERS_MAX
     }
 
-    /// Waits until all that was given is done or late, each after `patience`, and no longer than `within`. Work that is
-    /// not begun by then is taken back.
+    /// Waits until all jobs are finished or late, each after `patience`, for at most `within`. Jobs that have not begun
+    /// by then are withdrawn.
     pub(super) fn gather(&self, patience: Duration, within: Duration) -> Gathered<K, T> {
         let clock = self.shared.clock;
         let until = clock.now() + within;
@@ -96,7 +95,7 @@ impl<K: Copy + PartialEq + Send + 'static, T: Send + 'static> Crew<K, T> {
             if is_idle || state.workers == state.late() || now >= until {
                 break;
             }
-            // Work that begins meanwhile is late no earlier than that.
+            // Jobs that begin meanwhile become late no earlier than this.
             let wait = next.unwrap_or(now + patience).min(until).saturating_sub(now);
             state = self.shared.done.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner).0;
         }
@@ -104,13 +103,13 @@ impl<K: Copy + PartialEq + Send + 'static, T: Send + 'static> Crew<K, T> {
         Gathered { done: std::mem::take(&mut state.done), late, unbegun }
     }
 
-    /// Sees that there are workers for what waits.
+    /// Ensures that there are workers for queued jobs.
     fn staff(&self, state: &mut CrewState<K, T>) {
         while state.workers < state.wanted() {
             let shared = Arc::clone(&self.shared);
             let worker = std::thread::Builder::new().name("looking".to_owned()).stack_size(STACK_BYTES);
             if worker.spawn(move || shared.work()).is_err() {
-                // Without threads those that are there do what they can.
+                // If no thread can be started, the existing ones continue.
                 break;
             }
             state.workers += 1;
@@ -121,7 +120,7 @@ impl<K: Copy + PartialEq + Send + 'static, T: Send + 'static> Crew<K, T> {
 
 impl<K, T> Drop for Crew<K, T> {
     fn drop(&mut self) {
-        // The drop does not wait for a stuck worker.
+        // Dropping does not wait for a stuck worker.
         self.shared.lock().over = true;
         self.shared.work.notify_all();
     }
@@ -174,10 +173,10 @@ mod tests {
     use std::sync::mpsc::{Sender, channel};
 
     const LONG: Duration = Duration::from_secs(60);
-    /// A quick job of a busy machine takes less.
+    /// More than a short job takes on a busy machine.
     const SHORT: Duration = Duration::from_millis(300);
 
-    /// Work that is not done before the sender is used or dropped.
+    /// A job that runs until the sender is used or dropped.
     fn hang(crew: &Crew<u32, u32>, key: u32) -> Sender<()> {
         let (go, wait) = channel::<()>();
         crew.give(key, move || {
@@ -206,7 +205,7 @@ mod tests {
         late.sort_unstable();
         assert_eq!((done.len(), late, unbegun), (100, (0..STUCK_MAX as u32).collect(), vec![]));
         assert_eq!(crew.stuck(), STUCK_MAX);
-        // None of them is waited for again, and the others are done at once.
+        // Later waits ignore stuck jobs, and finish immediately.
         crew.give(300, || 300);
         assert_eq!(crew.gather(LONG, LONG).done, [(300, Some(300))]);
         drop(hanging);
@@ -235,7 +234,7 @@ mod tests {
         let crew = Crew::new(Clock::start());
         let hanging: Vec<_> = (0..20).map(|key| hang(&crew, key)).collect();
         crew.staff(&mut crew.shared.lock());
-        // All that can begin has begun: how busy the machine is decides nothing.
+        // All jobs that can begin have begun, so a busy machine does not affect the result.
         let have_begun = || crew.shared.lock().running.len() >= ACTIVE;
         assert!(Clock::start().wait_until(LONG, Duration::from_millis(1), have_begun), "no worker begins");
         let Gathered { late, unbegun, .. } = crew.gather(LONG, SHORT);

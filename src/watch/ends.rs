@@ -1,15 +1,15 @@
-//! How many lives of each name ended, and how: what a metric can still say of a JVM that has gone.
+//! The number of lives that ended per name, and how: metrics that outlive a JVM.
 
 use crate::record::{Happened, WatchEnds, WatchEvent};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// A name without a life is forgotten after this time; a name of a pod never comes again.
+/// Forgets a name without a live JVM after this time, because pod names are never reused.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(3600);
-/// Names that are remembered; those that ended longest ago go first.
+/// The maximum number of names; those whose lives ended longest ago are dropped first.
 const NAMES_MAX: usize = 1000;
 
-/// The ends of all lives that were seen.
+/// The ends of all observed lives.
 #[derive(Debug, Default)]
 pub struct Ends {
     names: BTreeMap<String, One>,
@@ -24,7 +24,7 @@ struct One {
 }
 
 impl Ends {
-    /// Takes in what happened at this time.
+    /// Records events that happened at this time.
     pub fn take(&mut self, events: &[WatchEvent], now: Duration) {
         for event in events {
             let (came, killed, ended) = match event.what {
@@ -47,7 +47,7 @@ impl Ends {
         }
     }
 
-    /// Returns the ends of each name, by name. A name in its first life has 0, so that the first end is seen as a rise.
+    /// The ends by name. A name in its first life has 0, so that the first end is visible as an increase.
     pub fn all(&self) -> Vec<WatchEnds> {
         let ends =
             |(name, one): (&String, &One)| WatchEnds { name: name.clone(), killed: one.killed, other: one.other };

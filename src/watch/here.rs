@@ -1,5 +1,5 @@
-//! The JVMs of this machine, as they are. A [`Crew`] does all work that a process can delay, or block for good. If a
-//! JVM does not answer in time, it is set aside, and the others are looked at.
+//! The JVMs of this machine. A [`Crew`] does all work that a process can delay or block forever. A JVM that does not
+//! respond in time is set aside, and the others are read.
 
 use super::bounds::Bounds;
 use super::column::Column;
@@ -36,52 +36,52 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Builder;
 use std::time::Duration;
 
-/// A line for each hierarchy, with a path of at most 4,096 bytes each.
+/// One line per hierarchy, with a path of at most 4,096 bytes.
 const MEMBERSHIP_BYTES_MAX: u64 = 64 << 10;
-/// One that was found so young may not have all its tables yet, and is opened when it is found the next time.
+/// A younger JVM may not have all its tables; it is opened again when it is found again.
 const YOUNG: Duration = Duration::from_secs(5);
 
-/// Which JVMs are watched.
+/// The JVMs to watch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Which {
-    /// Every JVM that can be seen.
+    /// All visible JVMs.
     All,
-    /// Those of these process ids.
+    /// JVMs with these pids.
     Pids(Vec<u32>),
-    /// Those in the memory cgroup of this path below the mount, and in those below it.
+    /// JVMs in the memory cgroup with this path below the mount, or below that cgroup.
     Cgroup(String),
-    /// Those of a service of systemd: the system's, or this user's.
+    /// JVMs of a systemd service: the system's or this user's.
     Unit(String),
 }
 
-/// How long is waited for what a JVM keeps from answering.
+/// How long to wait for reads that a JVM blocks.
 #[derive(Debug, Clone, Copy)]
 struct Patience {
-    /// For one JVM; the largest that was seen takes 50 ms the first time, and 2 ms later.
+    /// Per JVM; the largest one observed takes 50 ms the first time, and 2 ms later.
     one: Duration,
-    /// For all of them, even if some are stuck.
+    /// For all JVMs, even if some are stuck.
     all: Duration,
-    /// JVMs that are opened in one turn.
+    /// JVMs opened per turn.
     opened: usize,
 }
 
 const SHORT: Patience = Patience { one: Duration::from_millis(300), all: Duration::from_secs(1), opened: 128 };
-/// Patience where nothing else is looked at meanwhile.
+/// The patience if nothing else is read meanwhile.
 const LONG: Patience = Patience { one: Duration::from_secs(10), all: Duration::from_secs(30), opened: usize::MAX };
-/// JVMs that are watched at once. A node of Kubernetes has 110 pods.
+/// The maximum number of JVMs. A Kubernetes node has 110 pods.
 const JVMS_MAX: usize = 400;
-/// Files that are open of a JVM: its folder, status, stat, memory, counters, cgroup, history, and one to spare.
+/// Open files per JVM: its directory, status, stat, memory, counters, cgroup, history, and one to spare.
 const FILES_OF_JVM: u64 = 8;
-/// Files that are open in any case, or for a moment.
+/// Files that are always open, or open briefly.
 const FILES_SPARE: u64 = 60;
-/// Turns that a JVM rests which was late again and again.
+/// The maximum pause, in turns, of a JVM that was repeatedly late.
 const REST_MAX: u32 = 256;
-/// Commands of helper processes that a history keeps: its page has room for few.
+/// Helper process commands in a history, whose page has room for few.
 const COMMANDS_MAX: usize = 5;
-/// JVMs that wait to be weighed at most.
+/// The maximum number of JVMs that wait for an account.
 const WEIGHINGS_MAX: usize = 16;
 
-/// Weighs a JVM into a file; what the caller does with the account is not known here.
+/// Writes a JVM's account to a file.
 pub(super) type WeighInto = Box<dyn FnMut(u32, WhyWeighed, &Path) -> Result<(), String> + Send>;
 
 /// This machine.
@@ -90,24 +90,23 @@ pub struct Here {
     about: Arc<About>,
     finder: Finder,
     crew: Crew<Task, Done>,
-    /// The thread that weighs, or the reason why it could not be started.
+    /// The thread that takes accounts, or the reason why it could not be started.
     weigher: Result<Lane<(Id, WhyWeighed, PathBuf), WeighingOutcome>, String>,
     patience: Patience,
     jvms_max: usize,
     open: BTreeMap<Id, OpenJvm>,
-    /// The work that a worker is at, or that was late.
     late: BTreeMap<Task, Late>,
-    /// Whether there was no time to look at all processes that were due.
+    /// Whether there was no time to check all due processes.
     is_behind: bool,
-    /// JVMs that are not meant, with what the kernel says of their cgroups: until that changes they are not looked at.
+    /// JVMs that were not selected, with the kernel's text about their cgroups: they are skipped until it changes.
     strangers: BTreeMap<Id, Vec<u8>>,
     opened: Vec<(Id, Opened)>,
     looked: Vec<(Id, Looked)>,
-    /// `None` if it may not be read.
+    /// `None` if it is not readable.
     kernel_log: Option<KernelLog>,
 }
 
-/// The context that every look needs.
+/// The context of every job.
 struct About {
     which: Which,
     clock: Clock,
@@ -115,7 +114,7 @@ struct About {
     boot_id: Option<String>,
 }
 
-/// A piece of work.
+/// A job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Task {
     Map(ProcessCandidate),
@@ -123,7 +122,7 @@ enum Task {
     Look(Id),
 }
 
-/// The result of a piece of work.
+/// The result of a job.
 enum Done {
     Mapped(Mapped),
     Opened(Option<Box<(ProcHandles, DiscoveredJvm)>>),
@@ -131,17 +130,17 @@ enum Done {
     Looked { looked: Looked, took: Duration },
 }
 
-/// A JVM that is open. A worker that looks at it holds the lock, and keeps it for good if the look is stuck.
+/// An open JVM. A worker that reads it holds the lock, forever if it is stuck.
 struct OpenJvm {
     handles: Arc<Mutex<ProcHandles>>,
-    /// The time that the last look took; the JVMs that take the least are looked at first.
+    /// The duration of the last read; the fastest JVMs are read first.
     cost: Duration,
 }
 
-/// How long one is left alone that was late: for no turn the first time, then for one, for three, ever longer.
+/// The pause after a late job: 0 turns the first time, then 1, 3, and so on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Late {
-    /// Whether a worker is at it.
+    /// Whether a worker is busy with it.
     out: bool,
     times: u32,
     left: u32,
@@ -164,7 +163,7 @@ impl Late {
     }
 }
 
-/// The sources of one JVM, and what is remembered from look to look.
+/// A JVM's sources, and state kept between reads.
 struct ProcHandles {
     outside: Outside,
     floor: HeapFloor,
@@ -172,7 +171,7 @@ struct ProcHandles {
     oom_kills: Kills,
 }
 
-/// The least heap in use since the last collection of the old generation.
+/// The minimum heap in use since the last old collection.
 #[derive(Debug, Default)]
 struct HeapFloor {
     collections: Option<u64>,
@@ -180,7 +179,7 @@ struct HeapFloor {
 }
 
 impl HeapFloor {
-    /// The least that was in use since the last old collection; `None` before one was seen to end.
+    /// The minimum heap in use since the last old collection; `None` before a collection was observed.
     fn after(&mut self, collections: Option<u64>, used: u64) -> Option<u64> {
         let ended = self.collections.zip(collections).is_some_and(|(before, now)| now > before);
         self.collections = collections;
@@ -190,7 +189,7 @@ impl HeapFloor {
 }
 
 impl Here {
-    /// Watches these; `weigh` is called for an account.
+    /// Watches the selected JVMs; takes accounts with `weigh`.
     pub fn new(which: Which, clock: Clock, mut weigh: WeighInto) -> Self {
         let memory = Machine::read().memory.unwrap_or_default();
         let files = descriptors(FILES_SPARE + FILES_OF_JVM * JVMS_MAX as u64);
@@ -218,19 +217,19 @@ impl Here {
         }
     }
 
-    /// The same for one turn alone, after which nothing waits.
+    /// A variant for a single turn, which waits as long as necessary.
     #[must_use]
     pub fn patient(self) -> Self {
         Self { patience: LONG, ..self }
     }
 
-    /// Without those that were not meant when they were looked at, and have stayed in their cgroups since.
+    /// Skips JVMs that were not selected and have not changed their cgroups since.
     fn without_strangers(&mut self, ids: BTreeSet<Id>) -> BTreeSet<Id> {
         self.strangers.retain(|id, before| ids.contains(id) && membership(id.pid).as_ref() == Some(before));
         ids.into_iter().filter(|id| !self.strangers.contains_key(id)).collect()
     }
 
-    /// Has the mappings of those processes read that have to be looked at.
+    /// Reads the mappings of the remaining processes.
     fn map(&mut self) -> io::Result<()> {
         let due = self.finder.begin()?;
         self.is_behind = false;
@@ -244,7 +243,7 @@ impl Here {
         Ok(())
     }
 
-    /// Whether to try it now: no worker is at it, and it does not rest.
+    /// Whether to try it now: no worker is busy with it, and it is not paused.
     fn is_due(&mut self, task: Task) -> bool {
         self.late.get_mut(&task).is_none_or(Late::is_due)
     }
@@ -258,7 +257,7 @@ impl Here {
         self.late.get(&task).is_some_and(|late| late.times > 0)
     }
 
-    /// Waits for what was given, and takes in what came of it.
+    /// Waits for jobs and collects their results.
     fn gather(&mut self) {
         let Gathered { done, late, unbegun } = self.crew.gather(self.patience.one, self.patience.all);
         for task in unbegun {
@@ -266,7 +265,7 @@ impl Here {
             self.returned(task);
         }
         for task in late {
-            // If the JVM was closed meanwhile, nothing is kept about it.
+            // If the JVM was closed meanwhile, its state is dropped.
             if let Some(late) = self.late.get_mut(&task) {
                 late.again();
             }
@@ -276,7 +275,7 @@ impl Here {
         }
     }
 
-    /// No worker is at it any more; what was late keeps its rest.
+    /// The worker has returned; a late job keeps its pause.
     fn returned(&mut self, task: Task) {
         if let Some(late) = self.late.get_mut(&task) {
             late.out = false;
@@ -287,7 +286,7 @@ impl Here {
         self.returned(task);
         match (task, done) {
             (Task::Map(candidate), done) => {
-                // If Loadline fails on a process, that process cannot be watched.
+                // If Loadline panics on a process, that process cannot be watched.
                 let mapped = if let Some(Done::Mapped(mapped)) = done { mapped } else { Mapped::Other };
                 self.late.remove(&task);
                 self.finder.saw(candidate, mapped);
@@ -317,15 +316,15 @@ impl Here {
         }
     }
 
-    /// Returns the message about a JVM that does not answer.
+    /// The message about an unresponsive JVM.
     fn aside(&self) -> String {
         let one = self.patience.one.as_millis();
-        format!("it did not answer within {one} ms; Loadline tries it again, less and less often")
+        format!("it did not respond within {one} ms; Loadline retries it at growing intervals")
     }
 }
 
 impl About {
-    /// Whether a JVM is meant, by the name of its cgroup.
+    /// Whether a JVM is selected, by its cgroup.
     fn is_meant(&self, cgroup: &str) -> bool {
         match &self.which {
             Which::All | Which::Pids(_) => true,
@@ -334,7 +333,7 @@ impl About {
         }
     }
 
-    /// Reads the kernel's text on the cgroups of a JVM that was found and is not meant; costs two small files.
+    /// The kernel's text about the cgroups of an unselected JVM; costs two small files.
     fn stranger(&self, id: Id) -> Option<Vec<u8>> {
         if matches!(self.which, Which::All | Which::Pids(_)) {
             return None;
@@ -413,7 +412,7 @@ impl About {
 
 impl World for Here {
     fn there(&mut self) -> io::Result<There> {
-        // Each turn a little, so that little is left to read when a JVM has ended.
+        // Reads a little each turn, so that little is left when a JVM ends.
         self.kernel_log.take_if(|log| log.advance().is_err());
         let id = |pid: u32| -> io::Result<Option<Id>> {
             let stat = match std::fs::read(format!("/proc/{pid}/stat")) {
@@ -442,7 +441,7 @@ impl World for Here {
 
     fn open(&mut self, ids: &BTreeSet<Id>) -> Vec<(Id, Opened)> {
         let mut given = 0;
-        // Opening a JVM may block a worker for good, so none is opened while so many workers are blocked.
+        // Opening a JVM can block a worker forever, so stop at this many blocked workers.
         let may_open = self.crew.stuck() < STUCK_MAX;
         for id in ids.iter().copied() {
             let may_open = may_open && given < self.patience.opened && !self.open.contains_key(&id);
@@ -486,12 +485,12 @@ impl World for Here {
     fn close(&mut self, id: Id) -> Option<KilledBy> {
         let known = self.open.remove(&id)?;
         self.late.remove(&Task::Look(id));
-        // A worker that is stuck in it holds the lock for good.
+        // A stuck worker holds the lock forever.
         let handles = known.handles.try_lock().ok()?;
         let now = handles.outside.cgroup().and_then(|cgroup| cgroup.cgroup().oom_kills());
         let counted = handles.oom_kills.may_be_its_own(now, self.clock.now());
         match self.kernel_log.as_mut().and_then(|log| log.killed(id.pid).ok()?) {
-            // The log also has kills of earlier processes of this pid.
+            // The log also contains kills of earlier processes with this pid.
             Some(kill) if counted || now.is_none() => {
                 let cgroup = match kill.of {
                     Some(OutOf::Cgroup(cgroup)) => Some(cgroup),
@@ -518,8 +517,8 @@ impl World for Here {
     fn weigh(&mut self, id: Id, why: WhyWeighed, into: &Path) -> Result<(), String> {
         let weigher = self.weigher.as_ref().map_err(Clone::clone)?;
         weigher.offer((id, why, into.to_owned())).map_err(|refused| match refused {
-            TrySendError::Full(_) => format!("{WEIGHINGS_MAX} others wait to be weighed"),
-            TrySendError::Disconnected(_) => "the weighing thread has ended".to_owned(),
+            TrySendError::Full(_) => format!("{WEIGHINGS_MAX} other accounts are waiting"),
+            TrySendError::Disconnected(_) => "the weighing thread has exited".to_owned(),
         })
     }
 
@@ -536,7 +535,7 @@ impl World for Here {
     }
 }
 
-/// Adds to what is done of these the `rest`.
+/// Appends `rest` to the completed ones.
 fn with_others<'a, T>(
     mut done: Vec<(Id, T)>,
     of: impl IntoIterator<Item = &'a Id>,
@@ -547,7 +546,7 @@ fn with_others<'a, T>(
     done
 }
 
-/// Raises the soft limit of descriptors to so many, as far as the hard one allows; returns the limit in force.
+/// Raises the soft limit of descriptors to `wanted`, up to the hard limit; returns the limit in effect.
 fn descriptors(wanted: u64) -> u64 {
     let limits = getrlimit(Resource::Nofile);
     let now = limits.current.unwrap_or(u64::MAX);
@@ -556,8 +555,8 @@ fn descriptors(wanted: u64) -> u64 {
     if wanted > now && setrlimit(Resource::Nofile, raised).is_ok() { wanted } else { now }
 }
 
-/// As many of these as are watched, and those that are left out. Each cgroup has one before any has two, the oldest
-/// first: thousands of processes of one container keep no other container out.
+/// Splits the JVMs into those to watch and those to leave out. Round-robin over cgroups, oldest first, so that
+/// thousands of processes in one container do not displace other containers.
 fn fair(ids: BTreeSet<Id>, most: usize, cgroup: impl Fn(u32) -> Option<Vec<u8>>) -> (BTreeSet<Id>, BTreeSet<Id>) {
     if ids.len() <= most {
         return (ids, BTreeSet::new());
@@ -575,12 +574,12 @@ fn fair(ids: BTreeSet<Id>, most: usize, cgroup: impl Fn(u32) -> Option<Vec<u8>>)
     (ids(ranked), ids(left_out))
 }
 
-/// Whether reading something of a process failed because it has gone.
+/// Whether reading a process failed because it is gone.
 fn has_gone(cause: &io::Error) -> bool {
     cause.kind() == io::ErrorKind::NotFound || cause.raw_os_error() == Some(Errno::SRCH.raw_os_error())
 }
 
-/// Reads the kernel's text on the cgroups of a process; `None` once it has gone.
+/// The kernel's text about a process's cgroups; `None` if the process is gone.
 fn membership(pid: u32) -> Option<Vec<u8>> {
     let mut text = Vec::new();
     File::open(format!("/proc/{pid}/cgroup")).ok()?.take(MEMBERSHIP_BYTES_MAX).read_to_end(&mut text).ok()?;
@@ -626,18 +625,17 @@ fn fill(sample: &mut Sample, seen: &OutsideReading, bounds: &Bounds, floor: &mut
     }
 }
 
-/// A JVM that the kernel kills between the two readings has given most of its memory back by the second.
+/// If the kernel kills a JVM between the two reads, most of its memory is gone at the second.
 fn is_whole(seen: &OutsideReading, cgroup: &CgroupMemory) -> bool {
     cgroup.charge.anon.0 + cgroup.charge.shmem.0 >= seen.rss_anon.0 / 4 * 3
 }
 
-/// The charge that the limit bounds. Without a limit, the cgroup is not the JVM's own: it may be that of all processes.
+/// The charge that the limit bounds. Without a limit, the cgroup may contain unrelated processes.
 fn own_charge<'a>(seen: &'a OutsideReading, bounds: &Bounds) -> Option<&'a CgroupMemory> {
     let is_limited = seen.limit().is_some_and(|limit| limit.bytes.0 == bounds.memory);
     seen.cgroup.as_ref().filter(|cgroup| is_limited && is_whole(seen, cgroup))
 }
 
-/// A charge by holder, given the memory of the JVM and of each other process.
 fn by_holder(memory: &CgroupMemory, jvm_bytes: u64, others: &[ChargeRow]) -> WatchCharge {
     let bytes = |row: &ChargeRow| row.bytes.unsigned_abs();
     let of_command =
@@ -693,7 +691,7 @@ mod tests {
         Here::new(which, Clock::start(), Box::new(|_, _, _| Ok(())))
     }
 
-    /// A process that waits for its input to end; with what names it for good.
+    /// A process that waits for the end of its input, with its unique ID.
     #[expect(clippy::disallowed_methods, reason = "any process will do")]
     fn waiting() -> (Child, Id) {
         let child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
@@ -706,7 +704,7 @@ mod tests {
         Clock::start().wait_until(Duration::from_secs(60), Duration::from_millis(1), is_over)
     }
 
-    /// Opens one; `None` where that cannot be.
+    /// Opens a JVM, if possible.
     fn opened(here: &mut Here, id: Id) -> Option<DiscoveredJvm> {
         let opened = here.open(&BTreeSet::from([id]));
         opened.into_iter().find_map(|(_, opened)| if let Opened::Found(found) = opened { Some(*found) } else { None })
@@ -730,7 +728,7 @@ mod tests {
         let Looked::Seen(look) = looked(&mut here, id) else { panic!("it runs") };
         assert!(look.sample.get(Column::RssAnon).is_some());
         child.kill().unwrap();
-        // A zombie holds nothing any more; once it was waited for, it is gone.
+        // A zombie holds no memory; once it is reaped, it is gone.
         assert!(waited(|| !Stat::of(id.pid).is_some_and(|stat| stat.lives())), "{id:?} goes on after SIGKILL");
         assert_eq!(looked(&mut here, id), Looked::Gone, "a zombie");
         child.wait().unwrap();
@@ -748,7 +746,7 @@ mod tests {
         let ids = [stuck_id, other_id];
         here.open(&BTreeSet::from(ids));
         assert_eq!(here.open.len(), 2);
-        // As if its counters lay on a file system that does not answer: every look waits.
+        // Simulates counters on a hung file system: every read blocks.
         let handles = Arc::clone(&here.open[&stuck_id].handles);
         let hangs = handles.lock().unwrap();
         for turn in 0..3 {
@@ -759,7 +757,7 @@ mod tests {
             assert!(turn == 0 || here.clock.now() - began < Duration::from_millis(290), "it is waited for again");
         }
         assert_eq!((here.set_aside(), here.crew.stuck(), here.is_blind()), (1, 1, false));
-        // The hang ends meanwhile: no turn waits for the stuck worker.
+        // The hang ends, but no turn waits for the stuck worker.
         drop(hangs);
         let is_seen = |(id, looked): &(Id, Looked)| *id == stuck_id && matches!(looked, Looked::Seen(_));
         assert!(waited(|| here.look(&ids).iter().any(is_seen)), "it answers again");
@@ -790,7 +788,7 @@ mod tests {
     #[test]
     fn of_too_many_each_cgroup_has_one_before_any_has_two() {
         let id = |pid: u32| Id { pid, start_ticks: u64::from(pid) };
-        // 2,000 of one container came first, and three of others after them.
+        // 2,000 from one container start first, followed by three others.
         let ids: BTreeSet<Id> = (1..=2000).chain([3001, 3002, 3003]).map(id).collect();
         let cgroup = |pid: u32| Some(if pid <= 2000 { b"/crowd".to_vec() } else { pid.to_string().into_bytes() });
         let (watched, left_out) = fair(ids.clone(), 400, cgroup);
@@ -809,11 +807,11 @@ mod tests {
         for _ in 0..3 {
             assert!(here.without_strangers(ids.clone()).is_empty(), "it is known");
         }
-        // It moves to another cgroup, and is looked at again.
+        // It moves to another cgroup, so it is read again.
         here.strangers.insert(id, b"0::/elsewhere\n".to_vec());
         assert_eq!(here.without_strangers(ids.clone()), ids);
         assert!(opened(&mut here, id).is_none());
-        // It ends, and nothing is kept of it.
+        // After its end, no state is left.
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(here.without_strangers(BTreeSet::new()).is_empty() && here.strangers.is_empty());

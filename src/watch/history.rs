@@ -1,11 +1,10 @@
-//! The samples of one JVM, in a file of fixed size: 1 h of samples, 24 h by the minute, 30 days by ten minutes. So it
-//! is with samples every ten seconds; a watch that samples faster keeps as many cells of shorter times. Besides, the
-//! file has the whole sample at the most of each column.
+//! A JVM's samples in a file of fixed size: 1 h of samples, 24 h of minutes, 30 days of ten-minute cells. These lengths
+//! apply to one sample every ten seconds; faster sampling keeps the same number of shorter cells. The file also has the
+//! whole sample at each column's maximum.
 //!
-//! The file is sparse until it is full, 1.8 MiB. Each sample is written when it is taken, so that nothing is lost with
-//! a process that is killed. After each cell of ten minutes the file is due for the disk: a machine that fails loses no
-//! more than such a cell. A record that was cut is left out. Data that the disk does not take waits in memory, in
-//! bounds.
+//! The file is sparse until it is full (1.8 MiB). Each sample is written immediately, so killing the process loses
+//! nothing. The file is synced after each ten-minute cell, so a machine failure loses at most one such cell. Truncated
+//! records are skipped. Data that the disk rejects waits in memory, up to a limit.
 //!
 //! ```text
 //! 4 KiB: whose it is      cells of three tiers, each at its number modulo the tier's size      the extremes, one
@@ -32,23 +31,23 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long cells are, in samples, and how many are kept: an hour, a day and thirty days of samples every ten seconds.
+/// Cell length in samples and number of cells: an hour, a day, and thirty days at one sample every ten seconds.
 pub(super) const TIERS: [(u64, u64); 3] = [(1, 360), (6, 1440), (60, 4320)];
 /// A record that was never written.
 const NOTHING: [u8; CELL_BYTES] = [0; CELL_BYTES];
 /// Cells read at a time: 70 KiB.
 const CELLS_READ: usize = 240;
-/// Samples of a cell of the slowest tier, by which growth is judged.
+/// Samples per cell of the slowest tier, which growth is judged by.
 pub(super) const SAMPLES_OF_CELL: u64 = TIERS[2].0;
 
-/// The suffix, before its number, of a file that was in the place of a history.
+/// The suffix, followed by a number, of a file that had a history's name.
 pub(super) const ASIDE: &str = ".aside-";
 const ASIDE_MAX: u32 = 100;
 
-/// One of the three lengths of cells.
+/// A cell length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tier {
-    /// A sample each, for an hour.
+    /// One sample each, for an hour.
     Samples,
     /// Six samples each, for a day.
     Minutes,
@@ -61,49 +60,47 @@ impl Tier {
     pub(super) const ALL: [Self; 3] = [Self::Samples, Self::Minutes, Self::TenMinutes];
 }
 
-/// A history that is being written.
 #[derive(Debug)]
 pub(super) struct History {
     file: Arc<File>,
     kept: Kept,
-    /// The revision of the page that describes it.
+    /// The revision of its description page.
     revision: u64,
     filling: [Option<Filling>; 2],
     extremes: [u64; COLUMNS],
     last: Option<Last>,
     unwritten: Unwritten,
-    /// Whether something was written that should be on the disk soon.
+    /// Whether unsynced data should be synced soon.
     due: bool,
-    /// The file that had its name when it was begun.
+    /// The file that previously had its name.
     pub(super) aside: Option<Aside>,
 }
 
-/// A file that was in the place of a history, and was moved.
+/// A file that had a history's name and was renamed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Aside {
-    /// Its path now.
+    /// Its new path.
     pub(super) to: PathBuf,
-    /// Why no sample could be added to it.
+    /// Why it could not be continued.
     pub(super) why: String,
 }
 
-/// The last sample.
 #[derive(Debug, Clone, Copy)]
 struct Last {
     number: u64,
-    /// Its age; `None` where another watch took it.
+    /// Its age; `None` if another watch took it.
     age_ms: Option<u64>,
 }
 
 /// A history that was read.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Past {
-    /// Whose it is.
+    /// Its description.
     pub kept: Kept,
     tiers: [Vec<Cell>; 3],
-    /// The sample at the most of each column, where there is one.
+    /// The sample at each column's maximum.
     pub extremes: Vec<(Column, Sample)>,
-    /// Records that were cut or spoilt, and left out.
+    /// The number of damaged records, which were skipped.
     pub spoilt: usize,
 }
 
@@ -113,12 +110,12 @@ impl Past {
         &self.tiers[tier as usize]
     }
 
-    /// How long a cell of a tier is, in seconds.
+    /// The cell length of a tier, in seconds.
     pub fn cell_s(&self, tier: Tier) -> f64 {
         (TIERS[tier as usize].0 * self.kept.every_ms) as f64 / 1e3
     }
 
-    /// The file in a folder that was written last of those about this pid.
+    /// The most recently written file for this pid in a directory.
     pub fn last_of(folder: &Path, pid: u32) -> Option<PathBuf> {
         let ends = format!(".{pid}.history");
         let files = std::fs::read_dir(folder).ok()?.flatten();
@@ -126,10 +123,7 @@ impl Past {
         own.max_by_key(|file| file.metadata().and_then(|about| about.modified()).ok()).map(|file| file.path())
     }
 
-    /// Reads a file.
-    ///
-    /// # Errors
-    /// If it cannot be read, or no first page of a history in it is whole.
+    /// Reads a file. Fails if it cannot be read, or has no valid description page.
     pub fn read(path: &Path) -> io::Result<Self> {
         Self::of(&private_file::open(path)?, &Unwritten::default())
     }
@@ -152,7 +146,7 @@ impl Past {
         Ok(past)
     }
 
-    /// Cells of the ring that are not older than it is long, by their numbers. A part of the ring is read at a time.
+    /// The ring's cells that are recent enough, by number. Reads the ring in parts.
     fn tier(&mut self, file: &File, tier: usize, unwritten: &Unwritten) -> io::Result<Vec<Cell>> {
         let (_, size) = TIERS[tier];
         let mut bytes = vec![0; CELLS_READ * CELL_BYTES];
@@ -174,7 +168,7 @@ impl Past {
         Ok(cells)
     }
 
-    /// The cells that were being filled when it ended, from the samples that they are made of.
+    /// Reconstructs the incomplete cells at the end of the file from their samples.
     fn fill_up(&mut self) {
         for tier in [1, 2] {
             let (length, _) = TIERS[tier];
@@ -191,7 +185,7 @@ impl Past {
     }
 }
 
-/// Leaves cells, in order, that a ring of this size could hold at once: laying them out by number relies on it.
+/// Keeps only cells that a ring of this size can hold, which their layout by number requires.
 fn keep_recent(cells: &mut Vec<Cell>, size: u64) {
     let newest = cells.last().map_or(0, |cell| cell.number);
     cells.retain(|cell| newest.saturating_sub(cell.number) < size);
@@ -199,31 +193,28 @@ fn keep_recent(cells: &mut Vec<Cell>, size: u64) {
 
 impl Drop for History {
     fn drop(&mut self) {
-        // The file may be on its way to the disk still, and is another writer's from now on.
+        // The file may still be syncing, but other writers can have it now.
         let _ = flock(&*self.file, FlockOperation::Unlock);
     }
 }
 
-/// Whose history a file is.
-///
-/// # Errors
-/// If it cannot be read, or is no history.
+/// A file's description. Fails if it cannot be read, or is not a history.
 pub(super) fn whose(path: &Path) -> io::Result<Kept> {
     Ok(kept::read(&private_file::open(path)?, PAGES_AT)?.0)
 }
 
-/// The file that has the name of a history; locked, where it can be written.
+/// The file with a history's name; locked if writable.
 enum There {
     Empty(File),
-    /// With what it says of itself, and the revision of that.
+    /// A history, with its description and that page's revision.
     History(File, Box<Kept>, u64),
-    /// Nothing that a sample could be added to, and why.
+    /// A file that cannot be continued, and why.
     Other(String),
 }
 
 impl There {
-    /// Opens it, and creates it where there is nothing. Others may write the folder that the user chose: what they put
-    /// there is neither followed nor believed.
+    /// Opens the file, or creates it. Others may write to the user's directory, so their files are not trusted and
+    /// their links not followed.
     fn find(path: &Path) -> io::Result<Self> {
         let mut options = private_file::options();
         let (file, is_new) = match options.read(true).create_new(true).open(path) {
@@ -232,21 +223,21 @@ impl There {
             Err(_) => match options.create_new(false).open(path) {
                 Ok(file) => (file, false),
                 Err(cause) => match cause.raw_os_error().map(Errno::from_raw_os_error) {
-                    Some(Errno::LOOP) => return Ok(Self::Other("it is a link".to_owned())),
-                    Some(Errno::ISDIR | Errno::NXIO) => return Ok(Self::Other("it is no plain file".to_owned())),
+                    Some(Errno::LOOP) => return Ok(Self::Other("it is a symbolic link".to_owned())),
+                    Some(Errno::ISDIR | Errno::NXIO) => return Ok(Self::Other("it is not a regular file".to_owned())),
                     _ => return Err(cause),
                 },
             },
         };
         let about = file.metadata()?;
         if !about.is_file() {
-            return Ok(Self::Other("it is no plain file".to_owned()));
+            return Ok(Self::Other("it is not a regular file".to_owned()));
         }
         if !is_new && !is_trusted(about.uid(), path) {
             return Ok(Self::Other(format!("it belongs to user id {}", about.uid())));
         }
         flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|cause| match cause {
-            Errno::WOULDBLOCK => io::Error::other("another watch writes it"),
+            Errno::WOULDBLOCK => io::Error::other("another `loadline watch` is writing it"),
             cause => cause.into(),
         })?;
         if file.metadata()?.len() == 0 {
@@ -254,28 +245,25 @@ impl There {
         }
         match kept::read(&file, PAGES_AT) {
             Ok((kept, revision)) => Ok(Self::History(file, Box::new(kept), revision)),
-            // The disk failed: what it holds may be a history all the same.
+            // The disk failed, but the file may still be a history.
             Err(cause) if cause.raw_os_error().is_some() => Err(cause),
             Err(cause) => Ok(Self::Other(cause.to_string())),
         }
     }
 }
 
-/// Whether a file of this user is as good as an own one: the owner of the folder may put anything there anyhow.
+/// Whether to trust a user's file: the owner of the directory can replace any file anyway.
 fn is_trusted(owner: u32, path: &Path) -> bool {
     let folder = path.parent().and_then(|folder| folder.metadata().ok());
     owner == rustix::process::geteuid().as_raw() || folder.is_some_and(|folder| folder.uid() == owner)
 }
 
-/// Creates a folder for histories, which only this user enters, or takes the one that is there.
-///
-/// # Errors
-/// If it cannot be created.
+/// Creates a directory for histories that only this user can enter, or uses the existing one.
 pub fn create_folder(path: &Path) -> io::Result<()> {
     private_file::create_folders(path)
 }
 
-/// Gives what has this name another one that is free, and returns that.
+/// Renames a file to an unused name, and returns that.
 fn set_aside(path: &Path) -> io::Result<PathBuf> {
     let name = |number: u32| {
         let mut name = path.as_os_str().to_owned();
@@ -284,17 +272,17 @@ fn set_aside(path: &Path) -> io::Result<PathBuf> {
     };
     let is_free = |path: &PathBuf| path.symlink_metadata().is_err_and(|why| why.kind() == io::ErrorKind::NotFound);
     let free = (1..=ASIDE_MAX).map(name).find(is_free).ok_or_else(|| {
-        io::Error::other(format!("it is not a history, and {ASIDE_MAX} like it were moved aside already: remove them"))
+        io::Error::other(format!(
+            "it is not a history, and {ASIDE_MAX} such files were already moved aside: remove them"
+        ))
     })?;
     std::fs::rename(path, &free)?;
     Ok(free)
 }
 
 impl History {
-    /// Continues the file of this JVM, or begins it. Another file of that name is kept under a new name.
-    ///
-    /// # Errors
-    /// If the file cannot be written, or is another JVM's.
+    /// Opens or creates a JVM's file. Renames another file with that name. Fails if the file cannot be written, or is
+    /// another JVM's.
     pub(super) fn open(path: &Path, kept: &Kept) -> io::Result<Self> {
         let (there, aside) = match There::find(path)? {
             There::Other(why) => {
@@ -307,11 +295,11 @@ impl History {
             There::Empty(file) => (file, None),
             There::Other(why) => return Err(io::Error::other(why)),
             There::History(_, there, _) if !there.is_of(kept) => {
-                return Err(io::Error::other(format!("the history of {} is there", there.name)));
+                return Err(io::Error::other(format!("it contains the history of {}", there.name)));
             }
             There::History(_, there, _) if there.every_ms != kept.every_ms => {
                 let [there, here] = [there.every_ms, kept.every_ms].map(|ms| Span(Duration::from_millis(ms)));
-                let why = format!("it has a sample every {there} and takes none every {here}: add `--every {there}`");
+                let why = format!("it has a sample every {there}, not every {here}: add `--every {there}`");
                 return Err(io::Error::other(why));
             }
             There::History(file, _, revision) => (file, Some(revision)),
@@ -337,12 +325,12 @@ impl History {
     fn begin(&mut self) -> io::Result<()> {
         self.file.set_len(0)?;
         self.file.set_len(PAGES_AT[1] + PAGE_BYTES as u64)?;
-        // Both pages are there from the beginning, so that a disk that is full later has room for how it ended.
+        // Writes both pages at the beginning, so that a full disk later has room for the end.
         self.describe()?;
         self.describe()
     }
 
-    /// Writes the older of the pages that describe it.
+    /// Overwrites the older description page.
     fn describe(&mut self) -> io::Result<()> {
         let revision = self.revision + 1;
         kept::write(&self.file, PAGES_AT[(revision % 2) as usize], &self.kept, revision)?;
@@ -350,7 +338,7 @@ impl History {
         Ok(())
     }
 
-    /// Takes up what was being filled when the last writer ended.
+    /// Resumes the incomplete cells of the previous writer.
     fn go_on(&mut self) -> io::Result<()> {
         let past = self.past()?;
         for (column, sample) in &past.extremes {
@@ -361,17 +349,15 @@ impl History {
         self.last = Some(Last { number: last, age_ms: None });
         for cell in samples {
             for (filling, (length, _)) in self.filling.iter_mut().zip(&TIERS[1..]) {
-                // The cells that were complete before are in the file.
+                // Cells that were complete are in the file.
                 Filling::go_on(filling, cell.number / length, &cell.sample());
             }
         }
         Ok(())
     }
 
-    /// Keeps a sample. A second one of the same time replaces nothing and is dropped; whether it was kept is returned.
-    ///
-    /// # Errors
-    /// If the file cannot be written; the data that was not written waits and is written later, in bounds.
+    /// Adds a sample; returns whether it was kept. Drops a second sample for the same time. On a write error, unwritten
+    /// data waits for a retry, up to a limit.
     pub(super) fn add(&mut self, sample: &Sample) -> io::Result<bool> {
         let Some(number) = self.number(sample.age_ms) else { return Ok(false) };
         self.last = Some(Last { number, age_ms: Some(sample.age_ms) });
@@ -395,9 +381,8 @@ impl History {
         Ok(true)
     }
 
-    /// Returns the cell of one sample that this age falls into; `None` where that is taken. A sample that comes half an
-    /// interval after the last one has the next cell. So none is lost that comes now a little sooner and now a little
-    /// later, right where one cell ends and the next begins.
+    /// The sample cell for this age; `None` if it is taken. A sample at least half an interval after the last one gets
+    /// the next cell, so jitter near a cell boundary loses no sample.
     fn number(&self, age_ms: u64) -> Option<u64> {
         let number = age_ms / self.kept.every_ms;
         let Some(last) = self.last.filter(|last| number <= last.number) else { return Some(number) };
@@ -405,7 +390,6 @@ impl History {
         (is_next && number == last.number).then_some(number + 1)
     }
 
-    /// Writes what waits.
     fn write(&mut self) -> io::Result<()> {
         let file = &self.file;
         self.unwritten.write(
@@ -414,23 +398,17 @@ impl History {
         )
     }
 
-    /// Samples of which no record could be kept.
+    /// The number of samples that could not be kept.
     pub(super) fn lost(&self) -> u64 {
         self.unwritten.lost
     }
 
-    /// All that is kept, with what is being filled.
-    ///
-    /// # Errors
-    /// If the file cannot be read.
+    /// All records, including incomplete cells.
     pub(super) fn past(&self) -> io::Result<Past> {
         Past::of(&self.file, &self.unwritten)
     }
 
-    /// The last sample and the last of so many minutes alone, with what is being filled.
-    ///
-    /// # Errors
-    /// If the file cannot be read.
+    /// The last sample and the last `minutes`, including incomplete cells.
     pub(super) fn lately(&self, minutes: u64) -> io::Result<Past> {
         let mut past = Past { kept: self.kept.clone(), ..Past::default() };
         let last = self.last.map_or(0, |last| last.number);
@@ -447,10 +425,7 @@ impl History {
         Ok(past)
     }
 
-    /// Notes what bounds the JVM, where that is something else than before.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
+    /// Records changed bounds of the JVM.
     pub(super) fn bound(&mut self, bounds: Bounds) -> io::Result<()> {
         if self.kept.bounds == bounds {
             return Ok(());
@@ -459,22 +434,17 @@ impl History {
         self.describe()
     }
 
-    /// Notes how the life ended.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
     pub(super) fn end(&mut self, end: End) -> io::Result<()> {
         self.kept.end = Some(end);
         self.describe()
     }
 
-    /// The file, where what was written to it should be on the disk soon: after each cell of ten minutes, and after the
-    /// end.
+    /// The file, if it should be synced soon: after each ten-minute cell, and at the end.
     pub(super) fn due(&self) -> Option<&Arc<File>> {
         self.due.then_some(&self.file)
     }
 
-    /// It was seen to that the file goes to the disk.
+    /// The file was passed on for syncing.
     pub(super) fn settled(&mut self) {
         self.due = false;
     }
@@ -490,5 +460,5 @@ const fn extreme_at(column: usize) -> u64 {
     PAGE_BYTES as u64 + cells * CELL_BYTES as u64 + (column * SAMPLE_BYTES) as u64
 }
 
-/// The offsets of the pages that describe it: at its beginning, and at its end.
+/// The offsets of the two description pages: at the beginning and at the end.
 const PAGES_AT: [u64; 2] = [0, extreme_at(COLUMNS)];

@@ -1,4 +1,4 @@
-//! Histories: what goes in comes out, however often they are closed, cut or spoilt.
+//! Histories: data survives, however often they are closed, truncated, or damaged.
 
 use super::bounds::Bounds;
 use super::column::Column;
@@ -11,7 +11,7 @@ use std::fs::{self, OpenOptions};
 use std::os::unix::fs::{FileExt, MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 
-/// The path of a history, in a folder that goes with the first.
+/// The path of a history, in the returned temporary directory.
 fn place() -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.history");
@@ -22,7 +22,7 @@ fn kept() -> Kept {
     Kept { name: "shop.service".to_owned(), pid: 7, started_ticks: 11, every_ms: 10_000, ..Kept::default() }
 }
 
-/// The sample at the so-manieth tenth second, of which only anonymous memory was seen.
+/// The sample at this multiple of ten seconds, with only anonymous memory.
 fn sample(number: u64, mib: u64) -> Sample {
     let mut sample = Sample::at(number * 10_000 + 37);
     sample.set(Column::RssAnon, mib << 20);
@@ -39,7 +39,8 @@ fn filled(path: &Path, samples: impl IntoIterator<Item = (u64, u64)>) {
 #[test]
 fn cells_have_least_mean_and_most_of_their_samples_and_the_file_never_grows() {
     let (_folder, path) = place();
-    // Forty days, so that every ring has gone round; a megabyte more each ten minutes, and back within each minute.
+    // Forty days, so that every ring wraps; memory grows by a megabyte every ten minutes, and varies within each
+    // minute.
     let days = 40 * 24 * 360;
     filled(&path, (0..days).map(|number| (number, number / 60 + number % 6)));
     let past = Past::read(&path).unwrap();
@@ -87,7 +88,7 @@ fn what_has_the_name_of_a_history_is_moved_and_kept() {
     fs::write(&victim, "dear").unwrap();
     let path = at("a.history");
     let later: &dyn Fn() = &|| {
-        // As a later version would begin it.
+        // As a later version might start it.
         filled(&path, [(1, 1), (2, 2)]);
         let file = OpenOptions::new().write(true).open(&path).unwrap();
         let ends = file.metadata().unwrap().len() - 4096;
@@ -101,7 +102,7 @@ fn what_has_the_name_of_a_history_is_moved_and_kept() {
         fs::write(&path, "").unwrap();
         std::os::unix::fs::chown(&path, Some(65534), None).unwrap();
     };
-    let mut planted = vec![(later, "begin"), (link, "link"), (nowhere, "link"), (pipe, "plain"), (below, "plain")];
+    let mut planted = vec![(later, "start"), (link, "link"), (nowhere, "link"), (pipe, "regular"), (below, "regular")];
     if rustix::process::geteuid().is_root() {
         planted.push((foreign, "65534"));
     }
@@ -134,7 +135,7 @@ fn an_empty_file_is_begun() {
 fn a_history_has_one_writer() {
     let (_folder, path) = place();
     let _writer = History::open(&path, &kept()).unwrap();
-    assert!(History::open(&path, &kept()).unwrap_err().to_string().contains("another watch"));
+    assert!(History::open(&path, &kept()).unwrap_err().to_string().contains("another `loadline watch`"));
     assert!(Past::read(&path).is_ok(), "who reads disturbs nobody");
 }
 
@@ -161,7 +162,7 @@ fn after_each_ten_minutes_a_history_is_due_for_the_disk() {
 fn samples_now_a_little_sooner_and_now_a_little_later_are_all_kept() {
     let (_folder, path) = place();
     let mut history = History::open(&path, &kept()).unwrap();
-    // Right where one cell ends and the next begins.
+    // At the boundary of two cells.
     let age_ms = |number: u64| number * 10_000 + 20_000 + [3, 0, 2, 9][number as usize % 4] - 4;
     let slots: Vec<u64> = (0..300).map(|number| age_ms(number) / 10_000).collect();
     assert!(slots.windows(2).any(|pair| pair[0] == pair[1]), "by their ages alone some would be lost");
@@ -202,7 +203,7 @@ fn behind_a_gap_is_left_what_a_ring_could_hold() {
 fn the_pace_is_known_without_all_that_is_kept() {
     let (_folder, path) = place();
     filled(&path, (0..1000).map(|number| (number, number % 100)));
-    // The cells of the file and those that are being filled.
+    // The file's cells and incomplete ones.
     let mut history = History::open(&path, &kept()).unwrap();
     history.add(&sample(1000, 7)).unwrap();
     let (lately, past) = (history.lately(15).unwrap(), history.past().unwrap());
@@ -211,7 +212,7 @@ fn the_pace_is_known_without_all_that_is_kept() {
     assert_eq!(lately.cells(Tier::Samples).last(), past.cells(Tier::Samples).last());
 }
 
-/// A file system of 4 MiB; unmounted when dropped. `None` if it cannot be mounted, and then the test says so.
+/// A file system of 4 MiB; unmounted on drop. `None`, after reporting a skip, if it cannot be mounted.
 struct SmallDisk(tempfile::TempDir);
 
 #[expect(clippy::disallowed_methods, reason = "mount(8), which knows how")]
@@ -230,7 +231,7 @@ impl SmallDisk {
         None
     }
 
-    /// Leaves no page.
+    /// Fills every page.
     fn fill(&self) {
         let mut filler = fs::File::create(self.0.path().join("filler")).unwrap();
         let cause = std::io::copy(&mut std::io::repeat(1), &mut filler).unwrap_err();
@@ -240,7 +241,7 @@ impl SmallDisk {
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
-        // A folder that stays mounted is seen by the removal of the folder around it.
+        // Removing the parent directory would detect a leftover mount.
         let _ = called("umount", &[], self.0.path());
     }
 }
@@ -289,7 +290,7 @@ fn a_second_sample_of_one_time_is_not_kept() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// The cells are the same, whichever process writes them, and however often it was killed between two samples.
+    /// The cells are the same, whichever process writes them, and however often it is killed between samples.
     #[test]
     fn a_writer_that_is_killed_loses_nothing(
         gaps in prop::collection::vec((1_u64..20, 0_u64..3000), 1..400),
@@ -310,7 +311,7 @@ proptest! {
         prop_assert_eq!(one, other);
     }
 
-    /// A file that is cut anywhere, or whose bytes are spoilt, yields what is whole of it and never a panic.
+    /// A truncated or damaged file yields its intact part and never a panic.
     #[test]
     fn what_is_spoilt_costs_itself(
         cut in 0_u64..2_000_000,

@@ -1,5 +1,5 @@
-//! The disk space of histories and accounts. The oldest evidence goes first. The evidence about JVMs that run,
-//! whichever watch looks at them, goes last: evidence is kept to show what a JVM held before it was killed.
+//! Limits the disk space of histories and accounts. Deletes the oldest data first, but data about running JVMs last,
+//! whichever watch wrote it: it must survive until after a kill.
 
 use super::account::is_asked;
 use super::history::{ASIDE, whose};
@@ -19,12 +19,12 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 const BLOCK_BYTES: u64 = 512;
-/// The folder is swept after so many turns …
+/// Sweep the directory after this many turns …
 const SWEPT_TURNS: u64 = 360;
-/// … or after so many files that were begun: JVMs that come and go leave 12 KiB each.
+/// … or after this many new files: short-lived JVMs leave 12 KiB each.
 const SWEPT_FILES: u64 = 64;
 
-/// When the folder is swept: about once an hour, and sooner where JVMs come and go.
+/// Schedules sweeps: about once an hour, or more often if JVMs come and go.
 #[derive(Debug, Default)]
 pub struct Sweeps {
     turns: u64,
@@ -32,7 +32,7 @@ pub struct Sweeps {
 }
 
 impl Sweeps {
-    /// Whether to sweep after a turn, by how many files were begun so far.
+    /// Whether to sweep after this turn, given the number of files created so far.
     pub fn is_due(&mut self, begun: u64) -> bool {
         let is_due = self.turns.is_multiple_of(SWEPT_TURNS) || begun >= self.begun + SWEPT_FILES;
         self.turns += 1;
@@ -43,16 +43,15 @@ impl Sweeps {
     }
 }
 
-/// The kind of a file; the files of one life go in this order.
+/// File kinds, in the order in which the files of a life are deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum FileKind {
     Account,
-    /// It was in the place of a history.
+    /// A renamed file that had a history's name.
     Aside,
     History,
 }
 
-/// A file that Loadline wrote.
 #[derive(Debug)]
 struct WrittenFile {
     kind: FileKind,
@@ -61,18 +60,18 @@ struct WrittenFile {
     path: PathBuf,
 }
 
-/// Whether a JVM runs; those that are known least to run go first.
+/// Whether a JVM runs, least likely first, which is the order of deletion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Liveness {
     Ended,
-    /// There is no history to tell, and a process of its pid runs.
+    /// No history tells, and a process has its pid.
     Unknown,
     Runs,
 }
 
-/// Removes files until the folder takes no more than `most`: life by life those of JVMs that ended, the one that ended
-/// longest ago first; then accounts of JVMs that run, the oldest first. Their histories stay, and so does what cannot
-/// be removed. `watched` are histories that the caller writes. Returns what was removed.
+/// Deletes files until the directory takes at most `most` bytes: first the lives that ended, oldest end first, then
+/// accounts of running JVMs, oldest first. Their histories stay, as do files that cannot be deleted. `watched` are
+/// histories that the caller writes. Returns the deleted files.
 pub fn keep_within(folder: &Path, most: Bytes, watched: &BTreeSet<PathBuf>) -> Vec<PathBuf> {
     let lives = lives(folder);
     let mut taken: u64 = lives.values().flatten().map(|file| file.bytes).sum();
@@ -92,12 +91,12 @@ pub fn keep_within(folder: &Path, most: Bytes, watched: &BTreeSet<PathBuf>) -> V
     removed
 }
 
-/// The files of each life, by the stem of their names.
+/// The files of each life, by file name stem.
 fn lives(folder: &Path) -> BTreeMap<String, Vec<WrittenFile>> {
     let mut lives: BTreeMap<String, Vec<WrittenFile>> = BTreeMap::new();
     for (name, entry) in files(folder) {
         let Some((stem, kind)) = stem(&name) else { continue };
-        // A link that was moved aside is a file here: what is removed is the link.
+        // For a renamed symbolic link, deletes the link itself.
         let Some(about) = entry.metadata().ok().filter(|about| !about.is_dir()) else { continue };
         let when = about.modified().unwrap_or(SystemTime::UNIX_EPOCH);
         let file = WrittenFile { kind, when, bytes: about.blocks() * BLOCK_BYTES, path: entry.path() };
@@ -106,7 +105,6 @@ fn lives(folder: &Path) -> BTreeMap<String, Vec<WrittenFile>> {
     lives
 }
 
-/// The life whose file has this name.
 fn stem(name: &str) -> Option<(&str, FileKind)> {
     if let Some(stem) = name.strip_suffix(".history") {
         return Some((stem, FileKind::History));
@@ -114,13 +112,13 @@ fn stem(name: &str) -> Option<(&str, FileKind)> {
     if let Some((stem, _)) = name.split_once(".history").filter(|(_, rest)| rest.starts_with(ASIDE)) {
         return Some((stem, FileKind::Aside));
     }
-    // `.part` is left of an account that was being written by a watch that was killed.
+    // `.part` is an incomplete account of a killed watch.
     let of = name.strip_suffix(".account.json").or_else(|| name.strip_suffix(".account.part"))?;
     let (stem, _age, _why) = in_three(of)?;
     Some((stem, FileKind::Account))
 }
 
-/// Returns the files that may be removed, in the order in which they go.
+/// The files that may be deleted, in order of deletion.
 fn in_order(folder: &Path, lives: BTreeMap<String, Vec<WrittenFile>>, watched: &BTreeSet<PathBuf>) -> Vec<WrittenFile> {
     let boot = boot_id();
     let (mut ended, mut running) = (Vec::new(), Vec::new());
@@ -129,7 +127,7 @@ fn in_order(folder: &Path, lives: BTreeMap<String, Vec<WrittenFile>>, watched: &
         match state(&folder.join(format!("{stem}.history")), &stem, watched, boot.as_deref()) {
             Liveness::Runs => {
                 files.retain(|file| file.kind != FileKind::History);
-                // The last account may be the one before the kill, and who finds none of a JVM that was asked asks it.
+                // The last account may be the one before the kill, and without any account, a watch would attach again.
                 let last = files.iter().rposition(|file| file.kind == FileKind::Account);
                 let spared = |(at, file): (usize, WrittenFile)| (Some(at) == last || is_asked(&file.path), file);
                 running.extend(files.into_iter().enumerate().map(spared));
@@ -159,7 +157,7 @@ fn state(history: &Path, stem: &str, watched: &BTreeSet<PathBuf>, boot: Option<&
                 ..Kept::default()
             });
             let runs = now.is_some_and(|now| kept.is_of(&now));
-            // A watch elsewhere that shares the folder may see processes that are not seen here.
+            // Another watch that shares the directory may see processes that are invisible here.
             if runs || is_written(history) { Liveness::Runs } else { Liveness::Ended }
         }
         Err(_) => {
@@ -169,7 +167,6 @@ fn state(history: &Path, stem: &str, watched: &BTreeSet<PathBuf>, boot: Option<&
     }
 }
 
-/// Whether a watch has locked this history.
 fn is_written(history: &Path) -> bool {
     let Ok(file) = private_file::open(history) else { return false };
     flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK)
@@ -181,7 +178,6 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    /// A folder with files of these ages.
     struct Folder(tempfile::TempDir);
 
     impl Folder {
@@ -193,7 +189,7 @@ mod tests {
             self.0.path().join(name)
         }
 
-        /// A file that was written so many seconds after the first of January 1970.
+        /// Creates a file with this modification time, in seconds since the epoch.
         fn written(&self, name: &str, when_s: u64) {
             fs::write(self.at(name), vec![1; 8192]).unwrap();
             self.last_written(name, when_s);
@@ -204,13 +200,13 @@ mod tests {
             fs::File::options().write(true).open(self.at(name)).unwrap().set_modified(when).unwrap();
         }
 
-        /// The history of a process of this pid, which goes on being written.
+        /// Creates a history of a process with this pid, still open for writing.
         fn history(&self, name: &str, pid: u32, started_ticks: u64) -> History {
             let kept = Kept { pid, started_ticks, every_ms: 10_000, boot_id: boot_id(), ..Kept::default() };
             History::open(&self.at(name), &kept).unwrap()
         }
 
-        /// Returns the names of the files that go where there is room for so many bytes.
+        /// The names of the files deleted to keep within this many bytes.
         fn removed(&self, most: u64, watched: &[&str]) -> Vec<String> {
             let watched = watched.iter().map(|name| self.at(name)).collect();
             let removed = keep_within(self.0.path(), Bytes(most), &watched);
@@ -225,19 +221,19 @@ mod tests {
             (0..turns).filter(|turn| sweeps.is_due(begun(*turn))).collect::<Vec<_>>()
         };
         assert_eq!(swept(&mut sweeps, 721, &|_| 63), [0, 360, 720], "nobody comes");
-        // Ten JVMs come each turn: the folder has at most 70 files more than it may.
+        // With ten new JVMs per turn, the directory exceeds its limit by at most 70 files.
         assert_eq!(swept(&mut sweeps, 30, &|turn| 63 + 10 * turn), [7, 14, 21, 28]);
         assert_eq!(swept(&mut sweeps, 3, &|_| 63 + 280 + 63), [0; 0]);
         assert_eq!(swept(&mut sweeps, 3, &|_| 63 + 280 + 400), [0], "a crowd is swept once");
     }
 
-    /// No process has this pid: it is larger than the kernel gives any.
+    /// Larger than any pid the kernel assigns.
     const NONE: u32 = 1 << 30;
 
     #[test]
     fn the_life_that_ended_longest_ago_goes_first_with_all_that_is_its() {
         let folder = Folder::new();
-        // The account of the life that ended later is the oldest file of all.
+        // An account of the life that ended later is the oldest file.
         folder.written(&format!("b.1.{NONE}.0000001.66-percent.account.json"), 500);
         folder.written(&format!("b.1.{NONE}.history"), 3000);
         folder.written(&format!("a.1.{NONE}.0000009.90-percent.account.json"), 900);
@@ -260,7 +256,7 @@ mod tests {
         let folder = Folder::new();
         let own = std::process::id();
         let ticks = Stat::of(own).unwrap().start_ticks;
-        // Watched by the caller; not watched, but it runs; by a watch that sees other processes; and one that ended.
+        // Watched by the caller; running but not watched; by a watch that sees other processes; ended.
         drop(folder.history(&format!("mine.1.{NONE}.history"), NONE, 1));
         drop(folder.history(&format!("runs.1.{own}.history"), own, ticks));
         let elsewhere = folder.history("other.1.7.history", NONE, 3);

@@ -1,5 +1,5 @@
-//! Whose history it is, in two pages of its file. A change goes to the older of them, so that a page that was cut by a
-//! loss of power leaves the other whole; the newer one counts.
+//! The description of a history, in two pages of its file. Updates overwrite the older page, so that a torn write
+//! leaves the other one valid; the newer one counts.
 //!
 //! ```text
 //! LOADLINE·HISTORY 1 · revision u64 · length u32 · JSON of Kept · CRC-32 of all before it, little-endian
@@ -14,90 +14,85 @@ use std::io;
 use std::os::unix::fs::FileExt;
 
 const MAGIC: &[u8; 20] = b"loadline.history/1\n\0";
-/// Bytes of a page.
 pub(super) const PAGE_BYTES: usize = 4096;
 const JSON_AT: usize = MAGIC.len() + 8 + 4;
 const JSON_BYTES_MAX: usize = PAGE_BYTES - JSON_AT - 4;
 
-/// Whose history it is.
+/// The JVM that a history belongs to.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Kept {
-    /// Its stable name, as shown.
+    /// Its stable display name.
     pub name: String,
-    /// Process id, as seen from where it is watched.
+    /// Pid in the watch's namespace.
     pub pid: u32,
-    /// When it started, in seconds since 1970 by the clock of who saw it first.
+    /// Start time in seconds since the epoch, by the clock of the first watch.
     pub started_unix_s: u64,
-    /// The same in clock ticks since the machine did, which with its pid and the boot names it for good.
+    /// The start in clock ticks since boot; with pid and boot ID, uniquely identifies the process.
     pub started_ticks: u64,
-    /// The random name of the boot; `None` where the kernel does not say.
+    /// The boot ID; `None` if the kernel does not report it.
     pub boot_id: Option<String>,
-    /// Between two samples, in milliseconds.
+    /// The sampling interval in milliseconds.
     pub every_ms: u64,
-    /// `25.0.3+9`; `None` where it does not say.
+    /// `25.0.3+9`; `None` if unknown.
     pub version: Option<String>,
-    /// `G1`; `None` where it is not known.
+    /// `G1`; `None` if unknown.
     pub collector: Option<String>,
-    /// Main class or archive with its arguments, the first 500 characters of them.
+    /// The first 500 characters of the main class or archive with its arguments.
     pub command: String,
-    /// The cgroup that it was in.
+    /// Its cgroup.
     pub cgroup: Option<String>,
     /// The bounds of the JVM and its parts.
     pub bounds: Bounds,
-    /// How it ended; `None` while it lives, and if its end was not watched.
+    /// How it ended; `None` while it runs, or if its end was not observed.
     pub end: Option<End>,
 }
 
 impl Kept {
-    /// The file of its history: name and start, so that lives of one name lie next to each other, as in
+    /// The history's file name: name and start, so that the lives of one name sort together, as in
     /// `shop.service.1763890000.4711.history`.
     pub(super) fn file_name(&self) -> String {
         format!("{}.{}.{}.history", self.plain_name(), self.started_unix_s, self.pid)
     }
 
-    /// Its name as part of the name of a file.
     pub(super) fn plain_name(&self) -> String {
         let plain = |letter: char| if letter.is_ascii_alphanumeric() || "._-".contains(letter) { letter } else { '_' };
         let name: String = self.name.chars().map(plain).take(100).collect();
         name.trim_start_matches('.').to_owned()
     }
 
-    /// Whether both are of one process.
     pub(super) fn is_of(&self, other: &Self) -> bool {
         let of = |kept: &Self| (kept.pid, kept.started_ticks);
         of(self) == of(other) && self.boot_id.as_ref().zip(other.boot_id.as_ref()).is_none_or(|(one, two)| one == two)
     }
 }
 
-/// How a life ended.
+/// The end of a life.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct End {
-    /// How old it was, in milliseconds.
+    /// The JVM's age in milliseconds.
     pub age_ms: u64,
-    /// By whom, where the kernel killed it for want of memory.
+    /// The cause, if it was OOM-killed.
     pub killed: Option<KilledBy>,
     /// The charge of its cgroup at the last look.
     pub charge: Option<WatchCharge>,
 }
 
-/// Whose memory ran out.
+/// The cause of an OOM kill.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct KilledBy {
-    /// The cgroup whose limit it was; empty where it was the machine, `None` where that is not known.
+    /// The cgroup whose limit was reached; empty for the machine, `None` if unknown.
     pub cgroup: Option<String>,
-    /// Anonymous memory that the JVM held then, where the kernel's log was read.
+    /// The JVM's anonymous memory at the kill, from the kernel's log.
     pub anon_bytes: Option<u64>,
-    /// The source of that: `kernel log`, or `memory events`.
+    /// The source: `kernel log` or `memory events`.
     pub source: String,
 }
 
-/// Reads both pages, and returns the newer description with its revision.
-///
-/// # Errors
-/// If neither is whole, or the file cannot be read.
+/// Reads both pages; returns the newer description and its revision. Fails if neither is valid, or the file cannot be
+/// read.
 pub(super) fn read(file: &File, pages_at: [u64; 2]) -> io::Result<(Kept, u64)> {
     let [first, second] = pages_at.map(|at| page(file, at));
     match (first, second) {
@@ -111,7 +106,7 @@ fn page(file: &File, at: u64) -> io::Result<(Kept, u64)> {
     let mut page = [0; PAGE_BYTES];
     read_what_is_there(file, &mut page, at)?;
     let no = |why: &str| io::Error::new(io::ErrorKind::InvalidData, why.to_owned());
-    let rest = page.strip_prefix(MAGIC).ok_or_else(|| no("it does not begin like a history"))?;
+    let rest = page.strip_prefix(MAGIC).ok_or_else(|| no("it does not start with a history header"))?;
     let revision = rest.first_chunk().map_or(0, |number| u64::from_le_bytes(*number));
     let length = rest[8..].first_chunk().map_or(0, |length| u32::from_le_bytes(*length)) as usize;
     let end = JSON_AT + length.min(JSON_BYTES_MAX);
@@ -119,14 +114,11 @@ fn page(file: &File, at: u64) -> io::Result<(Kept, u64)> {
         return Err(no("its first page is damaged"));
     }
     let kept: Kept = serde_json::from_slice(&page[JSON_AT..end]).map_err(io::Error::other)?;
-    if kept.every_ms == 0 { Err(no("it says that its samples are 0 ms apart")) } else { Ok((kept, revision)) }
+    if kept.every_ms == 0 { Err(no("its sampling interval is 0 ms")) } else { Ok((kept, revision)) }
 }
 
-/// Writes a page. If the description is too long for it, the longest texts are cut. A cgroup may have a path of 4,096
-/// bytes, and each byte of an argument may take six.
-///
-/// # Errors
-/// If the file cannot be written.
+/// Writes a page. If the description is too long, truncates the longest texts: a cgroup path can have 4,096 bytes, and
+/// each byte of an argument can take six.
 pub(super) fn write(file: &File, at: u64, kept: &Kept, revision: u64) -> io::Result<()> {
     let mut kept = kept.clone();
     let mut json = serde_json::to_vec(&kept).map_err(io::Error::other)?;
@@ -160,7 +152,7 @@ fn halve(text: &mut String) {
     text.truncate(half);
 }
 
-/// Reads up to the end of the file; what lies behind it stays 0.
+/// Reads up to the end of the file; the rest of the buffer stays 0.
 pub(super) fn read_what_is_there(file: &File, bytes: &mut [u8], at: u64) -> io::Result<()> {
     let mut done = 0;
     while done < bytes.len() {
@@ -221,7 +213,7 @@ mod tests {
         let file = tempfile::tempfile().unwrap();
         let long = "\u{1}".repeat(4096);
         let killed = Some(KilledBy { cgroup: Some(long.clone()), ..KilledBy::default() });
-        // As many commands as are kept, of as many characters.
+        // The maximum number of commands at maximum length.
         let helpers = WatchProcesses { command: "\u{10ffff}".repeat(60), processes: u64::MAX, bytes: u64::MAX };
         let charge = Some(WatchCharge { others: vec![helpers; 5], ..WatchCharge::default() });
         let (end, cgroup) = (Some(End { age_ms: 7, killed, charge }), Some(long.clone()));

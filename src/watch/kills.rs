@@ -1,12 +1,12 @@
-//! Whether a JVM that has gone was killed, by the count of kills in its cgroup.
+//! Decides whether a vanished JVM was killed, by the kill count of its cgroup.
 
 use std::time::Duration;
 
-/// A JVM that was killed is still seen while the kernel takes its memory apart, which takes seconds of a large heap: a
-/// count that rose this long before its end is of its own kill.
+/// A killed JVM stays visible while the kernel frees its memory, which takes seconds for a large heap. An increase in
+/// the count this long before its end is attributed to it.
 const DIES_WITHIN: Duration = Duration::from_secs(30);
 
-/// The kills in the cgroup of a JVM, as counted from look to look.
+/// The kill count of a JVM's cgroup over time.
 #[derive(Debug, Default)]
 pub(super) struct Kills {
     count: Option<u64>,
@@ -14,7 +14,7 @@ pub(super) struct Kills {
 }
 
 impl Kills {
-    /// A look at this time saw this count, or none.
+    /// Records the count read at this time, if any.
     pub(super) fn saw(&mut self, count: Option<u64>, at: Duration) {
         if count.zip(self.count).is_some_and(|(now, before)| now > before) {
             self.rose = Some(at);
@@ -22,7 +22,7 @@ impl Kills {
         self.count = count.or(self.count);
     }
 
-    /// Whether one of them may be of the JVM, which is seen no more at this time, when so many are counted.
+    /// Whether a kill may be of this JVM, which is no longer visible at this time, given the current count.
     pub(super) fn may_be_its_own(&self, count: Option<u64>, at: Duration) -> bool {
         count.zip(self.count).is_some_and(|(now, before)| now > before)
             || self.rose.is_some_and(|rose| at.saturating_sub(rose) <= DIES_WITHIN)

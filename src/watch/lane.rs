@@ -1,11 +1,11 @@
-//! Work in the background of the watching: one piece at a time, in the order in which it was given. A piece that takes
-//! long, or never comes back, does not stop the watching: the sampling waits neither for a weighing nor for a disk.
+//! Background work, one item at a time and in order. A slow or hung item does not stop the watch: sampling does not
+//! wait for accounts or disks.
 
 use std::io;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, channel, sync_channel};
 use std::thread::Builder;
 
-/// The thread that works: it receives `G`, and reports `D`.
+/// A worker thread that receives `G` and reports `D`.
 #[derive(Debug)]
 pub(super) struct Lane<G, D> {
     given: SyncSender<G>,
@@ -13,10 +13,7 @@ pub(super) struct Lane<G, D> {
 }
 
 impl<G: Send + 'static, D: Send + 'static> Lane<G, D> {
-    /// Starts the thread, which ends with what it was given last. So many pieces may wait.
-    ///
-    /// # Errors
-    /// If the thread cannot be started.
+    /// Starts the thread. The queue holds this many items.
     pub(super) fn start(
         thread: Builder,
         waiting_max: usize,
@@ -26,7 +23,7 @@ impl<G: Send + 'static, D: Send + 'static> Lane<G, D> {
         let (tell, done) = channel();
         let go = move || {
             for piece in pieces {
-                // The receiver is gone: the watch has ended.
+                // The receiver is gone, so the watch has ended.
                 if work(piece).is_some_and(|done| tell.send(done).is_err()) {
                     return;
                 }
@@ -36,15 +33,12 @@ impl<G: Send + 'static, D: Send + 'static> Lane<G, D> {
         Ok(Self { given, done })
     }
 
-    /// Gives it a piece.
-    ///
-    /// # Errors
-    /// If too many wait, or the thread has gone.
+    /// Queues an item. Fails if the queue is full or the thread is gone.
     pub(super) fn offer(&self, piece: G) -> Result<(), TrySendError<G>> {
         self.given.try_send(piece)
     }
 
-    /// Returns what was told since the last call.
+    /// The results since the last call.
     pub(super) fn done(&self) -> impl Iterator<Item = D> {
         self.done.try_iter()
     }
@@ -70,7 +64,7 @@ mod tests {
         let taken = (0..1000).filter(|piece| lane.offer(*piece).is_ok()).count();
         assert!((WAITING_MAX..=WAITING_MAX + 1).contains(&taken), "{taken}");
         assert_eq!(lane.done().count(), 0);
-        // The first two pieces report nothing, and each later piece reports: all of these arrive, in order.
+        // The first two items report nothing; all later reports arrive, in order.
         go.send(()).unwrap();
         go.send(()).unwrap();
         drop(go);

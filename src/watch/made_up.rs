@@ -1,5 +1,5 @@
-//! Made-up machines: JVMs come, grow and go, over days that pass in an instant. The tests of watching have them, and
-//! `benches/watch.rs`, which brings the same names from outside.
+//! Simulated machines on which JVMs come, grow, and go, over simulated days. Used by tests, and included by
+//! `benches/watch.rs`.
 
 use super::world::{DiscoveredJvm, Id, Look, Looked, Opened, There, WeighingOutcome, World};
 use super::{Bounds, Column, Histories, How, Kept, KilledBy, Past, Sample, Tier, Watching, WhenWeighed};
@@ -12,23 +12,22 @@ use std::path::Path;
 
 pub(super) const MIB: u64 = 1 << 20;
 
-/// One that holds what it holds, for ever.
+/// A JVM of constant size.
 pub(super) const STEADY: JvmScript = JvmScript { name: "steady", from: 0, until: u64::MAX, leak: None, pid: None };
 
-/// The behaviour of a made-up JVM.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct JvmScript {
     pub(super) name: &'static str,
-    /// Turns of its life.
+    /// The turns of its life.
     pub(super) from: u64,
     pub(super) until: u64,
-    /// The column that leaks, and its rate in MiB an hour.
+    /// The leaking column, with its rate in MiB per hour.
     pub(super) leak: Option<(Column, f64)>,
-    /// Its pid, where that is not its place in the list.
+    /// Its pid; defaults to its index.
     pub(super) pid: Option<u32>,
 }
 
-/// A machine of them; its time passes with its turns, ten seconds each.
+/// A machine with these JVMs; each turn takes ten seconds.
 pub(super) struct MadeUpMachine {
     pub(super) jvms: Vec<JvmScript>,
     pub(super) turn: u64,
@@ -36,9 +35,9 @@ pub(super) struct MadeUpMachine {
     pub(super) limit: u64,
     pub(super) weighed: Vec<(u32, u64)>,
     pub(super) weighed_now: Vec<WeighingOutcome>,
-    /// Turns at which the machine cannot be looked at.
+    /// Turns in which the machine is unreadable.
     pub(super) fails: Range<u64>,
-    /// The time of the wall clock at the first turn, in seconds.
+    /// The wall-clock time at the first turn, in seconds.
     pub(super) wall_s: u64,
 }
 
@@ -57,7 +56,7 @@ impl MadeUpMachine {
         }
     }
 
-    /// Those that run, by what names them for good.
+    /// The running JVMs by unique ID.
     fn running(&self) -> impl Iterator<Item = (Id, JvmScript)> {
         let id = |(at, jvm): (usize, &JvmScript)| Id { pid: jvm.pid.unwrap_or(at as u32), start_ticks: jvm.from };
         let all = self.jvms.iter().enumerate().map(move |(at, jvm)| (id((at, jvm)), *jvm));
@@ -135,7 +134,7 @@ impl MadeUpMachine {
         let parts = [Column::HeapFloor, Column::MetaspaceCommitted, Column::Direct, Column::HeapUsed];
         let all: u64 = parts.into_iter().map(leaked).sum();
         sample.set(Column::HeapFloor, 100 * MIB + noise / 4 + leaked(Column::HeapFloor));
-        // This heap was promised at the start and is used bit by bit.
+        // This heap is committed at the start and fills gradually.
         let fills = jvm.leak.is_some_and(|(leaks, _)| leaks == Column::HeapUsed);
         let heap = if fills { 700 * MIB } else { 512 * MIB };
         sample.set(Column::HeapUsed, 290 * MIB);
@@ -151,12 +150,11 @@ impl MadeUpMachine {
     }
 }
 
-/// Watches every ten seconds, with histories in this folder.
+/// Watches every ten seconds, with histories in this directory.
 pub(super) fn how(folder: &Path, weighing: WhenWeighed) -> How {
     How { every_ms: 10_000, folder: folder.to_owned(), weighing, histories: Histories::Written }
 }
 
-/// Watches on for these turns, and returns what happened.
 pub(super) fn turned(watching: &mut Watching<MadeUpMachine>, turns: Range<u64>) -> Vec<WatchEvent> {
     let turn = |turn| {
         watching.world.turn = turn;
@@ -165,10 +163,10 @@ pub(super) fn turned(watching: &mut Watching<MadeUpMachine>, turns: Range<u64>) 
     turns.flat_map(turn).collect()
 }
 
-/// Fifty JVMs, some of which end and are started again, so many turns of ten seconds. Returns how many samples were
-/// taken, and what was held when a tenth was done and at the end, in KiB.
+/// Runs fifty JVMs, some of which end and restart, for this many ten-second turns. Returns the number of samples, and
+/// the memory after a tenth of the turns and at the end, in KiB.
 pub(super) fn soak(turns: u64) -> (u64, [u64; 2]) {
-    // One in five lives for a fifth of the time, and another takes its name and its pid.
+    // One in five lives for a fifth of the time; then another takes its name and pid.
     let short = |number: u32, life: u64| JvmScript {
         name: "short",
         from: life * turns / 4 + u64::from(number),
@@ -198,7 +196,7 @@ pub(super) fn soak(turns: u64) -> (u64, [u64; 2]) {
         assert!(path.metadata().unwrap().len() <= 2 << 20, "{}", path.display());
         let past = Past::read(&path).unwrap();
         assert_eq!(past.spoilt, 0);
-        // Each sample is in one cell of ten minutes, all of which are still there.
+        // Each sample is in one ten-minute cell, and no such cell has been overwritten.
         kept += past.cells(Tier::TenMinutes).iter().map(|cell| u64::from(cell.samples)).sum::<u64>();
     }
     assert_eq!(kept, seen, "each sample that was taken is in the histories");

@@ -1,15 +1,15 @@
-//! Watching JVMs that run: what each holds, what grows, when it meets its limit, and what it held when it was killed.
-//! Nothing is asked of them and nothing is held, unless an account is asked for.
+//! Watches running JVMs: memory, growth, time until a limit, and the memory before a kill. It does not attach to or
+//! pause them unless an account is requested.
 //!
 //! ```text
 //! World ── samples ─→ History (cells) ─→ verdicts ── growth::Ladder ─→ WatchedJvm ─→ screen · scrape · otlp · document
 //!                          └────────────────────────────────────────→ post-mortem
 //! ```
 //!
-//! `watch::Watching` looks at each JVM of a `World` in turns: this machine (`watch::here`), or a made-up one in tests.
-//! A sample is 23 numbers (`watch::Column`), which go into a file of three rings of cells. The next writer of the file
-//! goes on where the last one was cut off. Cells are numbered from the JVM's start, so that windows are those of its
-//! age. `growth` judges the least values of ten-minute cells, in a ladder of windows; it knows numbers and no JVM.
+//! `watch::Watching` reads each JVM of a `World` in turns: this machine (`watch::here`), or a simulation in tests. A
+//! sample has 23 numbers (`watch::Column`), stored in a file of three rings of cells. A new writer continues an
+//! interrupted file. Cells are numbered from the JVM's start, so windows refer to its age. `growth` judges the minima
+//! of ten-minute cells in a ladder of windows; it knows only numbers, not JVMs.
 
 mod account;
 mod bounds;

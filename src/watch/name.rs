@@ -1,4 +1,4 @@
-//! The name of a JVM, as its operators know it; never its pid.
+//! A JVM's name as its operators know it; never its pid.
 //!
 //! ```text
 //! /kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1f…_….slice/cri-containerd-8c….scope   Kubernetes
@@ -8,37 +8,36 @@
 //! /system.slice/docker-8c….scope   /docker/8c…   /machine.slice/libpod-8c….scope                        a container
 //! ```
 //!
-//! A program in a service, a scope or a container may be allowed to make cgroups below its own, of any name. So the
-//! outermost of these counts, and a cgroup below it says nothing. The exception is a user's manager: it runs units of
-//! that user, which have the user in their names.
+//! A program in a service, scope, or container may create cgroups with any name below its own. Only the outermost of
+//! these is therefore trusted. The exception is a user's manager: it runs that user's units, whose names include the
+//! user.
 
 use crate::weigh::container::{id, part};
 use std::collections::BTreeMap;
 
-/// The environment that runs a JVM, by its cgroup.
+/// Where a JVM runs, by its cgroup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum JvmEnvironment {
-    /// A container of a pod, by its id where the cgroup has it.
+    /// A pod's container, with its ID if the cgroup has it.
     Kubernetes { container: Option<String> },
-    /// A container, by its id; of this user, where the user's manager runs it.
+    /// A container by ID; with the user whose manager runs it, if any.
     Container { id: String, user: Option<u32> },
-    /// A service of systemd: of the system's manager, or of this user's.
+    /// A systemd service; with the user whose manager runs it, if any.
     Unit { name: String, user: Option<u32> },
-    /// None of these.
+    /// Neither of these.
     Elsewhere,
 }
 
-/// The name of a JVM, with the parts of which it is made.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Name {
-    /// As shown: `prod/shop-6f4d-x2v/app`, `shop.service`, `app.jar`.
+    /// The display name: `prod/shop-6f4d-x2v/app`, `shop.service`, `app.jar`.
     pub(super) text: String,
-    /// Further labels of a metric: `namespace`, `pod`, `container`, `unit`, `main`.
+    /// Additional metric labels: `namespace`, `pod`, `container`, `unit`, `main`.
     pub(super) labels: Vec<(&'static str, String)>,
 }
 
 impl JvmEnvironment {
-    /// By the path of the cgroup below its mount.
+    /// Parses a cgroup path below its mount.
     pub(super) fn of(cgroup: &str) -> Self {
         let mut parts = cgroup.split('/').filter(|part| !part.is_empty());
         let mut user = None;
@@ -46,7 +45,7 @@ impl JvmEnvironment {
             if let Some(id) = id(name) {
                 return Self::Container { id, user };
             }
-            // Below a user's manager the user may call anything a pod.
+            // Below a user's manager, the user can name anything like a pod.
             if name.starts_with("kubepods") && user.is_none() {
                 return Self::Kubernetes { container: parts.find_map(id) };
             }
@@ -61,19 +60,19 @@ impl JvmEnvironment {
         Self::Elsewhere
     }
 
-    /// Whether it is the unit of this name: the system's, or one of the user who asks.
+    /// Whether it is the unit with this name: the system's, or the calling user's.
     pub(super) fn is_unit(&self, asked: &str, who: u32) -> bool {
         matches!(self, Self::Unit { name, user } if name == asked && user.is_none_or(|user| user == who))
     }
 }
 
-/// The user whose manager `user@1000.service` is.
+/// The user of a manager `user@1000.service`.
 fn manager_of(part: &str) -> Option<u32> {
     part.strip_prefix("user@")?.strip_suffix(".service")?.parse().ok()
 }
 
 impl Name {
-    /// Names a JVM in this place whose main class or archive is `main`.
+    /// The name of a JVM with this main class or archive.
     pub(super) fn of(place: &JvmEnvironment, main: &str, pods: &BTreeMap<String, [String; 3]>) -> Self {
         let of_user = |user: &Option<u32>, text: String| match user {
             Some(user) => format!("user-{user}/{text}"),
@@ -102,13 +101,13 @@ impl Name {
     }
 }
 
-/// A name without the number that tells JVMs of one name apart: of `shop#2` it is `shop`.
+/// The name without the number that distinguishes JVMs of the same name: `shop` for `shop#2`.
 pub(super) fn without_number(name: &str) -> Option<&str> {
     let (plain, number) = name.rsplit_once('#')?;
     (!number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())).then_some(plain)
 }
 
-/// A name that cannot be taken for one with a number: the name of a cgroup or an archive may be `shop#2`.
+/// Avoids names that look numbered, because a cgroup or archive may be named `shop#2`.
 fn plain(mut name: String) -> String {
     if let Some(at) = without_number(&name).map(str::len) {
         name.replace_range(at..=at, ".");

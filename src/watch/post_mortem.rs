@@ -1,4 +1,4 @@
-//! The post-mortem of a life that ended, from its history.
+//! The post-mortem of a JVM, from its history.
 
 use super::account::{self, accounts_beside};
 use super::bounds::Bounds;
@@ -13,20 +13,20 @@ use crate::record::{DeathCause, EndKind, GrowthWord, PostMortem, WatchChange, Wa
 use loadline_base::order::Order as _;
 use std::path::Path;
 
-/// Stretches of the course in its picture.
+/// Time spans in its plot.
 const STRETCHES: usize = 240;
-/// Growth by less than this share of the limit brought no JVM to it.
+/// Growth by a smaller share of the limit does not explain reaching it.
 const GREW_SHARE: f64 = 0.1;
-/// The live set grew if its last third is above its first by more than this factor.
+/// The live set grew if its last third exceeds its first by this factor.
 const LIVE_GREW: f64 = 1.1;
-/// Floors by which that is judged, at least.
+/// The minimum number of floors for that verdict.
 const LIVE_FLOORS: usize = 6;
-/// The factor by which a limit is set above the most that was held.
+/// The suggested limit relative to the peak.
 const HEADROOM: f64 = 1.1;
-/// Code cache of a JVM that names none (`ReservedCodeCacheSize`, JDK 11 to 25).
+/// The default code cache (`ReservedCodeCacheSize`, JDK 11 to 25).
 const CODE_CACHE_BYTES: u64 = 240 << 20;
 
-/// Says how it ended, what it held last, what grew before, and why it met its limit.
+/// Describes the end, the last memory, the growth before, and why the JVM reached its limit.
 pub fn post_mortem(past: &Past) -> PostMortem {
     let kept = &past.kept;
     let samples = past.cells(Tier::Samples);
@@ -64,7 +64,7 @@ pub fn post_mortem(past: &Past) -> PostMortem {
     told.course = course(past, &bounds, STRETCHES);
     told.grew = grew(&told.changes, memory);
     told.ceilings_bytes = ceilings(&bounds, &told);
-    // A limit that killed was reached, even if no sample saw it.
+    // A limit that caused a kill was reached, even if no sample shows it.
     let reached = told.killed_by.as_ref().is_some_and(|cgroup| !cgroup.is_empty());
     let held = most_held(past).max(if reached { memory } else { 0 });
     let near = told.end == EndKind::Killed || leaves_little(held, memory);
@@ -87,7 +87,7 @@ pub fn post_mortem(past: &Past) -> PostMortem {
     told
 }
 
-/// Adds the contents of the accounts that lie next to its history.
+/// Adds the accounts next to its history.
 pub fn add_accounts(told: &mut PostMortem, history: &Path) {
     let accounts = accounts_beside(history);
     told.accounts = accounts.iter().map(|account| account.path.display().to_string()).collect();
@@ -112,7 +112,7 @@ pub fn add_accounts(told: &mut PostMortem, history: &Path) {
     told.by_account.largest_first(|change| change.after_bytes as i128 - change.before_bytes as i128);
 }
 
-/// The part that grew most over the longest time known, if that matters; parts that hold others do not count.
+/// The part with the largest growth over the longest known time, if significant; skips parts that contain others.
 fn grew(changes: &[WatchChange], limit: u64) -> Option<WatchChange> {
     let longest = changes.iter().map(|change| change.over_s).max()?;
     let by = |change: &&WatchChange| change.after_bytes.saturating_sub(change.before_bytes);
@@ -121,14 +121,14 @@ fn grew(changes: &[WatchChange], limit: u64) -> Option<WatchChange> {
     parts.max_by_key(by).filter(|change| by(change) as f64 >= GREW_SHARE * limit as f64).cloned()
 }
 
-/// Returns the memory that no reclaim takes back, at most, in all that is kept.
+/// The maximum unreclaimable memory in all records.
 fn most_held(past: &Past) -> u64 {
     let cells = Tier::ALL.into_iter().flat_map(|tier| past.cells(tier));
     cells.filter_map(|cell| unreclaimable(|column| cell.most(column))).max().unwrap_or(0)
 }
 
-/// Whether what old collections leave has not grown: the least of the last third of what is kept of the last day, or of
-/// the last hour of a young JVM, against that of the first.
+/// Whether the heap left by old collections has not grown: compares the minima of the first and last third of the last
+/// day, or of the last hour for a young JVM.
 fn live_is_flat(past: &Past) -> bool {
     let of = |tier| past.cells(tier).iter().filter_map(|cell| cell.least(Column::HeapFloor)).collect::<Vec<u64>>();
     let floors = [Tier::Minutes, Tier::Samples].map(of).into_iter().find(|floors| floors.len() >= LIVE_FLOORS);
@@ -141,8 +141,8 @@ fn live_is_flat(past: &Past) -> bool {
     }
 }
 
-/// Returns the bytes that the JVM may take by its own settings; `None` where its heap's bound is not known. Metaspace
-/// without a bound stays as it was.
+/// The bytes that the JVM's own settings allow; `None` if its heap's bound is unknown. Unbounded metaspace counts with
+/// its current size.
 fn ceilings(bounds: &Bounds, told: &PostMortem) -> Option<u64> {
     let direct = bounds.direct.or(bounds.heap);
     let metaspace = bounds.metaspace.or(told.last.metaspace_bytes).unwrap_or(0);
@@ -161,7 +161,7 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    /// A life of so many hours in 1 GiB, whose end was seen. `held` has heap and direct memory at each hour.
+    /// A life of this many hours in 1 GiB, with an observed end. `held` returns heap and direct memory by hour.
     fn life(hours: u64, heap_max_mib: u64, held: impl Fn(f64) -> (u64, u64), killed: bool) -> PostMortem {
         life_beside(None, hours, heap_max_mib, held, killed)
     }
@@ -205,7 +205,8 @@ mod tests {
         assert_eq!(leak.growth.owner.as_deref(), Some("direct"));
         let hour = leak.changes.iter().find(|of| of.over_s == 3600 && of.name == "direct").unwrap();
         assert!((16..=18).contains(&((hour.after_bytes - hour.before_bytes) / MIB)), "{hour:?}");
-        // Heap and direct memory may take 900 MiB each; what lives does not grow, and a burst of buffers kills it.
+        // Heap and direct memory may each take 900 MiB; the live set is constant, and a burst of buffers causes the
+        // kill.
         let burst = |hour: f64| if hour > 39.9 { (100, 700) } else { (100, 50) };
         let ceilings = life(40, 900, burst, true);
         assert_eq!(

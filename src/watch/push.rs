@@ -1,6 +1,6 @@
-//! Metrics sent to a collector of OpenTelemetry: OTLP over HTTP with JSON, by a thread of its own, so that a collector
-//! that is slow or gone delays no sample. A request that may be sent again is, until a newer one takes its place; what
-//! was lost is counted and said.
+//! Sends metrics to an OpenTelemetry collector: OTLP over HTTP with JSON, on its own thread, so that a slow or missing
+//! collector delays no sample. Retryable requests are retried until a newer one replaces them; losses are counted and
+//! reported.
 
 use super::collector::{Collector, Sent};
 use crate::clock::Clock;
@@ -12,17 +12,17 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError, channel, sync_
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// The first export comes after this time at the latest, so that what is wrong is soon seen.
+/// The first export follows within this time, so that errors show early.
 const FIRST_WITHIN: Duration = Duration::from_secs(10);
-/// Before a request is sent again, where the collector names no time; doubled each time.
+/// The delay before a retry unless the collector requests one; doubles each time.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
-/// The most of both.
+/// The maximum of both.
 const AGAIN_WITHIN: Duration = Duration::from_secs(300);
-/// Time that a request under way at the end has left.
+/// The time for a running request at the end.
 const ENDS_WITHIN: Duration = Duration::from_secs(3);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// Sends what it is given, one after another.
+/// Sends exports in order.
 #[derive(Debug)]
 pub struct Pushing {
     bodies: Option<SyncSender<String>>,
@@ -34,13 +34,12 @@ pub struct Pushing {
     due: Duration,
 }
 
-/// The state that both threads share.
 #[derive(Debug, Default)]
 struct PushState {
     ends: AtomicBool,
-    /// Exports that no collector took, since that was told last.
+    /// Lost exports since the last report.
     lost: AtomicU64,
-    /// Exports given to the thread and not yet taken or lost.
+    /// Exports passed to the thread and not yet accepted or lost.
     open: AtomicU64,
 }
 
@@ -51,10 +50,7 @@ impl PushState {
 }
 
 impl Pushing {
-    /// Begins to send there.
-    ///
-    /// # Errors
-    /// `Machine` where TLS is asked for and no certificate is trusted here.
+    /// Starts the thread. Errors: `Machine` if TLS is requested and there are no trusted certificates.
     pub fn start(collector: Collector, clock: Clock) -> Result<Self> {
         let tls = collector.trusted()?;
         let (to, bodies) = sync_channel::<String>(1);
@@ -67,13 +63,13 @@ impl Pushing {
         Ok(Self { bodies: Some(to), says, thread: Some(thread), shared, clock, every, due })
     }
 
-    /// Sends a body where it is time for one; returns what is to be told of the earlier ones, each thing once.
+    /// Sends a body if one is due; returns new reports about earlier ones.
     pub fn offer(&mut self, body: impl FnOnce() -> String) -> Option<String> {
         let now = self.clock.now();
         if now >= self.due {
             self.due = now + self.every;
             self.shared.open.fetch_add(1, Ordering::Relaxed);
-            // One is under way and one waits: the collector hangs.
+            // One is being sent and one waits: the collector hangs.
             if self.bodies.as_ref().is_some_and(|bodies| bodies.try_send(body()).is_err()) {
                 self.shared.open.fetch_sub(1, Ordering::Relaxed);
                 self.shared.lose();
@@ -82,7 +78,7 @@ impl Pushing {
         self.says.try_recv().ok()
     }
 
-    /// Lets what is under way end, for three seconds at most; returns what is still to be told.
+    /// Waits up to three seconds for the current export; returns the remaining reports.
     pub fn end(mut self) -> Vec<String> {
         self.bodies = None;
         self.shared.ends.store(true, Ordering::Relaxed);
@@ -99,7 +95,6 @@ impl Pushing {
     }
 }
 
-/// The thread that sends.
 struct Sending {
     collector: Collector,
     tls: Option<Arc<ClientConfig>>,
@@ -107,9 +102,9 @@ struct Sending {
     bodies: Receiver<String>,
     tells: Sender<String>,
     shared: Arc<PushState>,
-    /// Whether sending fails; a failure is reported once until it works again.
+    /// Whether sending fails; reported once per outage.
     fails: bool,
-    /// The collector's message about points that it did not take, as reported last.
+    /// The last reported message about rejected points.
     partly: Option<String>,
 }
 
@@ -121,7 +116,7 @@ impl Sending {
         }
     }
 
-    /// Sends it until it is taken, refused, or a newer one is there.
+    /// Retries until the body is accepted, rejected, or replaced by a newer one.
     fn deliver(&mut self, mut body: String) {
         let mut after = AGAIN_AFTER;
         loop {
@@ -129,11 +124,11 @@ impl Sending {
                 Sent::Taken => return self.works(None),
                 Sent::Partly(what) => return self.works(Some(what)),
                 Sent::Refused(why) => {
-                    self.tell_failure(&format!("{why}; it is not sent again"));
+                    self.tell_failure(&format!("{why}; it will not be retried"));
                     return self.shared.lose();
                 }
                 Sent::Busy { why, again_after } => {
-                    self.tell_failure(&format!("{why}; it is tried again"));
+                    self.tell_failure(&format!("{why}; it will be retried"));
                     self.wait(again_after.unwrap_or(after).min(AGAIN_WITHIN));
                     after = (after * 2).min(AGAIN_WITHIN);
                 }
@@ -160,16 +155,16 @@ impl Sending {
         }
     }
 
-    /// It was taken, all of it or `partly`.
+    /// Records success, full or `partly`.
     fn works(&mut self, partly: Option<String>) {
         let lost = self.shared.lost.swap(0, Ordering::Relaxed);
         if std::mem::take(&mut self.fails) {
-            self.tell(format!("metrics are sent again; {} lost", exports(lost)));
+            self.tell(format!("sending metrics again; {} lost", exports(lost)));
         } else if lost > 0 {
             self.tell(format!("the collector is slow: {} lost", exports(lost)));
         }
         if let Some(what) = partly.as_ref().filter(|what| self.partly.as_ref() != Some(what)) {
-            self.tell(format!("not all metrics were taken: {what}"));
+            self.tell(format!("the collector rejected some metrics: {what}"));
         }
         self.partly = partly;
     }

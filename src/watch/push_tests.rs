@@ -1,8 +1,9 @@
-//! Collectors that take, refuse, are busy, hang or are gone: every offered export is taken, or reported as lost.
+//! Collectors that accept, reject, are busy, hang, or are gone: every offered export is accepted, or reported as lost.
 
 use super::*;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use loadline_test_support::ReceivedRequest;
+use std::io::{BufReader, Write};
+use std::net::TcpListener;
 use std::sync::{Mutex, PoisonError};
 
 const TAKES: &str = "200 OK\r\nContent-Length: 0";
@@ -13,26 +14,7 @@ const HANGS: &str = "";
 const BREAKS_OFF: &str = "200";
 const LONG: Duration = Duration::from_secs(60);
 
-/// The body of a request.
-fn body_of(stream: &mut TcpStream) -> String {
-    let mut reader = BufReader::new(stream);
-    let mut length = 0;
-    loop {
-        let mut line = String::new();
-        reader.read_line(&mut line).unwrap();
-        if let Some(text) = line.strip_prefix("Content-Length: ") {
-            length = text.trim().parse().unwrap();
-        }
-        if line == "\r\n" {
-            break;
-        }
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).unwrap();
-    String::from_utf8(body).unwrap()
-}
-
-/// Answers as the script says, then takes all; yields what it took.
+/// Responds according to a script, then accepts everything; returns what it accepted.
 struct Collecting {
     port: u16,
     taken: Arc<Mutex<Vec<String>>>,
@@ -47,10 +29,10 @@ impl Collecting {
             let mut hanging = Vec::new();
             for answer in script.iter().chain(std::iter::repeat(&TAKES)) {
                 let Ok((mut stream, _)) = listener.accept() else { return };
-                let body = body_of(&mut stream);
+                let request = ReceivedRequest::read(&mut BufReader::new(&stream)).unwrap();
                 let counts = answer.starts_with("200 ");
                 if counts {
-                    own.lock().unwrap_or_else(PoisonError::into_inner).push(body);
+                    own.lock().unwrap_or_else(PoisonError::into_inner).push(String::from_utf8(request.body).unwrap());
                 }
                 if *answer == HANGS {
                     hanging.push(stream);
@@ -81,7 +63,6 @@ fn pushing(port: u16) -> Pushing {
     Pushing::start(collector, Clock::start()).unwrap()
 }
 
-/// How many exports are reported as lost.
 fn lost(told: &[String]) -> usize {
     let counts = told.iter().filter_map(|what| {
         let words: Vec<&str> = what.split([' ', ';', ':']).collect();
@@ -97,7 +78,7 @@ fn what_is_offered_is_taken_or_said_to_be_lost() {
     let collecting = Collecting::start(script);
     let (mut pushing, clock) = (pushing(collecting.port), Clock::start());
     let (mut offered, mut told) = (0, Vec::new());
-    // All of the script, and two more.
+    // The complete script, and two more.
     while collecting.taken().len() < 5 {
         told.extend(pushing.offer(|| {
             offered += 1;
@@ -112,15 +93,15 @@ fn what_is_offered_is_taken_or_said_to_be_lost() {
     taken.dedup();
     assert_eq!(taken.len() + lost(&told), offered, "{taken:?}, {told:?}");
     let says = |piece: &str| told.iter().filter(|what| what.contains(piece)).count();
-    assert_eq!(says("could not be sent: it answers `503 Busy`; it is tried again"), 1, "{told:?}");
-    assert_eq!(says("3 data points were refused: too old"), 1, "{told:?}");
-    assert_eq!(says("could not be sent: it answers `400 Bad Request`; it is not sent again"), 2, "{told:?}");
-    assert_eq!(says("sent again"), 3 + 2, "three times it works, twice nothing is sent again: {told:?}");
+    assert_eq!(says("could not be sent: it responded with `503 Busy`; it will be retried"), 1, "{told:?}");
+    assert_eq!(says("3 data points were rejected: too old"), 1, "{told:?}");
+    assert_eq!(says("could not be sent: it responded with `400 Bad Request`; it will not be retried"), 2, "{told:?}");
+    assert_eq!(says("sending metrics again"), 3, "{told:?}");
 }
 
 #[test]
 fn a_collector_that_is_gone_delays_nobody_and_its_losses_are_told_at_the_end() {
-    // The listener is closed at once.
+    // The listener is closed immediately.
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let (mut pushing, clock) = (pushing(port), Clock::start());
     let (mut offered, mut told) = (0, Vec::new());
@@ -134,5 +115,5 @@ fn a_collector_that_is_gone_delays_nobody_and_its_losses_are_told_at_the_end() {
     }
     told.extend(pushing.end());
     assert_eq!(lost(&told), offered, "{told:?}");
-    assert!(told[0].contains("it is tried again"), "{told:?}");
+    assert!(told[0].contains("it will be retried"), "{told:?}");
 }

@@ -1,25 +1,24 @@
-//! One look at a JVM.
+//! A sample of a JVM.
 
 use super::column::{COLUMNS, Column, Unit};
 
-/// The value of a column where nothing was seen.
+/// Marks a column without a value.
 pub(super) const UNSEEN: u32 = u32::MAX;
 
-/// The values of a JVM at one moment, a number of 32 bits for each column.
+/// A JVM's values at one time, 32 bits per column.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sample {
-    /// How old the JVM was, in milliseconds; neither a clock that is set nor a restart of the watch changes that.
+    /// The JVM's age in milliseconds, independent of wall-clock changes and restarts of the watch.
     pub age_ms: u64,
     values: [u32; COLUMNS],
 }
 
 impl Sample {
-    /// Nothing seen yet at this age.
+    /// An empty sample at this age.
     pub fn at(age_ms: u64) -> Self {
         Self { age_ms, values: [UNSEEN; COLUMNS] }
     }
 
-    /// From the numbers of a file.
     pub(super) fn from_values(age_ms: u64, values: [u32; COLUMNS]) -> Self {
         Self { age_ms, values }
     }
@@ -28,7 +27,7 @@ impl Sample {
         &self.values
     }
 
-    /// Sets a column to the value seen: bytes, a count, milliseconds. A value too large for it stays at its most.
+    /// Sets a column, in bytes, counts, or milliseconds. Saturates at the maximum.
     pub fn set(&mut self, column: Column, seen: u64) {
         let kept = match column.unit() {
             Unit::Bytes => seen / KIB,
@@ -39,13 +38,13 @@ impl Sample {
         self.values[column as usize] = u32::try_from(kept).unwrap_or(UNSEEN).min(UNSEEN - 1);
     }
 
-    /// Returns the value seen, in bytes, counts or milliseconds; `None` where there was none.
+    /// The value in bytes, counts, or milliseconds, if any.
     pub fn get(&self, column: Column) -> Option<u64> {
         spoken(column, self.values[column as usize])
     }
 }
 
-/// A number of a column as bytes, a count or milliseconds.
+/// Converts a stored number to bytes, counts, or milliseconds.
 pub(super) fn spoken(column: Column, value: u32) -> Option<u64> {
     let value = u64::from((value != UNSEEN).then_some(value)?);
     Some(match column.unit() {
@@ -58,7 +57,7 @@ pub(super) fn spoken(column: Column, value: u32) -> Option<u64> {
 
 const KIB: u64 = 1024;
 
-/// Returns the memory that no reclaim takes back: of the cgroup that bounds the JVM, else of the JVM itself.
+/// The unreclaimable memory of the cgroup that limits the JVM, else of the JVM itself.
 pub(super) fn unreclaimable(of: impl Fn(Column) -> Option<u64>) -> Option<u64> {
     let and = |column| of(column).unwrap_or(0);
     match of(Column::ChargeAnon) {

@@ -1,4 +1,4 @@
-//! A cell as bytes, with a sum by which a record that was cut short is known.
+//! Serializes a cell with a checksum, which detects torn records.
 //!
 //! ```text
 //! number u64 · samples u32 · least 23 × u32 · mean 23 × u32 · most 23 × u32 · CRC-32 of all before it, little-endian
@@ -9,9 +9,7 @@ use super::column::COLUMNS;
 use super::sample::Sample;
 use flate2::Crc;
 
-/// Bytes of a cell.
 pub(super) const CELL_BYTES: usize = 8 + 4 + 3 * 4 * COLUMNS + 4;
-/// Bytes of a whole sample.
 pub(super) const SAMPLE_BYTES: usize = 8 + 4 * COLUMNS + 4;
 
 pub(super) fn cell_bytes(cell: &Cell) -> Vec<u8> {
@@ -21,7 +19,7 @@ pub(super) fn cell_bytes(cell: &Cell) -> Vec<u8> {
     bytes
 }
 
-/// `None` for what is no whole cell.
+/// `None` for an invalid cell.
 pub(super) fn cell(bytes: &[u8]) -> Option<Cell> {
     let mut body = unsealed(bytes, CELL_BYTES)?;
     let (number, samples) = (u64::from_le_bytes(take(&mut body)?), u32::from_le_bytes(take(&mut body)?));
@@ -36,26 +34,25 @@ pub(super) fn sample_bytes(sample: &Sample) -> Vec<u8> {
     bytes
 }
 
-/// `None` for what is no whole sample.
+/// `None` for an invalid sample.
 pub(super) fn sample(bytes: &[u8]) -> Option<Sample> {
     let mut body = unsealed(bytes, SAMPLE_BYTES)?;
     let age_ms = u64::from_le_bytes(take(&mut body)?);
     Some(Sample::from_values(age_ms, numbers(&mut body)?))
 }
 
-/// Puts the sum behind these bytes.
+/// Appends the checksum.
 pub(super) fn seal(bytes: &mut Vec<u8>) {
     bytes.extend(sum(bytes).to_le_bytes());
 }
 
-/// The sum that seals these bytes.
 pub(super) fn sum(bytes: &[u8]) -> u32 {
     let mut crc = Crc::new();
     crc.update(bytes);
     crc.sum()
 }
 
-/// Returns the bytes before the sum, if the sum is right.
+/// The bytes before the checksum, if it matches.
 fn unsealed(bytes: &[u8], length: usize) -> Option<&[u8]> {
     let (body, seal) = bytes.get(..length)?.split_at(length - 4);
     (seal == sum(body).to_le_bytes()).then_some(body)

@@ -1,4 +1,4 @@
-//! A JVM as its history shows it, for advice on its sizes.
+//! A JVM's sizes according to its histories, for sizing advice.
 
 use super::account::{self, accounts_beside};
 use super::cell::Cell;
@@ -21,40 +21,40 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 const DAY_S: f64 = 86_400.0;
-/// A day was near the highest peak if it came to this share of it.
+/// A day is near the highest peak from this share of it on.
 const NEAR: f64 = 0.95;
-/// Halves of the time are compared if each has so many cells.
+/// A JVM of this age that has collected has filled its young generation.
+const FILLED_S: f64 = 120.0;
+/// Halves of the time are compared if each has this many cells.
 const CELLS_OF_HALF: usize = 3;
-/// Parts that the counters of a JVM tell, by the names of owners.
+/// Parts covered by JVM counters, with owner names.
 const PARTS: [(&str, Column); 4] = [
     ("metaspace", Column::MetaspaceCommitted),
     ("thread_stacks", Column::Threads),
     ("mapped_files", Column::RssFile),
     ("malloc.direct", Column::Direct),
 ];
-/// All else that is anonymous.
+/// All other anonymous memory.
 const REST: &str = "rest";
 
-/// Facts of a JVM by an account of it.
+/// Facts from an account of the JVM.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ByAccount {
-    /// The part of its promised heap that is resident, 0 to 1.
+    /// The resident share of its committed heap, 0 to 1.
     pub heap_resident: f64,
 }
 
-/// The histories of a name: of one life, and of the others whose histories lie in the same folder.
+/// The histories of a name: the requested life, and others in the same directory.
 #[derive(Debug)]
 pub struct NamedHistories {
-    /// The life that was asked for.
+    /// The requested life.
     pub kept: Kept,
     pasts: Vec<(PathBuf, Past)>,
 }
 
 impl NamedHistories {
-    /// Reads the history in this file, and those of other lives of its name beside it.
-    ///
-    /// # Errors
-    /// If the file cannot be read, is no history, or has no sample.
+    /// Reads the history in this file, and those of other lives of its name in the same directory. Fails if the file
+    /// cannot be read, is not a history, or is empty.
     pub fn read(path: &Path) -> io::Result<Self> {
         let own = Past::read(path)?;
         if own.cells(Tier::TenMinutes).is_empty() {
@@ -68,19 +68,18 @@ impl NamedHistories {
         Ok(Self { kept, pasts })
     }
 
-    /// Finds the history of a process that runs, in the folder of a watch.
+    /// Finds the history of a running process in a watch's directory.
     pub fn of_process(folder: &Path, pid: u32, started_ticks: u64, boot_id: Option<&str>) -> Option<Self> {
         let kept = Kept { pid, started_ticks, boot_id: boot_id.map(str::to_owned), ..Kept::default() };
         let (path, _) = lives::own(folder, &[&kept]).pop()??;
         Self::read(&path).ok()
     }
 
-    /// The JVM as all of them show it together. An account of the JVM knows its owners better than counters do; then
-    /// these histories add time, peaks and growth.
+    /// Combines all histories. An account has more precise owners; then the histories add time, peaks, and growth.
     pub fn seen(&self, by_account: Option<ByAccount>) -> Seen {
         let all = self.pasts.iter().map(|(path, past)| seen(past, path, by_account));
         let mut all = all.reduce(Seen::with).unwrap_or_default();
-        // The age is that of the life that was asked for.
+        // The age is the requested life's.
         all.age_s = self.pasts.first().and_then(|(_, past)| {
             Some((past.cells(Tier::TenMinutes).last()?.number + 1) as f64 * past.cell_s(Tier::TenMinutes))
         });
@@ -88,7 +87,7 @@ impl NamedHistories {
     }
 }
 
-/// Names a JVM by its cgroup, as a watch does, with the names of its container; `main` is its main class or archive.
+/// A JVM's name by its cgroup, as in a watch, and the names of its container; `main` is its main class or archive.
 pub fn place(cgroup: &str, main: &str) -> (String, PlaceRecord) {
     let Name { text, labels } = Name::of(&JvmEnvironment::of(cgroup), main, &pods());
     let label = |name: &str| labels.iter().find(|(known, _)| *known == name).map(|(_, value)| value.clone());
@@ -105,13 +104,16 @@ fn seen(past: &Past, path: &Path, by_account: Option<ByAccount>) -> Seen {
     let heap_in_account = beside
         .as_ref()
         .map(|of| of.owners.iter().filter(|owner| is_heap(&owner.name)).map(|owner| owner.bytes).sum::<u64>());
+    let touched = touched(past);
     let heap_of = |sample: &Sample| {
         let [used, committed] = [Column::HeapUsed, Column::HeapCommitted].map(|column| sample.get(column).unwrap_or(0));
         match (by_account, heap_in_account) {
             (Some(known), _) => (committed as f64 * known.heap_resident) as u64,
             (None, Some(resident)) => resident.min(committed),
-            // Memory in use is resident, at least.
-            (None, None) => used,
+            (None, None) => {
+                let before = touched.partition_point(|(end_s, _)| *end_s * 1e3 <= sample.age_ms as f64);
+                before.checked_sub(1).map_or(0, |last| touched[last].1).min(committed).max(used)
+            }
         }
     };
     let kernel = most(Column::ChargeKernel).unwrap_or(0);
@@ -138,6 +140,7 @@ fn seen(past: &Past, path: &Path, by_account: Option<ByAccount>) -> Seen {
         parts,
         kernel: if kernel > 0 { kernel } else { Seen::kernel_of(most(Column::Threads).unwrap_or(0), peak) },
         others: samples(past).filter_map(|sample| others(&sample)).max().unwrap_or(0),
+        files: most(Column::RssFile).unwrap_or(0),
         peak,
         heap_at_peak: peak - above.min(peak),
         direct: most(Column::Direct).unwrap_or(0),
@@ -151,36 +154,56 @@ fn seen(past: &Past, path: &Path, by_account: Option<ByAccount>) -> Seen {
     seen.with(growth)
 }
 
-/// Whether the watch says that it grows.
 fn grows(past: &Past) -> bool {
     judge(&Ladder::default(), past, &past.kept.bounds, &Precedents::default()).growth.verdict == GrowthWord::Grows
 }
 
-/// The whole samples at the most of each column, and the last one.
+/// The minimum resident heap at the end of each cell, by age in seconds. Used memory stays resident until the heap
+/// shrinks: a collection empties the young generation but returns none of it.
+fn touched(past: &Past) -> Vec<(f64, u64)> {
+    let begin_s = |tier| past.cells(tier).first().map(|cell| cell.number as f64 * past.cell_s(tier));
+    let first = past.cells(Tier::Samples).first().filter(|cell| cell.most(Column::GcTime) > Some(0));
+    let is_filled = first.is_some() && begin_s(Tier::Samples).is_some_and(|begin_s| begin_s >= FILLED_S);
+    let of_first = past.cells(Tier::TenMinutes).first().and_then(|cell| cell.most(Column::HeapUsed));
+    let mut resident = of_first.filter(|_| is_filled).unwrap_or(0);
+    let mut found = Vec::new();
+    let tiers = [(Tier::TenMinutes, Some(Tier::Minutes)), (Tier::Minutes, Some(Tier::Samples)), (Tier::Samples, None)];
+    for (tier, finer) in tiers {
+        let until_s = finer.and_then(begin_s).unwrap_or(f64::INFINITY);
+        let cell_s = past.cell_s(tier);
+        for cell in past.cells(tier).iter().take_while(|cell| (cell.number as f64) * cell_s < until_s) {
+            let [used, committed] = [cell.most(Column::HeapUsed), cell.least(Column::HeapCommitted)];
+            resident = resident.max(used.unwrap_or(0)).min(committed.unwrap_or(0));
+            found.push(((cell.number + 1) as f64 * cell_s, resident));
+        }
+    }
+    found
+}
+
+/// The samples at each column's maximum, and the last one.
 fn samples(past: &Past) -> impl Iterator<Item = Sample> {
-    let last = past.cells(Tier::Samples).last().map(Cell::sample);
+    let aged = |cell: &Cell| Sample::from_values((cell.number + 1) * past.kept.every_ms, *cell.sample().values());
+    let last = past.cells(Tier::Samples).last().map(aged);
     past.extremes.iter().map(|(_, sample)| *sample).chain(last)
 }
 
-/// The unreclaimable charge, or RSS with the kernel's memory: whichever is more.
+/// The larger of the unreclaimable charge, and RSS plus kernel memory.
 fn peak(sample: &Sample, kernel: u64) -> u64 {
     let get = |column| sample.get(column).unwrap_or(0);
     let rss = [Column::RssAnon, Column::RssShmem, Column::RssFile, Column::Swap].map(get).iter().sum::<u64>() + kernel;
     rss.max(unreclaimable(|column| sample.get(column)).unwrap_or(0))
 }
 
-/// Memory of others in the cgroup.
 fn others(sample: &Sample) -> Option<u64> {
     let own = sample.get(Column::RssAnon)? + sample.get(Column::RssShmem).unwrap_or(0);
     Some(sample.get(Column::ChargeAnon)?.saturating_sub(own))
 }
 
-/// A column as bytes.
 fn bytes(column: Column, value: u64) -> u64 {
     if column == Column::Threads { value * THREAD_BYTES } else { value }
 }
 
-/// Parts by counters, and the rest of what is anonymous.
+/// Parts covered by counters, and the rest of anonymous memory.
 fn by_counters(past: &Past, heap_of: impl Fn(&Sample) -> u64) -> Vec<PartSeen> {
     let cells = past.cells(Tier::TenMinutes);
     let most = |column| Some(bytes(column, cells.iter().filter_map(|cell| cell.most(column)).max()?));
@@ -197,7 +220,7 @@ fn by_counters(past: &Past, heap_of: impl Fn(&Sample) -> u64) -> Vec<PartSeen> {
     known.chain(rest).filter(|part| part.bytes > 0).collect()
 }
 
-/// The growth of each part from the earlier half of the time to the later one.
+/// Each part's growth from the first half of the time to the second.
 fn growth(past: &Past) -> Vec<PartSeen> {
     let tiers = [Tier::TenMinutes, Tier::Minutes, Tier::Samples].map(|tier| past.cells(tier));
     let Some(cells) = tiers.into_iter().find(|cells| cells.len() >= 2 * CELLS_OF_HALF) else { return Vec::new() };
@@ -210,13 +233,13 @@ fn growth(past: &Past) -> Vec<PartSeen> {
     PARTS.iter().filter_map(grown).filter(|part| part.growth > Some(0)).collect()
 }
 
-/// The most that was allocated in a second, over cells of any length.
+/// The maximum allocation rate per second, over cells of any length.
 fn allocated_per_s(past: &Past) -> Option<f64> {
     let rate = |tier: Tier, pair: &[Cell]| {
         let [before, after] = pair else { return None };
         let allocated = after.most(Column::Allocated)?.checked_sub(before.most(Column::Allocated)?)?;
         let seconds = (after.number - before.number) as f64 * past.cell_s(tier);
-        // The counter has whole MiB.
+        // The counter has a resolution of 1 MiB.
         Some((allocated + MIB) as f64 / seconds).filter(|_| after.number > before.number)
     };
     let rates =
@@ -224,7 +247,7 @@ fn allocated_per_s(past: &Past) -> Option<f64> {
     rates.reduce(f64::max)
 }
 
-/// Days whose peak was near the highest.
+/// The number of days with a peak near the highest.
 fn peak_days(past: &Past) -> u64 {
     let cell_s = past.cell_s(Tier::TenMinutes);
     let mut days: BTreeMap<u64, u64> = BTreeMap::new();
@@ -243,7 +266,8 @@ mod tests {
     use crate::watch::Bounds;
     use crate::watch::history::History;
 
-    /// A life of so many hours, in a file of this folder. The heap after old collections swings between 40 and 60 MiB.
+    /// A life of this many hours, in a file in this directory. The heap after old collections varies between 40 and 60
+    /// MiB.
     fn life(folder: &Path, started: u64, hours: u64, change: impl Fn(u64, &mut Sample)) -> PathBuf {
         let bounds = Bounds { memory: 1 << 30, heap: Some(256 * MIB), ..Bounds::default() };
         let kept = Kept {
@@ -288,13 +312,34 @@ mod tests {
         let rate = seen.heap.allocated_per_s.unwrap() / MIB as f64;
         assert!((5.0..5.2).contains(&rate), "{rate}");
         let bytes = |owner: &str| seen.parts.iter().find(|part| part.owner == owner).map(|part| part.bytes / MIB);
-        // 200 less 90 of heap in use, 30 of metaspace, and 1 of threads.
+        // 200 minus 90 of heap in use, 30 of metaspace, and 1 of threads.
         assert_eq!(["metaspace", "thread_stacks", "mapped_files", REST].map(bytes), [30, 1, 20, 79].map(Some));
         assert_eq!((seen.peak / MIB, seen.heap_at_peak / MIB), (220, 90));
         assert_eq!((seen.watched_s, seen.lives, seen.peaks, seen.grows), (10_800.0, 1, 1, false));
-        // An account knows the owners, and that half of the promised heap is resident.
+        // The account adds owners, and that half of the committed heap is resident.
         let known = histories.seen(Some(ByAccount { heap_resident: 0.5 }));
         assert_eq!((known.parts.len(), known.heap_at_peak / MIB), (0, 64));
+    }
+
+    #[test]
+    fn garbage_that_was_collected_stays_resident_and_is_no_malloc() {
+        let seen = |committed: fn(u64) -> u64| {
+            let folder = tempfile::tempdir().unwrap();
+            let path = life(folder.path(), 1, 1, |turn, sample| {
+                // RSS peaks while little heap is in use.
+                sample.set(Column::RssAnon, (90 + turn.min(22) * 5) * MIB);
+                sample.set(Column::HeapUsed, (20 + turn * 7 % 71) * MIB);
+                sample.set(Column::HeapCommitted, committed(turn) * MIB);
+            });
+            let seen = NamedHistories::read(&path).unwrap().seen(None);
+            let rest = seen.parts.iter().find(|part| part.owner == REST).unwrap().bytes / MIB;
+            (rest, (seen.peak - seen.heap_at_peak) / MIB)
+        };
+        // 200 minus 90 of heap once in use, 30 of metaspace, and 1 of threads; 20 are files.
+        assert_eq!(seen(|_| 128), (79, 130));
+        // A shrunken heap has less: 89 were in use since, or 60 are left.
+        assert_eq!(seen(|turn| if turn == 19 { 60 } else { 128 }), (80, 131));
+        assert_eq!(seen(|turn| if turn == 22 { 60 } else { 128 }), (109, 160));
     }
 
     #[test]
@@ -334,7 +379,7 @@ mod tests {
         assert!(NamedHistories::read(&path).unwrap_err().to_string().contains("no sample yet"));
         std::fs::write(&path, "").unwrap();
         let why = NamedHistories::read(&path).unwrap_err().to_string();
-        assert!(why.contains("does not begin like a history"), "{why}");
+        assert!(why.contains("does not start with a history header"), "{why}");
         assert!(NamedHistories::read(&folder.path().join("none")).is_err());
     }
 

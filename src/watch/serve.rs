@@ -1,8 +1,8 @@
-//! A small server for scrapes: one thread, sixteen connections, five seconds each, GET and HEAD alone. Its caller makes
-//! each answer from the last sample; a scrape never samples.
+//! A small server for scrapes: one thread, 16 connections, 5 seconds each, GET and HEAD only. The caller answers from
+//! the last sample; a scrape never triggers sampling.
 //!
-//! If more than sixteen come, the client with the most connections loses the one that has stood still for longest. A
-//! flood from one address costs its own connections, and no scraper's at another.
+//! Beyond 16 connections, the client with the most connections loses its longest-idle one. A flood from one address
+//! therefore affects only its own connections.
 
 use crate::clock::Clock;
 use crate::error::{Error, Result};
@@ -29,26 +29,26 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 const CONNECTIONS_MAX: usize = 16;
-/// From the first byte that may be sent to the last that is taken.
+/// From the first byte that can be sent to the last byte accepted.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(5);
-/// A request for metrics has some 200 bytes.
+/// A scrape request has about 200 bytes.
 const REQUEST_BYTES_MAX: usize = 8 << 10;
 const HEADERS_MAX: usize = 64;
-/// The first descriptor that systemd passes (`SD_LISTEN_FDS_START`).
+/// The first descriptor passed by systemd (`SD_LISTEN_FDS_START`).
 const HANDED_OVER: i32 = 3;
-/// The pause after a client could not be accepted.
+/// The pause after accept failed.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(100);
-/// A stop is seen within this time.
+/// The maximum delay before a stop is noticed.
 const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// The place that a server listens at.
+/// Where a server listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ListenAddress {
     /// An address and a port.
     Tcp(SocketAddr),
-    /// A socket of this path.
+    /// A Unix socket path.
     Unix(PathBuf),
-    /// The socket that systemd hands over (`LISTEN_FDS`, man sd_listen_fds).
+    /// The socket passed by systemd (`LISTEN_FDS`, man sd_listen_fds).
     Activation,
 }
 
@@ -60,31 +60,29 @@ impl std::str::FromStr for ListenAddress {
             Some(path) if !path.is_empty() => Ok(Self::Unix(PathBuf::from(path))),
             None if text == "systemd" => Ok(Self::Activation),
             _ => text.parse().map(Self::Tcp).map_err(|_| {
-                format!(
-                    "`{text}` is no place to listen; write `127.0.0.1:9773`, `unix:/run/loadline.sock` or `systemd`"
-                )
+                format!("`{text}` is not an address; write `127.0.0.1:9773`, `unix:/run/loadline.sock`, or `systemd`")
             }),
         }
     }
 }
 
-/// The parts of a request that are read.
+/// The parsed parts of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpRequest {
-    /// The path without its query.
+    /// The path, without the query.
     pub path: String,
-    /// The header `Accept`, empty without one.
+    /// The `Accept` header, or an empty string.
     pub accept: String,
 }
 
-/// The answer to a request.
+/// A response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpResponse {
     /// `200 OK`.
     pub status: &'static str,
     /// Its media type.
     pub content_type: &'static str,
-    /// All of it.
+    /// Its body.
     pub body: String,
 }
 
@@ -94,20 +92,17 @@ impl HttpResponse {
     }
 }
 
-/// A running server; ends when dropped.
+/// A running server; stops on drop.
 #[derive(Debug)]
 pub struct HttpServer {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
-    /// The place that it listens at, as shown.
+    /// The address as shown to users.
     pub at: String,
 }
 
 impl HttpServer {
-    /// Listens there, over TLS where `tls` is given, until it is dropped.
-    ///
-    /// # Errors
-    /// `Machine` where it cannot listen there.
+    /// Listens, with TLS if given, until dropped. Errors: `Machine` if it cannot listen at the address.
     pub fn start(
         place: &ListenAddress,
         tls: Option<Arc<ServerConfig>>,
@@ -115,7 +110,7 @@ impl HttpServer {
         answer: impl Fn(&HttpRequest) -> Option<HttpResponse> + Send + 'static,
     ) -> Result<Self> {
         let listener = Listener::open(place).map_err(|cause| {
-            Error::machine(format!("cannot listen at {place}: {cause}")).hint("choose another place with `--listen`")
+            Error::machine(format!("cannot listen at {place}: {cause}")).hint("choose another address with `--listen`")
         })?;
         let (stop, at) = (Arc::new(AtomicBool::new(false)), listener.shown(place));
         let in_thread = Arc::clone(&stop);
@@ -133,7 +128,7 @@ impl Drop for HttpServer {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // A panic of it was reported where it happened.
+            // Its panic has already been reported.
             let _ = thread.join();
         }
     }
@@ -144,12 +139,12 @@ impl fmt::Display for ListenAddress {
         match self {
             Self::Tcp(address) => address.fmt(f),
             Self::Unix(path) => path.display().fmt(f),
-            Self::Activation => f.write_str("the socket of systemd"),
+            Self::Activation => f.write_str("the systemd socket"),
         }
     }
 }
 
-/// A socket that listens. Its path is removed at the end where it was made here.
+/// A listening socket. If its path was created here, it is deleted at the end.
 struct Listener {
     socket: OwnedFd,
     made: Option<PathBuf>,
@@ -181,7 +176,7 @@ impl Listener {
         }
     }
 
-    /// A client that waits. Its socket is a file here: of whichever kind it is, it is read and written as one.
+    /// Accepts a client. The socket becomes a `File`, so both kinds can be handled the same way.
     fn accept(&self) -> io::Result<(File, Client)> {
         let (stream, from) = acceptfrom_with(&self.socket, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC)?;
         let client = match from.map(SocketAddr::try_from) {
@@ -195,34 +190,34 @@ impl Listener {
 impl Drop for Listener {
     fn drop(&mut self) {
         if let Some(path) = &self.made {
-            // Somebody else may have removed it.
+            // It may have been deleted meanwhile.
             let _ = std::fs::remove_file(path);
         }
     }
 }
 
-/// The first socket that systemd passed, descriptor 3.
+/// The first socket passed by systemd, descriptor 3.
 fn handed_over() -> io::Result<OwnedFd> {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u32>().ok());
     let meant = number("LISTEN_PID") == Some(std::process::id()) && number("LISTEN_FDS").is_some_and(|n| n > 0);
     if !meant {
         return Err(io::Error::other("LISTEN_FDS is not set for this process: it was not started by a socket unit"));
     }
-    // Borrowing a descriptor by its number would be unsafe; a process may ask for a copy of its own ones.
+    // Borrowing a descriptor by number requires unsafe code; a pidfd can duplicate it safely.
     let own = pidfd_open(rustix::process::getpid(), PidfdFlags::empty())?;
     let handed = pidfd_getfd(own, HANDED_OVER, PidfdGetfdFlags::empty())?;
     if !socket_acceptconn(&handed)? {
         return Err(io::Error::other(
-            "the socket that was handed over does not listen: its unit needs `ListenStream=` and `Accept=no`",
+            "the socket from systemd does not listen; its unit needs `ListenStream=` and `Accept=no`",
         ));
     }
     Ok(handed)
 }
 
-/// The client of a connection, as far as the kernel knows.
+/// A connection's client, as known to the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Client {
-    /// One machine: of IPv6 its network of 64 bits, within which it may take any address.
+    /// A machine; for IPv6, its 64-bit network, in which it can use any address.
     Machine(u64),
     User(u32),
 }
@@ -236,7 +231,7 @@ impl Client {
     }
 }
 
-/// Removes a socket at which no program listens any more.
+/// Deletes a socket without a listener.
 fn remove_dead(path: &Path) {
     use std::os::unix::fs::FileTypeExt;
     let is_socket = std::fs::symlink_metadata(path).is_ok_and(|about| about.file_type().is_socket());
@@ -245,7 +240,7 @@ fn remove_dead(path: &Path) {
     }
 }
 
-/// Connects without waiting: a listener that is stopped, and whose queue is full, would block it for ever.
+/// Connects without blocking: a stopped listener with a full queue would block forever.
 fn connect_at_once(path: &Path) -> rustix::io::Result<()> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
@@ -256,26 +251,24 @@ struct Serving {
     listener: Listener,
     tls: Option<Arc<ServerConfig>>,
     clock: Clock,
-    /// Oldest first.
+    /// Sorted oldest first.
     connections: Vec<Connection>,
 }
 
-/// One connection of a client.
 struct Connection {
     stream: File,
     client: Client,
     tls: Option<Box<ServerConnection>>,
     request: Vec<u8>,
-    /// Whether the client has sent all that it will.
+    /// Whether the client has closed its sending direction.
     ended: bool,
     answer: Vec<u8>,
     sent: usize,
-    /// When it came, its request was complete, or a part of its answer was taken: what came last.
+    /// The latest of: connected, request complete, part of the response accepted.
     since: Duration,
     ends: Duration,
 }
 
-/// Whether a connection is wanted any longer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ConnectionState {
     Goes,
@@ -283,16 +276,16 @@ enum ConnectionState {
 }
 
 impl Serving {
-    /// A turn; where that panics, those who are connected are given up, and the others find a server all the same.
+    /// Runs a turn; a panic drops current connections, but the server continues.
     fn turn_whatever_happens(&mut self, answer: &dyn Fn(&HttpRequest) -> Option<HttpResponse>) {
-        // Nothing is left half done but connections, which go.
+        // A panic leaves no inconsistent state except in connections, which are dropped.
         if catch_unwind(AssertUnwindSafe(|| self.turn(answer))).is_err() {
             self.connections.clear();
             self.clock.sleep(LOOK_AGAIN_AFTER);
         }
     }
 
-    /// Waits for something to do, and does it.
+    /// Waits for events and handles them.
     fn turn(&mut self, answer: &dyn Fn(&HttpRequest) -> Option<HttpResponse>) {
         let (ready, accepts) = {
             let mut fds = vec![PollFd::new(&self.listener.socket, PollFlags::IN)];
@@ -312,16 +305,13 @@ impl Serving {
             state == ConnectionState::Goes && now < one.ends
         });
         if accepts && self.accept(now).is_err() {
-            // For example, no descriptors are left. The client is still there the next time, and the pause avoids a
-            // busy loop.
+            // For example, no descriptors are left. The client is still queued, and the pause avoids a busy loop.
             self.clock.sleep(LOOK_AGAIN_AFTER);
         }
     }
 
-    /// Accepts the clients that wait, each in the place of another where there are too many.
-    ///
-    /// # Errors
-    /// The cause that keeps clients from being accepted.
+    /// Accepts waiting clients; if there are too many, each replaces another. Errors: the error that prevents
+    /// accepting.
     fn accept(&mut self, now: Duration) -> io::Result<()> {
         for _ in 0..CONNECTIONS_MAX {
             let (stream, client) = match self.listener.accept() {
@@ -341,7 +331,7 @@ impl Serving {
         Ok(())
     }
 
-    /// Gives up a connection of the client that has the most of them: the one that has stood still for longest.
+    /// Drops the longest-idle connection of the client that has the most.
     fn make_room(&mut self) {
         let of = |client| self.connections.iter().filter(|one| one.client == client).count();
         let stands = |(_, one): &(usize, &Connection)| (Reverse(of(one.client)), one.since);
@@ -353,7 +343,7 @@ impl Serving {
 
 impl Connection {
     fn waits_for(&self) -> PollFlags {
-        // The part of the answer that TLS has not taken yet waits until the data that TLS holds is sent.
+        // TLS cannot take the rest of the response until its pending data is sent.
         let writes = self.sent < self.answer.len() || self.is_stuck();
         if writes { PollFlags::OUT } else { PollFlags::IN }
     }
@@ -380,8 +370,8 @@ impl Connection {
         state
     }
 
-    /// Reads what has come, and returns whether there is more of the request than before. A client that sends no more,
-    /// and says so by closing that direction, may still wait for the answer.
+    /// Reads available data; returns whether the request grew. A client that closes its sending direction may still
+    /// wait for the response.
     fn read(&mut self) -> io::Result<bool> {
         let before = self.request.len();
         let mut part = [0; 4096];
@@ -391,7 +381,7 @@ impl Connection {
                 Some(tls) => {
                     let come = tls.read_tls(&mut self.stream);
                     if let Err(cause) = tls.process_new_packets() {
-                        // The alert that tells the client the reason; we do not wait until it is sent.
+                        // Sends an alert with the reason, without waiting.
                         let _ = tls.write_tls(&mut self.stream);
                         return Err(io::Error::other(cause));
                     }
@@ -417,7 +407,7 @@ impl Connection {
         }
     }
 
-    /// Sends what it can of the answer.
+    /// Sends as much of the response as possible.
     fn write(&mut self) -> io::Result<ConnectionState> {
         while self.sent < self.answer.len() {
             let rest = &self.answer[self.sent..];
@@ -426,7 +416,7 @@ impl Connection {
                 Some(tls) => tls.writer().write(rest),
             };
             match written {
-                // TLS holds as much as it may.
+                // TLS's buffer is full.
                 Ok(0) if self.tls.is_some() => {
                     if self.flush()? == ConnectionState::Goes && self.is_stuck() {
                         return Ok(ConnectionState::Goes);
@@ -446,12 +436,12 @@ impl Connection {
         self.flush()
     }
 
-    /// Whether the client takes nothing more for now.
+    /// Whether the client currently accepts no more data.
     fn is_stuck(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| tls.wants_write())
     }
 
-    /// Sends what TLS has to send.
+    /// Sends TLS's pending data.
     fn flush(&mut self) -> io::Result<ConnectionState> {
         if let Some(tls) = &mut self.tls {
             while tls.wants_write() {
@@ -467,7 +457,7 @@ impl Connection {
     }
 }
 
-/// The bytes of the answer; `None` while the request is not whole.
+/// The response bytes; `None` while the request is incomplete.
 fn answered(request: &[u8], answer: &dyn Fn(&HttpRequest) -> Option<HttpResponse>) -> Option<Vec<u8>> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut parsed = httparse::Request::new(&mut headers);
@@ -523,12 +513,12 @@ mod tests {
         stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
         stream.write_all(request).unwrap();
         let mut text = String::new();
-        // A request that is refused early may end in a reset, because not all of it was read.
+        // An early rejection can end in a reset, because the request was not fully read.
         let _ = stream.read_to_string(&mut text);
         text
     }
 
-    /// All that still comes, to its orderly end.
+    /// Reads up to an orderly end.
     fn answer(stream: impl Read) -> String {
         std::io::read_to_string(stream).unwrap()
     }
@@ -577,7 +567,6 @@ mod tests {
         }
     }
 
-    /// A connection from an address of the loopback.
     fn connected(server: &HttpServer, from: [u8; 4]) -> TcpStream {
         let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
         rustix::net::bind(&socket, &SocketAddr::from((from, 0))).unwrap();
@@ -591,7 +580,7 @@ mod tests {
         let mut slow = connected(&server, [127, 0, 0, 1]);
         slow.write_all(b"GET /metrics HTTP/1.1\r\n").unwrap();
         let mut flood: Vec<TcpStream> = (0..100).map(|_| connected(&server, [127, 0, 0, 2])).collect();
-        // All have been taken in once the last but sixteen was thrown out.
+        // All have been accepted once the connection before the last sixteen was dropped.
         let read = flood[100 - CONNECTIONS_MAX].read(&mut [0; 1]);
         assert!(!read.is_ok_and(|read| read > 0));
         slow.write_all(b"\r\n").unwrap();
@@ -644,7 +633,7 @@ mod tests {
         let greedy: Vec<TcpStream> = (0..100)
             .map(|_| {
                 let mut stream = TcpStream::connect(&server.at).unwrap();
-                // One that was thrown out for those behind it cannot write any more.
+                // A connection dropped in favor of later ones can no longer write.
                 let _ = stream.write_all(b"GET /large HTTP/1.1\r\n\r\n");
                 stream
             })
@@ -662,7 +651,7 @@ mod tests {
             let mut request = begin.to_vec();
             request.resize(1 << 20, b'a');
             let mut stream = TcpStream::connect(&server.at).unwrap();
-            // It is refused before it was taken, and the connection closed.
+            // The request is rejected before it was fully read, and the connection closed.
             let _ = stream.write_all(&request);
             let mut answer = Vec::new();
             let _ = stream.read_to_end(&mut answer);
@@ -681,7 +670,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("loadline.sock");
         let place: ListenAddress = format!("unix:{}", path.display()).parse().unwrap();
-        // One that was left behind by a process that was killed.
+        // Simulates a socket left by a killed process.
         drop(UnixListener::bind(&path).unwrap());
         let server = HttpServer::start(&place, None, Clock::start(), |_| Some(HttpResponse::plain("200 OK"))).unwrap();
         let mut stream = UnixStream::connect(&path).unwrap();

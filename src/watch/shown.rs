@@ -1,16 +1,16 @@
-//! A sample as it is shown, and who holds what, as far as counters tell without weighing.
+//! A sample for display, with its owners as far as counters show them.
 
 use super::column::Column;
 use super::sample::{Sample, unreclaimable};
 use crate::record::{WatchOwner, WatchSample};
 use loadline_base::order::Order as _;
 
-/// Bytes that a thread is taken to hold, where its stack is not weighed. Idle ones of a server hold some 100 KiB, with
-/// what malloc and the kernel keep for them (measured; docs/memory.md).
+/// The assumed memory per thread, without measuring stacks. Idle server threads use about 100 KiB, including malloc and
+/// kernel memory (measured; docs/memory.md).
 pub(super) const THREAD_BYTES: u64 = 128 << 10;
 
-/// Returns the owners by the JVM's own counters, the largest first. Memory promised to heap and metaspace may not be
-/// resident, so no more than all anonymous memory is given out.
+/// The owners according to the JVM's counters, largest first. Committed heap and metaspace may not be resident, so the
+/// sum is capped at all anonymous memory.
 pub(super) fn by_counters(now: &WatchSample) -> Vec<WatchOwner> {
     let anon = now.rss_anon_bytes.unwrap_or(0) + now.rss_shmem_bytes.unwrap_or(0);
     let mut left = anon;
@@ -22,7 +22,7 @@ pub(super) fn by_counters(now: &WatchSample) -> Vec<WatchOwner> {
     let metaspace = take(now.metaspace_bytes);
     let direct = take(now.direct_bytes);
     let threads = take(now.threads.map(|threads| threads.saturating_mul(THREAD_BYTES)));
-    // The heap comes last of these: much of it may be promised and not touched yet.
+    // Heap comes last, because much of it may be committed but untouched.
     let heap = take(now.heap_committed_bytes);
     let owners =
         [("java_heap", heap), ("metaspace", metaspace), ("direct", direct), ("threads", threads), ("rest", left)];
@@ -33,7 +33,6 @@ pub(super) fn by_counters(now: &WatchSample) -> Vec<WatchOwner> {
     owners
 }
 
-/// Converts a sample to its record.
 pub(super) fn shown(sample: &Sample) -> WatchSample {
     let get = |column| sample.get(column);
     WatchSample {

@@ -1,11 +1,11 @@
-//! Cells and extremes that the disk did not take yet: kept in bounds until it does.
+//! Cells and extremes that the disk has not accepted yet, up to a limit.
 
 use super::cell::Cell;
 use super::column::Column;
 use super::sample::Sample;
 use std::collections::{BTreeMap, VecDeque};
 
-/// Cells that wait, of each tier: ten minutes of samples, an hour by the minute, a day by ten minutes; 80 KB of a JVM.
+/// The maximum per tier: ten minutes of samples, an hour of minutes, a day of ten-minute cells; 80 KB per JVM.
 const MOST: [usize; 3] = [60, 60, 144];
 
 /// Cells and extremes that are not in the file.
@@ -13,12 +13,12 @@ const MOST: [usize; 3] = [60, 60, 144];
 pub(super) struct Unwritten {
     cells: [VecDeque<Cell>; 3],
     extremes: BTreeMap<Column, Sample>,
-    /// Samples of which no record was kept.
+    /// Samples without any record.
     pub(super) lost: u64,
 }
 
 impl Unwritten {
-    /// Takes in a cell of this tier; where too many wait, the oldest of them is given up.
+    /// Adds a cell to a tier; drops the oldest if there are too many.
     pub(super) fn push(&mut self, tier: usize, cell: Cell) {
         if self.cells[tier].len() >= MOST[tier] {
             self.cells[tier].pop_front();
@@ -27,25 +27,22 @@ impl Unwritten {
         self.cells[tier].push_back(cell);
     }
 
-    /// Takes in the sample at the most of a column so far.
+    /// Adds the sample at a column's maximum so far.
     pub(super) fn push_extreme(&mut self, column: Column, sample: &Sample) {
         self.extremes.insert(column, *sample);
     }
 
-    /// Cells of this tier, oldest first.
+    /// A tier's cells, oldest first.
     pub(super) fn cells(&self, tier: usize) -> impl Iterator<Item = &Cell> {
         self.cells[tier].iter()
     }
 
-    /// Samples at the most of their columns.
+    /// Samples at their columns' maxima.
     pub(super) fn extremes(&self) -> impl Iterator<Item = (Column, &Sample)> {
         self.extremes.iter().map(|(column, sample)| (*column, sample))
     }
 
-    /// Writes all that waits with these functions, oldest first, until one fails: that and what is behind it waits on.
-    ///
-    /// # Errors
-    /// The error of the first of them that failed.
+    /// Writes all data, oldest first, until a write fails; the rest stays queued. Errors: the first failure.
     pub(super) fn write<E>(
         &mut self,
         mut cell: impl FnMut(usize, &Cell) -> Result<(), E>,
@@ -83,7 +80,7 @@ mod tests {
         unwritten.push(2, cell(1));
         unwritten.push_extreme(Column::Swap, &Sample::at(7));
         assert_eq!((unwritten.lost, unwritten.cells(0).count()), (40, MOST[0]));
-        // The disk takes five, and then no more.
+        // The disk accepts five writes, then fails.
         let mut written = Vec::new();
         let full = |written: &Vec<(usize, u64)>| if written.len() < 5 { Ok(()) } else { Err("full") };
         let cells = |tier: usize, cell: &Cell| full(&written).map(|()| written.push((tier, cell.number)));

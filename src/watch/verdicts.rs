@@ -1,4 +1,4 @@
-//! The verdicts on the history of a JVM: on its memory against the limit, and on each thing that may grow by itself.
+//! Verdicts on a JVM's history: on its memory relative to the limit, and on each part that can grow independently.
 
 use super::bounds::Bounds;
 use super::cell::Cell;
@@ -11,48 +11,37 @@ use crate::record::{GrowthRecord, GrowthWord, ThingRecord};
 use crate::units::{Bytes, roughly, several};
 use std::collections::BTreeMap;
 
-/// Headroom below this share of the limit is watched by the minute.
+/// Headroom below this share of the limit is checked every minute.
 const NEAR_SHARE: f64 = 0.1;
-/// Minutes whose pace counts then; samples of an hour, within which the rest would be gone.
+/// The minutes whose pace counts then; the limit is near if the headroom would be gone within the hour.
 pub(super) const PACE_CELLS: usize = 15;
 const GONE_WITHIN_SAMPLES: f64 = 360.0;
-/// Hours of ten-minute cells are six.
+/// One hour has six ten-minute cells.
 const SECONDS_OF_HOUR: f64 = 3600.0;
 
-/// A thing that is judged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Thing {
-    /// Memory that no reclaim takes back: anonymous memory, and what the kernel holds for it.
-    Memory,
-    /// The heap that old collections leave.
-    Heap,
-    /// Classes and what belongs to them.
-    Metaspace,
-    /// Buffers outside of the heap, by the JVM's own counters.
-    Direct,
-    /// Stacks, and what else a thread holds.
-    Threads,
-    /// All other anonymous memory: mostly malloc's.
-    Rest,
+loadline_base::named! {
+    /// A thing that is judged.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Thing,
+    /// As in documents and labels.
+    fn name {
+        /// Unreclaimable memory: anonymous memory, and the kernel's memory for it.
+        Memory = "memory",
+        /// The heap that old collections leave.
+        Heap = "heap",
+        /// Classes and what belongs to them.
+        Metaspace = "metaspace",
+        /// Buffers outside of the heap, by the JVM's own counters.
+        Direct = "direct",
+        /// Stacks, and other memory of threads.
+        Threads = "threads",
+        /// All other anonymous memory: mostly malloc's.
+        Rest = "rest",
+    }
 }
 
 impl Thing {
-    pub(super) const ALL: [Self; 6] =
-        [Self::Memory, Self::Heap, Self::Metaspace, Self::Direct, Self::Threads, Self::Rest];
-
-    /// As in documents and labels.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Memory => "memory",
-            Self::Heap => "heap",
-            Self::Metaspace => "metaspace",
-            Self::Direct => "direct",
-            Self::Threads => "threads",
-            Self::Rest => "rest",
-        }
-    }
-
-    /// Its own bound; `None` where it has none, or that is not known.
+    /// Its own bound; `None` if it has none, or that is not known.
     pub(super) fn bound(self, bounds: &Bounds) -> Option<u64> {
         match self {
             Self::Memory => Some(bounds.memory),
@@ -63,7 +52,7 @@ impl Thing {
         }
     }
 
-    /// Returns the least that it held in a cell.
+    /// Its minimum in a cell.
     pub(super) fn floor(self, cell: &Cell) -> Option<u64> {
         let least = |column| cell.least(column);
         match self {
@@ -81,17 +70,15 @@ impl Thing {
     }
 }
 
-/// The verdicts on a JVM.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Verdicts {
-    /// The verdict on the JVM: what its memory does, or the thing that meets its own bound first.
+    /// The verdict on the JVM: that of its memory, or of the part that reaches its bound first.
     pub growth: GrowthRecord,
     pub things: Vec<ThingRecord>,
 }
 
-/// The ten-minute cells of a life without those that are being filled, and with gaps where nothing was seen.
+/// A life's complete ten-minute cells, with gaps where there are no samples.
 struct Dense<'a> {
-    /// Number of the first.
     first: u64,
     cells: Vec<Option<&'a Cell>>,
     last: &'a Cell,
@@ -103,7 +90,7 @@ impl<'a> Dense<'a> {
         let (first, last) = (cells.first()?.number, cells.last()?);
         let mut dense = vec![None; (last.number - first + 1) as usize];
         cells.iter().for_each(|cell| dense[(cell.number - first) as usize] = Some(cell));
-        // The cell that is being filled is no floor yet.
+        // An incomplete cell is not a floor yet.
         dense.pop();
         Some(Self { first, cells: dense, last })
     }
@@ -115,7 +102,7 @@ impl<'a> Dense<'a> {
     }
 }
 
-/// The precedents of each thing from an earlier life of the same name.
+/// Precedents from the previous life of the same name.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Precedents(BTreeMap<Thing, Precedent>);
 
@@ -131,13 +118,13 @@ impl Precedents {
     }
 }
 
-/// Judges the history of a JVM, with what an earlier life says. `ladder` is made once.
+/// Judges a JVM's history, given precedents.
 pub(super) fn judge(ladder: &Ladder, past: &Past, bounds: &Bounds, precedents: &Precedents) -> Verdicts {
     let Some(dense) = Dense::of(past) else { return Verdicts::default() };
     let memory_now = Thing::Memory.floor(dense.last).unwrap_or(0);
     let judged = |thing: Thing| {
         let now = thing.floor(dense.last)?;
-        // A thing without a bound of its own may grow until the memory of all is gone.
+        // A part without its own bound can grow until all memory is used.
         let room = now + bounds.memory.saturating_sub(memory_now);
         let limit = thing.bound(bounds).map_or(room, |own| own.min(room.max(now)));
         let values = dense.floors(thing);
@@ -165,9 +152,9 @@ fn rises(thing: &ThingRecord) -> bool {
     thing.growth.bytes_per_hour.is_some()
 }
 
-/// Whether memory rises and none of its parts does, so that it is heap which is used for the first time, and all of the
-/// heap fits into the limit. At any moment of the window no more can come than the heap may hold beyond what was in use
-/// at once until then, which had been touched.
+/// Whether memory rises but none of its parts does, so the rise is heap used for the first time, and the whole heap
+/// fits into the limit. At any time in the window, the remaining growth is at most the heap's maximum minus its highest
+/// use so far, because used heap was touched before.
 fn is_filling_its_heap(things: &[ThingRecord], dense: &Dense, heap: u64, past: &Past) -> bool {
     let (memory, mut parts) =
         (things.iter().find(|thing| is_memory(thing)), things.iter().filter(|one| !is_memory(one)));
@@ -184,9 +171,10 @@ fn is_filling_its_heap(things: &[ThingRecord], dense: &Dense, heap: u64, past: &
     dense.cells.iter().enumerate().filter_map(most).min().is_some_and(|most| most < memory.limit_bytes)
 }
 
-/// A rise that ends where all of the heap was used.
+/// A rise that ends when all of the heap has been used.
 fn only_heap(growth: &GrowthRecord, heap: u64) -> GrowthRecord {
-    let unsure = format!("the heap fills for the first time, and all {} of it fit into the limit", Bytes(heap));
+    let unsure =
+        format!("the heap is filling for the first time, and its maximum of {} fits within the limit", Bytes(heap));
     GrowthRecord {
         verdict: GrowthWord::Warming,
         bytes_per_hour_low: None,
@@ -198,7 +186,7 @@ fn only_heap(growth: &GrowthRecord, heap: u64) -> GrowthRecord {
     }
 }
 
-/// Collections of the old generation that ended in each cell.
+/// Old collections that ended in each cell.
 fn collections(dense: &[Option<&Cell>]) -> Vec<u32> {
     let mut before = None;
     let ended = |cell: &Option<&Cell>| {
@@ -210,9 +198,9 @@ fn collections(dense: &[Option<&Cell>]) -> Vec<u32> {
     dense.iter().map(ended).collect()
 }
 
-/// A judgement in seconds and in words.
+/// Converts a judgment to seconds and words.
 fn told(judgement: &Judgement, cell_s: f64) -> GrowthRecord {
-    // Slopes are those of cells of ten minutes; shorter ones are so much faster.
+    // Slopes refer to ten-minute cells; with shorter cells, they are proportionally steeper.
     let faster = SECONDS_OF_HOUR / (crate::growth::HOUR as f64 * cell_s);
     let mut record = GrowthRecord { verdict: judgement.verdict, ..GrowthRecord::default() };
     if let Some(hint) = judgement.hint {
@@ -237,21 +225,21 @@ fn why(unsure: Unsure, cell_s: f64) -> String {
         Unsure::Young { seen, grows, steady } => {
             let left = |cells: usize| roughly(cells.saturating_sub(seen).max(1) as f64 * cell_s);
             let growth = match seen < grows {
-                true => format!("growth can show in {}", left(grows)),
+                true => format!("growth can be detected in {}", left(grows)),
                 false => format!("no lasting growth in {}", roughly(seen as f64 * cell_s)),
             };
-            format!("{growth}, a steady state in {}", left(steady))
+            format!("{growth}, and a steady state in {}", left(steady))
         }
         Unsure::Collections { seen, needed } => {
-            format!("there were {}; a verdict needs {needed}", several(seen.into(), "old collection"))
+            format!("only {} so far, and a verdict needs {needed}", several(seen.into(), "old GC"))
         }
         Unsure::Gaps => "samples are missing".to_owned(),
         Unsure::Moves { bytes } => format!("it varies by {} without a trend", Bytes(bytes as u64)),
     }
 }
 
-/// The JVM grows where anything does, and rises where anything rises: first what meets its bound first. Else it does
-/// what its memory does.
+/// The JVM grows (or rises) if any part does; the part that reaches its bound first decides. Otherwise, its memory
+/// decides.
 fn overall(things: &[ThingRecord]) -> GrowthRecord {
     let soonest = |thing: &&ThingRecord| thing.growth.limit_in_s.map_or(u64::MAX, |seconds| (seconds * 1e3) as u64);
     let of = |word| things.iter().filter(move |thing| thing.growth.verdict == word);
@@ -266,17 +254,17 @@ fn overall(things: &[ThingRecord]) -> GrowthRecord {
     GrowthRecord { owner, ..first.growth.clone() }
 }
 
-/// Whether headroom is so small that it is watched by the minute.
+/// Whether headroom is small enough to check every minute.
 pub(super) fn is_near(sample: &Sample, bounds: &Bounds) -> bool {
     unreclaimable(|column| sample.get(column)).is_some_and(|held| leaves_little(held, bounds.memory))
 }
 
-/// Whether what is held leaves less than a tenth of the limit.
+/// Whether less than a tenth of the limit is free.
 pub(super) fn leaves_little(held: u64, limit: u64) -> bool {
     (limit.saturating_sub(held) as f64) < NEAR_SHARE * limit as f64
 }
 
-/// Whether headroom is small, and gone within the hour at the pace of the last minutes: faster than any trend.
+/// Whether headroom is small and, at the pace of the last minutes, gone within the hour: faster than any trend.
 pub(super) fn near_limit(past: &Past, bounds: &Bounds) -> bool {
     let minutes = past.cells(Tier::Minutes);
     let recent = &minutes[minutes.len().saturating_sub(PACE_CELLS)..];

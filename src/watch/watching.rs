@@ -1,5 +1,5 @@
-//! Watching: JVMs come and go, each is sampled, kept, and judged from time to time. The JVMs live in a [`World`], so
-//! that years of fifty JVMs pass in seconds in tests.
+//! Watches JVMs as they come and go: samples, records, and periodically judges each one. The JVMs are in a [`World`],
+//! so tests can run years of fifty JVMs in seconds.
 
 use super::account::{self, AccountFile, accounts_beside, accounts_of, file_name, was_asked};
 use super::bounds::Bounds;
@@ -26,95 +26,93 @@ use std::sync::Arc;
 use std::sync::mpsc::TrySendError;
 use std::thread::Builder;
 
-/// How it is watched.
+/// How to watch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct How {
-    /// Between two samples, in milliseconds.
+    /// The sampling interval in milliseconds.
     pub every_ms: u64,
-    /// The folder of histories and accounts.
+    /// The directory of histories and accounts.
     pub folder: PathBuf,
-    /// When one is weighed.
+    /// When to take accounts.
     pub weighing: WhenWeighed,
-    /// Whether what is seen is kept.
+    /// Whether to keep samples.
     pub histories: Histories,
 }
 
-/// The use that a watch makes of histories.
+/// How a watch uses histories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Histories {
-    /// It keeps what it sees.
+    /// Writes its own.
     Written,
-    /// It judges what another watch keeps.
+    /// Judges another watch's.
     Read,
 }
 
 type Settling = Lane<(Id, Arc<File>), (Id, io::Error)>;
 
-/// All JVMs that are watched.
+/// A running watch.
 pub struct Watching<W> {
-    /// The world that is watched.
+    /// The watched world.
     pub world: W,
     how: How,
     ladder: Ladder,
     jvms: BTreeMap<Id, One>,
-    /// Their names.
     names: BTreeSet<String>,
-    /// Those that were found and are not open yet.
+    /// JVMs that were found but are not open yet.
     newcomers: BTreeSet<Id>,
-    /// Newcomers of which was told that they are set aside.
+    /// New JVMs already reported as set aside.
     told: BTreeSet<Id>,
-    /// `None` where nothing is kept, or there can be no thread: then the kernel brings histories to the disk.
+    /// `None` if nothing is kept, or the thread failed to start: then the kernel decides when to sync histories.
     settling: Option<Settling>,
-    /// Processes that could not be looked into.
+    /// The number of unreadable processes.
     pub hidden: u64,
-    /// JVMs that are more than can be watched.
+    /// JVMs beyond the maximum that can be watched.
     pub left_out: u64,
-    /// Looks for JVMs that failed, which changed nothing.
+    /// Failed scans for JVMs, which changed nothing.
     pub finds_failed: u64,
     why_failed: Option<String>,
     is_behind: bool,
-    /// Turns that have ended.
+    /// Completed turns.
     pub turns: u64,
-    /// Files that were begun: histories and accounts.
+    /// Files created: histories and accounts.
     pub begun: u64,
-    /// A JVM that does not answer takes seconds: only one is asked in a turn, so that the others are seen.
+    /// Attaching to an unresponsive JVM takes seconds, so only one JVM is attached to per turn, and the others are
+    /// still sampled.
     asked_this_turn: bool,
 }
 
-/// One of them.
 struct One {
     path: PathBuf,
     kept: Kept,
     history: Option<History>,
-    /// Samples that were taken while there was no history, and those whose loss was told.
+    /// Samples without a history, and those whose loss was reported.
     unkept: u64,
     lost_told: u64,
     shown: WatchedJvm,
     bounds: Bounds,
-    /// The precedents from its life before.
+    /// Precedents from its previous life.
     precedents: Precedents,
     weighed: when_weighed::WeighingHistory,
-    /// How old it was when the weighing that is under way began.
+    /// Its age when the current account began.
     weighing: Option<u64>,
-    /// Messages about it that were reported once and are not reported again.
+    /// Messages that were already reported.
     told: BTreeSet<String>,
-    /// The ten-minute cell of the last judgement.
+    /// The ten-minute cell of the last verdict.
     judged: Option<u64>,
     rose: bool,
-    /// Whether it is still to be asked.
     asked: Attaching,
 }
 
-/// Turns between two looks for new JVMs that are never missed for longer.
+/// The maximum number of turns between scans for new JVMs.
 const FIND_EVERY: u64 = 3;
-/// Histories that wait to be brought to the disk at most; one that finds no place is offered again at the next turn.
+/// The maximum number of histories waiting to be synced; others are offered again next turn.
 const SETTLING_MAX: usize = 64;
 const SETTLING_STACK_BYTES: usize = 64 << 10;
-/// Samples between two tries to open a history that could not be opened.
+/// Samples between attempts to open a history.
 const TRY_AGAIN_EVERY: u64 = 30;
 
 impl<W: World> Watching<W> {
-    /// Nothing yet of this world.
+    /// A watch of this world.
     pub fn new(world: W, how: How) -> Self {
         let settling = (how.histories == Histories::Written).then(|| settling().ok()).flatten();
         Self {
@@ -137,24 +135,24 @@ impl<W: World> Watching<W> {
         }
     }
 
-    /// All JVMs in their present state, by name.
+    /// The current state of all JVMs, by name.
     pub fn jvms(&self) -> Vec<&WatchedJvm> {
         let mut jvms: Vec<&WatchedJvm> = self.jvms.values().map(|one| &one.shown).collect();
         jvms.order_by(|a, b| (&a.name, a.pid).cmp(&(&b.name, b.pid)));
         jvms
     }
 
-    /// Whether no JVM is watched, and none is being opened.
+    /// Whether no JVM is watched or being opened.
     pub fn is_empty(&self) -> bool {
         self.jvms.is_empty() && self.newcomers.is_empty()
     }
 
-    /// The histories that are written.
+    /// The histories being written.
     pub fn files(&self) -> BTreeSet<PathBuf> {
         self.jvms.values().map(|one| one.path.clone()).collect()
     }
 
-    /// Looks at all of them once.
+    /// Reads all JVMs once.
     pub fn turn(&mut self) -> Vec<WatchEvent> {
         let mut events = Vec::new();
         if self.turns.is_multiple_of(FIND_EVERY) || self.is_behind {
@@ -185,7 +183,7 @@ impl<W: World> Watching<W> {
                 Looked::Gone => self.end(id, events),
                 Looked::Unseen(why) => {
                     if let Some(one) = self.jvms.get_mut(&id) {
-                        // A machine that stops for a moment makes many JVMs late once.
+                        // A machine that stalls briefly makes many JVMs late once.
                         let is_again = one.shown.set_aside.replace(why.clone()).is_some();
                         if is_again {
                             one.fail(why, events);
@@ -199,7 +197,7 @@ impl<W: World> Watching<W> {
     fn find(&mut self, events: &mut Vec<WatchEvent>) {
         let There { ids, hidden, left_out, is_behind } = match self.world.there() {
             Ok(there) => there,
-            // As far as is known, no JVM has come and none has gone.
+            // Assumes that no JVM has come or gone.
             Err(cause) => {
                 self.finds_failed += 1;
                 let why = format!("cannot list the running JVMs: {cause}");
@@ -213,7 +211,7 @@ impl<W: World> Watching<W> {
         self.is_behind = is_behind;
         (self.hidden, self.left_out) = (hidden, left_out.len() as u64);
         let known: BTreeSet<Id> = self.jvms.keys().copied().collect();
-        // One that was started again takes the name of the one that has gone.
+        // A restarted JVM takes the name of the one that ended.
         for id in known.difference(&ids) {
             if left_out.contains(id) { self.forget(*id) } else { self.end(*id, events) }
         }
@@ -221,7 +219,7 @@ impl<W: World> Watching<W> {
         self.told.retain(|id| self.newcomers.contains(id));
     }
 
-    /// Opens those that were found; returns those that are watched from now on.
+    /// Opens JVMs that were found; returns the ones now watched.
     fn come(&mut self, events: &mut Vec<WatchEvent>) -> Vec<Id> {
         let mut found = Vec::new();
         for (id, opened) in self.world.open(&self.newcomers) {
@@ -243,7 +241,7 @@ impl<W: World> Watching<W> {
         }
         let own = lives::own(&self.how.folder, &found.iter().map(|(_, found)| &found.kept).collect::<Vec<_>>());
         let mut came: Vec<_> = own.into_iter().zip(found).collect();
-        // A JVM that had a name before this watch began keeps it; the others take the names that are left.
+        // JVMs that had a name before this watch keep it; the others get the remaining names.
         came.order_by_key(|(own, _)| own.is_none());
         let came: Vec<_> = came.into_iter().map(|(own, (id, found))| (id, self.named(own, found))).collect();
         let kept: Vec<&Kept> = came.iter().map(|(_, (_, found))| &found.kept).collect();
@@ -262,7 +260,7 @@ impl<W: World> Watching<W> {
         ids
     }
 
-    /// One that came, with its name and the path of its history; `own` is that, where there is one.
+    /// A new JVM with its name and history path, taken from its existing history `own`, if any.
     fn named(&mut self, own: Option<(PathBuf, Kept)>, mut found: DiscoveredJvm) -> (PathBuf, DiscoveredJvm) {
         let had = own.as_ref().map(|(_, kept)| &kept.name).filter(|name| is_numbered(name, &found.kept.name));
         let had = had.filter(|name| !self.names.contains(*name)).cloned();
@@ -270,7 +268,7 @@ impl<W: World> Watching<W> {
         self.names.insert(name.clone());
         found.kept.name = name;
         let path = match own {
-            // The clock may have been set since: files of one life go by one start.
+            // The clock may have been set since; all files of a life use one start.
             Some((path, there)) => {
                 found.kept.started_unix_s = there.started_unix_s;
                 path
@@ -280,14 +278,14 @@ impl<W: World> Watching<W> {
         (path, found)
     }
 
-    /// The name, with a number where another JVM that runs has it.
+    /// The name, numbered if another running JVM has it.
     fn own_name(&self, name: &str) -> String {
         let numbered = (2..).map(|number| format!("{name}#{number}"));
         let mut names = std::iter::once(name.to_owned()).chain(numbered);
         names.find(|name| !self.names.contains(name)).unwrap_or_else(|| name.to_owned())
     }
 
-    /// Watches one no longer that goes on: its history has no end.
+    /// Stops watching a JVM that continues to run, so its history has no end.
     fn forget(&mut self, id: Id) {
         if let Some(one) = self.jvms.remove(&id) {
             self.names.remove(&one.shown.name);
@@ -305,7 +303,7 @@ impl<W: World> Watching<W> {
             one.fail(format!("its history: {why}"), events);
         }
         if let Some((settling, file)) = self.settling.as_ref().zip(one.history.as_ref().and_then(History::due)) {
-            // One that finds no place is brought to the disk by the kernel.
+            // If the queue is full, the kernel syncs it eventually.
             let _ = settling.offer((id, Arc::clone(file)));
         }
         let what = if was_killed { Happened::Killed(id.pid) } else { Happened::Ended(id.pid) };
@@ -336,21 +334,21 @@ impl<W: World> Watching<W> {
         };
         let Some((why, into)) = due else { return };
         one.weighing = Some(look.sample.age_ms);
-        // If this weighing kills the watch, the next watch does not begin it again at once.
+        // If taking this account kills the watch, the next watch must not retry immediately.
         attempted(&into);
         if let Err(cause) = self.world.weigh(id, why, &into) {
             one.weighed(WeighingOutcome { id, why, into, done: Err(cause) }, events);
         }
     }
 
-    /// Returns the parts of the JVM of this pid over time, in so many stretches at most; `None` where no JVM has it, or
-    /// nothing is kept of it.
+    /// The parts over time of the JVM with this pid, in up to `stretches` spans; `None` if there is no such JVM, or it
+    /// has no records.
     pub fn course(&self, pid: u32, stretches: usize) -> Option<WatchCourse> {
         let one = self.jvms.values().find(|one| one.shown.pid == pid)?;
         one.past().ok().map(|past| course(&past, &one.bounds, stretches))
     }
 
-    /// Has histories brought to the disk, where they are due.
+    /// Syncs due histories to disk.
     fn settle(&mut self, events: &mut Vec<WatchEvent>) {
         let Some(settling) = &self.settling else { return };
         for (id, why) in settling.done() {
@@ -361,7 +359,7 @@ impl<W: World> Watching<W> {
         for (id, one) in &mut self.jvms {
             let Some(history) = &mut one.history else { continue };
             let Some(file) = history.due() else { continue };
-            // A thread that has gone takes nothing more, and no one waits for it.
+            // If the thread is gone, syncing is skipped.
             if !matches!(settling.offer((*id, Arc::clone(file))), Err(TrySendError::Full(_))) {
                 history.settled();
             }
@@ -369,31 +367,30 @@ impl<W: World> Watching<W> {
     }
 }
 
-/// Starts the thread that brings histories from the kernel's memory to the disk, and tells which it could not.
+/// Starts the thread that syncs histories and reports failures.
 fn settling() -> io::Result<Settling> {
     let thread = Builder::new().name("settling".to_owned()).stack_size(SETTLING_STACK_BYTES);
     Lane::start(thread, SETTLING_MAX, |(id, file): (Id, Arc<File>)| file.sync_data().err().map(|why| (id, why)))
 }
 
-/// Leaves an empty file in the place of an account that is to be taken. If that fails, so does the account.
+/// Creates an empty file for a planned account. If that fails, so will the account.
 fn attempted(path: &Path) {
     let _ = File::options().write(true).create_new(true).mode(0o600).open(path);
 }
 
-/// Removes the empty file that was left in the place of an account that there is not.
+/// Deletes the empty file of an account that failed.
 fn given_up(path: &Path) {
     if path.metadata().is_ok_and(|about| about.len() == 0) {
         let _ = std::fs::remove_file(path);
     }
 }
 
-/// Whether this is the name, or the name with a number.
 fn is_numbered(name: &str, plain: &str) -> bool {
     name == plain || without_number(name) == Some(plain)
 }
 
 impl One {
-    /// `before` is what its life before says, and its accounts so far.
+    /// `before` has data from its previous life, and its accounts so far.
     fn new(
         found: DiscoveredJvm,
         path: PathBuf,
@@ -444,7 +441,7 @@ impl One {
             Ok(mut history) => {
                 if let Some(Aside { to, why }) = history.aside.take() {
                     let (path, to) = (self.path.display(), to.display());
-                    self.fail(format!("its history in {path}: {why}; that was moved to {to}"), events);
+                    self.fail(format!("its history in {path}: {why}; that file was moved to {to}"), events);
                 }
                 self.history = Some(history);
             }
@@ -452,7 +449,7 @@ impl One {
         }
     }
 
-    /// Tells what failed, once.
+    /// Reports each failure once.
     fn fail(&mut self, why: String, events: &mut Vec<WatchEvent>) {
         if self.told.insert(why.clone()) {
             events.push(self.event(Happened::Failed(why)));
@@ -490,25 +487,25 @@ impl One {
         match described.and(added) {
             Ok(_) if lost > self.lost_told => {
                 self.lost_told = lost;
-                self.fail(format!("its history is written again; so far it lost {}", several(lost, "sample")), events);
+                self.fail(format!("writing its history again; {} lost so far", several(lost, "sample")), events);
             }
             Ok(_) => {}
             Err(why) => self.fail(format!("its history: {why}"), events),
         }
     }
 
-    /// Whether it is to be judged: half an hour of ten-minute cells has passed.
+    /// Whether a verdict is due: half an hour of ten-minute cells has passed.
     fn is_due(&mut self, every_ms: u64, look: &Look) -> bool {
         let cell = look.sample.age_ms / every_ms / SAMPLES_OF_CELL;
         let due = self.judged.is_none_or(|judged| cell >= judged + STEP as u64);
         if due {
-            // Judgements fall on the same cells, whichever watch makes them, and since when it runs.
+            // Verdicts use the same cells in every watch, whenever it started.
             self.judged = Some(cell - cell % STEP as u64);
         }
         due
     }
 
-    /// Judges whether its limit is near, and nothing else: that may be at each look.
+    /// Judges only whether the limit is near, which is possible at each look.
     fn judge_near(&mut self, events: &mut Vec<WatchEvent>) {
         let Some(history) = &self.history else { return };
         match history.lately(PACE_CELLS as u64) {
@@ -531,7 +528,7 @@ impl One {
         self.history.as_ref().map_or_else(|| Past::read(&self.path), History::past)
     }
 
-    /// Reports an account that was taken, or the reason why it could not be.
+    /// Reports a finished account, or why it failed.
     fn weighed(&mut self, weighed: WeighingOutcome, events: &mut Vec<WatchEvent>) {
         let WeighingOutcome { why, into, done, .. } = weighed;
         if let Some(age_ms) = self.weighing.take().filter(|_| why != WhyWeighed::FirstSight) {
@@ -542,7 +539,7 @@ impl One {
                 self.shown.account = accounts_beside(&self.path).iter().rev().find_map(account::read);
                 events.push(self.event(Happened::Weighed(why, into)));
             }
-            (Err(cause), WhyWeighed::FirstSight) => self.fail(format!("it was asked, and {cause}"), events),
+            (Err(cause), WhyWeighed::FirstSight) => self.fail(format!("it was queried, but {cause}"), events),
             (Err(cause), _) => {
                 given_up(&into);
                 self.fail(format!("weighing it: {cause}"), events);
@@ -554,7 +551,8 @@ impl One {
         let past = match self.past() {
             Ok(past) => past,
             Err(why) if why.kind() == io::ErrorKind::NotFound => {
-                self.shown.growth.unsure = "it has no history yet".to_owned();
+                self.shown.growth.unsure =
+                    format!("no history yet; run `loadline watch {}` for at least 4 h", self.shown.pid);
                 return;
             }
             Err(why) => return self.fail(format!("its history: {why}"), events),

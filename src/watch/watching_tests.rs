@@ -1,4 +1,4 @@
-//! Watching made-up machines.
+//! Watching simulated machines.
 
 use super::column::Column;
 use super::history::{Past, Tier};
@@ -9,7 +9,6 @@ use crate::record::{GrowthWord, Happened, WatchEvent, WhyWeighed};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// Returns what happened within so many turns.
 fn watched(
     world: MadeUpMachine,
     weighing: WhenWeighed,
@@ -20,29 +19,28 @@ fn watched(
     (turned(&mut watching, 0..turns), watching, folder)
 }
 
-/// One whose direct memory grows by 200 MiB an hour.
+/// A JVM whose direct memory grows by 200 MiB an hour.
 const FAST: JvmScript = JvmScript { name: "fast", leak: Some((Column::Direct, 200.0)), ..STEADY };
 
-/// The words of what failed.
+/// Failure messages.
 fn failed(told: &[WatchEvent]) -> Vec<&str> {
     told.iter()
         .filter_map(|event| if let Happened::Failed(why) = &event.what { Some(&why[..]) } else { None })
         .collect()
 }
 
-/// How often a limit was said to be near.
+/// How often a limit was reported to be near.
 fn near(told: &[WatchEvent]) -> usize {
     told.iter().filter(|event| matches!(event.what, Happened::NearLimit { .. })).count()
 }
 
-/// The files of a folder, by name.
+/// A directory's files, by name.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
     files.sort();
     files
 }
 
-/// How many samples a history has.
 fn samples(file: &Path) -> usize {
     Past::read(file).unwrap().cells(Tier::Samples).len()
 }
@@ -55,7 +53,7 @@ fn is_alarm(event: &WatchEvent) -> bool {
 fn a_leak_is_named_with_its_owner_and_one_that_is_steady_is_not() {
     let leaking = |name, column| JvmScript { name, leak: Some((column, 10.0)), ..STEADY };
     let jvms = [STEADY, leaking("heap", Column::HeapFloor), leaking("direct", Column::Direct)];
-    // Two days: 480 of the 600 MiB that are left are gone, and of the heap 480 of 412.
+    // Two days: 480 of the remaining 600 MiB are used, and of the heap 480 of 412.
     let (_, mut watching, _folder) = watched(MadeUpMachine::of(&jvms), WhenWeighed::default(), 0);
     let mut told = Vec::new();
     for hour in 0..48 {
@@ -139,7 +137,7 @@ fn a_folder_that_cannot_be_written_is_told_once_and_watching_goes_on() {
     assert!(watching.jvms()[0].now.rss_anon_bytes.is_some());
 }
 
-/// The names under which JVMs came, with their pids.
+/// The names of new JVMs, with pids.
 fn came(events: &[WatchEvent]) -> Vec<String> {
     let name = |WatchEvent { name, what }: &WatchEvent| match what {
         Happened::Appeared(pid) => Some(format!("{name} {pid}")),
@@ -151,7 +149,7 @@ fn came(events: &[WatchEvent]) -> Vec<String> {
 #[test]
 fn a_clock_that_is_set_parts_no_history_and_no_name() {
     let folder = tempfile::tempdir().unwrap();
-    // The pid of the second is lower, so that it is found first by who begins to watch now.
+    // The second has a lower pid, so that a new watch finds it first.
     let shop = |pid, from| JvmScript { name: "shop", from, pid: Some(pid), ..STEADY };
     for (at, wall_s) in [1_000_000, 1_010_800, 989_200, 1_000_001].into_iter().enumerate() {
         let world = MadeUpMachine { wall_s, ..MadeUpMachine::of(&[shop(9, 0), shop(4, 12)]) };
@@ -169,7 +167,7 @@ fn a_clock_that_is_set_parts_no_history_and_no_name() {
 #[test]
 fn digits_without_a_hash_are_no_number_of_a_name() {
     let folder = tempfile::tempdir().unwrap();
-    // The same process is called otherwise the second time: its unit was renamed, say.
+    // The same process has another name the second time, for example because its unit was renamed.
     for (name, own) in [("shop2", "shop2"), ("shop", "shop"), ("shop2", "shop2")] {
         let world = MadeUpMachine::of(&[JvmScript { name, ..STEADY }]);
         let mut watching = Watching::new(world, how(folder.path(), WhenWeighed::default()));
@@ -193,7 +191,7 @@ fn a_history_of_a_later_version_is_told_and_kept() {
 #[test]
 fn a_pid_that_is_used_again_is_another_jvm() {
     let life = |name, from, until| JvmScript { name, from, until, pid: Some(7), ..STEADY };
-    // The second begins within the same turn as the first ends: nothing but its start tells it apart.
+    // The second starts in the turn in which the first ends, so only its start time distinguishes it.
     let (told, watching, folder) =
         watched(MadeUpMachine::of(&[life("shop", 0, 31), life("bank", 31, u64::MAX)]), WhenWeighed::default(), 60);
     assert_eq!(came(&told), ["shop 7", "bank 7"]);
@@ -206,7 +204,7 @@ fn a_pid_that_is_used_again_is_another_jvm() {
     }
 }
 
-/// A made-up machine that was suspended: no JVM became older, and the next look sees by how much the machine did.
+/// A suspended machine: no JVM aged, but the next reading shows the elapsed time.
 #[test]
 fn a_gap_of_hours_is_a_gap_and_no_growth() {
     let jvm = JvmScript { name: "direct", leak: Some((Column::Direct, 10.0)), ..STEADY };
@@ -237,7 +235,7 @@ fn a_history_that_cannot_be_begun_is_begun_later_and_what_was_lost_is_told() {
     assert!((40..=70).contains(&lost), "{lost}");
     let failed = failed(&told);
     assert_eq!(failed.len(), 2, "{failed:?}");
-    assert!(failed[1].contains(&format!("so far it lost {lost} samples")), "{failed:?}");
+    assert!(failed[1].contains(&format!("{lost} samples lost so far")), "{failed:?}");
     assert_eq!(samples(&files(&below)[0]) as u64 + lost, 100);
 }
 
@@ -277,7 +275,7 @@ fn two_thousand_of_one_name_have_names_of_their_own_within_seconds() {
 
 #[test]
 fn a_weighing_that_was_cut_off_is_not_begun_again_at_once() {
-    // A machine on which nothing is ever weighed to its end, as where that kills who weighs.
+    // A machine on which no account ever completes, for example because it kills that process.
     let folder = tempfile::tempdir().unwrap();
     let mut watching = Watching::new(MadeUpMachine::of(&[FAST]), how(folder.path(), WhenWeighed::the_kill()));
     let mut turn = 0;

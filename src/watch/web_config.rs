@@ -1,5 +1,5 @@
-//! The web-config file of Prometheus' exporters (exporter-toolkit, `docs/web-configuration.md`): of it
-//! `tls_server_config` with certificate, key, and the authorities whose clients may ask.
+//! The web-config file of Prometheus exporters (exporter-toolkit, `docs/web-configuration.md`): supports
+//! `tls_server_config` with certificate, key, and client CAs.
 //!
 //! ```yaml
 //! tls_server_config: {cert_file: server.crt, key_file: server.key, client_ca_file: clients.crt}
@@ -17,7 +17,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// TLS of a server.
+/// TLS settings of a server.
 pub type ServerTls = ServerConfig;
 
 #[derive(Debug, Default, Deserialize)]
@@ -25,7 +25,7 @@ pub type ServerTls = ServerConfig;
 struct WebConfig {
     tls_server_config: Option<TlsServerConfig>,
     basic_auth_users: Option<serde_json::Value>,
-    /// Settings of HTTP/2 and headers: a file that has them is refused.
+    /// HTTP/2 and header settings; unsupported, so a file with them is rejected.
     http_server_config: Option<serde_json::Value>,
     rate_limit: Option<serde_json::Value>,
 }
@@ -40,11 +40,8 @@ struct TlsServerConfig {
     min_version: Option<String>,
 }
 
-/// TLS by this file; `None` if the file asks for no TLS. Paths in it start from its folder.
-///
-/// # Errors
-/// `Request` where it cannot be read or asks for more than is offered, or where its certificate or key files are
-/// unusable.
+/// The TLS settings in this file; `None` if it has none. Its paths are relative to its directory. Errors: `Request` if
+/// it cannot be read or requests unsupported features, or if its certificate or key files are unusable.
 pub fn web_config(file: &Path) -> Result<Option<Arc<ServerTls>>> {
     let shown = file.display();
     let wrong = |what: String| Error::request(format!("{shown}: {what}"));
@@ -53,13 +50,12 @@ pub fn web_config(file: &Path) -> Result<Option<Arc<ServerTls>>> {
     scenario::yaml_within_bounds(&text).map_err(|error| error.at(format!("file: {shown}")))?;
     let config: WebConfig = yaml_serde::from_str(&text).map_err(|cause| wrong(cause.to_string()))?;
     if config.basic_auth_users.is_some() {
-        return Err(wrong("asks for `basic_auth_users`, which Loadline does not have".to_owned()).hint(
-            "let clients show certificates: `client_ca_file` and `client_auth_type: RequireAndVerifyClientCert`",
-        ));
+        return Err(wrong("`basic_auth_users` is not supported".to_owned())
+            .hint("use client certificates: `client_ca_file` and `client_auth_type: RequireAndVerifyClientCert`"));
     }
     if config.rate_limit.is_some() || config.http_server_config.is_some() {
-        return Err(wrong("only `tls_server_config` is known".to_owned())
-            .hint("leave the others out: the limits are fixed: sixteen connections at a time, five seconds each"));
+        return Err(wrong("only `tls_server_config` is supported".to_owned())
+            .hint("remove the others; the limits are fixed (16 concurrent connections, 5 seconds each)"));
     }
     let Some(tls) = config.tls_server_config else { return Ok(None) };
     if tls.cert_file.as_os_str().is_empty() || tls.key_file.as_os_str().is_empty() {
@@ -70,7 +66,7 @@ pub fn web_config(file: &Path) -> Result<Option<Arc<ServerTls>>> {
 }
 
 impl TlsServerConfig {
-    /// By the files that it names; their paths start from the folder of `file`.
+    /// Builds the configuration; paths are relative to the directory of `file`.
     fn server(&self, file: &Path) -> Result<ServerConfig> {
         let wrong = |what: String| Error::request(format!("{}: {what}", file.display()));
         let folder = file.parent().unwrap_or(Path::new("."));
@@ -78,7 +74,7 @@ impl TlsServerConfig {
             Some("TLS13") => vec![&rustls::version::TLS13],
             None | Some("TLS12") => vec![&rustls::version::TLS13, &rustls::version::TLS12],
             Some(other) => {
-                return Err(wrong(format!("`min_version: {other}` is not offered"))
+                return Err(wrong(format!("`min_version: {other}` is not supported"))
                     .hint("write `min_version: TLS12` or `min_version: TLS13`"));
             }
         };
@@ -96,14 +92,13 @@ impl TlsServerConfig {
             }
             (None, Some("RequireAndVerifyClientCert")) => {
                 return Err(wrong("`RequireAndVerifyClientCert` needs a `client_ca_file`".to_owned())
-                    .hint("name the certificates of the authorities whose clients may ask: `client_ca_file: ca.crt`"));
+                    .hint("specify the CA certificates of the accepted clients: `client_ca_file: ca.crt`"));
             }
             (_, Some(other)) => {
-                return Err(wrong(format!("`client_auth_type: {other}` is not offered with or without these files"))
-                    .hint(
-                        "write `RequireAndVerifyClientCert` with a `client_ca_file`, or neither for who need not show \
-                         a certificate",
-                    ));
+                return Err(wrong(format!("`client_auth_type: {other}` does not match these files")).hint(
+                    "write `RequireAndVerifyClientCert` with a `client_ca_file`, or neither to accept clients \
+                         without a certificate",
+                ));
             }
         };
         let files = Files { certificate: folder.join(&self.cert_file), key: folder.join(&self.key_file) };
@@ -112,14 +107,13 @@ impl TlsServerConfig {
     }
 }
 
-/// The paths of certificate and key.
 #[derive(Debug)]
 struct Files {
     certificate: PathBuf,
     key: PathBuf,
 }
 
-/// A stamp that changes with a rewritten file, or a link that leads elsewhere: when, which, how long.
+/// Changes when a file is rewritten or a link retargeted: modification time, device and inode, size.
 type Stamp = Option<(i64, i64, u64, u64)>;
 
 impl Files {
@@ -134,14 +128,14 @@ impl Files {
         let (chain, key) = (certificates(&self.certificate)?, key(&self.key)?);
         let read = CertifiedKey::from_der(chain, key, &provider()).map_err(|cause| {
             Error::request(format!("{} and {}: {cause}", self.certificate.display(), self.key.display()))
-                .hint("certificate and key must belong together")
+                .hint("the certificate and the key must match")
         })?;
         Ok(Arc::new(read))
     }
 }
 
-/// A certificate that is renewed while the watch runs, which may be for years: read again when one of its files is
-/// another. One that cannot be read, or is half written, leaves the one before in use.
+/// A certificate that is reloaded when its files change, because a watch may run for years. If the new one cannot be
+/// read or is incomplete, the old one stays in use.
 #[derive(Debug)]
 struct Renewed {
     files: Files,

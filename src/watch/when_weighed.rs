@@ -1,57 +1,57 @@
-//! When a watched JVM is weighed: before it is killed, when it grows, or from time to time, as far as that is asked
-//! for.
+//! Decides when to take an account of a watched JVM: before an OOM kill, on growth, or periodically, as requested.
 
 use super::account::AccountFile;
 use super::sample::unreclaimable;
 use super::world::Look;
 use crate::record::{GrowthRecord, GrowthWord, WhyWeighed};
 
-/// Shares of the limit at which a JVM is weighed, in percent.
+/// Percentages of the limit at which an account is taken.
 const NEAR_PERCENT: [u64; 3] = [66, 75, 90];
-/// Accounts of one JVM in a day. Those of the last step before the kill are counted apart: no other takes their place.
+/// Accounts per JVM and day. Accounts of the last step before a kill are counted separately, so that others cannot use
+/// them up.
 const A_DAY: usize = 5;
 const HOUR_MS: u64 = 3600 * 1000;
 const DAY_MS: u64 = 24 * HOUR_MS;
-/// After one account the next is not taken for five minutes. At the last step only its own accounts count, which
-/// are taken all day: after the first five of a day an hour apart, so that no kill has an older one.
+/// The minimum interval between accounts. At the last step, only its own accounts count, and they continue all day:
+/// after the first five, an hour apart, so that the last account before a kill is at most that old.
 const GRACE_MS: u64 = 5 * 60 * 1000;
-/// A weighing that failed is tried again after this time, then after twice as long each time, and at last every hour.
+/// The delay before a failed account is retried; it doubles each time, up to an hour.
 const TRY_AGAIN_MS: u64 = 30 * 1000;
 
-/// When a JVM is weighed.
+/// When to take accounts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WhenWeighed {
-    /// At these shares of its limit, in percent.
+    /// At these percentages of its limit.
     pub at_percent: Vec<u64>,
-    /// When it begins to grow.
+    /// When growth begins.
     pub on_growth: bool,
-    /// So often.
+    /// At this interval.
     pub every_ms: Option<u64>,
-    /// Whether it is asked, which holds nothing.
+    /// Whether to attach to the JVM, which pauses nothing.
     pub asked: Attaching,
 }
 
 impl WhenWeighed {
-    /// At 66, 75 and 90 % of the limit.
+    /// At 66, 75, and 90% of the limit.
     pub fn the_kill() -> Self {
         Self { at_percent: NEAR_PERCENT.to_vec(), ..Self::default() }
     }
 }
 
-/// Whether JVMs are asked by their attach sockets for what no outside can tell.
+/// Whether to attach to JVMs for data that is not readable from outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Attaching {
     /// Never.
     #[default]
     Never,
-    /// Each once in its life, when it is first seen.
+    /// Once per JVM, when it is first seen.
     Once,
 }
 
-/// The weighings of a JVM so far.
+/// A JVM's accounts so far.
 #[derive(Debug, Clone, Default)]
 pub(super) struct WeighingHistory {
-    /// The highest share at which there is an account, since it was last well below that.
+    /// The highest step with an account since memory was last well below it.
     reached: u64,
     grew: bool,
     /// The accounts of the last day.
@@ -60,15 +60,14 @@ pub(super) struct WeighingHistory {
     failed: Option<Failed>,
 }
 
-/// An account that was taken.
 #[derive(Debug, Clone, Copy)]
 struct AccountMoment {
-    /// How old the JVM was.
+    /// The JVM's age.
     at_ms: u64,
     why: WhyWeighed,
 }
 
-/// A weighing that failed, after others that failed too.
+/// Consecutive failed attempts.
 #[derive(Debug, Clone, Copy)]
 struct Failed {
     last: AccountMoment,
@@ -76,7 +75,7 @@ struct Failed {
 }
 
 impl WeighingHistory {
-    /// Takes up the accounts that were taken earlier, by another watch perhaps.
+    /// Starts with existing accounts, possibly from another watch.
     pub(super) fn of(accounts: &[AccountFile]) -> Self {
         let mut weighed = Self::default();
         for account in accounts {
@@ -87,14 +86,14 @@ impl WeighingHistory {
                 ("time", _) => WhyWeighed::Time,
                 _ => continue,
             };
-            // A watch that is killed while it weighs may leave an empty file.
+            // A watch that is killed during an account can leave an empty file.
             let is_empty = account.path.metadata().is_ok_and(|about| about.len() == 0);
             weighed.tried(why, account.age_s * 1000, !is_empty);
         }
         weighed
     }
 
-    /// Whether the JVM is to be weighed now, and why. [`Self::tried`] is to be called with the outcome.
+    /// Whether an account is due, and why. Report the outcome to [`Self::tried`].
     pub(super) fn due(&mut self, weighing: &WhenWeighed, look: &Look, growth: &GrowthRecord) -> Option<WhyWeighed> {
         let age_ms = look.sample.age_ms;
         let due = self.why(weighing, look, growth)?;
@@ -117,7 +116,7 @@ impl WeighingHistory {
         (!waits && !failed_now).then_some(due)
     }
 
-    /// Notes how a weighing at this age ended: only an account that was taken is one.
+    /// Records the outcome of an account at this age; only a completed one counts.
     pub(super) fn tried(&mut self, why: WhyWeighed, age_ms: u64, was_taken: bool) {
         let last = AccountMoment { at_ms: age_ms, why };
         if !was_taken {
@@ -131,7 +130,7 @@ impl WeighingHistory {
             WhyWeighed::AtPercent(percent) => self.reached = percent,
             WhyWeighed::Growth => self.grew = true,
             WhyWeighed::Time => self.last_timed_ms = Some(age_ms),
-            // Nothing follows from it.
+            // Has no further effect.
             WhyWeighed::FirstSight => {}
         }
     }
@@ -141,7 +140,7 @@ impl WeighingHistory {
         let percent = used.saturating_mul(100).checked_div(look.bounds.memory).unwrap_or(0);
         let reached = weighing.at_percent.iter().copied().filter(|at| *at <= percent).max().unwrap_or(0);
         if percent + 10 < self.reached {
-            // The steps above are ahead of it again.
+            // The higher steps become due again.
             self.reached = self.reached.min(reached);
         }
         if reached > self.reached {
@@ -159,7 +158,7 @@ impl WeighingHistory {
 }
 
 impl Failed {
-    /// A higher step is tried at once: the next try at a lower one may come too late.
+    /// A higher step is tried immediately, because the next try at the lower one may come too late.
     fn may_be_tried(&self, due: WhyWeighed, age_ms: u64) -> bool {
         let step = |why| if let WhyWeighed::AtPercent(percent) = why { percent } else { 0 };
         let pause_ms = (TRY_AGAIN_MS << (self.times - 1).min(7)).min(HOUR_MS);
@@ -176,7 +175,7 @@ mod tests {
     use crate::record::WatchLimit;
     use std::path::PathBuf;
 
-    /// A JVM that holds so many percent of its limit at this age.
+    /// A JVM at this percentage of its limit and age.
     fn look(minutes: u64, percent: u64) -> Look {
         let mut sample = Sample::at(minutes * 60_000);
         sample.set(Column::RssAnon, percent << 20);
@@ -184,7 +183,7 @@ mod tests {
         Look { sample, bounds, limit: WatchLimit::default(), charge: None, took_ns: 0 }
     }
 
-    /// Those of these looks, in minutes and percent, at which an account is taken, and at which step.
+    /// The looks, in minutes and percent, that trigger an account, and its step.
     fn taken(weighing: &WhenWeighed, looks: impl IntoIterator<Item = (u64, u64)>) -> Vec<(u64, u64)> {
         let mut weighed = WeighingHistory::default();
         let mut taken = Vec::new();
@@ -196,7 +195,7 @@ mod tests {
         taken
     }
 
-    /// Up and down between two shares, six minutes each.
+    /// Alternates between two percentages, six minutes each.
     fn swings(low: u64, high: u64, times: u64) -> impl Iterator<Item = (u64, u64)> {
         (0..times).flat_map(move |at| [(12 * at, low), (12 * at + 6, high)])
     }
@@ -228,7 +227,7 @@ mod tests {
         let last: Vec<u64> = all.iter().filter(|(_, step)| *step == 90).map(|(at, _)| *at).collect();
         assert!((A_DAY + 20..=A_DAY + 24).contains(&last.len()), "{last:?}");
         assert!(last.windows(2).all(|pair| pair[1] - pair[0] <= 72), "{last:?}");
-        // It never fell below 66 %: what was 90 % once is so again.
+        // It never fell below 66%, so reaching it again is not new.
         assert_eq!(all.iter().filter(|(_, step)| *step == 66).count(), 1, "{all:?}");
     }
 
@@ -249,7 +248,7 @@ mod tests {
         let due = weighed.due(&weighing, &look(24 * 60, 92), &growth);
         assert_eq!(due, Some(WhyWeighed::AtPercent(90)), "a higher step is tried at once");
         weighed.tried(WhyWeighed::AtPercent(90), 24 * HOUR_MS, true);
-        // Down, and up once more: nothing failed since, and no account was counted but the one that was taken.
+        // Memory fell and rose again; nothing failed since, and only the completed account counts.
         assert_eq!(weighed.due(&weighing, &look(24 * 60 + 1, 50), &growth), None);
         assert_eq!(weighed.due(&weighing, &look(24 * 60 + 6, 70), &growth), Some(WhyWeighed::AtPercent(66)));
     }

@@ -1,4 +1,4 @@
-//! The world that is watched, as seen from here: a machine with JVMs that come and go.
+//! The watched world: a machine with JVMs that come and go.
 
 use super::bounds::Bounds;
 use super::kept::{Kept, KilledBy};
@@ -8,51 +8,51 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A JVM for good: no other process since the machine started has both.
+/// Uniquely identifies a process until the next boot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Id {
-    /// Process id, as seen from here.
+    /// Pid in this namespace.
     pub pid: u32,
-    /// When it started, in clock ticks since the machine did.
+    /// Start in clock ticks since boot.
     pub start_ticks: u64,
 }
 
 /// A JVM that was found.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct DiscoveredJvm {
-    /// Its description, as its history keeps it.
+    /// Its description in the history.
     pub kept: Kept,
     /// Parts of its name.
     pub labels: Vec<WatchLabel>,
-    /// The sources that could not be opened, and why.
+    /// Sources that could not be opened, with reasons.
     pub unreadable: Vec<String>,
 }
 
 /// The result of one look at a JVM.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Look {
-    /// The values seen.
+    /// The sample.
     pub sample: Sample,
     /// The bounds of the JVM and its parts.
     pub bounds: Bounds,
-    /// Whose limit that is.
+    /// The source of the limit.
     pub limit: WatchLimit,
-    /// The charge of its cgroup by holder; `None` where no limit bounds the cgroup.
+    /// The charge of its cgroup by holder; `None` without a limit.
     pub charge: Option<WatchCharge>,
-    /// The time that the look took, in nanoseconds.
+    /// The duration of the look in nanoseconds.
     pub took_ns: u64,
 }
 
-/// The JVMs that are there.
+/// The JVMs on a machine.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct There {
-    /// Those that are watched.
+    /// JVMs to watch.
     pub ids: BTreeSet<Id>,
-    /// Further processes, which may not be looked into.
+    /// Processes that Loadline has no permission to read.
     pub hidden: u64,
-    /// Further JVMs, which are more than can be watched.
+    /// JVMs beyond the maximum that can be watched.
     pub left_out: BTreeSet<Id>,
-    /// Whether there was no time to look at all processes, so that more of these may be JVMs.
+    /// Whether there was no time to check all processes, so more may be JVMs.
     pub is_behind: bool,
 }
 
@@ -61,62 +61,57 @@ pub struct There {
 pub enum Opened {
     /// It is open.
     Found(Box<DiscoveredJvm>),
-    /// It has gone again, or is not meant.
+    /// It is gone, or was not selected.
     Not,
-    /// It was not its turn, or it is being opened.
+    /// It is still being opened, or must wait its turn.
     Later,
-    /// It is set aside, and why: it does not answer in time.
+    /// It is set aside for this reason: it does not respond in time.
     Aside(String),
 }
 
 /// The outcome of a look at a JVM.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Looked {
-    /// It was seen.
+    /// It was read.
     Seen(Box<Look>),
-    /// It has gone.
+    /// It is gone.
     Gone,
-    /// Nothing is known of it this time, and why.
+    /// It could not be read this time, for this reason.
     Unseen(String),
 }
 
-/// A JVM that was weighed.
+/// A finished account.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WeighingOutcome {
-    /// Which.
+    /// The JVM.
     pub id: Id,
-    /// Why.
+    /// The reason.
     pub why: WhyWeighed,
-    /// The path of its account.
+    /// The path of the account.
     pub into: PathBuf,
-    /// Nothing if the account was taken, or the reason why it was not.
+    /// The reason for a failure.
     pub done: Result<(), String>,
 }
 
-/// The watched world: this machine, or a made-up one. No call takes longer than a second or two, whatever a JVM does.
+/// The watched world: this machine or a simulation. No call takes longer than a second or two, whatever a JVM does.
 pub trait World {
-    /// The JVMs that are there now.
-    ///
-    /// # Errors
-    /// If they cannot be listed this time: as far as is known, none has come and none has gone.
+    /// The current JVMs. If they cannot be listed, fails without a change.
     fn there(&mut self) -> io::Result<There>;
-    /// Opens those of these for which there is time.
+    /// Opens as many of these as time allows.
     fn open(&mut self, ids: &BTreeSet<Id>) -> Vec<(Id, Opened)>;
-    /// Looks at these, those that take the least time first.
+    /// Reads these, fastest first.
     fn look(&mut self, ids: &[Id]) -> Vec<(Id, Looked)>;
-    /// Forgets one that has gone; says by whom it was killed, where the kernel did so for want of memory.
+    /// Drops a JVM that is gone; returns the cause if it was OOM-killed.
     fn close(&mut self, id: Id) -> Option<KilledBy>;
-    /// Forgets one that is watched no longer.
+    /// Drops a JVM that is no longer watched.
     fn forget(&mut self, id: Id);
-    /// Has one weighed for this reason, into this file; at first sight it is asked, and not held.
-    ///
-    /// # Errors
-    /// If it cannot be weighed.
+    /// Starts an account for this reason, into this file; on first sight, attaches to the JVM rather than pausing it.
+    /// Fails if that is impossible.
     fn weigh(&mut self, id: Id, why: WhyWeighed, into: &Path) -> Result<(), String>;
-    /// Returns the weighings that ended since the last call.
+    /// The accounts finished since the last call.
     fn weighed(&mut self) -> Vec<WeighingOutcome>;
-    /// Processes that are set aside, because they do not answer in time.
+    /// Processes set aside because they do not respond in time.
     fn set_aside(&self) -> u64;
-    /// Whether nothing can be looked at, because every worker is kept by a process that does not answer.
+    /// Whether nothing can be read because unresponsive processes block every worker.
     fn is_blind(&self) -> bool;
 }

@@ -1,4 +1,4 @@
-//! The account as it is recorded.
+//! Converts an account to its record.
 
 use crate::account::{Account, Owner, Prediction, Region, Remainder};
 use crate::kernel::mapping::Mapping;
@@ -11,10 +11,10 @@ use crate::record::{
 use loadline_jvm::accounting::Accounted;
 use std::collections::BTreeSet;
 
-/// Stretches without an owner that are worth listing.
+/// Maximum number of stretches without an owner to list.
 const REMAINDERS_MAX: usize = 20;
 
-/// The account with what goes with it; `regions` asks for every mapping.
+/// The account's record; `regions` adds every mapping.
 pub(crate) fn record(accounted: &Accounted, regions: bool) -> AccountRecord {
     let (account, seen) = (&accounted.account, &accounted.seen);
     let remainders = account.remainders.iter().take(REMAINDERS_MAX);
@@ -88,9 +88,9 @@ fn malloc(walk: &Walk, accounted: &Accounted) -> MallocRecord {
     record
 }
 
-/// Resident bytes of free chunks and of chunks in use in the arenas that compiler threads allocate from; `compilers`
-/// has the words around the variables of each. `None` where no compiler has an arena whose address is known (the main
-/// arena's is not), or where each arena with an address is a compiler's, since nothing can be told apart there.
+/// Resident bytes of free and used chunks in the JIT compiler threads' arenas; `compilers` has the words around each
+/// one's variables. `None` if no compiler has an arena with a known address (the main arena has none), or if all arenas
+/// with an address are compilers', because then nothing can be told apart.
 pub(super) fn arenas_of_compilers(accounted: &Accounted, compilers: &[Vec<u64>]) -> Option<(u64, u64)> {
     let heaps = &accounted.seen.walk.as_ref()?.heaps;
     let arenas: BTreeSet<u64> = heaps.iter().map(|heap| heap.arena).filter(|arena| *arena != 0).collect();
@@ -102,7 +102,6 @@ pub(super) fn arenas_of_compilers(accounted: &Accounted, compilers: &[Vec<u64>])
         .then(|| (own().map(|heap| heap.free.resident).fold(0, sum), live.map(|chunks| chunks.resident).fold(0, sum)))
 }
 
-/// The record of musl's malloc, which has no arenas.
 fn musl(walk: &mallocng::Walk, accounted: &Accounted) -> MallocRecord {
     let (live, free) = (walk.live(), walk.free());
     let record = mmapped(accounted);
@@ -121,7 +120,7 @@ fn musl(walk: &mallocng::Walk, accounted: &Accounted) -> MallocRecord {
     }
 }
 
-/// The bytes that the kernel may take of the mappings that hold groups.
+/// Bytes that the kernel may reclaim from mappings with groups.
 fn lazy_free(walk: &mallocng::Walk, smaps: &Smaps) -> u64 {
     let holds_group = |mapping: &Mapping| {
         let first = walk.groups.partition_point(|group| group.end <= mapping.start);
@@ -130,7 +129,7 @@ fn lazy_free(walk: &mallocng::Walk, smaps: &Smaps) -> u64 {
     smaps.mappings.iter().filter(|of| holds_group(&of.mapping)).map(|of| of.weight.lazy_free.0).sum()
 }
 
-/// The allocator, and its chunks with mappings of their own.
+/// The allocator, and its directly mapped chunks.
 fn mmapped(accounted: &Accounted) -> MallocRecord {
     let mut record = MallocRecord {
         allocator: accounted.seen.allocator.map_or("unknown", |allocator| allocator.name()).to_owned(),
@@ -164,7 +163,7 @@ fn describe_region(region: &Region, smaps: &Smaps) -> RegionRecord {
     }
 }
 
-/// A stretch without an owner, with what lies around it.
+/// A stretch without an owner, with its neighbors.
 fn describe(remainder: &Remainder, account: &Account, smaps: &Smaps) -> RemainderRecord {
     let neighbour = |index: Option<usize>, touches: fn(&Mapping, &Remainder) -> bool| {
         let Some(mapping) = index.and_then(|index| smaps.mappings.get(index)).map(|weighed| &weighed.mapping) else {

@@ -1,14 +1,13 @@
-//! The memory that answering has made resident in a JVM, apart from that of the JVM's own work meanwhile. (A compiler
-//! at work takes a MiB in the time of a question.) The two are told apart by the threads whose page faults made it
+//! The memory that becomes resident in a JVM because it answers diagnostic commands, separated from its other work. (A
+//! compiler may use a MiB during a command.) The page faults of each thread tell them apart.
+//!
+//! Three HotSpot threads answer (JDK 11–25). `Signal Dispatcher` receives SIGQUIT and starts `Attach Listener`, which
+//! executes commands; `VM Thread` executes those that need a safepoint. Each of their faults makes at most one page
 //! resident.
 //!
-//! Three threads of HotSpot answer (JDK 11–25). `Signal Dispatcher` takes the SIGQUIT and starts `Attach Listener`,
-//! which does what a question asks; `VM Thread` does what needs a safepoint. A fault of theirs makes one page resident,
-//! or none.
-//!
-//! For file pages only, the kernel maps neighbours as well. Those of the libraries that answering runs are counted too,
-//! whichever thread touched them. So the sum is an upper bound of what answering added, unless a huge page was among
-//! it. Library code that a full collection or a trim runs is work that was asked for, and not in the sum.
+//! For file pages, the kernel also maps neighbors. Pages of the libraries involved are therefore counted whichever
+//! thread touched them. The sum is an upper bound unless huge pages are involved. Library code run by a requested full
+//! collection or trim is not included.
 
 use crate::clock::Clock;
 use crate::kernel::process::page_size;
@@ -19,19 +18,19 @@ use crate::observe::thread_stats::{self, ThreadStat};
 use loadline_jvm::purpose::{VM_THREAD, is_named};
 use std::cell::Cell;
 
-/// Threads that do nothing else but answer. [`VM_THREAD`] collects too, with some collectors: only what it does during
-/// a question is counted.
+/// Threads that only answer. [`VM_THREAD`] also collects with some collectors, so only its work during a command
+/// counts.
 const ANSWERING: [&str; 2] = ["Signal Dispatcher", "Attach Listener"];
-/// The libraries that answer: HotSpot and the C library (`libc.so.6`, `libc-2.31.so`, `ld-musl-x86_64.so.1`).
+/// The libraries involved: HotSpot and the C library (`libc.so.6`, `libc-2.31.so`, `ld-musl-x86_64.so.1`).
 const LIBRARIES: [&str; 4] = ["libjvm.so", "libc.so", "libc-2.", "ld-musl-"];
 
-/// Counts from before the first question on.
+/// Counts from before the first command.
 #[derive(Debug)]
 pub(crate) struct Answering {
-    /// The threads that answer, with their faults before; of one that did not live yet, none.
+    /// The answering threads with their earlier faults, or none if they did not exist.
     threads: Vec<ThreadStat>,
     vm_thread: Option<u32>,
-    /// Faults of that one during questions.
+    /// Faults of that thread during commands.
     vm_thread_faults: Cell<u64>,
     libraries: Libraries,
 }
@@ -39,15 +38,15 @@ pub(crate) struct Answering {
 /// Resident pages of [`LIBRARIES`], in bytes.
 #[derive(Debug, Clone, Copy)]
 enum Libraries {
-    /// Before the first question; `None` where its pages may not be read.
+    /// Before the first command; `None` if unreadable.
     Before(Option<u64>),
-    /// By what it grew up to the first weighing, or to the first command that has the JVM work: later questions run
-    /// what is mapped already.
+    /// Growth up to the first mark, or the first command that makes the JVM work: later commands run code that is
+    /// already mapped.
     Grown(u64),
 }
 
 impl Answering {
-    /// Begins to count; `None` where threads cannot be read.
+    /// Starts counting; `None` if threads are unreadable.
     pub(crate) fn begin(process: &Process, clock: &Clock) -> Option<Self> {
         let mut threads = thread_stats::all(process).ok()?;
         let vm_thread = threads.iter().find(|thread| thread.name == VM_THREAD).map(|thread| thread.tid);
@@ -56,7 +55,7 @@ impl Answering {
         Some(Self { threads, vm_thread, vm_thread_faults: Cell::new(0), libraries })
     }
 
-    /// Adds the threads that were started to answer, also by a JVM that was too slow to answer in time.
+    /// Adds threads that were started to answer, even by a JVM that was too slow to respond in time.
     fn add_started(&mut self, process: &Process) {
         for thread in thread_stats::all(process).unwrap_or_default() {
             if answers(&thread) && self.threads.iter().all(|known| known.tid != thread.tid) {
@@ -65,7 +64,7 @@ impl Answering {
         }
     }
 
-    /// Asks what the VM thread answers.
+    /// Runs a command that the VM thread executes.
     pub(crate) fn in_safepoint<T>(&self, process: &Process, ask: impl FnOnce() -> T) -> T {
         let faults = || thread_stats::faults(process, self.vm_thread?);
         let before = faults();
@@ -75,7 +74,7 @@ impl Answering {
         answer
     }
 
-    /// Counts the libraries up to now and no further.
+    /// Stops counting library pages.
     pub(crate) fn count_libraries(&mut self, process: &Process, clock: &Clock) -> u64 {
         let grown = match self.libraries {
             Libraries::Grown(bytes) => bytes,
@@ -87,9 +86,9 @@ impl Answering {
         grown
     }
 
-    /// The most that was added so far, in bytes.
+    /// The upper bound so far, in bytes.
     pub(crate) fn bytes(&mut self, process: &Process, clock: &Clock) -> u64 {
-        // Listing threads costs 15 µs for each: only until both are known.
+        // Listing threads costs 15 µs each, so stop when both are known.
         if self.threads.len() < ANSWERING.len() {
             self.add_started(process);
         }

@@ -1,4 +1,4 @@
-//! Memory that a process causes and that is in no RSS of it: its children, and files in memory that it has open.
+//! Memory that a process causes outside its RSS: child processes, and open memory-backed files.
 
 use super::watched::{Watched, charge};
 use crate::kernel::machine::Dentries;
@@ -9,37 +9,36 @@ use crate::record::{BesideRecord, ChargeRecord, DentriesRecord, DiskFileRecord, 
 use crate::subject::processes::descendants;
 use loadline_base::order::Order as _;
 
-/// Children whose shared pages are divided among sharers, the largest; a look takes 1 ms for each 40 MiB.
+/// The largest children, for which shared pages are divided among sharers; each 40 MiB costs 1 ms.
 const ROLLUPS_MAX: usize = 32;
-/// Children that are listed.
 const CHILDREN_MAX: usize = 200;
-/// Places of files that are listed.
+/// The maximum number of file locations listed.
 const PLACES_MAX: usize = 20;
-/// Files on disks that are listed.
 const DISK_FILES_MAX: usize = 10;
 
-/// Reads the memory that a process causes outside of its RSS; parts that cannot be read are missing.
+/// Reads a process's memory outside its RSS; omits unreadable parts.
 pub(super) fn look(watched: &Watched) -> BesideRecord {
-    if watched.process.is_copied() {
-        return BesideRecord::default();
-    }
     let files = memory_files::read(&watched.process, &watched.clock).map(|files| files.value).unwrap_or_default();
+    let files = files.into_iter().take(PLACES_MAX).collect();
+    let open = BesideRecord { files, disk_files: disk_files(watched), ..BesideRecord::default() };
+    if watched.process.is_copied() {
+        return open;
+    }
     BesideRecord {
         children: children(watched),
-        files: files.into_iter().take(PLACES_MAX).collect(),
-        disk_files: disk_files(watched),
         dentries: Dentries::read().map(|read| DentriesRecord { all: read.all, negative: read.negative }),
         shared_charge: shared_charge(watched),
+        ..open
     }
 }
 
-/// The largest open files on disks.
+/// The largest open files on disk.
 fn disk_files(watched: &Watched) -> Vec<DiskFileRecord> {
     let found = open_files::largest(&watched.process, &watched.clock, DISK_FILES_MAX);
     found.map(|found| found.value).unwrap_or_default()
 }
 
-/// The charge of a cgroup that is not the subject's own.
+/// The charge of a shared cgroup.
 fn shared_charge(watched: &Watched) -> Option<ChargeRecord> {
     if watched.cgroup.is_some() {
         return None;
@@ -47,7 +46,7 @@ fn shared_charge(watched: &Watched) -> Option<ChargeRecord> {
     charge(&MemoryCgroup::of(&watched.process).ok()?, &watched.clock)
 }
 
-/// The living processes below it, the largest first.
+/// The live child processes, largest first.
 fn children(watched: &Watched) -> Vec<ProcessRecord> {
     let clock = &watched.clock;
     let weigh = |child: crate::subject::processes::Process| {

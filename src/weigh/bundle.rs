@@ -1,5 +1,5 @@
-//! A JVM that was copied where Loadline could not run: the tar that the script of `loadline capture` writes. It is
-//! unpacked into a folder of this user alone, and read as a living process is, as far as the copies go.
+//! A JVM copied from where Loadline could not run: the tar file from the script of `loadline capture`. It is unpacked
+//! into a private directory, and read like a live process, as far as the copied files allow.
 //!
 //! ```text
 //! loadline-capture/proc/7/smaps                and the other files of /proc/PID; of other processes, the small ones
@@ -10,7 +10,7 @@
 //! loadline-capture/about                       format=loadline-capture/1, pid=7, page=4096, taken_s=1795862424: last
 //! ```
 //!
-//! A bundle may lie: only plain files with these names are unpacked, none beyond a bound, and no link is made.
+//! A bundle is untrusted: only regular files with these names are unpacked, up to a limit, and no links are created.
 
 use super::identity::harmless;
 use super::once::{AccountOptions, Collecting};
@@ -28,76 +28,90 @@ use crate::subject::WorkFolder;
 use crate::units::{Bytes, utc};
 use flate2::bufread::GzDecoder;
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions, create_dir_all};
+use std::fs::{File, Metadata, OpenOptions, create_dir_all};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-/// The format, in the first line of `about`.
+/// The format in the first line of `about`.
 const FORMAT: &str = "loadline-capture/1";
-/// The folder that all is in.
+/// The directory that contains everything.
 const TOP: &str = "loadline-capture";
-/// A JVM with 65,530 mappings has `smaps` of 50 MB; its page map has 8 bytes for each resident page.
+/// A JVM with 65,530 mappings has 50 MB of `smaps`; its page map has 8 bytes per resident page.
 const BYTES_MAX: u64 = 1 << 30;
 /// Five files for each of 65,536 threads.
 const FILES_MAX: usize = 1 << 19;
-/// A page map covers 57 bits of address at most: blocks of 512 pages of 4 KiB.
+/// A page map covers at most 57 address bits: blocks of 512 pages of 4 KiB.
 const BLOCKS_MAX: u64 = 1 << 36;
 const BLOCK: u64 = 4096;
 /// `about` has some ten lines.
 const ABOUT_MAX: u64 = 64 << 10;
-/// `VM.classloader_stats` has a line for each loader.
+/// `VM.classloader_stats` has a line per loader.
 const REPLY_MAX: u64 = 16 << 20;
 
-/// The command that makes a bundle.
+/// The command that creates a bundle.
 const CAPTURE: &str = "`loadline capture | kubectl exec -i POD -- sh > bundle.tar`";
 
-/// A file that gzip compressed begins so (RFC 1952).
+/// Gzip's magic number (RFC 1952).
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// Things that are left out, and characters of each.
+/// The maximum number of omissions, and of characters in each.
 const LEFT_OUT_MAX: usize = 8;
 const WORDS_MAX: usize = 200;
 
 /// Files of a process, and of a thread.
-const OF_PROCESS: [&str; 10] =
-    ["status", "stat", "statm", "cmdline", "smaps_rollup", "cgroup", "smaps", "maps", "environ", "hsperfdata"];
+const OF_PROCESS: [&str; 13] = [
+    "status",
+    "stat",
+    "statm",
+    "cmdline",
+    "smaps_rollup",
+    "cgroup",
+    "mountinfo",
+    "fd.names",
+    "fd.stat",
+    "smaps",
+    "maps",
+    "environ",
+    "hsperfdata",
+];
 const OF_THREAD: [&str; 5] = ["comm", "stat", "status", "schedstat", "syscall"];
 
-/// A bundle that was unpacked.
 #[derive(Debug)]
 pub(crate) struct Bundle {
     folder: WorkFolder,
-    /// The name that was typed.
+    /// The path as typed.
     path: PathBuf,
     about: BTreeMap<String, String>,
-    /// Things that the script could not collect, in words.
+    /// A description of the data that the script could not collect.
     left_out: Vec<String>,
 }
 
 impl Bundle {
-    /// Whether a file begins as a bundle does, plain or compressed; a pipe does not, since it can be read only once.
+    /// Whether a file starts like a bundle, plain or compressed; false for a pipe, which can be read only once. Also
+    /// accepts an unpacked directory.
     pub(crate) fn is_at(path: &Path) -> bool {
         let begins = |file| BufReader::new(file).fill_buf().is_ok_and(|start| start.starts_with(&GZIP) || is_of(start));
-        std::fs::metadata(path).is_ok_and(|of| of.is_file()) && bounded::open(path).is_ok_and(begins)
+        let file = |of: Metadata| of.is_dir() || of.is_file() && bounded::open(path).is_ok_and(begins);
+        std::fs::metadata(path).is_ok_and(file)
     }
 
-    /// Unpacks a bundle, plain or compressed by gzip; `-` is stdin.
-    ///
-    /// # Errors
-    /// `Request` where it cannot be read, is no bundle, is cut short, or is of another format or page size; `Machine`
-    /// where it cannot be unpacked.
+    /// Unpacks a bundle, plain or gzipped, or copies an unpacked one; `-` is stdin. Errors: `Request` if it cannot be
+    /// read, is not a bundle, is truncated, or has another format or page size; `Machine` if it cannot be unpacked.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let refuse =
             |what: String| Error::request(what).at(path.display().to_string()).hint(format!("{CAPTURE} makes one"));
         let folder = WorkFolder::create()?;
-        let unpacked = match path == Path::new("-") {
-            true => unpack(io::stdin().lock(), folder.path()),
-            false => bounded::open(path).and_then(|file| unpack(file, folder.path())),
+        let unpacked = match path {
+            _ if path == Path::new("-") => unpack(io::stdin().lock(), folder.path()),
+            _ if path.is_dir() => copy(path, folder.path(), BYTES_MAX),
+            _ => bounded::open(path).and_then(|file| unpack(file, folder.path())),
         };
         unpacked.map_err(|cause| match cause.kind() {
-            io::ErrorKind::Unsupported => refuse("this is not a bundle of `loadline capture`".to_owned()),
+            io::ErrorKind::Unsupported => {
+                refuse("this is not the output of the script from `loadline capture`".to_owned())
+            }
             _ if cause.raw_os_error().is_some() => refuse(format!("the bundle cannot be read: {}", plain(&cause))),
-            // A reader of tar quotes the text that it finds, which may be anything.
+            // The tar reader's message could quote arbitrary file content.
             _ => cut(path),
         })?;
         let text = bounded::text(&folder.path().join("about"), ABOUT_MAX).map_err(|_| cut(path))?;
@@ -108,11 +122,11 @@ impl Bundle {
         let bundle = Self { folder, path: path.to_owned(), about, left_out };
         match bundle.word("format") {
             FORMAT => {}
-            other => return Err(refuse(format!("its format is `{other}`, where {FORMAT} is known"))),
+            other => return Err(refuse(format!("its format is `{other}`; this Loadline reads {FORMAT}"))),
         }
         if bundle.number("page") != page_size().0 {
             let (page, here) = (bundle.word("page"), page_size().0);
-            return Err(refuse(format!("its machine has pages of {page} bytes, and this one of {here}")));
+            return Err(refuse(format!("its machine uses {page}-byte pages, but this one uses {here}-byte pages")));
         }
         Ok(bundle)
     }
@@ -129,10 +143,8 @@ impl Bundle {
         self.word(key).parse().unwrap_or(0.0)
     }
 
-    /// Makes the account of the JVM as it was then; the caller adds the command and the findings.
-    ///
-    /// # Errors
-    /// `Request` where the bundle lacks its process or its mappings.
+    /// The account of the captured JVM; the caller adds the command and the findings. Errors: `Request` if the bundle
+    /// lacks its process or its mappings.
     pub(crate) fn weigh(&self, clock: &Clock) -> Result<AccountDocument> {
         let [proc, cgroup] = ["proc", "cgroup"].map(|name| self.folder.path().join(name));
         let pid = u32::try_from(self.number("pid")).unwrap_or(0);
@@ -144,7 +156,7 @@ impl Bundle {
         let options = AccountOptions { stop: false, netty: false, asking: Asking::Always };
         let weighed = options.weigh_watched(watched, doubts, &Collecting::default(), &mut |_| ());
         let mut weighed = weighed.map_err(|_| cut(&self.path))?;
-        // The JVM ran on for as long as the script copied.
+        // The JVM continued to run while the script copied.
         let seconds = (self.seconds("ended_uptime_s") - self.seconds("uptime_s")).max(0.0);
         weighed.mark.took_ms = seconds * 1e3;
         if let Some(account) = &mut weighed.mark.account {
@@ -170,12 +182,12 @@ impl Bundle {
         Ok(AccountDocument { machine, taken, identity, bundle, ..weighed })
     }
 
-    /// The JVM's replies by question.
+    /// The JVM's replies by command.
     fn replies(&self) -> BTreeMap<String, String> {
         let files = std::fs::read_dir(self.folder.path().join("jcmd")).into_iter().flatten().flatten();
         let reply = |file: std::fs::DirEntry| {
             let text = bounded::text(&file.path(), REPLY_MAX).ok()?;
-            // The first line of `jcmd` names the pid.
+            // The first line of `jcmd` contains the pid.
             let text = text.split_once('\n').filter(|(first, _)| first.ends_with(':')).map_or(&*text, |(_, rest)| rest);
             Some((file.file_name().to_str()?.replace('+', " "), text.to_owned()))
         };
@@ -183,18 +195,17 @@ impl Bundle {
     }
 }
 
-/// The one error of a bundle that lacks something that every whole one has.
+/// The error for a bundle that lacks a required file.
 fn cut(path: &Path) -> Error {
     Error::request(format!("{} is empty or cut short: its capture failed", path.display()))
-        .hint(format!("the script's notes on stderr say why; capture again with {CAPTURE}"))
+        .hint(format!("the script printed the reason to stderr; capture again with {CAPTURE}"))
 }
 
-/// Whether a tar that begins so is a bundle.
 fn is_of(start: &[u8]) -> bool {
     start.strip_prefix(b"./").unwrap_or(start).starts_with(TOP.as_bytes())
 }
 
-/// Unpacks the known files below `into`. An `Unsupported` error is of a file that is no bundle.
+/// Unpacks known files below `into`. Returns `Unsupported` if the file is not a bundle.
 fn unpack(file: impl Read, into: &Path) -> io::Result<()> {
     let mut file = BufReader::new(file);
     let is_compressed = file.fill_buf()?.starts_with(&GZIP);
@@ -215,40 +226,66 @@ fn unpack(file: impl Read, into: &Path) -> io::Result<()> {
         if !entry.header().entry_type().is_file() {
             continue;
         }
-        let path = into.join(&place.path);
-        create_dir_all(path.parent().unwrap_or(into))?;
-        let mut to = match place.block {
-            // Blocks of the page map lie at their places in one file, which has holes.
-            Some(_) => OpenOptions::new().create(true).truncate(false).write(true).open(&path)?,
-            None => File::create(&path)?,
-        };
-        to.seek(SeekFrom::Start(place.block.unwrap_or(0) * BLOCK))?;
-        let copied = io::copy(&mut entry, &mut to)?;
-        if copied != entry.size() {
+        if place.put(&mut entry, into)? != entry.size() {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
     }
     Ok(())
 }
 
-/// The place of a file of a bundle.
+/// Copies the known files of an unpacked bundle, or of the directory around it, below `into`; does not follow links.
+/// Returns `Unsupported` if the directory is not a bundle.
+fn copy(folder: &Path, into: &Path, bytes_max: u64) -> io::Result<()> {
+    let is_dir = |path: &Path| std::fs::symlink_metadata(path).is_ok_and(|of| of.is_dir());
+    let top = Some(folder.join(TOP)).filter(|top| is_dir(top)).unwrap_or_else(|| folder.to_owned());
+    if !top.join("about").is_file() {
+        return Err(io::ErrorKind::Unsupported.into());
+    }
+    let (mut folders, mut files, mut left) = (vec![PathBuf::new()], 0, bytes_max);
+    while let Some(below) = folders.pop() {
+        for entry in std::fs::read_dir(top.join(&below))? {
+            let entry = entry?;
+            let (kind, name) = (entry.file_type()?, below.join(entry.file_name()));
+            files += 1;
+            if files > FILES_MAX {
+                return Err(io::ErrorKind::Unsupported.into());
+            }
+            if kind.is_dir() {
+                folders.push(name);
+            } else if let Some(place) = name.to_str().filter(|_| kind.is_file()).and_then(Place::below) {
+                left -= place.put(&mut bounded::open(&entry.path())?.take(left), into)?;
+                // Prevents silent truncation at the limit.
+                if left == 0 {
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
 #[derive(Debug, PartialEq, Eq)]
 struct Place {
-    /// Below the folder that it is unpacked into.
+    /// Relative to the directory of the unpacked bundle.
     path: PathBuf,
-    /// The block that it begins with, if it is part of the page map.
+    /// Its first block, if it is part of the page map.
     block: Option<u64>,
 }
 
 impl Place {
-    /// The place of an entry; `None` for a name that no bundle has.
+    /// The location of an entry; `None` for unknown names.
     fn of(name: &str) -> Option<Self> {
-        let parts: Vec<&str> = name.split('/').skip_while(|part| *part == ".").collect();
-        let (_, below) = parts.split_first().filter(|(top, _)| **top == TOP)?;
+        let (_, below) = name.trim_start_matches("./").split_once('/').filter(|(top, _)| *top == TOP)?;
+        Self::below(below)
+    }
+
+    /// Like `of`, without the top directory.
+    fn below(name: &str) -> Option<Self> {
+        let parts: Vec<&str> = name.split('/').collect();
         let is_number = |text: &&str| text.parse::<u32>().is_ok();
         let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || b"._=+-".contains(&byte);
         let is_plain = |part: &&str| part.bytes().all(is_of_name) && !part.starts_with('.');
-        let is_known = match below {
+        let is_known = match parts.as_slice() {
             ["about"] => true,
             ["proc", pid, "task", tid, file] => is_number(pid) && is_number(tid) && OF_THREAD.contains(file),
             ["proc", pid, "root", path @ ..] => is_number(pid) && path.iter().all(is_plain),
@@ -260,7 +297,20 @@ impl Place {
             ["jcmd" | "cgroup", file] => is_plain(file),
             _ => false,
         };
-        is_known.then(|| Self { path: below.join("/").into(), block: None })
+        is_known.then(|| Self { path: name.into(), block: None })
+    }
+
+    /// Writes a file below `into`; returns its size.
+    fn put(&self, from: &mut impl Read, into: &Path) -> io::Result<u64> {
+        let path = into.join(&self.path);
+        create_dir_all(path.parent().unwrap_or(into))?;
+        let mut to = match self.block {
+            // Page map blocks are combined in one sparse file.
+            Some(_) => OpenOptions::new().create(true).truncate(false).write(true).open(&path)?,
+            None => File::create(&path)?,
+        };
+        to.seek(SeekFrom::Start(self.block.unwrap_or(0) * BLOCK))?;
+        io::copy(from, &mut to)
     }
 }
 
@@ -270,7 +320,6 @@ mod tests {
     use std::io::Write;
     use tar::{Builder, EntryType, Header};
 
-    /// A bundle of these files.
     fn bundle(files: &[(&str, &[u8])]) -> Vec<u8> {
         let mut builder = Builder::new(Vec::new());
         for (name, bytes) in files {
@@ -279,7 +328,7 @@ mod tests {
         builder.into_inner().unwrap()
     }
 
-    /// A name as it is typed, whether it may be one or not.
+    /// A header with this exact name, valid or not.
     fn header(name: &str, kind: EntryType, bytes: usize) -> Header {
         let mut header = Header::new_gnu();
         header.as_old_mut().name[..name.len()].copy_from_slice(name.as_bytes());
@@ -330,6 +379,7 @@ mod tests {
             "loadline-capture/proc/7/../../../x",
             "/loadline-capture/about",
             "loadline-capture/proc/7/mem",
+            "loadline-capture/proc/7/fd/5",
             "loadline-capture/proc/self/smaps",
             "loadline-capture/jcmd/..",
             "loadline-capture/cgroup/.x",
@@ -354,23 +404,47 @@ mod tests {
     }
 
     #[test]
+    fn a_folder_is_a_bundle_that_was_unpacked_and_no_link_in_it_is_followed() {
+        let (folder, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let top = folder.path().join(TOP);
+        create_dir_all(top.join("proc/7")).unwrap();
+        assert!(Bundle::is_at(folder.path()));
+        let error = Bundle::open(folder.path()).unwrap_err();
+        assert!(error.what.starts_with("this is not the output of the script"), "{error}");
+        std::fs::write(top.join("about"), about(page_size().0)).unwrap();
+        std::fs::write(top.join("proc/7/pagemap.1"), b"low").unwrap();
+        std::fs::write(elsewhere.path().join("smaps"), b"x").unwrap();
+        std::os::unix::fs::symlink(elsewhere.path().join("smaps"), top.join("proc/7/smaps")).unwrap();
+        std::os::unix::fs::symlink(elsewhere.path(), top.join("jcmd")).unwrap();
+        for path in [folder.path(), &top] {
+            let opened = Bundle::open(path).unwrap();
+            let copied = |name: &str| opened.folder.path().join(name).exists();
+            let places = ["about", "proc/7/pagemap", "proc/7/smaps", "jcmd"].map(copied);
+            assert_eq!(places, [true, true, false, false]);
+            let small = tempfile::tempdir().unwrap();
+            let error = copy(path, small.path(), 5).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof, "beyond its bound it is not cut without a word");
+        }
+    }
+
+    #[test]
     fn what_is_cut_damaged_or_of_another_machine_is_refused() {
         let whole = bundle(&[("loadline-capture/about", about(page_size().0).as_bytes())]);
         assert!(opened(&whole).is_ok());
         let refused = |bytes: &[u8]| opened(bytes).err().map(|error| error.what).unwrap_or_default();
         for cut in 0..512 + about(4096).len() {
             let is_of_a_bundle = cut == 0 || cut >= TOP.len();
-            let what = if is_of_a_bundle { "is empty or cut short" } else { "this is not a bundle" };
+            let what = if is_of_a_bundle { "is empty or cut short" } else { "this is not the output" };
             assert!(refused(&whole[..cut]).contains(what), "cut at {cut}");
         }
-        assert_eq!(refused(b"Error: no pod named x\n"), "this is not a bundle of `loadline capture`");
+        assert_eq!(refused(b"#!/bin/sh\n"), "this is not the output of the script from `loadline capture`");
         for at in (0..whole.len()).step_by(7) {
             let mut damaged = whole.clone();
             damaged[at] ^= 0x41;
             let _ = refused(&damaged);
         }
         let of = |about: &str| refused(&bundle(&[("loadline-capture/about", about.as_bytes())]));
-        assert!(of(&about(1 << 16)).contains("pages of 65536 bytes"));
+        assert!(of(&about(1 << 16)).contains("65536-byte pages"));
         assert!(of("format=loadline-capture/9\n").contains("its format is `loadline-capture/9`"));
         let error = opened(&whole).unwrap().weigh(&Clock::start()).unwrap_err();
         assert!(error.what.contains("is empty or cut short"), "{error}");

@@ -1,5 +1,4 @@
-//! The work of the JIT compilers while memory grew: each compilation that lasts for some samples, with the growth of
-//! RSS meanwhile.
+//! JIT compilations during which memory grew: each one that spans several samples, with the growth of RSS meanwhile.
 
 use crate::observe::hotspot::compiling::{Compilers, Task};
 use crate::observe::memory::ProcessMemory;
@@ -9,9 +8,9 @@ use crate::record::CompilationRecord;
 use loadline_base::order::Order as _;
 use std::collections::BTreeMap;
 
-/// Less growth than this is that of any compilation.
+/// Any compilation can grow memory by less.
 const GROWTH_LEAST: u64 = 4 << 20;
-/// Compilations that are kept, those with the largest growth.
+/// Compilations kept, those with the largest growth.
 const KEPT_MAX: usize = 10;
 
 impl RunningCompilation {
@@ -20,13 +19,12 @@ impl RunningCompilation {
     }
 }
 
-/// The compilations of one JVM.
 pub(super) struct Compilations {
     compilers: Compilers,
     memory: ProcessMemory,
     running: Vec<RunningCompilation>,
     ended: Vec<CompilationRecord>,
-    /// RSS at the last sample, before whatever began since.
+    /// RSS at the last sample, before newer compilations began.
     rss_before: u64,
 }
 
@@ -40,13 +38,13 @@ struct RunningCompilation {
 }
 
 impl Compilations {
-    /// `None` where memory may not be read.
+    /// `None` if memory is unreadable.
     pub(super) fn open(process: &Process, compilers: Compilers) -> Option<Self> {
         let memory = ProcessMemory::open(process).ok()?;
         Some(Self { compilers, memory, running: Vec::new(), ended: Vec::new(), rss_before: u64::MAX })
     }
 
-    /// Looks which compiler threads there are now.
+    /// Updates the list of compiler threads.
     pub(super) fn look(&mut self, process: &Process) {
         let names: std::cell::OnceCell<BTreeMap<u32, String>> = std::cell::OnceCell::new();
         let name = |tid: u32| {
@@ -56,7 +54,6 @@ impl Compilations {
         self.compilers.look(&self.memory, name);
     }
 
-    /// Takes in what is compiled at a sample.
     pub(super) fn sample(&mut self, at_s: f64, rss: u64) {
         let tasks = self.compilers.tasks(&self.memory);
         let (going_on, over) = std::mem::take(&mut self.running)
@@ -84,7 +81,7 @@ impl Compilations {
 
     fn end(&mut self, running: RunningCompilation) {
         let rss_growth_bytes = running.growth_bytes();
-        // A name was asked for only if that is a growth.
+        // Only compilations with significant growth have a name.
         let Some(method) = running.name else { return };
         self.ended.push(CompilationRecord {
             method,
@@ -97,7 +94,7 @@ impl Compilations {
         self.ended.truncate(KEPT_MAX);
     }
 
-    /// Those with the largest growth, the largest first.
+    /// The compilations sorted by growth, largest first.
     pub(super) fn finish(mut self) -> Vec<CompilationRecord> {
         std::mem::take(&mut self.running).into_iter().for_each(|running| self.end(running));
         self.ended

@@ -1,4 +1,4 @@
-//! The container that somebody names, and the charge of its memory cgroup.
+//! Finds a container given by the user, and reads the charge of its memory cgroup.
 //!
 //! ```text
 //! /kubepods.slice/…/kubepods-burstable-pod1f…_….slice/cri-containerd-8c….scope   a container, below its pod
@@ -13,47 +13,43 @@ use crate::error::{Error, Result};
 use crate::kernel::cgroup::{Cgroup, Hierarchy, MEMORY};
 use crate::observe::cgroup::MemoryCgroup;
 use crate::observe::jvms;
+use crate::observe::procfs::Process;
 use crate::record::{CHARGE_SCHEMA, ChargeDocument};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
-/// An id of a container, in hexadecimal digits.
+/// Hex digits of a container ID.
 pub(crate) const ID: usize = 64;
-/// Digits that an id is shortened to, and the fewest by which a container is looked up.
+/// Digits of a shortened ID, and the minimum for a lookup.
 const SHORT_ID: usize = 12;
 const SHORTEST_ID: usize = 4;
-/// Characters that a part of a name may have: the maker of a cgroup may give it any name of 255 bytes.
+/// The maximum length of a name's part: a cgroup's creator may choose any name of up to 255 bytes.
 pub(crate) const PART_CHARS_MAX: usize = 120;
-/// Links of `/var/log/containers` looked at; a node runs some hundred containers.
+/// Links to read in `/var/log/containers`; a node runs a few hundred containers.
 const LINKS_MAX: usize = 10_000;
-/// Names of the kubelet's links to the logs of containers.
+/// The kubelet's links to container logs.
 const POD_LINKS: &str = "/var/log/containers";
-/// Names in an error.
+/// Names listed in an error.
 const LISTED_MAX: usize = 8;
 
-/// How somebody names a cgroup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum CgroupRequest {
-    /// By its folder, or by its path below the mount point.
+    /// A directory, or a path below the mount point.
     Path(PathBuf),
-    /// By the id of a container, or the beginning of one.
+    /// A container ID or a prefix of it.
     Container(String),
-    /// By the name of a pod of this node.
     Pod(String),
 }
 
 impl CgroupRequest {
-    /// Reads the charge of this cgroup; the caller adds when, by which command, on which machine.
-    ///
-    /// # Errors
-    /// `Request` where there is no such cgroup, or more than one; `Machine` where the controller is not mounted, or its
-    /// files cannot be read.
+    /// Reads the cgroup's charge; the caller adds time, command, and machine. Errors: `Request` if there is no such
+    /// cgroup, or more than one; `Machine` if the controller is not mounted, or its files are unreadable.
     pub(crate) fn weigh(&self, clock: &Clock) -> Result<ChargeDocument> {
         let hierarchy = Hierarchy::find(MEMORY)
             .map_err(|cause| Error::machine(format!("the mounts cannot be read: {cause}")).hint("mount /proc"))?
             .ok_or_else(|| {
                 Error::machine("no cgroups with the memory controller are mounted here")
-                    .hint("in a container, mount those of the host: `-v /sys/fs/cgroup:/sys/fs/cgroup:ro`")
+                    .hint("in a container, mount the host's: `-v /sys/fs/cgroup:/sys/fs/cgroup:ro`")
             })?;
         let folder = match self {
             Self::Path(path) => by_path(path, &hierarchy)?,
@@ -64,13 +60,12 @@ impl CgroupRequest {
     }
 }
 
-/// The document of a cgroup that is there.
 fn charge_of(cgroup: Cgroup, clock: &Clock) -> Result<ChargeDocument> {
     let folder = cgroup.folder.display().to_string();
     let unreadable = |why: String| {
         Error::machine(format!("the charge cannot be read: {why}"))
             .at(folder.clone())
-            .hint("name a cgroup that has the memory controller; `cat /proc/PID/cgroup` says where a process is")
+            .hint("specify a cgroup with the memory controller; `cat /proc/PID/cgroup` shows the cgroups of a process")
     };
     let opened = MemoryCgroup::open(cgroup).map_err(|why| unreadable(why.to_string()))?;
     let memory = opened.read(clock).map_err(|why| unreadable(why.to_string()))?.value;
@@ -87,17 +82,15 @@ fn charge_of(cgroup: Cgroup, clock: &Clock) -> Result<ChargeDocument> {
     })
 }
 
-/// The path of a cgroup below the mount point, however it was written; as it was written where no cgroups are mounted.
-///
-/// # Errors
-/// `Request` where there is no such cgroup.
+/// The path of a cgroup below the mount point; unchanged if no cgroups are mounted. Errors: `Request` if there is no
+/// such cgroup.
 pub(crate) fn cgroup_path(written: &str) -> Result<String> {
     let Ok(Some(hierarchy)) = Hierarchy::find(MEMORY) else { return Ok(written.to_owned()) };
     let folder = by_path(Path::new(written), &hierarchy)?;
     Ok(format!("/{}", folder.strip_prefix(&hierarchy.mount).unwrap_or(&folder).display()))
 }
 
-/// The folder of a path that starts at the mount point, or below it.
+/// The directory of a path that starts at the mount point, or below it.
 fn by_path(path: &Path, hierarchy: &Hierarchy) -> Result<PathBuf> {
     let below = path.strip_prefix(&hierarchy.mount).unwrap_or(path);
     let below = below.strip_prefix("/").unwrap_or(below);
@@ -108,15 +101,24 @@ fn by_path(path: &Path, hierarchy: &Hierarchy) -> Result<PathBuf> {
     }
     Err(Error::request(format!("there is no memory cgroup `{}`", path.display()))
         .at(hierarchy.mount.display().to_string())
-        .hint("`cat /proc/PID/cgroup` names the one of a process, as a path below this folder"))
+        .hint(of_process(path).unwrap_or_else(|| {
+            "`cat /proc/PID/cgroup` shows the cgroups of a process, as paths below this directory".to_owned()
+        })))
 }
 
-/// The outermost cgroup of the container with this id.
+/// Suggests the cgroup of a process, if its pid was given instead.
+fn of_process(path: &Path) -> Option<String> {
+    let pid = path.to_str()?.parse().ok()?;
+    let name = MemoryCgroup::of(&Process::open(pid).ok()?).ok()?.name();
+    Some(format!("`{pid}` is a process; its cgroup is `{name}`"))
+}
+
+/// The outermost cgroup of the container with this ID.
 fn by_id(asked: &str, hierarchy: &Hierarchy) -> Result<PathBuf> {
     let digits = asked.bytes().all(|byte| byte.is_ascii_hexdigit());
     if !digits || asked.len() < SHORTEST_ID {
-        return Err(Error::request(format!("`{asked}` is not a container id"))
-            .hint("give the first 12 of its hexadecimal digits: `podman ps`, `docker ps` and `crictl ps` list them"));
+        return Err(Error::request(format!("`{asked}` is not a container ID"))
+            .hint("give its first 12 hexadecimal digits: `podman ps`, `docker ps`, and `crictl ps` list them"));
     }
     let all = containers(hierarchy);
     let found: Vec<&PathBuf> = all.iter().filter(|(id, _)| id.starts_with(asked)).map(|(_, folder)| folder).collect();
@@ -125,28 +127,28 @@ fn by_id(asked: &str, hierarchy: &Hierarchy) -> Result<PathBuf> {
         [] => {
             let known: Vec<&str> = all.keys().map(|id| &id[..SHORT_ID]).take(LISTED_MAX).collect();
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-            Err(Error::request(format!("no container here has an id that begins with `{asked}`"))
-                .hint(format!("containers that are seen from here: {known}")))
+            Err(Error::request(format!("no container here has an ID that begins with `{asked}`"))
+                .hint(format!("containers visible from here: {known}")))
         }
-        several => Err(Error::request(format!("{} containers have an id that begins with `{asked}`", several.len()))
-            .hint("give more of its digits")),
+        several => Err(Error::request(format!("{} containers have an ID that begins with `{asked}`", several.len()))
+            .hint("give more digits")),
     }
 }
 
-/// The containers of the machine by id, each with its outermost cgroup.
+/// The machine's containers by ID, each with its outermost cgroup.
 fn containers(hierarchy: &Hierarchy) -> BTreeMap<String, PathBuf> {
     let mut found = BTreeMap::new();
     for cgroup in hierarchy.cgroup(hierarchy.mount.clone()).below() {
         let name = cgroup.folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         if let Some(id) = id(name) {
-            // Outer folders come first.
+            // Outer directories come first.
             found.entry(id).or_insert(cgroup.folder);
         }
     }
     found
 }
 
-/// The cgroup of a pod: the one above its containers.
+/// The cgroup of a pod, which is the parent of its containers.
 fn by_pod(name: &str, pods: &BTreeMap<String, [String; 3]>, hierarchy: &Hierarchy) -> Result<PathBuf> {
     let is_meant = |[namespace, pod, _]: &[String; 3]| pod == name || format!("{namespace}/{pod}") == name;
     let ids: Vec<&String> = pods.iter().filter(|(_, names)| is_meant(names)).map(|(id, _)| id).collect();
@@ -156,28 +158,30 @@ fn by_pod(name: &str, pods: &BTreeMap<String, [String; 3]>, hierarchy: &Hierarch
     let mut found = found.into_iter();
     match (found.next(), found.next()) {
         (Some(one), None) => Ok(one),
-        (Some(_), Some(_)) => Err(Error::request(format!("more than one pod is named `{name}`"))
-            .hint("name its namespace, too: `NAMESPACE/NAME`")),
+        (Some(_), Some(_)) => {
+            Err(Error::request(format!("more than one pod is named `{name}`"))
+                .hint("add its namespace: `NAMESPACE/NAME`"))
+        }
         (None, _) => {
             let known: BTreeSet<String> = pods.values().map(|[space, pod, _]| format!("{space}/{pod}")).collect();
             let known: Vec<String> = known.into_iter().take(LISTED_MAX).collect();
             let hint = match known.as_slice() {
-                [] => format!("{POD_LINKS} names no pod: run on its node, or give `--container ID`"),
-                some => format!("pods that {POD_LINKS} names: {}", some.join(", ")),
+                [] => format!("{POD_LINKS} lists no pods; run on the pod's node, or specify `--container ID`"),
+                some => format!("pods in {POD_LINKS}: {}", some.join(", ")),
             };
             Err(Error::request(format!("no pod `{name}` runs here")).hint(hint))
         }
     }
 }
 
-/// The id in `cri-containerd-8c….scope`, `docker-8c….scope` or `8c…`.
+/// The ID in `cri-containerd-8c….scope`, `docker-8c….scope`, or `8c…`.
 pub(crate) fn id(part: &str) -> Option<String> {
     let bare = part.strip_suffix(".scope").unwrap_or(part);
     let word = bare.rsplit('-').next()?;
     (word.len() == ID && word.bytes().all(|byte| byte.is_ascii_hexdigit())).then(|| word.to_owned())
 }
 
-/// Pod, namespace and container of each id, by the names of the kubelet's links; empty where there are none.
+/// Pod, namespace, and container by ID, from the names of the kubelet's links; empty if there are none.
 pub(crate) fn pods() -> BTreeMap<String, [String; 3]> {
     let links = std::fs::read_dir(POD_LINKS).into_iter().flatten().flatten().take(LINKS_MAX);
     links.filter_map(|link| pod(link.file_name().to_str()?)).collect()
@@ -192,7 +196,7 @@ pub(crate) fn pod(link: &str) -> Option<(String, [String; 3])> {
     whole.then(|| (id.to_owned(), [namespace, pod, container].map(part)))
 }
 
-/// A part of a name that neither steers a terminal nor ends a line.
+/// Makes a part of a name safe for a terminal and a single line.
 pub(crate) fn part(text: &str) -> String {
     harmless(text, PART_CHARS_MAX)
 }
@@ -203,7 +207,6 @@ mod tests {
     use crate::kernel::cgroup::CgroupVersion;
     use std::fs;
 
-    /// A made-up tree of cgroups with these folders.
     fn tree(folders: &[String]) -> (tempfile::TempDir, Hierarchy) {
         let root = tempfile::tempdir().unwrap();
         folders.iter().for_each(|folder| fs::create_dir_all(root.path().join(folder)).unwrap());
@@ -226,7 +229,7 @@ mod tests {
         let refused = |asked: &str| found(asked).map_err(|error| (error.what, error.hint.unwrap())).unwrap_err();
         assert!(refused("9999").1.contains("8c0000000000, 8d1111111111"));
         for slip in ["8c", "shop", "", "8c00\u{1b}[2J"] {
-            assert!(refused(slip).0.contains("not a container id"), "{slip}");
+            assert!(refused(slip).0.contains("not a container ID"), "{slip}");
         }
     }
 
@@ -240,6 +243,10 @@ mod tests {
         for wrong in ["../..", "/system.slice/../..", "/nowhere", "/etc"] {
             assert!(by_path(Path::new(wrong), &hierarchy).is_err(), "{wrong}");
         }
+        let own = std::process::id();
+        let Ok(cgroup) = MemoryCgroup::of(&Process::open(own).unwrap()) else { return };
+        let hint = by_path(Path::new(&own.to_string()), &hierarchy).unwrap_err().hint.unwrap();
+        assert_eq!(hint, format!("`{own}` is a process; its cgroup is `{}`", cgroup.name()));
     }
 
     #[test]

@@ -1,6 +1,6 @@
-//! Direct memory on the timeline: a thread that asks the JVM once a second what Native Memory Tracking counts as
-//! `Other`, which is what `Unsafe.allocateMemory` gave out: direct buffers. It runs where the JVM's own counters cannot
-//! be read from outside, as [`super::direct_reader`] reads them.
+//! Direct memory on the timeline: a thread queries Native Memory Tracking's `Other` category once a second, which is
+//! the memory from `Unsafe.allocateMemory`: direct buffers. Used only if the JVM's own counters are not readable from
+//! outside ([`super::direct_reader`]).
 
 use crate::clock::Clock;
 use crate::observe::attach::Attach;
@@ -10,14 +10,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// An answer takes 0.03 to 0.7 ms and no safepoint: once a second it costs the JVM less than a thousandth of a CPU.
+/// A query takes 0.03 to 0.7 ms and no safepoint: once a second, less than a thousandth of a CPU.
 const ASK_EVERY: Duration = Duration::from_secs(1);
-/// The JVM answers after the pause it is in; a mark waits about this long for a question under way, at most.
+/// The JVM answers after its current pause; a mark waits at most about this long for a running query.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
-/// A JVM that did not answer so often in a row is not asked again.
+/// Stop after this many consecutive failures.
 const FAILURES_MAX: u32 = 3;
 
-/// The last answer, taken once: a sample says what was measured for it, not what was known before.
+/// The last answer, taken once, so that a sample contains only fresh data.
 #[derive(Debug, Default)]
 pub(crate) struct Latest(Mutex<Option<u64>>);
 
@@ -26,32 +26,32 @@ impl Latest {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(bytes);
     }
 
-    /// The answer since this was last called.
+    /// The answer since the last call.
     pub(crate) fn take(&self) -> Option<u64> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
-/// A thread that asks; ends when dropped.
+/// The querying thread; stops on drop.
 pub(crate) struct DirectMemory {
     stop: Arc<AtomicBool>,
     gate: Gate,
     thread: Option<JoinHandle<()>>,
 }
 
-/// Held while the JVM is asked, and by a mark, which nothing shall disturb.
+/// Held during a query, and by a mark, which must not be disturbed.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Gate(Arc<Mutex<()>>);
 
 impl Gate {
-    /// Waits for a question under way; none is asked while this is held.
+    /// Waits for a running query; blocks new ones while the guard is held.
     pub(crate) fn close(&self) -> MutexGuard<'_, ()> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl DirectMemory {
-    /// Asks until the JVM no longer answers or this is dropped.
+    /// Queries until the JVM no longer answers or this is dropped.
     pub(crate) fn start(attach: Arc<Attach>, clock: Clock, to: Arc<Latest>) -> Self {
         let ask = move || ask(&attach);
         Self::start_with(ask, ASK_EVERY, clock, to)
@@ -71,7 +71,7 @@ impl DirectMemory {
             while !in_thread.load(Ordering::Relaxed) && failures < FAILURES_MAX {
                 let left_ns = due_ns.saturating_sub(clock.now_ns());
                 if left_ns > 0 {
-                    // Wakes early for no reason, or to stop.
+                    // May wake up spuriously, or to stop.
                     clock.park(Duration::from_nanos(left_ns));
                     continue;
                 }
@@ -89,7 +89,6 @@ impl DirectMemory {
         Self { stop, gate, thread: Some(thread) }
     }
 
-    /// The gate that keeps it quiet.
     pub(crate) fn gate(&self) -> Gate {
         self.gate.clone()
     }
@@ -100,7 +99,7 @@ impl Drop for DirectMemory {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
-            // A panic there costs the line of direct memory and nothing else.
+            // A panic in the thread costs only the direct memory line.
             let _ = thread.join();
         }
     }
@@ -109,7 +108,7 @@ impl Drop for DirectMemory {
 fn ask(attach: &Attach) -> Option<u64> {
     let reply = attach.jcmd_within("VM.native_memory summary scale=KB", ANSWER_WITHIN).ok()?;
     let memory = NativeMemory::parse(&reply.value).ok()?;
-    // The JVM leaves a category out that holds nothing.
+    // The JVM omits empty categories.
     Some(memory.category("Other").map_or(0, |other| other.amount.committed.0))
 }
 
@@ -118,7 +117,7 @@ mod tests {
     use super::*;
     use std::sync::atomic::AtomicU32;
 
-    /// Waits for something that happens soon.
+    /// Waits for a condition that becomes true soon.
     fn soon(what: impl Fn() -> bool) {
         for _ in 0..2000 {
             if what() {
@@ -144,7 +143,7 @@ mod tests {
         let ask = move || (count.fetch_add(1, Ordering::Relaxed) == 1).then_some(7);
         let direct = DirectMemory::start_with(ask, Duration::from_millis(1), Clock::start(), Arc::clone(&latest));
         soon(|| direct.thread.as_ref().is_some_and(JoinHandle::is_finished));
-        // One failure, an answer, three failures.
+        // One failure, one answer, three failures.
         assert_eq!(asked.load(Ordering::Relaxed), 5);
         assert_eq!(latest.take(), Some(7));
     }

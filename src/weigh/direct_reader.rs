@@ -1,4 +1,4 @@
-//! Direct memory of a JVM by the counters of the JDK and of Netty, read from outside, at marks and once a second.
+//! A JVM's direct memory from the counters of the JDK and Netty, read from outside, at marks and once a second.
 
 use crate::clock::Clock;
 use crate::observe::Unavailable;
@@ -12,29 +12,25 @@ use crate::record::DirectRecord;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// A collector that moves the counters has done so within a few of these …
+/// If a collector is moving the counters, retry after this time …
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(5);
-/// … and is not waited for longer than a tenth of a second.
+/// … up to this many times: a tenth of a second.
 const TRIES: usize = 20;
-/// Reads for one look at the classes of a JVM: those of 300,000 classes.
+/// Read budget for one scan of a JVM's classes: enough for 300,000.
 const READS_MAX: u64 = 24 << 20;
-/// New classes are looked through again after so long, and then after twice as long each time.
+/// New classes are scanned after this time, which doubles each time.
 const LOOK_AGAIN_NS: u64 = 1_000_000_000;
 
-/// The counters of one JVM: marks and the timeline look for them and read them, and none looks for what another found.
+/// A JVM's counters, shared by marks and timeline so that each is found only once.
 #[derive(Debug, Clone)]
 pub(crate) struct DirectReader(Arc<Mutex<DirectCounters>>);
 
 impl DirectReader {
-    /// A reader for the JVM whose objects are these.
     pub(crate) fn of(objects: Objects) -> Self {
         Self(Arc::new(Mutex::new(DirectCounters::of(objects))))
     }
 
-    /// Direct memory now.
-    ///
-    /// # Errors
-    /// If it cannot be read, or a collector moves the counters at each try.
+    /// Current direct memory. Fails if it is unreadable, or if a collector moves the counters during each try.
     pub(crate) fn read(&self, process: &Process, clock: &Clock) -> Result<DirectRecord, Unavailable> {
         let mut counters = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut tries, mut left) = (0, READS_MAX);
@@ -51,7 +47,6 @@ impl DirectReader {
     }
 }
 
-/// Direct memory on the timeline.
 #[derive(Debug)]
 pub(crate) struct DirectTimeline {
     reader: DirectReader,
@@ -62,18 +57,18 @@ pub(crate) struct DirectTimeline {
 
 impl DirectTimeline {
     pub(crate) fn open(memory: ProcessMemory, reader: DirectReader, clock: &Clock) -> Self {
-        // The first look of all, at every class, is that of the first mark: the subject serves no load meanwhile.
+        // The first full scan of all classes is part of the first mark, when the subject serves no load.
         Self { reader, memory, look_due_ns: clock.now_ns() + LOOK_AGAIN_NS, look_after_ns: LOOK_AGAIN_NS }
     }
 
-    /// Bytes of direct memory now; `None` where they cannot be read at this moment, or a mark reads them.
+    /// Bytes of direct memory now; `None` if currently unreadable, or while a mark reads them.
     pub(crate) fn bytes(&mut self, process: &Process, clock: &Clock) -> Option<u64> {
         let mut counters = self.reader.0.try_lock().ok()?;
         let now_ns = clock.now_ns();
         if now_ns >= self.look_due_ns {
             self.look_due_ns = now_ns + self.look_after_ns;
             self.look_after_ns *= 2;
-            // New classes are in the memory of the JVM: only the first reading needs to know its other mappings.
+            // Only the first read needs the other mappings: new classes are in the JVM's own memory.
             let maps =
                 if counters.have_looked() { Vec::new() } else { maps::read_of_tables(process, clock).ok()?.value };
             let _ = counters.look(&Untouched::open(process, &maps).ok()?.within(READS_MAX));

@@ -1,11 +1,11 @@
-//! The flags of a JVM, as they are recorded.
+//! A JVM's flags as recorded.
 
 use crate::diagnosis::flags_kept;
 use crate::observe::hotspot::flags::Flags;
 use crate::record::{FlagRecord, FlagsRecord};
 use loadline_base::order::Order as _;
 
-/// All flags; those that are not at their default by name.
+/// All flags, naming those that are not at their default.
 pub(super) fn record(flags: Flags) -> FlagsRecord {
     let mut record = FlagsRecord::default();
     for flag in flags.list {
@@ -18,7 +18,7 @@ pub(super) fn record(flags: Flags) -> FlagsRecord {
     record
 }
 
-/// The same for a trial, which keeps the defaults that its diagnosis looks at.
+/// For a trial, which also keeps the defaults that its diagnosis uses.
 pub(super) fn kept(flags: &Flags) -> FlagsRecord {
     let mut record = record(flags.clone());
     record.defaults.retain(|name, _| flags_kept().any(|kept| kept == name));

@@ -1,4 +1,4 @@
-//! The identity of a process: its program, and the values that name it for good.
+//! The identity of a process: its program, and its unique IDs.
 
 use super::watched::Watched;
 use crate::kernel::machine;
@@ -7,9 +7,9 @@ use crate::observe::jvms::ProcessSummary;
 use crate::record::{IdentityRecord, NamedJvm};
 use crate::units::{steers, utc};
 
-/// The most characters of a name; the whole command line is in the document.
+/// The maximum length of a name; the document has the whole command line.
 const NAME_CHARS_MAX: usize = 120;
-/// Options of the launcher whose value is the next word (man java, JDK 11–25).
+/// Launcher options whose value is the next word (man java, JDK 11–25).
 const WITH_VALUE: [&str; 15] = [
     "-cp",
     "-classpath",
@@ -28,12 +28,10 @@ const WITH_VALUE: [&str; 15] = [
     "--illegal-native-access",
 ];
 
-/// A JVM that was found, with the name of its program.
 pub(super) fn named(jvm: ProcessSummary) -> NamedJvm {
     NamedJvm { pid: jvm.pid, name: name(&jvm.arguments, None, &jvm.comm) }
 }
 
-/// Returns the identity of a process that is watched.
 pub(super) fn identity(watched: &mut Watched, arguments: &[String]) -> IdentityRecord {
     let clock = watched.clock;
     let started_ticks = watched.process.start_ticks();
@@ -47,24 +45,24 @@ pub(super) fn identity(watched: &mut Watched, arguments: &[String]) -> IdentityR
     }
 }
 
-/// The program of a process, by its arguments where the launcher has them, else by its counters (`own`, the main class
-/// or archive with its arguments), else by the kernel's name of it.
+/// The name of a process's program: from its arguments if it is a launcher, else from its counters (`own`, the main
+/// class or archive with its arguments), else from the kernel.
 pub(super) fn name(arguments: &[String], own: Option<&str>, comm: &str) -> String {
     let own = own.and_then(|command| command.split_whitespace().next());
     let found = of_arguments(arguments).or(own).filter(|name| !name.is_empty()).unwrap_or(comm);
-    // The main class of a module, the file of an archive.
+    // The main class of a module, or the file name of an archive.
     let short = found.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(found);
     harmless(short, NAME_CHARS_MAX)
 }
 
-/// The first so many characters of a foreign text, none of which steers a terminal or ends a line.
+/// Up to `chars_max` characters of untrusted text, made safe for a terminal and a single line.
 pub(crate) fn harmless(text: &str, chars_max: usize) -> String {
     let harmless = text.chars().map(|c| if steers(c) { '\u{fffd}' } else { c });
     harmless.take(chars_max).collect()
 }
 
-/// The archive, module or class of a command line of the launcher; `None` for other programs, and where an options file
-/// may hold it.
+/// The archive, module, or class on a launcher's command line; `None` for other programs, or if an options file may
+/// contain it.
 fn of_arguments(arguments: &[String]) -> Option<&str> {
     let (program, options) = arguments.split_first()?;
     (program.rsplit('/').next() == Some("java")).then_some(())?;

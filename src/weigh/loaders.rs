@@ -1,4 +1,4 @@
-//! The class loaders of a JVM from mark to mark: matched by the address of their data, folded by their type.
+//! A JVM's class loaders across marks: matched by the address of their data, grouped by type.
 
 use crate::observe::class_loaders::ClassLoader;
 use crate::record::{LoaderChange, LoaderSum, LoaderType, LoadersRecord};
@@ -6,14 +6,12 @@ use crate::units::growth;
 use loadline_base::order::Order as _;
 use std::collections::HashMap;
 
-/// Types listed at a mark: servers have 5 to 20, and each type beyond is counted.
+/// Types listed per mark: servers have 5 to 20; the rest are only counted.
 const TYPES_MAX: usize = 100;
 
-/// The loaders as the last mark found them.
 #[derive(Debug, Default)]
 pub(super) struct KnownLoaders(Option<HashMap<u64, KnownLoader>>);
 
-/// A loader at that mark.
 #[derive(Debug)]
 struct KnownLoader {
     name: String,
@@ -21,9 +19,9 @@ struct KnownLoader {
 }
 
 impl KnownLoaders {
-    /// The loaders of this mark, with what changed since the one before. If a new loader has the address of one that
-    /// has gone, its type tells them apart. If both have the same type, the new one is taken for the old one, which
-    /// keeps the sums true.
+    /// The loaders at this mark, with changes since the previous one. A new loader at the address of a gone one is
+    /// recognized by its different type. If both have the same type, it is taken for the old one, which keeps the sums
+    /// correct.
     pub(super) fn record(&mut self, loaders: &[ClassLoader]) -> LoadersRecord {
         let mut before = self.0.take();
         let compares = before.is_some();
@@ -59,7 +57,6 @@ impl KnownLoaders {
     }
 }
 
-/// Several processes as one.
 pub(super) fn together<'a>(parts: impl Iterator<Item = &'a LoadersRecord>) -> LoadersRecord {
     let both = |one: Option<LoaderChange>, other| [one, other].into_iter().flatten().reduce(LoaderChange::plus);
     let mut types: HashMap<&str, LoaderType> = HashMap::new();
@@ -76,11 +73,11 @@ pub(super) fn together<'a>(parts: impl Iterator<Item = &'a LoadersRecord>) -> Lo
         }
     }
     let listed = folded(types.into_values().collect());
-    // Rows that its parts left out are in their sums.
+    // The sums include omitted rows.
     LoadersRecord { types_left_out: listed.types_left_out + sum.types_left_out, types: listed.types, ..sum }
 }
 
-/// The sums of all types, and the types that matter most.
+/// The sums over all types, and the most important types.
 fn folded(mut types: Vec<LoaderType>) -> LoadersRecord {
     let total = types.iter().fold(LoaderSum::default(), |sum, of| sum.plus(of.now));
     let change = types.iter().filter_map(|of| of.change).reduce(LoaderChange::plus);
@@ -129,7 +126,7 @@ mod tests {
     fn loaders_are_new_kept_or_gone_by_their_address_and_type() {
         let mut known = KnownLoaders::default();
         assert_eq!(known.record(&reply(&[(1, 7, 10), (2, 7, 20), (3, 8, 5)])).change, None);
-        // One is kept and grows, one is gone, one address has another type now, two are new.
+        // One is kept and grows, one is gone, one address has a new type, two are new.
         let record = known.record(&reply(&[(1, 7, 14), (3, 7, 6), (4, 7, 1), (5, 9, 2)]));
         let of = |name: &str| record.types.iter().find(|of| of.name == name).unwrap();
         let change = of("web.Loader7").change.unwrap();

@@ -1,4 +1,4 @@
-//! All JVMs of the machine, one after another: what `loadline account --all` does.
+//! Accounts of all JVMs on the machine, one by one, for `loadline account --all`.
 
 use super::identity;
 use super::once::AccountOptions;
@@ -8,20 +8,17 @@ use crate::observe::jvms::{self, ProcessSummary};
 use crate::record::{AccountDocument, NamedJvm, UnreadCause, UnreadRecord};
 use loadline_base::order::Order as _;
 
-/// The JVMs of the machine, before any of them is weighed.
+/// The machine's JVMs before the measurement.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Candidates {
-    /// In the order of their pids.
+    /// Sorted by pid.
     pub jvms: Vec<NamedJvm>,
-    /// Further processes that may not be looked into.
+    /// The number of processes that are not readable.
     pub hidden: u64,
 }
 
 impl Candidates {
-    /// Looks at all processes that can be seen from here; none of them is asked anything.
-    ///
-    /// # Errors
-    /// If the processes cannot be listed.
+    /// Finds all visible JVMs without attaching to any.
     pub(crate) fn find() -> Result<Self> {
         let found = jvms::find().map_err(|cause| {
             Error::machine(format!("/proc cannot be listed: {cause}")).hint("mount /proc, or raise `ulimit -n`")
@@ -36,10 +33,8 @@ impl Candidates {
     }
 }
 
-/// Weighs one of them, or says why it cannot be weighed.
-///
-/// # Errors
-/// A bug of Loadline; whatever keeps this one JVM from being read is no error, since others can be.
+/// Measures a candidate, or explains why it cannot. Errors: only a bug in Loadline, because an unreadable JVM must not
+/// stop the others.
 pub(crate) fn weigh_candidate(
     jvm: &NamedJvm,
     weighing: AccountOptions,
@@ -53,7 +48,7 @@ pub(crate) fn weigh_candidate(
     let (pid, name) = (jvm.pid, jvm.name.clone());
     Ok(Err(match cause.kind {
         ErrorKind::Machine => UnreadRecord { pid, name, cause: UnreadCause::Refused, why: cause.what },
-        // A candidate was a JVM when it was found; whatever refuses it as none came later.
+        // It was a JVM when it was found, so it has ended or changed since.
         _ => UnreadRecord { pid, name, cause: UnreadCause::Ended, why: cause.what },
     }))
 }

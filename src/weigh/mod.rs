@@ -1,5 +1,5 @@
-//! Weighing the processes of a subject, again and again or once: what is read from outside, what they are asked, and
-//! the account of it. Knows no trial.
+//! Measures a subject's processes, repeatedly or once: reads them from outside, queries them, and makes their account.
+//! Independent of trials.
 
 mod account_record;
 mod answering;

@@ -1,11 +1,15 @@
-//! Live objects by class: one histogram, or what grew between that of a fresh JVM and that of one which was under load.
+//! Live objects by class: a histogram, or the growth from a fresh JVM to one after load.
 
 use crate::observe::class_histogram::ClassHistogram;
 use crate::record::{ObjectClass, ObjectKind, ObjectKindName, ObjectSum, ObjectsRecord};
+use loadline_base::java_names::is_of_jdk;
+use std::cmp::Reverse;
 use std::collections::HashMap;
 
 /// Classes listed of a histogram; JVMs have 1,000 to 100,000.
 const CLASSES_MAX: usize = 200;
+/// Additional classes outside the JDK with the most new objects: one small object per request is a leak, too.
+const NUMEROUS_MAX: usize = 300;
 const BOXED: [&str; 8] = [
     "java.lang.Integer",
     "java.lang.Long",
@@ -16,30 +20,38 @@ const BOXED: [&str; 8] = [
     "java.lang.Float",
     "java.lang.Double",
 ];
-/// Maps make their table when the first entry comes: those that have none never held one. Subclasses make tables too
-/// and are not seen, so what is left over is the least.
+/// Maps allocate their table with the first entry: a map without one has always been empty. Tables of subclasses are
+/// counted but their maps are not, so the difference is a lower bound.
 const MAPS: [(&[&str], &str); 2] = [
     (&["java.util.HashMap", "java.util.LinkedHashMap"], "[Ljava.util.HashMap$Node;"),
     (&["java.util.concurrent.ConcurrentHashMap"], "[Ljava.util.concurrent.ConcurrentHashMap$Node;"),
 ];
 
-/// Sums by name: a class of several loaders is one.
+/// Sums by name: classes with the same name in several loaders are one.
 type ByName<'a> = HashMap<&'a str, ObjectSum>;
 
-/// The live objects, with those at the start if these are known.
+/// The live objects, compared with those at the start if known.
 pub(crate) fn record(now: &ClassHistogram, at_start: Option<&ClassHistogram>) -> ObjectsRecord {
     let (now, before) = (by_name(now), at_start.map(by_name));
     let mut names: Vec<&str> = now.keys().copied().collect();
     names.extend(before.iter().flatten().map(|(name, _)| *name).filter(|name| !now.contains_key(name)));
     let all = names.len() as u64;
     let of = |sums: &ByName<'_>, name: &str| sums.get(name).copied().unwrap_or_default();
-    let growth = |name: &str| {
-        let start = before.as_ref().map_or(0, |before| of(before, name).bytes);
-        i128::from(of(&now, name).bytes) - i128::from(start)
+    let growth = |name: &str, amount: fn(ObjectSum) -> u64| {
+        let start = before.as_ref().map_or(0, |before| amount(of(before, name)));
+        i128::from(amount(of(&now, name))) - i128::from(start)
     };
-    let size = |name: &str| of(&now, name).bytes;
-    names.sort_by_cached_key(|name| std::cmp::Reverse((growth(name), size(name), std::cmp::Reverse(*name))));
-    names.truncate(CLASSES_MAX);
+    let order = |names: &mut Vec<&str>, amount: fn(ObjectSum) -> u64| {
+        let size = |name: &str| amount(of(&now, name));
+        names.sort_by_cached_key(|name| Reverse((growth(name, amount), size(name), Reverse(*name))));
+    };
+    order(&mut names, |of| of.bytes);
+    let mut numerous = names.split_off(names.len().min(CLASSES_MAX));
+    numerous.retain(|name| !is_of_jdk(name));
+    order(&mut numerous, |of| of.instances);
+    numerous.truncate(NUMEROUS_MAX);
+    order(&mut numerous, |of| of.bytes);
+    names.extend(numerous);
     let class = |name: &str| ObjectClass {
         name: name.to_owned(),
         now: of(&now, name),
@@ -85,7 +97,7 @@ fn sum_of(kind: ObjectKindName, sums: &ByName<'_>) -> ObjectSum {
             let empty = |(maps, table): (&[&str], &str)| {
                 let maps = all(maps);
                 let instances = maps.instances.saturating_sub(of(table).instances);
-                // A map is as large as the others of its class, which is nearly one size for all of these.
+                // Assumes the average size of its class, which is nearly constant for these classes.
                 let each = maps.bytes.checked_div(maps.instances).unwrap_or(0);
                 ObjectSum { instances, bytes: instances.saturating_mul(each) }
             };
@@ -136,7 +148,21 @@ mod tests {
     fn of_a_hundred_thousand_classes_few_are_listed_and_all_are_counted() {
         let rows = (0..100_000_u64).map(|n| ClassRow { name: format!("gen.C{n}"), instances: 1, bytes: 16 });
         let found = record(&ClassHistogram { rows: rows.collect() }, None);
-        assert_eq!((found.classes.len(), found.classes_left_out, found.total.instances), (200, 99_800, 100_000));
+        assert_eq!((found.classes.len(), found.classes_left_out, found.total.instances), (500, 99_500, 100_000));
+    }
+
+    #[test]
+    fn an_object_of_each_request_is_listed_however_small_it_is() {
+        let mut rows: Vec<(String, u64, u64)> = (0..400).map(|n| (format!("java.lang.C{n}"), 9, 1 << 20)).collect();
+        rows.extend((0..400).map(|n| (format!("gen.C{n}"), 3, 99_999)));
+        let rows = |more: u64| {
+            let own = [("web.LoggedRequest".to_owned(), 10 + more, 16 * (10 + more))];
+            let row = |(name, instances, bytes)| ClassRow { name, instances, bytes };
+            ClassHistogram { rows: rows.iter().cloned().chain(own).map(row).collect() }
+        };
+        let found = record(&rows(2_000), None);
+        assert!(found.classes.iter().any(|class| class.name == "web.LoggedRequest"), "{found:?}");
+        assert!(found.classes.is_sorted_by_key(|class| Reverse(class.now.bytes)));
     }
 
     proptest! {

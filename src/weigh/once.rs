@@ -1,4 +1,4 @@
-//! One weighing of a running JVM, outside any trial: what `loadline account` does.
+//! A single measurement of a running JVM outside any trial, for `loadline account`.
 
 use super::flags;
 use super::identity::identity;
@@ -16,41 +16,35 @@ use crate::scenario::{Asking, Kind};
 use crate::units::Bytes;
 use std::path::{Path, PathBuf};
 
-/// How a running JVM is weighed.
+/// How to measure a running JVM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct AccountOptions {
-    /// Whether its threads may be held for some milliseconds, so that nothing moves while it is read.
+    /// Whether its threads may be paused for some milliseconds, for a consistent reading.
     pub stop: bool,
-    /// Whether the agent is loaded into it afterwards, to list the pools of Netty.
+    /// Whether to load the agent afterward, to list Netty's pools.
     pub netty: bool,
-    /// When it is asked for what its own tables may tell.
+    /// When to attach for data that its tables may have.
     pub asking: Asking,
 }
 
-/// Questions after the weighing that make the JVM collect.
+/// Commands after the measurement that trigger a collection.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Collecting {
-    /// The live objects by class.
+    /// List live objects by class.
     pub classes: bool,
-    /// A heap dump into this new file, an absolute path.
+    /// Write a heap dump to this new file, an absolute path.
     pub heap_dump: Option<PathBuf>,
 }
 
 impl AccountOptions {
-    /// Weighs the process `pid`, without a collection and without a trim. The caller adds the rest of the document:
-    /// when it was taken, by which command, on which machine, and the findings.
-    ///
-    /// # Errors
-    /// As [`AccountOptions::weigh_then`].
+    /// Measures process `pid`, without a collection or trim. The caller adds time, command, machine, and findings.
     pub(crate) fn weigh(self, pid: u32, clock: &Clock) -> Result<AccountDocument> {
         self.weigh_then(pid, clock, &Collecting::default(), &mut |_| ())
     }
 
-    /// The same, and then the questions that make the JVM collect. Before each of them, `announce` receives its price.
-    ///
-    /// # Errors
-    /// `Request` where `pid` is no JVM, Loadline itself, or gone; `Machine` where the permission is missing; `Subject`
-    /// where it ends while it is read.
+    /// Like `weigh`, followed by the commands that trigger a collection. `announce` receives the cost of each in
+    /// advance. Errors: `Request` if `pid` is not a JVM, is Loadline itself, or is gone; `Machine` without permission;
+    /// `Subject` if it ends during the measurement.
     pub(crate) fn weigh_then(
         self,
         pid: u32,
@@ -64,7 +58,7 @@ impl AccountOptions {
         self.weigh_watched(watched, doubts, then, announce)
     }
 
-    /// The same of a JVM that is open, or of the copy of one.
+    /// Like `weigh`, for an open JVM or a copy of one.
     pub(super) fn weigh_watched(
         self,
         mut watched: Watched,
@@ -81,8 +75,8 @@ impl AccountOptions {
         let weigh = MarkSettings { moment: Moment::Running, nmt: AskNmt::IfOn, stop: self.stop, regions: true };
         let weighed = weigh.weigh(&mut watched, NOW, &mut doubts);
         if has_ended(&watched) {
-            let ended = format!("the process with pid {pid} ended while it was read");
-            return Err(Error::subject(ended).hint("give the pid of a JVM that keeps running"));
+            let ended = format!("the process with pid {pid} exited while being read");
+            return Err(Error::subject(ended).hint("specify the pid of a JVM that keeps running"));
         }
         let mut mark = weighed.mark;
         if mark.account.is_none() {
@@ -95,7 +89,7 @@ impl AccountOptions {
             watched.attach(&mut doubts);
         }
         if self.netty {
-            // Last: the agent adds to what was weighed.
+            // Last, because the agent adds memory.
             let pools = if takes_agent(&jvm) { watched.survey() } else { Err(TOO_OLD.to_owned()) };
             mark.netty = pools.map_err(|why| failed.push(why)).ok();
         }
@@ -124,12 +118,11 @@ impl AccountOptions {
 }
 
 impl Collecting {
-    /// Whether the JVM is asked for anything.
     fn asks(&self) -> bool {
         self.classes || self.heap_dump.is_some()
     }
 
-    /// Asks for it; objects that cannot be told are a failed read, a dump that is not written an error.
+    /// Runs the commands; unreadable objects are a failed read, but a failed dump is an error.
     fn collect(
         &self,
         watched: &Watched,
@@ -150,60 +143,59 @@ impl Collecting {
         announce(&price_of_dump(used, path));
         let dumped = watched.dump_heap(path);
         let refused = |why: String| {
-            Error::machine(format!("no heap dump: {why}"))
-                .hint("the JVM writes it by itself: as its own user, into a folder that it sees")
+            Error::machine(format!("no heap dump: {why}")).hint(
+                "the JVM writes the dump as its own user, so that user needs write access, and the directory \
+                       must be visible to the JVM",
+            )
         };
         Ok((objects, Some(dumped.map_err(refused)?)))
     }
 }
 
-/// The size of a heap, in words.
 fn heap_in_use(used: Option<u64>) -> String {
     used.map_or("a heap of unknown size".to_owned(), |bytes| format!("a heap with {} in use", Bytes(bytes)))
 }
 
-/// The price of asking for live objects, told before it is asked.
+/// The cost of listing live objects, for the announcement.
 pub(crate) fn price_of_objects(used: Option<u64>) -> String {
-    format!("live objects: a full collection of {} now, which pauses the JVM", heap_in_use(used))
+    format!("live objects: a full GC of {} pauses the JVM now", heap_in_use(used))
 }
 
-/// The price of a heap dump, told before it is written.
+/// The cost of a heap dump, for the announcement.
 pub(crate) fn price_of_dump(used: Option<u64>, path: &Path) -> String {
     let heap = heap_in_use(used);
     let path = path.display();
-    format!("heap dump: a full collection of {heap}, then the JVM pauses while it writes its live objects to {path}")
+    format!("heap dump: a full GC of {heap}; the JVM pauses to write {path}")
 }
 
-/// Why no agent is loaded: an older JVM could not read its classes and would print so into the subject's stderr.
+/// Why no agent is loaded: an older JVM cannot read its classes, and would print that to the subject's stderr.
 const TOO_OLD: &str = "Netty's pools: the agent needs JDK 11 or newer";
-/// The oldest release that can read the classes of the agent.
+/// The first release that can read the agent's classes.
 const AGENT_RELEASE_MIN: u32 = 11;
 
-/// Whether the JVM can load the agent. From JDK 9 on a version reads `17.0.15+6`; JDK 8 calls itself `25.412-b08`.
+/// Whether the JVM can load the agent. JDK 9 and later report `17.0.15+6`; JDK 8 reports `25.412-b08`.
 fn takes_agent(jvm: &Jvm) -> bool {
     let Some(version) = &jvm.version else { return true };
     let release = version.split(|c: char| !c.is_ascii_digit()).next().and_then(|digits| digits.parse().ok());
     version.contains('+') && release.is_none_or(|release: u32| release >= AGENT_RELEASE_MIN)
 }
 
-/// Whether it has ended, is ending (a process gives up its memory before it counts as dead), or became another program,
-/// as the child of a JVM does that was forked to start one.
+/// Whether it has ended, is ending (a process frees its memory before it counts as dead), or has executed another
+/// program, like a JVM's forked child.
 fn has_ended(watched: &Watched) -> bool {
     let maps = maps::read(&watched.process, &watched.clock);
     !watched.lives() || maps.is_ok_and(|maps| maps::libjvm(&maps.value).is_none())
 }
 
-/// The JVM options in the environment that a process was started with; `None` if there are none, or it may not be read.
+/// The JVM options in a process's initial environment; `None` if there are none, or it is unreadable.
 pub(crate) fn tool_options(pid: u32) -> Option<String> {
     let environ = Process::open(pid).ok()?.environ().ok()?;
     let own = environ.iter().find_map(|set| set.strip_prefix("JAVA_TOOL_OPTIONS="));
     own.filter(|own| !own.is_empty()).map(str::to_owned)
 }
 
-/// Whether this is a JVM that may be read.
-///
-/// # Errors
-/// `Request` where it is no JVM, Loadline itself, or gone; `Machine` where the permission is missing.
+/// Checks that this is a readable JVM. Errors: `Request` if it is not a JVM, is Loadline itself, or is gone; `Machine`
+/// without permission.
 pub(crate) fn check_jvm(pid: u32, clock: &Clock) -> Result<()> {
     let refuse = |what: String| Err(Error::request(what).hint(LIST_JVMS));
     let gone = || refuse(format!("there is no process with pid {pid}"));
@@ -213,7 +205,7 @@ pub(crate) fn check_jvm(pid: u32, clock: &Clock) -> Result<()> {
     let Ok(process) = Process::open(pid) else { return gone() };
     let Ok(stat) = process.stat(clock) else { return gone() };
     if stat.value.has_ended() {
-        return refuse(format!("the process with pid {pid} has ended and waits to be reaped (zombie)"));
+        return refuse(format!("the process with pid {pid} has exited but has not been reaped (zombie)"));
     }
     let process_of = process.status(clock).map_or(pid, |status| status.value.tgid);
     if process_of != pid {
@@ -229,7 +221,7 @@ pub(crate) fn check_jvm(pid: u32, clock: &Clock) -> Result<()> {
         }
         Ok(_) => return refuse(format!("the process with pid {pid} ({name}) is not a HotSpot JVM")),
         Err(_) if !process.is_alive() => return gone(),
-        // The rest is the hint below.
+        // The hint below covers the rest.
         Err(why) => why.why.split(';').next().unwrap_or_default().to_owned(),
     };
     match process.status(clock).map(|status| status.value.euid) {
@@ -237,14 +229,14 @@ pub(crate) fn check_jvm(pid: u32, clock: &Clock) -> Result<()> {
             Err(Error::machine(format!("the process with pid {pid} belongs to another user"))
                 .hint("run Loadline as that user, or as root"))
         }
-        _ => Err(Error::machine(format!("the process with pid {pid} may not be read: {why}"))
+        _ => Err(Error::machine(format!("the process with pid {pid} cannot be read: {why}"))
             .hint("run Loadline as the same user as the JVM, or as root")),
     }
 }
 
-/// The hint for a process id that is not a JVM's.
+/// The hint for a pid that is not a JVM's.
 pub(crate) const LIST_JVMS: &str =
-    "`loadline account --all` lists the JVMs of this machine, including those in containers";
+    "`loadline account --all` lists the JVMs on this machine, including those in containers";
 
 #[cfg(test)]
 mod tests {

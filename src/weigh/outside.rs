@@ -1,5 +1,5 @@
-//! A running JVM, looked at again and again at next to no cost: procfs, its counters file, its own tables, its cgroup.
-//! Nothing is asked of it, nothing is held.
+//! A running JVM, read repeatedly at almost no cost: procfs, its counters file, its tables, its cgroup. Does not attach
+//! to it or pause it.
 
 use super::direct_reader::{DirectReader, DirectTimeline};
 use super::identity::{self, harmless};
@@ -18,35 +18,35 @@ use loadline_jvm::accounting::Allocation;
 use loadline_jvm::accounting::JvmTables;
 use std::time::Duration;
 
-/// The characters of a text that are kept for as long as the JVM runs; the text may have a MiB.
+/// Characters kept of a text while the JVM runs; the text may have a MiB.
 const TEXT_CHARS_MAX: usize = 500;
 
-/// The sources of one JVM, opened once.
+/// A JVM's sources, opened once.
 #[derive(Debug)]
 pub(crate) struct Outside {
     opened: Duration,
     age_when_opened: Duration,
     process: Process,
     counters: Option<HsPerf>,
-    /// When counters that were not found are looked for again.
+    /// When to look again for missing counters.
     backoff: Backoff,
     allocation: Option<Allocation>,
     direct: Option<DirectTimeline>,
     cgroup: Option<MemoryCgroup>,
-    /// Bounds of parts of it, by its flags.
+    /// Bounds of its parts, from its flags.
     pub(crate) ceilings: Ceilings,
-    /// How what it runs begins, and its version, as it says.
+    /// The start of its command, and its version.
     pub(crate) command: Option<String>,
     pub(crate) vm_version: Option<String>,
-    /// `G1`; `None` where its flags do not tell.
+    /// `G1`; `None` if its flags do not tell.
     pub(crate) collector: Option<&'static str>,
-    /// Its main class or archive, else the kernel's name of it.
+    /// Its main class or archive, else the kernel's name for it.
     pub(crate) name: String,
-    /// Sources that cannot be read, with the reasons.
+    /// Unreadable sources, with reasons.
     pub(crate) missing: Vec<Unavailable>,
 }
 
-/// Bounds of parts of the memory; `None` where nothing bounds it, or that is not known.
+/// Bounds of memory parts; `None` if unbounded or unknown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Ceilings {
     pub(crate) heap: Option<Bytes>,
@@ -54,7 +54,7 @@ pub(crate) struct Ceilings {
     pub(crate) metaspace: Option<Bytes>,
 }
 
-/// One reading of a JVM from outside; `None` for what could not be read.
+/// A reading from outside; unreadable values are `None`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct OutsideReading {
     pub(crate) rss_anon: Bytes,
@@ -70,10 +70,7 @@ pub(crate) struct OutsideReading {
 }
 
 impl Outside {
-    /// Opens what can be opened of the JVM `pid`.
-    ///
-    /// # Errors
-    /// If the process has gone.
+    /// Opens the available sources of JVM `pid`.
     pub(crate) fn open(pid: u32, clock: &Clock) -> Result<Self, Unavailable> {
         let process = Process::open(pid)?;
         let mut missing = Vec::new();
@@ -92,10 +89,10 @@ impl Outside {
         allocation.as_mut().and_then(Allocation::refusal).into_iter().for_each(&mut note);
         let objects = tables.as_ref().and_then(|tables| tables.objects().cloned().map_err(&mut note).ok());
         let reader = objects.map(DirectReader::of);
-        // The first look of all goes over every class.
+        // The first scan covers all classes.
         let first = reader.as_ref().and_then(|reader| reader.read(&process, clock).err());
         first.filter(|why| !why.is_early).into_iter().for_each(&mut note);
-        // Both read the same memory, by one descriptor.
+        // Both use one descriptor for the same memory.
         let memory = match &allocation {
             Some(allocation) => Some(allocation.memory()),
             None => reader.as_ref().and_then(|_| ProcessMemory::open(&process).map_err(&mut note).ok()),
@@ -123,36 +120,34 @@ impl Outside {
         })
     }
 
-    /// When it started, in clock ticks since the machine did.
+    /// When it started, in clock ticks since boot.
     pub(crate) fn start_ticks(&self) -> u64 {
         self.process.start_ticks()
     }
 
-    /// How old it is. Setting the wall clock does not change that, and a machine that was suspended meanwhile does not
-    /// make it older.
+    /// Its age, unaffected by wall-clock changes and system suspends.
     pub(crate) fn age(&self, clock: &Clock) -> Duration {
         self.age_when_opened + clock.now().saturating_sub(self.opened)
     }
 
-    /// Its cgroup, as named below the mount.
     pub(crate) fn cgroup(&self) -> Option<&MemoryCgroup> {
         self.cgroup.as_ref()
     }
 
-    /// The other processes of its cgroup, each with its anonymous memory.
+    /// The other processes in its cgroup, with their anonymous memory.
     pub(crate) fn others(&self, clock: &Clock) -> Vec<ChargeRow> {
         self.cgroup.as_ref().map(|cgroup| charged::others(cgroup, self.process.pid(), clock)).unwrap_or_default()
     }
 
-    /// Whether the process has gone; false where that cannot be told.
+    /// Whether the process is gone; false if unknown.
     pub(crate) fn has_gone(&self) -> bool {
         self.process.has_gone()
     }
 
-    /// Reads everything; `None` where the process has gone or says nothing of itself.
+    /// Reads everything; `None` if the process is gone or unreadable.
     pub(crate) fn read(&mut self, clock: &Clock) -> Option<OutsideReading> {
         let status = self.process.status(clock).ok()?.value;
-        // Its counters are found late where it had just begun, and never where it keeps none.
+        // A new JVM creates its counters late, and some JVMs have none.
         if self.counters.is_none() && self.backoff.is_due() {
             self.counters = HsPerf::open(&self.process, clock).ok();
         }
@@ -171,10 +166,10 @@ impl Outside {
     }
 }
 
-/// Exponential back-off of a try that failed: it is repeated after one reading, two, four, up to [`Backoff::REST_MAX`].
+/// Exponential back-off of a failed attempt: retry after one reading, two, four, up to [`Backoff::REST_MAX`].
 #[derive(Debug, Default)]
 struct Backoff {
-    /// Readings until the next try.
+    /// Readings until the next attempt.
     left: u32,
     rest: u32,
 }
@@ -195,15 +190,15 @@ impl Backoff {
 }
 
 impl OutsideReading {
-    /// The smallest limit on its path.
+    /// The smallest limit of the cgroup and those above it.
     pub(crate) fn limit(&self) -> Option<&Limit> {
         self.cgroup.as_ref()?.limit.as_ref()
     }
 }
 
 impl Ceilings {
-    /// By the flags in force. `MaxDirectMemorySize` of 0 means as much as the heap may have; `MaxMetaspaceSize` of
-    /// 2⁶⁴ − 1, rounded down, that nothing bounds it.
+    /// From the flags in effect. `MaxDirectMemorySize` of 0 means the heap's maximum; `MaxMetaspaceSize` of 2⁶⁴ − 1,
+    /// rounded down, means unbounded.
     fn of(flags: &Flags) -> Self {
         let bytes = |name: &str| flags.get(name)?.parse().ok().map(Bytes);
         let heap = bytes("MaxHeapSize");

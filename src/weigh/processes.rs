@@ -1,5 +1,5 @@
-//! The processes of a subject as one list: the one that serves and, if all form the subject, the others. They are
-//! found, weighed, sent commands and counted together.
+//! All processes of a subject: the serving one and, if the subject consists of several, the others. Finds, measures,
+//! commands, and counts them together.
 
 use super::identity::name;
 use super::sampler::{Inside, Sources};
@@ -25,40 +25,34 @@ use loadline_jvm::accounting::{self, Allocation};
 use std::path::Path;
 use std::sync::Arc;
 
-/// More than any subject has; further processes are not weighed.
+/// More than any subject has; others are not measured.
 const OTHERS_MAX: usize = 200;
 
-/// The processes of a subject.
 pub(crate) struct Processes {
-    /// The kind of subject: of one that is no JVM no process is asked anything.
+    /// Processes of a subject that is not a JVM are never attached to.
     kind: Kind,
     clock: Clock,
     asking: Asking,
-    /// Whether the others form the subject too; else there are none.
+    /// Whether the other processes belong to the subject too.
     all: bool,
-    /// The one that serves. It stays, dead or alive.
+    /// The serving process. It stays even if it has ended.
     main: Member,
     others: Vec<Member>,
 }
 
-/// One of them.
 struct Member {
     name: String,
     watched: Watched,
-    /// Whether its last full collection was complete, so that what it holds is live.
+    /// Whether its last full collection was complete, so that used heap is live.
     collected: bool,
-    /// Whether a mark has it.
+    /// Whether it is part of a mark.
     weighed: bool,
-    /// The threads that are not the program's, if it is a JVM.
+    /// The JVM's own threads, unlike the program's.
     own_threads: OwnThreads,
 }
 
 impl Processes {
-    /// Opens the process that serves; the others are looked for when it is weighed. `agent` is the one that the JVM was
-    /// started with, if it was.
-    ///
-    /// # Errors
-    /// `Subject` where the process has gone.
+    /// Opens the serving process; the others are looked up at each measurement. `agent` is the JVM's agent, if any.
     pub(crate) fn open(sources: &Sources, agent: Option<SubjectAgent>, doubts: &mut Vec<Doubt>) -> Result<Self> {
         let Sources { pid, kind, own_cgroup, clock, asking, .. } = *sources;
         let mut watched = Watched::open(pid, own_cgroup, kind, clock, doubts)?;
@@ -67,8 +61,7 @@ impl Processes {
         Ok(Self { kind, clock, asking, all: sources.members.is_some(), main, others: Vec::new() })
     }
 
-    /// Finds the processes that live now. Reports each one that was weighed before and has ended, with the moment at
-    /// which that was seen.
+    /// Finds the current processes. Reports each measured one that has ended, and when that was noticed.
     fn find(&mut self, living: &[Process], at: &str, doubts: &mut Vec<Doubt>) {
         let lives = |member: &Member| living.iter().any(|process| member.is(process)) && member.watched.lives();
         for member in self.others.iter().filter(|member| !lives(member)) {
@@ -87,7 +80,7 @@ impl Processes {
             };
             let full = self.others.len() >= OTHERS_MAX;
             match self.others.iter_mut().find(|member| member.is(process)) {
-                // A launcher has become the JVM, a shell the program it executes.
+                // A launcher became the JVM, or a shell the program it executes.
                 Some(known) if known.watched.kind == Kind::Native && kind == Kind::Jvm => {
                     if let Ok(watched) = Watched::open(process.pid, false, kind, self.clock, doubts) {
                         known.watched = watched.asked(self.asking);
@@ -96,7 +89,7 @@ impl Processes {
                 }
                 Some(known) => known.name.clone_from(&process.name),
                 None if full => left_out += 1,
-                // One that has just ended was never part of what is weighed.
+                // One that has just ended was never measured.
                 None => self.others.extend(Member::open(process, kind, (self.clock, self.asking), doubts)),
             }
         }
@@ -227,7 +220,6 @@ impl Member {
         self.watched.process.pid()
     }
 
-    /// The identity of a process, which no other has.
     fn identity(&self) -> (u32, u64) {
         (self.pid(), self.watched.process.start_ticks())
     }
@@ -236,13 +228,13 @@ impl Member {
         self.identity() == (process.pid, process.started_ticks)
     }
 
-    /// A doubt that it ended, where an earlier mark has it: the next one weighs less.
+    /// A doubt about an ended process that an earlier mark includes, so the next mark is smaller.
     fn ended(&self, at: &str) -> Option<Doubt> {
         let (pid, name, at) = (self.pid(), self.name.clone(), at.to_owned());
         self.weighed.then_some(Doubt::ProcessEnded { pid, name, at })
     }
 
-    /// Weighs a process other than the one that serves; `None` if it ends meanwhile.
+    /// Measures another process; `None` if it ends meanwhile.
     fn weigh(&mut self, weigh: MarkSettings, mark: &str, doubts: &mut Vec<Doubt>) -> Option<WeighedProcess> {
         let moment = if self.collected { weigh.moment } else { Moment::Running };
         let mut found = Vec::new();
@@ -260,24 +252,23 @@ impl Member {
         WeighedProcess { pid: self.pid(), name: self.name.clone(), is_jvm: self.watched.kind == Kind::Jvm, taken }
     }
 
-    /// Sends a diagnostic command to a JVM other than the one that serves. Returns why the JVM does not follow it, if
-    /// it does not.
+    /// Sends a diagnostic command to another JVM. Returns the reason if that fails.
     fn tell(&mut self, command: &str, doubts: &mut Vec<Doubt>) -> Option<String> {
         self.watched.attach(doubts);
         if self.watched.collects_not.is_none() && !self.collected {
-            // Its own flags may forbid what those of the other allow; other doubts about them are no news.
+            // Its own flags may forbid what the other JVM's allow; further doubts about them are not news.
             self.watched.identify(&[], &[], &mut Vec::new());
         }
         let why = match (self.watched.collects_not, self.watched.tell(command)) {
             (Some(why), _) => Some(why.to_owned()),
             (None, Some(reply)) => reply.err(),
-            (None, None) => Some("it cannot be asked".to_owned()),
+            (None, None) => Some("it cannot be queried".to_owned()),
         };
         self.collected = why.is_none();
-        why.map(|why| format!("no `{command}` in the JVM with pid {}: {why}", self.pid()))
+        why.map(|why| format!("`{command}` failed in the JVM with pid {}: {why}", self.pid()))
     }
 
-    /// Its spending so far, as far as that is read from outside.
+    /// Its usage so far, as far as readable from outside.
     fn glance(&mut self) -> Spending {
         let sample = self.watched.sample();
         Spending {
@@ -289,7 +280,7 @@ impl Member {
         }
     }
 
-    /// Its spending so far. A JVM whose tables are not read is asked what it allocated.
+    /// Its usage so far. Attaches for allocated bytes if the tables are unreadable.
     fn used(&mut self) -> Spending {
         let glance = self.glance();
         Spending { allocated: glance.allocated.or_else(|| self.watched.allocated()), ..glance }

@@ -1,4 +1,4 @@
-//! The timeline: a thread that samples the cheap sources at 10–100 Hz while the trial goes on.
+//! The timeline: a thread that samples cheap sources at 10–100 Hz during a trial.
 
 use super::compilations::Compilations;
 use super::direct::Latest;
@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// A running sampler; ends when dropped.
+/// A running sampler; stops on drop.
 pub(crate) struct Sampler {
     shared: Arc<SamplerState>,
     thread: Option<JoinHandle<Cost>>,
@@ -30,50 +30,50 @@ pub(crate) struct Sampler {
 #[derive(Default)]
 struct SamplerState {
     stop: AtomicBool,
-    /// The load of the running phase, whose counts go into the samples.
+    /// The load of the current phase, whose counts are added to samples.
     load: Mutex<Option<Arc<Control>>>,
     direct: Arc<Latest>,
 }
 
-/// The cost of sampling to Loadline, and what no single sample shows.
+/// The cost of sampling, and results that span several samples.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Cost {
     pub(crate) samples: u64,
     pub(crate) ns: u64,
-    /// Compilations during which RSS grew, the largest growth first.
+    /// Compilations during which RSS grew, largest growth first.
     pub(crate) compilations: Vec<CompilationRecord>,
 }
 
-/// The sources of the sampler; its own handles, so that it shares nothing with the marks.
+/// The sampler's own handles, not shared with marks.
 pub(crate) struct Sources {
     pub(crate) pid: u32,
     pub(crate) kind: Kind,
-    /// The way to find its other processes, if they are weighed too.
+    /// How to find the subject's other processes, if they are measured too.
     pub(crate) members: Option<Members>,
     pub(crate) own_cgroup: bool,
     pub(crate) origin_ns: u64,
     pub(crate) hz: u32,
-    /// When the JVM is asked for what may be read from outside.
+    /// When to attach for data that may be readable from outside.
     pub(crate) asking: Asking,
     pub(crate) clock: Clock,
 }
 
-/// Readings of the serving JVM by its own tables.
+/// Readers of the serving JVM's tables.
 #[derive(Debug, Default)]
 pub(crate) struct Inside {
-    /// Its counters of allocation; `None` where they are not known.
+    /// Allocation counters; `None` if unknown.
     pub(crate) threads: Option<Threads>,
-    /// Its direct memory; `None` where it cannot be read.
+    /// Direct memory; `None` if unreadable.
     pub(crate) direct: Option<DirectReader>,
-    /// The reader of its compilers' tasks; `None` where they cannot be read.
+    /// The compilers' tasks; `None` if unreadable.
     pub(crate) compilers: Option<Compilers>,
 }
 
-/// Counters within the JVM are read so often: those of 200 threads take 0.1 ms.
+/// The interval between readings of the JVM's counters: those of 200 threads take 0.1 ms.
 const INSIDE_EVERY_NS: u64 = 1_000_000_000;
 
 impl Sampler {
-    /// Starts sampling; samples arrive as `wrap(sample)` on the channel until the process is gone or this is dropped.
+    /// Starts sampling; sends `wrap(sample)` until the process is gone or this is dropped.
     pub(crate) fn start<M: Send + 'static>(
         sources: Sources,
         inside: Inside,
@@ -87,17 +87,16 @@ impl Sampler {
         Self { shared, thread: Some(thread) }
     }
 
-    /// Says whose counts go into the samples from now on.
+    /// Sets the load whose counts are added to samples.
     pub(crate) fn watch(&self, load: Option<Arc<Control>>) {
         *self.shared.load.lock().unwrap_or_else(PoisonError::into_inner) = load;
     }
 
-    /// The place of answers about direct memory.
+    /// Where to put answers about direct memory.
     pub(crate) fn direct(&self) -> Arc<Latest> {
         Arc::clone(&self.shared.direct)
     }
 
-    /// Stops and says what it cost.
     pub(crate) fn stop(mut self) -> Cost {
         self.halt()
     }
@@ -161,7 +160,7 @@ fn run(sources: &Sources, inside: Inside, shared: &SamplerState, send: impl FnMu
     Cost { compilations: compilations.map(Compilations::finish).unwrap_or_default(), ..cost }
 }
 
-/// Takes samples so often a second, until it is stopped, no sample can be taken, or the receiver is gone.
+/// Samples at this frequency until stopped, sampling fails, or the receiver is gone.
 fn repeat(
     hz: u32,
     clock: Clock,
@@ -180,7 +179,7 @@ fn repeat(
         if !send(sample) {
             break;
         }
-        // A late sample does not hurry the next ones: missed periods are left out, not made up.
+        // A late sample does not speed up the next ones: missed periods are skipped.
         due_ns = (due_ns + period_ns).max(clock.now_ns());
         clock.park(Duration::from_nanos(due_ns.saturating_sub(clock.now_ns())));
     }
@@ -191,8 +190,7 @@ fn repeat(
 mod tests {
     use super::*;
 
-    /// The times at which samples began, in ms. Each sample takes as long as `took_ms` says; the samples end with the
-    /// list.
+    /// Start times of samples in ms. `took_ms` has the duration of each sample, and their number.
     fn times(hz: u32, took_ms: &[u64]) -> (Vec<u64>, Cost) {
         let (clock, stop) = (Clock::made_up(), AtomicBool::new(false));
         let (mut begun_ms, mut took) = (Vec::new(), took_ms.iter());
@@ -218,7 +216,7 @@ mod tests {
 
     #[test]
     fn periods_that_were_missed_are_left_out_and_not_made_up() {
-        // 1.05 s are ten periods: the next sample is taken at once, and the beat goes on from there.
+        // 1.05 s are ten periods: the next sample follows immediately, then the rhythm continues.
         let (begun_ms, _) = times(10, &[0, 1050, 0, 0, 0]);
         assert_eq!(begun_ms, [0, 100, 1150, 1250, 1350]);
         let (begun_ms, _) = times(10, &[0, 550, 0, 0, 0]);

@@ -1,5 +1,5 @@
-//! The scales of a subject under way: all that a trial asks of its processes. `processes::Processes` implements them,
-//! and weighs each process by `weighing::MarkSettings::weigh`; tests of a trial use made-up scales.
+//! The scales of a running subject: everything a trial needs from its processes. `processes::Processes` implements
+//! them, using `weighing::MarkSettings::weigh` for each process; tests of a trial simulate them.
 
 use super::sampler::Inside;
 use super::used::Used;
@@ -14,62 +14,61 @@ use crate::subject::processes::Process;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Lists the living processes of the subject; asked only where all of them form it, because it costs milliseconds.
+/// Lists the subject's live processes; called only if all of them are measured, because it costs milliseconds.
 pub(crate) type Living<'a> = &'a dyn Fn() -> Vec<Process>;
 
-/// Weighs a subject, asks it, and counts what it uses. "The process" is the one that serves.
+/// Measures a subject, sends it commands, and counts its usage. "The process" is the serving one.
 pub(crate) trait Scales {
-    /// The JVM's description of itself, and doubts about options that are not in force as asked.
+    /// The JVM's description, and doubts about options that are not in effect as requested.
     fn identify(&mut self, options: &[String], complaints: &[Complaint], doubts: &mut Vec<Doubt>) -> Identity;
 
-    /// Describes the JVM in the same way without asking it anything.
+    /// Like `identify`, without attaching.
     fn describe_unasked(&mut self, options: &[String], complaints: &[Complaint], doubts: &mut Vec<Doubt>) -> Jvm;
 
-    /// Weighs the subject: the process and, where all form it, the others with it.
+    /// Measures the subject: the process and, if they belong to the subject, the others.
     fn weigh(&mut self, weigh: MarkSettings, mark: &str, living: Living<'_>, doubts: &mut Vec<Doubt>) -> MarkReading;
 
-    /// Netty's pools, by the agent that the JVM was started with; `None` where it was started without.
+    /// Netty's pools, from the JVM's agent; `None` without one.
     fn survey(&self) -> Option<Result<NettyPools, String>>;
 
-    /// Why a full collection is more than this JVM does when asked for one, once that is known.
+    /// Why this JVM does not perform a full collection on request, once known.
     fn collects_not(&self) -> Option<&'static str>;
 
-    /// Sends a diagnostic command to every JVM of the subject, the serving one first. `None` where it cannot be asked;
-    /// what others do not follow is added to `failed`.
+    /// Sends a diagnostic command to every JVM of the subject, the serving one first. `None` if attaching is
+    /// impossible; failures of other processes are added to `failed`.
     fn tell(&mut self, command: &str, doubts: &mut Vec<Doubt>, failed: &mut Vec<String>) -> Option<Result<(), String>>;
 
-    /// Returns the bytes that the collection just made has left, without what a load has allocated since; `None` where
-    /// the JVM does not tell them. With several processes it is `None` too: each has a heap of its own, which is asked
-    /// for when it is weighed.
+    /// The heap in bytes right after the last collection, excluding later allocations; `None` if the JVM does not
+    /// report it. Also `None` with several processes, because each heap is queried at the measurement.
     fn heap_left(&mut self) -> Option<u64>;
 
-    /// The live objects of the process by class, after a full collection, which this asks for.
+    /// The process's live objects by class; triggers a full collection.
     fn histogram(&mut self, doubts: &mut Vec<Doubt>) -> Result<ClassHistogram, String>;
 
-    /// Has the process write its heap into this new file.
+    /// Makes the process write a heap dump to this new file.
     fn dump_heap(&mut self, path: &Path, doubts: &mut Vec<Doubt>) -> Result<HeapDumpRecord, String>;
 
-    /// CPU time, collections and allocated bytes of the subject so far.
+    /// The subject's CPU time, collections, and allocated bytes so far.
     fn used(&mut self, living: Living<'_>, doubts: &mut Vec<Doubt>) -> Used;
 
-    /// The same as far as it is read from outside, of the processes that are known. To be called each [`READ_EACH`]
-    /// while the subject works, since the CPU time of a thread that ends must have been read before.
+    /// Like `used`, as far as readable from outside, for known processes. Call it every [`READ_EACH`] while the subject
+    /// works, because a thread's CPU time is lost when it ends.
     ///
     /// [`READ_EACH`]: crate::observe::thread_purposes::READ_EACH
     fn glance(&mut self) -> Used;
 
-    /// Whether the process is still the same and alive.
+    /// Whether the process is unchanged and alive.
     fn lives(&self) -> bool;
 
-    /// Its RSS in bytes, at its cheapest; `None` once it has gone.
+    /// Its RSS in bytes, from the cheapest source; `None` if it is gone.
     fn rss(&self) -> Option<u64>;
 
-    /// The sources of the JVM that another thread may read from outside.
+    /// JVM readers for use by another thread.
     fn inside(&self) -> Inside;
 
-    /// For another thread to ask through; `None` where the JVM cannot be asked.
+    /// An attach connection for another thread; `None` if attaching is impossible.
     fn attached(&self) -> Option<Arc<Attach>>;
 
-    /// The cost of asking so far.
+    /// The cost of attaching so far.
     fn observer(&self) -> Observer;
 }

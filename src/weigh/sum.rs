@@ -1,4 +1,4 @@
-//! Several processes as one subject: their weighings summed, their accounts merged owner by owner. Pure.
+//! Combines several processes into one subject: sums their measurements, and merges their accounts by owner. Pure.
 
 use super::loaders::together;
 use super::thread_pools::{self, add_each, code_together};
@@ -11,10 +11,9 @@ use crate::record::{
 };
 use loadline_base::order::Order as _;
 
-/// Stretches without an owner that are worth listing.
+/// Maximum number of stretches without an owner to list.
 const REMAINDERS_MAX: usize = 20;
 
-/// One process of a subject, weighed.
 #[derive(Debug)]
 pub(crate) struct WeighedProcess {
     pub(crate) pid: u32,
@@ -23,8 +22,8 @@ pub(crate) struct WeighedProcess {
     pub(crate) taken: MarkReading,
 }
 
-/// The weighing of all together; the first is the one that serves. RSS is the sum too, and counts a page they share
-/// once for each; PSS does not.
+/// The sum of all measurements; the first is the serving process's. RSS counts shared pages once per process; PSS does
+/// not.
 pub(crate) fn sum(mut parts: Vec<WeighedProcess>) -> MarkReading {
     let processes = parts.iter().map(WeighedProcess::record).collect();
     let failed = parts.iter_mut().flat_map(|part| std::mem::take(&mut part.taken.failed)).collect();
@@ -32,7 +31,7 @@ pub(crate) fn sum(mut parts: Vec<WeighedProcess>) -> MarkReading {
         parts.iter_mut().map(|part| Some((part.pid, part.taken.mark.account.take()?))).collect();
     let marks = || parts.iter().map(|part| &part.taken.mark);
     let all = |of: fn(&Mark) -> Option<u64>| marks().map(of).sum::<Option<u64>>();
-    // A process that is no JVM has no Java heap, so its absence is no gap.
+    // A process that is not a JVM has no Java heap, so that is not a gap.
     let jvms = || parts.iter().filter(|part| part.is_jvm).map(|part| &part.taken.mark);
     let heap = |of: fn(&Heap) -> Option<u64>| {
         if jvms().next().is_none() { None } else { jvms().map(|mark| of(&mark.heap)).sum::<Option<u64>>() }
@@ -67,7 +66,7 @@ pub(crate) fn sum(mut parts: Vec<WeighedProcess>) -> MarkReading {
     let Mark { name, at_s, charge_bytes, charge, counters, .. } = first.taken.mark;
     MarkReading {
         mark: Mark { name, at_s, charge_bytes, charge, counters, ..mark },
-        // The kernel's own marks of single processes were not reached at one moment.
+        // The kernel's peaks of single processes were not simultaneous.
         rss_bytes_peak: Some(rss_bytes),
         failed,
         allocator: first.taken.allocator,
@@ -75,7 +74,7 @@ pub(crate) fn sum(mut parts: Vec<WeighedProcess>) -> MarkReading {
     }
 }
 
-/// A doubt that RSS and PSS are sums, where they differ.
+/// A doubt that RSS and PSS are sums, if they differ.
 pub(crate) fn doubt(mark: &Mark) -> Option<Doubt> {
     let (processes, rss_bytes, pss_bytes) = (mark.processes.len() as u64, mark.rss_bytes, mark.pss_bytes?);
     (processes > 1 && pss_bytes < rss_bytes).then_some(Doubt::SharedCountedOften { processes, rss_bytes, pss_bytes })
@@ -88,7 +87,7 @@ impl WeighedProcess {
     }
 }
 
-/// The sum of all; `None` where one of them has none.
+/// The sum; `None` if any part is missing.
 fn native_memory<'a>(parts: impl Iterator<Item = Option<&'a NmtRecord>>) -> Option<NmtRecord> {
     let parts: Vec<&NmtRecord> = parts.collect::<Option<_>>()?;
     let (first, others) = parts.split_first()?;
@@ -102,12 +101,12 @@ fn native_memory<'a>(parts: impl Iterator<Item = Option<&'a NmtRecord>>) -> Opti
     Some(sum)
 }
 
-/// The sum of what is known; `None` where neither is.
+/// The sum of the known values, if any.
 fn known<T>(one: Option<T>, other: Option<T>, sum: impl Fn(T, T) -> T) -> Option<T> {
     [one, other].into_iter().flatten().reduce(sum)
 }
 
-/// The sum of all; `None` where one of them has none.
+/// The sum; `None` if any part is missing.
 fn classes(parts: impl Iterator<Item = Option<ClassCounts>>) -> Option<ClassCounts> {
     parts.collect::<Option<Vec<_>>>()?.into_iter().reduce(|sum, part| ClassCounts {
         loaded: sum.loaded.saturating_add(part.loaded),
@@ -116,7 +115,7 @@ fn classes(parts: impl Iterator<Item = Option<ClassCounts>>) -> Option<ClassCoun
     })
 }
 
-/// As [`classes`]; of ceilings the sum, where each has one.
+/// Like [`classes`]; ceilings are added if all have one.
 fn direct(parts: impl Iterator<Item = Option<DirectRecord>>) -> Option<DirectRecord> {
     parts.collect::<Option<Vec<_>>>()?.into_iter().reduce(|sum, part| DirectRecord {
         reserved_bytes: sum.reserved_bytes.saturating_add(part.reserved_bytes),
@@ -129,7 +128,7 @@ fn direct(parts: impl Iterator<Item = Option<DirectRecord>>) -> Option<DirectRec
     })
 }
 
-/// As [`classes`].
+/// Like [`classes`].
 fn loaders<'a>(parts: impl Iterator<Item = Option<&'a LoadersRecord>>) -> Option<LoadersRecord> {
     let parts: Vec<&LoadersRecord> = parts.collect::<Option<_>>()?;
     (!parts.is_empty()).then(|| together(parts.into_iter()))
@@ -145,7 +144,7 @@ fn both(one: Option<i64>, other: Option<i64>) -> Option<i64> {
     Some(one?.saturating_add(other?))
 }
 
-/// One account of several processes. Its owners still add up to its RSS, and to its PSS.
+/// Merges the accounts of several processes. Its owners still add up to its RSS and PSS.
 fn merge(parts: Vec<(u32, AccountRecord)>) -> AccountRecord {
     let several = parts.len() > 1;
     let mut merged = AccountRecord {
@@ -160,7 +159,7 @@ fn merge(parts: Vec<(u32, AccountRecord)>) -> AccountRecord {
         merged.took_ms += account.took_ms;
         merged.pause_ms = known(merged.pause_ms, account.pause_ms, f64::max);
         merged.observer_bytes = known(merged.observer_bytes, account.observer_bytes, i64::saturating_add);
-        // Among several JVMs the one that was asked has to be known.
+        // For several JVMs, records which one was attached to.
         merged.told = match (merged.told.take(), account.told) {
             (Some(one), Some(other)) if one.by == ToldBy::Tables => Some(other),
             (one, other) => one.or(other),
@@ -191,8 +190,7 @@ fn add_detail(to: &mut DetailRecord, more: &DetailRecord) {
     to.allocated_bytes = known(to.allocated_bytes, more.allocated_bytes, u64::saturating_add);
 }
 
-/// The memory that would come back from all is known only where it is known of each; a process without a Java heap
-/// returns none.
+/// The memory that all would return, if known for each; a process without a Java heap returns none.
 fn would_return<'a>(parts: impl Iterator<Item = &'a WouldReturn> + Clone) -> WouldReturn {
     let with_heap = parts.clone().filter(|part| part.gc_reason != Reason::NoJvm.name());
     let gc = total(with_heap.clone().map(|part| (part.gc_bytes, part.gc_why.as_str())));
@@ -205,7 +203,7 @@ fn would_return<'a>(parts: impl Iterator<Item = &'a WouldReturn> + Clone) -> Wou
     WouldReturn { gc_bytes, gc_grown_bytes, gc_reason, gc_why, trim_bytes, trim_why }
 }
 
-/// The sum with the first reason; if there is no sum, the reason for that.
+/// The sum with the first reason, or the reason why there is no sum.
 fn total<'a>(mut parts: impl Iterator<Item = (Option<u64>, &'a str)> + Clone) -> (Option<u64>, String) {
     let reason = parts.clone().map(|(_, why)| why).find(|why| !why.is_empty()).unwrap_or_default();
     match parts.clone().map(|(bytes, _)| bytes).sum::<Option<u64>>() {
@@ -214,7 +212,7 @@ fn total<'a>(mut parts: impl Iterator<Item = (Option<u64>, &'a str)> + Clone) ->
     }
 }
 
-/// The sum over accounts whose heaps were walked; one with heaps that were not has its `malloc.unsplit`.
+/// The sum over accounts with walked heaps; the others have `malloc.unsplit`.
 fn malloc<'a>(parts: impl Iterator<Item = &'a MallocRecord>) -> Option<MallocRecord> {
     parts.cloned().reduce(|mut sum, part| {
         if !sum.allocator.split(", ").any(|known| known == part.allocator) {
@@ -228,7 +226,7 @@ fn malloc<'a>(parts: impl Iterator<Item = &'a MallocRecord>) -> Option<MallocRec
         sum.mmapped_chunks += part.mmapped_chunks;
         sum.tagged |= part.tagged;
         sum.walk_errors += part.walk_errors;
-        // A number of one kind of allocator is the sum over the processes that have it.
+        // A number specific to an allocator is summed over the processes that use it.
         let add = |sum: &mut Option<u64>, more: Option<u64>| *sum = known(*sum, more, u64::saturating_add);
         add(&mut sum.groups, part.groups);
         add(&mut sum.live_chunks, part.live_chunks);

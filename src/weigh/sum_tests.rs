@@ -1,5 +1,5 @@
-//! Laws of the sum: nothing is lost, nothing counts twice, the order does not matter, and of a single process it is
-//! that process.
+//! Invariants of the sum: nothing is lost or counted twice, the order does not matter, and a single process is its own
+//! sum.
 
 use super::*;
 use crate::account::Reason;

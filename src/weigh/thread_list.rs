@@ -1,4 +1,4 @@
-//! The threads of a process one by one: what each holds, has used and has allocated.
+//! A process's individual threads: memory held, CPU time, and allocation.
 
 use crate::account::Owner;
 use crate::observe::thread_stats::ThreadStat;
@@ -7,8 +7,8 @@ use loadline_base::order::Order as _;
 use loadline_jvm::accounting::Accounted;
 use std::collections::BTreeMap;
 
-/// The resident bytes of the stack of each thread, by its id as seen from here. A thread is missing that ran when it
-/// was looked at, and one whose stack the kernel shows in one mapping with another's, as it may with musl.
+/// Resident stack bytes by thread ID in this namespace. Omits threads that were running, and those whose stack shares a
+/// mapping with another's, as with musl.
 pub(super) fn stacks(accounted: &Accounted) -> BTreeMap<u32, u64> {
     let maps = &accounted.seen.smaps.mappings;
     let mut found: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
@@ -29,7 +29,7 @@ pub(super) fn stacks(accounted: &Accounted) -> BTreeMap<u32, u64> {
     stacks
 }
 
-/// All threads that live, those that allocated most first. `allocated` is by their ids in their own pid namespace.
+/// All live threads, largest allocation first. `allocated` is by thread ID in the process's namespace.
 pub(super) fn threads(
     threads: &[ThreadStat],
     allocated: &BTreeMap<u32, u64>,
@@ -56,7 +56,7 @@ mod tests {
     fn a_thread_is_found_by_the_id_that_each_source_knows() {
         let (name, cpu) = ("a".to_owned(), Duration::from_millis(250));
         let thread = |tid, ns_tid| ThreadStat { tid, ns_tid, name: name.clone(), cpu, faults: 0 };
-        // In a pid namespace of its own, whose ids are those of other threads here.
+        // In a separate pid namespace, whose IDs belong to other threads here.
         let list = threads(
             &[thread(900, 7), thread(901, 900), thread(902, 8)],
             &BTreeMap::from([(7, 5), (900, 6), (901, 7)]),

@@ -1,15 +1,15 @@
-//! Threads by pool: those whose names differ in numbers only, with their stacks and their CPU time.
+//! Threads by pool: names that differ only in numbers, with their stacks and CPU time.
 
 use crate::observe::thread_stats::ThreadStat;
 use crate::record::{AccountRecord, CodeHeapRecord, ThreadPoolRecord, pool_names};
 use loadline_base::order::Order as _;
 use std::collections::BTreeMap;
 
-/// Pools listed, the heaviest first; a server has 20 to 60.
+/// Pools listed, largest first; a server has 20 to 60.
 const POOLS_MAX: usize = 200;
 
-/// The pools of the threads that live, the one with the largest stacks first. `allocated` is what threads allocated, by
-/// their ids in their own pid namespace. Without an account nothing is known of stacks.
+/// The pools of the live threads, largest stacks first. `allocated` is by thread ID in the process's namespace. Stacks
+/// are unknown without an account.
 pub(super) fn pools(
     threads: &[ThreadStat],
     allocated: &BTreeMap<u32, u64>,
@@ -30,7 +30,7 @@ pub(super) fn pools(
         });
     }
     for stack in stacks {
-        // If all threads of a pool have ended meanwhile, it is left out.
+        // Omits a pool whose threads have all ended meanwhile.
         if let Some(pool) = pool_of.get(stack.name.as_str()).and_then(|name| pools.get_mut(name.as_str())) {
             pool.stack_bytes = pool.stack_bytes.saturating_add(stack.rss_bytes);
         }
@@ -42,10 +42,11 @@ pub(super) fn pools(
     listed
 }
 
-/// The kernel keeps so many bytes of a name (`TASK_COMM_LEN`).
+/// The length of the kernel's thread names (`TASK_COMM_LEN`).
 const KERNEL_NAME: usize = 15;
 
-/// Names pools in full whose threads have names that the kernel cut, where nearly all of a pool's are of one pattern.
+/// Restores the full names of pools whose thread names the kernel truncated, if nearly all threads of a pool have the
+/// same pattern.
 pub(super) fn name_in_full(pools: &mut [ThreadPoolRecord], threads: &[ThreadStat], full: &BTreeMap<u32, String>) {
     let pool_of = pool_names(threads.iter().map(|thread| thread.name.as_str()));
     let full_pool_of = pool_names(full.values().map(String::as_str));
@@ -68,7 +69,7 @@ pub(super) fn name_in_full(pools: &mut [ThreadPoolRecord], threads: &[ThreadStat
     }
 }
 
-/// Adds each one to that of the same name, or puts it behind the others.
+/// Adds each item to the one of the same name, or appends it.
 pub(super) fn add_each<'a, T: Clone + 'a>(
     sum: &mut Vec<T>,
     more: impl IntoIterator<Item = &'a T>,
@@ -83,7 +84,7 @@ pub(super) fn add_each<'a, T: Clone + 'a>(
     }
 }
 
-/// Several processes as one: a pool of the same name is one.
+/// Merges the pools of several processes by name.
 pub(super) fn together<'a>(parts: impl Iterator<Item = &'a [ThreadPoolRecord]>) -> Vec<ThreadPoolRecord> {
     let mut sum: Vec<ThreadPoolRecord> = Vec::new();
     add_each(&mut sum, parts.flatten(), |one, other| one.name == other.name, ThreadPoolRecord::add);
@@ -92,7 +93,7 @@ pub(super) fn together<'a>(parts: impl Iterator<Item = &'a [ThreadPoolRecord]>) 
     sum
 }
 
-/// As [`together`], of code caches.
+/// Like [`together`], for code caches.
 pub(super) fn code_together<'a>(parts: impl Iterator<Item = &'a [CodeHeapRecord]>) -> Vec<CodeHeapRecord> {
     let mut sum: Vec<CodeHeapRecord> = Vec::new();
     add_each(

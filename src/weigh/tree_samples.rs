@@ -1,4 +1,4 @@
-//! The processes other than the one that serves, on the timeline: looked for once a second, read at every sample.
+//! The subject's other processes on the timeline: found once a second, read at every sample.
 
 use crate::clock::Clock;
 use crate::observe::cgroup::MemoryCgroup;
@@ -10,37 +10,36 @@ use crate::scenario::Kind;
 use crate::subject::processes;
 use crate::subject::serving::is_jvm;
 
-/// Looking through all processes of a machine takes some milliseconds, and PSS makes the kernel walk their pages.
+/// Scanning all processes of a machine takes some milliseconds, and PSS makes the kernel walk their pages.
 const LOOK_EVERY_NS: u64 = 1_000_000_000;
 /// More than any subject has.
 const MEMBERS_MAX: usize = 200;
 
-/// The way to find the processes of a subject.
+/// How to find a subject's processes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Members {
-    /// All that descend from this one, the guardian.
+    /// All descendants of this pid, the guardian.
     Below(u32),
-    /// All in the memory cgroup of the one that serves.
+    /// All processes in the serving process's memory cgroup.
     OfCgroup,
 }
 
-/// The processes that form a subject, and its kind.
+/// The processes of a subject, and its kind.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Group {
     pub(crate) members: Members,
-    /// The one that serves, which is read apart.
+    /// The serving process, which is read separately.
     pub(crate) main: u32,
-    /// The kind of the subject.
     pub(crate) kind: Kind,
 }
 
-/// The processes as last looked for.
+/// The processes found by the last scan.
 pub(crate) struct TreeSamples {
     group: Group,
     clock: Clock,
     members: Vec<Member>,
     look_due_ns: u64,
-    /// Collections of JVMs that ended, so that the sum never falls.
+    /// Collections of ended JVMs, so that the sum never falls.
     gc_ended: GcTotal,
 }
 
@@ -51,12 +50,11 @@ struct Member {
 }
 
 impl TreeSamples {
-    /// Looks for no process yet.
     pub(crate) fn new(group: Group, clock: Clock) -> Self {
         Self { group, clock, members: Vec::new(), look_due_ns: 0, gc_ended: GcTotal::default() }
     }
 
-    /// Adds all of them to a sample of the one that serves; once a second with PSS.
+    /// Adds all processes to the serving one's sample; once a second, with PSS.
     pub(crate) fn add_to(&mut self, sample: &mut Sample, main: &Process) {
         let now_ns = self.clock.now_ns();
         let looks = now_ns >= self.look_due_ns;
@@ -94,7 +92,7 @@ impl TreeSamples {
             let known = |member: &Member| {
                 member.process.pid() == found.pid && member.process.start_ticks() == found.started_ticks
             };
-            // A process that was no JVM may have become one.
+            // A process may have become a JVM.
             if found.pid == self.group.main || self.members.len() >= MEMBERS_MAX {
                 continue;
             }
@@ -116,7 +114,7 @@ impl TreeSamples {
 }
 
 impl Member {
-    /// `None` once it has gone.
+    /// `None` if it is gone.
     fn add_to(&mut self, sample: &mut Sample, clock: &Clock) -> Option<()> {
         let (own, gc) = read(&self.process, self.counters.as_mut(), clock)?;
         let add = |to: &mut Option<u64>, more: Option<u64>| {
@@ -133,7 +131,7 @@ impl Member {
     }
 }
 
-/// The part of one process in a sample, and its collections apart; `None` once it has gone.
+/// A process's part of a sample, and its collections; `None` if it is gone.
 pub(super) fn read(
     process: &Process,
     counters: Option<&mut HsPerf>,
@@ -147,7 +145,7 @@ pub(super) fn read(
     let jvm = counters.and_then(|counters| counters.sample(clock).ok()).map(|reading| reading.value);
     let sample = Sample {
         rss_bytes: statm.resident.0,
-        // Both by the same counters of the kernel.
+        // Both from the same kernel counters.
         anon_bytes: Some(statm.resident.0.saturating_sub(statm.shared.0)),
         threads: Some(threads),
         heap_used_bytes: jvm.map(|jvm| jvm.heap_used.0),

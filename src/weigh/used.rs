@@ -1,4 +1,4 @@
-//! The spending of the processes of a subject: CPU time, collections and allocated bytes between two moments.
+//! Resource usage of a subject's processes between two times: CPU time, collections, and allocated bytes.
 
 use crate::observe::hsperfdata::GcTotal;
 use crate::observe::thread_purposes::OwnTimes;
@@ -7,33 +7,31 @@ use loadline_jvm::accounting::AllocatedSoFar;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The spending of one process, as far as it is known.
+/// A process's usage, as far as known.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct Spending {
-    /// CPU time.
     pub(crate) cpu: Option<Duration>,
     /// CPU time of the JVM's own threads.
     pub(crate) own: Option<OwnTimes>,
-    /// Collections.
     pub(crate) gc: Option<GcTotal>,
-    /// The bytes allocated in its Java heap.
+    /// Bytes allocated in its Java heap.
     pub(crate) allocated: Option<AllocatedSoFar>,
-    /// Bytes of machine code that its compilers made.
+    /// Bytes of machine code compiled.
     pub(crate) compiled: Option<u64>,
 }
 
-/// The spending of the processes of a subject until a moment.
+/// The usage of a subject's processes so far.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Used {
     /// The serving process.
     pub(crate) main: Spending,
-    /// The others, by pid and the moment of their start.
+    /// The others, by pid and start time.
     pub(crate) others: BTreeMap<(u32, u64), Spending>,
 }
 
 impl Spending {
-    /// CPU time by what the threads are for, which adds up to all of it: where the JVM's own threads seem to have used
-    /// more, because they were read a moment later, it is theirs alone.
+    /// CPU time by purpose; adds up to the total. If the JVM's own threads exceed the total because they were read
+    /// later, they get all of it.
     pub(crate) fn cpu_by_purpose(&self) -> Option<CpuByPurpose> {
         let (mut left, own) = self.cpu.zip(self.own)?;
         let [jit_s, gc_s, vm_s] = [own.jit, own.gc, own.vm].map(|time| {
@@ -46,9 +44,8 @@ impl Spending {
 }
 
 impl Used {
-    /// The spending since an earlier moment; collections and allocated bytes where any process is a JVM. The spending
-    /// of the serving process needs both moments. Another process that came later counts from its start, and one that
-    /// has ended since counts for nothing.
+    /// The usage since an earlier time; collections and allocated bytes only if any process is a JVM. The serving
+    /// process needs both times. Another process that is new counts from its start; one that has ended does not count.
     pub(crate) fn since(&self, before: &Self) -> Spending {
         let more = |now: GcTotal, then: GcTotal| GcTotal {
             count: now.count.saturating_sub(then.count),
@@ -64,11 +61,11 @@ impl Used {
         for (process, now) in &self.others {
             let known = before.others.get(process).copied();
             let then = known.unwrap_or_default();
-            // Unknown CPU time of one process makes that of all unknown: it is not 0.
+            // If one process's CPU time is unknown, so is the total; it is not 0.
             let cpu_before = known.map_or(Some(Duration::ZERO), |then| then.cpu);
             let used = now.cpu.zip(cpu_before).map(|(now, then)| now.saturating_sub(then));
             sum.cpu = sum.cpu.zip(used).map(|(cpu, used)| cpu + used);
-            // One that is no JVM has no threads of a JVM's own, and one that is just becoming one has none yet.
+            // A process that is not a JVM, or is just becoming one, has no JVM threads.
             let own = now.own.unwrap_or_default().since(then.own.unwrap_or_default());
             sum.own = sum.own.map(|sum| sum.and(own));
             if let Some(now) = now.gc {
@@ -77,7 +74,7 @@ impl Used {
             }
             if let Some(now) = now.allocated {
                 let bytes = now.bytes.saturating_sub(then.allocated.map_or(0, |then| then.bytes));
-                // A sum of two ways to count is as good as the worse one.
+                // A sum of two counting methods is as exact as the worse one.
                 sum.allocated = sum.allocated.map_or(Some(AllocatedSoFar { bytes, ..now }), |sum| {
                     Some(AllocatedSoFar { bytes: sum.bytes + bytes, by: sum.by.max(now.by) })
                 });
@@ -114,7 +111,7 @@ mod tests {
         };
         let main = spent(1000, None);
         let before = Used { main, others: [((1, 1), spent(100, Some(5))), ((2, 1), spent(900, None))].into() };
-        // The pid 2 is another process now.
+        // Pid 2 was reused by another process.
         let others: BTreeMap<_, _> = [((1, 1), spent(150, Some(7))), ((2, 9), spent(30, None))].into();
         let after = Used { main: spent(1004, None), others: others.clone() };
         let used = after.since(&before);
@@ -125,7 +122,7 @@ mod tests {
         assert_eq!(alone, Spending { cpu: Some(Duration::ZERO), ..Spending::default() });
         let dead = Used { main: Spending::default(), others };
         assert_eq!(dead.since(&before).cpu, None, "without the one that serves the sum is none");
-        // One that was there before, and whose CPU time was read at one of the two moments only.
+        // It existed before, but its CPU time was read at only one of the two times.
         let unread = |cpu: Option<u64>| Used {
             main,
             others: [((1, 1), Spending { cpu: cpu.map(Duration::from_millis), ..Spending::default() })].into(),
@@ -154,7 +151,7 @@ mod tests {
         };
         let jvm = spent(1500, Some([400, 60, 6]));
         assert_eq!(split(at(jvm, &[])), Some([389.0, 100.0, 10.0, 1.0]));
-        // Another program is an application, and another JVM has compilers of its own.
+        // Another program counts as application; another JVM has its own compilers.
         let both = [(7, spent(500, None)), (8, spent(90, Some([40, 2, 1])))];
         assert_eq!(split(at(jvm, &both)), Some([536.0, 140.0, 12.0, 2.0]));
         // The threads were read after the process.

@@ -1,4 +1,4 @@
-//! A process under observation, mostly a JVM: its sources, opened once, and what it says of itself.
+//! An observed process, usually a JVM: its sources, opened once, and its own description.
 
 use super::answering::Answering;
 use super::direct_reader::DirectReader;
@@ -34,13 +34,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A full collection of a heap of 100 GB and a walk over it.
+/// Enough for a full collection and a walk of a 100 GB heap.
 const COLLECTED_WITHIN: Duration = Duration::from_secs(600);
 
-/// Classes that are listed of the live heap, the heaviest.
+/// Classes listed of the live heap, largest first.
 const LIVE_CLASSES: usize = 12;
-/// Classes whose number tells of a cause, however little they weigh: parked virtual threads, finalizers that wait,
-/// arenas of foreign memory that were never closed, chunks of Netty, memory that zlib allocated.
+/// Classes whose instance count reveals a cause, whatever their size: parked virtual threads, pending finalizers,
+/// unclosed arenas of foreign memory, Netty chunks, zlib memory.
 const TELLING: [&str; 10] = [
     "io.netty.buffer.PoolChunk",
     "jdk.internal.vm.StackChunk",
@@ -55,54 +55,50 @@ const TELLING: [&str; 10] = [
 ];
 
 /// Why a JVM that nothing is attached to says nothing.
-const DEAF: &str = "the JVM cannot be asked";
+const DEAF: &str = "the JVM cannot be queried";
 
-/// A process and the sources it can be read from. One that is no JVM is only read, never asked.
+/// A process and its readable sources. If it is not a JVM, it is never attached to.
 pub(crate) struct Watched {
     pub(crate) kind: Kind,
     pub(crate) clock: Clock,
     pub(crate) process: Process,
     counters: Option<HsPerf>,
-    /// Allocation by the JVM's own tables; `None` where they lack it.
+    /// Allocation, from the JVM's tables; `None` if they lack it.
     pub(crate) allocation: Option<Allocation>,
-    /// Its direct memory; `None` where it is not read from outside.
+    /// Direct memory; `None` if not read from outside.
     pub(crate) direct: Option<DirectReader>,
-    /// Only where the subject has a cgroup of its own.
+    /// Only if the subject has its own cgroup.
     pub(crate) cgroup: Option<MemoryCgroup>,
-    /// `None` before the first mark and where the JVM cannot be asked.
+    /// `None` before the first mark, and if attaching is impossible.
     attach: Option<Arc<Attach>>,
     attach_tried: bool,
-    /// Its replies by question from when it was copied; `None` for a living process.
+    /// A copied process's replies by command; `None` for a live process.
     replies: Option<BTreeMap<String, String>>,
-    /// Its own tables; `None` where they were not found.
+    /// The JVM's tables; `None` if not found.
     tables: Option<JvmTables>,
-    /// When it is asked what its tables tell, too.
+    /// When to attach for data that its tables also have.
     pub(crate) asking: Asking,
-    /// The cost of answering; `None` before it is asked.
+    /// The cost of answering; `None` before the first command.
     answering: Option<Answering>,
-    /// The cost that the watching has for it, as far as that is known.
+    /// The known cost of observing it.
     pub(crate) observer: Observer,
-    /// The agent that the JVM was started with, if it was.
+    /// The JVM's agent, if any.
     pub(crate) agent: Option<SubjectAgent>,
-    /// The class loaders of the last weighing.
     pub(super) loaders: KnownLoaders,
-    /// Whether NMT has a baseline to compare with.
+    /// Whether NMT has a baseline for comparison.
     pub(crate) baseline: bool,
-    /// Why a full collection is more than this JVM does when asked for one, once that is known.
+    /// Why this JVM does not perform a full collection on request, once known.
     pub(crate) collects_not: Option<&'static str>,
-    /// The bounds of the heap when it shrinks, once they are known.
+    /// The bounds of the heap when it shrinks, once known.
     pub(crate) sizing: Sizing,
 }
 
 impl Watched {
-    /// Opens the sources that do not touch the JVM.
-    ///
-    /// # Errors
-    /// `Subject` where the process has gone.
+    /// Opens the sources that do not affect the JVM.
     pub(crate) fn open(pid: u32, own_cgroup: bool, kind: Kind, clock: Clock, doubts: &mut Vec<Doubt>) -> Result<Self> {
         let process = Process::open(pid).map_err(|cause| {
             let what = if kind == Kind::Jvm { "JVM" } else { "process" };
-            Error::subject(format!("the {what} with pid {pid} went away before it was weighed: {cause}"))
+            Error::subject(format!("the {what} with pid {pid} exited before it was weighed: {cause}"))
         })?;
         let cgroup = own_cgroup.then(|| MemoryCgroup::of(&process).ok()).flatten();
         let mut watched = Self { cgroup, ..Self::reading(process, kind, clock, doubts) };
@@ -115,7 +111,7 @@ impl Watched {
         Ok(watched)
     }
 
-    /// A process with the counters that it has as a JVM; all else is still to be opened.
+    /// A process with its JVM counters, if any; opens nothing else.
     fn reading(process: Process, kind: Kind, clock: Clock, doubts: &mut Vec<Doubt>) -> Self {
         let mut counters = || {
             HsPerf::open(&process, &clock)
@@ -146,7 +142,7 @@ impl Watched {
         }
     }
 
-    /// The copy of a JVM, with what it replied when it was copied.
+    /// A copied JVM with its replies.
     pub(super) fn of_copy(
         process: Process,
         cgroup: Option<MemoryCgroup>,
@@ -160,12 +156,13 @@ impl Watched {
         watched
     }
 
-    /// The same, asked when that is wanted.
+    /// Sets when to attach.
     pub(crate) fn asked(self, asking: Asking) -> Self {
         Self { asking, ..self }
     }
 
-    /// Attaches once, and counts from then on what being asked adds to the JVM, the only part of weighing that does.
+    /// Attaches once, and from then on counts the memory that answering adds to the JVM. No other part of a measurement
+    /// adds any.
     pub(crate) fn attach(&mut self, doubts: &mut Vec<Doubt>) {
         if std::mem::replace(&mut self.attach_tried, true) {
             return;
@@ -180,7 +177,7 @@ impl Watched {
         }
     }
 
-    /// Looks for its tables, unless they were found already: of a JVM that has just begun they come a little later.
+    /// Finds its tables unless already found: a JVM creates them shortly after its start.
     fn find_tables(&mut self) -> std::result::Result<(), Unavailable> {
         if self.tables.is_none() {
             let tables = self.tables.insert(JvmTables::find(&self.process, &self.clock)?);
@@ -193,7 +190,7 @@ impl Watched {
         self.tables.as_ref().ok_or_else(|| Unavailable::new(hotspot::SOURCE, "they were not found"))
     }
 
-    /// Every flag in force, read from outside; by them it is known how the heap is sized.
+    /// All flags in effect, read from outside; also determines how the heap is sized.
     pub(super) fn flags(&mut self) -> std::result::Result<AllFlags, Unavailable> {
         self.find_tables()?;
         let flags = self.found_tables()?.flags(&self.process, &self.clock)?;
@@ -201,7 +198,7 @@ impl Watched {
         Ok(flags)
     }
 
-    /// The flags in force that a copy replied; by them it is known how the heap is sized.
+    /// A copy's flags in effect; also determines how the heap is sized.
     pub(super) fn replied_flags(&mut self) -> Option<Vec<String>> {
         let flags = Flags::parse(self.replies.as_ref()?.get("VM.flags")?);
         (self.collects_not, self.sizing) = (collects_not(&flags), sizing(Some(&flags)));
@@ -213,10 +210,7 @@ impl Watched {
         (self.collects_not, self.sizing) = (collects_not(&changed), sizing(Some(&changed)));
     }
 
-    /// Reads from outside what else it would be asked.
-    ///
-    /// # Errors
-    /// Why nothing can be read, or that it is to be asked.
+    /// Reads from outside what a command would return. Errors: why nothing is readable, or that attaching is requested.
     pub(crate) fn tables(&mut self) -> std::result::Result<TablesRead, Unavailable> {
         if self.kind == Kind::Native {
             return Err(Unavailable::new(hotspot::SOURCE, "the process is not a JVM"));
@@ -231,12 +225,12 @@ impl Watched {
         Ok(read)
     }
 
-    /// The collector's table that no diagnostic command names.
+    /// The collector's table that no diagnostic command reports.
     pub(crate) fn region_table(&self) -> Option<JvmRange> {
         self.tables.as_ref()?.region_table(&self.process, &self.clock)
     }
 
-    /// Sends a diagnostic command. `None` where the JVM cannot be asked at all; that doubt is raised once, by `attach`.
+    /// Sends a diagnostic command. `None` if attaching is impossible, for which `attach` adds a doubt once.
     pub(crate) fn ask(&self, command: &str) -> Option<std::result::Result<String, String>> {
         if let Some(replies) = &self.replies {
             return replies.get(command).cloned().map(Ok);
@@ -251,7 +245,7 @@ impl Watched {
         Some(reply.map(|reply| reply.value).map_err(|cause| cause.to_string()))
     }
 
-    /// Sends a command that has the JVM work: a full collection, a trim.
+    /// Sends a command that makes the JVM work: a full collection or a trim.
     pub(crate) fn tell(&mut self, command: &str) -> Option<std::result::Result<String, String>> {
         if let Some(answering) = &mut self.answering {
             answering.count_libraries(&self.process, &self.clock);
@@ -259,7 +253,7 @@ impl Watched {
         self.ask(command)
     }
 
-    /// The bytes allocated in its heap so far, from outside, or else as the JVM tells it where it was attached already.
+    /// Bytes allocated in its heap so far, from outside, or from the JVM if already attached.
     pub(crate) fn allocated(&mut self) -> Option<AllocatedSoFar> {
         match self.allocation {
             Some(_) => self.allocated_unasked(),
@@ -267,25 +261,26 @@ impl Watched {
         }
     }
 
-    /// The same from outside only.
+    /// Like `allocated`, only from outside.
     pub(crate) fn allocated_unasked(&mut self) -> Option<AllocatedSoFar> {
         self.allocation.as_mut()?.so_far()
     }
 
-    /// Direct memory by the counters of the JDK and of Netty; `None` where the JVM has no tables that can be read. An
-    /// error is a name that these tables lack, or an object that was being moved each time.
+    /// Direct memory from the counters of the JDK and Netty; `None` without readable tables. Errors: the name missing
+    /// in the tables, or an object that kept moving.
     pub(crate) fn direct(&self) -> Option<std::result::Result<DirectRecord, Unavailable>> {
         let lacking = self.tables.as_ref()?.objects().err();
         let read = self.direct.as_ref().map(|reader| reader.read(&self.process, &self.clock));
         read.or(lacking.map(Err))
     }
 
-    /// Reads objects of the heap; `None` where the JVM has no tables, or they cannot be read.
+    /// Reads heap objects; `None` without readable tables.
     pub(super) fn look<T>(&self, read: Look<T>) -> Option<T> {
         self.tables.as_ref()?.look(&self.process, &self.clock, read).ok()
     }
 
-    /// The classes that most of the live heap is of, by a histogram, which collects; none where it cannot be asked.
+    /// The largest classes of the live heap, from a histogram, which triggers a collection; empty if attaching is
+    /// impossible.
     pub(crate) fn live_classes(&self) -> Vec<LiveClassRecord> {
         let Ok(histogram) = self.histogram() else { return Vec::new() };
         let tells = |row: &ClassRow| TELLING.contains(&row.name.as_str());
@@ -295,17 +290,17 @@ impl Watched {
         first.iter().chain(rest.iter().filter(|row| tells(row))).map(record).collect()
     }
 
-    /// Returns the reader of the JIT compilers' tasks; `None` where the JVM's tables do not show them.
+    /// The reader of the JIT compilers' tasks; `None` if the JVM's tables do not have them.
     pub(crate) fn compilers(&self) -> Option<Compilers> {
         self.tables.as_ref()?.compilers().ok()
     }
 
-    /// The words around the thread-local variables of each compiler thread; one of them is the address of its arena.
+    /// The words around each compiler thread's thread-local variables; one of them is its arena's address.
     pub(crate) fn compiler_words(&self) -> Option<Vec<Vec<u64>>> {
         self.tables.as_ref()?.compiler_words(&self.process, &self.clock)
     }
 
-    /// Lists Netty's pools by the agent that the JVM was started with, or by one that is loaded into it.
+    /// Lists Netty's pools with the JVM's agent, or with one that it loads.
     pub(crate) fn survey(&self) -> std::result::Result<NettyPools, String> {
         let pools = match (&self.agent, &self.attach) {
             (Some(agent), _) => agent.ask(&self.process, &self.clock),
@@ -315,14 +310,14 @@ impl Watched {
         pools.map(|pools| pools.value).map_err(|cause| format!("Netty's pools: {cause}"))
     }
 
-    /// The live objects by class, after a full collection, which this asks for.
+    /// Live objects by class; triggers a full collection.
     pub(crate) fn histogram(&self) -> std::result::Result<ClassHistogram, String> {
         let reply = self.attach.as_ref().ok_or(DEAF)?.jcmd_within(class_histogram::COMMAND, COLLECTED_WITHIN);
         let histogram = reply.and_then(|reply| ClassHistogram::parse(&reply.value));
         histogram.map_err(|cause| cause.to_string())
     }
 
-    /// Has the JVM write its heap into this new file, after a full collection.
+    /// Makes the JVM write its heap to this new file after a full collection.
     pub(crate) fn dump_heap(&self, path: &Path) -> std::result::Result<HeapDumpRecord, String> {
         let dumped = heap_dump::write(&self.process, self.attach.as_ref().ok_or(DEAF)?, path);
         let record = |dumped: Dumped| {
@@ -332,39 +327,39 @@ impl Watched {
         dumped.map(record).map_err(|cause| cause.to_string())
     }
 
-    /// For another thread to ask through; `None` where [`Watched::ask`] is.
+    /// An attach connection for another thread; `None` if [`Watched::ask`] returns `None`.
     pub(crate) fn attached(&self) -> Option<Arc<Attach>> {
         self.attach.clone()
     }
 
-    /// Notes the most that answering has added to its RSS so far.
+    /// Updates the upper bound of the RSS that answering added.
     pub(super) fn count_answering(&mut self) {
         let added = self.answering.as_mut().map(|answering| answering.bytes(&self.process, &self.clock));
         let added = added.and_then(|bytes| i64::try_from(bytes).ok());
         self.observer.attach_rss_bytes = added.or(self.observer.attach_rss_bytes);
     }
 
-    /// Whether the process is still the same and alive.
+    /// Whether the process is unchanged and alive.
     pub(crate) fn lives(&self) -> bool {
         self.process.is_alive()
     }
 
-    /// All counters of the JVM at this moment; `None` where it has none.
+    /// All JVM counters now; `None` if it has none.
     pub(super) fn counters(&mut self) -> Option<Counters> {
         Some(self.counters.as_mut()?.counters(&self.clock).ok()?.value)
     }
 
-    /// The few of them that change all the time.
+    /// The few counters that change continuously.
     pub(super) fn sample(&mut self) -> Option<JvmSample> {
         Some(self.counters.as_mut()?.sample(&self.clock).ok()?.value)
     }
 
-    /// The identity of the JVM by its counters; empty if it has no counters.
+    /// The JVM's identity from its counters; empty without counters.
     pub(super) fn own_identity(&mut self) -> JvmIdentity {
         self.counters().map(|counters| counters.identity()).unwrap_or_default()
     }
 
-    /// Its description by its counters, without asking it.
+    /// Its description from its counters, without attaching.
     pub(crate) fn describe_from_outside(&mut self) -> Jvm {
         let own = self.own_identity();
         self.sizing = sizing_of_arguments(own.vm_args.as_deref().unwrap_or_default());
@@ -378,7 +373,7 @@ impl Watched {
         }
     }
 
-    /// The same for a JVM that was started with these options, with its allocator, and doubts by its own complaints.
+    /// Like `describe_from_outside`, with the allocator, and doubts from these options and the JVM's complaints.
     pub(crate) fn describe_unasked(
         &mut self,
         options: &[String],
@@ -392,13 +387,13 @@ impl Watched {
         Jvm { options: options.to_vec(), allocator, ..self.describe_from_outside() }
     }
 
-    /// A largest heap other than the one asked for, by the arguments that the JVM was started with: those of its
-    /// command line come after those of `JAVA_TOOL_OPTIONS`, and the last one wins.
+    /// Reports a maximum heap that differs from the requested one. Command-line arguments follow those of
+    /// `JAVA_TOOL_OPTIONS`, and the last one wins.
     fn heap_changed(&mut self, options: &[String]) -> Option<Doubt> {
         heap_changed(options, self.own_identity().vm_args.as_deref()?)
     }
 
-    /// The JVM's description of itself, and doubts about options that are not in force as asked.
+    /// The JVM's description, and doubts about options that are not in effect as requested.
     pub(crate) fn identify(
         &mut self,
         options: &[String],
@@ -427,13 +422,13 @@ impl Watched {
     }
 }
 
-/// The charge of a cgroup, by kind and by owner.
+/// A cgroup's charge by kind and owner.
 pub(super) fn charge_by_owner(cgroup: &MemoryCgroup, memory: &CgroupMemory, clock: &Clock) -> ChargeRecord {
     let Owners { rows, unread, cached_files, machine_slabs } = charged::owners(cgroup, memory, clock);
     ChargeRecord { rows, unread_processes: unread as u64, cached_files, machine_slabs, ..charge_of(cgroup, memory) }
 }
 
-/// The charge of a cgroup, by kind.
+/// A cgroup's charge by kind.
 pub(super) fn charge(cgroup: &MemoryCgroup, clock: &Clock) -> Option<ChargeRecord> {
     Some(charge_of(cgroup, &cgroup.read(clock).ok()?.value))
 }
@@ -460,7 +455,7 @@ fn charge_of(cgroup: &MemoryCgroup, memory: &CgroupMemory) -> ChargeRecord {
     }
 }
 
-/// The flags by which the heap is sized, as they are in force.
+/// The flags in effect that size the heap.
 fn sizing(flags: Option<&Flags>) -> Sizing {
     let number = |name: &str| flags?.get(name)?.parse().ok();
     let set = |name: &str, value: &str| flags.and_then(|flags| flags.get(name)) == Some(value);
@@ -474,7 +469,7 @@ fn sizing(flags: Option<&Flags>) -> Sizing {
     }
 }
 
-/// The same from the arguments the JVM was started with.
+/// The same, from the JVM's arguments.
 fn sizing_of_arguments(arguments: &str) -> Sizing {
     let mut sizing = Sizing::default();
     for word in arguments.split_whitespace() {
@@ -492,15 +487,15 @@ fn sizing_of_arguments(arguments: &str) -> Sizing {
     sizing
 }
 
-/// The JVM's description of itself.
+/// The JVM's description.
 pub(crate) struct Identity {
     pub(crate) jvm: Jvm,
     pub(crate) flags: Option<Flags>,
-    /// The environment it was started with, `NAME=VALUE`; `None` where it may not be read.
+    /// Its initial environment, `NAME=VALUE`; `None` if unreadable.
     pub(crate) variables: Option<Vec<String>>,
 }
 
-/// Options the JVM does not follow: by what is in force where it can be asked, and by its own words.
+/// Options not followed, according to the flags in effect, if known, and the JVM's messages.
 fn flag_doubts(options: &[String], flags: Option<&Flags>, complaints: &[Complaint]) -> Vec<Doubt> {
     let mut ignored = Vec::new();
     let mut doubts = Vec::new();
@@ -531,19 +526,19 @@ fn heap_changed(options: &[String], arguments: &str) -> Option<Doubt> {
         .then(|| Doubt::FlagChanged { asked: asked.clone(), in_force: in_force.to_owned() })
 }
 
-/// `UseX` of `-XX:+UseX`, `Y` of `-XX:Y=1`.
+/// `UseX` in `-XX:+UseX`, `Y` in `-XX:Y=1`.
 fn flag_name(flag: &str) -> &str {
     let name = flag.trim_start_matches("-XX:").trim_start_matches(['+', '-']);
     name.split('=').next().unwrap_or(name)
 }
 
-/// Why `GC.run` would leave garbage behind; then nothing that is used after it may be called live.
+/// Why `GC.run` would leave garbage, so that used heap after it must not be called live.
 fn collects_not(flags: &Flags) -> Option<&'static str> {
     let on = |flag| flags.get(flag) == Some("true");
     match () {
-        () if on("UseEpsilonGC") => Some("Epsilon collects nothing"),
+        () if on("UseEpsilonGC") => Some("Epsilon never collects"),
         () if on("DisableExplicitGC") => Some("`-XX:+DisableExplicitGC` forbids it"),
-        () if on("ExplicitGCInvokesConcurrent") => Some("`-XX:+ExplicitGCInvokesConcurrent` makes it a concurrent one"),
+        () if on("ExplicitGCInvokesConcurrent") => Some("`-XX:+ExplicitGCInvokesConcurrent` makes it concurrent"),
         () => None,
     }
 }

@@ -1,5 +1,5 @@
-//! One weighing of a process, mostly a JVM: what a mark of a trial and `loadline account` have in common. Sources that
-//! do not touch the JVM are read first, then it is asked, then its account is taken.
+//! One measurement of a process, usually a JVM, shared by marks and `loadline account`. Reads sources that do not
+//! affect the JVM first, then attaches, then makes the account.
 
 use super::account_record;
 use super::beside;
@@ -24,10 +24,10 @@ use crate::units::Growth;
 use loadline_jvm::accounting::{self, Accounted, Allocation, TablesRead, Wanted};
 use std::collections::BTreeMap;
 
-/// Why a full collection of another program returns nothing.
+/// Why a full collection is impossible in another program.
 pub(crate) const NO_JVM: &str = "the process is not a JVM";
 
-/// Shares of RSS above which an account is in doubt.
+/// Shares of RSS above which an account is doubtful.
 const UNEXPLAINED_MAX: f64 = 0.005;
 const MOVED_MAX: f64 = 0.005;
 
@@ -36,47 +36,44 @@ const MOVED_MAX: f64 = 0.005;
 pub(crate) enum Moment {
     /// Live objects and garbage.
     Running,
-    /// Right after a full collection: what is used is live.
+    /// Right after a full collection: used heap is live.
     Collected,
 }
 
-/// How Native Memory Tracking is asked.
+/// How to query Native Memory Tracking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AskNmt {
-    /// Not at all: it is known to be off.
+    /// Not at all: it is off.
     No,
-    /// It is on; growth is counted from the first weighing on, which sets the JVM's own baseline.
+    /// It is on; growth is relative to the first measurement, which sets the JVM's baseline.
     WithGrowth,
-    /// It may be on; whether it is, is no news.
+    /// It may be on; if not, that is not reported.
     IfOn,
 }
 
-/// How a JVM is weighed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MarkSettings {
     pub(crate) moment: Moment,
-    /// Whether Native Memory Tracking is asked, and how.
+    /// Whether and how to query Native Memory Tracking.
     pub(crate) nmt: AskNmt,
-    /// Whether threads may be held.
+    /// Whether threads may be paused.
     pub(crate) stop: bool,
     /// Whether the account lists every mapping and every thread.
     pub(crate) regions: bool,
 }
 
-/// The yield of a weighing.
 #[derive(Debug, Default)]
 pub(crate) struct MarkReading {
     pub(crate) mark: Mark,
     pub(crate) allocator: Option<String>,
-    /// By its own account of its heap.
+    /// According to the JVM's heap information.
     pub(crate) collector: Option<String>,
     pub(crate) rss_bytes_peak: Option<u64>,
-    /// Reads that failed, in words.
     pub(crate) failed: Vec<String>,
 }
 
 impl MarkSettings {
-    /// Weighs; what cannot be read is missing and said.
+    /// Measures; reports unreadable parts as missing.
     pub(crate) fn weigh(self, watched: &mut Watched, name: &str, doubts: &mut Vec<Doubt>) -> MarkReading {
         let clock = watched.clock;
         let begin_ns = clock.now_ns();
@@ -107,6 +104,7 @@ impl MarkSettings {
         let counters = watched.counters();
         said.left_by_last_gc = counters.as_ref().and_then(accounting::left_by_last_gc);
         taken.mark.heap.left_by_gc_bytes = said.left_by_last_gc;
+        said.heap_sizes = counters.as_ref().map(Counters::heap_sizes);
         said.full_collections = counters.as_ref().and_then(accounting::full_collections);
         said.release = counters.as_ref().and_then(Counters::release);
         taken.mark.classes = counters.and_then(|counters| counters.classes());
@@ -118,7 +116,7 @@ impl MarkSettings {
         let stacks = taken.account(self, watched, said, doubts);
         if let Some(account) = &mut taken.mark.account {
             account.told = told;
-            // Reading adds nothing.
+            // Reading from outside adds nothing.
             let asked_nothing = account.told.as_ref().is_some_and(|told| told.by == ToldBy::Tables);
             account.observer_bytes = account.observer_bytes.or(asked_nothing.then_some(0));
         }
@@ -140,17 +138,16 @@ impl MarkSettings {
     }
 }
 
-/// Pools of so many threads and more are named in full.
+/// Pools with at least this many threads get full names.
 const NAMED_IN_FULL_MIN: u64 = 8;
 
-/// Less direct memory is no finding, so Loadline does not ask which chunks it is in.
+/// Less direct memory is no finding, so its chunks are not queried.
 const NETTY_BYTES_MIN: u64 = 8 << 20;
 
-/// Live heap, or live native memory, of which a histogram of classes may tell the cause: it is a collection more.
+/// From this live heap or live native memory, a class histogram may reveal the cause, at the cost of a collection.
 const LISTED_HEAP_MIN: u64 = 16 << 20;
 const LISTED_MALLOC_MIN: u64 = 32 << 20;
 
-/// Whether a histogram is worth its collection.
 fn is_worth_listing(mark: &Mark) -> bool {
     let holds = |owner: Owner| mark.account.as_ref().map_or(0, |account| account.holds(owner.name()));
     let malloc = [Owner::MallocLive, Owner::MallocNonHotspot, Owner::MallocMmapped, Owner::MallocDirect];
@@ -160,14 +157,13 @@ fn is_worth_listing(mark: &Mark) -> bool {
 }
 
 impl MarkReading {
-    /// Direct memory; where the JVM does not tell it, its row is missing and this says which name its tables lack.
+    /// Direct memory; if unreadable, the failure names what the tables lack.
     fn direct(&mut self, watched: &Watched) -> Option<DirectRecord> {
         let direct = watched.direct()?;
-        direct.map_err(|why| self.failed.push(format!("direct memory has no row of its own: {why}"))).ok()
+        direct.map_err(|why| self.failed.push(format!("direct memory is not shown separately: {why}"))).ok()
     }
 
-    /// The state of the VM by its tables, or by its answers where the tables lack something; which of both, and the
-    /// reason.
+    /// The VM's state from its tables, or from commands if the tables lack something; with the source and the reason.
     fn read_vm_state(
         &mut self,
         watched: &Watched,
@@ -184,7 +180,7 @@ impl MarkReading {
             Err(_) if watched.asking == Asking::Always => (None, String::new()),
             Err(why) => (None, why.to_string()),
         };
-        // Part of it is better than nothing.
+        // Partial data is better than none.
         if let Some(said) = read.filter(|_| watched.attached().is_none()) {
             self.failed.push(why.clone());
             return (said, Some(ToldRecord { by: ToldBy::Tables, why }));
@@ -194,7 +190,8 @@ impl MarkReading {
         if let Some(info) = &mut said.info {
             info.ranges.extend(watched.region_table());
         }
-        (said, Some(ToldRecord { by: ToldBy::Attach, why }))
+        let by = if said.unanswered { ToldBy::Counters } else { ToldBy::Attach };
+        (said, Some(ToldRecord { by, why }))
     }
 
     fn read_outside(&mut self, watched: &Watched) {
@@ -215,8 +212,7 @@ impl MarkReading {
         }
     }
 
-    /// The parts of some owners: the segments of the code cache, the pools of threads, and, where their `stacks` are
-    /// given, the threads.
+    /// The parts of some owners: code cache segments, thread pools, and, given `stacks`, the threads.
     fn inside(&mut self, watched: &mut Watched, mut code: Vec<CodeHeapRecord>, stacks: Option<BTreeMap<u32, u64>>) {
         let account = self.mark.account.as_ref();
         let details = || account.iter().flat_map(|account| &account.owners).flat_map(|owner| &owner.detail);
@@ -227,7 +223,7 @@ impl MarkReading {
         let threads = thread_stats::all(&watched.process).unwrap_or_default();
         let allocated = watched.allocation.as_mut().map(Allocation::by_thread).unwrap_or_default();
         self.mark.pools = thread_pools::pools(&threads, &allocated, account);
-        // Names that the kernel has in full need not be read.
+        // Names that the kernel did not truncate need not be read.
         if self.mark.pools.iter().any(|pool| pool.threads >= NAMED_IN_FULL_MIN) {
             let names = watched.look(thread_names::read).unwrap_or_default();
             thread_pools::name_in_full(&mut self.mark.pools, &threads, &names);
@@ -238,8 +234,8 @@ impl MarkReading {
         }
     }
 
-    /// Takes the account, and yields what each thread's stack holds; RSS and PSS are its sums. Without one they are
-    /// those of `smaps`.
+    /// Makes the account; returns each thread's stack. RSS and PSS are the account's sums, or come from `smaps` without
+    /// one.
     fn account(
         &mut self,
         weigh: MarkSettings,
@@ -287,7 +283,7 @@ impl MarkReading {
     }
 }
 
-/// How full the code cache is, as recorded; what of it is resident, the account will say.
+/// The usage of the code cache; the account adds resident bytes.
 fn code_heaps(said: &Said) -> Vec<CodeHeapRecord> {
     let ranges = || said.info.iter().flat_map(|info| &info.ranges).filter(|of| of.purpose == Purpose::CodeCache);
     let committed = |name: &str| {
@@ -298,14 +294,14 @@ fn code_heaps(said: &Said) -> Vec<CodeHeapRecord> {
     heaps.map(|heap| CodeHeapRecord { committed_bytes: committed(&heap.name), ..heap.clone() }).collect()
 }
 
-/// Adds doubts of kinds that are not there yet: one says it for all processes and marks.
+/// Adds doubts of new kinds only: one covers all processes and marks.
 pub(super) fn add_news(doubts: &mut Vec<Doubt>, found: impl IntoIterator<Item = Doubt>) {
     let mut news: Vec<Doubt> = found.into_iter().collect();
     news.retain(|doubt| !doubts.iter().any(|known| known.is_like(doubt)));
     doubts.append(&mut news);
 }
 
-/// Doubts about the gaps of an account.
+/// Doubts about gaps in an account.
 fn doubts_of(mark: &str, accounted: &Accounted, record: &AccountRecord, doubts: &mut Vec<Doubt>) {
     let account = &accounted.account;
     let seen = &accounted.seen;
@@ -325,7 +321,7 @@ fn doubts_of(mark: &str, accounted: &Accounted, record: &AccountRecord, doubts: 
             },
             Some(allocator) if allocator != Allocator::Glibc => format!("the allocator is {}", allocator.name()),
             _ => match &seen.walk {
-                None => "its heaps were not read".to_owned(),
+                None => "malloc's heaps could not be read".to_owned(),
                 Some(walk) => walk.unknown_layout.clone().unwrap_or_else(|| broken(&walk.errors)),
             },
         };
@@ -353,7 +349,7 @@ fn doubts_of(mark: &str, accounted: &Accounted, record: &AccountRecord, doubts: 
     }
 }
 
-/// Variables that only glibc's malloc reads (mallopt(3), `GLIBC_TUNABLES` of its manual).
+/// Variables that only glibc's malloc reads (mallopt(3), `GLIBC_TUNABLES` in its manual).
 const OF_GLIBC: [&str; 7] = [
     "GLIBC_TUNABLES",
     "MALLOC_ARENA_MAX",
@@ -363,30 +359,29 @@ const OF_GLIBC: [&str; 7] = [
     "MALLOC_TOP_PAD_",
     "MALLOC_TRIM_THRESHOLD_",
 ];
-/// Variables of other allocators begin so (jemalloc, mimalloc, tcmalloc).
+/// Prefixes of other allocators' variables (jemalloc, mimalloc, tcmalloc).
 const OF_OTHERS: [&str; 3] = ["MALLOC_CONF", "MIMALLOC_", "TCMALLOC_"];
-/// Settings of one process that are kept.
 const SETTINGS_MAX: usize = 16;
-/// Characters of one that are kept.
+/// Characters kept per variable.
 const SETTING_CHARS_MAX: usize = 200;
 
-/// How many heaps of glibc's could not be walked, and what was met where in the first of them.
+/// The number of glibc heaps that could not be walked, and the first error.
 fn broken(errors: &[WalkError]) -> String {
     let heaps = format!("{} of its heaps could not be walked", errors.len());
     errors.first().map_or(heaps.clone(), |first| format!("{heaps}: {} at {:#x}", first.why, first.at))
 }
 
-/// The variables of an environment that tune a C allocator.
+/// The variables in an environment that tune a C allocator.
 fn tuning(environ: &[String]) -> Vec<String> {
     let tunes = |name: &str| OF_GLIBC.contains(&name) || OF_OTHERS.iter().any(|begin| name.starts_with(begin));
     let set = environ.iter().filter(|set| set.split_once('=').is_some_and(|(name, _)| tunes(name)));
     set.take(SETTINGS_MAX).map(|set| set.chars().take(SETTING_CHARS_MAX).collect()).collect()
 }
 
-/// HotSpot trims with glibc only.
+/// HotSpot trims only with glibc.
 const TRIM_OPTION: &str = "-XX:TrimNativeHeapInterval";
 
-/// A doubt about variables of glibc's malloc that do nothing with musl's; once a trial.
+/// A doubt about glibc malloc variables that have no effect with musl; once per trial.
 fn doubts_of_musl(watched: &Watched, doubts: &mut Vec<Doubt>) {
     let (environ, words) =
         (watched.process.environ().unwrap_or_default(), watched.process.cmdline().unwrap_or_default());
@@ -396,11 +391,11 @@ fn doubts_of_musl(watched: &Watched, doubts: &mut Vec<Doubt>) {
     }
 }
 
-/// The names of what an environment and a command line set for glibc's malloc.
+/// The names of glibc malloc settings in an environment and a command line.
 fn for_glibc(environ: &[String], words: &[String]) -> Vec<String> {
     let is_set = |name: &str| environ.iter().any(|set| set.split_once('=').is_some_and(|(known, _)| known == name));
     let mut options: Vec<String> = OF_GLIBC.into_iter().filter(|name| is_set(name)).map(str::to_owned).collect();
-    // Variables may hold options of a JVM, too.
+    // Variables can contain JVM options, too.
     if words.iter().chain(environ).any(|text| text.contains(TRIM_OPTION)) {
         options.push(TRIM_OPTION.to_owned());
     }
@@ -416,7 +411,7 @@ fn heap_info(watched: &Watched, failed: &mut Vec<String>) -> Option<(String, Hea
     parsed.map_err(|why| failed.push(why)).ok()
 }
 
-/// `GC.heap_info` is of this moment. The counters are as of the last collection, and replace it if it is missing.
+/// `GC.heap_info` is current; counters are as of the last collection, and replace it if it is missing.
 fn heap(watched: &mut Watched, info: Option<HeapInfo>, moment: Moment) -> Heap {
     if let Some(info) = info {
         let used = Some(info.used.0);
@@ -432,7 +427,7 @@ fn heap(watched: &mut Watched, info: Option<HeapInfo>, moment: Moment) -> Heap {
     }
 }
 
-/// The summary, and whether it shows the growth since a baseline.
+/// The summary, and whether it shows growth since a baseline.
 fn native_memory(watched: &mut Watched, ask: AskNmt, failed: &mut Vec<String>) -> Option<(NativeMemory, bool)> {
     let command = match (ask, watched.baseline) {
         (AskNmt::No, _) => return None,
@@ -456,8 +451,7 @@ fn native_memory(watched: &mut Watched, ask: AskNmt, failed: &mut Vec<String>) -
     }
 }
 
-/// The reply as it is recorded. If the JVM leaves out a difference, it did not change: that is 0 once there is a
-/// baseline.
+/// The reply as recorded. A difference that the JVM omits is 0 if there is a baseline.
 fn record(memory: &NativeMemory, since_baseline: bool) -> NmtRecord {
     let growth = |growth: Option<Growth>| growth.map(|growth| growth.0).or(since_baseline.then_some(0));
     let category = |category: &Category| NmtCategory {

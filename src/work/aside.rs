@@ -1,9 +1,10 @@
-//! The folder in which one worker alone works on an entry, aside of the results: `OUT/.index-NNNNNN.NODE.PID.RANDOM/`.
-//! A worker that is stopped leaves it for the next one to resume; the old folders of killed workers are swept.
+//! The private directory in which a worker executes an entry, separate from the results:
+//! `OUT/.index-NNNNNN.NODE.PID.RANDOM/`. A stopped worker leaves it for the next one to resume; directories of killed
+//! workers are swept.
 //!
-//! `claim.json` in it says whose it is, and is locked (flock(2)) as long as its worker lives. A lock says that a worker
-//! is dead only to those who share its kernel: over NFS it may be local. So another host takes over only a folder that
-//! its worker gave up by the file `left`, which only one can rename.
+//! Its `claim.json` names the owner, and is locked (flock(2)) while its worker lives. A missing lock proves that a
+//! worker is dead only on the same kernel, because NFS locks may be local. Another host therefore takes over only a
+//! directory that its worker released with the file `left`, which only one worker can rename.
 
 use crate::archive;
 use crate::bounded;
@@ -19,54 +20,48 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 const CLAIM: &str = "claim.json";
-/// A claim has some 200 bytes.
+/// A claim has about 200 bytes.
 const CLAIM_BYTES_MAX: u64 = 64 << 10;
-/// Says that its worker was stopped, and that any worker may go on.
+/// Marks a directory whose worker was stopped, so that any worker may continue.
 const LEFT: &str = "left";
-/// The name of that file while somebody takes the folder over.
+/// The file's name while a worker takes over the directory.
 const TAKEN: &str = "taken";
-/// Names are at most 255 bytes long; what an engine calls a node may be longer.
+/// File names are limited to 255 bytes; an engine's node name may be longer.
 const NODE_CHARS_MAX: usize = 64;
 
-/// Whose work it is, and under which conditions.
+/// The owner of the work, and its conditions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Claim {
-    /// The hash of the plan.
     pub(super) plan: String,
     pub(super) index: u32,
-    /// The boot of the machine: the same for all that share its kernel.
+    /// The boot ID, shared by everything on the same kernel.
     pub(super) boot: String,
-    /// The properties that must be the same for trials to be resumed: the machine and what it runs.
+    /// The properties that must match to resume trials: the machine and what it runs.
     pub(super) on: Vec<String>,
-    /// How long the entry may take.
+    /// The time limit of the entry.
     pub(super) minutes: f64,
 }
 
-/// The treatment of folders that dead workers of the same entry left.
+/// What to do with directories that dead workers of the same entry left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Leftovers {
-    /// One is resumed, where it can be.
+    /// Resume one if possible.
     GoOn,
-    /// They are removed: no worker can go on with them.
+    /// Remove them, because no worker can continue them.
     Remove,
-    /// They stay.
+    /// Keep them.
     Keep,
 }
 
-/// A folder of one worker.
 #[derive(Debug)]
 pub(super) struct Aside {
     path: PathBuf,
-    /// Locks the claim.
     _lock: Option<Locked>,
     resumed: bool,
 }
 
 impl Aside {
-    /// A folder for this work: one that was left, else an empty one.
-    ///
-    /// # Errors
-    /// `Machine` where it cannot be written.
+    /// A directory for this work: an abandoned one, else an empty one.
     pub(super) fn begin(out: &Path, claim: &Claim, node: &str, others: Leftovers, clock: Clock) -> Result<Self> {
         fs::create_dir_all(out).map_err(|cause| Error::io("create", out, &cause))?;
         let path = fresh(out, claim.index, node, clock)?;
@@ -75,7 +70,7 @@ impl Aside {
             Err(cause) => {
                 let error = Error::io("write", &path, &cause);
                 match resumed {
-                    // It holds what somebody measured: the next worker may have better luck.
+                    // It contains measurements, so the next worker may try again.
                     true => drop(fs::rename(path.join(TAKEN), path.join(LEFT))),
                     false => drop(fs::remove_dir_all(&path)),
                 }
@@ -87,7 +82,7 @@ impl Aside {
         let Some((old, _taken)) = taken else {
             return began(path, false);
         };
-        // The empty folder has kept the name: a folder may be renamed over an empty one.
+        // The empty directory reserved the name; rename can replace an empty directory.
         match fs::rename(&old, &path) {
             Ok(()) => {
                 let aside = began(path, true)?;
@@ -102,40 +97,39 @@ impl Aside {
         &self.path
     }
 
-    /// Whether somebody else began it.
+    /// Whether another worker began it.
     pub(super) fn is_resumed(&self) -> bool {
         self.resumed
     }
 
-    /// Returns the name that tells this worker from all others: `NODE.PID.RANDOM`.
+    /// A unique name for this worker: `NODE.PID.RANDOM`.
     pub(super) fn worker(&self) -> String {
         let name = self.path.file_name().unwrap_or_default().to_string_lossy();
         name.trim_start_matches('.').split_once('.').map_or_else(|| name.clone().into_owned(), |(_, of)| of.to_owned())
     }
 
-    /// Gives it up, for somebody else to go on with; nothing is left where nothing was begun.
+    /// Releases it for another worker; removes it if nothing was begun.
     pub(super) fn leave(self) {
         let holds_more = fs::read_dir(&self.path).is_ok_and(|entries| entries.count() > 1);
         match holds_more {
-            // Without the file a worker on this host goes on all the same.
+            // Without the file, a worker on this host can still continue.
             true => drop(fs::write(self.path.join(LEFT), "")),
             false => self.remove(),
         }
     }
 
-    /// Whether one of its archives has a trial.
     pub(super) fn holds_trials(&self) -> bool {
         let entries = fs::read_dir(&self.path).into_iter().flatten().flatten();
         entries.map(|entry| entry.path()).any(|folder| archive::holds_trials(&folder))
     }
 
-    /// Removes it. Files that cannot be removed are litter, and no reason for another error.
+    /// Removes it. Files that cannot be removed are no reason for another error.
     pub(super) fn remove(self) {
         let _ = fs::remove_dir_all(&self.path);
     }
 }
 
-/// Such a folder has become a part of the results, where its own files are of no use.
+/// Removes the bookkeeping files after the directory has become part of the results.
 pub(super) fn settled(path: &Path) {
     let _ = fs::remove_file(path.join(CLAIM));
 }
@@ -145,8 +139,8 @@ impl Claim {
         serde_json::from_slice(&bounded::bytes(&aside.join(CLAIM), CLAIM_BYTES_MAX).ok()?).ok()
     }
 
-    /// Puts it in place whole and locked, if this file system has locks. Without locks, no worker can take a dead
-    /// worker's lock either.
+    /// Writes the claim atomically and locks it if the file system supports locks. Without locks, nobody can take a
+    /// dead worker's lock either.
     fn write(&self, aside: &Path) -> std::io::Result<Option<Locked>> {
         let new = aside.join(format!("{CLAIM}.new"));
         let mut file = File::create(&new)?;
@@ -156,13 +150,13 @@ impl Claim {
         Ok(lock)
     }
 
-    /// Whether trials of the other may be gone on with.
+    /// Whether another worker's trials may be continued.
     fn fits(&self, other: &Self) -> bool {
         (&self.plan, self.index, &self.on) == (&other.plan, other.index, &other.on)
     }
 }
 
-/// A new folder for this user alone; no name is given twice, for a folder is created only once.
+/// A new directory for this user only. Creation fails for an existing name, so names are unique.
 fn fresh(out: &Path, index: u32, node: &str, clock: Clock) -> Result<PathBuf> {
     let word = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
     let node: String = node.chars().take(NODE_CHARS_MAX).map(word).collect();
@@ -178,7 +172,7 @@ fn fresh(out: &Path, index: u32, node: &str, clock: Clock) -> Result<PathBuf> {
     }
 }
 
-/// Folders aside of all entries, with the index of each.
+/// The private directories of all entries, with their indexes.
 fn all(out: &Path) -> Vec<(PathBuf, u32)> {
     let entries = fs::read_dir(out).into_iter().flatten().flatten();
     let of = |entry: fs::DirEntry| {
@@ -195,7 +189,7 @@ fn of_index(out: &Path, index: u32, but: &Path) -> Vec<PathBuf> {
     all(out).into_iter().filter(|(path, of)| *of == index && path != but).map(|(path, _)| path).collect()
 }
 
-/// The lock on a claim, where its worker was on this machine and is dead.
+/// The lock on a claim, if its worker was on this machine and is dead.
 fn lock_of_dead(aside: &Path, claim: &Claim, boot: &str) -> Option<Locked> {
     if claim.boot != boot {
         return None;
@@ -203,13 +197,13 @@ fn lock_of_dead(aside: &Path, claim: &Claim, boot: &str) -> Option<Locked> {
     Locked::new(OpenOptions::new().read(true).write(true).open(aside.join(CLAIM)).ok()?).ok()
 }
 
-/// A folder that is ours now, to go on with.
+/// A directory that this worker now owns.
 struct ClaimedFolder {
-    /// Keeps others of this machine away until it has our claim.
+    /// Keeps other workers on this machine away until the new claim is written.
     _lock: Option<Locked>,
 }
 
-/// Takes over a folder of the same entry, or removes one that is dead and of no use.
+/// Takes over a directory of the same entry, or removes a dead and useless one.
 fn take(old: &Path, claim: &Claim, others: Leftovers) -> Option<ClaimedFolder> {
     let of = Claim::read(old)?;
     let here = of.boot == claim.boot;
@@ -218,7 +212,7 @@ fn take(old: &Path, claim: &Claim, others: Leftovers) -> Option<ClaimedFolder> {
         return None;
     }
     let was_left = fs::rename(old.join(LEFT), old.join(TAKEN)).is_ok();
-    // Somebody of another host may have been faster: then it is being taken, or has another claim already.
+    // Another host's worker may have been faster: then the directory is being taken, or has another claim.
     let is_ours = was_left || (here && !old.join(TAKEN).exists() && Claim::read(old).as_ref() == Some(&of));
     let is_of_use = others == Leftovers::GoOn && of.fits(claim);
     if is_ours && !is_of_use && of.plan == claim.plan {
@@ -227,8 +221,8 @@ fn take(old: &Path, claim: &Claim, others: Leftovers) -> Option<ClaimedFolder> {
     (is_ours && is_of_use).then_some(ClaimedFolder { _lock: lock })
 }
 
-/// Removes the folders of workers of this machine that were killed longer ago than their entries take: no worker will
-/// resume them. Returns how many.
+/// Removes directories of workers on this machine that were killed longer ago than their entries take, so nobody will
+/// resume them. Returns the number removed.
 pub(super) fn sweep(out: &Path, boot: &str, minutes_max: f64, clock: Clock) -> usize {
     let age_min = |path: &Path| {
         let since_epoch = fs::metadata(path).ok()?.modified().ok()?.duration_since(SystemTime::UNIX_EPOCH).ok()?;
@@ -241,7 +235,7 @@ pub(super) fn sweep(out: &Path, boot: &str, minutes_max: f64, clock: Clock) -> u
                 Some(lock) => Some(lock),
                 None => return false,
             },
-            // Cut off before it was claimed; its worker is unknown.
+            // Interrupted before it was claimed, so its worker is unknown.
             None if is_old(path, minutes_max) => None,
             _ => return false,
         };
@@ -266,7 +260,7 @@ mod tests {
         Aside::begin(out.path(), claim, "a/node", Leftovers::GoOn, Clock::start()).unwrap()
     }
 
-    /// An archive, as far as this module cares.
+    /// Creates an archive, as far as this module cares.
     fn work(aside: &Aside) {
         fs::create_dir(aside.path().join("search")).unwrap();
     }
@@ -300,7 +294,7 @@ mod tests {
             aside.leave();
         };
         left(&out);
-        // Another host: its lock would say nothing, but it was left.
+        // On another host, the lock proves nothing, but the directory was abandoned.
         let elsewhere = Claim { boot: "another".to_owned(), ..claim(7) };
         let (one, two) = (begin(&out, &elsewhere), begin(&out, &elsewhere));
         assert!(one.is_resumed() && worked(&one) && !two.is_resumed() && !worked(&two));
@@ -313,7 +307,7 @@ mod tests {
             (other_cpu, Leftovers::GoOn, 0),
             (claim(7), Leftovers::Remove, 0),
             (claim(7), Leftovers::Keep, 1),
-            // A folder of another plan is not ours to remove.
+            // Only workers of the same plan may remove a directory.
             (other_plan, Leftovers::Remove, 1),
         ] {
             let out = tempfile::tempdir().unwrap();
@@ -334,7 +328,7 @@ mod tests {
         let out = tempfile::tempdir().unwrap();
         let aside = begin(&out, &claim(7));
         work(&aside);
-        // In the way of the next claim, as a full disk would be.
+        // Blocks the next claim, like a full disk.
         fs::create_dir(aside.path().join(format!("{CLAIM}.new"))).unwrap();
         aside.leave();
         Aside::begin(out.path(), &claim(7), "n", Leftovers::GoOn, Clock::start()).unwrap_err();
@@ -376,7 +370,7 @@ mod tests {
         assert_eq!(sweep("another"), 0);
         assert_eq!(sweep(BOOT), 1);
         assert!(alive.path().is_dir() && young.is_dir() && !dead.exists());
-        // Half-written: no claim, or a damaged one.
+        // Incomplete: no claim, or a damaged one.
         let half = out.path().join(".index-000004.n.1.ff");
         fs::create_dir(&half).unwrap();
         fs::write(half.join(CLAIM), "{").unwrap();

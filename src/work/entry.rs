@@ -1,4 +1,4 @@
-//! The course of an entry: whether there is something to do, whether the place is fit, what is done, what it says.
+//! Executes an entry: checks whether it is already done and the place is suitable, works, records the result.
 
 use super::aside::{self, Aside, Claim, Leftovers};
 use super::home::{Home, Put};
@@ -19,121 +19,112 @@ use crate::series::PreparedSeries;
 use crate::units::utc;
 use std::path::Path;
 
-/// Archives of an entry, by what their trials are for.
+/// Archive names within an entry, by purpose.
 const PROOF: &str = "proof";
 const BELOW: &str = "below";
 const SEARCH: &str = "search";
 const BLOCKS: &str = "blocks";
 
-/// The input of a worker.
+/// A worker's input.
 #[derive(Debug)]
 pub struct WorkerInput<'a> {
     /// The plan.
     pub plan: &'a Plan,
-    /// The folder in which it lies, as an absolute path: what it names starts from there.
+    /// The plan's absolute directory; its relative paths start there.
     pub folder: &'a Path,
-    /// The folder of all results.
+    /// The directory of all results.
     pub out: &'a Path,
     /// Which entry, and where.
     pub started: &'a Started,
 }
 
-/// Makes the trials of an entry, and looks at the place where it runs.
+/// Runs an entry's trials, and inspects the place.
 pub trait Runner {
-    /// Looks at the place before anything runs.
+    /// Inspects the place before anything runs.
     fn place_before(&self) -> PlaceSeen;
 
-    /// Looks at the place at the end.
+    /// Inspects the place at the end.
     fn place_after(&self) -> PlaceSeen;
 
-    /// The machine as it is now.
+    /// The machine's current state.
     fn machine(&self) -> Machine;
 
-    /// Whether a memory limit can be set.
-    ///
-    /// # Errors
-    /// `Machine`, saying why not.
+    /// Checks that a memory limit can be set. Errors: `Machine`, with the reason.
     fn can_limit(&self) -> Result<()>;
 
-    /// Builds what is to be built, and hashes what trials will read.
-    ///
-    /// # Errors
-    /// `Request` where that is not what the plan was made of; as [`crate::series::Preparing::prepare`].
+    /// Runs the builds, and hashes the files that trials will read. Errors: `Request` if they differ from the plan's;
+    /// as [`crate::series::Preparing::prepare`].
     fn prepare(&self, scenario: &Scenario) -> Result<PreparedSeries>;
 
-    /// Reads the properties of the service that only the node sees.
-    ///
-    /// # Errors
-    /// `Request` or `Machine` where its JDK or its image is not found.
+    /// Reads the properties of the service that only the node knows. Errors: `Request` or `Machine` if its JDK or its
+    /// image is not found.
     fn seen(&self, scenario: &Scenario) -> Result<ServiceVersions>;
 
-    /// Searches in an archive, and resumes it if it exists.
+    /// Searches in an archive; resumes an existing one.
     fn search(&self, scenario: &Scenario, archive: &Path) -> Searched;
 
-    /// Makes blocks of all configurations in a new archive; `first` is the first of them in the whole comparison.
+    /// Runs blocks of all configurations in a new archive; `first` is the first one's index in the whole comparison.
     fn blocks(&self, prepared: &PreparedSeries, first: u32, archive: &Path) -> Blocks;
 
-    /// Why no further trial is made, if none is.
+    /// Why no further trial should run, if so.
     fn stopped(&self) -> Option<Stopped>;
 
-    /// Tells somebody who looks on.
+    /// Shows a message.
     fn say(&self, words: &str);
 }
 
-/// The cause that ended an entry before it was done.
+/// Why an entry ended early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stopped {
-    /// Its time was up.
+    /// Its time limit.
     TimeUp,
-    /// The engine or the user: it will be begun again.
+    /// The engine or the user, so it will be started again.
     Asked,
 }
 
 /// The outcome of a search.
 #[derive(Debug)]
 pub struct Searched {
-    /// The result of its trials together; `None` where none was made.
+    /// The combined result of its trials, if there are any.
     pub find: Option<FindRecord>,
-    /// All of them, those of an earlier worker included.
+    /// All trials, including those of an earlier worker.
     pub trials: Vec<Trial>,
-    /// The error that ended it early, if one did.
+    /// The error that ended it early, if any.
     pub ended: Result<()>,
 }
 
-/// The outcome of blocks.
+/// The outcome of running blocks.
 #[derive(Debug)]
 pub struct Blocks {
     /// All trials.
     pub trials: Vec<Trial>,
-    /// Errors of single trials, or what ended them early.
+    /// Errors of individual trials, or the one that ended the blocks early.
     pub ended: Result<Vec<Error>>,
 }
 
-/// An entry that has a result.
+/// An entry with a result.
 #[derive(Debug)]
 pub struct Done {
     /// The one that counts.
     pub result: EntryResult,
-    /// The worker that made it.
+    /// The worker that produced it.
     pub by: By,
 }
 
-/// The worker that made a result.
+/// Who produced a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum By {
     /// This worker.
     Us,
-    /// Another one, before this one began.
+    /// Another worker, before this one began.
     Earlier,
-    /// Another one, meanwhile.
+    /// Another worker, meanwhile.
     Meanwhile,
 }
 
-/// Does an entry, unless it is done.
-///
-/// # Errors
-/// `Request` where the plan, its files or the folder of results are not what they should be, and nothing is recorded;
-/// `Subject` and `Machine` after they were recorded; `Interrupted`, after which it can be begun again.
+/// Executes an entry unless it is done. Errors: `Request` if the plan, its files, or the results directory are invalid,
+/// without recording anything; `Subject` and `Machine` after recording them; `Interrupted`, after which it can be
+/// restarted.
 pub fn work(asked: &WorkerInput<'_>, runner: &dyn Runner, clock: Clock) -> Result<Done> {
     let entry = asked.plan.entry(asked.started.index)?;
     let home = Home::new(asked.out, &asked.plan.header.hash, entry.index);
@@ -146,15 +137,15 @@ pub fn work(asked: &WorkerInput<'_>, runner: &dyn Runner, clock: Clock) -> Resul
     let minutes_max = asked.plan.entries.iter().map(|entry| entry.minutes).fold(0.0, f64::max);
     match aside::sweep(asked.out, &boot, minutes_max, clock) {
         0 => {}
-        1 => runner.say("removed 1 folder of a worker that was killed"),
-        n => runner.say(&format!("removed {n} folders of workers that were killed")),
+        1 => runner.say("removed 1 directory left by a killed worker"),
+        n => runner.say(&format!("removed {n} directories left by killed workers")),
     }
     let mut doing = Doing::new(asked, entry, runner, clock)?;
     let ended = doing.carry_out(&boot);
     doing.finish(&home, ended)
 }
 
-/// An entry under way.
+/// An entry in progress.
 struct Doing<'a> {
     asked: &'a WorkerInput<'a>,
     entry: &'a PlanEntry,
@@ -163,7 +154,7 @@ struct Doing<'a> {
     began_ns: u64,
     before: PlaceSeen,
     node: NodeRecord,
-    /// Once the place was found fit.
+    /// Set when the place was found suitable.
     aside: Option<Aside>,
     prepared: PreparedSeries,
     seen: ServiceVersions,
@@ -178,8 +169,8 @@ impl<'a> Doing<'a> {
         match &entry.task {
             Task::Block { count, .. } => (scenario.trials, scenario.compare.until_sure) = (*count, None),
             Task::Prove if entry.last.is_none() => {
-                return Err(Error::request(format!("entry {} is to prove a line, and names none", entry.index))
-                    .hint("make the plan again with `loadline plan`"));
+                return Err(Error::request(format!("entry {} should prove a load line, but has none", entry.index))
+                    .hint("recreate the plan with `loadline plan`"));
             }
             Task::Prove | Task::Search { .. } => {}
         }
@@ -213,7 +204,7 @@ impl<'a> Doing<'a> {
         let scenario = &self.prepared.scenario;
         let is_block = matches!(self.task, Task::Block { .. });
         let has_limit = scenario.configurations.iter().any(|configuration| configuration.limit.is_some());
-        // The limit of an image is set by its tool.
+        // The container tool sets an image's limit.
         if (has_limit || !is_block) && scenario.subject.image.is_none() {
             self.runner.can_limit()?;
         }
@@ -221,11 +212,11 @@ impl<'a> Doing<'a> {
         if !is_block {
             self.seen = self.runner.seen(&self.prepared.scenario)?;
         }
-        // All blocks are of one node, and of one sitting.
+        // All blocks must be from one node and one session.
         let others = if is_block { Leftovers::Remove } else { Leftovers::GoOn };
         let aside = Aside::begin(self.asked.out, &self.claim(boot), &self.node.name, others, self.clock)?;
         if aside.is_resumed() {
-            self.runner.say("going on with what an earlier worker of this entry left");
+            self.runner.say("continuing the work of an earlier worker on this entry");
         }
         self.aside = Some(aside);
         match self.task {
@@ -235,7 +226,7 @@ impl<'a> Doing<'a> {
         }
     }
 
-    /// Trials that go on with others must be like them.
+    /// Trials can only be continued by similar ones.
     fn claim(&self, boot: &str) -> Claim {
         let NodeRecord { cpus, machine, .. } = &self.node;
         let seen = [&self.seen.jdk, &self.seen.image_digest].map(|of| of.clone().unwrap_or_default());
@@ -250,7 +241,6 @@ impl<'a> Doing<'a> {
         }
     }
 
-    /// A search in an archive of this entry.
     fn searched(&mut self, name: &str, scenario: &Scenario) -> Result<Searched> {
         let aside = self.aside.as_ref().ok_or_else(|| Error::bug("a search before there is a folder for it"))?;
         self.archives.push(Home::archive(aside, name));
@@ -270,17 +260,17 @@ impl<'a> Doing<'a> {
         self.search()
     }
 
-    /// Proves the last line, and looks whether the step below it fails still.
+    /// Confirms the last line, and checks whether the step below still fails.
     fn prove(&mut self) -> Result<()> {
         let Some(last) = self.entry.last.clone() else { return Err(Error::bug("a proof of no line")) };
         match why_here(&last, &self.seen) {
             None => {}
-            Some(why) if why == Why::ImageChanged => return self.search_anew(why, "the image is another one"),
-            Some(why) => return self.search_anew(why, "another JDK runs it"),
+            Some(why) if why == Why::ImageChanged => return self.search_anew(why, "the image changed"),
+            Some(why) => return self.search_anew(why, "the JDK changed"),
         }
         let scenario = self.prepared.scenario.clone();
         let proof = self.searched(PROOF, &proof_of(&scenario, &last))?;
-        // With less than it needs a subject may die even in the trial in which the limit is no concern.
+        // With too little memory, a subject may die even in the trial with an ample limit.
         let died = matches!(&proof.ended, Err(error) if error.kind == ErrorKind::Subject);
         if !died {
             self.find = proof.find.clone();
@@ -289,25 +279,25 @@ impl<'a> Doing<'a> {
         match proof.find.as_ref().map(Proof::of).filter(|_| !died) {
             Some(Proof::Held) => {}
             Some(Proof::Unknown) => return Ok(()),
-            Some(Proof::Failed) | None => return self.search_anew(Why::LineFailed, "the line did not hold"),
+            Some(Proof::Failed) | None => return self.search_anew(Why::LineFailed, "the load line failed"),
         }
         let Some(found) = proof.find else { return Ok(()) };
         self.below(&scenario, &last, &found)
     }
 
-    /// The step below a line that was proved.
+    /// Tests the step below a confirmed line.
     fn below(&mut self, scenario: &Scenario, last: &Last, proof: &FindRecord) -> Result<()> {
         self.find = Some(proved(proof, last, scenario.find.headroom, None));
         let Some(below) = proof_below(scenario, last, page_size().0) else { return Ok(()) };
-        self.runner.say("the line holds; the step below it");
+        self.runner.say("the load line passed; trying the step below it");
         let tried = self.searched(BELOW, &below)?;
         let found = tried.find.as_ref();
         match tried.ended {
-            // The line itself is proved, and that was asked.
+            // The line itself is confirmed, which answers the question.
             Err(error) if error.kind == ErrorKind::Interrupted && self.is_time_up() => return Ok(()),
             Err(error) if error.kind != ErrorKind::Subject => return Err(error),
             Ok(()) if found.is_some_and(|found| Proof::of(found) == Proof::Held) => {
-                return self.search_anew(Why::StepBelowHeld, "the step below the line holds, too");
+                return self.search_anew(Why::StepBelowHeld, "the step below the load line passed, too");
             }
             Ok(()) | Err(_) => {}
         }
@@ -321,7 +311,7 @@ impl<'a> Doing<'a> {
         let made = self.runner.blocks(&self.prepared, first, &aside.path().join(BLOCKS));
         let is_measured = made.trials.iter().any(|trial| trial.outcome == Outcome::Completed);
         match made.ended?.into_iter().next() {
-            // A configuration that fails is an answer, where others do not.
+            // A failing configuration is a result if others succeed.
             Some(error) if !is_measured => Err(error),
             _ => Ok(()),
         }
@@ -331,7 +321,7 @@ impl<'a> Doing<'a> {
         self.runner.stopped() == Some(Stopped::TimeUp)
     }
 
-    /// Records what came of it, and hands on what the engine has to know.
+    /// Records the result, and returns the information for the engine.
     fn finish(mut self, home: &Home, ended: Result<()>) -> Result<Done> {
         let (outcome, error) = match ended {
             Ok(()) => (EntryOutcome::Answered, None),
@@ -339,7 +329,7 @@ impl<'a> Doing<'a> {
                 ErrorKind::Interrupted if self.is_time_up() => (EntryOutcome::OutOfTime, None),
                 ErrorKind::Subject => (EntryOutcome::SubjectFailed, Some(error)),
                 ErrorKind::Machine => (EntryOutcome::NodeUnfit, Some(error)),
-                // Trials that were made before stay, whatever came in between.
+                // Existing trials are kept in any case.
                 ErrorKind::Interrupted | ErrorKind::Request | ErrorKind::Bug => {
                     self.aside.into_iter().for_each(Aside::leave);
                     return Err(error);
@@ -357,7 +347,7 @@ impl<'a> Doing<'a> {
                 Ok(Done { result: *result, by: By::Meanwhile })
             }
             (Ok(Put::Ours), None) => Ok(Done { result, by: By::Us }),
-            // A result that is not recorded counts as not done: another try may do it.
+            // A result that is not recorded does not count, so that another attempt can produce it.
             (Err(cause), None) => Err(cause),
             (Err(cause), Some(error)) if error.kind == ErrorKind::Subject => {
                 Err(cause.at(format!("recording that {}", error.what)))
@@ -366,7 +356,7 @@ impl<'a> Doing<'a> {
         }
     }
 
-    /// A folder for a result without trials.
+    /// A directory for a result without trials.
     fn empty(&self) -> Result<Aside> {
         let claim = self.claim(&boot_id().unwrap_or_default());
         Aside::begin(self.asked.out, &claim, &self.node.name, Leftovers::Keep, self.clock)

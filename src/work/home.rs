@@ -1,12 +1,12 @@
-//! The results of an entry, `OUT/index-NNNNNN/`: a folder for each try that came to a result, with its archives, and
-//! `result.json`, the result that counts.
+//! The results of an entry, `OUT/index-NNNNNN/`: a directory for each attempt with a result, including its archives,
+//! and `result.json`, the result that counts.
 //!
-//! A try lies aside until it is done, and is then renamed into the folder as a whole. After that, a link puts its
-//! result in place. If two come at once, one of them gets the name. This holds on NFS too, where a rename would let the
-//! second one win and an exchange (`RENAME_EXCHANGE`) is refused.
+//! An attempt stays separate until it is done; then its directory is renamed into place. After that, a link publishes
+//! its result, so that only one of two simultaneous results gets the name. This also works on NFS, where a rename would
+//! let the second one win, and an exchange (`RENAME_EXCHANGE`) is rejected.
 //!
-//! A result takes the place of another one only if it outweighs it, as an answer outweighs a result without one, or if
-//! the other one is damaged. That is a rename, so a reader sees one result or the other, and never half of one or none.
+//! A result replaces another one only if it outweighs it, as an answer outweighs a result without one, or if the other
+//! one is damaged. That is a rename, so a reader sees one complete result or the other.
 
 use super::aside::{self, Aside};
 use crate::archive::{ENTRY_BYTES_MAX, ENTRY_RESULT};
@@ -18,10 +18,10 @@ use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-/// How the folders of tries begin.
+/// The prefix of attempt directories.
 const TRY: &str = "try-";
 
-/// The place of the results of an entry.
+/// The location of an entry's results.
 #[derive(Debug)]
 pub(super) struct Home {
     folder: PathBuf,
@@ -32,16 +32,15 @@ pub(super) struct Home {
 /// Whose result counts.
 #[derive(Debug, PartialEq)]
 pub(super) enum Put {
-    /// The one that was put.
+    /// This worker's.
     Ours,
-    /// The result of somebody who was faster.
+    /// That of a faster worker.
     Theirs(Box<EntryResult>),
 }
 
-/// The content of a file of results.
 enum ResultFile {
     Nothing,
-    /// Cut short or damaged: its writer was stopped by an event that stops everything.
+    /// Truncated or damaged, because its writer was killed.
     Damaged,
     Result(Box<EntryResult>),
 }
@@ -51,15 +50,13 @@ impl Home {
         Self { folder: out.join(folder_of(index)), plan: plan.to_owned(), index }
     }
 
-    /// The result that counts, if there is one.
-    ///
-    /// # Errors
-    /// `Request` where it is of another plan or another version; `Machine` where it cannot be read.
+    /// The result that counts, if any. Errors: `Request` if it has another plan or version; `Machine` if it cannot be
+    /// read.
     pub(super) fn standing(&self) -> Result<Option<EntryResult>> {
         if let ResultFile::Result(standing) = self.read(&self.folder.join(ENTRY_RESULT))? {
             return Ok(Some(*standing));
         }
-        // A worker that was killed just before its last step.
+        // A worker may have been killed just before its last step.
         for path in self.tries() {
             if let ResultFile::Result(whole) = self.read(&path)?
                 && fs::hard_link(&path, self.folder.join(ENTRY_RESULT)).is_ok()
@@ -89,36 +86,36 @@ impl Home {
         let Ok(value) = serde_json::from_slice::<serde_json::Value>(&text) else { return Ok(ResultFile::Damaged) };
         let refuse = |what: String| {
             let error = Error::request(what).at(path.display().to_string());
-            Err(error.hint("choose another folder with `--out DIR`: one folder has the results of one plan"))
+            Err(error.hint("choose another directory with `--out DIR`; each directory takes the results of one plan"))
         };
         match (value["schema"].as_str(), value["plan"].as_str(), value["index"].as_u64()) {
             (Some(FLEET_ENTRY_SCHEMA), Some(plan), Some(index)) => {
                 if plan != self.plan {
-                    return refuse("there is a result of another plan".to_owned());
+                    return refuse("the directory has a result of a different plan".to_owned());
                 }
                 if index != u64::from(self.index) {
-                    return refuse(format!("there is a result of entry {index}"));
+                    return refuse(format!("the directory has a result of entry {index}"));
                 }
             }
             (Some(other), ..) if other != FLEET_ENTRY_SCHEMA => {
-                return refuse(format!("there is `{other}`, and a result of this Loadline is `{FLEET_ENTRY_SCHEMA}`"));
+                return refuse(format!(
+                    "the result has the schema `{other}`; this Loadline uses `{FLEET_ENTRY_SCHEMA}`"
+                ));
             }
             _ => return Ok(ResultFile::Damaged),
         }
         Ok(serde_json::from_slice(&text).map_or(ResultFile::Damaged, |result| ResultFile::Result(Box::new(result))))
     }
 
-    /// Returns the path of an archive of this worker's try, seen from the folder of the entry.
+    /// The path of an archive in this worker's attempt, relative to the entry's directory.
     pub(super) fn archive(aside: &Aside, name: &str) -> String {
         format!("{TRY}{}/{name}", aside.worker())
     }
 
-    /// Puts a result in place, with all that lies aside. Ours is removed only if somebody was faster:
-    /// measured trials outlive a full disk or a file server that is away for a moment.
-    ///
-    /// # Errors
-    /// `Machine` where it cannot be written. A try that has its place counts as soon as somebody looks again; one that
-    /// lies aside still is left for the next worker of the entry.
+    /// Moves a result into place with all its files. This worker's is deleted only if another worker was faster:
+    /// measured trials survive a full disk or a temporarily unavailable file server. Errors: `Machine` if it cannot be
+    /// written. An attempt that is in place counts as soon as a worker looks again; one that is still separate is left
+    /// for the entry's next worker.
     pub(super) fn put(&self, aside: Aside, result: &EntryResult) -> Result<Put> {
         let own = self.folder.join(format!("{TRY}{}", aside.worker()));
         if let Err(error) = self.move_in(&aside, &own, result) {
@@ -128,13 +125,9 @@ impl Home {
             } else {
                 aside.remove()
             }
-            // This succeeds only if nothing else is in it.
+            // Succeeds only if the directory is empty.
             let _ = fs::remove_dir(&self.folder);
-            return Err(if measured {
-                error.at(format!("what was measured lies in {}", path.display()))
-            } else {
-                error
-            });
+            return Err(if measured { error.at(format!("the measurements are in {}", path.display())) } else { error });
         }
         match self.name(&own, result) {
             Ok(Put::Ours) => {
@@ -142,15 +135,15 @@ impl Home {
                 Ok(Put::Ours)
             }
             Ok(Put::Theirs(theirs)) => {
-                // Litter, where it cannot be removed.
+                // Leftover files do no harm.
                 let _ = fs::remove_dir_all(&own);
                 Ok(Put::Theirs(theirs))
             }
-            Err(error) => Err(error.at(format!("what was measured lies in {}", own.display()))),
+            Err(error) => Err(error.at(format!("the measurements are in {}", own.display()))),
         }
     }
 
-    /// Turns the folder aside into a try with its result, on disk before it has that name.
+    /// Turns the private directory into an attempt with its result, synced to disk before the rename.
     fn move_in(&self, aside: &Aside, own: &Path, result: &EntryResult) -> Result<()> {
         let path = aside.path().join(ENTRY_RESULT);
         let fails = |cause: &std::io::Error| Error::io("write", &path, cause);
@@ -161,19 +154,19 @@ impl Home {
         file.write_all(&text).and_then(|()| file.sync_all()).map_err(|cause| fails(&cause))?;
         fs::create_dir_all(&self.folder).map_err(|cause| Error::io("create", &self.folder, &cause))?;
         fs::rename(aside.path(), own).map_err(|cause| Error::io("rename", aside.path(), &cause))?;
-        // Only now: no worker resumes a folder without its claim.
+        // Last, because no worker resumes a directory without its claim.
         aside::settled(own);
         sync(&self.folder);
         Ok(())
     }
 
-    /// Gives a try's result the name that counts, where no other has it that weighs as much.
+    /// Publishes an attempt's result, unless one of the same weight exists.
     fn name(&self, own: &Path, result: &EntryResult) -> Result<Put> {
         let (from, to) = (own.join(ENTRY_RESULT), self.folder.join(ENTRY_RESULT));
         match fs::hard_link(&from, &to) {
             Ok(()) => return Ok(Put::Ours),
-            // Linked after all, and the answer of a file server was lost; or somebody was faster; or a file system
-            // without links, on which the first look decides.
+            // The link may have succeeded although the file server's reply was lost, another worker may have been
+            // faster, or the file system may lack links; then the first check decides.
             Err(cause) if cause.kind() == ErrorKind::StorageFull => return Err(Error::io("link", &to, &cause)),
             Err(_) => {}
         }
@@ -187,7 +180,7 @@ impl Home {
     }
 }
 
-/// A name is on disk once its folder is; what a file system does not offer it does by itself.
+/// Syncing a directory makes its names durable; file systems without this call do so automatically.
 fn sync(folder: &Path) {
     let _ = File::open(folder).and_then(|folder| folder.sync_all());
 }

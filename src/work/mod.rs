@@ -1,5 +1,5 @@
-//! One entry of a plan, from its index to its result, however often an engine begins it. Finished work is left alone,
-//! work that was cut off is resumed, and the result gets its name last. The caller supplies the maker of trials.
+//! Executes one entry of a plan, however often an engine starts it. Finished work is left alone, interrupted work is
+//! resumed, and the result gets its name last. The caller supplies the runner of trials.
 
 mod aside;
 mod entry;

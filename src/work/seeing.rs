@@ -1,4 +1,4 @@
-//! Looks at the place of an entry: its CPUs, who else uses them, who holds them back, what is in swap.
+//! Inspects the place of an entry: its CPUs, their other users and throttling, and swap.
 
 use crate::clock::Clock;
 use crate::fleet::PlaceSeen;
@@ -7,10 +7,10 @@ use crate::kernel::machine::{CpuTimes, MemInfo, cpus_online};
 use crate::subject::cpus;
 use std::time::Duration;
 
-/// How long is looked whether others are busy: a quiet machine has daemons that wake up once a second.
+/// How long to watch for other busy processes: even a quiet machine has daemons that wake up once a second.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// Looks at the place before an entry, of which nothing may run yet. Takes two seconds.
+/// Inspects the place before an entry, while nothing of it runs. Takes two seconds.
 pub fn place_before(clock: Clock) -> PlaceSeen {
     let cpus = cpus::available();
     let began = (CpuTimes::read_of(&cpus), clock.now());
@@ -22,7 +22,7 @@ pub fn place_before(clock: Clock) -> PlaceSeen {
     PlaceSeen { busy_cores, ..place_after() }
 }
 
-/// Looks at the place after the entry.
+/// Inspects the place after an entry.
 pub fn place_after() -> PlaceSeen {
     let cpus = cpus::available().len() as u32;
     PlaceSeen {
@@ -43,7 +43,7 @@ mod tests {
     fn this_place_is_seen() {
         let before = place_before(Clock::start());
         assert!(before.cpus > 0 && before.online >= before.cpus, "{before:?}");
-        // Others may keep CPUs busy meanwhile, but no more than there are; a tick counts as a whole.
+        // Others may keep CPUs busy meanwhile, but no more than exist; a tick counts as a whole.
         assert!(before.busy_cores.is_some_and(|cores| cores <= f64::from(before.cpus) + 0.5), "{before:?}");
         assert_eq!(place_after().busy_cores, None);
     }

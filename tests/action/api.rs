@@ -1,24 +1,25 @@
-//! A made-up API of GitHub and GitLab on loopback: comments that can be listed, written and edited, artifacts on
-//! another host, tokens that may only read.
+//! A fake GitHub and GitLab API on loopback: comments can be listed, created, and edited; artifacts are on another
+//! host; tokens can be read-only.
 
+use loadline_test_support::ReceivedRequest;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// The data of the API, and the requests to it.
+/// The API's data, and its request log.
 #[derive(Default)]
 pub(crate) struct ApiState {
-    /// Writing is refused with 403, as to the token of a fork.
+    /// Rejects writes with 403, as with a fork's token.
     pub(crate) is_read_only: bool,
-    /// The user of the token; a workflow's may not ask.
+    /// The token's user; a workflow's token cannot ask.
     pub(crate) login: Option<String>,
-    /// Author and text; the number of a comment is its place, from 1.
+    /// Author and text; a comment's ID is its index, starting at 1.
     pub(crate) comments: Vec<(String, String)>,
-    /// Lists of artifacts by what is asked, as the API answers them.
+    /// Artifact lists by request path.
     pub(crate) lists: BTreeMap<String, Value>,
-    /// Packed artifacts by number.
+    /// Zipped artifacts by ID.
     pub(crate) packed: BTreeMap<u64, Vec<u8>>,
     /// Heads of pull requests.
     pub(crate) heads: BTreeMap<u64, String>,
@@ -27,14 +28,14 @@ pub(crate) struct ApiState {
 }
 
 impl ApiState {
-    /// Requests that change something.
+    /// Requests that modify something.
     pub(crate) fn written(&self) -> Vec<&str> {
         let asked = self.asked.iter().map(|(request, _)| request.as_str());
         asked.filter(|request| !request.starts_with("GET ")).collect()
     }
 }
 
-/// It answers until the test ends.
+/// Responds until the test ends.
 pub(crate) struct Api {
     address: SocketAddr,
     state: Arc<Mutex<ApiState>>,
@@ -48,7 +49,7 @@ impl Api {
         let shared = Arc::clone(&state);
         std::thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
-                // One after the other: so do the scripts ask.
+                // Serially, because the scripts send one request at a time.
                 serve(stream, address, &shared);
             }
         });
@@ -64,44 +65,25 @@ impl Api {
     }
 }
 
-/// An answer: code, where else to look, body.
+/// A response: status, redirect, body.
 type Reply = (u16, Option<String>, Vec<u8>);
 
 fn serve(stream: TcpStream, address: SocketAddr, state: &Mutex<ApiState>) {
     let mut reader = BufReader::new(stream);
-    let mut lines = Vec::new();
-    loop {
-        let mut line = String::new();
-        if reader.read_line(&mut line).unwrap_or(0) == 0 || line.trim_end().is_empty() {
-            break;
-        }
-        lines.push(line.trim_end().to_owned());
-    }
-    let header = |name: &str| {
-        let named = |line: &String| {
-            let (key, value) = line.split_once(':')?;
-            key.eq_ignore_ascii_case(name).then(|| value.trim().to_owned())
-        };
-        lines.iter().find_map(named)
-    };
-    let length = header("content-length").and_then(|text| text.parse().ok()).unwrap_or(0);
-    let mut body = vec![0; length];
-    let Some(request) = lines.first().and_then(|line| line.strip_suffix(" HTTP/1.1")) else { return };
-    if reader.read_exact(&mut body).is_err() {
-        return;
-    }
+    let Some(received) = ReceivedRequest::read(&mut reader) else { return };
+    let Some(request) = received.head.lines().next().and_then(|line| line.strip_suffix(" HTTP/1.1")) else { return };
     let token = ["authorization", "private-token", "job-token"]
         .into_iter()
-        .find_map(|name| header(name).map(|value| format!("{name}: {value}")));
+        .find_map(|name| received.header(name).map(|value| format!("{name}: {value}")));
     let (method, path) = request.split_once(' ').unwrap();
     let mut state = state.lock().unwrap();
     state.asked.push((request.to_owned(), token.unwrap_or_default()));
-    let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let body: Value = serde_json::from_slice(&received.body).unwrap_or_default();
     let (code, location, text) = answer(&mut state, method, path, &body, address);
     let location = location.map(|to| format!("Location: {to}\r\n")).unwrap_or_default();
     let head = format!("HTTP/1.1 {code} Some\r\n{location}Content-Length: {}\r\nConnection: close\r\n\r\n", text.len());
     let mut stream = reader.into_inner();
-    // A client that hung up has its reasons, which show in its output.
+    // A client that disconnected has reasons, which its output shows.
     let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&text));
 }
 
@@ -141,7 +123,7 @@ fn answer(state: &mut ApiState, method: &str, path: &str, body: &Value, address:
             said(200, json!({"id": at}))
         }
         ("GET", [.., "actions", "artifacts", number, "zip"]) => {
-            // Another name of this host stands for another host.
+            // An alias of this host acts as another host.
             (302, Some(format!("http://localhost:{}/packed/{number}", address.port())), Vec::new())
         }
         ("GET", ["packed", number]) => packed(state, number.parse().unwrap()),

@@ -1,5 +1,5 @@
-//! `action.yml`, the component of GitLab and the workflows of `docs/ci.md`: their form, that they name what there is,
-//! and what actionlint says of them.
+//! Checks the form of `action.yml`, the GitLab component, and the workflows in `docs/ci.md`, that everything they
+//! reference exists, and actionlint's results.
 
 use crate::called::{products, read, root};
 use loadline_test_support::skip;
@@ -10,9 +10,9 @@ use std::process::Command;
 use yaml_serde::Value;
 
 const DOCUMENT: &str = include_str!("../../docs/ci.md");
-/// How `docs/ci.md` names this repository.
+/// The name of this repository in `docs/ci.md`.
 const OWN: &str = "OWNER/loadline";
-/// And the commit of its release.
+/// The commit of its release.
 const AT: &str = "@COMMIT # v0.1.0";
 /// Variables that the template itself reads.
 const OF_TEMPLATE: [&str; 2] = ["LOADLINE_SOURCE", "LOADLINE_COMMIT"];
@@ -33,7 +33,7 @@ fn text<'a>(of: &'a Value, key: &str) -> &'a str {
     of[key].as_str().unwrap_or_default()
 }
 
-/// The fenced blocks of YAML in the document.
+/// The document's YAML blocks.
 fn blocks() -> Vec<&'static str> {
     let after = DOCUMENT.split("```yaml\n").skip(1);
     after.map(|text| text.split("```").next().unwrap()).collect()
@@ -43,7 +43,7 @@ fn workflows() -> Vec<&'static str> {
     blocks().into_iter().filter(|text| text.contains("\njobs:")).collect()
 }
 
-/// The form of an action, as GitHub publishes it.
+/// Checks the published format of an action.
 fn check_action(name: &str) {
     let action = file(name);
     let known = ["name", "description", "branding", "inputs", "outputs", "runs"];
@@ -61,7 +61,7 @@ fn check_action(name: &str) {
             "" => assert!(!text(step, "uses").is_empty(), "{step:?}"),
             run => {
                 assert_eq!(text(step, "shell"), "bash", "{step:?}");
-                // Inputs are variables: in a command they would be commands.
+                // Inputs must be passed as variables: inside a command, they would be executed.
                 assert!(!run.contains("${{"), "{run}");
                 let script = run.strip_prefix("\"$GITHUB_ACTION_PATH/").unwrap().split('"').next().unwrap();
                 let path = root().join(name).parent().unwrap().join(script);
@@ -80,7 +80,7 @@ fn check_action(name: &str) {
     }
 }
 
-/// A script with those that it calls or sources.
+/// A script with the scripts that it calls or sources.
 fn sources(path: &Path) -> String {
     let own = read(path);
     let shared = ["place", "ask", "comment"].map(|name| read(root().join("action").join(name)));
@@ -124,7 +124,7 @@ fn the_component_of_gitlab_has_the_published_form() {
     let job = jobs.as_mapping().unwrap().values().next().unwrap();
     for line in job["script"].as_sequence().unwrap() {
         let line = line.as_str().unwrap();
-        // Inputs are variables: in a command they would be commands.
+        // Inputs must be passed as variables: inside a command, they would be executed.
         assert!(!line.contains("inputs."), "{line}");
     }
     let script = read(root().join("action/gitlab"));
@@ -162,7 +162,7 @@ fn workflows_of_the_documents_give_inputs_that_there_are() {
     }
 }
 
-/// Files in which an action may be named: all workflows, actions, templates and documents.
+/// Files that may reference an action: workflows, actions, templates, and documents.
 fn naming_actions() -> Vec<PathBuf> {
     let in_folder = |folder: &str| fs::read_dir(root().join(folder)).unwrap().map(|entry| entry.unwrap().path());
     let folders = [".github/workflows", "templates", "docs"].into_iter().flat_map(in_folder);
@@ -170,7 +170,7 @@ fn naming_actions() -> Vec<PathBuf> {
     folders.chain(files).filter(|path| path.is_file()).collect()
 }
 
-/// Whether an action is named by its commit, with the version that the commit has: `actions/x@… # v1.2.3`.
+/// Whether an action is pinned to a commit, with its version: `actions/x@… # v1.2.3`.
 fn is_pinned(named: &str) -> bool {
     let Some((action, version)) = named.split_once(" # v") else { return false };
     let commit = action.split_once('@').map_or("", |(_, commit)| commit);
@@ -181,7 +181,7 @@ fn is_pinned(named: &str) -> bool {
         && version.split('.').all(|part| part.parse::<u32>().is_ok())
 }
 
-/// A tag can be moved to other code, which then has the token of the job.
+/// A tag can be moved to other code, which would receive the job's token.
 #[test]
 fn every_action_is_named_by_its_commit() {
     let mut seen = 0;
@@ -207,7 +207,7 @@ fn every_action_is_named_by_its_commit() {
     }
 }
 
-/// The scripts of a job of GitLab are those of the commit that was named, whatever became of the tag since.
+/// A GitLab job runs the scripts of the pinned commit, even if the tag has moved.
 #[test]
 fn the_component_takes_the_scripts_of_one_commit_by_https() {
     let place = tempfile::tempdir().unwrap();
@@ -259,7 +259,7 @@ fn actionlint() -> Option<PathBuf> {
     Some(program)
 }
 
-/// The workflow with each action named by the tag of its major version: actionlint knows inputs by that only.
+/// The workflow with actions named by major version tag, the only form for which actionlint knows the inputs.
 fn by_tag(workflow: &str) -> String {
     let named = |line: &str| {
         let (action, version) = line.split_once(" # v")?;
@@ -269,7 +269,7 @@ fn by_tag(workflow: &str) -> String {
     workflow.lines().map(|line| named(line).unwrap_or_else(|| line.to_owned()) + "\n").collect()
 }
 
-/// Returns the output of actionlint on a workflow in a repository that has our actions.
+/// The output of actionlint for a workflow in a repository with these actions.
 fn linted(program: &Path, workflow: &str) -> String {
     let place = tempfile::tempdir().unwrap();
     let at = |name: &str| place.path().join(name);
@@ -280,7 +280,7 @@ fn linted(program: &Path, workflow: &str) -> String {
         fs::copy(root().join(name), at(name)).unwrap();
     }
     fs::write(at(".github/workflows/w.yml"), by_tag(workflow)).unwrap();
-    // Its own checks only: what else is on this machine must not decide.
+    // Only actionlint's own checks, independent of other tools on this machine.
     let done = Command::new(program)
         .args(["-no-color", "-shellcheck=", "-pyflakes=", ".github/workflows/w.yml"])
         .current_dir(place.path())
@@ -289,13 +289,13 @@ fn linted(program: &Path, workflow: &str) -> String {
     String::from_utf8_lossy(&[done.stdout, done.stderr].concat()).into_owned()
 }
 
-/// A workflow of the document with our actions as those of the repository itself, whose inputs actionlint then reads.
+/// A workflow of the document with local action paths, whose inputs actionlint reads.
 fn here(workflow: &str) -> String {
     workflow.replace(&format!("{OWN}/action/post{AT}"), "./action/post").replace(&format!("{OWN}{AT}"), "./")
 }
 
-/// The steps of an action as the job of a workflow that is called with the same inputs: of an action itself actionlint
-/// reads the inputs only.
+/// An action's steps as a job of a reusable workflow with the same inputs, because actionlint checks only an action's
+/// inputs.
 fn as_workflow(action: &str) -> String {
     let source = read(root().join(action));
     let of = file(action);

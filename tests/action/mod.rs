@@ -1,5 +1,5 @@
-//! The GitHub action, the component of GitLab and the workflows of the documents: scripts are run with the variables
-//! that a runner sets, against a made-up API on loopback; their YAML is held to its form, and to actionlint.
+//! The GitHub action, the GitLab component, and the documents' workflows: scripts run with a runner's variables,
+//! against a fake API on loopback; YAML is checked for its form, and by actionlint.
 
 mod api;
 mod metadata;

@@ -1,4 +1,4 @@
-//! A runner that is made up: a folder of work, a program that replays archives in place of measuring, variables.
+//! A fake runner: a work directory, a program that replays archives instead of measuring, and variables.
 
 use super::api::Api;
 use crate::archive_halves::half;
@@ -16,7 +16,7 @@ pub(crate) struct Runner {
     variables: BTreeMap<String, String>,
 }
 
-/// In place of a measurement: the archive in `$MADE_UP` is copied to `--out`, and shown as `loadline run` shows one.
+/// Replaces a measurement: copies the archive in `$MADE_UP` to `--out`, and prints it like `loadline run`.
 const PROGRAM: &str = r#"#!/usr/bin/env bash
 set -euo pipefail
 case $1 in
@@ -51,7 +51,7 @@ exec "$REAL" report "$out" "${options[@]}"
 "#;
 
 impl Runner {
-    /// `None` where a tool is missing that every runner has.
+    /// `None` if a tool is missing that every runner has.
     pub(crate) fn new() -> Option<Self> {
         for tool in ["bash", "curl", "jq", "unzip", "zip"] {
             if !has("LOADLINE_ACTION", tool) {
@@ -94,7 +94,7 @@ impl Runner {
         Some(runner)
     }
 
-    /// With a baseline that is lean and a change that makes it stout, of a scenario of this name; and an API.
+    /// A runner with a small baseline and a change that increases memory, for a scenario with this name; and an API.
     pub(crate) fn with_change(scenario: &str) -> Option<(Api, Self)> {
         let (api, mut runner) = (Api::start(), Self::new()?);
         half("lean", scenario, &runner.path("main"));
@@ -121,7 +121,7 @@ impl Runner {
         write(self.path(name), text);
     }
 
-    /// The text of a file; empty if the file is missing.
+    /// The text of a file; empty if it is missing.
     pub(crate) fn read(&self, name: &str) -> String {
         fs::read_to_string(self.path(name)).unwrap_or_default()
     }
@@ -133,14 +133,14 @@ impl Runner {
         own.next_back().unwrap_or_default().to_owned()
     }
 
-    /// Stops the test unless these words are in the summary of the job.
+    /// Checks that the job's summary contains these words.
     #[track_caller]
     pub(crate) fn summary_says(&self, words: &str) {
         let summary = self.read("summary");
         assert!(summary.contains(words), "it does not say `{words}`: {summary}");
     }
 
-    /// Runs a script of the repository with these variables and no others.
+    /// Runs one of the repository's scripts with only these variables.
     pub(crate) fn run(&self, script: &str, arguments: &[&str]) -> Called {
         self.run_at(&root().join(script), arguments)
     }
@@ -151,7 +151,7 @@ impl Runner {
         Called::of(command.output().unwrap())
     }
 
-    /// The same, which has to succeed.
+    /// Like `run`, and must succeed.
     #[track_caller]
     pub(crate) fn done(&self, script: &str, arguments: &[&str]) -> Called {
         let ran = self.run(script, arguments);
@@ -159,7 +159,7 @@ impl Runner {
         ran
     }
 
-    /// Weighs, and comments on what came of it.
+    /// Measures, and comments on the result.
     #[track_caller]
     pub(crate) fn weighed_and_commented(&mut self) -> Called {
         self.done("action/run", &[]);
@@ -169,7 +169,7 @@ impl Runner {
     }
 }
 
-/// The bytes of a zip with all that lies in a folder.
+/// A zip file with the contents of a directory.
 pub(crate) fn packed(folder: &Path) -> Vec<u8> {
     let to = tempfile::tempdir().unwrap();
     let file = to.path().join("a.zip");

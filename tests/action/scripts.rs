@@ -1,4 +1,4 @@
-//! The scripts of `action/`, one after the other and each alone.
+//! The scripts of `action/`, in sequence and individually.
 
 use super::api::Api;
 use super::runner::{Runner, packed};
@@ -15,7 +15,7 @@ fn said(verdict: &str) -> String {
     format!("{MARKER}\n<!-- loadline-verdict: {verdict} -->\nSomething.\n")
 }
 
-/// A runner with a comment that says this.
+/// A runner with a comment for this verdict.
 fn commenting(verdict: &str) -> Option<(Api, Runner)> {
     let (api, mut runner) = Runner::with_change("shop")?;
     runner.write("comment.md", &said(verdict));
@@ -45,13 +45,13 @@ fn a_change_is_weighed_summarised_and_commented_on() {
     let state = api.state();
     assert_eq!(state.written(), ["POST /repos/o/r/issues/7/comments"]);
     let text = &state.comments[0].1;
-    // The budget first, then the change, then who holds it.
+    // The budget first, then the change, then its owners.
     let begin =
-        format!("{MARKER}\n<!-- loadline-verdict: broken -->\nbudget rss.loaded&#60;=1MiB is broken by this/app: ");
+        format!("{MARKER}\n<!-- loadline-verdict: broken -->\nbudget rss.loaded&#60;=1MiB was exceeded by this/app: ");
     assert!(text.starts_with(&begin), "{text}");
     let places = [
-        " this/app against main/app: worse in rss.loaded",
-        " this/app against main/app: rss.loaded +25.",
+        " this/app vs. main/app: worse in rss.loaded",
+        " this/app vs. main/app: rss.loaded +25.",
         "\n#### Memory\n",
         "| owner | main/app | this/app |",
     ]
@@ -75,7 +75,7 @@ fn a_comment_is_edited_unless_it_turned_worse() {
     ] {
         let Some((api, runner)) = commenting(new) else { return };
         let other = said(old).replace("shop", "shop2");
-        // A comment of another scenario, one that somebody else wrote, one on another line.
+        // Another scenario's comment, another user's, and a marker on another line.
         api.state().comments = [
             (BOT, other),
             ("somebody", said("broken")),
@@ -103,7 +103,7 @@ fn the_comment_is_found_on_a_later_page_and_by_who_the_token_is() {
     api.state().comments = comments;
     runner.done("action/comment", &[]);
     assert_eq!(api.state().written(), ["PATCH /repos/o/r/issues/comments/221"]);
-    // The token of an app that may not ask who it is.
+    // An app's token that cannot query its user.
     api.state().login = None;
     api.state().comments[222] = ("weigher[bot]".to_owned(), said("worse"));
     runner.done("action/comment", &[]);
@@ -114,14 +114,14 @@ fn the_comment_is_found_on_a_later_page_and_by_who_the_token_is() {
 fn nothing_is_said_where_nothing_changed_unless_asked() {
     let Some((api, mut runner)) = commenting("unchanged") else { return };
     let ran = runner.done("action/comment", &[]);
-    assert_eq!(ran.stderr, "nothing changed: no comment\n");
+    assert_eq!(ran.stderr, "nothing changed, so no comment\n");
     assert_eq!(api.state().written(), [] as [&str; 0]);
     runner.set("LOADLINE_COMMENT", "never");
     runner.done("action/comment", &[]);
     runner.set("LOADLINE_COMMENT", "always");
     runner.done("action/comment", &[]);
     assert_eq!(api.state().written(), ["POST /repos/o/r/issues/7/comments"]);
-    // `--comment` alone writes an empty file where nothing changed.
+    // `--comment` alone writes an empty file if nothing changed.
     runner.write("comment.md", "");
     runner.done("action/comment", &[]);
     runner.set("LOADLINE_COMMENT", "sometimes");
@@ -157,7 +157,7 @@ fn without_a_network_a_token_or_a_pull_request_no_job_fails() {
     runner.done("action/comment", &[]);
     assert_eq!(runner.read("summary"), "\nLoadline did not comment: it has no token.\n");
     runner.write("event", r#"{"pull_request": {"number": "7/../../x"}}"#);
-    assert_eq!(runner.done("action/comment", &[]).stderr, "no pull request: no comment\n");
+    assert_eq!(runner.done("action/comment", &[]).stderr, "not a pull request, so no comment\n");
     runner.unset("GITHUB_EVENT_PATH");
     runner.done("action/comment", &[]);
     assert_eq!(api.state().asked.len(), 0);
@@ -190,14 +190,14 @@ fn arguments_are_words_and_no_commands() {
     let Some((api, mut runner)) = Runner::with_change("shop") else { return };
     runner.set("LOADLINE_ARGUMENTS", "--trials '3");
     let ran = runner.run("action/run", &[]).expect(2);
-    assert!(ran.stderr.contains("is not closed: --trials '3"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("unclosed quote in `arguments`: --trials '3"), "{}", ran.stderr);
     runner.set("ENDS_WITH", "2");
     runner.set("LOADLINE_ARGUMENTS", "$(touch pwned) ; touch pwned * \"a  b\"");
     runner.done("action/run", &[]);
     let asked = runner.read("asked");
     assert!(asked.contains("\n$(touch\npwned)\n;\ntouch\npwned\n*\na  b\n--out\n"), "{asked}");
     assert!(!runner.path("work/pwned").exists());
-    // The run gave no result: the job is red, and has no comment.
+    // Without a result, the job fails without a comment.
     assert_eq!((runner.output("status"), runner.output("verdict")), ("2".to_owned(), "none".to_owned()));
     runner.set("LOADLINE_COMMENT_FILE", &runner.output("comment"));
     runner.done("action/comment", &[]);
@@ -238,20 +238,20 @@ fn a_baseline_that_is_not_there_is_said_and_no_error() {
     assert_eq!(runner.output("found"), "");
     runner.set("LOADLINE_AGAINST", "");
     runner.weighed_and_commented();
-    // A budget on a change is left out of the first run, and no other.
+    // A budget on a change is omitted in the first run only.
     runner.set(
         "LOADLINE_ARGUMENTS",
         "--budget rss.loaded<=+2% --trials 3 --budget=p99<=-1ms --budget 'rss.loaded<=1GiB'",
     );
     let ran = runner.done("action/run", &[]);
-    assert!(ran.stderr.contains("`rss.loaded---2-` is on a change"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("`rss.loaded---2-` needs a baseline"), "{}", ran.stderr);
     let asked = runner.read("asked");
     assert!(asked.contains("--trials\n3\n--budget\nrss.loaded<=1GiB\n--out") && !asked.contains("p99"), "{asked}");
     runner.unset("LOADLINE_ARGUMENTS");
-    // One configuration, and nothing to hold it against.
+    // One configuration without a baseline.
     assert_eq!(runner.output("verdict"), "unchanged");
     assert_eq!(api.state().written(), [] as [&str; 0]);
-    // The next change finds the baseline that a push to the main branch leaves.
+    // The next change finds the baseline kept by a push to the main branch.
     runner.done("action/baseline", &["keep"]);
     runner.done("action/baseline", &["take"]);
     assert!(runner.output("found").ends_with("/baseline/main"), "{}", runner.output("found"));
@@ -286,7 +286,7 @@ fn the_baseline_of_an_artifact_is_that_of_the_branch_and_of_this_repository() {
     assert!(found.ends_with("/baseline/main"), "{found}");
     let archive = runner.read(&format!("work/{found}/archive.jsonl"));
     assert_eq!(archive, runner.read("main/archive.jsonl"));
-    // The token goes to the API, and to no other host.
+    // The token goes only to the API host.
     let state = api.state();
     let elsewhere: Vec<_> = state.asked.iter().filter(|(request, _)| request.contains("/packed/")).collect();
     assert_eq!(elsewhere, [&("GET /packed/2".to_owned(), String::new())]);
@@ -314,7 +314,7 @@ fn posting(number: &str, text: &str) -> Option<(Api, Runner)> {
         let created = format!("2026-11-2{id}T00:00:00Z");
         json!({"id": id, "name": "loadline-shop", "expired": false, "created_at": created, "workflow_run": run})
     };
-    // Two runs on the branch left reports, and a run of a fork with a branch of this name.
+    // Two runs on the branch, and one of a fork's branch with the same name, left reports.
     let of_branch = json!({"artifacts": [from_main(1, 1), from_main(2, 1), from_main(6, 2)]});
     state.lists.insert("/repos/o/r/actions/artifacts".to_owned(), of_branch);
     runner.write("report/comment.md", &said("unchanged"));
@@ -347,7 +347,7 @@ fn what_a_fork_left_is_posted_to_its_own_pull_request() {
 #[test]
 fn what_a_fork_made_up_is_not_posted() {
     for (number, text, expect) in [
-        ("8", said("worse"), "was not of the present head of pull request 8"),
+        ("8", said("worse"), "was not for the current head of pull request 8"),
         ("9", said("worse"), "names no pull request"),
         ("../7", said("worse"), "names no pull request"),
         ("7", "Click here\n".to_owned(), "has no run of the scenario"),
@@ -362,7 +362,7 @@ fn what_a_fork_made_up_is_not_posted() {
     }
     let Some((_, runner)) = Runner::with_change("shop") else { return };
     runner.done("action/post/post", &[]);
-    runner.summary_says("no event of `workflow_run`");
+    runner.summary_says("not a `workflow_run` event");
 }
 
 #[test]
@@ -402,7 +402,7 @@ fn a_fork_posts_one_comment_of_a_scenario_and_five_of_a_run() {
     runner.summary_says("no more than 5 comments");
 }
 
-/// A copy of the scripts, with an installer that is made up.
+/// A copy of the scripts with a fake installer.
 fn with_installer(runner: &Runner, installer: &str) {
     for file in ["action/install", "Cargo.toml"] {
         executable(runner.path("root").join(file), &read(root().join(file)));
@@ -413,7 +413,7 @@ fn with_installer(runner: &Runner, installer: &str) {
 #[test]
 fn the_program_is_installed_for_the_steps_that_follow() {
     let Some(mut runner) = Runner::new() else { return };
-    // The installer writes down its arguments, and leaves a program that prints its version.
+    // The installer records its arguments, and creates a program that prints its version.
     with_installer(
         &runner,
         "#!/usr/bin/env bash\nprintf '%s ' \"$@\" >\"$ASKED\"\nprintf '#!/bin/sh\\necho loadline made up\\n' >\"${@: -1}/loadline\"\n\
@@ -441,7 +441,7 @@ fn the_program_is_installed_for_the_steps_that_follow() {
         runner.set("LOADLINE_VERSION", wrong);
         let ran = runner.run_at(&script, &[]);
         assert_eq!(ran.code, 2, "{wrong}: {ran:?}");
-        assert!(ran.stderr.contains(&format!("`{wrong}` is no version")), "{}", ran.stderr);
+        assert!(ran.stderr.contains(&format!("`{wrong}` is not a version")), "{}", ran.stderr);
     }
     runner.set("LOADLINE_VERSION", "installed");
     let ran = runner.run_at(&script, &[]);
@@ -451,7 +451,7 @@ fn the_program_is_installed_for_the_steps_that_follow() {
     assert_eq!(runner.run_at(&script, &[]).code, 4);
 }
 
-/// In a temporary folder that everybody may write, somebody else may have made what the version alone would name.
+/// In a world-writable temporary directory, another user may have created the path that the version alone determines.
 #[test]
 fn what_lies_ready_in_a_temporary_folder_is_not_put_on_the_path() {
     let Some(mut runner) = Runner::new() else { return };
@@ -472,7 +472,7 @@ fn what_lies_ready_in_a_temporary_folder_is_not_put_on_the_path() {
     assert_eq!(names, ["loadline"]);
 }
 
-/// The checksums come from the same place as the file, so the way there must be secure.
+/// Checksums come from the same server as the file, so the connection must be secure.
 #[test]
 fn a_release_does_not_come_by_plain_http() {
     let Some(runner) = Runner::new() else { return };
@@ -480,11 +480,11 @@ fn a_release_does_not_come_by_plain_http() {
     let ran = runner
         .run("packaging/install", &["--from", "http://127.0.0.1:1/release", "--to", to.to_str().unwrap()])
         .expect(1);
-    assert!(ran.stderr.starts_with("error: http://127.0.0.1:1/release is not fetched"), "{}", ran.stderr);
-    assert!(ran.stderr.contains("hint: name it with `https://`") && !to.exists(), "{}", ran.stderr);
+    assert!(ran.stderr.starts_with("error: refusing to download from http://127.0.0.1:1/release"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("hint: use `https://`") && !to.exists(), "{}", ran.stderr);
 }
 
-/// The key of a cache is matched by how it begins.
+/// Cache keys are matched by prefix.
 #[test]
 fn no_branch_restores_the_baseline_of_another() {
     let Some(mut runner) = Runner::new() else { return };
@@ -501,7 +501,7 @@ fn no_branch_restores_the_baseline_of_another() {
     }
 }
 
-/// A runner as a job of GitLab is.
+/// A runner in the form of a GitLab job.
 fn of_gitlab() -> Option<(Api, Runner)> {
     let (api, mut runner) = Runner::with_change("shop")?;
     for name in
@@ -526,7 +526,7 @@ fn of_gitlab() -> Option<(Api, Runner)> {
     Some((api, runner))
 }
 
-/// The server that is weighed is code of the merge request, which must not see the tokens of the job.
+/// The measured server is code of the merge request, which must not see the job's tokens.
 #[test]
 fn the_code_under_test_sees_no_token_of_gitlab() {
     let Some((_, mut runner)) = of_gitlab() else { return };
@@ -558,16 +558,16 @@ fn a_baseline_of_gitlab_is_found_whatever_job_and_branch_are_called() {
 #[test]
 fn a_merge_request_of_gitlab_gets_the_same() {
     let Some((api, mut runner)) = of_gitlab() else { return };
-    // Without a baseline there is nothing to say.
+    // Without a baseline, there is nothing to report.
     runner.done("action/gitlab", &[]);
     assert_eq!(api.state().written(), [] as [&str; 0]);
-    // The archive as the job on the default branch left it, below the same folder.
+    // The archive as left by the job on the default branch, below the same directory.
     let this = std::fs::read_dir(runner.path("work/.loadline")).unwrap().map(Result::unwrap);
     let own = this.map(|entry| entry.file_name().into_string().unwrap()).find(|name| name.starts_with("app-")).unwrap();
     runner.write(&format!("left/.loadline/{own}/this/archive.jsonl"), &runner.read("main/archive.jsonl"));
     api.state().packed.insert(1, packed(&runner.path("left")));
     let ran = runner.run("action/gitlab", &[]).expect(1);
-    assert!(ran.stderr.ends_with("error: it is worse than the baseline\n"), "{}", ran.stderr);
+    assert!(ran.stderr.ends_with("error: a metric is worse than the baseline\n"), "{}", ran.stderr);
     assert!(
         !runner.read("work/.loadline/junit.xml").is_empty() && !runner.read("work/.loadline/metrics.txt").is_empty()
     );
@@ -578,14 +578,14 @@ fn a_merge_request_of_gitlab_gets_the_same() {
         ["POST /projects/1/merge_requests/7/notes", "PUT /projects/1/merge_requests/7/notes/1"]
     );
     let text = &state.comments[0].1;
-    assert!(text.contains("this/app against main/app: rss.loaded +25."), "{text}");
+    assert!(text.contains("this/app vs. main/app: rss.loaded +25."), "{text}");
     assert!(text.ends_with("(https://gitlab.example/o/r/-/jobs/5)\n"), "{text}");
     for (request, token) in &state.asked {
         let expect = if request.contains("/jobs/") { "job-token: job_secret" } else { "private-token: ghs_secret" };
         assert_eq!(token, expect, "{request}");
     }
     drop(state);
-    // Without a token there is no comment, and the job is judged all the same.
+    // Without a token, there is no comment, but still a verdict.
     runner.unset("LOADLINE_TOKEN");
     assert_eq!(runner.run("action/gitlab", &[]).code, 1);
 }

@@ -1,4 +1,4 @@
-//! A headless Chromium with a folder of its own: bounded in time, ended by its process id, gone with its test.
+//! A headless Chromium with its own directory, a time limit, and a cleanup by process ID.
 
 use loadline::report::Plot;
 use loadline_test_support::{on_path, skip};
@@ -8,22 +8,22 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// A page takes a second or two; a machine under load takes longer.
+/// A page takes a second or two, or longer on a busy machine.
 const WITHIN: Duration = Duration::from_secs(120);
 const POLL: Duration = Duration::from_millis(20);
-/// Options of a browser whose user prefers the dark theme.
+/// Options for a user who prefers the dark theme.
 pub(crate) const DARK: &[&str] = &["--blink-settings=preferredColorScheme=0"];
-/// The first starts in a third of the time of the others.
+/// The first starts three times faster than the others.
 const PROGRAMS: [&str; 4] = ["chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"];
 
-/// The browser and where it finds the report.
+/// The browser and its report file.
 pub(crate) struct Browser {
     program: PathBuf,
     folder: TempDir,
 }
 
 impl Browser {
-    /// The browser of this machine.
+    /// This machine's browser, if any.
     pub(crate) fn find() -> Option<Self> {
         let program = PROGRAMS.iter().find_map(|name| on_path(name));
         if program.is_none() {
@@ -32,18 +32,18 @@ impl Browser {
         Some(Self { program: program?, folder: tempfile::tempdir().unwrap() })
     }
 
-    /// Puts the report where the browser will open it.
+    /// Writes the report for the browser.
     pub(crate) fn write(&self, page: &str) {
         fs::write(self.folder.path().join("report.html"), page).unwrap();
     }
 
-    /// A picture of the report's beginning, of which the browser has nothing to complain.
+    /// A screenshot of the report's top, without browser complaints.
     #[track_caller]
     pub(crate) fn screenshot(&self, width: u32, height: u32) -> Screenshot {
         self.screenshot_with(width, height, &[])
     }
 
-    /// The same, with more options of the browser. Pictures are kept in `LOADLINE_SHOTS`, where that is set.
+    /// Like `screenshot`, with additional browser options. Saves images in `LOADLINE_SHOTS` if set.
     #[track_caller]
     pub(crate) fn screenshot_with(&self, width: u32, height: u32, more: &[&str]) -> Screenshot {
         let (bytes, log) = self.shoot("report.html", width, height, more);
@@ -56,13 +56,13 @@ impl Browser {
         Screenshot::decode(&bytes)
     }
 
-    /// A picture of a page around the report.
+    /// A screenshot of a page that frames the report.
     pub(crate) fn screenshot_frame(&self, frame: &str, width: u32, height: u32) -> Screenshot {
         fs::write(self.folder.path().join("frame.html"), frame).unwrap();
         Screenshot::decode(&self.shoot("frame.html", width, height, &[]).0)
     }
 
-    /// A chart's file as the browser draws it, at twice its size. Kept as the pictures of pages are.
+    /// A chart file as rendered by the browser at twice its size; saved like screenshots.
     pub(crate) fn draw(&self, plot: &Plot) -> Screenshot {
         fs::write(self.folder.path().join("plot.svg"), &plot.svg).unwrap();
         let (bytes, log) = self.shoot("plot.svg", 960, 800, &["--force-device-scale-factor=2"]);
@@ -86,7 +86,7 @@ impl Browser {
         (bytes, log)
     }
 
-    /// The document after its script ran, of which the browser has nothing to complain.
+    /// The document after its script ran, without browser complaints.
     #[track_caller]
     pub(crate) fn dump(&self) -> String {
         let (dom, log) = self.call(&["--dump-dom".to_owned()], "report.html");
@@ -94,15 +94,15 @@ impl Browser {
         dom
     }
 
-    /// A page around the report, after the report was loaded.
+    /// A page that frames the report, after loading.
     pub(crate) fn dump_frame(&self, frame: &str) -> String {
         fs::write(self.folder.path().join("frame.html"), frame).unwrap();
-        // A file may look into its neighbour only here.
+        // Only this option lets a file access its neighbor.
         let options = ["--dump-dom", "--allow-file-access-from-files", "--virtual-time-budget=20000"];
         self.call(&options.map(str::to_owned), "frame.html").0
     }
 
-    /// Returns the address of its report.
+    /// The address of its report.
     pub(crate) fn address(&self) -> String {
         format!("file://{}", self.folder.path().join("report.html").display())
     }
@@ -111,8 +111,8 @@ impl Browser {
         &self.program
     }
 
-    /// Returns the options that it is always started with. As root, as in continuous integration, Chromium runs only
-    /// without its sandbox. The resolver finds nothing, so that any request to a host fails and is logged.
+    /// The options for every start. As root, as in CI, Chromium runs only without its sandbox. The resolver finds
+    /// nothing, so that any request to a host fails and is logged.
     pub(crate) fn options(&self) -> Vec<String> {
         let fixed = "--headless --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run --v=0 \
                      --enable-logging=stderr --disable-background-networking --disable-component-update \
@@ -123,12 +123,12 @@ impl Browser {
         fixed.split(' ').map(str::to_owned).chain([without_names, profile]).collect()
     }
 
-    /// Returns the complaints of the programs of [`Self::command`].
+    /// Complaints of the programs started with [`Self::command`].
     pub(crate) fn log(&self) -> String {
         String::from_utf8_lossy(&fs::read(self.folder.path().join("stderr")).unwrap()).into_owned()
     }
 
-    /// A program whose complaints go to a file of the folder.
+    /// A program whose stderr goes to a file in the directory.
     pub(crate) fn command(&self, program: &str) -> Command {
         let mut command = Command::new(program);
         command.stderr(fs::File::create(self.folder.path().join("stderr")).unwrap());
@@ -160,7 +160,7 @@ fn name_of_test() -> String {
     thread.name().unwrap_or("test").rsplit("::").next().unwrap_or("test").to_owned()
 }
 
-/// Whether it ended by itself in time; otherwise it is killed, and its helpers end with it.
+/// Whether it exited in time; otherwise, kills it and its helpers.
 fn wait(child: &mut Child) -> bool {
     let until = Instant::now() + WITHIN;
     while Instant::now() < until {
@@ -174,7 +174,7 @@ fn wait(child: &mut Child) -> bool {
     false
 }
 
-/// A picture.
+/// A screenshot.
 pub(crate) struct Screenshot {
     colours: Vec<[u8; 3]>,
 }
@@ -195,25 +195,25 @@ impl Screenshot {
         self.colours.len()
     }
 
-    /// Pixels of exactly this colour.
+    /// Pixels of exactly this color.
     pub(crate) fn count(&self, colour: [u8; 3]) -> usize {
         self.count_near(colour, 0)
     }
 
-    /// Pixels of about this colour.
+    /// Pixels of approximately this color.
     pub(crate) fn count_near(&self, colour: [u8; 3], most: u8) -> usize {
         let near = |seen: &&[u8; 3]| seen.iter().zip(colour).all(|(seen, wanted)| seen.abs_diff(wanted) <= most);
         self.colours.iter().filter(near).count()
     }
 }
 
-/// Lines of the browser's log that are about the page: what its console says and what a policy refused.
+/// Browser log lines about the page: console messages and policy violations.
 pub(crate) fn complaints(log: &str) -> Vec<&str> {
     let about = |line: &&str| {
         ["CONSOLE", "Refused to", "Content Security Policy", "http://", "https://"]
             .iter()
             .any(|word| line.contains(word))
     };
-    // Lines of the browser on itself and the machine name its own source files.
+    // Lines about the browser and the machine name its source files.
     log.lines().filter(about).filter(|line| !line.contains("dbus") && !line.contains("google")).collect()
 }

@@ -1,4 +1,4 @@
-//! Chromium by its DevTools protocol, over a pipe: a window of any size, either theme, paper, and real keys.
+//! Chromium through its DevTools protocol, over a pipe: any window size, either theme, print, and real keys.
 
 use super::browser::Browser;
 use base64::Engine;
@@ -9,10 +9,10 @@ use std::process::{ChildStdin, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-/// An answer takes milliseconds; a machine under load takes longer.
+/// A reply takes milliseconds, or longer on a busy machine.
 const WITHIN: Duration = Duration::from_secs(120);
 
-/// A browser with one window, gone with its test.
+/// A browser with one window, closed at the end of the test.
 pub(crate) struct DevTools<'a> {
     browser: &'a Browser,
     _program: KilledOnDrop,
@@ -23,9 +23,9 @@ pub(crate) struct DevTools<'a> {
 }
 
 impl<'a> DevTools<'a> {
-    /// Starts it again, with an empty window.
+    /// Starts a browser with an empty window.
     pub(crate) fn start(browser: &'a Browser) -> Self {
-        // The browser reads commands from descriptor 3 and writes answers to 4; the shell becomes the browser.
+        // The browser reads commands from descriptor 3 and writes replies to 4; the shell execs the browser.
         let mut command = browser.command("sh");
         command.args(["-c", r#"exec "$0" "$@" 3<&0 4>&1 </dev/null >/dev/null"#]).arg(browser.program());
         command.args(browser.options()).args(["--remote-debugging-pipe", "about:blank"]);
@@ -46,7 +46,7 @@ impl<'a> DevTools<'a> {
         let attached = this.call("Target.attachToTarget", &json!({"targetId": target["targetId"], "flatten": true}));
         attached["sessionId"].as_str().unwrap().clone_into(&mut this.session);
         this.call("Page.enable", &json!({}));
-        // Keys reach the page as if its window were in front.
+        // Keys reach the page as if its window had focus.
         this.call("Emulation.setFocusEmulationEnabled", &json!({"enabled": true}));
         this
     }
@@ -58,7 +58,7 @@ impl<'a> DevTools<'a> {
         answer["result"].clone()
     }
 
-    /// Returns the number that its answer will have.
+    /// Sends a command; returns its number, which the reply repeats.
     fn send(&mut self, method: &str, parameters: &Value) -> u64 {
         self.calls += 1;
         let mut message = json!({"id": self.calls, "method": method, "params": parameters});
@@ -86,7 +86,7 @@ impl<'a> DevTools<'a> {
         self.wait(|message| message["method"] == "Page.loadEventFired");
     }
 
-    /// Returns the value of an expression of the page's script, or of its promise.
+    /// The value of a script expression, or of its promise.
     pub(crate) fn evaluate(&mut self, expression: &str) -> Value {
         let parameters = json!({"expression": expression, "returnByValue": true, "awaitPromise": true});
         let answer = self.call("Runtime.evaluate", &parameters);
@@ -94,20 +94,20 @@ impl<'a> DevTools<'a> {
         answer["result"]["value"].clone()
     }
 
-    /// Makes the window this large.
+    /// Resizes the window.
     pub(crate) fn resize(&mut self, width: u32, height: u32) {
         let parameters = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600});
         self.call("Emulation.setDeviceMetricsOverride", &parameters);
         self.call("Emulation.setScrollbarsHidden", &json!({"hidden": true}));
     }
 
-    /// `screen` or `print`, and the scheme that the reader prefers: `light` or `dark`.
+    /// Sets the media, `screen` or `print`, and the preferred scheme, `light` or `dark`.
     pub(crate) fn prefer(&mut self, media: &str, scheme: &str) {
         let features = json!([{"name": "prefers-color-scheme", "value": scheme}]);
         self.call("Emulation.setEmulatedMedia", &json!({"media": media, "features": features}));
     }
 
-    /// Presses a key and lets it go.
+    /// Presses and releases a key.
     pub(crate) fn press(&mut self, key: &str) {
         let code = match key {
             "Tab" => 9,
@@ -126,7 +126,7 @@ impl<'a> DevTools<'a> {
         self.call("Input.dispatchKeyEvent", &event);
     }
 
-    /// The page on paper, as a PDF file.
+    /// The page printed as a PDF file.
     pub(crate) fn print(&mut self) -> Vec<u8> {
         let answer = self.call("Page.printToPDF", &json!({}));
         base64::engine::general_purpose::STANDARD.decode(answer["data"].as_str().unwrap()).unwrap()

@@ -1,4 +1,4 @@
-//! Documents made by hand: two configurations whose difference is known, a long and heavy one, a hostile one.
+//! Handwritten documents: two configurations with a known difference, a large one, a hostile one.
 
 use loadline::doubt::Doubt;
 use loadline::record::{
@@ -10,7 +10,7 @@ use loadline::record::{
 
 const MIB: f64 = 1_048_576.0;
 
-/// Numbers that look random and are the same every time (an xorshift).
+/// Reproducible pseudorandom numbers (xorshift).
 pub(crate) struct Noise(u64);
 
 impl Noise {
@@ -33,7 +33,7 @@ impl Noise {
     }
 }
 
-/// How much evidence a trial gets.
+/// The amount of data per trial.
 #[derive(Clone, Copy)]
 pub(crate) struct Size {
     pub(crate) samples: usize,
@@ -44,12 +44,12 @@ pub(crate) struct Size {
 }
 
 pub(crate) const SMALL: Size = Size { samples: 600, intervals: 55, dots: 1500, answers: 500_000, seconds: 62.0 };
-/// Few enough answers for a dot each.
+/// Few enough responses for a dot each.
 pub(crate) const FEW: Size = Size { samples: 300, intervals: 28, dots: 1500, answers: 1500, seconds: 31.0 };
-/// Ten minutes at 10 Hz with a million requests, as the archive thins them.
+/// Ten minutes at 10 Hz with a million requests, as thinned by the archive.
 pub(crate) const LARGE: Size = Size { samples: 1200, intervals: 300, dots: 5000, answers: 1_000_000, seconds: 600.0 };
 
-/// A comparison of configurations in blocks, with all that a report can show.
+/// A comparison of configurations in blocks, with everything that a report can show.
 pub(crate) fn comparison(names: &[&str], blocks: u32, size: Size) -> (Document, Vec<Evidence>) {
     let mut trials = Vec::new();
     let mut evidence = Vec::new();
@@ -151,14 +151,14 @@ fn trial(name: &str, place: usize, block: u32, index: u32, size: Size, noise: &m
         trial.doubts.push(DoubtRecord::from(Doubt::SharedCpus));
         trial.doubts.push(DoubtRecord {
             doubt: Doubt::SharedCpus,
-            text: "noisy machine: during steady other programs used 0.40 cores".to_owned(),
+            text: "noisy machine: during steady, other programs used 0.40 cores".to_owned(),
             next: "repeat it on a quiet machine, and more than once".to_owned(),
         });
     }
     trial
 }
 
-/// The memory of each owner, in MiB, for the first configuration; later ones hold less heap and tables.
+/// Memory per owner in MiB for the first configuration; later ones have less heap and tables.
 const OWNERS: [(&str, f64); 13] = [
     ("java_heap.used", 9.0),
     ("cds", 8.6),
@@ -236,7 +236,7 @@ fn seen(place: usize, index: u32, size: Size, noise: &mut Noise) -> Evidence {
     }
 }
 
-/// Share of the whole trial at which requests are answered.
+/// Whether requests are answered at this fraction of the trial.
 fn works(share: f64) -> bool {
     (0.04..0.44).contains(&share) || (0.45..0.9).contains(&share)
 }
@@ -325,7 +325,7 @@ fn requests(place: usize, size: Size, noise: &mut Noise) -> Vec<RequestDot> {
     found
 }
 
-/// Metrics, comparisons with each verdict, a view of weight against speed, budgets, blocks, doubts.
+/// Metrics, comparisons with each verdict, memory against speed, budgets, blocks, doubts.
 fn fill(document: &mut Document, names: &[&str], blocks: u32) {
     metrics(document, names, blocks);
     details(document, names, blocks);
@@ -335,7 +335,7 @@ fn fill(document: &mut Document, names: &[&str], blocks: u32) {
         .map(|block| BlockRecord {
             block,
             order: order.clone(),
-            disturbed: (block == 2).then(|| "0.8 cores of others, 3 % stolen".to_owned()),
+            disturbed: (block == 2).then(|| "0.8 cores of others, 3% stolen".to_owned()),
             repeats: None,
             used: block != 2,
         })
@@ -348,7 +348,7 @@ fn fill(document: &mut Document, names: &[&str], blocks: u32) {
     }];
 }
 
-/// One metric for each verdict.
+/// One metric per verdict.
 fn metrics(document: &mut Document, names: &[&str], blocks: u32) {
     let kinds = [
         (("rss.loaded", Unit::Bytes, Better::Lower), 65.0 * MIB, 0.81, DifferenceVerdict::Better),
@@ -384,7 +384,7 @@ fn metrics(document: &mut Document, names: &[&str], blocks: u32) {
     }
 }
 
-/// Metrics that the user did not ask for.
+/// Metrics that were not requested.
 fn details(document: &mut Document, names: &[&str], blocks: u32) {
     for index in 0..60 {
         let detail = format!("malloc.live.phase{index}");
@@ -478,7 +478,7 @@ fn budgets(names: &[&str]) -> Vec<BudgetRecord> {
     ]
 }
 
-/// Returns texts that must do nothing in a report.
+/// Texts that must have no effect in a report.
 pub(crate) fn hostile_texts() -> Vec<String> {
     vec![
         "<script>document.title='owned';alert(1)</script>".to_owned(),
@@ -490,7 +490,7 @@ pub(crate) fn hostile_texts() -> Vec<String> {
     ]
 }
 
-/// A document all of whose texts are hostile.
+/// A document in which all texts are hostile.
 pub(crate) fn hostile() -> (Document, Vec<Evidence>, Vec<String>) {
     let texts = hostile_texts();
     let names: Vec<&str> = texts.iter().map(String::as_str).collect();

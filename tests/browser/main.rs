@@ -1,8 +1,8 @@
-//! The HTML report in a real browser: the browser has no complaint and asks nothing of a network, it draws the charts,
-//! hostile text does nothing, and without a script all numbers are there.
+//! The HTML report in a real browser: no complaints, no network access, charts are drawn, hostile text has no effect,
+//! and all numbers are present without a script.
 //!
-//! Needs Chromium. Without it the tests say so and pass, unless `LOADLINE_BROWSER=required`.
-//! `LOADLINE_SHOTS=FOLDER` keeps the pictures for a look at them.
+//! Needs Chromium. Without it, the tests report a skip and pass, unless `LOADLINE_BROWSER=required`.
+//! `LOADLINE_SHOTS=FOLDER` saves screenshots.
 #![expect(clippy::disallowed_methods, reason = "starts the browser, and bounds how long it may take")]
 #![expect(clippy::unwrap_used, reason = "a helper of a test that cannot go on should stop it")]
 

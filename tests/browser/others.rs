@@ -1,51 +1,13 @@
-//! Pages other than the report of trials, made by hand: a fleet, the end of a JVM that was watched, and a trial with
-//! the code that holds its memory.
+//! Other handwritten pages: the end of a watched JVM, and a trial with the code that holds its memory.
 
 use super::fixtures;
-use loadline::record::{FleetDocument, Machine, PostMortem};
+use loadline::record::PostMortem;
 use loadline::report;
 use serde_json::{Value, json};
 
 const MIB: u64 = 1 << 20;
 
-/// A fleet with a service of each verdict, one of which has this name.
-pub(crate) fn fleet(name: &str) -> String {
-    let line = |mib: u64| {
-        json!({
-            "limit_bytes": mib * MIB, "heap_bytes": mib * MIB / 2, "direct_bytes": null, "held": 5,
-            "failing_share_max": 0.45, "below_bytes": null, "cause": null, "cause_text": [], "edge_width": 0.0
-        })
-    };
-    let verdicts = ["proved", "first", "same", "lower", "higher", "not_held", "unknown", "failed", "missing"];
-    let service = |(index, verdict): (usize, &&str)| {
-        let mib = (index < 5).then_some(100 + 40 * index as u64);
-        let past: Vec<Value> = (10..22)
-            .map(|day| json!({"at": format!("2026-11-{day}T01:00:00Z"), "limit_bytes": (90 + day % 3 * 8) * MIB}))
-            .collect();
-        json!({
-            "name": if index == 3 { name.to_owned() } else { format!("service-{index}") }, "index": index,
-            "verdict": verdict, "text": format!("{name} became what it is"), "line": mib.map(line),
-            "limit_bytes": mib.map(|mib| (mib + mib / 10) * MIB), "options": ["-Xmx64m"], "declared_bytes": 512 * MIB,
-            "wasted_bytes": mib.map(|mib| (512 - mib - mib / 10) * MIB), "last_bytes": 100 * MIB, "past": past,
-            "node": "n1", "other_cpu": index == 2, "trials": 14, "seconds": 600.0, "last": null
-        })
-    };
-    let services: Vec<Value> = verdicts.iter().enumerate().map(service).collect();
-    let machine =
-        Machine { cpu_model: Some("AMD EPYC 7B13".to_owned()), ..fixtures::document(Vec::new()).conditions.machine };
-    let document: FleetDocument = serde_json::from_value(json!({
-        "schema": loadline::record::FLEET_SCHEMA,
-        "plan": {"schema": loadline::record::FLEET_PLAN_SCHEMA, "loadline": "0.1.0", "name": "shop",
-            "made": "2026-11-23T01:00:00Z", "entries": 9, "hash": "2c26b46b68ff".repeat(5)},
-        "standing": {"answered": 6, "missing": [8], "failed": [7], "double": [3]},
-        "nodes": [{"name": "n1", "cpus": 4, "restarts": 0, "machine": machine}],
-        "services": services, "wasted_bytes": 1500 * MIB, "node_seconds": 9000.0, "comparison": null
-    }))
-    .unwrap();
-    report::fleet_page(&document)
-}
-
-/// A trial whose direct memory was allocated at this site, with a flame graph of two stacks, and what keeps its heap.
+/// A trial with direct memory from this site, a flame graph of two stacks, and heap holders.
 pub(crate) fn explained(site: &str) -> String {
     let (mut document, evidence) = fixtures::comparison(&["serial"], 1, fixtures::FEW);
     let frames = ["java.lang.Thread.run", site, "java.nio.Bits.reserveMemory", "os::malloc"];
@@ -66,7 +28,7 @@ pub(crate) fn explained(site: &str) -> String {
     report::html(&document, &evidence, &[])
 }
 
-/// A JVM of this name whose heap grew until the kernel killed it.
+/// A JVM with this name whose heap grew until it was OOM-killed.
 pub(crate) fn post_mortem(name: &str) -> String {
     let stretches = 180u64;
     let grown = |from: u64, step: u64| (0..stretches).map(|at| (from + at * step / 60) * MIB).collect::<Vec<_>>();

@@ -1,4 +1,4 @@
-//! The page: its size, and how it fares in the browser.
+//! The page: its size and its behavior in the browser.
 
 use super::browser::{Browser, DARK};
 use super::fixtures::{self, FEW, LARGE, SMALL, Size, hostile_texts};
@@ -6,7 +6,7 @@ use loadline::report;
 
 const NAMES: [&str; 3] = ["g1", "serial", "parallel"];
 
-/// A browser that finds the page of a comparison of so many blocks.
+/// A browser with the page of a comparison of this many blocks.
 fn compared(blocks: u32, size: Size) -> Option<Browser> {
     let browser = Browser::find()?;
     let (document, evidence) = fixtures::comparison(&NAMES, blocks, size);
@@ -40,7 +40,7 @@ fn the_browser_has_nothing_to_complain_of_and_draws_the_charts() {
     let (document, evidence) = fixtures::comparison(&NAMES, 5, SMALL);
     browser.write(&report::html(&document, &evidence, &["a histogram of trial 3 was cut short".to_owned()]));
     let picture = browser.screenshot(1280, 9000);
-    // The colours of the light theme.
+    // The light theme's colors.
     for (what, colour, least) in [
         ("ink of RSS", [0x1c, 0x21, 0x27], 500),
         ("heap", [0x2f, 0x79, 0xb9], 2000),
@@ -78,7 +78,7 @@ fn title(dom: &str) -> &str {
     dom.split("<title>").nth(1).and_then(|rest| rest.split("</title>").next()).unwrap_or_default()
 }
 
-/// Stops the test where a page is wider than a phone, or than a screen.
+/// Checks that a page is not wider than a phone, or than a screen.
 pub(crate) fn fits(browser: &Browser, page: &str) {
     for width in [400, 1280] {
         let frame = format!(
@@ -109,14 +109,14 @@ fn charts_of_a_trial_are_zoomed_together_and_read_off() {
     let dom = browser.dump_frame(include_str!("zoom.html"));
     let told: Vec<&str> = dom.split("<li>").skip(1).filter_map(|rest| rest.split("</li>").next()).collect();
     assert_eq!(told.len(), 8, "{dom}");
-    // The cursor begins in the middle of 62 s: the fixture has its configurations' RSS at 62 to 63 MiB there.
+    // The cursor starts in the middle of 62 s, where the fixture's configurations have 62 to 63 MiB of RSS.
     assert!(told[0].starts_with("31.") && told[0].contains("RSS 6"), "{}", told[0]);
     assert!(told[0].contains("direct memory 2.0 MiB"), "{}", told[0]);
-    assert!(told[0].contains("heap committed 6.0 MiB") && told[0].contains("correct answers "), "{}", told[0]);
-    // Twice as wide, the same in both charts of the trial; a spectrum stays as it is.
+    assert!(told[0].contains("heap committed 6.0 MiB") && told[0].contains("successful responses "), "{}", told[0]);
+    // Zoomed by two in both charts of the trial; a spectrum does not zoom.
     assert_eq!(told[1], "200.000% 200.000% 100%");
     assert_eq!(told[2], "100.000% 100.000% 100%");
-    // From a quarter to a half by the mouse, then the wheel, then all by a double click.
+    // Selects the second quarter with the mouse, then uses the wheel, then resets with a double click.
     assert_eq!(told[3], "400.000% 400.000% 100%");
     assert_eq!(told[4], "500.000% 500.000% 100%");
     assert_eq!(told[5], "100.000% 100.000% 100%");
@@ -127,28 +127,28 @@ fn charts_of_a_trial_are_zoomed_together_and_read_off() {
 #[test]
 fn without_a_script_every_number_is_there() {
     let Some(browser) = compared(2, FEW) else { return };
-    // A frame that may not run scripts; the page around it, which may, copies its text.
+    // A frame without scripts; the page around it copies its text.
     let frame = "<!doctype html><title>?</title><iframe id=f sandbox=allow-same-origin src=report.html></iframe><pre id=p>\
                  </pre><script>f.onload = () => { const d = f.contentDocument; p.textContent = d.body.textContent; \
                  document.title = `classes: ${d.documentElement.className}`; }</script>";
     let dom = browser.dump_frame(frame);
     assert!(dom.contains("<title>classes: </title>"), "the script did run, or nothing did");
-    // And its charts are drawn.
+    // Its charts are drawn, too.
     let frame = "<!doctype html><style>*{margin:0;border:0}</style><iframe width=1280 height=6000 \
                  sandbox=allow-same-origin src=report.html></iframe>";
     let picture = browser.screenshot_frame(frame, 1280, 6000);
     assert!(picture.count([0x55, 0xab, 0x9c]) > 1000, "libjvm in the account");
     assert!(picture.count([0x1c, 0x21, 0x27]) > 1000, "ink");
     for text in [
-        "serial against g1:",
+        "serial vs. g1:",
         "loadline compare scenarios/tiny-http/tiny-http.loadline.yaml --seed 1",
-        "Timeline in numbers",
-        "Requests in numbers",
-        "Account in numbers, MiB",
-        "Service times in numbers, ms",
-        "Differences in numbers",
-        "Every trial in numbers",
-        "Medians in numbers",
+        "Timeline as a table",
+        "Requests as a table",
+        "Account as a table, MiB",
+        "Service times as a table, ms",
+        "Differences as a table",
+        "Every trial as a table",
+        "Medians as a table",
         "rss.loaded&lt;=60MiB",
         "malloc retained",
     ] {

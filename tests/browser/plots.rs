@@ -1,4 +1,4 @@
-//! Charts as files of their own: well-formed, without references, drawn by a browser with their text.
+//! Charts as separate files: well-formed, without references, rendered with text.
 
 use super::browser::Browser;
 use super::fixtures::{self, FEW, SMALL};
@@ -29,7 +29,7 @@ fn a_picture_has_lines_and_text() {
     let timeline = plots.iter().find(|plot| plot.name == "timeline-trial-1").unwrap();
     let picture = browser.draw(timeline);
     assert!(picture.count([0x1c, 0x21, 0x27]) > 2000, "RSS and titles");
-    // Without text the numbers of the axes would be missing: they are the only thing in this colour but guides.
+    // Apart from guides, only the axis labels have this color.
     let text = picture.count_near([0x59, 0x62, 0x6d], 12);
     assert!(text > 500, "{text}");
 }

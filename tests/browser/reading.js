@@ -1,4 +1,4 @@
-// What a reader would complain of in a page: its outline, its labels, its charts, what is wider than its window.
+// What a reader would object to in a page: outline, labels, charts, and anything wider than the window.
 (() => {
   const told = [];
   const short = (text) => text.trim().slice(0, 60);
@@ -36,7 +36,7 @@
         for (let other = at + 1; other < texts.length; other++) {
           const across = Math.min(box.right, boxes[other].right) - Math.max(box.left, boxes[other].left);
           const down = Math.min(box.bottom, boxes[other].bottom) - Math.max(box.top, boxes[other].top);
-          // Boxes hold the room for letters that reach down; the letters themselves touch later.
+          // Boxes include room for descenders, so small overlaps don't show.
           if (across > 1 && down > 4) told.push(`two texts on each other: ${short(text.textContent)} | ${short(texts[other].textContent)}`);
         }
       });

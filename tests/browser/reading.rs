@@ -1,27 +1,28 @@
-//! Every kind of page as it is read: at a desk and on a phone, in either theme, on paper, by keys alone.
+//! Every kind of page on a desktop and a phone, in either theme, in print, and by keyboard alone.
 
 use super::browser::Browser;
 use super::devtools::DevTools;
 use super::fixtures::{self, FEW, LARGE};
-use super::{browser, others, searches, tunings};
+use super::{browser, others};
 use loadline::record::Trial;
 use loadline::report;
+use loadline_samples::{find, fleet, tune};
 use serde_json::Value;
 
-/// Opens what is folded.
+/// Expands everything.
 const UNFOLD: &str = "document.querySelectorAll('details').forEach((details) => { details.open = true; }); 0";
-/// The printable width of a sheet of A4 with margins of 1 cm, at 96 pixels per inch.
+/// The printable width of A4 with 1 cm margins, at 96 pixels per inch.
 const PAPER: u32 = 718;
 
-/// A page of each kind, and those of which there is little or too much to say.
+/// A page of each kind, and those with very little or very much content.
 fn pages() -> Vec<(&'static str, String)> {
     let (document, evidence) = fixtures::comparison(&["g1", "serial", "parallel"], 2, FEW);
     let empty = fixtures::document(vec![Trial::new("serial", 0, 0)]);
     vec![
         ("comparison", report::html(&document, &evidence, &[])),
-        ("search", report::html(&searches::searched(), &[], &[])),
-        ("tuning", report::html(&tunings::tuned("-XX:MaxHeapFreeRatio=20"), &[], &[])),
-        ("fleet", others::fleet("delivery-of-parcels-by-bicycle")),
+        ("search", report::html(&find::found(), &[], &[])),
+        ("tuning", report::html(&tune::proved(), &[], &[])),
+        ("fleet", report::fleet_page(&fleet::fleet())),
         ("post-mortem", others::post_mortem("orders")),
         ("explained", others::explained("Orders.export(Orders.java:88)")),
         ("no trial", report::html(&fixtures::document(Vec::new()), &[], &[])),
@@ -36,19 +37,19 @@ fn hostile_pages() -> Vec<(&'static str, String)> {
     let name = format!("<script>document.title='owned'</script>{long}");
     vec![
         ("hostile", report::html(&document, &evidence, &missing)),
-        ("hostile tuning", report::html(&tunings::tuned(&format!("-D{name}")), &[], &[])),
-        ("hostile fleet", others::fleet(&name)),
+        ("hostile tuning", report::html(&tune::hostile(&format!("-D{name}")), &[], &[])),
+        ("hostile fleet", report::fleet_page(&fleet::hostile(&name))),
         ("hostile post-mortem", others::post_mortem(&name)),
         ("hostile explained", others::explained(&name)),
     ]
 }
 
-/// Returns the lines that a script tells.
+/// The lines returned by a script.
 fn told(value: &Value) -> Vec<String> {
     value.as_array().unwrap().iter().map(|line| line.as_str().unwrap_or_default().to_owned()).collect()
 }
 
-/// Keeps what is shown, where `LOADLINE_SHOTS` says where.
+/// Saves an image if `LOADLINE_SHOTS` names a directory.
 fn keep(name: &str, bytes: &[u8]) {
     if let Some(folder) = std::env::var_os("LOADLINE_SHOTS").map(std::path::PathBuf::from) {
         std::fs::write(folder.join(name.replace(' ', "-")), bytes).unwrap();
@@ -117,8 +118,7 @@ fn what_is_folded_away_is_printed() {
     }
 }
 
-/// The element with the keyboard's focus: what it is, whether the focus can be seen, and whether the element comes
-/// after the one that had the focus before.
+/// The focused element: what it is, whether the focus is visible, and whether it follows the previously focused one.
 const FOCUS: &str = "(() => {
     const at = document.activeElement;
     if (at === document.body || at === window.first) return null;
@@ -131,7 +131,7 @@ const FOCUS: &str = "(() => {
     return [at.tagName.toLowerCase(), seen, behind, at.getAttribute('class') ?? ''].join(' ');
 })()";
 
-/// Goes through the page by Tab alone.
+/// Walks through the page with Tab alone.
 fn stops(window: &mut DevTools<'_>) -> Vec<String> {
     let mut stops = Vec::new();
     while stops.len() < 500 {
@@ -153,7 +153,7 @@ fn keys_reach_everything_in_its_order_and_it_can_be_seen_where_they_are() {
         window.open(&page);
         let stops = stops(&mut window);
         assert!(stops.iter().all(|stop| stop.contains(" true true")), "{kind}: {stops:?}");
-        // A group of radio buttons is one stop.
+        // A radio button group is one stop.
         let wanted = window.evaluate(
             "[...document.querySelectorAll('a[href], summary, svg[data-group], .scroll, input:checked')]\
              .filter((element) => element.matches('input') || element.checkVisibility()).length",
@@ -184,7 +184,7 @@ fn keys_unfold_a_trial_read_a_chart_off_and_order_a_fleet() {
     assert_eq!(window.evaluate("document.activeElement.classList.contains('zoomed')"), true);
     window.press("0");
     assert_eq!(window.evaluate("document.activeElement.classList.contains('zoomed')"), false);
-    window.open(&others::fleet("parcels"));
+    window.open(&report::fleet_page(&fleet::fleet()));
     let shown = "[...document.querySelectorAll('.orders > div')].findIndex((table) => table.offsetHeight > 0)";
     assert_eq!(window.evaluate(shown), 0);
     window.evaluate("document.querySelector('.orders input').focus()");

@@ -1,4 +1,4 @@
-//! One call of the program: exit code, stdout, stderr.
+//! A call of the program: exit code, stdout, stderr.
 
 use serde_json::Value;
 use std::fmt;
@@ -14,31 +14,31 @@ pub(crate) struct Called {
 }
 
 impl Called {
-    /// The call of any program that has ended; a signal counts as -1.
+    /// The call of a program that has ended; a signal counts as -1.
     pub(crate) fn of(ended: Output) -> Self {
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
         Self { code: ended.status.code().unwrap_or(-1), stdout: text(ended.stdout), stderr: text(ended.stderr) }
     }
 
-    /// Its stdout, which is JSON.
+    /// Its stdout as JSON.
     #[track_caller]
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|cause| panic!("{cause}: {self}"))
     }
 
-    /// Stops the test, with all that was said, unless it ended with this code.
+    /// Checks the exit code; prints all output on failure.
     #[track_caller]
     pub(crate) fn expect(self, code: i32) -> Self {
         assert_eq!(self.code, code, "{self}");
         self
     }
 
-    /// Its stdout on one line: line breaks fall where 80 columns end, and a sentence is looked for without them.
+    /// Its stdout without line breaks, to search for sentences that wrap at 80 columns.
     pub(crate) fn flat(&self) -> String {
         self.stdout.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
-    /// Stops the test unless the request was refused, with all of these words on stderr and nothing on stdout.
+    /// Checks that the request was rejected, with all these words on stderr and an empty stdout.
     #[track_caller]
     pub(crate) fn refused(&self, says: &[&str]) {
         assert_eq!((self.code, self.stdout.as_str()), (2, ""), "{self}");
@@ -48,14 +48,14 @@ impl Called {
     }
 }
 
-/// As the snapshots keep it.
+/// The form in snapshots.
 impl fmt::Display for Called {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "exit code: {}\n---- stdout\n{}---- stderr\n{}", self.code, self.stdout, self.stderr)
     }
 }
 
-/// Calls the program in this folder of the repository's tests, so that no path of the machine is in what it says.
+/// Calls the program in this directory of the repository, so that its output contains no machine-specific path.
 pub(crate) fn loadline(arguments: &[&str]) -> Called {
     loadline_in(&folder(), arguments)
 }
@@ -64,7 +64,7 @@ pub(crate) fn loadline_in(folder: &Path, arguments: &[&str]) -> Called {
     loadline_with(folder, arguments, &[])
 }
 
-/// The same with these variables, which engines set.
+/// Like `loadline`, with an engine's variables.
 pub(crate) fn loadline_with(folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Called {
     Called::of(command(folder, arguments, variables).output().unwrap())
 }
@@ -74,7 +74,7 @@ pub(crate) fn report(name: &str, options: &[&str]) -> Called {
     loadline(&[&["report", &format!("archives/{name}")], options].concat())
 }
 
-/// Calls the program in a folder with one file and nothing else. No call may leave another file there.
+/// Calls the program in a directory with a single file. No call may leave another file there.
 pub(crate) fn loadline_beside(file: &str, text: &str, arguments: &[&str]) -> Called {
     let place = tempfile::tempdir().unwrap();
     std::fs::write(place.path().join(file), text).unwrap();
@@ -83,7 +83,7 @@ pub(crate) fn loadline_beside(file: &str, text: &str, arguments: &[&str]) -> Cal
     called
 }
 
-/// Every verb but `help`, as the help lists them.
+/// Every verb in the help except `help`.
 pub(crate) fn verbs() -> Vec<String> {
     let help = loadline(&["--help"]).stdout;
     let list = help.split("\nCommands:\n").nth(1).and_then(|rest| rest.split("\n\n").next()).unwrap();
@@ -91,18 +91,18 @@ pub(crate) fn verbs() -> Vec<String> {
     verbs.filter(|verb| verb != "help").collect()
 }
 
-/// Starts it; its output goes nowhere.
+/// Starts the program without output.
 pub(crate) fn started(folder: &Path, arguments: &[&str]) -> Child {
     command(folder, arguments, &[]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
 fn command(folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_loadline"));
-    // Variables of a terminal around the tests must not show in the snapshots.
+    // Variables of the surrounding terminal must not affect snapshots.
     for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "LINES", "TERM"] {
         command.env_remove(name);
     }
-    // Nor may an engine that runs the tests be one of these calls'.
+    // An engine that runs the tests must not affect the calls.
     for name in ["JOB_COMPLETION_INDEX", "SLURM_ARRAY_TASK_ID", "LOADLINE_FIRST", "NODE_NAME", "SLURMD_NODENAME"] {
         command.env_remove(name);
     }
@@ -110,7 +110,7 @@ fn command(folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Com
     command
 }
 
-/// This folder.
+/// This directory.
 pub(crate) fn folder() -> PathBuf {
     root().join("tests/cli")
 }
@@ -120,17 +120,17 @@ pub(crate) fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The folder of what is built, and of the tools that scripts of the repository bring.
+/// The build directory, which also contains tools fetched by the repository's scripts.
 pub(crate) fn products() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
-/// What lies in a folder.
+/// The entries of a directory.
 pub(crate) fn entries(folder: &Path) -> Vec<PathBuf> {
     std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
 }
 
-/// The Rust files of `src` and `crates`, without those of the folders that are to be left out.
+/// The Rust files of `src` and `crates`, except in excluded directories.
 pub(crate) fn rust_files(is_left_out: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
     let mut folders = vec![root().join("src"), root().join("crates")];
     let mut files = Vec::new();
@@ -147,6 +147,6 @@ pub(crate) fn read(path: impl AsRef<Path>) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|cause| panic!("{}: {cause}", path.display()))
 }
 
-/// The archives that stand for what users have: names of their folders in `archives`.
+/// Archives that represent users' archives: directory names in `archives`.
 pub(crate) const ARCHIVES: [&str; 8] =
     ["nmt", "two", "failed", "interrupted", "account", "compared", "figures", "searched"];

@@ -1,4 +1,4 @@
-//! What a container is charged for: a made-up one on the screen and against its schema, and slips that are typed.
+//! A container's charge: a synthetic one on the screen and against its schema, and typos.
 
 use crate::called::loadline;
 use crate::schema::Schema;
@@ -20,17 +20,17 @@ fn process(pid: u32, command: &str, mib: i64) -> ChargeRow {
     ChargeRow { pid: Some(pid), ..row(ChargeKind::Anonymous, command, mib * MIB) }
 }
 
-/// A container with a JVM, four helpers, a spool in memory and a log.
+/// A container with a JVM, four helpers, a memory-backed spool, and a log.
 fn made_up() -> ChargeDocument {
     use ChargeKind::{Kernel, MemoryFiles, PageCache, Rest};
     let helpers = (40..44).map(|pid| process(pid, "tesseract page.png", 42));
     let spool = ChargeRow { files: 500, deleted: 499, ..row(MemoryFiles, "/tmp", 125 * MIB) };
-    let names = ChargeRow { reclaimable: true, ..row(Kernel, "names and inodes of files", 90 * MIB) };
+    let names = ChargeRow { reclaimable: true, ..row(Kernel, "file names and inodes", 90 * MIB) };
     let others = [
         row(ChargeKind::Anonymous, "no process found", -2 * MIB),
         spool,
-        row(PageCache, "not used lately", 60 * MIB),
-        row(PageCache, "in use", 20 * MIB),
+        row(PageCache, "inactive", 60 * MIB),
+        row(PageCache, "active", 20 * MIB),
         names,
         row(Kernel, "page tables", 2 * MIB),
         row(Kernel, "others", 1000),
@@ -108,14 +108,14 @@ fn a_container_that_is_not_there_is_refused() {
     for (words, told) in [
         (&["account", "--cgroup", "/no/such/cgroup"][..], "/no/such/cgroup"),
         (&["account", "--cgroup", "../.."], "../.."),
-        (&["account", "--container", "shop"], "`shop` is not a container id"),
-        (&["account", "--container", "00"], "`00` is not a container id"),
+        (&["account", "--container", "shop"], "`shop` is not a container ID"),
+        (&["account", "--container", "00"], "`00` is not a container ID"),
         (&["account", "--pod", "no-such-pod"], "no-such-pod"),
         (&["account", "1", "--container", "8c91"], "cannot be used with"),
         (&["account", "--container", "8c91", "--by", "pool"], "cannot be used with"),
     ] {
         let called = loadline(words);
-        // 4: a machine without cgroups has none to name.
+        // 4: a machine without cgroups cannot have one.
         assert!([2, 4].contains(&called.code), "{words:?}: {called:?}");
         assert!(called.code == 4 || called.stderr.contains(told), "{words:?}: {called:?}");
         assert!(called.stdout.is_empty() && !called.stderr.contains("panicked"), "{called:?}");

@@ -1,10 +1,10 @@
-//! Comments and the files of trackers, from recorded archives: against an archive, a configuration, budgets alone.
+//! Comments and trackers' files from recorded archives: compared with an archive, a configuration, or only budgets.
 
 use crate::archive_halves::half;
 use crate::called::{Called, folder, loadline_in};
 use tempfile::TempDir;
 
-/// A folder with `main` and `this`, the second of which holds 12 MiB more.
+/// A directory with `main` and `this`; the latter holds 12 MiB more.
 fn before_and_after() -> TempDir {
     let place = tempfile::tempdir().unwrap();
     half("lean", "shop", &place.path().join("main"));
@@ -26,12 +26,12 @@ fn what_a_reviewer_reads() {
     let compared = loadline_in(place.path(), &["compare", "main", "this", "--comment", "-"]);
     let same = |text: &str| text.lines().skip(2).take(1).collect::<String>();
     assert!(compared.stdout.starts_with("<!-- loadline:shop -->\n<!-- loadline-verdict: worse -->\n"), "{compared}");
-    // The budget's sentence comes before those of the change, which are the same.
+    // The budget's sentence precedes those of the change, which are the same.
     let sentence = same(&compared.stdout);
-    let budget = "budget rss.loaded&#60;=+5% is broken by this/app: from 15.18 % to 63.07 % in 6 trials, all beyond \
-                  5.00 %. ";
+    let budget = "budget rss.loaded&#60;=+5% was exceeded by this/app: from 15.18% to 63.07% in 6 trials, entirely \
+                  beyond 5.00%. ";
     assert_eq!(same(&against.stdout), format!("{budget}{sentence}"));
-    assert!(sentence.starts_with("this/app against main/app: worse in rss.loaded"), "{sentence}");
+    assert!(sentence.starts_with("this/app vs. main/app: worse in rss.loaded"), "{sentence}");
     let called = loadline_in(&folder(), &["report", "archives/compared", "--comment", "-", "--comment-always"]);
     insta::assert_snapshot!("what_changed_against_a_configuration", called);
 }
@@ -40,12 +40,15 @@ fn what_a_reviewer_reads() {
 fn budgets_alone_speak_where_nothing_is_compared() {
     let place = before_and_after();
     let called = report(&place, &["--budget", "rss.loaded<=1MiB", "--comment", "-"]);
-    assert!(called.code == 1 && called.stdout.contains("\nbudget rss.loaded&#60;=1MiB is broken by app: "), "{called}");
+    assert!(
+        called.code == 1 && called.stdout.contains("\nbudget rss.loaded&#60;=1MiB was exceeded by app: "),
+        "{called}"
+    );
     let called = report(&place, &["--budget", "rss.loaded<=1GiB", "--comment", "-"]);
     assert_eq!((called.code, called.stdout.as_str()), (0, ""), "silent");
     let called = report(&place, &["--budget", "rss.loaded<=1GiB", "--comment", "-", "--comment-always"]);
-    assert!(called.stdout.contains("\nNo budget is broken: 1 budget kept.\n"), "{called}");
-    // An archive against itself has changed in nothing.
+    assert!(called.stdout.contains("\nNo budget was exceeded: 1 budget met.\n"), "{called}");
+    // An archive compared with itself has no change.
     let place = before_and_after();
     let called = loadline_in(place.path(), &["report", "main", "--baseline", "main", "--comment", "c.md"]);
     assert_eq!((called.code, std::fs::read(place.path().join("c.md")).unwrap().len()), (0, 0), "{called}");

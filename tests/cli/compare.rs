@@ -1,4 +1,4 @@
-//! Comparing, judging and showing through the program: what is typed wrong, and what kept archives say.
+//! Comparing, judging, and displaying: typos, and results of recorded archives.
 
 use crate::called::{folder, loadline, loadline_beside, read, report, root};
 use loadline::report::export::Format;
@@ -10,7 +10,7 @@ configurations: {a: {heap: 6m}, b: {heap: 12m}}
 load: [{warmup: {same: steady}}, {steady: {closed: {connections: 1, duration: 20s}, get: /}}]
 ";
 
-/// Calls the program next to a scenario; nothing of the scenario may start.
+/// Calls the program next to a scenario, which must not start anything.
 #[track_caller]
 fn refused(scenario: &str, arguments: &[&str], says: &[&str]) {
     loadline_beside("pair.loadline.yaml", scenario, arguments).refused(says);
@@ -20,30 +20,30 @@ fn refused(scenario: &str, arguments: &[&str], says: &[&str]) {
 fn what_cannot_be_compared_says_what_can() {
     let check = |arguments: &[&str], expect: &str| refused(SCENARIO, &[&["compare"], arguments].concat(), &[expect]);
     let file = "pair.loadline.yaml";
-    check(&[], "compare what?");
-    check(&["."], "is a folder");
+    check(&[], "nothing to compare");
+    check(&["."], "is a directory");
     check(&["absent.yaml"], "cannot read the scenario");
     check(&[file, "--only", "a"], "nothing to compare it with");
     check(&[file, "--only", "c"], "no configuration is named `c`");
     check(&[file, "--vary", "gcc=serial,g1"], "did you mean `gc`?");
-    check(&[file, "--vary", "gc=serial,g2"], "`g2` is no collector");
+    check(&[file, "--vary", "gc=serial,g2"], "`g2` is not a collector");
     check(&[file, "--vary", "gc"], "write it as `gc=serial,g1`");
     check(&[file, "--baseline", "c"], "neither a configuration nor an archive");
-    check(&[file, "--least", "rss=2x"], "is no amount");
+    check(&[file, "--least", "rss=2x"], "is not an amount");
     check(&[file, "--confidence", "200%"], "between 50% and 99.99%");
-    check(&[file, "--metric", "rsss.loaded"], "the nearest are `rss.loaded`");
-    check(&[file, "--metric", "rss"], "write which: `rss.start`");
-    check(&[file, "--budget", "rss.loaded"], "it compares nothing");
+    check(&[file, "--metric", "rsss.loaded"], "similar names are `rss.loaded`");
+    check(&[file, "--metric", "rss"], "choose one of these: `rss.start`");
+    check(&[file, "--budget", "rss.loaded"], "it has no comparison");
     check(&[file, "--budget", "rss.loaded<=20ms"], "in bytes (`60MiB`)");
-    check(&[file, "--budget", "p98<=20ms"], "the nearest are");
-    check(&[file, "--until-sure", "3"], "it must lie between 5 and 1000");
-    check(&[file, "--csv", "-", "--json"], "only one thing can go to stdout");
+    check(&[file, "--budget", "p98<=20ms"], "similar names are");
+    check(&[file, "--until-sure", "3"], "it must be between 5 and 1000");
+    check(&[file, "--csv", "-", "--json"], "only one output can go to stdout");
 }
 
 #[test]
 fn a_file_that_cannot_be_written_is_found_out_before_anything_runs() {
     let written = ["compare", "pair.loadline.yaml", "--html", "absent/report.html"];
-    let says = ["cannot write absent/report.html", "hint: make the folder first: `mkdir -p absent`"];
+    let says = ["cannot write absent/report.html", "hint: create the directory first: `mkdir -p absent`"];
     refused(SCENARIO, &written, &says);
 }
 
@@ -63,9 +63,9 @@ fn a_scenario_says_how_to_compare() {
     };
     check("compare: {baselin: a}\n", "did you mean `baseline`?");
     check("compare: {baseline: c}\n", "no configuration is named `c`");
-    check("compare: {least: {rss: much}}\n", "is no amount");
-    check("compare: {confidence: 3}\n", "is no confidence");
-    check("budgets: [rss]\n", "is no budget");
+    check("compare: {least: {rss: much}}\n", "is not an amount");
+    check("compare: {confidence: 3}\n", "is not a confidence");
+    check("budgets: [rss]\n", "is not a budget");
     check("budgets: ['rss.loded<=5MiB']\n", "cannot be judged");
     check("compare: {trials: 0}\n", "`trials` is 0");
 }
@@ -86,7 +86,7 @@ fn budgets_decide_the_exit_code() {
     assert_eq!(code(&["--budget", "rss.loaded<=1GiB"]), 0);
     assert_eq!(code(&["--budget", "rss.loaded<=10MiB"]), 1);
     assert_eq!(code(&["--budget", "rss.loaded<=10MiB", "--budget", "rss.loaded<=1GiB"]), 1);
-    // Nothing of these trials is limited.
+    // These trials have no limit.
     assert_eq!(code(&["--budget", "charge.loaded<=10MiB"]), 0);
     assert_eq!(code(&["--budget", "charge.loaded<=10MiB", "--undecided", "fail"]), 1);
     assert_eq!(code(&["--budget", "charge.loaded<=10MiB", "--strict"]), 2);
@@ -94,7 +94,7 @@ fn budgets_decide_the_exit_code() {
     assert_eq!(code(&["--budget", "rss.loaded<=-50%", "--baseline", "archives/compared"]), 1);
     assert_eq!(code(&["--budget", "rss.loaded<=+1%", "--baseline", "archives/absent"]), 2);
     let said = report("compared", &["--budget", "rss.loaded<=10MiB"]).stdout;
-    assert!(said.starts_with("budget rss.loaded<=10MiB is broken by "), "{said}");
+    assert!(said.starts_with("budget rss.loaded<=10MiB was exceeded by "), "{said}");
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn archives_of_different_scenarios_say_what_differs() {
     let called = loadline(&["compare", "archives/compared", "archives/nmt"]).expect(2);
     assert!(called.stderr.contains("no configuration in common"), "{called}");
     let called = loadline(&["compare", "archives/two", "archives/two", "--heap", "6m"]);
-    assert!(called.code == 2 && called.stderr.contains("nothing runs"), "{called}");
+    assert!(called.code == 2 && called.stderr.contains("comparing two archives runs nothing"), "{called}");
 }
 
 #[test]

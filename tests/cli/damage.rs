@@ -1,11 +1,11 @@
-//! Archives that were cut short, damaged, or never were any: no call panics, and what is whole is shown.
+//! Truncated, damaged, and fake archives: no call panics, and intact parts are shown.
 
 use crate::called::{ARCHIVES, Called, folder, loadline, loadline_in, read};
 use loadline_test_support::all_simulations_run;
 use std::path::Path;
 use tempfile::TempDir;
 
-/// In how many places an archive is damaged: enough to hit keys, numbers, strings and characters of more than one byte.
+/// The number of corruptions per archive: enough to hit keys, numbers, strings, and multibyte characters.
 fn places() -> usize {
     if all_simulations_run() { 60 } else { 15 }
 }
@@ -14,7 +14,7 @@ fn text_of(name: &str) -> String {
     read(folder().join("archives").join(name).join("archive.jsonl"))
 }
 
-/// `report` on an archive of these bytes.
+/// `report` on an archive with these bytes.
 fn report(bytes: &[u8], options: &[&str]) -> Called {
     let place = TempDir::new().unwrap();
     write(place.path(), bytes);
@@ -25,7 +25,7 @@ fn write(place: &Path, bytes: &[u8]) {
     loadline_test_support::write(place.join("x/archive.jsonl"), bytes);
 }
 
-/// Checks what must hold for every damaged archive, shown or refused.
+/// Checks invariants for every damaged archive, shown or rejected.
 fn check_sane(called: &Called, what: &str) {
     assert!([0, 2].contains(&called.code), "{what}: {called}");
     assert!(!called.stderr.contains("panicked"), "{what}: {called}");
@@ -45,7 +45,7 @@ fn cut_after_each_line() {
             assert_eq!(called.code, if kept == 0 { 2 } else { 0 }, "{name}: {kept}");
             if kept > 0 {
                 let trials = lines[..kept].iter().filter(|line| line.contains("\"record\":\"trial\"")).count();
-                // A run that was gone on with was closed before, too.
+                // A continued run was closed before, too.
                 let lacks = match lines[kept - 1].contains("\"record\":\"closed\"") {
                     true => "the run was interrupted".to_owned(),
                     false => format!("the run was cut off after {trials} trial"),
@@ -67,7 +67,7 @@ fn cut_anywhere() {
             let called = report(&text.as_bytes()[..at], &[]);
             check_sane(&called, &format!("{name} cut at {at}"));
             assert_eq!(called.code, if at < header { 2 } else { 0 }, "{name} cut at {at}");
-            // Only the newline at the very end can go without a loss.
+            // Only the final newline can be missing without a loss.
             let whole = at == text.len() - 1;
             assert!(called.code == 2 || whole || called.stdout.contains("\nmissing\n"), "{name} cut at {at}: {called}");
         }
@@ -88,7 +88,7 @@ fn a_byte_that_was_changed() {
     }
 }
 
-/// The archive without its closing line and with half of its last trial.
+/// The archive without its closing line and half of its last trial.
 fn half() -> String {
     let text = text_of("two");
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
@@ -116,7 +116,7 @@ fn a_line_in_the_middle_costs_its_trial_only() {
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let called = report([lines[0], "{\"record\":\"trial\"}\n", lines[2], lines[3]].concat().as_bytes(), &[]);
     check_sane(&called, "damaged line");
-    assert!(called.stdout.contains("line 2 is damaged and was left out"), "{called}");
+    assert!(called.stdout.contains("line 2 is damaged and was skipped"), "{called}");
     assert!(called.stdout.contains("\n  serial: RSS 72.6 MiB"), "{called}");
 }
 

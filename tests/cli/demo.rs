@@ -1,4 +1,4 @@
-//! `loadline demo` where another user has written to the temporary folder first.
+//! `loadline demo` after another user has written to the temporary directory.
 
 use crate::waiting::{LONG, wait_for};
 use rustix::process::{Pid, Signal, kill_process};
@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// Another user can foresee a pid, make the folder, and put a link to a file of the victim in place of the jar.
+/// Another user can predict a pid, create the directory, and replace the jar with a link to a victim's file.
 #[test]
 fn a_folder_that_somebody_else_made_is_not_taken() {
     let place = tempfile::tempdir().unwrap();

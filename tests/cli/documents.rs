@@ -1,4 +1,4 @@
-//! The documents against the program: messages that are explained are still said, links lead somewhere.
+//! The documents against the program: explained messages still exist, and links are valid.
 
 use crate::called::{entries, read, root, rust_files};
 use crate::schemas::doubts;
@@ -14,18 +14,18 @@ fn messages() -> Vec<String> {
     found
 }
 
-/// Returns the pieces of a message that stay when all text in backticks is taken out.
+/// The parts of a message outside backticks.
 fn fixed(message: &str) -> Vec<&str> {
     let pieces = message.split('`').step_by(2).map(|piece| piece.trim_matches(|c: char| !c.is_alphanumeric()));
     pieces.filter(|piece| !piece.is_empty()).collect()
 }
 
-/// All of `src` without its tests, each string on one line.
+/// All of `src` without its tests, with each string on one line.
 fn sources() -> String {
     rust_files(|folder| folder.ends_with("tests")).iter().map(|path| joined(&read(path))).collect()
 }
 
-/// Without tests; a string that goes on after `\` and a line end is one string.
+/// Removes tests, and joins strings continued with `\` at a line end.
 fn joined(source: &str) -> String {
     let work = source.split("#[cfg(test)]\nmod tests").next().unwrap();
     let mut pieces = work.split("\\\n");
@@ -33,7 +33,7 @@ fn joined(source: &str) -> String {
     pieces.fold(first, |text, piece| text + piece.trim_start())
 }
 
-/// A sentence may be put together of two parts, such as `the subject` and what it did not do.
+/// A sentence may be composed of two parts, such as `the subject` and its predicate.
 fn said(piece: &str, sources: &str) -> bool {
     let is_part = |text: &str| text.contains(' ') && sources.contains(text);
     let splits = piece.match_indices(' ').map(|(at, _)| piece.split_at(at));
@@ -51,7 +51,7 @@ fn every_message_explained_is_still_said() {
     assert!(!said("the subject did not feel well", &sources), "this check must be able to fail");
 }
 
-/// Whether a text says all that stays of a message, in its order.
+/// Whether a text contains a message's fixed parts in order.
 fn says(text: &str, message: &str) -> bool {
     let pieces = fixed(message);
     let mut rest = text;
@@ -65,7 +65,7 @@ fn says(text: &str, message: &str) -> bool {
     pieces.iter().map(|piece| piece.len()).sum::<usize>() >= "at mark".len() && pieces.iter().all(&mut in_order)
 }
 
-/// The entries of troubleshooting that are about doubts: the message and all text below it.
+/// Troubleshooting entries about doubts: the message and the text below it.
 fn entries_of_doubts() -> Vec<(String, String)> {
     let text = read(root().join("docs/troubleshooting.md"));
     let section = text.split("\n## Doubts\n").nth(1).unwrap().split("\n## ").next().unwrap();
@@ -73,7 +73,7 @@ fn entries_of_doubts() -> Vec<(String, String)> {
     section.split("\n### ").skip(1).filter_map(entry).collect()
 }
 
-/// The sentence of a doubt is a heading. The text below that heading has every word that the next step quotes.
+/// A doubt's sentence is a heading. The text below it contains all words that the next step quotes.
 #[test]
 fn every_kind_of_doubt_is_explained_with_its_next_step() {
     let entries = entries_of_doubts();
@@ -92,7 +92,7 @@ fn every_kind_of_doubt_is_explained_with_its_next_step() {
     }
 }
 
-/// Sentences that a kind of doubt says in some cases only, and `doubts` does not.
+/// Conditional sentences of doubts that `doubts` does not produce.
 const OTHER_SENTENCES: [&str; 2] = ["Netty's pools", "connections per second"];
 
 #[test]
@@ -115,7 +115,7 @@ fn every_entry_ends_with_a_command() {
     }
 }
 
-/// Every document that a reader is shown: those of the root, of `docs`, and the README of every folder.
+/// Every published document: in the root, in `docs`, and README files.
 fn documents() -> Vec<PathBuf> {
     let is_document = |path: &PathBuf| path.extension().is_some_and(|end| end == "md");
     let mut found: Vec<PathBuf> = entries(&root()).into_iter().filter(is_document).collect();
@@ -127,7 +127,7 @@ fn documents() -> Vec<PathBuf> {
     found
 }
 
-/// Prose has one sentence on a line, so that the change of one sentence shows as one line.
+/// Prose has one sentence per line, so that changes are visible per line.
 #[test]
 fn documents_have_a_sentence_a_line_and_whole_links() {
     let files = documents();
@@ -140,7 +140,7 @@ fn documents_have_a_sentence_a_line_and_whole_links() {
             if in_code || line.starts_with(['|', '#']) {
                 continue;
             }
-            // An item of a list may say why in the same line.
+            // A list item may give its reason on the same line.
             let item = line.trim_start().trim_start_matches(|c: char| c.is_ascii_digit());
             let is_item = item.starts_with("- ") || item.starts_with(". ");
             let sentences = line.match_indices(". ").filter(|_| !is_item).filter(|(at, _)| {
@@ -157,7 +157,7 @@ fn documents_have_a_sentence_a_line_and_whole_links() {
     }
 }
 
-/// The table of owners in the document is that of the code, and each section names what moves its owners.
+/// The document's table of owners matches the code, and each section explains how to reduce them.
 #[test]
 fn the_owners_are_those_of_the_code() {
     let text = read(root().join("docs/memory.md"));
@@ -170,7 +170,7 @@ fn the_owners_are_those_of_the_code() {
         let moved_by = if moved_by.is_empty() { "-".to_owned() } else { moved_by.join(", ") };
         format!("| {} | `{}` | `{}` | {} | {moved_by} |", of.label, of.name, letter(of.group), of.what)
     };
-    let head = ["| owner | in JSON | drawn as | what it is | moved by |", "|---|---|---|---|---|"];
+    let head = ["| owner | in JSON | chart letter | what it is | affected by |", "|---|---|---|---|---|"];
     let rows: Vec<String> = head.into_iter().map(str::to_owned).chain(Owner::ALL.map(row)).collect();
     assert_eq!(shown, rows, "docs/memory.md should have:\n{}\n", rows.join("\n"));
     let parts: Vec<&str> = section.split("\n### ").skip(1).collect();

@@ -1,5 +1,5 @@
-//! The output of `loadline plan` for engines, held to its readers: bash, with `loadline` and `scontrol` made up, and
-//! the schemas of Kubernetes (`tests/fetch-kubernetes-validate`).
+//! The engine output of `loadline plan`, checked by its consumers: bash with fake `loadline` and `scontrol`, and the
+//! Kubernetes schemas (`tests/fetch-kubernetes-validate`).
 
 use crate::called::{Called, products, read, root};
 use crate::plan::{SHOP, plan_in, shop};
@@ -9,22 +9,22 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
-/// Versions of Kubernetes, as its schemas are called: the one that the manifest needs, and one of the newest.
+/// Kubernetes schema versions: the minimum for the manifest, and a recent one.
 const KUBERNETES: [&str; 2] = ["1.33", "1.36"];
 /// A name that breaks text without quoting.
 const HOSTILE: &str = "it's \"$(touch broken)\" `touch broken` #: {x}";
 
-/// Returns the output for an engine, of a plan that lies at `out`.
+/// The output for an engine, of a plan at `out`.
 fn printed(place: &TempDir, out: &str, engine: &str) -> String {
     let called = plan_in(place, &["fleet.yaml", "--out", out, engine, "--nodes", "2"]).expect(0);
-    // The same again, of the plan that is there now.
+    // The same, from the existing plan.
     let again = plan_in(place, &[out, engine, "--nodes", "2"]);
     assert_eq!((again.code, again.stderr.as_str()), (0, ""), "{again}");
     assert_eq!(again.stdout, called.stdout);
     called.stdout
 }
 
-/// A shop whose name and folder are hostile, and the path of its plan.
+/// A shop with a hostile name and directory, and the path of its plan.
 fn hostile() -> (TempDir, String) {
     let place = shop();
     let name = serde_json::Value::from(HOSTILE).to_string();
@@ -33,7 +33,8 @@ fn hostile() -> (TempDir, String) {
     (place, format!("{HOSTILE}/{HOSTILE}.jsonl"))
 }
 
-/// An array's script with a `loadline` that notes its words and ends with `code`, and an `scontrol` that notes its own.
+/// An array's script with a fake `loadline` that records its words and exits with `code`, and a fake `scontrol` that
+/// records its words.
 struct Array {
     place: TempDir,
     script: PathBuf,
@@ -49,7 +50,7 @@ impl Array {
         Self { place, script: path }
     }
 
-    /// Runs an index as Slurm does: what was printed, and what the made-up programs were told.
+    /// Runs an index like Slurm: the output, and the fake programs' words.
     fn run(&self, code: i32, variables: &[(&str, &str)]) -> (Called, String) {
         let notes = self.place.path().join("notes");
         let path = format!("{}:{}", self.place.path().join("bin").display(), std::env::var("PATH").unwrap());
@@ -109,10 +110,10 @@ fn an_index_is_requeued_where_another_node_may_do_better() {
     ] {
         assert_eq!(requeued(code, restarts), expect, "{code} after {restarts}");
     }
-    // If Slurm says nothing of restarts, there were none.
+    // Without a restart count, there were none.
     let (called, told) = array.run(4, &[("SLURM_ARRAY_TASK_ID", "0"), ("SLURMD_NODENAME", "n7")]);
     assert!(told.ends_with("scontrol requeue 17_0\n"), "{told}");
-    assert_eq!(called.stderr, "entry 0 ended with 4 on n7, and is tried again\n");
+    assert_eq!(called.stderr, "entry 0 failed with exit code 4 on n7; requeuing it\n");
 }
 
 #[test]
@@ -132,12 +133,12 @@ fn an_index_of_a_later_array_is_a_later_entry() {
         assert!(called.stderr.starts_with("error: "), "{called}");
     }
     assert!(!array.place.path().join("broken").exists());
-    // Paths in the environment win.
+    // Paths in the environment take precedence.
     let named = [("SLURM_ARRAY_TASK_ID", "0"), ("LOADLINE_PLAN", "other plan"), ("LOADLINE_RESULTS", "other results")];
     assert_eq!(array.run(0, &named).1, "work|other plan|--index|0|--out|other results|");
 }
 
-/// Returns whether the validator accepts a manifest, and its output; `None` where there is no validator.
+/// Whether the validator accepts a manifest, and its output; `None` without a validator.
 fn validated(manifest: &Path, version: &str) -> Option<(bool, String)> {
     let kv = products().join("kv");
     if !kv.join("bin/kubernetes-validate").exists() {
@@ -170,7 +171,7 @@ fn kubernetes_takes_every_manifest() {
             }
             assert!(!said.contains("WARN"), "an unknown version is no more than a warning: {said}");
         }
-        // The validator must be able to object.
+        // The validator must be able to reject.
         let wrong = ["completionMode: Indexed", "backoffLimitPerIndex: 2"][number];
         fs::write(&manifest, text.replace(wrong, &wrong.replacen("o", "0", 1))).unwrap();
         let Some((valid, said)) = validated(&manifest, version) else { return };
@@ -185,7 +186,7 @@ fn the_words_of_a_pod_are_paths_on_its_volume() {
     let job: serde_json::Value = yaml_serde::from_str(text.split("\n---\n").last().unwrap()).unwrap();
     let container = &job["spec"]["template"]["spec"]["containers"][0];
     let args: Vec<&str> = container["args"].as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect();
-    // A pod reads `$(NAME)` as a variable, and `$$` as a dollar.
+    // A pod expands `$(NAME)`, and reads `$$` as a dollar.
     assert_eq!(args[0], format!("/fleet/{HOSTILE}.jsonl").replace('$', "$$"));
     assert_eq!((args.len(), args[1], args[2].starts_with("/fleet/results-")), (3, "--out", true));
     assert_eq!(container["resources"]["requests"], container["resources"]["limits"]);

@@ -1,5 +1,5 @@
-//! Figures derived from marks, through the program: an archive of two configurations, of which one gives back what a
-//! spike added and the other keeps it, so that what an instance costs cannot be told from drift there.
+//! Figures derived from marks, through the program: one of the archive's two configurations returns what a spike added;
+//! the other keeps it, which makes the cost of an instance indistinguishable from drift.
 
 use crate::called::{self, Called, loadline, loadline_beside};
 use serde_json::Value;
@@ -12,7 +12,7 @@ fn document(options: &[&str]) -> Value {
     report(&[&["--json"], options].concat()).json()
 }
 
-/// The line that holds all of these words.
+/// The line with all of these words.
 fn line<'a>(text: &'a str, words: &[&str]) -> &'a str {
     let holds = |line: &&str| words.iter().all(|word| line.contains(word));
     text.lines().find(holds).unwrap_or_else(|| panic!("no line has {words:?}: {text}"))
@@ -31,14 +31,14 @@ fn the_summary_has_each_figure_beside_its_ideal() {
     assert_eq!(cells(&["elasticity", "stout", "0.80"])[2], "0.12");
     let cost = cells(&["bytes_per_instance", "lean", " B"]);
     assert!(cost[2].parse::<f64>().is_ok_and(|bytes| (455.0..475.0).contains(&bytes)), "{cost:?}");
-    assert_eq!(cells(&["bytes_per_instance", "stout", "refused"])[5..], ["0", "of", "4"]);
+    assert_eq!(cells(&["bytes_per_instance", "stout", "not computed"])[6..], ["0", "of", "4"]);
     let one_line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(one_line.contains("of the rss that spike added to empty, the share gone at valley."), "{text}");
+    assert!(one_line.contains("the share of rss growth from empty to spike that was gone by valley."), "{text}");
     assert!(
-        one_line.contains("heap_live over 0 to 10,000 instances, a line through 3 marks; standard error"),
+        one_line.contains("the slope of heap_live from 0 to 10,000 instances, a line through 3 marks; standard error"),
         "{text}"
     );
-    let said = "bytes_per_instance of stout is refused in 4 of 4 trials; in trial";
+    let said = "bytes_per_instance of stout was not computed in 4 of 4 trials; in trial";
     assert!(one_line.contains(said) && one_line.contains("between marks with the same count, 0"), "{text}");
     assert!(line(&text, &["worse", "elasticity", "0.77", "0.12"]).contains("…"), "{text}");
 }
@@ -80,7 +80,10 @@ fn budgets_on_figures_decide() {
     let cost = judged("bytes_per_instance<=500B");
     assert_eq!((cost[0].0.as_str(), cost[1].0.as_str()), ("pass", "undecided"), "{cost:?}");
     assert!(cost[0].1.contains(" B in 4 trials"), "{cost:?}");
-    assert!(cost[1].1.starts_with("`bytes_per_instance` is refused in all 4 trials: within drift:"), "{cost:?}");
+    assert!(
+        cost[1].1.starts_with("`bytes_per_instance` could not be computed in all 4 trials: within drift:"),
+        "{cost:?}"
+    );
     assert_eq!(report(&["--budget", "elasticity>=0.7"]).code, 1);
     assert_eq!(report(&["--budget", "bytes_per_instance<=500B"]).code, 0);
     assert_eq!(report(&["--budget", "bytes_per_instance<=500B", "--strict"]).code, 2);
@@ -112,7 +115,7 @@ fn archives_are_compared_by_their_figures() {
         document["comparisons"].as_array().unwrap().iter().filter(|row| row["primary"] == true).collect();
     assert!(judged.len() == 2 && judged.iter().all(|row| row["metric"] == "elasticity"), "{judged:?}");
     // One that no trial of an archive has says why it has none.
-    called::report("compared", &["--budget", "elasticity>=0.7"]).refused(&["ask for it under `figures`"]);
+    called::report("compared", &["--budget", "elasticity>=0.7"]).refused(&["define it under `figures`"]);
 }
 
 #[test]
@@ -126,10 +129,10 @@ load: [{steady: {closed: {connections: 1, duration: 20s}, get: /}}]
         let text = format!("{SCENARIO}figures: [{figure}]\n");
         loadline_beside("pair.loadline.yaml", &text, &["run", "pair.loadline.yaml"]).refused(&[expect]);
     };
-    check("{elasticity: {of: rss, base: start, spike: peak, valley: loaded}}", "no mark is called `peak`");
+    check("{elasticity: {of: rss, base: start, spike: peak, valley: loaded}}", "no mark is named `peak`");
     check("{elasticity: {of: rsss, base: start, spike: loaded, valley: collected}}", "did you mean `rss`?");
     check("{elasticity: {of: rate, base: start, spike: loaded, valley: collected}}", "not measured at marks");
-    check("{slope: {name: rss, of: rss, per: n}}", "called `rss` already");
+    check("{slope: {name: rss, of: rss, per: n}}", "already named `rss`");
     check("{slope: {of: threads, per: n}}", "not measured in bytes");
     check("{slope: {of: rss}}", "missing field `per`");
 }

@@ -1,8 +1,8 @@
-//! The requests that a search refuses before it starts anything.
+//! The requests that a search rejects before it starts anything.
 
 use crate::called::{Called, loadline, loadline_in, root};
 
-/// `find` with these options, on a server that no machine has.
+/// `find` with these options, on a nonexistent server.
 fn find(options: &[&str]) -> Called {
     let server = ["--rate", "9", "--url", "http://127.0.0.1:1/", "--", "no-such-program"];
     loadline(&[&["find"], options, &server].concat())
@@ -59,7 +59,7 @@ fn strictness_is_of_budgets() {
     insta::assert_snapshot!(find(&["--strict"]));
 }
 
-/// `find` on a scenario whose subject is no program: it gets as far as that.
+/// `find` on a scenario whose subject does not exist, which is the first thing to fail.
 fn find_in(scenario: &str) -> Called {
     let place = tempfile::tempdir().unwrap();
     loadline_test_support::write(place.path().join("x.loadline.yaml"), scenario);
@@ -71,7 +71,7 @@ fn budgets_of_a_scenario_are_not_asked_and_that_is_said_once() {
     let scenario = "name: x\nsubject: {command: [no-such-program], port: 1}\nbudgets: [rss_peak<=60MiB]\n\
         load: [steady: {closed: {connections: 1, requests: 1}, get: /}]\n";
     let called = find_in(scenario);
-    assert_eq!(called.stderr.matches("budgets of the scenario are not asked").count(), 1, "{called}");
+    assert_eq!(called.stderr.matches("budgets of the scenario are ignored").count(), 1, "{called}");
     let without = find_in(&scenario.replace("budgets: [rss_peak<=60MiB]\n", ""));
     assert!(!without.stderr.contains("budgets"), "{without}");
 }
@@ -79,9 +79,9 @@ fn budgets_of_a_scenario_are_not_asked_and_that_is_said_once() {
 #[test]
 fn what_cannot_vary_is_refused_before_the_first_trial() {
     let cases = [
-        ("cpu_limit", "varies nothing; write it as"),
-        ("cpu_limit=", "varies nothing; write it as"),
-        ("cpu_limits=1,2", "`cpu_limits` is nothing that can vary"),
+        ("cpu_limit", "has no values; write it as"),
+        ("cpu_limit=", "has no values; write it as"),
+        ("cpu_limits=1,2", "`cpu_limits` cannot be varied"),
         ("cpu_limit=lots", "lots"),
         ("cpu_limit=1m", "10m"),
     ];

@@ -1,8 +1,8 @@
-//! This test keeps the format: what a released version wrote, every later one reads, field by field.
+//! Compatibility of the format: every later version reads what a released version wrote, field by field.
 //!
-//! `formats/version-2` has every field and every kind of every enum. It is not regenerated. When it fails, it is the
-//! change that is wrong: fields may be added (with a default for archives without them), never renamed, removed or
-//! read in another unit.
+//! `formats/version-2` has every field and every kind of every enum, and is never regenerated. If this test fails, the
+//! change is wrong: fields may be added (with a default for archives without them), but not renamed, removed, or given
+//! another unit.
 
 use crate::called::{folder, loadline, read};
 use loadline::archive;
@@ -13,7 +13,7 @@ fn lines() -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// Places where `now` lacks what was `written`, or has something else there.
+/// Paths where `now` lacks or changes something in `written`.
 fn lost(written: &Value, now: &Value, place: &str, found: &mut Vec<String>) {
     match (written, now) {
         (Value::Object(fields), Value::Object(_)) => {
@@ -31,7 +31,7 @@ fn lost(written: &Value, now: &Value, place: &str, found: &mut Vec<String>) {
     }
 }
 
-/// `written` was read and is now this value.
+/// Checks that reading `written` gave this value.
 fn check(mut written: Value, read: &impl serde::Serialize, what: &str) {
     if let Value::Object(fields) = &mut written {
         fields.remove("record");

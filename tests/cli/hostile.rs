@@ -1,4 +1,4 @@
-//! Files and processes that mean harm: what they are called steers no terminal, and what has no end is not read.
+//! Malicious files and processes: their names do not affect a terminal, and endless input is not read.
 
 use crate::called::{ARCHIVES, Called, folder, loadline, loadline_in};
 use loadline_test_support::KilledOnDrop;
@@ -8,10 +8,10 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 use tempfile::TempDir;
 
-/// Far more than any of these calls takes, far less than those took that did not end.
+/// Much more than any of these calls takes, much less than the ones that hung.
 const SECONDS_MAX: u64 = 20;
 
-/// A process that sleeps under a name of at most 15 bytes.
+/// A sleeping process with a name of at most 15 bytes.
 fn named(folder: &Path, name: &str) -> KilledOnDrop {
     let program = folder.join(name);
     std::fs::copy("/bin/sleep", &program).unwrap();
@@ -32,7 +32,7 @@ fn the_name_of_a_process_steers_no_terminal() {
     }
 }
 
-/// A call that ends soon with an error of the request.
+/// A call that soon fails with a request error.
 fn refused(folder: &Path, arguments: &[&str], why: &str) -> Called {
     let began = Instant::now();
     let called = loadline_in(folder, arguments);
@@ -52,10 +52,10 @@ fn an_archive_that_is_a_pipe_or_never_ends_is_refused() {
     mknodat(CWD, at("pipe/archive.jsonl"), FileType::Fifo, Mode::RWXU, 0).unwrap();
     std::os::unix::fs::symlink("/dev/zero", at("zero/archive.jsonl")).unwrap();
     for name in ["pipe", "zero"] {
-        refused(place.path(), &["report", name], "it is no plain file");
+        refused(place.path(), &["report", name], "it is not a regular file");
     }
-    refused(place.path(), &["report", "/dev/zero"], "it is no plain file");
-    refused(place.path(), &["account", "--against", "/dev/zero", "1"], "it is no plain file");
+    refused(place.path(), &["report", "/dev/zero"], "it is not a regular file");
+    refused(place.path(), &["account", "--against", "/dev/zero", "1"], "it is not a regular file");
     assert_eq!(loadline(&["report", &format!("archives/{}", ARCHIVES[0])]).code, 0, "{}", folder().display());
 }
 
@@ -65,9 +65,13 @@ fn files_of_a_user_have_a_bound() {
     let nested = format!("name: x\nsubject: {}", "[".repeat(200_000));
     std::fs::write(place.path().join("deep.loadline.yaml"), nested).unwrap();
     for verb in ["run", "plan"] {
-        refused(place.path(), &[verb, "deep.loadline.yaml"], "line 2: more than 40000 `[` and `{`");
+        refused(place.path(), &[verb, "deep.loadline.yaml"], "line 2: `[` and `{` are nested more than 40000 deep");
     }
-    refused(place.path(), &["load", "--plan", "deep.loadline.yaml", "http://127.0.0.1:9/"], "line 2: more than 40000");
+    refused(
+        place.path(),
+        &["load", "--plan", "deep.loadline.yaml", "http://127.0.0.1:9/"],
+        "line 2: `[` and `{` are nested more than 40000",
+    );
     std::os::unix::fs::symlink("/dev/zero", place.path().join("zero.loadline.yaml")).unwrap();
-    refused(place.path(), &["run", "zero.loadline.yaml"], "it has more than 16 MiB");
+    refused(place.path(), &["run", "zero.loadline.yaml"], "it is larger than 16 MiB");
 }

@@ -1,4 +1,4 @@
-//! `loadline init`: what it writes without starting anything, and what it refuses.
+//! `loadline init`: what it writes without starting anything, and what it rejects.
 
 use crate::called::{loadline_in, read};
 use loadline::scenario::{Scenario, parse};
@@ -11,7 +11,7 @@ fn project(files: &[(&str, &str)]) -> tempfile::TempDir {
     folder
 }
 
-/// Returns the written file, and its scenario as it is read back.
+/// The written file, and its parsed scenario.
 fn written(folder: &Path, arguments: &[&str]) -> (String, Scenario) {
     let called = loadline_in(folder, &[&["init", "--no-start"], arguments].concat()).expect(0);
     let file = folder.join(called.stdout.trim_end());
@@ -51,7 +51,7 @@ fn gradle_and_a_dockerfile_are_read() {
     let (text, scenario) = written(project(&docker).path(), &["Shop"]);
     assert_eq!((scenario.subject.image.unwrap().name.as_str(), scenario.subject.port), ("shop", Some(9000)));
     assert!(scenario.subject.build.unwrap().ends_with(" build -t shop ."), "{text}");
-    assert!(text.contains("does not pass TERM"), "{text}");
+    assert!(text.contains("does not pass SIGTERM"), "{text}");
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn a_file_elsewhere_finds_its_way_back_and_nothing_is_written_over() {
     assert!(folder.path().join("load/.loadline/scenario.schema.json").is_file());
 
     let again = ["init", "a", "--no-start", "--out", "load/x.loadline.yaml"];
-    loadline_in(folder.path(), &again).refused(&["load/x.loadline.yaml is there already"]);
+    loadline_in(folder.path(), &again).refused(&["load/x.loadline.yaml already exists"]);
     assert_eq!(loadline_in(folder.path(), &[&again[..], &["--force"]].concat()).code, 0);
 }
 
@@ -96,17 +96,13 @@ fn what_cannot_be_begun_with_is_told() {
     let check = |files: &[(&str, &str)], arguments: &[&str], expect: &[&str]| {
         loadline_in(project(files).path(), &[&["init"], arguments].concat()).refused(expect);
     };
-    check(&[], &[], &["nothing that starts a server was found in .", "hint: name a jar"]);
-    check(&[], &["x"], &["there is no x"]);
+    check(&[], &[], &["found nothing in . that starts a server", "hint: specify a jar"]);
+    check(&[], &["x"], &["`x` does not exist"]);
     let root =
         "<project><artifactId>a</artifactId><modules><module>api</module><module>web</module></modules></project>";
     check(&[("pom.xml", root)], &[], &["is a project of 2 modules: api, web", "loadline init ./api"]);
     check(&[("pom.xml", "<project>\n<a></b>")], &[], &["line 2: it is not XML", "./pom.xml"]);
-    check(
-        &[("pom.xml", "<project><artifactId>a</artifactId></project>")],
-        &[],
-        &["has a name that its files do not say"],
-    );
+    check(&[("pom.xml", "<project><artifactId>a</artifactId></project>")], &[], &["cannot tell which jar"]);
     check(&[("Dockerfile", "RUN x\n")], &[], &["it has no `FROM`", "./Dockerfile"]);
     check(&[("target/a.jar", "PK")], &["target/a.jar"], &["target/a.jar is not a jar"]);
     check(&[("build.gradle", ""), ("settings.gradle", "include 'api', 'web'\n")], &[], &["2 modules: api, web"]);
@@ -116,7 +112,7 @@ fn what_cannot_be_begun_with_is_told() {
 fn what_is_no_jar_is_told_before_anything_starts() {
     let folder = project(&[("run.sh", "#!/bin/sh\n")]);
     for verb in ["weigh", "find", "tune", "compare"] {
-        loadline_in(folder.path(), &[verb, "app.jar"]).refused(&["cannot read the jar app.jar: no such file"]);
+        loadline_in(folder.path(), &[verb, "app.jar"]).refused(&["cannot read the jar app.jar: No such file"]);
     }
-    loadline_in(folder.path(), &["weigh", "run.sh"]).refused(&["hint: a command goes after `--`"]);
+    loadline_in(folder.path(), &["weigh", "run.sh"]).refused(&["hint: specify a command after `--`"]);
 }

@@ -1,5 +1,5 @@
-//! The Java code that the binary embeds lies compiled in `java/compiled`, so that no build needs a JDK.
-//! The tests here check that these sources give it. Only `java/compile` writes it.
+//! The embedded Java code is stored compiled in `java/compiled`, so that builds need no JDK. These tests check that it
+//! matches its sources. Only `java/compile` writes it.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -24,7 +24,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).trim().to_owned()
 }
 
-/// The release of the compiler, and each file with its hash.
+/// The compiler's release, and each file with its hash.
 fn record() -> (String, Vec<(String, String)>) {
     let record = fs::read_to_string(java().join(RECORD)).expect("the record of what was compiled");
     let (head, lines) = record.split_once('\n').expect("a line that says what the others are");

@@ -1,5 +1,5 @@
-//! An archive as large as the largest that shall be read fast: 10 trials of 10 minutes at 10 Hz, a million requests.
-//! Made up by the program's own writer; `benches/report.rs` measures with it.
+//! An archive of the largest size that must be read fast: 10 trials of 10 minutes at 10 Hz, a million requests.
+//! Generated with the program's own writer; `benches/report.rs` uses it.
 
 use loadline::archive::{self, Writer};
 use loadline::record::{Evidence, IntervalTimes, Model, PhaseRecord, Quantiles, Row, Sample, Trial};
@@ -10,7 +10,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 /// As in `trial::phase`.
 const ROWS_MAX: usize = 5000;
 
-/// How large.
+/// The archive's size.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Size {
     pub(crate) trials: u32,
@@ -18,7 +18,7 @@ pub(crate) struct Size {
     pub(crate) per_second: u64,
 }
 
-/// Numbers that look like chance and are the same each time (Knuth's MMIX).
+/// Reproducible pseudorandom numbers (Knuth's MMIX).
 struct Numbers(u64);
 
 impl Numbers {
@@ -28,14 +28,14 @@ impl Numbers {
         (self.0 >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// A service time: most near a millisecond, a few much longer.
+    /// A service time: usually about a millisecond, rarely much longer.
     fn time_ns(&mut self) -> u64 {
         let tail = if self.next() > 0.99 { 30.0 * self.next() } else { 0.0 };
         ((0.2 - 0.8 * (1.0 - self.next()).ln() + tail) * 1e6) as u64
     }
 }
 
-/// Writes it into a folder.
+/// Writes the archive to a directory.
 pub(crate) fn make(place: &Path, size: Size) {
     let like = archive::read(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/archives/two"))).unwrap();
     let mut writer = Writer::create(place, &like.conditions, &like.scenario).unwrap();
@@ -139,7 +139,7 @@ pub(crate) fn read(place: &Path) -> Vec<Evidence> {
     archive::evidence(place, &archive.trials)
 }
 
-/// Checks what a report is promised of it.
+/// Checks what a report relies on.
 pub(crate) fn check(found: &[Evidence], size: Size) {
     assert_eq!(found.len(), size.trials as usize);
     for trial in found {

@@ -1,9 +1,8 @@
-//! `loadline load` as a user calls it, on a small server in a thread. No figure of time decides a test: only counts,
-//! codes, words and what the files hold.
+//! `loadline load` against a small server in a thread. No test depends on timing: only on counts, codes, words, and
+//! file contents.
 
 use crate::called::{Called, loadline_in};
 use crate::interval_log::logged;
-use crate::loads::LOAD;
 use crate::schema::Schema;
 use crate::server::Server;
 use crate::waiting::{LONG, wait_until};
@@ -13,7 +12,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
-/// Calls `loadline load URL` with these words, in an empty folder.
+pub(crate) const LOAD: &str = "load.schema.json";
+
+/// Calls `loadline load URL` with these words, in an empty directory.
 fn load(url: &str, words: &str) -> Called {
     load_in(tempfile::tempdir().unwrap().path(), url, words)
 }
@@ -24,7 +25,7 @@ fn load_in(folder: &Path, url: &str, words: &str) -> Called {
     loadline_in(folder, &arguments)
 }
 
-/// The document of a call that went well.
+/// The document of a successful call.
 fn document(url: &str, words: &str) -> Value {
     let called = load(url, &format!("{words} --json --quiet"));
     assert_eq!((called.code, called.stderr.as_str()), (0, ""), "{called}");
@@ -45,7 +46,7 @@ fn expect(called: &Called, code: i32, says: &[&str]) {
 fn a_closed_load_counts_what_the_server_saw() {
     let server = Server::start();
     let called = load(&server.url("/hello"), "-n 500 -c 5");
-    expect(&called, 0, &["500 ok, none failed", "service time", "Closed model", "5 asked", "http/1.1"]);
+    expect(&called, 0, &["500 ok, none failed", "service time", "Closed model", "5 requested", "http/1.1"]);
     assert!(!called.stdout.contains("response time") && !called.stdout.contains('\x1b'), "{called}");
     assert!(called.stdout.lines().all(|line| line.chars().count() <= 80), "{called}");
     assert_eq!(server.requests(), 500);
@@ -104,7 +105,7 @@ fn answers_are_checked_for_what_is_expected() {
     let right = "--expect-status 200 --expect-length 12 --expect-header X-Kind:plain --expect-body world";
     assert_eq!(document(&url, &format!("-n 10 -c 2 {right}"))["phases"][0]["ok"], 10);
     for wrong in ["--expect-length 13", "--expect-header X-Other", "--expect-header X-Kind:x", "--expect-body moon"] {
-        expect(&load(&url, &format!("-n 10 -c 2 {wrong}")), 3, &["10 failed check", "not one of 10 requests"]);
+        expect(&load(&url, &format!("-n 10 -c 2 {wrong}")), 3, &["10 failed check", "none of 10 requests"]);
     }
     expect(&load(&url, "-n 10 --expect-status 204"), 3, &["10 wrong status (10 x 200)", "`--expect-status`"]);
 }
@@ -164,10 +165,10 @@ fn thresholds_decide_the_exit_code() {
     let server = Server::start();
     let url = server.url("/hello");
     let holds = "--require p99<60s --require failed==0 --require rate>=0.001";
-    expect(&load(&url, &format!("-n 50 {holds}")), 0, &["p99<1m: holds (", "failed==0: holds (0)"]);
+    expect(&load(&url, &format!("-n 50 {holds}")), 0, &["p99<1m: met (", "failed==0: met (0)"]);
     let fails = load(&url, "-n 50 --require max<1us --require failed==0");
-    expect(&fails, 1, &["max<1us: does not hold ("]);
-    assert!(fails.stdout.starts_with("max<1us: does not hold ("), "what does not hold comes first: {fails}");
+    expect(&fails, 1, &["max<1us: missed ("]);
+    assert!(fails.stdout.starts_with("max<1us: missed ("), "what does not hold comes first: {fails}");
     let unknown = load(&url, "-n 50 --require response.p99<60s");
     expect(&unknown, 1, &["response.p99<1m: cannot be judged"]);
 }
@@ -175,13 +176,13 @@ fn thresholds_decide_the_exit_code() {
 #[test]
 fn a_missed_rate_is_said_first_and_fails_where_it_is_strict() {
     let server = Server::start();
-    // One connection that is busy for 20 ms carries at most 50 requests per second.
+    // A connection that is busy for 20 ms serves at most 50 requests per second.
     let words = "--rate 1000 -d 500ms -c 1 --drain 50ms";
     let called = load(&server.url("/slow"), words);
-    expect(&called, 0, &["unanswered", "aged", "of 1,000/s offered"]);
-    assert!(called.stdout.starts_with("offered 1,000/s in steady, achieved "), "{called}");
-    expect(&load(&server.url("/slow"), &format!("{words} --strict")), 1, &["--strict: does not hold"]);
-    expect(&load(&server.url("/slow"), &format!("{words} --require rate>=99%")), 1, &["rate>=99%: does not hold"]);
+    expect(&called, 0, &["unanswered", "when the phase ended", "of 1,000/s offered"]);
+    assert!(called.stdout.starts_with("the load offered 1,000/s in steady, but only "), "{called}");
+    expect(&load(&server.url("/slow"), &format!("{words} --strict")), 1, &["--strict: missed"]);
+    expect(&load(&server.url("/slow"), &format!("{words} --require rate>=99%")), 1, &["rate>=99%: missed"]);
 }
 
 #[test]
@@ -216,7 +217,7 @@ fn the_files_say_what_the_document_says() {
     }
 }
 
-/// Rows by the names in the head.
+/// Rows by column name.
 fn table(text: &str) -> Vec<BTreeMap<String, String>> {
     let mut lines = text.lines().map(|line| line.split(',').map(str::to_owned).collect::<Vec<_>>());
     let head = lines.next().unwrap();
@@ -262,31 +263,31 @@ fn what_is_typed_wrong_is_told_before_anything_is_sent() {
     check("--rate 1e9", "`1e9` is not a rate");
     check("--rate 99999999", "is not possible");
     check("--rate 5 --think 1s", "cannot be used with");
-    check("--poisson", "give one: `--rate 500`");
+    check("--poisson", "add one: `--rate 500`");
     check("--schedule no-such", "cannot read the schedule no-such");
     check("-c 0", "between 1 and 100000");
     check("-c many", "invalid value 'many'");
     check("-n 0", "`requests` is 0");
-    check("-d 0", "must be longer than 0");
-    check("-d soon", "`soon` is not a span of time");
+    check("-d 0", "must be greater than 0");
+    check("-d soon", "`soon` is not a duration");
     check("-n 5 -d 5s", "cannot be used with");
-    check("--timeout 0", "`timeout` must be longer than 0");
-    check("--method brew", "`brew` is none of GET");
+    check("--timeout 0", "`timeout` must be greater than 0");
+    check("--method brew", "`brew` is not one of GET");
     check("--method put --body no-such", "cannot read the body no-such");
-    check("--body-text x", "GET takes no body");
+    check("--body-text x", "GET requests cannot have a body");
     check("--body-fill zero", "--body-size");
     check("--streams 5", "--http2");
     check("--expect-status 20", "between 100 and 999");
     check("--header broken", "`broken` is not a header");
     check("--require p99<50", "write it as `p99<50ms`");
-    check("--stop-when speed>1", "its figure is unknown");
+    check("--stop-when speed>1", "its metric is unknown");
     check("--threads 0", "invalid value '0'");
     check("--load-cpus 4000", "CPU 4000 is not available");
-    check("--insecure", "`--insecure` is about certificates");
+    check("--insecure", "`--insecure` requires HTTPS");
     check("--plan no-such", "cannot read the plan no-such");
     check("--csv no/such/file", "cannot create no/such/file");
     check("--csv a --hlog a", "two outputs would be written to a");
-    check("--rows-max 5", "bounds `--rows`, which is not given");
+    check("--rows-max 5", "has no effect without `--rows`");
     assert_eq!(server.requests(), 0);
 }
 
@@ -297,7 +298,7 @@ fn a_plan_that_does_not_fit_is_refused() {
         std::fs::write(folder.path().join("plan.yaml"), plan).unwrap();
         expect(&load_in(folder.path(), &server.url(path), "--plan plan.yaml"), 2, &["error: ", what]);
     };
-    check("load: [{a: {idle: 1s}}]", "", "the plan has no phase that works");
+    check("load: [{a: {idle: 1s}}]", "", "the plan has no load phase");
     check("load: [{a: {driver: wrk}}]", "", "phase a is driven by another program");
     check("load: [{a: {closed: {requests: 1}, gett: /}}]", "", "did you mean `get`?");
     check("phases: []", "", "missing field `load`");
@@ -307,13 +308,13 @@ fn a_plan_that_does_not_fit_is_refused() {
 #[test]
 fn a_url_that_leads_nowhere_says_why() {
     let check = |url: &str, code: i32, what: &str| expect(&load(url, "-n 5"), code, &["error: ", what, "\nhint: "]);
-    check("127.0.0.1:8080", 2, "it has no `http://`");
+    check("127.0.0.1:8080", 2, "it does not start with `http://`");
     check("ftp://127.0.0.1/", 2, "`ftp` is neither `http` nor `https`");
     check("http://127.0.0.1:0/", 2, "its port is not between 1 and 65535");
     check("http://127.0.0.1:99999/", 2, "its port is not between 1 and 65535");
-    check("http://127.0.0.1:{port}/", 2, "give the port on which the server listens");
-    check("http://", 2, "it has no plain host");
-    check("http://no-such-host.invalid/", 2, "`no-such-host.invalid` has no address");
+    check("http://127.0.0.1:{port}/", 2, "write the port on which the server listens");
+    check("http://", 2, "it does not have a plain host");
+    check("http://no-such-host.invalid/", 2, "`no-such-host.invalid` cannot be resolved");
     // A port that was free a moment ago.
     let port = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
     let url = format!("http://127.0.0.1:{port}/");
@@ -325,7 +326,7 @@ fn a_server_that_never_answers_rightly_is_exit_3_with_the_figures() {
     let server = Server::start();
     expect(&load(&server.url("/gone"), "-n 20"), 3, &["20 wrong status (20 x 404)", "check the path of the URL"]);
     let called = load(&server.url("/never"), "-n 3 -c 3 --timeout 100ms");
-    expect(&called, 3, &["3 timed out", "does not answer"]);
+    expect(&called, 3, &["3 timed out", "does not respond"]);
 }
 
 #[test]
@@ -362,7 +363,7 @@ fn an_interrupt_keeps_what_was_measured() {
     let done = child.wait_with_output().unwrap();
     let (stdout, stderr) = (String::from_utf8(done.stdout).unwrap(), String::from_utf8(done.stderr).unwrap());
     assert_eq!(done.status.code(), Some(130), "{stdout}{stderr}");
-    assert!(stdout.starts_with("interrupted: the figures cover what was done until then"), "{stdout}");
+    assert!(stdout.starts_with("interrupted: the numbers cover only the part that ran"), "{stdout}");
     assert!(stdout.contains("ok, none failed") && stdout.contains("service time"), "{stdout}");
     assert!(stderr.contains("error: interrupted"), "{stderr}");
     assert!(table(&std::fs::read_to_string(folder.path().join("a.rows")).unwrap()).len() > 100);

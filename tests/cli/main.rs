@@ -1,6 +1,6 @@
-//! Tests that need no server and no JVM, in one program, since each links the whole library. They call the program as
-//! a user does, on archives kept here; `action`, `samples` and `java` say themselves what they are.
-//! How the archives were made: archives/README.md. Printed text is kept in snapshots/ (`INSTA_UPDATE=always`).
+//! Tests without a server or JVM, in one program because each links the whole library. They call the program on
+//! archives stored here; `action`, `samples`, and `java` have their own descriptions. archives/README.md describes the
+//! archives. Printed text is in snapshots/ (`INSTA_UPDATE=always`).
 #![expect(clippy::disallowed_methods, reason = "these tests call the program itself")]
 #![expect(clippy::print_stderr, reason = "says what was skipped")]
 #![expect(clippy::unwrap_used, reason = "a helper of a test that cannot go on should stop it")]
@@ -23,7 +23,6 @@ mod engines;
 mod figures;
 mod find;
 mod format;
-mod found;
 mod generate;
 mod history;
 mod hostile;
@@ -33,7 +32,6 @@ mod interval_log;
 mod java;
 mod large;
 mod load;
-mod loads;
 mod merge;
 mod monitoring;
 mod oom;

@@ -1,4 +1,4 @@
-//! `loadline merge` on plans and results that are made up: what it prints, what it writes, what it refuses.
+//! `loadline merge` on synthetic plans and results: what it prints, writes, and rejects.
 
 use crate::called::{Called, loadline_in, report, root};
 use crate::schema::Schema;
@@ -32,7 +32,7 @@ fn last(limit: u64) -> Last {
     }
 }
 
-/// A service of each kind: what it has, its last line, the line that is found now, in MiB.
+/// A service of each kind: production limit, last line, and new line, in MiB.
 const SERVICES: [(&str, u64, Option<u64>, Option<u64>); 4] = [
     ("account", 512, Some(160), Some(160)),
     ("basket", 256, None, Some(96)),
@@ -40,7 +40,7 @@ const SERVICES: [(&str, u64, Option<u64>, Option<u64>); 4] = [
     ("journal", 1024, Some(200), Some(190)),
 ];
 
-/// A plan of these many of the services.
+/// A plan with this many services.
 fn plan(services: usize) -> Plan {
     let entry = |(name, declared, before, _): &(&str, u64, Option<u64>, Option<u64>)| {
         let text = format!(
@@ -79,7 +79,7 @@ fn result(plan: &Plan, index: u32) -> EntryResult {
         step: 0.02,
         proofs: 5,
         outcome: if line.is_some() { FindOutcome::Found } else { FindOutcome::NotHeld },
-        text: "the target does not hold even with ample memory: p99 was 80 ms".to_owned(),
+        text: "the target is missed even with ample memory: p99 was 80 ms".to_owned(),
         line: record,
         headroom: 0.1,
         limit_bytes: line.map(|limit| limit * MIB),
@@ -116,7 +116,7 @@ fn put(place: &Path, folder: &str, result: &EntryResult) {
     loadline_test_support::write(file, serde_json::to_string_pretty(result).unwrap());
 }
 
-/// A folder with a plan of these many services and the results of these.
+/// A directory with a plan of this many services, and the results of some.
 fn fleet(services: usize, indexes: &[u32]) -> TempDir {
     let (place, plan) = (TempDir::new().unwrap(), plan(services));
     std::fs::write(place.path().join("plan.jsonl"), plan.text().unwrap()).unwrap();
@@ -152,7 +152,7 @@ fn the_exit_code_says_whether_every_line_is_known_and_held() {
     };
     let failed = changed(|result| result.outcome = EntryOutcome::NodeUnfit).expect(4);
     assert_eq!(failed.json()["standing"]["failed"][0], 0);
-    assert!(failed.stderr.contains("warning: account (0): the node could not measure"), "{failed}");
+    assert!(failed.stderr.contains("warning: account (0): the node could not take measurements"), "{failed}");
     let below = changed(|result| {
         let find = result.find.as_mut().unwrap();
         find.line.as_mut().unwrap().limit_bytes = 600 * MIB;
@@ -180,7 +180,7 @@ fn every_format_has_every_service() {
         &json,
     ];
     let called = merge(&place, &words);
-    assert!(called.code == 1 && called.stdout.contains("MiB to win on 2 services"), "{called}");
+    assert!(called.code == 1 && called.stdout.contains("2 services could save 486.0 MiB in total"), "{called}");
     for file in [&html, &markdown, &csv, &metrics, &json] {
         let text = std::fs::read_to_string(file).unwrap();
         assert!(SERVICES.iter().all(|(name, ..)| text.contains(name)), "{file}: {text}");
@@ -189,7 +189,7 @@ fn every_format_has_every_service() {
     for format in ["--markdown", "--csv", "--openmetrics", "--html"] {
         let called = merge(&place, &["results", format, "-"]);
         assert!(called.code == 1 && called.stdout.contains("basket"), "{called}");
-        assert!(called.stderr.contains("warning: without a result: 3 (journal)"), "{called}");
+        assert!(called.stderr.contains("warning: no result yet: 3 (journal)"), "{called}");
     }
 }
 
@@ -221,9 +221,9 @@ fn the_order_of_folders_and_what_is_copied_change_nothing() {
     let whole = json(&["results", "monday", "tuesday"]);
     assert_eq!(whole["standing"], serde_json::json!({"answered": 3, "missing": [3], "failed": [], "double": []}));
     assert_eq!(json(&["tuesday", "monday", "results", "monday/index-000001", "tuesday/n2"]), whole);
-    // The plan and all those folders lie in this one.
+    // The plan and all those directories are in this one.
     assert_eq!(json(&["."]), whole);
-    // A part of it, and an entry that is still in progress.
+    // A part of it, and an entry in progress.
     std::fs::rename(place.path().join("tuesday/n2/index-000002"), place.path().join("tuesday/n2/.index-000002-1"))
         .unwrap();
     assert_eq!(json(&["."])["standing"]["missing"], serde_json::json!([2, 3]));
@@ -235,18 +235,18 @@ fn bad_input_says_what_is_wrong_and_what_to_do() {
     let check = |options: &[&str], says: &[&str]| merge(&place, options).refused(says);
     check(&[], &["<DIR>"]);
     check(&["nowhere"], &["nowhere cannot be read", "loadline work --out"]);
-    check(&["plan.jsonl"], &["plan.jsonl is not a folder"]);
+    check(&["plan.jsonl"], &["plan.jsonl is not a directory"]);
     check(&["results", "--plan", "none.jsonl"], &["none.jsonl cannot be read", "loadline plan"]);
     check(&["results", "--plan", "results"], &["results cannot be read: Is a directory"]);
-    check(&["results", "--json", "--csv", "-"], &["only one thing can go to stdout"]);
-    check(&["results", "--junit", "x.xml"], &["`--junit` is for comparisons"]);
-    check(&["results", "--github"], &["`--github` is for comparisons"]);
+    check(&["results", "--json", "--csv", "-"], &["only one output can go to stdout"]);
+    check(&["results", "--junit", "x.xml"], &["`--junit` is only for comparisons"]);
+    check(&["results", "--github"], &["`--github` is only for comparisons"]);
     std::fs::write(place.path().join("other.jsonl"), plan(3).text().unwrap()).unwrap();
-    let other = ["results/index-000000 is a result of another plan", &plan(2).header.hash[..12]];
+    let other = ["results/index-000000 is a result of a different plan", &plan(2).header.hash[..12]];
     check(&["results", "--plan", "other.jsonl"], &other);
     let edited = plan(2).text().unwrap().replace("\"minutes\":60.0", "\"minutes\":61.0");
     std::fs::write(place.path().join("edited.jsonl"), edited).unwrap();
-    check(&["results", "--plan", "edited.jsonl"], &["its hash was made of", "edited.jsonl"]);
+    check(&["results", "--plan", "edited.jsonl"], &["do not match its hash", "edited.jsonl"]);
     std::fs::remove_file(place.path().join("plan.jsonl")).unwrap();
     check(&["results"], &["there is no plan.jsonl", "--plan FILE"]);
 }
@@ -259,16 +259,16 @@ fn a_result_that_is_cut_counts_as_missing_and_is_named() {
     for cut in (0..whole.len()).step_by(whole.len() / 12) {
         std::fs::write(&file, &whole[..cut]).unwrap();
         let called = merge(&place, &["results"]).expect(4);
-        let named = "a result was left out: results/index-000001 has a result.json that is";
+        let named = "a result was skipped: results/index-000001 has a result.json that is";
         let text = called.flat();
-        assert!(text.contains(named) && text.contains("without a result: 1 (basket)"), "{cut}: {called}");
+        assert!(text.contains(named) && text.contains("no result yet: 1 (basket)"), "{cut}: {called}");
     }
     std::fs::write(&file, vec![b'['; 2 << 20]).unwrap();
     let text = merge(&place, &["results"]).flat();
-    assert!(text.contains("it has more than 1 MiB"), "{text}");
+    assert!(text.contains("it is larger than 1 MiB"), "{text}");
 }
 
-/// The archive kept with the tests as two nodes made it, three blocks each.
+/// The stored archive as if made by two nodes, three blocks each.
 #[test]
 fn blocks_of_nodes_become_one_comparison_with_every_report() {
     let place = TempDir::new().unwrap();
@@ -322,13 +322,13 @@ fn blocks_of_nodes_become_one_comparison_with_every_report() {
         assert!(place.path().join(file).exists(), "{file}");
     }
     let text = merge(&place, &["results"]).stdout;
-    assert!(text.contains("2 of 2 answered") && text.contains(" against "), "{text}");
+    assert!(text.contains("2 of 2 have a result") && text.contains(" vs. "), "{text}");
     std::fs::remove_dir_all(place.path().join("results/index-000001/blocks")).unwrap();
     let text = merge(&place, &["results"]).flat();
     assert!(text.contains("results/index-000001 has no archive `blocks` to read"), "{text}");
 }
 
-/// Returns the result of a node on its blocks, without archives.
+/// A node's result for its blocks, without archives.
 fn of_block(plan: &Plan, index: u32) -> EntryResult {
     let entry = plan.entry(index).unwrap();
     let like = result(&self::plan(1), 0);

@@ -1,5 +1,5 @@
-//! The files of `monitoring/`, held to the tools that take them: Prometheus' promtool and systemd's analyser. Tests
-//! where metrics are written check that alerts and dashboard name only what is exported.
+//! The files of `monitoring/`, checked by the tools that use them: Prometheus's promtool and systemd's analyzer. The
+//! tests of metrics check that alerts and dashboard use only exported names.
 
 use crate::called::{read, root};
 use loadline_test_support::skip;
@@ -8,16 +8,16 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// The capabilities that reading other processes takes; docs/watch.md says so, too.
+/// The capabilities for reading other processes, also in docs/watch.md.
 const CAPABILITIES: [&str; 2] = ["SYS_PTRACE", "DAC_READ_SEARCH"];
-/// Tenths of systemd's points of exposure, 0 to 100: what the unit had when this was written, and no more.
+/// systemd's exposure score in tenths, 0 to 100: the value when this was written, as a maximum.
 const EXPOSURE_MOST: &str = "--threshold=25";
 
 fn file(name: &str) -> PathBuf {
     root().join("monitoring").join(name)
 }
 
-/// Returns the output of a tool, where there is one; it must not object.
+/// A tool's output, if it is installed; it must not complain.
 fn said(variable: &str, command: &mut Command) -> Option<String> {
     let program = command.get_program().to_owned();
     let Ok(output) = command.output() else {
@@ -118,7 +118,7 @@ fn unit_daemon_set_and_page_name_the_same_capabilities() {
     for setting in ["Type=notify", "WatchdogSec=120s", "LimitNOFILE=8192"] {
         assert!(unit.contains(&format!("\n{setting}\n")), "{setting}");
     }
-    // Every mount has its volume, and the folder of the history is mounted.
+    // Every mount has a volume, and the history's directory is mounted.
     let names = |of: &Value| -> BTreeSet<String> {
         of.as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap().to_owned()).collect()
     };

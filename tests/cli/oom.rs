@@ -1,4 +1,4 @@
-//! Kills for lack of memory from kernel logs in `oom/`, which were written by hand in the forms of their kernels.
+//! OOM kills in kernel logs from `oom/`, written by hand in the format of each kernel.
 
 use crate::called::{folder, loadline, read};
 use crate::schema::Schema;
@@ -6,7 +6,7 @@ use loadline::record::{OomDocument, OomHolder};
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-/// Each log, with the holders that it tells, the latest kill first.
+/// Each log with the expected holders, latest kill first.
 const LOGS: [(&str, &[OomHolder]); 12] = [
     ("linux-6.8-v2-dmesg", &[OomHolder::Jvm]),
     ("linux-5.10-v1-dmesg-T-64k-pages", &[OomHolder::Jvm]),
@@ -50,7 +50,7 @@ fn each_log_tells_who_was_killed_and_who_held_the_memory() {
 fn a_kill_on_the_screen() {
     let shown = loadline(&["post-mortem", "--kernel-log", &path("linux-6.8-v2-dmesg")]).expect(0).stdout;
     let start = shown.find('\n').unwrap();
-    // The first line names the file.
+    // The first line contains the file name.
     insta::assert_snapshot!(shown[start..]);
 }
 
@@ -69,7 +69,7 @@ fn a_log_without_a_kill_and_one_that_is_no_log() {
     let missing = loadline(&["post-mortem", "--kernel-log", "/no/such/log"]);
     assert!(missing.code == 2 && missing.stderr.contains("/no/such/log"), "{missing:?}");
     let none = loadline(&["post-mortem", "--kernel-log", &folder().join("main.rs").display().to_string()]);
-    assert!(none.code == 1 && none.stdout.contains("has no kill for lack of memory"), "{none:?}");
+    assert!(none.code == 1 && none.stdout.contains("contains no OOM kill"), "{none:?}");
     let folder = loadline(&["post-mortem", "--kernel-log", &folder().display().to_string()]);
     assert!(folder.code == 2 && folder.stdout.is_empty(), "{folder:?}");
     let noise: Vec<u8> = (0..=255).cycle().take(100_000).collect();
@@ -89,7 +89,7 @@ fn a_log_without_a_kill_and_one_that_is_no_log() {
     assert!(done.status.success() && String::from_utf8_lossy(&done.stdout).contains("java (pid 50624)"), "{done:?}");
 }
 
-/// Cut from real files of JDK 17.0.15 and 25.0.3, and written in the forms of Kubernetes, Docker and Linux 6.8.
+/// From real files of JDK 17.0.15 and 25.0.3, and synthetic ones in the formats of Kubernetes, Docker, and Linux 6.8.
 #[test]
 fn what_else_an_end_leaves_is_read_by_its_form() {
     let schema = Schema::published("oom.schema.json");

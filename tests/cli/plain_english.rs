@@ -1,16 +1,16 @@
-//! The pages that a stranger reads first: short, in plain English, each with a command.
+//! The first pages that users read: short, in plain English, each with a command.
 
 use crate::called::{entries, read, root, rust_files};
 use std::path::{Path, PathBuf};
 
-/// Flesch (1948): 60 to 70 is plain English. Code is counted as a short word.
+/// Flesch (1948): 60 to 70 is plain English. Code counts as a short word.
 const READING_EASE_MIN: f64 = 55.0;
 const SENTENCE_WORDS_MAX: usize = 30;
 const PAGE_WORDS_MAX: usize = 250;
 const README: (usize, usize) = (90, 600);
 const DOCUMENTS_WORDS_MAX: usize = 25_000;
 const OPENINGS: [&str; 5] = ["What", "Where", "Of", "Who", "That"];
-/// Habits that keep readers out.
+/// Habits that make text hard to read.
 const HABITS: [&str; 9] =
     [" is said", " is told", " anew", " what is not ", " stands ", " is none", " nobody ", " as is.", " beside it"];
 
@@ -21,8 +21,7 @@ fn pages() -> Vec<PathBuf> {
     pages
 }
 
-/// The sentences of a page: no code, no tables, no headings; the words of links, and `code` for what is between
-/// backticks.
+/// A page's sentences without code, tables, and headings; with link texts, and `code` for text in backticks.
 fn sentences(text: &str) -> Vec<String> {
     let (mut prose, mut in_code) = (String::new(), false);
     for line in text.lines() {
@@ -43,7 +42,7 @@ fn words(sentence: &str) -> impl Iterator<Item = &str> {
     sentence.split(|c: char| !c.is_alphabetic() && c != '\'').filter(|word| !word.is_empty())
 }
 
-/// Groups of vowels, a silent `e` at the end left out.
+/// Groups of vowels, without a silent final `e`.
 fn syllables(word: &str) -> usize {
     let is_vowel = |c: char| "aeiouyAEIOUY".contains(c);
     let letters: Vec<bool> = word.chars().map(is_vowel).collect();
@@ -97,7 +96,7 @@ fn syllables_are_those_that_are_spoken() {
     check("x", 1);
 }
 
-/// All other pages of `docs`, but for those that the program writes.
+/// The other pages of `docs`, except generated ones.
 fn longer_pages() -> Vec<PathBuf> {
     let mut pages = entries(&root().join("docs"));
     pages.retain(|path| path.extension().is_some_and(|end| end == "md"));
@@ -120,7 +119,7 @@ fn no_page_has_a_long_sentence_or_a_bad_opening() {
     }
 }
 
-/// Findings and troubleshooting are looked up, not read.
+/// Findings and troubleshooting are for reference.
 #[test]
 fn the_documents_are_short() {
     const LOOKED_UP: [&str; 3] = ["findings.md", "troubleshooting.md", "SUMMARY.md"];
@@ -141,8 +140,8 @@ fn the_summary_of_the_site_has_each_page_once() {
     }
 }
 
-/// Pages, and the whole outputs that their samples are cut from: real runs, which `bench/samples.sh` repeats, archives
-/// of real trials, and for a fleet a made-up one, as its page says.
+/// Pages, and the complete outputs of their samples: real runs, repeated by `bench/samples.sh`, archives of real
+/// trials, and a synthetic fleet, as its page states.
 const REAL_RUNS: [(&str, &[&str]); 10] = [
     ("README.md", &["docs/pictures/load-line.txt"]),
     ("docs/compare.md", &["tests/cli/snapshots/cli__compare__what_trials_say_together.snap"]),
@@ -166,7 +165,7 @@ const REAL_RUNS: [(&str, &[&str]); 10] = [
 const FLEET: &str = "crates/report/src/summary/snapshots/loadline_report__summary__fleet__tests__\
                      a_fleet_reads_from_what_is_too_small_to_what_there_is_to_win.snap";
 
-/// Whether a sample has lines of this output in their order; `…` stands for lines left out.
+/// Whether a sample has lines of this output in order; `…` represents omitted lines.
 fn is_cut_from(sample: &str, real: &str) -> bool {
     let mut rest = real.lines();
     sample.lines().filter(|line| line.trim() != "…").all(|line| rest.any(|real| real == line))
@@ -187,11 +186,11 @@ fn samples_are_cut_from_real_runs() {
     }
 }
 
-/// Habits that no text on a screen has.
+/// Habits that no screen text has.
 const ON_SCREEN: [&str; 8] =
     [" is said", " is told", " are told", " anew", " beside it", " stands still", " stands beside", " nobody "];
 
-/// The lines of a file that a user may read: the code, of which only texts have such words, and the help in `src/cli`.
+/// The user-visible lines of a file: in code, only texts contain such words; in `src/cli`, the help does too.
 fn lines_read<'t>(path: &Path, text: &'t str) -> impl Iterator<Item = (usize, &'t str)> {
     let has_help = path.to_string_lossy().contains("src/cli/");
     let product = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
@@ -221,7 +220,7 @@ fn no_text_on_a_screen_has_a_bad_habit() {
     assert_eq!(found, [] as [String; 0]);
 }
 
-/// The sources of the program, without its tests.
+/// The program's sources without tests.
 fn sources() -> Vec<PathBuf> {
     const LEFT_OUT: [&str; 4] = ["tests", "target", "test-support", "made_up"];
     let name = |path: &Path| path.file_name().unwrap().to_string_lossy().into_owned();

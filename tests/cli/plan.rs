@@ -1,4 +1,4 @@
-//! `loadline plan`: which entries a fleet, scenarios or a comparison become, and what is refused.
+//! `loadline plan`: the entries for a fleet, scenarios, or a comparison, and what is rejected.
 
 use crate::called::{Called, loadline_in, read};
 use loadline::fleet::Plan;
@@ -23,7 +23,7 @@ configurations: {small: {heap: 8m}, large: {heap: 64m}}
 load: [{steady: {closed: {requests: 1}, get: /}}, {rest: {idle: 1s}}]
 ";
 
-/// A folder with a fleet and what it names.
+/// A directory with a fleet and its files.
 pub(crate) fn shop() -> TempDir {
     let place = TempDir::new().unwrap();
     let orders = place.path().join("orders");
@@ -53,7 +53,7 @@ pub(crate) fn plan_in(place: &TempDir, words: &[&str]) -> Called {
     loadline_in(place.path(), &[&["plan"], words].concat())
 }
 
-/// A plan that has to come about, and what was said.
+/// A successful plan, and its messages.
 fn planned(place: &TempDir, words: &[&str]) -> (Plan, String) {
     let called = plan_in(place, words).expect(0);
     (Plan::parse(&called.stdout).unwrap(), called.stderr)
@@ -76,7 +76,8 @@ fn a_fleet_is_an_entry_for_each_service() {
     let (plan, said) = planned(&place, &["fleet.yaml"]);
     assert_eq!(
         said,
-        "3 services: 0 to prove, 3 to search (2 because no line is known, 1 because the last search is too long ago)\n\
+        "3 services: 0 to prove, 3 to search (2 because no load line is known, 1 because the last search was too \
+         long ago)\n\
          about 12 min of one node\n"
     );
     assert_eq!((plan.header.name.as_str(), plan.header.entries), ("shop", 3));
@@ -88,7 +89,7 @@ fn a_fleet_is_an_entry_for_each_service() {
     assert_eq!(users.scenario.subject.dir.as_deref(), Some(Path::new(".")));
     let targets = |of: &PlanEntry| of.scenario.find.target.iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(targets(orders), ["p99<50ms"]);
-    // The files of a container are none of this machine; those of the others are hashed.
+    // A container's files are not on this machine; the others' are hashed.
     let hash = |of: &PlanEntry| of.scenario.configurations[0].inputs.clone();
     assert_ne!(hash(orders), hash(users));
     assert_eq!(hash(cart), hash(cart));
@@ -100,7 +101,7 @@ fn a_plan_is_the_same_in_every_folder() {
     let lines = |called: Called| called.stdout.lines().skip(1).map(str::to_owned).collect::<Vec<_>>();
     let (one, other) = (shop(), shop());
     assert_eq!(lines(plan_in(&one, &["fleet.yaml"])), lines(plan_in(&other, &["fleet.yaml"])));
-    // Whether the plan goes to a file or not, and from wherever it is made.
+    // Independent of whether the plan goes to a file, and of the working directory.
     let called = loadline_in(
         Path::new("/"),
         &[
@@ -124,10 +125,15 @@ fn files_elsewhere_are_said() {
     let (place, elsewhere) = (shop(), TempDir::new().unwrap());
     let out = elsewhere.path().join("plan.jsonl");
     let called = plan_in(&place, &["fleet.yaml", "--out", out.to_str().unwrap()]);
-    assert!(called.stderr.contains("files outside of the plan's folder are needed at the same place"), "{called}");
+    assert!(
+        called
+            .stderr
+            .contains("every node needs these files, which are outside the plan's directory, at the same path"),
+        "{called}"
+    );
 }
 
-/// Returns the document that a night with these lines leaves behind.
+/// The document after a night with these lines.
 fn document(plan: &Plan, lines: &[(&str, LineVerdict, Option<Last>)]) -> FleetDocument {
     let service = |(name, verdict, last): &(&str, LineVerdict, Option<Last>)| ServiceRecord {
         name: (*name).to_owned(),
@@ -148,7 +154,7 @@ fn document(plan: &Plan, lines: &[(&str, LineVerdict, Option<Last>)]) -> FleetDo
     }
 }
 
-/// The line of an entry as a search of it would know it.
+/// An entry's line as its search would know it.
 fn found(entry: &PlanEntry, made: &str) -> Last {
     Last {
         question: Some(entry.question.clone()),
@@ -175,18 +181,18 @@ fn the_night_after_proves_what_did_not_change() {
     let (proofs, said) = planned(&place, &["fleet.yaml", "--last", "night.json", "--nodes", "2"]);
     assert_eq!(
         said,
-        "known, and not in this fleet: gone\n\
+        "known, but not in this fleet: gone\n\
          3 services: 3 to prove, 0 to search\n\
          about 17 min of one node, 8 min on 2 nodes\n"
     );
     assert!(tasks(&proofs).iter().all(|(_, task)| **task == Task::Prove));
-    // By its scenario an entry searches again where the line does not hold.
+    // If the line fails, an entry searches with its scenario.
     assert_eq!(proofs.entries[0].scenario.find.prove, None);
     assert_eq!(proofs.entries[0].last, Some(orders));
-    // A plan knows what the night before it knew.
+    // A plan contains the previous night's knowledge.
     write(&place, "plan.jsonl", &proofs.text().unwrap());
     assert_eq!(tasks(&planned(&place, &["fleet.yaml", "--last", "plan.jsonl"]).0), tasks(&proofs));
-    // Services that changed are searched, and those that are asked for.
+    // Changed services and requested ones are searched.
     change(&place, "fleet.yaml", "url: 'http://127.0.0.1:8080/cart'", "url: 'http://127.0.0.1:8080/other'");
     write(&place, "users.jar", "newer users");
     let (changed, _) = planned(&place, &["fleet.yaml", "--last", "night.json"]);
@@ -211,13 +217,17 @@ fn scenarios_are_a_service_each() {
     let search = SEARCH(Why::First);
     assert_eq!(tasks(&plan), [("one", &search), ("two", &search)]);
     assert_eq!((plan.header.name.as_str(), plan.entries[0].minutes), ("fleet", 30.0));
-    // A fleet of one; and its target is the usual one.
+    // A fleet of one service, with the default target.
     let (plan, _) = planned(&place, &["two.loadline.yaml"]);
     assert_eq!((plan.header.name.as_str(), plan.entries[0].scenario.find.target.len()), ("two", 2));
     refused(&place, &["one.loadline.yaml", "one.loadline.yaml"], &["two services are named `one`"]);
     refused(&place, &["one.loadline.yaml", "orders"], &["`orders` has 2 configurations", "`only: small`"]);
-    refused(&place, &["one.loadline.yaml", "fleet.yaml"], &["fleet.yaml is not a scenario", "one fleet file alone"]);
-    refused(&place, &["one.loadline.yaml", "--blocks", "5"], &["there is one configuration"]);
+    refused(
+        &place,
+        &["one.loadline.yaml", "fleet.yaml"],
+        &["fleet.yaml is not a scenario", "either one fleet file or scenarios"],
+    );
+    refused(&place, &["one.loadline.yaml", "--blocks", "5"], &["there is only one configuration"]);
     refused(&place, &["fleet.yaml", "--blocks", "5"], &["`--blocks` would have no effect"]);
 }
 
@@ -240,7 +250,7 @@ fn a_comparison_is_blocks_over_nodes() {
     assert_eq!(seeds, (1..9).collect::<Vec<_>>());
     assert!(plan.entries.iter().all(|entry| entry.name == "orders" && entry.minutes == 15.0));
     assert!(plan.entries.iter().all(|entry| entry.scenario.configurations.iter().all(|of| of.inputs.is_some())));
-    // Without numbers: five blocks, each where there is room.
+    // By default, five blocks, each on its own node.
     assert_eq!(blocks(&planned(&place, &["orders"]).0), [(0, 1), (1, 1), (2, 1), (3, 1), (4, 1)]);
     assert_eq!(blocks(&planned(&place, &["orders", "--blocks", "2", "--nodes", "9"]).0).len(), 2);
     refused(&place, &["orders", "--last", "x"], &["`--last` would have no effect"]);
@@ -257,7 +267,7 @@ fn what_has_to_be_built_is_built_and_hashed() {
     let (plan, said) = planned(&place, &["fleet.yaml"]);
     assert!(said.contains("build: mkdir") && place.path().join("orders/target/a.jar").exists(), "{said}");
     let (again, said) = planned(&place, &["fleet.yaml"]);
-    assert!(said.contains("nothing has changed since it ran"), "{said}");
+    assert!(said.contains("build: skipped, because nothing has changed"), "{said}");
     assert_eq!(plan.entries, again.entries);
     write(&place, "orders/orders.loadline.yaml", &text.replace("mkdir -p target", "false"));
     let called = plan_in(&place, &["fleet.yaml"]);
@@ -275,12 +285,12 @@ fn what_is_no_fleet_is_refused() {
     };
     wrong("limit: 512m", "limmit: 512m", &["line 4: unknown key `limmit`", "did you mean `limit`?"]);
     wrong("services:", "service:", &["line 3: unknown key `service`", "did you mean `services`?"]);
-    wrong("scenario: orders", "scenario: nowhere", &["cannot read the scenario nowhere", "service: orders"]);
+    wrong("scenario: orders", "scenario: nowhere", &["there is no file `nowhere`", "service: orders"]);
     wrong(", only: small", "", &["`orders` has 2 configurations", "only: small"]);
     wrong("  cart:", "  orders:", &["two services are named `orders`"]);
-    wrong("  cart:", "  a/b:", &["`a/b` cannot name a service"]);
+    wrong("  cart:", "  a/b:", &["`a/b` is not a valid service name"]);
     change(&place, "fleet.yaml", "p99<50ms", "p98<50ms");
-    refused(&place, &["fleet.yaml"], &["no metric of phases is called `p98`", "service: orders"]);
+    refused(&place, &["fleet.yaml"], &["there is no metric `p98` to search with", "service: orders"]);
     write(&place, "orders/orders.loadline.yaml", &ORDERS.replace("subject:", "subjekt:"));
     refused(&place, &["fleet.yaml"], &["unknown key `subjekt`", "scenario: orders", "service: orders"]);
     for (text, said) in
@@ -309,10 +319,10 @@ fn a_damaged_plan_is_refused() {
         write(&place, "plan.jsonl", text);
         refused(&place, &script, &[said, "file: plan.jsonl"]);
     };
-    wrong(&whole.replace("fleet-plan/1", "fleet-plan/2"), "this is `loadline.fleet-plan/2`");
-    wrong(&whole.replace("\"minutes\":12.0", "\"minutes\":99.0"), "not those that its hash was made of");
-    wrong(&whole.replace("users.jar", "other.jar"), "not those that its hash was made of");
-    wrong(&whole.replace("\"entries\":3", "\"entries\":4"), "the plan has 4 entries, and 3 lines follow");
+    wrong(&whole.replace("fleet-plan/1", "fleet-plan/2"), "this has the schema `loadline.fleet-plan/2`");
+    wrong(&whole.replace("\"minutes\":12.0", "\"minutes\":99.0"), "do not match its hash");
+    wrong(&whole.replace("users.jar", "other.jar"), "do not match its hash");
+    wrong(&whole.replace("\"entries\":3", "\"entries\":4"), "the plan should have 4 entries, but has 3");
     wrong("{\"schema\": 1}\n", "the first line has no `schema`");
     wrong("{", "this is not a plan");
     let head = whole.find('\n').unwrap();
@@ -324,7 +334,7 @@ fn a_damaged_plan_is_refused() {
     refused(&place, &["plan.jsonl"], &["this is a plan already"]);
     refused(&place, &["plan.jsonl", "--slurm", "--out", "x"], &["`--out` would have no effect"]);
     refused(&place, &["plan.jsonl", "--slurm", "--search-all"], &["`--search-all` would have no effect"]);
-    refused(&place, &["fleet.yaml", "--slurm"], &["and the plan nowhere", "`--out plan.jsonl`"]);
+    refused(&place, &["fleet.yaml", "--slurm"], &["but the plan has no file", "`--out plan.jsonl`"]);
 }
 
 #[test]

@@ -1,10 +1,10 @@
-//! Pages of the documents that the program itself writes. `LOADLINE_DOCS=write` makes them again.
+//! Pages that the program generates. `LOADLINE_DOCS=write` regenerates them.
 
 use crate::called::{loadline, read, root, verbs};
 use serde_json::Value;
 use std::fmt::Write;
 
-/// The page of this name must be this text.
+/// Checks that this page has this text.
 fn check(name: &str, text: &str) {
     let path = root().join("docs/reference").join(name);
     if std::env::var("LOADLINE_DOCS").is_ok_and(|what| what == "write") {
@@ -33,7 +33,7 @@ fn the_page_of_remedies_is_that_of_the_program() {
 fn the_page_of_options_is_that_of_the_program() {
     let verbs = verbs();
     assert!(verbs.iter().any(|verb| verb == "weigh") && verbs.len() > 15, "{verbs:?}");
-    let mut page = "# Options\n\nThe help of each verb, as `loadline VERB --help` prints it.\n".to_owned();
+    let mut page = "# Options\n\nThe output of `loadline VERB --help` for each verb.\n".to_owned();
     for verb in &verbs {
         let help = printed(&[verb, "--help"]);
         write!(page, "\n## {verb}\n\n```text\n{}\n```\n", help.trim_end()).unwrap();
@@ -41,7 +41,7 @@ fn the_page_of_options_is_that_of_the_program() {
     check("options.md", &page);
 }
 
-/// The type of a value in words, with a link to its own table.
+/// A value's type in words, with a link to its own table.
 fn type_of(schema: &Value) -> String {
     if let Some(name) = schema["$ref"].as_str() {
         let name = name.trim_start_matches("#/$defs/");
@@ -70,7 +70,7 @@ fn type_of(schema: &Value) -> String {
     }
 }
 
-/// The table of an object's keys; of a choice, a table of its values, or of the keys of each form.
+/// The table of an object's keys; for a choice, a table of its values, or of each form's keys.
 fn table_of(schema: &Value) -> String {
     let meaning = |schema: &Value| schema["description"].as_str().unwrap_or_default().replace('|', "\\|");
     let keys = |schema: &Value| {
@@ -94,8 +94,9 @@ fn table_of(schema: &Value) -> String {
 #[test]
 fn the_page_of_keys_is_that_of_the_schema() {
     let schema: Value = serde_json::from_str(&read(root().join("docs/results.schema.json"))).unwrap();
-    let mut page = "# Keys of the result\n\nWhat `--json` and `loadline report ARCHIVE --json` print, from \
-                    [the schema](../results.schema.json).\n\n"
+    let mut page = "# Keys of the result\n\nThe keys that `--json` and `loadline report ARCHIVE --json` print, from \
+                    [the schema](../results.schema.json).\nThe name of a key includes its unit, such as \
+                    `_bytes`, `_s`, `_ms`, or `_us`.\n\n"
         .to_owned();
     page.push_str(&table_of(&schema));
     for (name, of) in schema["$defs"].as_object().unwrap() {

@@ -1,10 +1,10 @@
-//! Archives through `report`: the whole output, as it is kept in `snapshots`.
+//! Archives through `report`: the complete output, stored in `snapshots`.
 
 use crate::called::{ARCHIVES, Called, loadline, report};
 
 const WIDTH: usize = 80;
 
-/// One that both configurations keep, one that one breaks and the other may, one of what was not measured.
+/// One met by both configurations, one exceeded by one and possibly by the other, one on an unmeasured metric.
 const BUDGETS: [&str; 6] =
     ["--budget", "rss.loaded<=1GiB", "--budget", "rss.loaded<=60MiB", "--budget", "charge.loaded<=10MiB"];
 
@@ -46,7 +46,7 @@ fn every_kind_of_archive_is_shown_in_every_form() {
     }
 }
 
-/// The words of a page: without its style, its script, the policy with their hashes, and pictures.
+/// A page's words, without style, script, the policy with their hashes, and charts.
 fn page(name: &str) -> String {
     let mut text = report(name, &["--html", "-"]).stdout;
     for (begin, end) in [("content=\"default-src", "\">"), ("<style>", "</style>"), ("<script>", "</script>")] {
@@ -56,7 +56,7 @@ fn page(name: &str) -> String {
     }
     let mut words = String::new();
     let mut depth = 0;
-    // A picture has others within it.
+    // A chart contains nested ones.
     for (index, piece) in text.split("<svg").enumerate() {
         depth += i32::from(index > 0);
         for (index, piece) in piece.split("</svg>").enumerate() {
@@ -80,11 +80,18 @@ fn a_pipe_gets_no_colour_and_lines_of_80_columns() {
         assert_eq!((code, stderr.as_str()), (0, ""), "{name}");
         assert!(!stdout.contains('\x1b'), "{name}");
         for line in stdout.lines() {
-            // A word that is wider than the room after its indent keeps a line of its own.
+            // A word wider than the room after its indentation has its own line.
             let words = line.split_whitespace().count();
-            // So does a command or a setting that is there to be copied.
-            let is_copied =
-                ["docker run ", "value: ", "Environment="].iter().any(|begin| line.trim().starts_with(begin));
+            // So does a command or setting that is meant to be copied.
+            let is_copied = [
+                "docker run ",
+                "value: ",
+                "Environment=",
+                "loadline find \
+                    ",
+            ]
+            .iter()
+            .any(|begin| line.trim().starts_with(begin));
             assert!(line.chars().count() <= WIDTH || words == 1 || is_copied, "{name}: {line}");
             assert_eq!(line, line.trim_end(), "{name}");
         }

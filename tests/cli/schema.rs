@@ -1,4 +1,4 @@
-//! A JSON Schema as far as the published ones go: the places that it describes, and the objections of a validator.
+//! JSON Schema as far as the published ones use it: the described paths, and a validator's objections.
 
 use crate::called::{read, root};
 use serde_json::Value;
@@ -14,7 +14,7 @@ impl Schema {
         Self(schema)
     }
 
-    /// Returns the objections of a validator.
+    /// A validator's objections.
     pub(crate) fn complaints(&self, document: &Value) -> Vec<String> {
         let validator = jsonschema::validator_for(&self.0).unwrap();
         validator.iter_errors(document).map(|error| format!("{}: {error}", error.instance_path())).collect()
@@ -24,57 +24,34 @@ impl Schema {
         self.complaints(document).is_empty()
     }
 
-    /// Whether it accepts this document with another value at one place.
+    /// Whether it accepts this document with another value at one path.
     pub(crate) fn accepts_with(&self, document: &Value, pointer: &str, other: Value) -> bool {
         let mut document = document.clone();
         *document.pointer_mut(pointer).unwrap_or_else(|| panic!("{pointer}")) = other;
         self.accepts(&document)
     }
 
-    /// Stops the test unless the document is as described, and nothing in it is not described.
+    /// Checks that the document matches, and contains nothing undescribed.
     #[track_caller]
     pub(crate) fn describes(&self, document: &Value, what: &str) {
         assert_eq!(self.complaints(document), [] as [&str; 0], "{what}");
         assert_eq!(self.undescribed(document), [] as [&str; 0], "{what}");
     }
 
-    /// Stops the test unless all but its own definitions are described as the other one describes them.
-    #[track_caller]
-    pub(crate) fn agrees_with(&self, other: &Self, own: &[&str]) {
-        let shared = other.described();
-        for (place, described) in self.described() {
-            let is_own = own.contains(&place.split('.').next().unwrap());
-            assert!(is_own || shared.contains(&(place.clone(), described)), "{place}");
-        }
-    }
-
-    /// Places of properties in `document` that the schema does not describe: readers may ignore them, writers may not.
-    pub(crate) fn undescribed(&self, document: &Value) -> Vec<String> {
+    /// Paths of properties that the schema does not describe: readers may ignore them, writers must not have them.
+    fn undescribed(&self, document: &Value) -> Vec<String> {
         let mut found = Vec::new();
-        self.compare(&self.0, document, "", &mut found, &mut BTreeSet::new());
+        self.compare(&self.0, document, "", &mut found);
         found
     }
 
-    /// Properties that the schema describes, as `DEFINITION.PROPERTY`, and that none of `documents` has anywhere.
-    pub(crate) fn unused(&self, documents: &[Value]) -> Vec<String> {
-        let mut seen = BTreeSet::new();
-        documents.iter().for_each(|document| self.compare(&self.0, document, "", &mut Vec::new(), &mut seen));
-        self.described().into_iter().filter(|(place, _)| !seen.contains(place)).map(|(place, _)| place).collect()
-    }
-
-    /// The same but those whose places begin so.
-    pub(crate) fn unused_but(&self, documents: &[Value], known: &[&str]) -> Vec<String> {
-        let is_known = |place: &String| known.iter().any(|start| place.starts_with(start));
-        self.unused(documents).into_iter().filter(|place| !is_known(place)).collect()
-    }
-
-    /// The kinds that a tagged definition describes.
+    /// The kinds in a tagged definition.
     pub(crate) fn kinds(&self, definition: &str) -> BTreeSet<String> {
         let cases = self.0["$defs"][definition]["allOf"].as_array().unwrap();
         cases.iter().map(|case| kind(case).to_owned()).collect()
     }
 
-    /// Every property of every definition with its schema; of the kinds of a tagged object too.
+    /// Every property of every definition with its schema, including those of tagged kinds.
     pub(crate) fn described(&self) -> Vec<(String, Value)> {
         let mut all = Vec::new();
         collect("", &self.0, &mut all);
@@ -84,28 +61,17 @@ impl Schema {
         all
     }
 
-    fn compare(
-        &self,
-        schema: &Value,
-        value: &Value,
-        place: &str,
-        undescribed: &mut Vec<String>,
-        seen: &mut BTreeSet<String>,
-    ) {
-        let (name, schema) = self.resolve(schema);
-        let schema = alternative(schema, value);
+    fn compare(&self, schema: &Value, value: &Value, place: &str, undescribed: &mut Vec<String>) {
+        let schema = alternative(self.resolve(schema), value);
         match value {
             Value::Array(items) => {
-                items.iter().for_each(|item| self.compare(&schema["items"], item, place, undescribed, seen));
+                items.iter().for_each(|item| self.compare(&schema["items"], item, place, undescribed));
             }
             Value::Object(fields) if schema.get("properties").is_some() => {
                 for (key, field) in fields {
                     let place = format!("{place}/{key}");
                     match property(schema, value, key) {
-                        Some((kind, described)) => {
-                            seen.insert(format!("{name}{kind}.{key}"));
-                            self.compare(described, field, &place, undescribed, seen);
-                        }
+                        Some(described) => self.compare(described, field, &place, undescribed),
                         None => undescribed.push(place),
                     }
                 }
@@ -114,36 +80,36 @@ impl Schema {
         }
     }
 
-    /// Follows references; of `anyOf [X, null]` it is X that describes.
-    fn resolve<'a>(&'a self, schema: &'a Value) -> (&'a str, &'a Value) {
+    /// Follows references; in `anyOf [X, null]`, X is the description.
+    fn resolve<'a>(&'a self, schema: &'a Value) -> &'a Value {
         if let Some(name) = schema["$ref"].as_str().and_then(|path| path.strip_prefix("#/$defs/")) {
-            return (name, &self.0["$defs"][name]);
+            return &self.0["$defs"][name];
         }
         match schema["anyOf"].get(0) {
             Some(first) => self.resolve(first),
-            None => ("", schema),
+            None => schema,
         }
     }
 }
 
-/// Returns the alternative of a choice by `kind` that describes this value.
+/// The alternative of a choice by `kind` for this value.
 fn alternative<'a>(schema: &'a Value, value: &Value) -> &'a Value {
     let mut cases = schema["oneOf"].as_array().into_iter().flatten();
     let fits = |case: &&Value| value["kind"].is_string() && case["properties"]["kind"]["const"] == value["kind"];
     cases.find(fits).unwrap_or(schema)
 }
 
-/// The description of a property: among the common ones, or among those of the value's `kind`.
-fn property<'a>(schema: &'a Value, value: &Value, key: &str) -> Option<(String, &'a Value)> {
+/// A property's description: a common one, or one for the value's `kind`.
+fn property<'a>(schema: &'a Value, value: &Value, key: &str) -> Option<&'a Value> {
     if let Some(common) = schema["properties"].get(key) {
-        return Some((String::new(), common));
+        return Some(common);
     }
     let kind = value["kind"].as_str()?;
     let of_kind = schema["allOf"].as_array()?.iter().find(|case| self::kind(case) == kind)?;
-    Some((format!(".{kind}"), of_kind["then"]["properties"].get(key)?))
+    of_kind["then"]["properties"].get(key)
 }
 
-/// The kind that a case of a tagged definition is about.
+/// The kind of a tagged definition's case.
 fn kind(case: &Value) -> &str {
     case["if"]["properties"]["kind"]["const"].as_str().unwrap_or_default()
 }

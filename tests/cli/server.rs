@@ -1,6 +1,7 @@
-//! A small HTTP server in a thread: answers by path, and counts what it was asked.
+//! A small HTTP server in a thread: responds by path, and counts requests.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use loadline_test_support::ReceivedRequest;
+use std::io::{BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
@@ -15,12 +16,12 @@ struct RequestLog {
     requests: AtomicU64,
     connections: AtomicU64,
     closed: AtomicBool,
-    /// The last request: its head, and its body's length.
+    /// The last request: its head, and the length of its body.
     last: Mutex<(String, usize)>,
 }
 
-/// It listens until it is dropped. Paths: `/hello` is answered with `hello world!`, `/slow` after 20 ms, `/never` not
-/// at all, everything else with 404.
+/// Listens until dropped. `/hello` returns `hello world!`, `/slow` takes 20 ms, `/never` does not respond, everything
+/// else is 404.
 pub(crate) struct Server {
     address: SocketAddr,
     seen: Arc<RequestLog>,
@@ -65,12 +66,12 @@ impl Server {
         self.seen.requests.load(Ordering::Relaxed)
     }
 
-    /// Connections taken, that of the first look included.
+    /// Accepted connections, including that of the first look.
     pub(crate) fn connections(&self) -> u64 {
         self.seen.connections.load(Ordering::Relaxed)
     }
 
-    /// Head and length of the body of the last request.
+    /// Head and body length of the last request.
     pub(crate) fn last(&self) -> (String, usize) {
         self.seen.last.lock().unwrap().clone()
     }
@@ -87,20 +88,14 @@ impl Drop for Server {
 fn serve(reader: impl Read, mut writer: impl Write, seen: &RequestLog) -> Option<()> {
     let mut reader = BufReader::new(reader);
     loop {
-        let head = head(&mut reader)?;
-        let field = |name: &str| {
-            head.lines()
-                .find_map(|line| line.to_ascii_lowercase().strip_prefix(name).map(|rest| rest.trim().to_owned()))
-        };
-        if field("expect:").is_some() {
+        let mut request = ReceivedRequest::read_head(&mut reader)?;
+        if request.header("expect").is_some() {
             writer.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").ok()?;
         }
-        let length: usize = field("content-length:").and_then(|length| length.parse().ok()).unwrap_or(0);
-        let mut body = vec![0; length];
-        reader.read_exact(&mut body).ok()?;
-        let path = head.split(' ').nth(1)?.to_owned();
-        let closes = field("connection:").is_some_and(|value| value == "close");
-        *seen.last.lock().unwrap() = (head, length);
+        request.read_body(&mut reader)?;
+        let path = request.head.split(' ').nth(1)?.to_owned();
+        let closes = request.header("connection") == Some("close");
+        *seen.last.lock().unwrap() = (request.head, request.body.len());
         seen.requests.fetch_add(1, Ordering::Relaxed);
         let (status, text) = match path.split('?').next()? {
             "/hello" => ("200 OK", "hello world!"),
@@ -119,20 +114,6 @@ fn serve(reader: impl Read, mut writer: impl Write, seen: &RequestLog) -> Option
         writer.write_all(answer.as_bytes()).ok()?;
         if closes {
             return None;
-        }
-    }
-}
-
-/// A request's head; `None` where the connection ends.
-fn head(reader: &mut impl BufRead) -> Option<String> {
-    let mut head = String::new();
-    loop {
-        let begun = head.len();
-        if reader.read_line(&mut head).ok()? == 0 {
-            return None;
-        }
-        if head[begun..].trim_end().is_empty() {
-            return Some(head);
         }
     }
 }

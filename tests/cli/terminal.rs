@@ -1,5 +1,5 @@
-//! `loadline watch` on a terminal, a pseudo-terminal of util-linux' `script`: what it draws, and that the terminal is
-//! as before at every end.
+//! `loadline watch` on a pseudoterminal from util-linux's `script`: what it draws, and that every exit restores the
+//! terminal.
 
 use crate::waiting::{LONG, wait_until};
 use crate::watch::writes;
@@ -16,12 +16,12 @@ struct Terminal {
 }
 
 impl Terminal {
-    /// Runs a script there, in which `watch` is the program; `None` where there is no `script`.
+    /// Runs a script in which `watch` is the program; `None` if `script` is missing.
     fn start(script: &str) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let program = env!("CARGO_BIN_EXE_loadline");
         let watch = format!("{program} watch --all --every 10m --account never --history histories");
-        let script = script.replace("WATCH", &watch);
+        let script = script.replace("WATCH", &watch).replace("LOADLINE", program);
         std::fs::write(folder.path().join("run"), format!("stty cols 70 rows 12\nstty -g > before\n{script}\n"))
             .unwrap();
         let shown = std::fs::File::create(folder.path().join("shown")).unwrap();
@@ -51,13 +51,13 @@ impl Terminal {
     }
 }
 
-/// The sequence that is written to leave a screen of one's own.
+/// The sequence that leaves the alternate screen.
 const LEFT: &str = "\x1b[?1049l";
 
 #[test]
 fn the_terminal_is_as_before_at_every_end() {
     for end in ["q", "\x1b[21~", "\x03", "\x1c", "TERM", "HUP"] {
-        // Signals of the keyboard come to the shell, too.
+        // The shell receives keyboard signals, too.
         let script = "trap : INT QUIT\nsh -c 'echo $$ > pid; exec WATCH'\necho code=$?\nstty -g > after\necho done";
         let Some(mut terminal) = Terminal::start(script) else { return };
         terminal.until_shown("watched every 10 min", 1);
@@ -82,7 +82,7 @@ fn a_terminal_that_takes_nothing_keeps_no_watch_that_is_told_to_end() {
     let script = "sh -c 'echo $$ > pid; exec WATCH'\necho $? > code\nstty -g > after\necho > ended";
     let Some(mut terminal) = Terminal::start(script) else { return };
     terminal.until_shown("watched every 10 min", 1);
-    // Ctrl-S stops what is written there, and `q` writes.
+    // Ctrl-S stops output to the terminal, and `q` writes.
     terminal.press(b"\x13q");
     let pid = terminal.file("pid");
     wait_until("it writes and is kept", LONG, || writes(pid.trim()));
@@ -98,7 +98,7 @@ fn a_stop_gives_the_terminal_to_the_shell_and_going_on_takes_it_again() {
     terminal.until_shown("watched every 10 min", 1);
     terminal.press(b"\x1a");
     terminal.until_shown("stopped", 1);
-    // Drawn again where it goes on, with nothing asked for.
+    // Redrawn on continuing, without a request.
     terminal.until_shown("\x1b[?1049h", 2);
     terminal.until_shown("watched every 10 min", 2);
     terminal.press(b"q");
@@ -122,7 +122,7 @@ fn a_new_size_is_drawn_at_once() {
     let script = "sh -c 'echo $$ > pid; exec WATCH'\necho done";
     let Some(mut terminal) = Terminal::start(script) else { return };
     terminal.until_shown("every 10 min", 1);
-    // The terminal of the shell, by the file descriptors of the program on it.
+    // The shell's terminal, from the file descriptors of its program.
     let tty = std::fs::read_link(format!("/proc/{}/fd/1", terminal.file("pid").trim())).unwrap();
     let resized = Command::new("stty").args(["-F", &tty.display().to_string(), "cols", "40", "rows", "9"]).status();
     assert!(resized.unwrap().success());
@@ -132,4 +132,13 @@ fn a_new_size_is_drawn_at_once() {
     assert!(lines.len() == 9 && lines.iter().all(|line| line.chars().count() <= 48), "{lines:?}");
     terminal.press(b"q");
     terminal.until_shown("done", 1);
+}
+
+#[test]
+fn lines_of_progress_and_errors_fit_a_narrow_terminal() {
+    let Some(terminal) = Terminal::start("stty cols 45\nLOADLINE find\necho done") else { return };
+    let shown = terminal.until_shown("done", 1);
+    assert!(shown.contains("specify a scenario"), "{shown:?}");
+    let longest = shown.lines().map(|line| line.trim_end().chars().count()).max();
+    assert!(longest <= Some(45), "{longest:?}: {shown}");
 }

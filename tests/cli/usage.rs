@@ -1,4 +1,4 @@
-//! Words that are typed wrong, and the promises of the help.
+//! Typos, and the promises of the help.
 
 use crate::called::{Called, folder, loadline, loadline_beside, loadline_in, read, verbs};
 use tempfile::TempDir;
@@ -79,7 +79,7 @@ fn what_is_typed_wrong_is_answered_in_these_words() {
 #[test]
 fn a_weighing_of_nothing() {
     let called = loadline(&["weigh", "--trials", "3"]);
-    let expected = "error: weigh what?\n\nhint: name a jar, or give a command after `--`\n";
+    let expected = "error: nothing to weigh\n\nhint: specify a jar, or a command after `--`\n";
     assert_eq!((called.code, called.stderr.as_str()), (2, expected));
 }
 
@@ -87,12 +87,14 @@ fn a_weighing_of_nothing() {
 fn an_explanation_of_nothing_and_of_what_does_not_fit() {
     let no_profiler = ["explain", "--profiler", "/nowhere/libasyncProfiler.so", "--", "java", "-jar", "app.jar"];
     for (words, told) in [
-        (["explain"].as_slice(), "error: explain what?\n\nhint: name a scenario, a jar or a pid"),
-        (&["explain", "--for", "5s", "--", "java"], "error: `--for` and `--objects` are about a JVM that runs"),
-        (&no_profiler, "error: there is no profiler /nowhere/libasyncProfiler.so"),
+        (["explain"].as_slice(), "error: nothing to explain\n\nhint: specify a scenario, a jar, or a pid"),
+        (&["explain", "--for", "5s", "--", "java"], "error: `--for` and `--objects` apply only to a running JVM"),
+        (&["explain", "s", "--", "java"], "error: specify either `s` or a command, not both\n"),
+        (&["run", "app.jra"], "error: there is no file `app.jra`\n\nhint: specify a scenario file"),
+        (&no_profiler, "error: no profiler found at /nowhere/libasyncProfiler.so"),
         (&["explain", "4000000000"], "error: "),
-        (&["explain", "1", "--rate", "5"], "error: options of a trial have no effect on a JVM that runs\n\nhint: keep"),
-        (&["explain", "1", "--csv", "a.csv"], "error: `--csv` is for trials, and a JVM that runs makes none"),
+        (&["explain", "1", "--rate", "5"], "error: options of a trial have no effect on a running JVM\n\nhint: keep"),
+        (&["explain", "1", "--csv", "a.csv"], "error: `--csv` needs a trial, and a running JVM has none"),
         (&["explain", "--image", "app:1", "--url", "http://127.0.0.1:8080/"], "error: a profiler cannot be put into"),
     ] {
         let called = loadline(words);
@@ -110,7 +112,7 @@ fn a_program_in_the_place_of_a_scenario() {
         [("explain", "scenario"), ("run", "scenario"), ("compare", "scenario"), ("find", "scenario"), ("weigh", "jar")]
     {
         let called = loadline(&[verb, script]);
-        let told = format!("error: {script} is a program, and no {instead_of}\n");
+        let told = format!("error: {script} is a program, not a {instead_of}\n");
         let hint = format!("-- {script}`");
         assert!(
             called.code == 2 && called.stderr.starts_with(&told) && called.stderr.contains(&hint),
@@ -146,14 +148,14 @@ fn what_is_wrong_in_a_scenario_is_answered_in_these_words() {
 #[test]
 fn a_jar_is_no_scenario() {
     let called = loadline(&["run", "no-such.jar"]);
-    called.refused(&["no-such.jar is a jar, and no scenario\n", "hint: `loadline weigh` on the jar"]);
+    called.refused(&["no-such.jar is a jar, not a scenario\n", "hint: `loadline weigh JAR`"]);
 }
 
 #[test]
 fn a_file_in_a_folder_that_is_not_there() {
     let place = TempDir::new().unwrap();
     std::fs::create_dir(place.path().join("pages")).unwrap();
-    for (file, hint) in [("no/such/page.html", "`mkdir -p no/such`"), ("pages", "name a file in it")] {
+    for (file, hint) in [("no/such/page.html", "`mkdir -p no/such`"), ("pages", "specify a file in that directory")] {
         let called = loadline_in(place.path(), &["weigh", "--html", file, "--", "java", "{port}"]);
         called.refused(&[&format!("cannot write {file}: "), hint]);
     }

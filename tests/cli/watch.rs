@@ -1,4 +1,4 @@
-//! `loadline watch` on the command line: what it refuses, and what it does where there is no JVM.
+//! `loadline watch` on the command line: what it rejects, and what it does without JVMs.
 
 use crate::called::loadline;
 use crate::waiting::{LONG, wait_for, wait_until};
@@ -11,14 +11,14 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 
-/// Processes that map a file named `libjvm.so` as code and are no JVMs.
+/// Processes that map a file named `libjvm.so` as code but are not JVMs.
 struct Crowd {
     all: Vec<KilledOnDrop>,
     folder: TempDir,
 }
 
 impl Crowd {
-    /// `None` if this program has no library that can be copied; the test then says that it is skipped.
+    /// `None`, after reporting a skip, if this program has no library to copy.
     fn of(number: usize) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let library = folder.path().join("libjvm.so");
@@ -32,14 +32,14 @@ impl Crowd {
         Some(Self { all: (0..number).map(start).collect(), folder })
     }
 
-    /// A watch of all of them that writes there, and the address of its metrics.
+    /// A watch of all of them with this output, and the address of its metrics.
     fn watched(&self, options: &[&str], stdout: impl Into<Stdio>) -> (Child, String) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_loadline"));
         command.arg("watch").args(self.all.iter().map(|process| process.0.id().to_string()));
         command.args(["--account", "never", "--listen", "127.0.0.1:0", "--history"]);
         command.arg(self.folder.path().join("histories")).args(options).stdout(stdout).stderr(Stdio::piped());
         let mut watch = command.spawn().unwrap();
-        // Its stderr stays open for what it says later.
+        // Its stderr stays open for later messages.
         let mut lines = BufReader::new(watch.stderr.as_mut().unwrap()).lines();
         let line = lines.find_map(|line| line.unwrap().split("metrics at ").nth(1).map(str::to_owned)).unwrap();
         (watch, line.split_whitespace().next().unwrap().to_owned())
@@ -50,13 +50,13 @@ fn asked(address: &str, path: &str) -> String {
     answer(address, &format!("GET {path} HTTP/1.1"))
 }
 
-/// Whether the first thread of a process waits for what it writes to stdout.
+/// Whether a process's first thread is blocked writing to stdout.
 pub(crate) fn writes(pid: &str) -> bool {
     let call = if cfg!(target_arch = "aarch64") { "64 0x1 " } else { "1 0x1 " };
     std::fs::read_to_string(format!("/proc/{pid}/syscall")).is_ok_and(|now| now.starts_with(call))
 }
 
-/// The descriptors of a pipe that takes no byte more.
+/// The descriptors of a full pipe.
 fn full_pipe() -> (OwnedFd, OwnedFd) {
     let (reads, writes) = pipe().unwrap();
     fcntl_setfl(&writes, OFlags::NONBLOCK).unwrap();
@@ -69,7 +69,7 @@ fn full_pipe() -> (OwnedFd, OwnedFd) {
 fn a_watch_whose_turn_does_not_end_answers_and_ends_when_it_is_told_to() {
     let Some(crowd) = Crowd::of(1) else { return };
     for ends_by in [Some(Signal::TERM), None] {
-        // Its first turn reports the process that it found, into a full pipe that the test does not read.
+        // Its first turn reports the process found, into a full pipe that the test does not read.
         let (reads, writes_to) = full_pipe();
         let options: &[&str] = if ends_by.is_none() { &["--for", "3s"] } else { &[] };
         let (mut watch, address) = crowd.watched(options, writes_to);
@@ -108,13 +108,13 @@ fn bad_input_says_what_is_wrong_and_what_to_write() {
     check(&[], &["--all", "--post-mortem"]);
     check(&["--all", "4711"], &["cannot be used with"]);
     check(&["nobody"], &["`nobody` is not a process id"]);
-    check(&["--all", "--account", "sometimes"], &["is not a time for an account", "at:75%"]);
-    check(&["--all", "--account", "at:0%"], &["is not a time for an account"]);
-    check(&["--all", "--listen", "9773"], &["is no place to listen", "127.0.0.1:9773"]);
+    check(&["--all", "--account", "sometimes"], &["is not an account trigger", "at:75%"]);
+    check(&["--all", "--account", "at:0%"], &["is not an account trigger"]);
+    check(&["--all", "--listen", "9773"], &["is not an address", "127.0.0.1:9773"]);
     check(&["--all", "--every", "1ms"], &["every 1ms", "10ms"]);
-    check(&["--all", "--keep", "1"], &["no room for the history", "4.0 MiB"]);
+    check(&["--all", "--keep", "1"], &["is too small for the history", "4.0 MiB"]);
     check(&["--all", "--attach", "twice"], &["twice", "never, once"]);
-    check(&["--all", "--owners", "all"], &["`all` says no number of owners", "top:5"]);
+    check(&["--all", "--owners", "all"], &["`all` is not a number of owners", "top:5"]);
     check(&["--all", "--owners", "top:21"], &["top:20"]);
     check(&["--all", "--html", "page.html"], &["--post-mortem"]);
     check(&["--post-mortem", "1", "--for", "1s"], &["cannot be used with"]);
@@ -127,7 +127,7 @@ fn bad_input_says_what_is_wrong_and_what_to_write() {
 fn what_never_ran_is_an_error_and_not_an_answer() {
     let folder = tempfile::tempdir().unwrap();
     let history = folder.path().display().to_string();
-    // No process has a pid above the most that Linux gives out.
+    // No process has a pid above Linux's maximum.
     for options in [&["--once"][..], &[]] {
         loadline(&[&["watch", "4194305", "--history", &history], options].concat()).refused(&["pid 4194305"]);
     }
@@ -154,7 +154,7 @@ fn a_web_config_is_taken_or_refused_with_a_reason() {
     check(&format!("tls_server_config: {{cert_file: a, key_file: b, {required}}}"), &["client_ca_file"]);
     check("tls_server_config: {cert_file: a, key_file: b, min_version: TLS10}", &["TLS10", "TLS12"]);
     check("nonsense: [", &["web.yaml"]);
-    // A file without TLS is no error, so the call goes on to the pid, which does not exist.
+    // A file without TLS is not an error, so the call continues to the nonexistent pid.
     check("{}", &["pid 4194305"]);
     check("# nothing yet\n", &["pid 4194305"]);
 }

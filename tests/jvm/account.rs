@@ -1,4 +1,4 @@
-//! `loadline account`: memory that a subject is known to hold must appear with its owner, and the sum must close.
+//! `loadline account`: memory that a subject is known to hold must appear with its owner, and the sum must be closed.
 
 use crate::invocation::{Call, all_releases, mark, newest, release, releases};
 use crate::standing::{Figures, LaunchPlan, Standing, account_of};
@@ -9,23 +9,23 @@ use loadline::report::{render, summarize_account};
 use loadline_test_support::skip;
 
 const MIB: u64 = 1 << 20;
-/// A heap that is resident as a whole, one compiler, and no thread of it that comes and goes with its buffers: between
-/// two weighings nothing grows but what is asked for.
+/// A fully resident heap, one compiler, and no dynamic compiler threads: between two measurements, only requested
+/// memory grows.
 const CALM: &str = "-Xms96m -Xmx96m -XX:+UseSerialGC -XX:+AlwaysPreTouch -XX:TieredStopAtLevel=1 \
     -XX:-UseDynamicNumberOfCompilerThreads";
 const TRACKED: &str = "-XX:NativeMemoryTracking=summary";
 
-/// RSS of an owner; one that holds nothing has no row.
+/// An owner's RSS; an owner without memory has no row.
 pub(crate) fn held(account: &AccountRecord, owner: &str) -> u64 {
     account.owners.iter().find(|row| row.name == owner).map_or(0, |row| row.rss_bytes)
 }
 
-/// RSS of all owners whose names begin like this.
+/// RSS of all owners with this prefix.
 pub(crate) fn held_by_all(account: &AccountRecord, beginning: &str) -> u64 {
     account.owners.iter().filter(|row| row.name.starts_with(beginning)).map(|row| row.rss_bytes).sum()
 }
 
-/// The parts of this kind of an owner.
+/// An owner's parts of this kind.
 pub(crate) fn parts<'a>(
     account: &'a AccountRecord,
     owner: &'a str,
@@ -35,7 +35,7 @@ pub(crate) fn parts<'a>(
     rows.flat_map(|row| &row.detail).filter(move |part| part.kind == kind)
 }
 
-/// Returns the bytes allocated under one of NMT's tags, in arenas and in mappings of their own.
+/// Bytes allocated under an NMT tag, in arenas and mapped separately.
 fn tagged(account: &AccountRecord, tag: &str) -> u64 {
     let owners = ["malloc.live", "malloc.mmapped", "malloc.direct"].into_iter();
     let parts = owners.flat_map(|owner| parts(account, owner, "tag")).filter(|part| part.name == tag);
@@ -48,7 +48,7 @@ fn assert_near(what: &str, value: u64, truth: u64, per_mille: u64) {
     assert!(value.abs_diff(truth) <= truth * per_mille / 1000, "{what}: {value}, truly {truth}");
 }
 
-/// Asserts that nothing is missing that was to be read. Changes by the JVM itself meanwhile are no fault of a reading.
+/// Asserts that no reading is missing. Changes by the JVM itself are not failures.
 #[track_caller]
 pub(crate) fn assert_whole(document: &AccountDocument) {
     let lacks = |doubt: &&DoubtRecord| !matches!(doubt.doubt, Doubt::AccountMoved { .. });
@@ -56,7 +56,7 @@ pub(crate) fn assert_whole(document: &AccountDocument) {
     assert!(lacking.is_empty(), "{lacking:?}");
 }
 
-/// Asserts that the rows add up to the whole, and that the unexplained bytes are within this share of it.
+/// Asserts that the rows add up to the total, and that the unexplained share is at most this.
 #[track_caller]
 pub(crate) fn assert_closes(account: &AccountRecord, per_mille: u64) {
     let rows = &account.owners;
@@ -75,11 +75,11 @@ pub(crate) fn assert_closes(account: &AccountRecord, per_mille: u64) {
         assert!(row.detail.iter().all(|part| part.rss_bytes <= row.rss_bytes), "{row:?}");
         assert_eq!(rows.iter().filter(|other| other.name == row.name).count(), 1, "{rows:?}");
     }
-    // The kernel rounds off less than a page of the shared pages of a mapping.
+    // The kernel rounds down each mapping's shared pages by less than a page.
     assert!(account.pss_bytes <= account.total_bytes, "{account:?}");
 }
 
-/// Asserts that the regions say the same as the rows.
+/// Asserts that the regions match the rows.
 #[track_caller]
 fn assert_regions_agree(account: &AccountRecord) {
     let regions: &[RegionRecord] = account.regions.as_ref().unwrap();
@@ -87,7 +87,7 @@ fn assert_regions_agree(account: &AccountRecord) {
     for region in regions {
         assert_eq!(region.owners.iter().map(|share| share.rss_bytes).sum::<u64>(), region.rss_bytes, "{region:?}");
     }
-    // The place of the used pages in the heap is not known for every collector.
+    // Not every collector reveals where the heap's used pages are.
     let whole = |name: &str| if name.starts_with("java_heap") { "java_heap".to_owned() } else { name.to_owned() };
     for row in &account.owners {
         let name = whole(&row.name);
@@ -98,7 +98,7 @@ fn assert_regions_agree(account: &AccountRecord) {
     }
 }
 
-/// The account of a subject that does nothing: closed, and as heavy as the kernel says before and after.
+/// The account of an idle subject: closed, and within the kernel's values before and after.
 #[track_caller]
 fn closed(subject: &Standing, options: &str, per_mille: u64) -> AccountRecord {
     let before = subject.rss_bytes();
@@ -116,12 +116,11 @@ fn closed(subject: &Standing, options: &str, per_mille: u64) -> AccountRecord {
     account
 }
 
-/// Bytes that a subject says it takes, and by how many MiB more the kernel may see it grow.
+/// Bytes that a subject claims to use, and the additional growth in MiB that the kernel may see.
 type Claim = (u64, u64);
 
-/// Returns the accounts before the subject does its work and after, with its figures of both. The very first account
-/// brings its own costs and does not count. The kernel must first confirm the subject's claim before the claim can
-/// judge an account.
+/// The accounts before and after the subject's work, with its figures. The first account has its own costs and does not
+/// count. The kernel must confirm the subject's claim before it can judge an account.
 fn before_and_after(subject: &mut Standing, claim: Option<Claim>) -> (AccountRecord, AccountRecord, [Figures; 2]) {
     let first = subject.says("BEFORE");
     let _ = subject.account();
@@ -145,7 +144,7 @@ fn a_small_server_is_explained_under_every_collector() {
                 let subject = LaunchPlan::on(release, &format!("-Xmx128m -XX:+Use{gc}GC {nmt}")).serving("DemoServer");
                 let account = closed(&subject, "", 1);
                 let share = 100.0 * account.unexplained_bytes as f64 / account.total_bytes as f64;
-                println!("JDK {release}, {gc} {nmt}: {} B, {share:.3} % unexplained", account.total_bytes);
+                println!("JDK {release}, {gc} {nmt}: {} B, {share:.3}% unexplained", account.total_bytes);
                 for owner in ["cds", "metaspace", "code_cache", "thread_stacks", "libjvm", "libraries"] {
                     assert!(held(&account, owner) > 0, "JDK {release}, {gc}: no {owner}: {:?}", account.owners);
                 }
@@ -175,7 +174,7 @@ fn direct_buffers_are_malloc() {
     for release in all_releases() {
         let mut subject = LaunchPlan::on(release, &format!("{CALM} {TRACKED}")).start("DirectBuffers", "");
         let (before, after, _) = before_and_after(&mut subject, Some((direct, 2)));
-        // Its place depends on the largest mapping that was ever freed: glibc's threshold follows it.
+        // Its location depends on the largest mapping ever freed, which glibc's threshold follows.
         assert_near("direct buffers by tag", tagged(&after, "Other") - tagged(&before, "Other"), direct, 20);
         drop(subject);
 
@@ -193,14 +192,14 @@ fn direct_buffers_are_malloc() {
     }
 }
 
-/// RSS of the mappings that hold the stack pointers of the threads named `deep-…`; `None` where it may not be read.
+/// RSS of the mappings with the stack pointers of threads named `deep-…`; `None` if unreadable.
 fn deep_stacks(subject: &Standing) -> Option<u64> {
     let smaps = subject.smaps();
     let mut rss = 0;
     for task in std::fs::read_dir(format!("/proc/{}/task", subject.pid())).unwrap() {
         let task = task.unwrap().path();
         if std::fs::read_to_string(task.join("comm")).unwrap().starts_with("deep-") {
-            // `202 0x7f… 0x189 …`: the call, its arguments, then the stack pointer and the program counter.
+            // `202 0x7f… 0x189 …`: the call, its arguments, then stack pointer and program counter.
             let call = std::fs::read_to_string(task.join("syscall")).ok()?;
             let pointer = call.split_whitespace().rev().nth(1)?.strip_prefix("0x")?;
             let pointer = u64::from_str_radix(pointer, 16).ok()?;
@@ -238,13 +237,13 @@ fn stacks_belong_to_their_threads() {
 #[test]
 fn deflaters_are_malloc_that_nmt_does_not_know() {
     let asked = truth("LiveDeflaters", "deflaters") * truth("LiveDeflaters", "tables_bytes_each");
-    // Each has a state of about 6 KB besides, and its blocks are not measured by the page.
+    // Each also has a state of about 6 KB, and its blocks are not measured by page.
     let (least, most) = (asked, asked * 104 / 100);
     for release in all_releases() {
         for nmt in ["", TRACKED] {
             let mut subject = LaunchPlan::on(release, &format!("{CALM} {nmt}")).start("LiveDeflaters", "");
             let (before, after, _) = before_and_after(&mut subject, Some((asked, 4)));
-            // Without tags, the owner of a chunk cannot be known.
+            // Without tags, a chunk's owner is unknown.
             let owners: &[&str] = match nmt {
                 "" => &["malloc.live", "malloc.non_hotspot", "malloc.mmapped"],
                 _ => &["malloc.non_hotspot"],
@@ -252,7 +251,7 @@ fn deflaters_are_malloc_that_nmt_does_not_know() {
             let of = |account: &AccountRecord| owners.iter().map(|owner| held(account, owner)).sum::<u64>();
             let grown = of(&after) - of(&before);
             println!("JDK {release} {nmt}: {grown} of at least {asked}");
-            // Untagged, what the JVM takes for its compiler meanwhile is in it.
+            // Without tags, it includes the JVM's compiler memory.
             let most = most + if nmt.is_empty() { 2 * MIB } else { 0 };
             assert!((least..=most).contains(&grown), "JDK {release} {nmt}: {grown}, not {least} to {most}");
             // The rest of the process did not change.
@@ -269,7 +268,7 @@ fn classes_are_metaspace_and_class_space() {
         let (before, after, [first, last]) = before_and_after(&mut subject, None);
         let grown = |owner: &str| held(&after, owner) - held(&before, owner);
         let of_pool = |name: &str| last.of(name) - first.of(name);
-        // The JVM counts the class space into its pool Metaspace; it commits by 64 KiB and writes nearly all of it.
+        // The JVM counts class space in its pool Metaspace, commits by 64 KiB, and writes nearly all of it.
         let all = grown("metaspace") + grown("class_space");
         assert_near("classes", all, of_pool("metaspace_committed"), 20);
         assert_near("class space", grown("class_space"), of_pool("class_space_committed"), 20);
@@ -297,9 +296,9 @@ fn compiled_methods_are_code_cache() {
         let (before, after, [first, last]) = before_and_after(&mut subject, Some((least, 12)));
         let grown = held(&after, "code_cache") - held(&before, "code_cache");
         assert!(grown >= least, "JDK {release}: {grown}");
-        // Written beforehand, as the heap is: what is committed is resident.
+        // Pretouched like the heap, so committed is resident.
         assert_near("code cache", grown, last.of("code_committed") - first.of("code_committed"), 20);
-        // Besides the code there is a table of a byte for each segment of 128.
+        // In addition to the code, there is a byte per 128-byte segment.
         assert_near("whole code cache", held(&after, "code_cache"), last.of("code_committed"), 30);
     }
 }
@@ -328,14 +327,14 @@ fn freed_malloc_that_glibc_keeps_is_retained() {
 fn a_heap_is_split_into_used_and_free() {
     let both = truth("LiveAndGarbage", "live_bytes") + truth("LiveAndGarbage", "garbage_bytes");
     for release in all_releases() {
-        // Buffers that threads allocate in are in use whole: by themselves they would be of MiBs here.
+        // Allocation buffers count as fully used; by default, they would be several MiB here.
         let options = "-Xms320m -Xmx320m -Xmn240m -XX:+UseSerialGC -XX:TLABSize=64k -XX:-ResizeTLAB";
         for (touch, free) in [("", 0), ("-XX:+AlwaysPreTouch", (320 - 2) * MIB - both)] {
             let mut subject = LaunchPlan::on(release, &format!("{options} {touch}")).start("LiveAndGarbage", "");
             let _ = subject.says("READY");
             let account = closed(&subject, "", 5);
             let used = held(&account, "java_heap.used");
-            // Its own objects and those of the JDK.
+            // Its own objects and the JDK's.
             assert!((both..both + 16 * MIB).contains(&used), "JDK {release} {touch}: {used}");
             let slack = 16 * MIB;
             let found = held(&account, "java_heap.free");
@@ -351,8 +350,8 @@ fn a_trial_shows_what_a_collection_leaves() {
     for release in all_releases() {
         let call = Call::on(release).with("--heap 320m").with("--gc serial").with("--jvm -Xmn240m");
         let call = call.with("--marks rested,collected").with("--expect-status 204");
-        // The live set is read right after the collection, the account when RSS has settled: a buffer that a thread is
-        // handed in between counts as used, and by itself would be of 2 MiB here.
+        // The live set is read right after the collection, the account when RSS is stable. An allocation buffer handed
+        // out in between counts as used; by default, it would be 2 MiB here.
         let call = call.with("--jvm -XX:TLABSize=64k").with("--jvm -XX:-ResizeTLAB");
         let trial = call.subject("LiveAndGarbage", "{port}").run().expect(0).trial();
         let (rested, collected) = (mark(&trial, "rested"), mark(&trial, "collected"));
@@ -367,7 +366,7 @@ fn a_trial_shows_what_a_collection_leaves() {
         let left = held(after, "java_heap.live");
         assert!((live..live + 6 * MIB).contains(&left), "JDK {release}: {left}");
         assert_near("live set", left, collected.heap.live_bytes.unwrap(), 20);
-        // Serial leaves the pages of its emptied spaces where they are.
+        // Serial keeps the pages of emptied spaces.
         assert!(held(after, "java_heap.free") >= live + garbage - 8 * MIB, "JDK {release}: {:?}", after.owners);
         let returns = &before.would_return;
         assert!(returns.gc_bytes.is_none_or(|bytes| bytes <= MIB) && !returns.gc_why.is_empty(), "{returns:?}");
@@ -388,7 +387,7 @@ fn every_mark_of_a_trial_has_an_account() {
     }
 }
 
-/// The rows of the table of owners: name and RSS in MiB, up to the sum. `  CDS archive   1.0   0.5   0.6  classes …`.
+/// The rows of the owners table up to the sum: name and RSS in MiB. `  CDS archive   1.0   0.5   0.6  classes …`.
 fn rows(text: &str) -> Vec<(String, f64)> {
     let table = text.lines().skip_while(|line| !line.starts_with("  owner ")).skip(1);
     let row = |line: &str| {
@@ -397,7 +396,7 @@ fn rows(text: &str) -> Vec<(String, f64)> {
     };
     let mut rows: Vec<(String, f64)> = Vec::new();
     for line in table {
-        // The description of an owner may go on in a line of its own.
+        // An owner's description may continue on its own line.
         rows.extend(row(line));
         if line.starts_with("  RSS ") {
             break;
@@ -410,14 +409,14 @@ fn rows(text: &str) -> Vec<(String, f64)> {
 fn the_text_shows_the_rows_of_the_document() {
     for release in newest() {
         let subject = LaunchPlan::on(release, "-Xmx64m -XX:+UseSerialGC").serving("DemoServer");
-        // The first account brings its own costs, as in `before_and_after`.
+        // The first account has its own costs, as in `before_and_after`.
         let _ = subject.account();
         let ran = subject.account_call("").run().expect(0);
         let document = account_of(&subject.account_call("--json").run().expect(0));
         let (shown, expected) = (rows(&ran.stdout), rows(&render(&summarize_account(&document, &[]))));
         let names = |rows: &[(String, f64)]| rows.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
         assert_eq!(names(&shown), names(&expected), "{}", ran.stdout);
-        // Between the two accounts the subject did nothing, except what a JVM does of its own accord.
+        // Between the two accounts, only the JVM itself was active.
         for ((name, mib), (_, again)) in shown.iter().zip(&expected) {
             assert!((mib - again).abs() <= 1.0 + again / 50.0, "{name}: {mib} and {again} MiB:\n{}", ran.stdout);
         }

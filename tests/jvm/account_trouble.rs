@@ -1,4 +1,4 @@
-//! `loadline account` where something is in the way: wrong pids, subjects that end, grow or hide, a Loadline that dies.
+//! `loadline account` under adverse conditions: wrong pids, subjects that end, grow, or hide, a Loadline that dies.
 
 use crate::account::{assert_closes, assert_whole};
 use crate::invocation::{Call, Ran, newest, releases};
@@ -14,14 +14,14 @@ use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
 const SMALL: &str = "-Xmx64m -XX:+UseSerialGC";
-/// One more than Linux ever gives (PID_MAX_LIMIT is 4,194,304).
+/// More than Linux ever assigns (PID_MAX_LIMIT is 4,194,304).
 const NEVER_GIVEN: u32 = 999_999_999;
 
 fn server(release: u32, options: &str) -> Standing {
     LaunchPlan::on(release, options).serving("DemoServer")
 }
 
-/// A process that is no JVM.
+/// A process that is not a JVM.
 fn other(words: &[&str]) -> KilledOnDrop {
     KilledOnDrop(Command::new(words[0]).args(&words[1..]).stdin(Stdio::piped()).spawn().unwrap())
 }
@@ -30,10 +30,10 @@ fn account(pid: u32) -> Ran {
     Call::verb(&format!("account {pid}")).beside().run()
 }
 
-/// Somebody who has no rights and no files, and may read nothing of root's.
+/// A user without rights and files, who cannot read root's data.
 pub(crate) const NOBODY: [&str; 4] = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
 
-/// A folder in which every user can run the binary: only the user who builds may enter the folders of the build.
+/// A directory in which every user can run the binary, because build directories are private to their user.
 pub(crate) fn for_anybody() -> TempDir {
     let readable = std::fs::Permissions::from_mode(0o755);
     let folder = tempfile::Builder::new().permissions(readable).tempdir().unwrap();
@@ -41,7 +41,7 @@ pub(crate) fn for_anybody() -> TempDir {
     folder
 }
 
-/// Whether root may do this here; says why not.
+/// Whether root can do this here; reports a skip if not.
 pub(crate) fn root_can(words: &[&str]) -> bool {
     let tried = Command::new(words[0]).args(&words[1..]).arg("true").stderr(Stdio::null()).status();
     let can = rustix::process::geteuid().is_root() && tried.is_ok_and(|status| status.success());
@@ -70,7 +70,7 @@ fn what_is_no_jvm_is_refused() {
     let sleeps = other(&["sleep", "600"]);
     let pid = sleeps.0.id();
     account(pid).refused(&format!("the process with pid {pid} (sleep) is not a HotSpot JVM"));
-    // The shell that asks names itself.
+    // The shell passes its own pid.
     let shell = format!("'{}' account $$; exit $?", env!("CARGO_BIN_EXE_loadline"));
     let asked = Command::new("sh").args(["-c", &shell]).output().unwrap();
     let said = String::from_utf8_lossy(&asked.stderr);
@@ -80,12 +80,12 @@ fn what_is_no_jvm_is_refused() {
 
 #[test]
 fn a_zombie_is_refused() {
-    // A child without a parent that waits for it.
+    // A zombie.
     let ended = other(&["true"]);
     let pid = ended.0.id();
     let stat = || std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     wait_until("it is a zombie", LONG, || stat().contains(") Z "));
-    account(pid).refused("has ended and waits to be reaped (zombie)");
+    account(pid).refused("has exited but has not been reaped (zombie)");
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn a_jvm_in_its_own_pid_namespace_is_explained() {
         assert_eq!(document.jvm.pid, subject.pid());
         let account = document.mark.account.unwrap();
         assert_closes(&account, 5);
-        // The JVM knows its threads by other ids than they have here.
+        // The JVM uses other thread IDs than this namespace.
         let threads = account.threads.unwrap();
         let accepts = threads.iter().filter(|one| one.name == "HTTP-Dispatcher" && one.allocated_bytes > Some(0));
         assert_eq!(accepts.count(), 1, "JDK {release}: {threads:?}");
@@ -142,14 +142,14 @@ fn a_shell_that_becomes_a_jvm_is_explained() {
         let document = subject.document("");
         assert_eq!(document.jvm.pid, pid);
         assert_closes(&document.mark.account.unwrap(), 5);
-        // Between the one and the other there is a moment when it is neither: asked again and again, none may hang.
+        // During exec, it is briefly neither; no query may hang.
         let mut subject = LaunchPlan::on(release, SMALL).below(&script).start("DemoServer", "{port}");
         subject.go_on();
         for _ in 0..5 {
             let ran = subject.account_call("--json").run();
             println!("{:?} {}", ran.code(), ran.stderr.lines().next().unwrap_or_default());
             match ran.code() {
-                // A JVM that is still starting cannot tell all of its spaces: no promise but the sum.
+                // A JVM that is still starting cannot report all spaces, so only the sum is guaranteed.
                 Some(0) => assert_closes(account_of(&ran).mark.account.as_ref().unwrap(), 1000),
                 _ => ran.refused("is not a HotSpot JVM"),
             }
@@ -163,10 +163,10 @@ fn a_jvm_without_attach_is_weighed_and_left_in_peace() {
     for release in releases() {
         let subject = server(release, &format!("{SMALL} -XX:+DisableAttachMechanism"));
         let document = subject.document("");
-        // Its own tables say where its spaces lie.
+        // Its tables contain the location of its spaces.
         assert_closes(document.mark.account.as_ref().unwrap(), 5);
         assert_whole(&document);
-        // If it shall be asked, a doubt says that it cannot be; without its help only the sum is promised.
+        // If attaching is requested, a doubt reports that it failed; without it, only the sum is guaranteed.
         let asked = subject.document("--attach");
         assert_closes(&asked.mark.account.unwrap(), 1000);
         assert!(
@@ -186,11 +186,11 @@ fn a_subject_that_changes_meanwhile_is_weighed() {
         for stop in ["", "--no-stop"] {
             let accounts = [(); 3].map(|()| subject.document(stop).mark.account.unwrap());
             for account in &accounts {
-                // Without a stop, readings differ in time: memory that comes in between has an owner or is unexplained.
+                // Without a stop, readings are not simultaneous: new memory has an owner or is unexplained.
                 assert_closes(account, if stop.is_empty() { 10 } else { 1000 });
                 assert_eq!(account.pause_ms.is_some(), stop.is_empty(), "{:?}", account.pause_ms);
             }
-            // The machine decides how far apart the readings are: the least of the shares is what reading costs.
+            // The machine determines the delay between readings: the smallest share is the cost of reading.
             let share = |account: &AccountRecord| account.unexplained_bytes * 1000 / account.total_bytes;
             let least = accounts.iter().map(share).min();
             assert!(least <= Some(50), "{least:?} of 1000 unexplained at best");
@@ -208,7 +208,7 @@ fn without_a_stop_a_still_subject_is_explained_as_well() {
     }
 }
 
-/// An account holds its subject for some milliseconds, within which something is to happen: so often that is tried.
+/// An account pauses its subject for some milliseconds in which something must happen, so this needs several attempts.
 const ATTEMPTS: usize = 20;
 
 #[test]
@@ -222,17 +222,17 @@ fn a_subject_that_ends_meanwhile_is_told() {
             let ran = started.wait();
             assert!(!ran.stderr.contains("panicked"), "{}", ran.stderr);
             match ran.code() {
-                // It was through already.
+                // It had already finished.
                 Some(0) => assert_closes(account_of(&ran).mark.account.as_ref().unwrap(), 1000),
-                // Before it was looked at it had gone, or all but its name; one that ends gives up its memory, and with
-                // it what shows a JVM, before it counts as dead.
+                // It was gone before it was examined, or almost: an exiting process frees its memory, including the
+                // evidence of a JVM, before it counts as dead.
                 Some(2) => {
                     let (pid, ways) =
                         (subject.pid(), ["there is no process", "(zombie)", "(java) is not a HotSpot JVM"]);
                     assert!(ways.iter().any(|way| ran.stderr.contains(way)), "{}", ran.stderr);
                     ran.refused(&format!("with pid {pid}"));
                 }
-                // Later it failed.
+                // It failed later.
                 _ => {
                     assert_eq!((ran.code(), ran.stdout.as_str()), (Some(3), ""), "{}", ran.stderr);
                     let pid = format!("pid {}", subject.pid());
@@ -259,7 +259,7 @@ fn a_loadline_that_is_killed_meanwhile_leaves_the_subject_running() {
                 let ran = started.wait();
                 subject.runs_on();
                 assert!(!ran.stderr.contains("panicked"), "{}", ran.stderr);
-                // One that was through before the signal came says its account.
+                // If it finished before the signal, it printed its account.
                 held && ran.code() != Some(0)
             });
             assert!(met, "none of {ATTEMPTS} accounts was ended by {signal:?} while it held its subject");
@@ -284,7 +284,7 @@ fn accounts_at_the_same_time_do_not_disturb_each_other() {
     }
 }
 
-/// Moments at which a subject is stopped until no thread is within malloc.
+/// Attempts to stop a subject while no thread is inside malloc.
 const MOMENTS: usize = 5;
 
 #[test]
@@ -292,8 +292,8 @@ fn a_stopped_subject_stays_stopped() {
     for release in newest() {
         let subject = server(release, SMALL);
         let signal = |name: &str| Command::new("kill").args([name, &subject.pid().to_string()]).status().unwrap();
-        // Its tables are read all the same, and nothing lacks. If a thread was stopped within malloc, one heap cannot
-        // be walked: then another moment tells.
+        // Its tables are read anyway, and nothing is missing. If a thread was stopped inside malloc, one heap cannot be
+        // walked, and another attempt is needed.
         let mut lacking = Vec::new();
         for _ in 0..MOMENTS {
             assert!(signal("-STOP").success());
@@ -308,7 +308,7 @@ fn a_stopped_subject_stays_stopped() {
         }
         assert!(lacking.is_empty(), "{lacking:?}");
         let started = subject.account_call("--json --attach").start();
-        // The account comes without the JVM's answers: the one who stopped the JVM decides when it goes on.
+        // The account lacks the JVM's replies: whoever stopped the JVM decides when it continues.
         let ran = started.wait().expect(0);
         let document = account_of(&ran);
         assert_closes(document.mark.account.as_ref().unwrap(), 1000);

@@ -1,5 +1,5 @@
-//! The account compared with the JVM's own map of its memory (`VM.native_memory detail`) and with glibc's own figures,
-//! on the same process. Loadline asks for neither: the map costs a subject 5 MB for good, and most run without it.
+//! The account compared with the JVM's own memory map (`VM.native_memory detail`) and glibc's figures for the same
+//! process. Loadline uses neither: the map permanently costs a subject 5 MB, and most run without it.
 
 use crate::account::{held, held_by_all, parts};
 use crate::invocation::every_release;
@@ -12,7 +12,7 @@ use loadline::record::AccountRecord;
 
 const DETAIL: &str = "-XX:NativeMemoryTracking=detail";
 
-/// Resident bytes of what the JVM's map gives to these categories.
+/// Resident bytes in the ranges of these categories.
 fn resident(subject: &Standing, ranges: &[(u64, u64, String)], categories: &[&str]) -> u64 {
     let mut map = PageMap::open(&Process::open(subject.pid()).unwrap()).unwrap();
     let mut bytes = 0;
@@ -50,14 +50,14 @@ fn rows_are_as_the_jvm_maps_them() {
     }
 }
 
-/// Bytes asked for under a tag, in arenas and in mappings of its own.
+/// Bytes requested under a tag, in arenas and mapped separately.
 fn asked(account: &AccountRecord, tag: &str) -> u64 {
     let owners = ["malloc.live", "malloc.mmapped"].into_iter();
     let parts = owners.flat_map(|owner| parts(account, owner, "tag")).filter(|part| part.name == tag);
     parts.filter_map(|part| part.allocated_bytes).sum()
 }
 
-/// Asserts that each tag has as many bytes of malloc as NMT counts for its category.
+/// Asserts that each tag has as many malloc bytes as its NMT category.
 pub(crate) fn assert_tags(subject: &Standing) {
     let _ = subject.account();
     let account = subject.account();
@@ -65,10 +65,10 @@ pub(crate) fn assert_tags(subject: &Standing) {
     let summary = NativeMemory::parse(&text).unwrap();
     let arenas: u64 = summary.categories.iter().map(|category| category.nmt_arena.0).sum();
     for category in &summary.categories {
-        // In memory the chunks of NMT's arenas carry the tag of `Arena Chunk`, whatever their user.
+        // NMT arena chunks carry the tag `Arena Chunk`, whatever their category.
         let more = if category.name == "Arena Chunk" { arenas } else { 0 };
         let (ours, truth) = (asked(&account, &category.name), category.malloc.0 + more);
-        // NMT counts its own table apart, and builds its reply in `Internal`: 1 MiB of it on JDK 25.
+        // NMT counts its own table separately, and builds its reply in `Internal`: 1 MiB on JDK 25.
         if truth < 80 << 10 || ["Native Memory Tracking", "Internal"].contains(&category.name.as_str()) {
             continue;
         }
@@ -91,11 +91,11 @@ fn tags_are_as_the_jvm_counts_them() {
 fn the_walk_finds_what_glibc_has_taken() {
     for release in every_release().into_iter().filter(|release| *release >= 21) {
         let subject = LaunchPlan::on(release, "-Xmx64m -XX:+UseSerialGC").serving("DemoServer");
-        // The listener that answers has an arena of its own from the first question on.
+        // The attach listener has its own arena from the first command on.
         let asked = || subject.document("--attach").mark.account.unwrap();
         let _ = asked();
         let account = asked();
-        // `malloc_info`: the last `system` is the sum over the arenas.
+        // In `malloc_info`, the last `system` is the sum over arenas.
         let Some(text) = subject.jcmd("System.native_heap_info") else { continue };
         let size = |line: &str| line.split("size=\"").nth(1)?.split('"').next()?.parse::<u64>().ok();
         let system = text.lines().filter(|line| line.contains("<system type=\"current\"")).filter_map(size).next_back();

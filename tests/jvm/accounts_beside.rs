@@ -1,6 +1,6 @@
-//! Several accounts: those of all JVMs of a machine, and the changes since an earlier account.
+//! Several accounts: of all JVMs on a machine, and changes since an earlier account.
 //!
-//! The machine is a pid namespace of its own: other tests have JVMs that these tests must not touch.
+//! The machine is a separate pid namespace, because other tests' JVMs must not be touched.
 
 use crate::account::assert_closes;
 use crate::account_trouble::{NOBODY, for_anybody, root_can};
@@ -17,11 +17,11 @@ use tempfile::TempDir;
 const SMALL: &str = "-Xmx64m -XX:+UseSerialGC";
 const APART: [&str; 5] = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"];
 
-/// A pid namespace with one JVM below a shell, which ends with it; others can be started there. A JVM in a namespace
-/// below has pid 1 there, and all share one `/tmp`: so the first JVM must have another pid in its own.
+/// A pid namespace with a JVM below a shell, which ends with it; others can be started there. A JVM in a nested
+/// namespace has pid 1, and all share one `/tmp`, so the first JVM must have a different pid.
 struct Machine {
     first: Standing,
-    /// The folder where every user can run the binary.
+    /// A directory where every user can run the binary.
     folder: TempDir,
 }
 
@@ -32,13 +32,13 @@ impl Machine {
         Self { first, folder: for_anybody() }
     }
 
-    /// The words that run something on it.
+    /// The command prefix to run something in it.
     fn enter(&self) -> Vec<String> {
         let words = ["nsenter", "--target", &self.first.pid().to_string(), "--pid", "--mount", "--"];
         words.map(str::to_owned).to_vec()
     }
 
-    /// One more JVM, in a namespace below, as a container has it.
+    /// Another JVM, in a nested namespace like a container's.
     fn contained(&self, release: u32) -> Standing {
         let words = self.enter();
         let words: Vec<&str> = words.iter().map(String::as_str).chain(APART).collect();
@@ -85,7 +85,7 @@ fn all_jvms_of_a_machine_are_found_and_shared_pages_count_once() {
         assert!(pids[0] == 2 && pids.is_sorted(), "{pids:?}");
         let sum: u64 = document.accounts.iter().map(|of| of.mark.account.as_ref().unwrap().pss_bytes).sum();
         assert_eq!(document.pss_bytes, sum);
-        // Both have the class archive and HotSpot mapped from the same files: some 20 MiB that RSS counts twice.
+        // Both map the class archive and HotSpot from the same files: some 20 MiB that RSS counts twice.
         assert!(document.rss_bytes - document.pss_bytes > 10 << 20, "{} {}", document.rss_bytes, document.pss_bytes);
         let own = |one: &Standing| one.smaps().total();
         let rss = own(&machine.first).rss.0 + own(&second).rss.0;
@@ -118,7 +118,7 @@ fn a_jvm_of_somebody_else_is_listed_with_the_reason() {
     }
 }
 
-/// Returns the document of `account PID --against FILE`; the file is one that was printed before.
+/// The document of `account PID --against FILE`, for a previously printed file.
 fn against(subject: &Standing, then: &str, options: &str) -> ChangesDocument {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("then.json");
@@ -127,11 +127,11 @@ fn against(subject: &Standing, then: &str, options: &str) -> ChangesDocument {
     serde_json::from_str(&call.run().expect(0).stdout).unwrap()
 }
 
-/// A subject before and after it did its work, of which it declares the truth.
+/// A subject before and after its work, with declared truth.
 fn worked(release: u32, subject: &str, arguments: &str) -> (Standing, ChangesDocument) {
     let mut subject = LaunchPlan::on(release, SMALL).start(subject, arguments);
     let _ = subject.says("BEFORE");
-    // The very first account brings its own costs.
+    // The first account has its own costs.
     let _ = subject.account();
     let then = subject.document("");
     subject.go_on();
@@ -154,7 +154,7 @@ fn what_threads_took_since_is_told_of_their_pool() {
         }
         let sum: i64 = document.owners.iter().filter_map(|owner| owner.growth_bytes).sum();
         assert_eq!(sum, document.rss_growth_bytes, "{:?}", document.owners);
-        // The printed document can itself be compared with.
+        // The printed document can itself be an input.
         let again = against(&subject, &report::document(&document), "");
         assert_eq!(again.then, document.now);
     }

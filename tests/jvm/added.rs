@@ -1,4 +1,4 @@
-//! The memory that weighing adds to a JVM: told apart from the JVM's own work meanwhile, and bounded.
+//! The memory that measuring adds to a JVM: distinguished from the JVM's own work, and bounded.
 
 use crate::invocation::{Call, releases};
 use crate::standing::{LaunchPlan, Standing, account_of};
@@ -6,33 +6,33 @@ use crate::waiting::{LONG, wait_until};
 use loadline::clock::Clock;
 use std::time::Duration;
 
-/// The promise, on either release and whatever else the JVM does.
+/// The guaranteed maximum, for any release and activity.
 const ADDED_BYTES_MAX: i64 = 3 * (1 << 20) / 10;
-/// The first pages of the listener's stack, which every first question needs.
+/// The first pages of the attach listener's stack, which every first command needs.
 pub(crate) const ADDED_BYTES_MIN: i64 = 64 << 10;
-/// The same bound for a question that was asked before.
+/// The same bound for a repeated command.
 const AGAIN_BYTES_MAX: i64 = 64 << 10;
-/// The most between the reported bytes and the growth of an idle JVM: faults that made nothing resident, a few pages
-/// either way.
+/// The maximum difference between reported bytes and an idle JVM's growth: faults without new pages, a few pages either
+/// way.
 const APART_BYTES_MAX: i64 = 64 << 10;
 const COLLECTORS: [&str; 3] = ["-XX:+UseSerialGC", "-XX:+UseG1GC", "-XX:+UseParallelGC"];
-/// An idle JVM whose RSS has not moved for so long is settled.
+/// An idle JVM with constant RSS for this time is settled.
 const STILL_FOR: Duration = Duration::from_secs(2);
 
-/// One server that was weighed for the first time, and then again.
+/// A server measured for the first time, and again.
 #[derive(Debug)]
 struct Try {
-    /// The bytes that weighing added, by the account.
+    /// Bytes added according to the account.
     added: i64,
-    /// The growth of RSS from before to after, by the kernel.
+    /// Growth of RSS according to the kernel.
     grown: i64,
-    /// The bytes that weighing added, by the second account.
+    /// Bytes added according to the second account.
     again: i64,
 }
 
 fn weighed(server: &Standing) -> Try {
-    // One look each. `Standing::document` takes an account again where another Loadline held the JVM, and the second
-    // account adds nothing.
+    // One measurement each: `Standing::document` retries if another Loadline holds the JVM, and a second account adds
+    // nothing.
     let added = || {
         let ran = server.account_call("--json --attach").run().expect(0);
         account_of(&ran).mark.account.unwrap().observer_bytes.unwrap()
@@ -43,7 +43,7 @@ fn weighed(server: &Standing) -> Try {
     Try { added: first, grown, again: added() }
 }
 
-/// A fresh server for each collector, in the state that `settle` leaves it in; all tries are shown and all are bounded.
+/// A fresh server per collector, in the state that `settle` reaches; prints and bounds all tries.
 fn tries(release: u32, state: &str, settle: impl Fn(&Standing)) -> Vec<Try> {
     let one = |collector: &&str| {
         let server = LaunchPlan::on(release, &format!("-Xmx128m {collector}")).serving("DemoServer");

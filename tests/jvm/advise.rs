@@ -1,5 +1,5 @@
-//! `loadline advise`: an upper bound of the heap before a collection, the live set that a subject is known to hold
-//! after one, and never less than was seen.
+//! `loadline advise`: an upper bound of the heap before a collection, the known live set after one, and never less than
+//! was seen.
 
 use crate::invocation::{Call, newest};
 use crate::standing::{LaunchPlan, Standing};

@@ -1,14 +1,14 @@
-//! The known appetite of a subject must be what is weighed and timed.
+//! A subject's known memory and time must match the measurement.
 
 use crate::added::ADDED_BYTES_MIN;
 use crate::invocation::{Call, all_releases, mark, newest, phase, releases};
 use crate::truth::truth;
 use loadline::record::{Mark, Trial};
 
-/// Trials of which the least or the median tells: whatever else runs on the machine only adds, and seldom to all.
+/// Trials whose minimum or median counts: other programs only add, and rarely to all.
 const TRIALS: usize = 3;
 
-/// Service times of so many 20 ms servers: the least of all requests, and the median of each trial.
+/// Service times of 20 ms servers: the minimum of all requests, and each trial's median.
 fn times_ms(release: u32, connections: u32) -> (f64, Vec<f64>) {
     let requests = u64::from(connections) * 12;
     let call = Call::on(release).alone().with(&format!("-n {requests}")).with(&format!("--connections {connections}"));
@@ -23,7 +23,7 @@ fn times_ms(release: u32, connections: u32) -> (f64, Vec<f64>) {
         // Never earlier.
         let ordered = [answer_ms, times.p50, times.p90, times.p99, times.p999, times.max];
         assert!(ordered.is_sorted(), "{times:?}");
-        // Each connection waits for its answer before it asks again.
+        // Each connection waits for its response before the next request.
         assert!(steady.achieved_per_s <= f64::from(connections) * 1000.0 / answer_ms, "{steady:?}");
         times.p50
     };
@@ -45,9 +45,9 @@ fn an_answer_of_20_ms_takes_20_ms() {
             let (single, medians) = times_ms(release, connections);
             println!("JDK {release}, {connections} connections: {single} ms at least, medians {medians:?}");
             assert_eq!(medians.len(), TRIALS);
-            // Later only by what the scheduler takes to wake a thread: not for all of so many, nor for most of each.
+            // Later only by scheduling delay: not for all of these requests, nor for most of each trial.
             assert!((answer_ms..answer_ms * 1.25).contains(&single), "{single} ms is the least");
-            // Twenty-five threads that wake at once wait for each other, too.
+            // Twenty-five threads that wake simultaneously also wait for each other.
             let times = if connections == 1 { 1.5 } else { 3.0 };
             assert!(least(&medians) < answer_ms * times, "{medians:?}");
         }
@@ -75,7 +75,7 @@ fn a_heap_of_64_mib_is_found() {
     }
 }
 
-/// Start mark of a subject whose count of threads depends on nothing but itself.
+/// The start mark of a subject whose thread count depends only on itself.
 fn threads_at_start(release: u32, subject: &str, arguments: &str) -> u64 {
     let call = Call::on(release).with("--gc serial").with("--jvm -XX:-UseDynamicNumberOfCompilerThreads");
     let trial = call.with("-n 1").with("--connections 1").subject(subject, arguments).run().expect(0).trial();
@@ -92,16 +92,16 @@ fn threads_are_counted() {
     }
 }
 
-/// Start marks of so many `NativeHungry` that hold this much.
+/// Start marks of `NativeHungry` with this many bytes.
 fn starts(release: u32, count: u64) -> Vec<Mark> {
-    // A JVM that compiles nothing takes nothing for it.
+    // Without compilation, there is no compiler memory.
     let call = Call::on(release).with("--heap 64m").with("--gc serial").with("--jvm -Xint").with("-n 1").with("-c 1");
     let call = call.with("--warmup none").with("--rest 0").with("--marks start").with(&format!("--trials {TRIALS}"));
     let trials = call.subject("NativeHungry", &format!("{{port}} {count}")).run().expect(0).document().trials;
     trials.iter().map(|trial| mark(trial, "start").clone()).collect()
 }
 
-/// The one in the middle.
+/// The median.
 fn median(mut values: Vec<u64>) -> u64 {
     values.sort_unstable();
     assert_eq!(values.len(), TRIALS);
@@ -120,7 +120,7 @@ fn native_memory_is_in_the_weight_and_not_in_the_heap() {
         assert!(committed.clone().all(|bytes| bytes.is_some() && bytes == without[0].heap.committed_bytes));
         let difference = median(used(&with)).abs_diff(median(used(&without)));
         assert!(difference < 2 << 20, "JDK {release}: {difference}");
-        // The bookkeeping of a buffer is less than a page.
+        // A buffer's bookkeeping is less than a page.
         let more = median(rss(&with)) as i64 - median(rss(&without)) as i64;
         let held = (count * each) as i64;
         assert!((held - (1 << 20)..held + (2 << 20)).contains(&more), "JDK {release}: {more}, truly {held}");
@@ -139,7 +139,7 @@ fn direct_memory_is_on_the_timeline() {
             let timeline = timeline(call);
             let seen: Vec<(f64, u64)> = timeline.iter().filter_map(|at| Some((at.at_s, at.direct_bytes?))).collect();
             assert!(seen.iter().all(|(_, bytes)| held.contains(bytes)), "JDK {release}: {seen:?}");
-            // At once, and then once a second.
+            // At the start, and then once a second.
             assert!((2..=timeline.len() / 5).contains(&seen.len()), "JDK {release}: {seen:?}");
             assert!(seen.windows(2).all(|pair| pair[1].0 - pair[0].0 > 0.85), "JDK {release}: {seen:?}");
         }
@@ -155,18 +155,18 @@ fn a_stall_is_in_the_longest_time_and_not_in_the_median() {
         let (warmup, steady) = (phase(&trial, "warmup"), phase(&trial, "steady"));
         assert_eq!((warmup.ok, steady.ok), (100, 400));
         let times = steady.service_ms.unwrap();
-        // It touches one request on each of five connections, of 400 in all.
+        // It affects one request on each of five connections, of 400 in total.
         assert!(times.max >= stall_ms && times.p90 < stall_ms / 2.0, "JDK {release}: {times:?}");
         assert!(steady.seconds * 1000.0 >= times.max, "JDK {release}: {steady:?}");
     }
 }
 
-/// Loadline's own peak. The program around the crates is not optimised here, and three times as large as that of a
-/// release, whose promise is half of this and is tested by `packaging/try`.
+/// Loadline's own peak. Unoptimized, it is three times as large as a release, whose maximum is half of this and tested
+/// by `packaging/try`.
 const OWN_BYTES_MAX: u64 = 40 << 20;
 
-/// The bound for a trial, whose marks read the JVM's tables and add nothing. Only the request for the full collection
-/// of the last mark adds.
+/// The maximum for a trial, whose marks only read the JVM's tables. Only the last mark's full collection needs a
+/// command.
 const ADDED_BYTES_MAX: i64 = 4 * (1 << 20) / 10;
 
 #[test]

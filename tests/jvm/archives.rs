@@ -1,4 +1,4 @@
-//! Archives of real runs, read again: whole, cut, damaged, from the future.
+//! Archives of real runs, read back: intact, truncated, damaged, from a later version.
 
 use crate::invocation::{Call, Ran, newest};
 use std::path::Path;
@@ -15,7 +15,11 @@ fn report(archive: &Path) -> Ran {
 fn a_report_is_the_summary_of_the_run() {
     for release in newest() {
         let ran = weighed(release).run().expect(0);
-        assert!(ran.stdout.contains("weight, MiB") && ran.stdout.contains("native memory"), "{}", ran.stdout);
+        assert!(
+            ran.stdout.contains("memory at each mark, MiB") && ran.stdout.contains("native memory"),
+            "{}",
+            ran.stdout
+        );
         // Only a word that is longer than a line, such as the path of a jar, may stick out.
         let breakable = |line: &&str| line.split_whitespace().count() > 1;
         let wide: Vec<&str> = ran.stdout.lines().filter(breakable).filter(|line| line.chars().count() > 80).collect();
@@ -59,7 +63,7 @@ fn a_trial_leaves_what_pictures_are_drawn_from() {
             let its = found.intervals.iter().filter(|interval| interval.phase == phase.name);
             assert_eq!(its.clone().map(|interval| interval.ok).sum::<u64>(), phase.ok, "{its:?}");
             assert!(its.clone().all(|interval| span.contains(&interval.at_s)), "{span:?}: {its:?}");
-            // The next phase may begin within the slack of this one.
+            // The next phase may begin within the tolerance of this one.
             let dots = found.requests.iter().filter(|dot| span.contains(&dot.at_s)).count() as u64;
             assert!(dots >= phase.requests, "{}: {dots}", phase.name);
             let spectrum = found.spectra.iter().find(|spectrum| spectrum.phase == phase.name).unwrap();
@@ -90,16 +94,16 @@ fn a_damaged_archive_gives_what_is_left_or_says_why_not() {
         };
 
         let closing_cut = now(&whole[..whole.len() - 5]).expect(0);
-        assert!(closing_cut.stdout.contains("weight, MiB") && closing_cut.stdout.contains("missing"));
+        assert!(closing_cut.stdout.contains("memory at each mark, MiB") && closing_cut.stdout.contains("missing"));
         let trial_cut = now(&whole[..lines[0].len() + 99]).expect(0);
-        assert!(trial_cut.stdout.contains("line 2 is cut short: its trial is lost"), "{}", trial_cut.stdout);
-        assert!(!trial_cut.stdout.contains("weight, MiB"), "{}", trial_cut.stdout);
+        assert!(trial_cut.stdout.contains("line 2 is truncated, so its trial is lost"), "{}", trial_cut.stdout);
+        assert!(!trial_cut.stdout.contains("memory at each mark, MiB"), "{}", trial_cut.stdout);
 
         let newer = whole.replacen("loadline.archive/2", "loadline.archive/99", 1);
-        now(&newer).expect(2).says(&["the archive has version 99", "hint: read it with a newer Loadline"]);
-        now(&whole[9..]).expect(2).says(&["this is not an archive of Loadline"]);
+        now(&newer).expect(2).says(&["the archive has version 99", "hint: use a newer Loadline"]);
+        now(&whole[9..]).expect(2).says(&["this is not a Loadline archive"]);
         now(&whole.replacen("conditions", "conditons", 1)).expect(2).says(&["first line", "damaged"]);
-        now("").expect(2).says(&["this is not an archive of Loadline"]);
+        now("").expect(2).says(&["this is not a Loadline archive"]);
         report(&ran.archive.join("nowhere")).expect(2).says(&["no archive at ", "hint: "]);
     }
 }

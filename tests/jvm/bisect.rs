@@ -1,16 +1,16 @@
-//! A regression is planted in a real git repository: `git bisect run` finds its commit by what Loadline says, and the
-//! history of what was weighed on the way names the commit and the owner.
+//! A planted regression in a real git repository: `git bisect run` finds its commit by Loadline's exit codes, and the
+//! history of the measurements names the commit and the owner.
 
 use crate::invocation::{jdk, newest};
 use loadline_test_support::{has, long_tests_run, skip};
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// Commits, from 1; the first is good and the last is bad.
+/// The number of commits; the first is good and the last is bad.
 const COMMITS: usize = 14;
-/// The commit that keeps 8 MiB of direct memory.
+/// The commit that retains 8 MiB of direct memory.
 const PLANTED: usize = 10;
-/// The commit in the middle, which a bisection tries first, does not compile.
+/// The middle commit, which a bisection tries first, does not compile.
 const BROKEN: usize = 7;
 
 const SERVER: &str = r#"import com.sun.net.httpserver.HttpServer;
@@ -35,11 +35,11 @@ public class Server {
     }
 }
 "#;
-/// Direct memory is zeroed, and so resident.
+/// Direct memory is zeroed, and therefore resident.
 const PLANT: &str = "KEPT.add(ByteBuffer.allocateDirect(8 << 20));";
 
-/// The script that `git bisect run` runs, as `docs/history.md` has it. It is interpreted, because JVMs that compile
-/// differed by 5 MiB of malloc from trial to trial.
+/// The script for `git bisect run`, as in `docs/history.md`. It uses the interpreter, because compiling JVMs differed
+/// by 5 MiB of malloc between trials.
 const SCRIPT: &str = r#"
 classes=$OUT/classes-$(git rev-parse HEAD)
 "$JAVAC" -d "$classes" Server.java 2>/dev/null || exit 125
@@ -49,7 +49,7 @@ exec "$LOADLINE" weigh "$@" --quiet --trials 5 -n 200 --rest 100ms --heap 16m --
     --url 'http://127.0.0.1:{port}/hello' -- java -cp "$classes" Server '{port}'
 "#;
 
-/// A repository with its history, and what its scripts need.
+/// A repository with a history, and its scripts' environment.
 struct Repository<'a> {
     folder: &'a Path,
     out: &'a Path,
@@ -62,7 +62,7 @@ impl Repository<'_> {
         let mut command = Command::new(program);
         command.args(arguments).current_dir(self.folder).env("OUT", self.out).env("RELEASE", self.release.to_string());
         command.env("LOADLINE", env!("CARGO_BIN_EXE_loadline")).env("JAVAC", home.join("bin/javac"));
-        // Neither what somebody configured nor a repository around the tests has a say.
+        // Ignores user configuration and enclosing repositories.
         command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1").env_remove("GIT_DIR");
         for who in ["AUTHOR", "COMMITTER"] {
             command.env(format!("GIT_{who}_NAME"), "Test").env(format!("GIT_{who}_EMAIL"), "test@example.invalid");
@@ -71,7 +71,7 @@ impl Repository<'_> {
         command.output().unwrap()
     }
 
-    /// Returns what it printed on both streams; it must end well.
+    /// The output on both streams; the program must succeed.
     fn said(&self, program: &str, arguments: &[&str]) -> String {
         let done = self.call(program, arguments);
         let said = [&done.stdout[..], &done.stderr].map(String::from_utf8_lossy).concat();
@@ -79,7 +79,7 @@ impl Repository<'_> {
         said
     }
 
-    /// Makes all commits; their hashes, from commit 1.
+    /// Creates all commits; returns their hashes in order.
     fn commits(&self) -> Vec<String> {
         self.said("git", &["init", "--quiet", "--initial-branch", "main"]);
         let commit = |number: usize| {
@@ -95,7 +95,7 @@ impl Repository<'_> {
     }
 }
 
-/// Some six commits are weighed, five short trials each.
+/// About six commits are measured with five short trials each.
 #[test]
 fn git_bisect_finds_what_was_planted_and_the_history_names_its_owner() {
     if !long_tests_run() {
@@ -113,7 +113,7 @@ fn git_bisect_finds_what_was_planted_and_the_history_names_its_owner() {
     let commits = repository.commits();
     std::fs::write(out.path().join("weigh.sh"), SCRIPT).unwrap();
     let script = out.path().join("weigh.sh").display().to_string();
-    // The others are held against the weight of the first commit.
+    // The others are compared with the first commit.
     repository.said("git", &["checkout", "--quiet", &commits[0]]);
     repository.said("sh", &[&script]);
     let good = out.path().join("weighed").join(&commits[0][..7]).display().to_string();
@@ -130,7 +130,7 @@ fn git_bisect_finds_what_was_planted_and_the_history_names_its_owner() {
     wrong_requests_stop_it(&repository, &script, &commits);
 }
 
-/// The archives of the bisection in the order of commits.
+/// The bisection's archives in commit order.
 fn the_history_names_it(repository: &Repository<'_>, commits: &[String]) {
     let list = repository.out.join("commits").display().to_string();
     let all = repository.said("git", &["log", "--reverse", "--format=%H %s", "main"]);
@@ -148,7 +148,7 @@ fn the_history_names_it(repository: &Repository<'_>, commits: &[String]) {
     assert!(told.contains("direct") && told.contains("+8.0 MiB"), "{told}");
 }
 
-/// A slip on the command line is no verdict on any commit, and is not tried at the next one.
+/// A command-line error is not a verdict on a commit, and is not retried for the next one.
 fn wrong_requests_stop_it(repository: &Repository<'_>, script: &str, commits: &[String]) {
     repository.said("git", &["bisect", "reset"]);
     repository.said("git", &["bisect", "start", &commits[COMMITS - 1], &commits[0]]);

@@ -1,4 +1,4 @@
-//! `loadline capture` and `account --from`: a JVM that was copied by a shell has the account that it has alive.
+//! `loadline capture` and `account --from`: a JVM copied by a shell has the same account as the live one.
 
 use crate::account::{held, held_by_all};
 use crate::invocation::{Call, all_releases, newest};
@@ -8,10 +8,10 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
-/// A row moves by so much between two weighings of a JVM that serves nobody.
+/// A row's variation between two measurements of an idle JVM.
 const NOISE: u64 = 192 << 10;
 
-/// Asserts that a row of the copy lies between those before and after, but for a part of a thousand and noise.
+/// Asserts that a row of the copy is between those before and after, within a relative tolerance and noise.
 #[track_caller]
 fn assert_between(what: &str, then: u64, around: [u64; 2], per_mille: u64) {
     let [least, most] = [around[0].min(around[1]), around[0].max(around[1])];
@@ -19,14 +19,14 @@ fn assert_between(what: &str, then: u64, around: [u64; 2], per_mille: u64) {
     assert!((least.saturating_sub(slack)..=most + slack).contains(&then), "{what}: {then}, alive {around:?}");
 }
 
-/// The bundle of a JVM, made as in a container: the script comes by standard input.
+/// A JVM's bundle, made as in a container: the script comes through stdin.
 fn captured(jvm: &Standing) -> (TempDir, PathBuf) {
     let (folder, bundle, notes) = capture_of(&jvm.pid().to_string());
     assert!(std::fs::metadata(&bundle).unwrap().len() > 0, "{notes}");
     (folder, bundle)
 }
 
-/// The bundle of a process with the notes of the script; empty where it is refused.
+/// A process's bundle with the script's messages; empty if rejected.
 fn capture_of(words: &str) -> (TempDir, PathBuf, String) {
     let folder = tempfile::tempdir().unwrap();
     let (script, bundle) = (folder.path().join("capture.sh"), folder.path().join("bundle.tar"));
@@ -56,8 +56,8 @@ fn account_from(bundle: &std::path::Path) -> AccountDocument {
     account_of(&Call::verb("account --json --from").with_argument(bundle).run().expect(0))
 }
 
-/// The rows but for those of malloc, which a bundle cannot split, and direct memory, which is part of it. A chunk of
-/// malloc that is as long as a table of the collector is taken for one.
+/// The rows, except malloc's, which a bundle cannot split, and direct memory, which is part of them. A malloc chunk as
+/// long as a collector's table is taken for one.
 fn rows(account: &AccountRecord) -> Vec<&str> {
     let of_malloc = |name: &str| name.starts_with("malloc.") || ["gc", "unexplained"].contains(&name);
     account.owners.iter().map(|row| row.name.as_str()).filter(|name| !of_malloc(name)).collect()
@@ -69,7 +69,8 @@ fn a_captured_jvm_has_the_account_that_it_has_alive() {
         for gc in ["Serial", "G1", "Parallel", "Z"] {
             let options = format!("-Xms64m -Xmx64m -XX:+Use{gc}GC -XX:TieredStopAtLevel=1");
             let subject = LaunchPlan::on(release, &options).serving("DemoServer");
-            // A young JVM on a busy machine still compiles and collects: the copy lies between two weighings.
+            // A young JVM on a busy machine still compiles and collects, so the copy is compared with measurements
+            // before and after.
             let weigh = || subject.document("").mark.account.unwrap();
             let before = weigh();
             let (_folder, bundle) = captured(&subject);
@@ -89,8 +90,8 @@ fn a_captured_jvm_has_the_account_that_it_has_alive() {
             assert_eq!((sum, document.jvm.pid), (copied.total_bytes, subject.pid()));
             assert!(document.jvm.version.is_some() && document.jvm.flags.is_some_and(|flags| !flags.is_empty()));
             let lacks = |of: &str| document.doubts.iter().any(|doubt| doubt.text.contains(of));
-            assert!(!lacks("the bundle lacks") && !lacks("lacks a source"), "{:?}", document.doubts);
-            // The copy takes longer than the reading of it.
+            assert!(!lacks("the bundle lacks") && !lacks("one of its sources"), "{:?}", document.doubts);
+            // Copying takes longer than reading.
             assert!(copied.took_ms > 100.0, "{}", copied.took_ms);
             subject.answers();
         }
@@ -102,7 +103,8 @@ fn a_process_that_is_no_jvm_has_no_bundle() {
     let mut sleep = Command::new("sleep").arg("60").spawn().unwrap();
     let refused = [&*sleep.id().to_string(), "4294967295", "abc", "7 8"].map(capture_of);
     sleep.kill().and_then(|()| sleep.wait()).unwrap();
-    let whys = ["is not a HotSpot JVM", "no process 4294967295 here", "`abc` is not a pid", "`7 8` is not a pid"];
+    let whys =
+        ["is not a HotSpot JVM", "no process has pid 4294967295 here", "`abc` is not a pid", "`7 8` is not a pid"];
     for ((_folder, bundle, notes), why) in refused.iter().zip(whys) {
         assert!(notes.contains(why), "{notes}");
         let error = Call::verb("account --from").with_argument(bundle).run().expect(2).stderr;
@@ -127,6 +129,6 @@ fn a_bundle_is_compared_with_an_earlier_one() {
         assert_eq!(against.run().expect(0).stdout, changes);
         assert!(changes.contains("RSS"), "{changes}");
         let by = Call::verb("account --by tag,flag --from").with_argument(&bundle).run().expect(0).stdout;
-        assert!(by.contains("no copy of malloc's chunks") && by.contains("-XX:+UseSerialGC"), "{by}");
+        assert!(by.contains("does not contain malloc's chunks") && by.contains("-XX:+UseSerialGC"), "{by}");
     }
 }

@@ -1,5 +1,4 @@
-//! Each planted cause is the first finding, with its owner and its amount. The proposed cure is the one for that
-//! cause.
+//! Each planted cause is the first finding, with its owner and amount, and the remedy for that cause.
 
 use crate::deaths::limits_work;
 use crate::invocation::{Call, mark, newest};
@@ -8,14 +7,14 @@ use loadline::record::{ChargeKind, ChargeRecord, DirectHolder, Finding, FindingR
 
 const MIB: u64 = 1 << 20;
 
-/// The charge of a subject in which this cause was planted, under a limit that it does not reach.
+/// The charge of a subject with this planted cause, below its limit.
 fn charged(release: u32, cause: &str) -> ChargeRecord {
     let call = Call::on(release).with("-n 200").with("--rest 1").with("--warmup 50").with("--limit 512m");
     let ran = call.with_jvm("-Xmx64m -XX:+UseSerialGC").subject("Plants", &format!("{{port}} {cause}")).run().expect(0);
     mark(&ran.trial(), "loaded").charge.clone().expect("it has a cgroup of its own")
 }
 
-/// Returns the findings of a subject in which this cause was planted, and its trial.
+/// The findings for a subject with this planted cause, and its trial.
 fn weighed(release: u32, options: &str, cause: &str) -> (Vec<FindingRecord>, Trial) {
     let call = Call::on(release).with("-n 200").with("--rest 1").with("--warmup 50").with_jvm(options);
     let ran = call.subject("Plants", &format!("{{port}} {cause}")).run().expect(0);
@@ -26,7 +25,7 @@ fn weighed(release: u32, options: &str, cause: &str) -> (Vec<FindingRecord>, Tri
     (document.findings.clone(), document.trials.remove(0))
 }
 
-/// The first finding, and what is proposed first.
+/// The first finding, and its first remedy.
 #[track_caller]
 fn first(found: &[FindingRecord]) -> (&Finding, String) {
     let first = found.first().expect("nothing stood out");
@@ -37,7 +36,7 @@ fn near(bytes: u64, truth: u64) -> bool {
     bytes.abs_diff(truth) <= truth / 10
 }
 
-/// Arenas are proposed only for what malloc retains outside the arenas of the compilers.
+/// Arenas are proposed only for memory retained outside the compilers' arenas.
 #[track_caller]
 fn no_habit(found: &[FindingRecord]) {
     assert!(!found.iter().any(|one| matches!(one.finding, Finding::MallocRetained { .. })), "{found:?}");
@@ -99,12 +98,12 @@ fn who_holds_direct_memory_is_named() {
         let DirectHolder::ThreadCaches { bytes, threads, largest_bytes, pool, .. } = holder else {
             panic!("{holder:?}")
         };
-        // The threads of the HTTP server keep small ones, too.
+        // The HTTP server's threads cache small ones, too.
         let readers = truth("Plants", "channel_threads");
         assert!((readers..readers + 4).contains(threads) && *largest_bytes == 2 * MIB, "{holder:?}");
         assert!(*bytes >= truth("Plants", "channel_bytes") && pool.as_deref() == Some("reader-*"), "{holder:?}");
         assert_eq!(cure, "-Djdk.nio.maxCachedBufferSize=262144");
-        // JDK 25 counts none of it.
+        // JDK 25 does not count it.
         let row = mark(&trial, "loaded").account.as_ref().unwrap().holds("malloc.direct");
         assert!(near(row, truth("Plants", "channel_bytes")), "{row}");
 
@@ -124,7 +123,7 @@ fn native_memory_of_garbage_is_told_from_that_of_the_living() {
         let (Finding::NativeHeldByGarbage { freed_bytes, owners, collections }, _) = first(&found) else {
             panic!("{found:?}")
         };
-        // zlib asks for 262 KiB each and writes to most of it.
+        // zlib requests 262 KiB each and writes to most of it.
         let asked = truth("Plants", "deflaters") * (262 << 10);
         assert!(*freed_bytes > asked / 2 && *freed_bytes <= asked, "{freed_bytes}");
         assert!(owners[0].owner.starts_with("malloc.") && *collections == Some(0), "{owners:?}");

@@ -1,14 +1,15 @@
-//! The exports of `loadline watch --otlp` from a real JVM, held to a schema of OTLP/JSON. The collector takes, is busy,
-//! refuses, takes a part, and hangs; in the end only reported exports are lost. Those lost on the way are counted in
-//! `src/watch/push_tests.rs`.
+//! The exports of `loadline watch --otlp` from a real JVM, checked against an OTLP/JSON schema. The collector accepts,
+//! is busy, rejects, partially accepts, and hangs; at the end, only reported exports are lost.
+//! `src/watch/push_tests.rs` counts earlier losses.
 
 use crate::invocation::newest;
 use crate::waiting::{LONG, wait_for, wait_until};
 use crate::watch::Leaking;
+use loadline_test_support::ReceivedRequest;
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::io::{BufReader, Read, Write};
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -24,26 +25,8 @@ const ANSWERS: [&str; 6] = [
     "",
 ];
 
-#[derive(Debug)]
-struct Received {
-    head: String,
-    body: Value,
-}
-
-fn receive(stream: &mut TcpStream) -> Received {
-    let mut reader = BufReader::new(stream);
-    let mut head = String::new();
-    while !head.ends_with("\r\n\r\n") {
-        assert!(reader.read_line(&mut head).unwrap() > 0, "a request that was cut: {head}");
-    }
-    let length = head.split("Content-Length: ").nth(1).unwrap().lines().next().unwrap().parse().unwrap();
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).unwrap();
-    Received { head, body: serde_json::from_slice(&body).unwrap() }
-}
-
-/// Gives each answer once, then takes all; the port, and what was received.
-fn collect() -> (u16, Arc<Mutex<Vec<Received>>>) {
+/// Returns each response once, then accepts all; the port, and received requests.
+fn collect() -> (u16, Arc<Mutex<Vec<ReceivedRequest>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let (port, received) = (listener.local_addr().unwrap().port(), Arc::new(Mutex::new(Vec::new())));
     let own = Arc::clone(&received);
@@ -51,7 +34,7 @@ fn collect() -> (u16, Arc<Mutex<Vec<Received>>>) {
         let mut hanging = Vec::new();
         for answer in ANSWERS.iter().chain(std::iter::repeat(&TAKES)) {
             let mut stream = listener.accept().unwrap().0;
-            own.lock().unwrap().push(receive(&mut stream));
+            own.lock().unwrap().push(ReceivedRequest::read(&mut BufReader::new(&stream)).unwrap());
             match *answer {
                 "" => hanging.push(stream),
                 answer => stream.write_all(format!("HTTP/1.1 {answer}").as_bytes()).unwrap(),
@@ -61,7 +44,7 @@ fn collect() -> (u16, Arc<Mutex<Vec<Received>>>) {
     (port, received)
 }
 
-/// The values of a metric by the value of its last attribute, empty without one.
+/// A metric's values by its last attribute's value, or an empty string.
 fn points(body: &Value, name: &str) -> Vec<(String, u64)> {
     let metrics = body["resourceMetrics"][0]["scopeMetrics"][0]["metrics"].as_array().unwrap();
     let metric = metrics.iter().find(|metric| metric["name"] == name);
@@ -97,28 +80,29 @@ fn what_is_sent_is_otlp_and_what_is_not_taken_is_told() {
     let mut said = String::new();
     child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
     for piece in [
-        "could not be sent: it answers `503 Service Unavailable`; it is tried again",
-        "metrics are sent again",
-        "could not be sent: it answers `400 Bad Request`: too many labels; it is not sent again",
-        "not all metrics were taken: 2 data points were refused: too old",
-        "no answer within 500ms; it is tried again",
+        "could not be sent: it responded with `503 Service Unavailable`; it will be retried",
+        "sending metrics again",
+        "could not be sent: it responded with `400 Bad Request`: too many labels; it will not be retried",
+        "the collector rejected some metrics: 2 data points were rejected: too old",
+        "no response within 500ms; it will be retried",
     ] {
         assert!(said.contains(piece), "{piece}: {said}");
     }
     let schema: Value = serde_json::from_str(include_str!("otlp.schema.json")).unwrap();
     assert!(jsonschema::meta::is_valid(&schema));
     let validator = jsonschema::validator_for(&schema).unwrap();
-    for Received { head, body } in received.lock().unwrap().iter() {
-        let complaints: Vec<String> = validator.iter_errors(body).map(|error| error.to_string()).collect();
+    for ReceivedRequest { head, body } in received.lock().unwrap().iter() {
+        let body: Value = serde_json::from_slice(body).unwrap();
+        let complaints: Vec<String> = validator.iter_errors(&body).map(|error| error.to_string()).collect();
         assert_eq!(complaints, [] as [&str; 0], "{body:#}");
         assert!(head.starts_with("POST /v1/metrics HTTP/1.1\r\n"), "{head}");
         assert!(head.contains("\r\nContent-Type: application/json\r\n"), "{head}");
         assert!(head.contains("\r\nAuthorization: Basic bWU6eA==\r\n"), "{head}");
-        check(body, leaking.pid("idle"));
+        check(&body, leaking.pid("idle"));
     }
 }
 
-/// Checks the data of a request on the JVM.
+/// Checks a request's data about the JVM.
 fn check(body: &Value, pid: u32) {
     let attributes = body["resourceMetrics"][0]["resource"]["attributes"].as_array().unwrap();
     let keys: BTreeSet<&str> = attributes.iter().map(|one| one["key"].as_str().unwrap()).collect();

@@ -1,4 +1,4 @@
-//! Subjects that are not one JVM on one port: several processes, other programs, folders of their own, builds, and
+//! Subjects other than a single JVM on one port: several processes, other programs, separate directories, builds, and
 //! configurations that cannot run here.
 
 use crate::deaths::limits_work;
@@ -46,7 +46,7 @@ fn everything_in_a_cgroup_of_its_own_counts() {
             assert_eq!(charge.rows.iter().map(|row| row.bytes).sum::<i64>(), charge.usage_bytes as i64);
             assert_eq!((charge.limit_bytes, charge.processes), (None, loaded.processes.len() as u64));
             let java = charge.rows.iter().find(|row| row.owner.starts_with("java")).unwrap().bytes as u64;
-            // The children are in the sum of the processes, the files in the charge alone.
+            // The children are in the processes' sum, the files only in the charge.
             let planted = match cause {
                 "children" => truth("Plants", "children") * truth("Plants", "child_bytes"),
                 _ => truth("Plants", "file_bytes"),
@@ -58,7 +58,7 @@ fn everything_in_a_cgroup_of_its_own_counts() {
     }
 }
 
-/// Checks what must hold for every mark of several processes.
+/// Checks invariants of a mark with several processes.
 fn check_sums(mark: &Mark) {
     assert_eq!(mark.processes.iter().map(|process| process.rss_bytes).sum::<u64>(), mark.rss_bytes);
     assert_eq!(mark.processes.iter().map(|process| process.pss_bytes).sum::<Option<u64>>(), mark.pss_bytes);
@@ -113,12 +113,13 @@ fn one_port_of_several_is_enough_where_it_is_said() {
     }
 }
 
-/// A server that is no JVM: this test's own binary, started as the next test does.
+/// A server that is not a JVM: this test binary, as started by the next test.
 fn native(more: &str) -> String {
     let program = std::env::current_exe().unwrap();
     format!(
         "name: native\nsubject:\n  kind: native\n  command: [{}, --ignored, --exact, --nocapture, \
-         composition::serve]\n  env: {{LOADLINE_TEST_PORT: '{{port}}', LOADLINE_TEST_WORK: '{{work}}'}}\n  ready: {{http: /hello}}\n\
+         composition::serve]\n  env: {{LOADLINE_TEST_PORT: '{{port}}', LOADLINE_TEST_WORK: '{{work}}'}}\n  \
+         ready: {{http: /hello}}\n\
          load:\n  - steady: {{closed: {{connections: 2, requests: 500}}, get: /hello}}\n  \
          - rest: {{idle: 200ms}}\n{more}",
         program.display()
@@ -133,7 +134,7 @@ fn serve() {
     assert_eq!(std::fs::read_dir(&work).unwrap().count(), 0);
     std::fs::write(work.join("state"), "x").unwrap();
     println!("work {}", work.display());
-    // An optimizer would drop memory that the program never reads.
+    // Prevents the optimizer from removing memory that is never read.
     let held = std::hint::black_box(vec![1u8; 8 << 20]);
     let listener = TcpListener::bind(("127.0.0.1", port.parse::<u16>().unwrap())).unwrap();
     for stream in listener.incoming() {
@@ -179,13 +180,13 @@ fn a_program_that_is_no_jvm_is_weighed_by_what_the_kernel_says() {
 #[test]
 fn what_only_a_jvm_can_do_is_not_asked_of_another_program() {
     let refused = |more: &str, said: &str| drop(run(&native(more), "--json").run().expect(2).says(&[said]));
-    refused("marks: [start, collected]\n", "mark `collected` needs a JVM to ask");
-    refused("marks: [trimmed]\n", "mark `trimmed` needs a JVM to ask");
+    refused("marks: [start, collected]\n", "mark `collected` needs a JVM to query");
+    refused("marks: [trimmed]\n", "mark `trimmed` needs a JVM to query");
     refused("configurations: {small: {heap: 6m}}\n", "`heap` has no effect");
     refused("matrix: {gc: [serial, g1]}\n", "`gc` has no effect");
 }
 
-/// A program without a port, whose load is another one.
+/// A program without a port, loaded by another one.
 fn idle(script: &str, more: &str) -> String {
     format!(
         "name: idle\nsubject:\n  kind: native\n  command: [sh, -c, \"{script}\"]\n  ready: {{log: up}}\n{more}\n\
@@ -239,11 +240,11 @@ fn a_build_runs_again_only_when_something_it_reads_has_changed() {
         std::fs::read_to_string(folder.path().join("target/made")).unwrap().lines().count()
     };
     assert_eq!(built(&[], "build: mkdir"), 1);
-    assert_eq!(built(&[], "build: nothing has changed since it ran"), 1);
+    assert_eq!(built(&[], "build: skipped, because nothing has changed"), 1);
     assert_eq!(built(&["--rebuild"], "build: mkdir"), 2);
     std::fs::write(folder.path().join("source"), "ab").unwrap();
     assert_eq!(built(&[], "build: mkdir"), 3);
-    assert_eq!(built(&[], "build: nothing has changed since it ran"), 3);
+    assert_eq!(built(&[], "build: skipped, because nothing has changed"), 3);
     std::fs::remove_dir_all(folder.path().join("target")).unwrap();
     assert_eq!(built(&[], "build: mkdir"), 1);
 }
@@ -260,13 +261,13 @@ fn what_is_optional_and_cannot_run_is_left_out_and_said() {
             "{{old: {{jdk: 7, optional: true}}, unbuilt: {{build: 'echo no; exit 1', optional: true}}, {now}}}"
         );
         let ran = run(&with(&some), "--json").run().expect(0);
-        let document = ran.says(&["old is left out: no JDK 7", "unbuilt is left out: the build failed"]).document();
+        let document = ran.says(&["old is skipped: no JDK 7", "unbuilt is skipped: the build failed"]).document();
         assert_eq!(document.trials.iter().map(|trial| trial.configuration.as_str()).collect::<Vec<_>>(), ["now"]);
         let out: Vec<_> = document.conditions.left_out.iter().map(|out| out.configuration.as_str()).collect();
         assert_eq!(out, ["old", "unbuilt"]);
         assert_eq!(document.doubts.len(), 2, "{:?}", document.doubts);
         let none = run(&with("{old: {jdk: 7, optional: true}}"), "--trials 1").run().expect(4);
-        none.says(&["no configuration is left to run", "old: no JDK 7"]);
+        none.says(&["no configurations are left to run", "old: no JDK 7"]);
         run(&with("{old: {jdk: 7}}"), "--trials 1").run().expect(4).says(&["no JDK 7"]);
         run(&with(&format!("{{bad: {{build: 'echo no; exit 1'}}, {now}}}")), "--trials 1")
             .run()

@@ -1,4 +1,4 @@
-//! How one begins: a jar is weighed by its path alone, and `init` writes a scenario that runs.
+//! First steps: a jar is measured by its path alone, and `init` writes a scenario that runs.
 
 use crate::invocation::{Call, jdk, newest};
 use crate::test_subjects::test_subjects;
@@ -7,7 +7,7 @@ use loadline_test_support::long_tests_run;
 use std::path::Path;
 use std::process::Command;
 
-/// A jar of one of our subjects that can be started, with these lines in its manifest.
+/// An executable jar of a test subject, with these manifest lines.
 fn jar(release: u32, path: &Path, class: &str, manifest: &str) {
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::copy(test_subjects(), path).unwrap();
@@ -21,7 +21,7 @@ fn jar(release: u32, path: &Path, class: &str, manifest: &str) {
 
 const SPRING: &str = "Spring-Boot-Version: 3.4.1\n";
 
-/// A call of a verb on a jar that lies in the folder of the call.
+/// A call of a verb with a jar in the call's directory.
 fn of_jar(verb: &str, release: u32, class: &str, manifest: &str) -> Call {
     let call = Call::verb(verb);
     jar(release, &call.folder().join("target/the app.jar"), class, manifest);
@@ -33,8 +33,9 @@ fn a_jar_of_a_framework_is_weighed_by_its_path_alone() {
     for release in newest() {
         let ran = of_jar("weigh", release, "Framed", SPRING).with("--json").of_jdk(release).run().expect(0);
         let ran = ran.says(&[
-            "starting target/the app.jar once, to see where it answers (Spring Boot 3.4.1)\n",
-            "loaded: GET /hello (first 200 of /, /hello; `--url` chooses another); ready by GET /actuator/health\n",
+            "starting target/the app.jar once to find its port and path (Spring Boot 3.4.1)\n",
+            "loaded: GET /hello (first of /, /hello to return 200; `--url` chooses another); ready when \
+             GET /actuator/health succeeds\n",
         ]);
         let (document, archive) = (ran.document(), ran.archived());
         let Subject { command, ready, port, .. } = archive.scenario.subject;
@@ -52,7 +53,7 @@ fn a_property_is_put_before_the_jar_and_a_url_needs_no_start() {
     for release in newest() {
         let call = of_jar("weigh", release, "Framed", "X-Test: 1\nClass-Path: lib/boot/io.quarkus.x.jar\n");
         let ran = call.with("--url http://127.0.0.1:{port}/hello").of_jdk(release).run().expect(0);
-        assert!(!ran.stderr.contains("to see where it answers"), "{}", ran.stderr);
+        assert!(!ran.stderr.contains("to find its port and path"), "{}", ran.stderr);
         let subject = ran.archived().scenario.subject;
         assert_eq!(subject.command[..3], ["java", "-Dquarkus.http.port={port}", "-jar"]);
     }
@@ -64,10 +65,10 @@ fn of_a_jar_of_no_framework_the_port_it_listens_on_is_found() {
         let port = loadline::subject::free_port("127.0.0.1").unwrap().to_string();
         let call = of_jar("weigh", release, "Framed", "").of_jdk(release).command(&[&port]);
         let ran = call.run().expect(0);
-        let ran = ran.says(&["(no known framework)", &format!("loaded: GET /hello on port {port} (first 200 of")]);
+        let ran = ran.says(&["(no known framework)", &format!("loaded: GET /hello on port {port} (first of")]);
         assert_eq!(ran.archived().scenario.subject.port, port.parse().ok());
 
-        // One that takes its port by no property listens elsewhere than it was told.
+        // A jar without a port property listens elsewhere than requested.
         let call = of_jar("weigh", release, "DemoServer", "Class-Path: io.quarkus.x.jar\n").of_jdk(release);
         call.command(&[&port]).run().expect(0).says(&[&format!("loaded: GET /hello on port {port} (")]);
     }
@@ -78,17 +79,17 @@ fn who_answers_no_usual_path_is_told_with_what_it_answered() {
     for release in newest() {
         let call = of_jar("weigh", release, "AnswersStatus", "").of_jdk(release).command(&["{port}", "404"]);
         let ran = call.run().expect(3).says(&[
-            "error: none of the usual paths answers with 200",
+            "error: none of the usual paths returned 200",
             "http://127.0.0.1:",
             "404 on /health, /healthz, /actuator/health, /, /hello, ",
             "command: ",
             "java -jar 'target/the app.jar' ",
-            "hint: name one that does work: `--url 'http://127.0.0.1:{port}/PATH'`",
+            "hint: give one that works: `--url 'http://127.0.0.1:{port}/PATH'`",
         ]);
         assert!(!ran.archive.exists());
 
         let call = of_jar("weigh", release, "DemoServer", "").of_jdk(release);
-        call.run().expect(3).says(&["the subject ended after", "ArrayIndexOutOfBoundsException"]);
+        call.run().expect(3).says(&["the subject exited after", "ArrayIndexOutOfBoundsException"]);
     }
 }
 
@@ -99,12 +100,12 @@ fn find_and_compare_take_a_jar_too() {
     }
     for release in newest() {
         let call = of_jar("compare --vary gc=serial,g1 --trials 1", release, "Framed", SPRING).of_jdk(release);
-        let ran = call.run().expect(0).says(&["loaded: GET /hello (first 200"]);
+        let ran = call.run().expect(0).says(&["loaded: GET /hello (first of "]);
         assert_eq!(ran.archived().trials.len(), 2);
 
         let call = of_jar("find --rate 50 --prove 400m --proofs 1", release, "Framed", SPRING).of_jdk(release);
         let ran = call.without("-n").with("--duration 1s").without("--rest").run();
-        let ran = ran.says(&["loaded: GET /hello (first 200"]);
+        let ran = ran.says(&["loaded: GET /hello (first of "]);
         assert!(ran.archived().scenario.subject.command.contains(&"--server.port={port}".to_owned()));
     }
 }
@@ -116,7 +117,10 @@ fn what_init_writes_runs() {
         jar(release, &call.folder().join("target/the app.jar"), "Framed", SPRING);
         let pom = "<project><artifactId>the shop: \"1\"</artifactId><version>1</version></project>";
         std::fs::write(call.folder().join("pom.xml"), pom).unwrap();
-        let ran = call.run().expect(0).says(&["starting it once", "next: loadline run the_shop___1_.loadline.yaml\n"]);
+        let ran = call
+            .run()
+            .expect(0)
+            .says(&["starting the server once", "next: loadline run the_shop___1_.loadline.yaml\n"]);
         assert_eq!(ran.stdout, "the_shop___1_.loadline.yaml\n");
         let folder = ran.archive.parent().unwrap();
         assert!(folder.join(".loadline/scenario.schema.json").is_file());

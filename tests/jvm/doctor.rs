@@ -1,5 +1,5 @@
-//! `loadline doctor PID` on real JVMs: what it says of each, and that it asks none; a library without its symbols; what
-//! is no HotSpot.
+//! `loadline doctor PID` on real JVMs: its output, and that it does not attach; a library without symbols; other
+//! programs.
 
 use crate::account::{assert_closes, held};
 use crate::invocation::{Call, Ran, doubts, every_release, jdk, newest, phase, releases};
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
-/// The oldest release whose tables are known.
+/// The oldest release with known tables.
 const OLDEST: u32 = 17;
 
 fn doctor(pid: u32, options: &str) -> Ran {
@@ -28,7 +28,7 @@ fn ready(plan: LaunchPlan) -> Standing {
     subject
 }
 
-/// The line of a label, with those that go on below it, as one.
+/// A label's line joined with its continuation lines.
 #[track_caller]
 fn fact(ran: &Ran, label: &str) -> String {
     let is_of = |line: &&str| !line.starts_with("   ") && line.split_whitespace().next() == Some(label);
@@ -50,7 +50,7 @@ fn a_jvm_is_examined_and_not_asked() {
         assert!(fact(&ran, "jvm").contains(&format!(" {release}")), "{what}");
         assert!(fact(&ran, "library").ends_with("libjvm.so"), "{what}");
         assert!(fact(&ran, "options").contains("-Xmx64m"), "{what}");
-        assert_eq!(fact(&ran, "attach"), "attach yes: for `--attach`, `--classes`, `--heap-dump`, `--netty` and NMT");
+        assert_eq!(fact(&ran, "attach"), "attach yes: for `--attach`, `--classes`, `--heap-dump`, `--netty`, and NMT");
         assert_eq!(
             (fact(&ran, "memory").as_str(), fact(&ran, "counters").as_str()),
             ("memory yes", "counters yes: hsperfdata")
@@ -58,7 +58,7 @@ fn a_jvm_is_examined_and_not_asked() {
         if release >= OLDEST {
             assert!(fact(&ran, "jvm").ends_with("Serial GC"), "{what}");
             assert!(fact(&ran, "tables").contains("need not attach"), "{what}");
-            assert_eq!(fact(&ran, "allocated"), "allocated yes: of all threads");
+            assert_eq!(fact(&ran, "allocated"), "allocated yes: for all threads");
             let set = fact(&ran, "command");
             assert!(set.contains("-XX:MaxHeapSize=67108864") && set.contains("-XX:+UseSerialGC"), "{what}");
             assert_eq!(fact(&ran, "variable"), "variable -XX:MaxMetaspaceSize=67108864");
@@ -70,10 +70,10 @@ fn a_jvm_is_examined_and_not_asked() {
             assert!(fact(&ran, "flags").starts_with("flags no: "), "{what}");
         }
         assert!(ran.stdout.lines().all(|line| line.chars().count() <= 80 || !line.contains(' ')), "{what}");
-        // A JVM that has been asked listens from then on.
+        // Once attached to, a JVM keeps its socket.
         assert_eq!(doctor(subject.pid(), "").stdout, ran.stdout, "{what}");
         let _ = subject.document("--attach");
-        assert_eq!(fact(&doctor(subject.pid(), "").expect(0), "attach"), "attach yes: it listens already");
+        assert_eq!(fact(&doctor(subject.pid(), "").expect(0), "attach"), "attach yes: the JVM is already listening");
         subject.runs_on();
     }
 }
@@ -97,7 +97,7 @@ fn who_cannot_be_attached_to_is_told() {
         assert!(document.jvm.flags.unwrap().contains(&"-XX:+UseSerialGC".to_owned()));
         let text = subject.account_call("--by flag").run().expect(0).stdout;
         let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(words.contains("it cannot be attached to (`-XX:+DisableAttachMechanism`)"), "{text}");
+        assert!(words.contains("attaching is disabled (`-XX:+DisableAttachMechanism`)"), "{text}");
         assert!(words.contains("MaxHeapSize 67108864 command line"), "{text}");
         assert_eq!(subject.stderr(), "", "JDK {release}: QUIT would print a thread dump");
     }
@@ -109,7 +109,7 @@ fn what_is_no_hotspot_is_said() {
     doctor(std::process::id(), "").refused("is not a HotSpot JVM");
     assert_eq!(Call::verb("doctor x").beside().run().code(), Some(2));
     assert_eq!(Call::verb("doctor --flags").beside().run().code(), Some(2));
-    // An image that GraalVM makes exports its version.
+    // A GraalVM native image exports its version.
     let folder = tempfile::tempdir().unwrap();
     let (source, program) = (folder.path().join("a.c"), folder.path().join("image"));
     let text = "#include <unistd.h>\nconst char __svm_version_info[] = \"x\";\nint main() { for (;;) pause(); }\n";
@@ -126,12 +126,12 @@ fn what_is_no_hotspot_is_said() {
     }
 }
 
-/// A JDK whose libjvm has the names that it exports, and no others; `None` where it cannot be made.
+/// A JDK whose libjvm has only exported symbols; `None` if it cannot be created.
 fn stripped(release: u32) -> Option<(TempDir, PathBuf)> {
     let home = jdk(release)?.home;
     let folder = tempfile::tempdir().unwrap();
     let made = folder.path().join("jdk");
-    /// All files of a folder, as links; what is named here, for its own folder counts, as copies.
+    /// Links all files of a directory, but copies those listed here, whose own location matters.
     fn link(from: &Path, to: &Path) {
         fs::create_dir_all(to).unwrap();
         for entry in fs::read_dir(from).unwrap() {
@@ -168,8 +168,8 @@ fn a_library_without_its_symbols_makes_an_account_ask() {
         let ran = doctor(subject.pid(), "").expect(0);
         let what = format!("JDK {release}:\n{}", ran.stdout);
         assert!(fact(&ran, "library").contains(&home.display().to_string()), "{what}");
-        assert!(fact(&ran, "tables").contains("so an account asks the JVM"), "{what}");
-        assert!(fact(&ran, "allocated").starts_with("allocated of threads that live"), "{what}");
+        assert!(fact(&ran, "tables").contains("so an account queries the JVM"), "{what}");
+        assert!(fact(&ran, "allocated").starts_with("allocated only for live threads"), "{what}");
         assert!(fact(&ran, "flags").starts_with("flags yes: 1"), "{what}");
         let document = subject.document("");
         let account = document.mark.account.unwrap();
@@ -196,7 +196,7 @@ fn without_symbols_an_answer_costs_what_living_threads_allocate() {
         };
         let trials = [4, 260].map(trial);
         let [less, more] = trials.each_ref().map(|trial| phase(trial, "steady").alloc_per_request().unwrap());
-        // Arrays of 1 KiB, each with its header; the threads that answer live on.
+        // Arrays of 1 KiB, each with its header; attach threads keep running.
         let planted = f64::from(256 * (1024 + 16));
         assert!(((more - less) / planted - 1.0).abs() < 0.005, "JDK {release}: {less} and {more} B per request");
         for trial in &trials {

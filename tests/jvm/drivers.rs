@@ -1,4 +1,4 @@
-//! Phases that another program drives: shell scripts, and the tools themselves where they are on the PATH.
+//! Phases driven by another program: shell scripts, and real tools if they are on the PATH.
 
 use crate::invocation::{Call, Started, doubts, mark, mark_names, marked, newest, phase};
 use crate::test_subjects::test_subjects;
@@ -7,7 +7,7 @@ use loadline::doubt::Doubt;
 use loadline::record::{EndCause, Model, Outcome, Timing, Tool, Trial};
 use loadline_test_support::has;
 
-/// A subject that answers `/hello`, and one phase: its driver.
+/// A subject that serves `/hello`, and one phase with its driver.
 const SCENARIO: &str = r#"
 name: driven
 subject:
@@ -19,7 +19,7 @@ load:
   - rest: {idle: 200ms}
 "#;
 
-/// Answers in the words of wrk after 200 requests by bash itself, on one connection.
+/// Sends 200 requests on one connection with bash, then prints like wrk.
 const LIKE_WRK: &str = r#"#!/usr/bin/env bash
 set -eu
 exec 3<> "/dev/tcp/$1/$2"
@@ -45,7 +45,7 @@ Transfer/sec:     10.06KB
 END
 "#;
 
-/// `loadline run` with this driver, `within` included where it is given.
+/// `loadline run` with this driver, which may include `within`.
 fn run(release: u32, driver: &str, options: &str) -> Call {
     let call = Call::verb("run --json");
     let text = SCENARIO
@@ -58,12 +58,12 @@ fn run(release: u32, driver: &str, options: &str) -> Call {
     if options.is_empty() { call } else { call.with(options) }
 }
 
-/// A command that lasts, and that no other test, nor another run of the tests, calls by the same words.
+/// A long-running command with unique words, also across test runs.
 fn lasting(n: u32) -> String {
     format!("sleep 432{n}.{}", std::process::id())
 }
 
-/// Processes that carry this text.
+/// Processes with this text in their command line.
 fn left(text: &str) -> Vec<String> {
     marked(text, std::process::id()).iter().map(|process| process.command()).collect()
 }
@@ -81,7 +81,7 @@ fn a_script_drives_and_its_words_are_the_figures() {
         assert_eq!((steady.model, steady.requests, steady.ok), (Model::Driver, 200, 200));
         assert!((steady.achieved_per_s - 100.0).abs() < 1e-9, "{steady:?}");
         assert_eq!((steady.service_ms, steady.generator), (None, None));
-        // The subject was weighed all the while.
+        // The subject was measured throughout.
         assert!(steady.subject.cpu_s.is_some() && steady.subject.rss_bytes_max.is_some(), "{steady:?}");
         let driver = steady.driver.as_ref().unwrap();
         assert!(driver.command.starts_with("bash like-wrk.sh 127.0.0.1 "), "{driver:?}");
@@ -143,7 +143,7 @@ fn a_driver_that_does_not_end_is_ended_with_all_it_started() {
         let sleep = lasting(1);
         let driver = &format!("\"echo begun; {sleep} & exec {sleep}\", within: 400ms");
         let trial =
-            failed(release, driver, &["error: the driver did not end within 400ms", "| begun", "hint: give it"]);
+            failed(release, driver, &["error: the driver did not finish within 400ms", "| begun", "hint: give it"]);
         let steady = phase(&trial, "steady");
         assert!((0.4..20.0).contains(&steady.seconds), "{steady:?}");
         assert!(steady.cut_short.is_some() && steady.driver.as_ref().unwrap().exit_code.is_none(), "{steady:?}");
@@ -151,7 +151,7 @@ fn a_driver_that_does_not_end_is_ended_with_all_it_started() {
     }
 }
 
-/// A driver that says what the tool said in a sample, and ends with this code.
+/// A driver that prints a tool's sample output, and exits with this code.
 fn saying(sample: &str, code: i32) -> String {
     format!("\"cat '{}/tests/samples/drivers/{sample}'; exit {code}\"", env!("CARGO_MANIFEST_DIR"))
 }
@@ -163,7 +163,7 @@ fn thresholds_of_k6_are_a_doubt_and_no_failure() {
         assert_eq!((trial.outcome, phase(&trial, "steady").ok), (Outcome::Completed, 24_063));
         let crossed = |doubt: &Doubt| matches!(doubt, Doubt::DriverThresholds { code: 99, .. });
         assert!(doubts(&trial, crossed), "{:?}", trial.doubts);
-        // Any other code means that k6 itself failed, whatever it printed.
+        // Any other code means that k6 itself failed, whatever its output.
         failed(release, &saying("k6-threshold.txt", 107), &["error: the driver failed: exit code 107"]);
     }
 }
@@ -171,7 +171,7 @@ fn thresholds_of_k6_are_a_doubt_and_no_failure() {
 #[test]
 fn a_driver_that_got_no_answer_says_nothing_of_the_subject() {
     for release in newest() {
-        let says = ["error: not one of 10 requests in phase steady was answered correctly: 10 refused"];
+        let says = ["error: none of 10 requests in phase steady succeeded: 10 refused"];
         let trial = run(release, &saying("oha-refused.txt", 0), "").run().expect(3).says(&says).trial();
         assert_eq!((trial.outcome, phase(&trial, "steady").failed.refused), (Outcome::SubjectFailed, 10));
     }

@@ -1,4 +1,4 @@
-//! Memory that is planted at a known line is explained by that line.
+//! Memory allocated at a known line is explained by that line.
 
 use crate::invocation::{Call, newest};
 use crate::standing::{LaunchPlan, account_of};
@@ -6,10 +6,10 @@ use crate::truth::truth;
 use loadline::record::{CallPurpose, ExplanationRecord, FrameCode, SiteRecord, Trial};
 use loadline_profile::library::Library;
 
-/// How the names of the subject's methods begin. It is compiled without numbers of lines.
+/// The prefix of the subject's methods, which are compiled without line numbers.
 const PLANTS: &str = "loadline.subjects.Plants.";
 
-/// Explains a subject in which this cause was planted, by its second start; `None` without a profiler.
+/// Explains a subject with this planted cause, by its second start; `None` without a profiler.
 fn explained(release: u32, options: &str, cause: &str) -> Option<ExplanationRecord> {
     let call = Call::explaining(release).with("-n 200").with("--rest 1").with("--warmup 50").with_jvm(options);
     let mut document = call.subject("Plants", &format!("{{port}} {cause}")).run().expect(0).document();
@@ -23,7 +23,7 @@ fn explained(release: u32, options: &str, cause: &str) -> Option<ExplanationReco
     Some(found)
 }
 
-/// At least 95 % of what was planted is at lines of the method, and not much more.
+/// Checks that at least 95% of the planted memory, and not much more, is at the method's lines.
 #[track_caller]
 fn is_at(found: &ExplanationRecord, method: &str, bytes: impl Fn(&SiteRecord) -> u64, planted: u64) {
     let at: u64 = found.sites.iter().filter(|site| site.site.starts_with(method)).map(bytes).sum();

@@ -1,5 +1,5 @@
-//! The load line of real servers with a known appetite: found, proved, refused, interrupted and gone on with. Targets
-//! that only memory can break, and room in every bound: a timing decides nothing.
+//! The load line of real servers with known memory: found, confirmed, refuted, interrupted, and resumed. Only memory
+//! can make them miss their targets, and all bounds are generous: nothing depends on timing.
 
 use crate::deaths::{assert_no_cgroup, limits_work};
 use crate::invocation::{Call, Ran, newest, small};
@@ -10,7 +10,7 @@ use std::path::Path;
 
 const MIB: u64 = 1 << 20;
 
-/// A search with little load, on a server that holds as much memory as `appetite` asks.
+/// A search with little load, on a server with this much memory.
 fn find(release: u32, appetite: &str) -> Call {
     let call =
         Call::verb("find --json --rate 50 -d 1s --warmup 300ms -c 4 --gc serial --no-warm --proofs 2 --step 10%");
@@ -40,11 +40,11 @@ fn heap_and_limit_of_a_known_appetite_are_found() {
         let find = found(&ran);
         assert_eq!((find.outcome, find.unknowns), (FindOutcome::Found, Unknowns::HeapAndLimit), "{}", find.text);
         let line = find.line.clone().unwrap();
-        // 32 MiB in pieces of 64 KiB cannot live in less, and twice that is plenty.
+        // 32 MiB in pieces of 64 KiB do not fit in less, and twice that is plenty.
         let heap = line.heap_bytes.unwrap();
         assert!((33 * MIB..64 * MIB).contains(&heap), "{heap}");
         assert!(line.limit_bytes > heap + 16 * MIB && line.limit_bytes < heap + 120 * MIB, "{line:?}");
-        // What is to be set has held for longer, with more heap than the smallest that held.
+        // The limit to set passed for longer, with more heap than the smallest that passed.
         let (soak, set) = (find.soak.clone().unwrap(), find.heap_bytes.unwrap());
         assert!(set > heap && soak.heap_bytes == Some(set) && soak.limit_bytes == find.limit_bytes, "{soak:?}");
         assert!(soak.seconds >= 2.9, "{soak:?}");
@@ -52,7 +52,7 @@ fn heap_and_limit_of_a_known_appetite_are_found() {
         let below = line.below_bytes.unwrap();
         assert!(below < line.limit_bytes && line.limit_bytes as f64 / below as f64 <= 1.101, "{line:?}");
         assert!(line.cause.is_some() && !line.cause_text.is_empty(), "{line:?}");
-        // The heap is no more than a step above one that was tried and failed, and too small a heap breaks by itself.
+        // The heap is at most a step above one that failed, and too small a heap fails by itself.
         let of_heap = |stage| matches!(stage, ProbeStage::Heap | ProbeStage::HeapStart);
         let fails = |(stage, verdict)| of_heap(stage) && verdict == ProbeVerdict::Fails;
         let small = document.trials.iter().filter(|trial| fails(probe(trial)));
@@ -66,14 +66,14 @@ fn heap_and_limit_of_a_known_appetite_are_found() {
         };
         assert!(cause.iter().all(|(_, of)| by_itself(of)), "{cause:?}");
         assert!(find.trials <= 20 && find.trials as usize == document.trials.len());
-        // Only the first trial is asked anything; the others are looked at from outside.
+        // Only the first trial attaches to the JVM; the others are read from outside.
         for (index, trial) in document.trials.iter().enumerate() {
             assert_eq!(trial.marks.is_empty(), index > 0, "{:?}", trial.marks);
             assert!(trial.observer.attach_ms.is_none() || index == 0);
         }
         assert_no_cgroup(&ran);
 
-        // The archive says the same without a JVM.
+        // The archive gives the same result without a JVM.
         let again = Call::verb("report --json").with_argument(&ran.archive).run().expect(0);
         assert_eq!(again.document().find, Some(find));
     }
@@ -89,10 +89,10 @@ fn one_limit_is_proved_or_refuted() {
         let held = found(&prove("256m").expect(0));
         let line = held.line.unwrap();
         assert_eq!((line.limit_bytes, line.held, line.below_bytes), (256 * MIB, 2, None));
-        assert!(held.text.contains("2 of 2 trials in a row held at 256.0 MiB"), "{}", held.text);
+        assert!(held.text.contains("2 of 2 trials in a row passed at 256.0 MiB"), "{}", held.text);
         let ran = prove("32m").expect(1);
         assert_eq!(found(&ran).outcome, FindOutcome::Never);
-        assert!(found(&ran).text.contains("does not hold at 32.0 MiB"), "{}", found(&ran).text);
+        assert!(found(&ran).text.contains("the target is missed at 32.0 MiB"), "{}", found(&ran).text);
         assert_no_cgroup(&ran);
     }
 }
@@ -106,7 +106,7 @@ fn a_target_that_never_holds_is_asked_once() {
         let ran = find(release, "live=1").with("--target p50<1us").run().expect(1);
         let find = found(&ran);
         assert_eq!((find.outcome, &find.line), (FindOutcome::NotHeld, &None));
-        // A trial that the machine disturbed is repeated, and does not count.
+        // A disturbed trial is repeated, and does not count.
         let counts: Vec<_> = ran.document().trials.iter().map(|trial| probe(trial).1).collect();
         let (last, before) = counts.split_last().unwrap();
         assert_eq!(*last, ProbeVerdict::Fails);
@@ -124,14 +124,14 @@ fn what_cannot_be_searched_is_refused_before_anything_starts() {
     for release in newest() {
         refused(
             find(release, "").with("--heap 1g"),
-            &["the heap of 1024.0 MiB does not fit into the limit of 512.0 MiB"],
+            &["the heap of 1024.0 MiB does not fit within the limit of 512.0 MiB"],
         );
         refused(find(release, "").with("--heap 64m").with("--as-is"), &["left to the JVM", "--as-is"]);
-        refused(find(release, "").with("--target rss.loaded<=60MiB"), &["marks", "from outside"]);
-        refused(find(release, "").with("--target p99.spike<1s"), &["no phase is called `spike`"]);
+        refused(find(release, "").with("--target rss.loaded<=60MiB"), &["requires querying the JVM", "from outside"]);
+        refused(find(release, "").with("--target p99.spike<1s"), &["no phase is named `spike`"]);
         refused(find(release, "").with("--proofs 0"), &["`find.proofs` is 0"]);
     }
-    refused(Call::verb("find"), &["find the load line of what?"]);
+    refused(Call::verb("find"), &["no server to find a limit for"]);
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn a_search_that_was_interrupted_goes_on() {
         assert_no_cgroup(&ran);
         let before = ran.archived().trials.len();
         assert!((2..=3).contains(&before), "{before}");
-        // A trial that was cut off says nothing of the server, and must not count when the search goes on.
+        // An interrupted trial is no evidence about the server, and must not count in a resumed search.
         for trial in ran.archived().trials.iter().filter(|trial| trial.outcome == Outcome::Aborted) {
             assert_eq!(probe(trial).1, ProbeVerdict::Discarded, "{:?}", trial.probe);
         }
@@ -171,7 +171,7 @@ fn a_copy_of_the_jdk_goes_with_its_search_however_that_ends() {
         return;
     }
     for release in small() {
-        // Holds pages of the JDK, so that a search cannot have them dropped.
+        // Holds pages of the JDK, so that a search cannot drop them.
         let holder = LaunchPlan::on(release, "-Xmx64m -XX:+UseSerialGC").start("DemoServer", "{port}");
         for (signal, code) in [("INT", Some(130)), ("KILL", None)] {
             let search = || find(release, "live=4").with("--heap 16m").beside();
@@ -183,13 +183,13 @@ fn a_copy_of_the_jdk_goes_with_its_search_however_that_ends() {
                 .ancestors()
                 .find(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("loadline-work-")));
             let copy = copy.unwrap().to_path_buf();
-            assert!(copy.is_dir() && said.contains("others hold file pages of the JDK"), "{said}");
+            assert!(copy.is_dir() && said.contains("other processes hold file pages of the JDK"), "{said}");
             started.signal(signal);
             let ran = started.wait();
             assert_eq!(ran.code(), code, "{}", ran.stderr);
             assert_no_cgroup(&ran);
             if code.is_none() {
-                // The killed search cannot remove it: the next search does.
+                // The killed search cannot remove it, but the next one does.
                 assert!(copy.exists(), "who removed {}?", copy.display());
                 search().with("--trials-max 1").run().expect(1);
             }

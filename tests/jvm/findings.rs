@@ -1,4 +1,4 @@
-//! The findings on JVMs with a known appetite, and the absence of findings on one that is quiet.
+//! Findings on JVMs with known memory, and none on an idle one.
 
 use crate::invocation::{every_release, jdk, newest};
 use crate::standing::LaunchPlan;
@@ -12,7 +12,7 @@ fn kind(found: &FindingRecord) -> String {
     kind["kind"].as_str().unwrap().to_owned()
 }
 
-/// The finding of this kind, and what would be tried first for it.
+/// The finding of this kind, and its first remedy.
 #[track_caller]
 fn shows(document: &AccountDocument, wanted: &str) -> (FindingRecord, String) {
     let found = document.findings.iter().find(|found| kind(found) == wanted);
@@ -26,7 +26,7 @@ fn shows(document: &AccountDocument, wanted: &str) -> (FindingRecord, String) {
 #[test]
 fn known_appetites_stand_out() {
     let Some(release) = every_release().into_iter().next() else { return };
-    // Its heap is resident whole and nearly empty, and the collection by which classes are listed tells what lives.
+    // Its heap is fully resident and nearly empty, and the class histogram's collection reveals the live set.
     let options = "-XX:+UseG1GC -Xms128m -Xmx128m -XX:+AlwaysPreTouch";
     let (retained, _) = LaunchPlan::on(release, options).worked("RetainedMalloc");
     let document = retained.document("--classes");
@@ -47,7 +47,7 @@ fn known_appetites_stand_out() {
 fn threads_that_only_park_stand_out() {
     let Some(release) = newest().pop() else { return };
     let threads = LaunchPlan::on(release, "-XX:+UseSerialGC -Xmx32m").serving("Threads64");
-    // A JVM younger than a second has no share of CPU time that says anything.
+    // In its first second, a JVM has no meaningful share of CPU time.
     let idle = || {
         let document = threads.document("");
         if document.findings.iter().any(|found| kind(found) == "threads_idle") {
@@ -62,7 +62,7 @@ fn threads_that_only_park_stand_out() {
     assert_eq!(quiet, ["threads_idle"], "nothing else of a server that does nothing");
 }
 
-/// Memory that an arena retains is not taken for the compilers' where all threads share it.
+/// Memory retained by an arena is not attributed to the compilers if all threads share it.
 #[test]
 fn memory_in_an_arena_shared_with_a_compiler_stands_out() {
     let Some(release) = newest().pop() else { return };
@@ -71,7 +71,7 @@ fn memory_in_an_arena_shared_with_a_compiler_stands_out() {
     shows(&retained.document(""), "malloc_retained");
 }
 
-/// The table is of JDK 11 to 25; whichever of them are here are asked.
+/// The table is for JDK 11 to 25; all that are installed are checked.
 #[test]
 fn defaults_that_people_copy_are_the_defaults() {
     for release in every_release() {

@@ -1,4 +1,4 @@
-//! JVM options: they arrive by every way, and Loadline says so if the JVM does not follow them.
+//! JVM options: they arrive by every way, and Loadline reports if the JVM does not follow them.
 
 use crate::invocation::{Call, all_releases, doubts, mark_names, newest, phase, release, releases};
 use loadline::doubt::Doubt;
@@ -8,7 +8,7 @@ fn in_force(trial: &Trial) -> Vec<&str> {
     trial.jvm.as_ref().unwrap().flags.as_ref().unwrap().iter().map(String::as_str).collect()
 }
 
-/// Asserts that the heap and the collector are as asked for.
+/// Asserts that heap and collector are as requested.
 fn assert_followed(trial: &Trial, through: &str) {
     let jvm = trial.jvm.as_ref().unwrap();
     assert_eq!((jvm.options_through.as_str(), jvm.collector.as_deref()), (through, Some("Serial")));
@@ -52,7 +52,7 @@ fn options_reach_a_jvm_below_a_script_by_variable() {
         let ran = call.script(&script).run().expect(0);
         let trial = ran.trial();
         assert_followed(&trial, "JDK_JAVA_OPTIONS");
-        // `--jdk` holds for a script as well.
+        // `--jdk` also applies to a script.
         assert!(trial.jvm.unwrap().version.unwrap().starts_with(&release.to_string()));
         assert!(ran.subject_log().contains("Picked up JDK_JAVA_OPTIONS: "), "{}", ran.subject_log());
     }
@@ -133,7 +133,7 @@ fn without_attach_the_rest_is_weighed_and_the_log_stays_clean() {
         let trial = ran.trial();
         assert_outside_figures(&trial);
         assert!(doubts(&trial, |doubt| matches!(doubt, Doubt::AttachMissing { .. })), "{:?}", trial.doubts);
-        // QUIT, which is how attaching begins, would print a thread dump.
+        // SIGQUIT, which starts attaching, would print a thread dump.
         assert_eq!(ran.subject_log(), "");
         assert!(trial.mark("start").unwrap().heap.committed_bytes.is_some(), "the counters stand in");
         assert!(trial.marks.iter().all(|mark| mark.heap.live_bytes.is_none()));

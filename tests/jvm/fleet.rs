@@ -1,6 +1,6 @@
-//! A fleet on a Slurm of three nodes, from its file to its table: searched, proved in the next night, and what becomes
-//! of an entry whose time is up, that is put back, or whose node is lost while it goes on. The nodes share the
-//! machine's cores, so that lines are looked at for being there and never for where they are.
+//! A fleet on a Slurm of three nodes, from its file to its table: searched, confirmed the next night, and entries that
+//! run out of time, are requeued, or lose their node. The nodes share the machine's cores, so only the existence of
+//! lines matters, not their values.
 
 use crate::deaths::limits_work;
 use crate::invocation::{Call, Ran};
@@ -15,10 +15,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// An array waits for the scheduler and three searches share two cores.
+/// An array waits for the scheduler, and three searches share two cores.
 const NIGHT: Duration = Duration::from_secs(240);
 
-/// A service that holds so much, asked at a low rate for so long.
+/// A service with this live set, a low rate, and this duration.
 fn scenario(folder: &Path, name: &str, live_mib: u32, duration: &str) {
     let jar = test_subjects();
     let text = format!(
@@ -31,7 +31,7 @@ fn scenario(folder: &Path, name: &str, live_mib: u32, duration: &str) {
     fs::write(folder.join(format!("{name}.loadline.yaml")), text).unwrap();
 }
 
-/// A folder that every node sees, with a plan in it.
+/// A directory visible to every node, with a plan in it.
 struct SharedFolder {
     folder: TempDir,
 }
@@ -47,7 +47,7 @@ impl SharedFolder {
         self.folder.path().join(name)
     }
 
-    /// Plans, and keeps the script for Slurm next to the plan.
+    /// Plans, and stores the Slurm script next to the plan.
     fn plan(&self, more: &str) {
         let call = Call::verb("plan --slurm --nodes 3").with_argument(&self.path("fleet.yaml"));
         let call = call.with("--out").with_argument(&self.path("plan.jsonl"));
@@ -56,7 +56,7 @@ impl SharedFolder {
         fs::write(self.path("fleet.sbatch"), ran.stdout).unwrap();
     }
 
-    /// Submits the script; its answers go to this folder. The job's id.
+    /// Submits the script with this results directory; returns the job ID.
     fn submit(&self, cluster: &Cluster, results: &str) -> String {
         let mut client = cluster.client("sbatch");
         client.arg("--parsable").arg(self.path("fleet.sbatch")).current_dir(self.folder.path());
@@ -78,14 +78,14 @@ impl SharedFolder {
         serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
     }
 
-    /// Returns the logs of the workers.
+    /// The workers' logs.
     fn logs(&self) -> String {
         let logs = fs::read_dir(self.folder.path()).unwrap().map(|entry| entry.unwrap().path());
         let logs = logs.filter(|path| path.extension().is_some_and(|end| end == "log"));
         logs.map(|path| fs::read_to_string(path).unwrap()).collect()
     }
 
-    /// Folders of entries that are being worked on, by the node and pid in their names.
+    /// Private directories of entries in progress, by the node and pid in their names.
     fn aside(&self, results: &str) -> Vec<String> {
         let found = fs::read_dir(self.path(results)).into_iter().flatten().flatten();
         found.filter_map(|entry| entry.file_name().into_string().ok()).filter(|name| name.starts_with('.')).collect()
@@ -128,7 +128,7 @@ fn three_nodes_give_the_table_of_a_fleet() {
     let nodes: BTreeSet<&str> = table.nodes.iter().map(|node| node.name.as_str()).collect();
     assert!(nodes.iter().all(|node| ["n1", "n2", "n3"].contains(node)) && nodes.len() == 3, "{nodes:?}");
 
-    // The next night begins with what was found; where a line does not hold, it is searched again.
+    // The next night starts with these lines; a line that fails is searched again.
     fs::write(shared.path("monday.json"), &ran.stdout).unwrap();
     shared.plan(&format!("--last {}", shared.path("monday.json").display()));
     let plan = fs::read_to_string(shared.path("plan.jsonl")).unwrap();
@@ -167,7 +167,7 @@ fn an_entry_that_begins_twice_has_one_answer() {
     cluster.lose(node.trim());
     cluster.ask("scontrol", &["requeue", &format!("{job}_0")]);
     until_idle(&cluster, &shared);
-    // The one whose node was lost is no job any more, and goes on.
+    // The worker on the lost node continues without a job.
     wait_for("nobody works on anything", NIGHT, || {
         let aside = shared.aside("results");
         if aside.is_empty() { Ok(()) } else { Err(format!("{aside:?}{}", shared.logs())) }
@@ -177,7 +177,7 @@ fn an_entry_that_begins_twice_has_one_answer() {
     assert!(shared.result("results", 0).node.restarts >= 1, "{}", shared.logs());
 }
 
-/// A comparison whose blocks two nodes made, one after the other here and at once on Slurm, is one document.
+/// A comparison's blocks from two nodes, run serially here and concurrently on Slurm, form one document.
 #[test]
 fn blocks_of_two_nodes_are_one_comparison() {
     if !long_tests_run() {
@@ -206,7 +206,7 @@ fn blocks_of_two_nodes_are_one_comparison() {
     is_whole(&shared, "of-slurm");
 }
 
-/// Three blocks of two configurations, made by two nodes.
+/// Checks three blocks of two configurations from two nodes.
 fn is_whole(shared: &SharedFolder, results: &str) {
     let (table, ran) = shared.merge(&[results], 0);
     let told = || format!("{}{}", ran.stderr, shared.logs());

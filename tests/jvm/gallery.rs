@@ -1,4 +1,4 @@
-//! The common part of the tests of the gallery: its scenarios run in their own folders.
+//! Shared by the gallery tests: runs its scenarios in their directories.
 
 use crate::invocation::Call;
 use loadline::record::{Document, Trial};
@@ -14,13 +14,13 @@ pub(crate) fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios").join(name)
 }
 
-/// A call of `loadline run` on a scenario of the gallery.
+/// A call of `loadline run` on a gallery scenario.
 pub(crate) fn run(folder_: &str, scenario: &str) -> Call {
     let file = folder(folder_).join(format!("{scenario}.loadline.yaml"));
     Call::verb("run --json").with_argument(&file).archiving()
 }
 
-/// A copy of these files of a scenario, which is also the whole `PATH`, with these programs.
+/// A copy of a scenario's files, with a `PATH` of only these programs.
 pub(crate) fn bare(name: &str, files: &[&str], programs: &[&str]) -> TempDir {
     let bare = tempfile::tempdir().unwrap();
     for file in files {
@@ -34,13 +34,13 @@ pub(crate) fn bare(name: &str, files: &[&str], programs: &[&str]) -> TempDir {
     bare
 }
 
-/// `loadline run` in such a folder.
+/// `loadline run` in such a directory.
 pub(crate) fn run_bare(bare: &TempDir, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_loadline"));
     command.arg("run").args(arguments).current_dir(bare.path()).env("PATH", bare.path()).output().unwrap()
 }
 
-/// Whether Maven is here.
+/// Whether Maven is installed.
 pub(crate) fn has_maven() -> bool {
     let there = Command::new("mvn").arg("--version").output().is_ok_and(|ran| ran.status.success());
     if !there {

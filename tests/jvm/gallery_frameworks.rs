@@ -1,13 +1,13 @@
-//! The gallery's templates of frameworks in their quick sizes, run in their own folders: each builds, starts, answers
-//! everything, and keeps the budgets that its file states. Spring Boot stands for all of them; the others come with
-//! `LOADLINE_FRAMEWORKS=required`, each night. No bound on a time or a rate.
+//! The gallery's framework templates in their quick variants: each builds, starts, responds correctly, and meets the
+//! budgets in its file. Spring Boot represents all; the others run with `LOADLINE_FRAMEWORKS=required`, every night. No
+//! bounds on times or rates.
 
 use crate::gallery::{MIB, bare, has_maven, run, run_bare, trial};
 use crate::invocation::{mark, phase};
 use loadline::record::{BudgetVerdict, Document, Outcome};
 use loadline_test_support::{long_tests_run, skip};
 
-/// Runs the quick size of a template, one trial of each of its configurations.
+/// Runs a template's quick variant, one trial per configuration.
 fn weighed(name: &str) -> Document {
     let document = run(name, &format!("{name}-quick")).with("--trials 1").of_many_trials().run().expect(0).document();
     assert!(!document.trials.is_empty());
@@ -17,7 +17,7 @@ fn weighed(name: &str) -> Document {
             assert_eq!(phase(trial, name).ok, 2000, "{}", trial.configuration);
         }
     }
-    // Exit code 0 allows for undecided ones.
+    // Exit code 0 allows undecided budgets.
     assert!(document.budgets.len() >= 4);
     for budget in &document.budgets {
         assert_eq!(budget.verdict, BudgetVerdict::Pass, "{budget:?}");
@@ -25,7 +25,7 @@ fn weighed(name: &str) -> Document {
     document
 }
 
-/// Whether those that do not run with each change are asked for.
+/// Whether templates that do not run for every change are requested.
 fn is_asked_for() -> bool {
     let asked = std::env::var_os("LOADLINE_FRAMEWORKS").is_some_and(|asked| !asked.is_empty());
     if !asked {

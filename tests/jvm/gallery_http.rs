@@ -1,6 +1,5 @@
-//! The gallery's HTTP servers in their quick sizes, run in their own folders: the results must show what their READMEs
-//! teach. No bound on a time or a rate. Without Maven, tests that need it are skipped, unless
-//! `LOADLINE_GALLERY=required`.
+//! The gallery's HTTP servers in their quick variants: results must show what their READMEs teach. No bounds on times
+//! or rates. Without Maven, some tests are skipped unless `LOADLINE_GALLERY=required`.
 
 use crate::gallery::{MIB, bare, folder, run, run_bare, trial};
 use crate::invocation::{Permit, doubts, mark, newest, phase, release};
@@ -12,13 +11,13 @@ use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::{Mutex, PoisonError};
 
-/// Medians that an acknowledgement explains which Linux delays by 40 ms.
+/// Medians explained by acknowledgments that Linux delays by 40 ms.
 const PLATEAU_MS: std::ops::Range<f64> = 38.0..46.0;
 
-/// Two builds of one folder at a time would read each other's half-written classes.
+/// Concurrent builds in one directory would read each other's partial classes.
 static TINY_HTTP: Mutex<()> = Mutex::new(());
 
-/// Whether the folder's `build` can do its work here.
+/// Whether the directory's `build` can run here.
 fn builds(name: &str) -> bool {
     let built = Command::new(folder(name).join("build")).output().unwrap();
     if !built.status.success() {
@@ -28,7 +27,7 @@ fn builds(name: &str) -> bool {
     built.status.success()
 }
 
-/// Whether the build made the server that needs Maven.
+/// Whether the build created the server that needs Maven.
 fn has_jlhttp() -> bool {
     let made = folder("tiny-http").join("target/jlhttp.jar").exists();
     if !made {
@@ -81,7 +80,7 @@ fn the_plateau_is_named() {
         let medians = |name: &str| {
             let medians = trials_of(name).into_iter().map(|trial| {
                 let p50 = phase(&trial, "steady").service_ms.unwrap().p50;
-                // It is named wherever it is, and nowhere else.
+                // It is reported only where it occurs.
                 let named = doubts(&trial, |doubt| matches!(doubt, Doubt::Plateau40Ms { .. }));
                 assert_eq!(named, PLATEAU_MS.contains(&p50), "{name}: {p50} ms, {:?}", trial.doubts);
                 p50
@@ -97,7 +96,7 @@ fn the_plateau_is_named() {
         let (delayed, nodelay) = (medians(&delayed), medians(&nodelay));
         println!("JDK {release}: {delayed:?} ms delayed, {nodelay:?} without delay; on the plateau {shares:?}");
         assert_eq!((delayed.len(), nodelay.len()), (3, 3));
-        // The kernel never waits less than 40 ms by its own clock; whatever else runs here adds to most, not to all.
+        // The kernel waits at least 40 ms by its clock; other programs delay most, but not all.
         assert!(delayed.iter().all(|p50| *p50 >= PLATEAU_MS.start) && shares.0 > 0.1, "{shares:?}");
         assert!(nodelay.iter().any(|p50| *p50 < PLATEAU_MS.start) && shares.1 < shares.0, "{shares:?}");
     }
@@ -113,7 +112,7 @@ fn the_budget_fails_below_what_a_jvm_holds() {
     assert_eq!(verdict("failed==0"), BudgetVerdict::Pass);
 }
 
-/// A network of its own in which ports are few and come free again late.
+/// A network namespace with few ports that stay in use for long.
 const FEW_PORTS: &str = "ip link set lo up && echo 32768 33791 > /proc/sys/net/ipv4/ip_local_port_range \
                          && echo 0 > /proc/sys/net/ipv4/tcp_tw_reuse && exec \"$0\" \"$@\"";
 
@@ -121,8 +120,8 @@ fn with_few_ports(command: &[&str]) -> Output {
     Command::new("unshare").args(["-rn", "sh", "-c", FEW_PORTS]).args(command).output().unwrap()
 }
 
-/// The side that closes a connection first keeps its port. With the servers of `tiny-http` that is a matter of luck;
-/// this subject leaves it to the client.
+/// The side that closes a connection first keeps its port. In `tiny-http`, that is random; this subject leaves it to
+/// the client.
 #[test]
 fn ports_that_run_out_are_named() {
     let Some(release) = newest().pop() else { return };
@@ -182,7 +181,7 @@ fn a_whole_file_weighs_several_times_a_streamed_one() {
     for streamed in ["roomy-buffer-8k", "roomy-transfer", "small-buffer-8k"] {
         assert!(whole > 3 * loaded(streamed).rss_bytes, "{streamed}: {} against {whole}", loaded(streamed).rss_bytes);
     }
-    // Each thread that has sent a file keeps a direct buffer of its 10 MB; on a fast machine not all eight have.
+    // Each thread that has sent a file caches a direct buffer of 10 MB; on a fast machine, not all eight have.
     let direct = |name: &str| {
         let nmt = loaded(name).nmt.as_ref().unwrap();
         nmt.categories.iter().find(|category| category.name == "Other").unwrap().committed_bytes

@@ -1,5 +1,5 @@
-//! The gallery's questions about classes, Netty's pools and services, in their quick sizes, run in their own folders:
-//! the results must show what their READMEs teach. Sizes only, with room: no bound on a time or a rate.
+//! The gallery's questions about classes, Netty pools, and services in their quick variants: results must show what
+//! their READMEs teach. Only sizes with tolerance: no bounds on times or rates.
 
 use crate::gallery::{MIB, has_maven, run, trial};
 use crate::invocation::{doubts, mark, phase, release};
@@ -8,7 +8,7 @@ use loadline::record::{Document, FigureRecord, Outcome, Trial};
 use loadline_test_support::long_tests_run;
 use std::sync::{Mutex, PoisonError};
 
-/// Two builds of one folder at a time would read each other's half-written classes.
+/// Concurrent builds in one directory would read each other's partial classes.
 static CLASS_CHURN: Mutex<()> = Mutex::new(());
 static SERVICES: Mutex<()> = Mutex::new(());
 
@@ -34,7 +34,7 @@ fn classes_that_are_gone_come_back_as_their_jdk_gives_them_back() {
     let _folder = CLASS_CHURN.lock().unwrap_or_else(PoisonError::into_inner);
     let document = run("class-churn", "class-churn-quick").run().expect(0).document();
     assert_completed(&document);
-    // A configuration whose JDK is not here is left out; all others have run.
+    // Configurations without an installed JDK are omitted; all others ran.
     let left_out: Vec<_> = document.conditions.left_out.iter().map(|out| out.configuration.as_str()).collect();
     for (name, jdk) in [("jdk11", 11), ("jdk17", 17), ("jdk17-none", 17), ("jdk25", 25), ("jdk25-none", 25)] {
         let ran = document.trials.iter().any(|trial| trial.configuration == name);
@@ -65,7 +65,7 @@ fn what_malloc_would_keep_of_them_is_replayed() {
     assert_completed(&document);
     let elasticity = |name: &str| value(trial(&document, name), "elasticity");
     assert!(elasticity("arena") > 0.7 && elasticity("glibc") < 0.1 && elasticity("glibc-trim") > 0.7);
-    // The live bytes by the trace: a fifth of the classes stays, and as many come again.
+    // Live bytes according to the trace: a fifth of the classes stays, and as many are added again.
     let alive = |mark_: &str| mark(trial(&document, "arena"), mark_).counters["live_bytes"];
     let came = alive("spike") - alive("empty");
     assert!(came > 0.0 && (0.6..=0.82).contains(&((alive("spike") - alive("valley")) / came)));

@@ -1,4 +1,4 @@
-//! Live objects by class, heap dumps, the code cache by segment, threads by pool: on subjects that say what they hold.
+//! Live objects by class, heap dumps, code cache by segment, threads by pool: on subjects that declare their contents.
 
 use crate::invocation::{Call, newest, releases};
 use crate::standing::LaunchPlan;
@@ -18,14 +18,14 @@ fn what_lives_is_counted_to_the_object_and_told_before_it_is_asked() {
     let held = truth("Holds64MiB", "heap_bytes");
     for release in releases() {
         let subject = LaunchPlan::on(release, "-Xmx128m -XX:+UseSerialGC").serving("Holds64MiB");
-        let ran = subject.account_call("--json --classes").run().expect(0).says(&["live objects: a full collection"]);
+        let ran = subject.account_call("--json --classes").run().expect(0).says(&["live objects: a full GC"]);
         let found = crate::standing::account_of(&ran).objects.unwrap();
         let arrays = of(&found, "[B").now;
-        // Characters of strings are byte arrays too.
+        // Strings contain byte arrays too.
         assert!((held..held + (4 << 20)).contains(&arrays.bytes), "JDK {release}: {arrays:?}");
         assert!(arrays.instances >= 1024 && found.total.bytes >= arrays.bytes, "{found:?}");
         assert_eq!(found.at_start, None);
-        // Without that option the JVM is not asked for a collection.
+        // Without that option, no collection is requested.
         assert_eq!(subject.document("").objects, None);
     }
 }
@@ -37,7 +37,7 @@ fn what_grew_is_told_against_a_fresh_jvm() {
         let trial = call.subject("LeaksLoaders", "{port}").run().expect(0).trial();
         let found = trial.objects.as_ref().unwrap();
         let loaders = of(found, "loadline.subjects.ClassFiles");
-        // Warm-up and work; whether the server is ready is asked once of each JVM.
+        // Warm-up and work, plus one readiness check per JVM.
         let (now, start) = (loaders.now.instances, loaders.at_start.unwrap().instances);
         assert!((2 * REQUESTS..=2 * REQUESTS + 1).contains(&now) && start <= 1, "{now}, {start}");
         assert!(found.at_start.unwrap().instances < found.total.instances);
@@ -51,13 +51,13 @@ fn a_heap_dump_is_written_once() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a b.hprof");
         let call = || subject.account_call("--json --heap-dump").with_argument(&file);
-        let ran = call().run().expect(0).says(&["heap dump: a full collection"]);
+        let ran = call().run().expect(0).says(&["heap dump: a full GC"]);
         let dumped = crate::standing::account_of(&ran).heap_dump.unwrap();
         let mut beginning = [0; 12];
         File::open(&file).unwrap().read_exact(&mut beginning).unwrap();
         assert_eq!((&beginning, dumped.path.as_str()), (b"JAVA PROFILE", file.to_str().unwrap()));
         assert_eq!(dumped.bytes, file.metadata().unwrap().len());
-        call().run().expect(2).says(&["is there already"]);
+        call().run().expect(2).says(&["already exists"]);
         assert_eq!(dumped.bytes, file.metadata().unwrap().len());
         subject.runs_on();
     }
@@ -71,7 +71,7 @@ fn threads_that_differ_in_numbers_are_one_pool() {
         let mark = subject.document("").mark;
         let pool = mark.pools.iter().find(|pool| pool.name == "parked-*").unwrap();
         assert_eq!(pool.threads, extra, "JDK {release}");
-        // Each has touched some pages of its stack, and no more than all of it.
+        // Each has touched some pages of its stack, but not all.
         assert!((extra * 4096..=extra << 20).contains(&pool.stack_bytes), "{pool:?}");
         let all: u64 = mark.pools.iter().map(|pool| pool.threads).sum();
         assert!(all.abs_diff(mark.threads.unwrap()) <= 8, "JDK {release}: {all} of {:?}", mark.threads);
@@ -86,7 +86,7 @@ fn segments_of_the_code_cache_are_what_its_pools_say() {
         let used = figures.of("code_used");
         let mark = subject.document("").mark;
         let told: u64 = mark.code.iter().map(|heap| heap.used_bytes).sum();
-        // The pools count a heap's free blocks in another way; nothing is compiled any more.
+        // The pools count free blocks differently; nothing is compiled anymore.
         assert!(told.abs_diff(used) <= used / 10, "JDK {release}: {told}, truly {used}");
         for heap in &mark.code {
             assert!(heap.used_bytes <= heap.used_bytes_peak && heap.used_bytes_peak <= heap.reserved_bytes, "{heap:?}");

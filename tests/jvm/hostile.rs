@@ -1,5 +1,5 @@
-//! Processes whose tables lie, together with an honest JVM: `loadline watch` goes on with the honest one, answers and
-//! ends, and needs no more memory than it has.
+//! Processes with fake tables next to an honest JVM: `loadline watch` keeps reading the honest one, responds, ends, and
+//! stays within its memory.
 
 use crate::invocation::{Call, newest};
 use crate::native::build;
@@ -11,18 +11,18 @@ use loadline_test_support::{KilledOnDrop, answer};
 use std::path::Path;
 use std::process::Command;
 
-/// The unit and the DaemonSet of `monitoring/` give it so much.
+/// The limit in the unit and the DaemonSet of `monitoring/`.
 const GIVEN_BYTES: u64 = 64 << 20;
-/// Samples of the honest JVM that are waited for.
+/// Samples of the honest JVM to wait for.
 const SAMPLES: usize = 10;
 const METRICS: &str = "GET /metrics HTTP/1.1";
 
-/// A process with a `libjvm.so` that tells this lie.
+/// A process whose `libjvm.so` contains this lie.
 fn liar(library: &Path, lie: &str) -> KilledOnDrop {
     let child = Command::new("sleep").arg("600").env("LD_PRELOAD", library).env("LIAR", lie).spawn().unwrap();
     let (maps, name) = (format!("/proc/{}/maps", child.id()), library.to_string_lossy().into_owned());
     let liar = KilledOnDrop(child);
-    // Until its linker has mapped the library it is no JVM.
+    // Until its linker has mapped the library, it is not a JVM.
     wait_for("the library is mapped", LONG, || {
         let maps = std::fs::read_to_string(&maps).unwrap_or_default();
         if maps.contains(&name) { Ok(()) } else { Err(maps) }
@@ -30,12 +30,12 @@ fn liar(library: &Path, lie: &str) -> KilledOnDrop {
     liar
 }
 
-/// The value of the metric whose line begins so.
+/// The value of the metric on the line with this prefix.
 fn value<'t>(text: &'t str, metric: &str) -> Option<&'t str> {
     text.lines().find_map(|line| line.strip_prefix(metric)).map(str::trim)
 }
 
-/// The most that was resident of a process.
+/// A process's peak RSS.
 fn rss_bytes_peak(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let kib = value(&status, "VmHWM:").unwrap().trim_end_matches(" kB");

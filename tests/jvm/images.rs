@@ -1,5 +1,5 @@
-//! A container image as the subject: weighed, searched, killed and removed, on an image made of a JDK of this machine.
-//! Skipped where no container tool works.
+//! A container image as the subject: measured, searched, killed, and removed, with an image made from an installed JDK.
+//! Skipped without a container tool.
 
 use crate::deaths::limits_work;
 use crate::invocation::{Call, jdk, small};
@@ -14,10 +14,10 @@ use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 const MIB: u64 = 1 << 20;
-/// Parts of a JDK that a small server needs.
+/// The parts of a JDK that a small server needs.
 const PARTS: [&str; 4] = ["./bin/java", "./lib", "./conf", "./release"];
 
-/// An image, removed when dropped.
+/// An image, removed on drop.
 pub(crate) struct Image {
     pub(crate) tool: &'static str,
     name: String,
@@ -28,7 +28,7 @@ impl Image {
         &self.name
     }
 
-    /// Makes one of a folder as it is, with this program to start.
+    /// Makes an image from a directory, with this program.
     pub(crate) fn of_folder(root: &Path, program: &str) -> Option<Self> {
         let tools = FoundTool::installed(Clock::start());
         let Some(tool) = tools.iter().find(|tool| tool.probe().is_ok()) else {
@@ -44,7 +44,7 @@ impl Image {
         Some(image)
     }
 
-    /// Makes one of a JDK and our subjects, in `/app/subjects.jar`: three copies of both are on the disk meanwhile.
+    /// Makes an image from a JDK and the test subjects, in `/app/subjects.jar`; needs disk space for three copies.
     pub(crate) fn make() -> Option<Self> {
         let made = Self::try_make();
         made.inspect_err(|why| skip("LOADLINE_IMAGES", why)).ok()
@@ -60,11 +60,11 @@ impl Image {
         for name in ["etc", "tmp", "proc", "sys", "dev"] {
             std::fs::create_dir_all(root.join(name)).unwrap();
         }
-        // Without a name of its user a JVM keeps no counters.
+        // Without a user name, a JVM has no counters.
         std::fs::write(root.join("etc/passwd"), "root:x:0:0::/:/bin/sh\nsubject:x:1000:1000::/:/bin/sh\n").unwrap();
         let archive = folder.path().join("root.tar");
         let tar = |arguments: &[&str]| {
-            // Files that a JDK links to and that are not there are not needed.
+            // Dangling links in a JDK are not needed.
             run("tar", &[&["--append", "--dereference", "--file", &archive.display().to_string()], arguments].concat())
         };
         tar(&["--directory", &root.display().to_string(), "."]);
@@ -87,14 +87,14 @@ impl Image {
         }
     }
 
-    /// A call on it, with little load.
+    /// A call on the image with little load.
     fn call(&self, verb: &str, subject: &str) -> Call {
         let call = Call::verb(verb).with(&format!("--image {}", self.name)).with("--rate 50").with("--warmup 300ms");
         let call = call.with("--url http://127.0.0.1:{port}/").archiving().with("--gc serial");
         call.command(&subject.split(' ').collect::<Vec<_>>())
     }
 
-    /// The containers made by this Loadline that are left.
+    /// Containers that this Loadline left.
     fn containers(&self, pid: u32) -> Vec<String> {
         let listed = run(self.tool, &["ps", "--all", "--format", "{{.Names}}"]);
         let names = String::from_utf8_lossy(&listed.stdout).into_owned();
@@ -112,12 +112,12 @@ pub(crate) fn run(program: &str, arguments: &[&str]) -> Output {
     Command::new(program).args(arguments).output().unwrap()
 }
 
-/// The libraries that a JDK needs of the system, its loader among them: `libc.so.6 => /lib/libc.so.6 (0x7f)`.
+/// The system libraries that a JDK needs, including its loader: `libc.so.6 => /lib/libc.so.6 (0x7f)`.
 fn libraries(home: &Path) -> BTreeSet<String> {
     let folders = [home.join("lib"), home.join("lib/server")];
     let files = folders.iter().flat_map(|folder| std::fs::read_dir(folder).unwrap().flatten()).map(|file| file.path());
     let shared = files.filter(|file| file.extension().is_some_and(|end| end == "so"));
-    // Those for pictures and sound need what no server does.
+    // Libraries for graphics and sound have dependencies that servers do not need.
     let needed = ["libjvm.so", "libjava.so", "libjli.so", "libnet.so", "libnio.so", "libzip.so", "libjimage.so"];
     let needed = shared.filter(|file| needed.iter().any(|name| file.ends_with(name))).chain([home.join("bin/java")]);
     let said =
@@ -148,15 +148,15 @@ fn an_image_is_searched_weighed_killed_and_removed() {
         let cgroup = trial.cgroup.unwrap();
         assert_eq!((Some(cgroup.limit_bytes), cgroup.oom_kills), (trial.limit_bytes, 0));
         assert!((24 * MIB..128 * MIB).contains(&cgroup.peak_bytes.unwrap()), "{cgroup:?}");
-        // The tool set the quota, and the kernel's count of it is read.
+        // The tool set the quota, and the kernel's throttling counters are read.
         assert_eq!(trial.cpu_limit_millicpus, Some(500));
         assert!(trial.phases.iter().all(|phase| phase.subject.throttling.is_some()), "{:?}", trial.phases);
     }
-    // Loadline knows the files of an overlay and puts them out of memory. It does not know others, and says so.
+    // Loadline finds and drops the files of an overlay. It reports if it cannot.
     let is_known = !document.trials[0].files.is_empty();
     let foreign = document.trials[1].cgroup.unwrap().foreign_file_bytes.unwrap();
     assert!(!is_known || foreign < 4 * MIB, "{foreign}");
-    assert_ne!(is_known, ran.stderr.contains("lie is not known"), "{}", ran.stderr);
+    assert_ne!(is_known, ran.stderr.contains("could not be found (its storage is not overlay)"), "{}", ran.stderr);
     assert_eq!(image.containers(ran.pid), Vec::<String>::new());
     let again = Call::verb("report").with_argument(&ran.archive).run().expect(0);
     assert!(again.stdout.contains(&format!("image: \"{}\"", image.name)), "{}", again.stdout);
@@ -181,13 +181,13 @@ fn an_image_is_searched_weighed_killed_and_removed() {
     let ran = image.call("weigh", "-version").run().expect(3).says(&[
         "before it was ready",
         "Runtime Environment",
-        "start a JVM that stays",
+        "start a JVM that keeps running",
     ]);
     assert_eq!(image.containers(ran.pid), Vec::<String>::new());
 }
 
-/// A variable that is tried reaches the program in the container. All other remedies are left out: which of two saves
-/// more depends on the machine.
+/// A tuned variable reaches the program in the container. Other remedies are excluded, because their ranking depends on
+/// the machine.
 #[test]
 fn an_image_is_tuned() {
     if !long_tests_run() || !limits_work() {

@@ -1,5 +1,4 @@
-//! Readings of a JVM through its own tables, from outside: against what the JVM says of itself, and against what
-//! was planted.
+//! Reading a JVM's tables from outside: compared with the JVM's own reports, and with planted memory.
 
 use crate::invocation::{Call, phase, releases, starts_with};
 use crate::standing::{Figures, LaunchPlan, Standing};
@@ -18,16 +17,16 @@ use loadline::record::AllocatedBy;
 
 const COLLECTORS: [&str; 5] =
     ["-XX:+UseSerialGC", "-XX:+UseParallelGC", "-XX:+UseG1GC", "-XX:+UseZGC", "-XX:+UseShenandoahGC"];
-/// Forms of references and headers other than those that a small heap has by itself; compact ones are new in JDK 24.
+/// Nondefault forms of references and headers in a small heap; compact headers are new in JDK 24.
 const FORMS: [&str; 4] = [
     "-XX:+UseSerialGC -XX:-UseCompressedOops",
     "-XX:+UseParallelGC -XX:-UseCompressedClassPointers",
     "-XX:+UseG1GC -XX:-UseCompressedOops -XX:-UseCompressedClassPointers",
     "-XX:+UseG1GC -XX:+UnlockExperimentalVMOptions -XX:+UseCompactObjectHeaders",
 ];
-/// The arrays of `Allocates`, as long as they are by themselves.
+/// The array length in `Allocates` by default.
 const ARRAY_BYTES: u64 = 10_016;
-/// The bytes that a subject allocates to say its line, after it has asked the JVM.
+/// The bytes that a subject allocates to print its line, after querying the JVM.
 const LINE_BYTES_MAX: u64 = 4096;
 
 /// A JVM with its tables.
@@ -61,7 +60,7 @@ impl OpenedJvm {
     }
 }
 
-/// Between two lines of the subject: what was read from outside, what the JVM counted, what was planted.
+/// Between two lines of the subject: bytes read from outside, counted by the JVM, and planted.
 fn step(
     subject: &mut Standing,
     word: &str,
@@ -76,9 +75,9 @@ fn step(
     let (planted, total) = (said.of("planted"), said.of("total"));
     let (outside, own) = (read.bytes - before.0, total - before.1);
     assert!(outside.abs_diff(own) <= LINE_BYTES_MAX, "{word}: {outside} outside, {own} by the JVM's own count");
-    // Threads are objects, too: virtual ones more so than what they plant.
+    // Threads are objects too, especially virtual ones.
     let most = if word == "VIRTUAL" { planted / 100 } else { planted / 1000 };
-    // If an array names its class by an address, its header is longer.
+    // Without compressed class pointers, an array's header is longer.
     let longer = if options.contains("-UseCompressedClassPointers") { planted / ARRAY_BYTES * 8 } else { 0 };
     let is_planted = planted > 0 || word != "VIRTUAL";
     assert!(
@@ -94,7 +93,7 @@ fn what_was_allocated_is_read_to_the_byte() {
         let compact = |options: &str| options.contains("UseCompactObjectHeaders");
         let forms = FORMS.iter().filter(|options| release >= 24 || !compact(options));
         for options in COLLECTORS.iter().chain(forms).filter(|options| starts_with(release, options)) {
-            // Newer releases warn of what will go.
+            // Newer releases print deprecation warnings.
             let options = &format!("-Xmx320m -Xlog:disable -XX:-PrintWarnings {options}");
             let mut subject = LaunchPlan::on(release, options).start("Allocates", "{folder}/mapped");
             subject.says("STARTED");
@@ -115,7 +114,7 @@ fn what_was_allocated_is_read_to_the_byte() {
             let document = subject.document("");
             let direct = document.mark.direct.unwrap();
             assert_eq!((direct.reserved_bytes, direct.buffers), (told.0, told.1));
-            // Buffers are zeroed when they are taken, so that all of them are resident.
+            // Buffers are zeroed on allocation, so all are resident.
             let owners = document.mark.account.unwrap().owners;
             let held = owners.iter().find(|owner| owner.name == "malloc.direct").unwrap();
             assert_eq!(held.rss_bytes, direct.reserved_bytes, "JDK {release}, {options}");
@@ -131,7 +130,7 @@ fn what_each_thread_allocated_stands_beside_its_stack() {
             subject.says(word);
             subject.go_on();
         }
-        // The threads that planted it hold on.
+        // The threads that planted it keep it.
         let planted = subject.says("THREADS").of("planted");
         let document = subject.document("--by thread");
         let threads = document.mark.account.unwrap().threads.unwrap();
@@ -145,7 +144,7 @@ fn what_each_thread_allocated_stands_beside_its_stack() {
         let main = of(256 << 20, 270 << 20).next().unwrap_or_else(|| panic!("JDK {release}: {threads:?}"));
         assert!(main.stack_bytes.is_some_and(|bytes| (8 << 10..1 << 20).contains(&bytes)), "{main:?}");
         assert_eq!(threads[0], *main, "JDK {release}: {threads:?}");
-        // Threads that are none of Java allocate nothing in its heap.
+        // Non-Java threads allocate nothing in the heap.
         let vm = threads.iter().find(|one| one.name == "VM Thread").unwrap();
         assert_eq!(vm.allocated_bytes, None, "JDK {release}");
         let text = subject.account_call("--by thread").run().expect(0).stdout;
@@ -174,7 +173,7 @@ fn reading_adds_no_page() {
         assert!(read.len() > 3 && read.iter().all(|one| one.tid.is_some_and(|tid| threads.contains(&tid))), "{read:?}");
         assert!(read.iter().any(|one| one.bytes > 100_000), "{read:?}");
         let grown = subject.rss_bytes().cast_signed() - before.cast_signed();
-        // The JVM's own threads wake up now and then.
+        // The JVM's own threads wake up occasionally.
         assert!(grown <= 64 << 10, "JDK {release}: {grown} bytes");
     }
 }
@@ -201,7 +200,7 @@ fn flags_are_those_that_the_jvm_tells() {
                 continue;
             };
             let Some(read) = flags.get(name).filter(|_| !value.starts_with('{')) else { continue };
-            // A text of several words is cut by its first one here.
+            // This compares only the first word of a text.
             assert!(read.split(' ').next() == Some(value), "JDK {release}: {name} is `{read}`, told {value}");
             compared += 1;
         }

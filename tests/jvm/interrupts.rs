@@ -1,4 +1,4 @@
-//! Ctrl-C in every phase, sudden deaths of Loadline, and a full disk: what was finished is kept, and nothing is left.
+//! Ctrl-C in every phase, sudden deaths of Loadline, and a full disk: finished work is kept, and nothing is left over.
 
 use crate::invocation::{Call, GONE_WITHIN, Ran, Started, mark_names, newest, phase};
 use crate::small_disk::SmallDisk;
@@ -8,13 +8,13 @@ use loadline::record::{EndCause, Outcome, Trial};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// A call that says what it does, so that a test can wait for a phase.
+/// A call with progress output, so that a test can wait for a phase.
 fn call(subject: &str) -> Option<Call> {
     let release = newest().pop()?;
     Some(Call::on(release).with("-n 50").subject(subject, "{port}"))
 }
 
-/// Ended by Ctrl-C: the last trial was cut off, the archive is closed and says so.
+/// Ended by Ctrl-C: the last trial was aborted, and the archive is closed and records it.
 fn interrupted(ran: Ran, context: &str) -> Trial {
     let ran = ran.expect(130).says(&["error: interrupted", context]);
     let archived = ran.archived();
@@ -55,7 +55,7 @@ fn ctrl_c_on_the_terminal_in_the_steady_phase() {
     let mut started = call.without("-n").with("--warmup 50").with("--duration 60s").start();
     started.until_said("  steady: ");
     wait_until("more than the warm-up was answered", LONG, || started.answered() > 50);
-    // The terminal sends it to every process in front; the subject must not be among them.
+    // The terminal signals the foreground process group, which must not include the subject.
     started.signal_group("INT");
     let trial = interrupted(started.wait(), "in phase steady");
     assert_eq!(mark_names(&trial), ["start", "warm", "loaded"]);
@@ -95,7 +95,7 @@ fn a_second_ctrl_c_does_not_wait_for_a_subject_that_does_not_end() {
     let processes = started.subjects();
     started.signal("INT");
     let log = processes[0].pid;
-    // It says so on its output, which is in the archive only: wait until TERM was taken, by the thread of the hook.
+    // Its message is only in the archive, so wait until the shutdown hook's thread exists.
     wait_until("TERM has arrived", LONG, || thread_names(log).iter().any(|name| name == "SIGTERM handler"));
     started.signal("INT");
     until_gone(&started);
@@ -126,7 +126,7 @@ fn nothing_outlives_a_killed_loadline() {
     Call::verb("report").with_argument(&ran.archive).run().expect(0);
 }
 
-/// Waits for the end of its subject; how long that took.
+/// Waits for the end of its subject; returns the time it took.
 fn until_gone(started: &Started) -> Duration {
     let clock = Clock::start();
     wait_until("the subject is gone", GONE_WITHIN, || started.subjects().is_empty());
@@ -155,12 +155,12 @@ fn a_disk_that_fills_up_costs_the_archive_and_not_the_result() {
         "No space left on device",
         "mark collected: ",
         "error: cannot write ",
-        "the result above is whole",
+        "the result above is complete",
         "hint: free some space",
     ]);
     let trial = ran.trial();
     assert_eq!((trial.outcome, trial.marks.len(), phase(&trial, "steady").ok), (Outcome::Completed, 5, 50));
-    // The timeline is cut off; the trial itself found room in the reserve.
+    // The timeline is truncated; the trial's line used the reserve.
     let archived = loadline::archive::read(&disk.folder.join("archive")).unwrap();
     assert_eq!(archived.trials.len(), 1, "{:?}", archived.missing);
     Call::verb("report").with_argument(&disk.folder.join("archive")).run().expect(0);
@@ -169,18 +169,18 @@ fn a_disk_that_fills_up_costs_the_archive_and_not_the_result() {
 #[test]
 fn requests_without_room_cost_nothing_else() {
     let Some(call) = call("DemoServer") else { return };
-    // Room for all of a short trial and the rows of one phase, but not of two: the first may take all that is left.
+    // Room for a short trial with one phase's rows, but not two's: the first may use everything left.
     let Some(disk) = SmallDisk::mount(call.folder(), "400k") else { return };
     let archive = disk.folder.join("archive");
     let call = call.with("-n 2000").with(&format!("--out {}", archive.display()));
-    let ran = call.run().expect(4).says(&["requests.csv: No space left on device", "the result above is whole"]);
+    let ran = call.run().expect(4).says(&["requests.csv: No space left on device", "the result above is complete"]);
     let trial = ran.trial();
     let archived = loadline::archive::read(&archive).unwrap();
     assert_eq!((archived.missing.len(), archived.trials.len()), (0, 1), "{:?}", archived.missing);
     let found = loadline::archive::evidence(&archive, &archived.trials).remove(0);
     assert_eq!(found.timeline.len() as u64, trial.observer.samples);
     assert_eq!(found.intervals.iter().map(|interval| interval.ok).sum::<u64>(), 4000);
-    // A phase has all of its rows or none: half of a sample would be no fair one.
+    // A phase has all of its rows or none: half of a sample would be biased.
     assert!([0, 2000].contains(&found.requests.len()), "{}", found.requests.len());
     assert!(found.missing.iter().all(|words| words.starts_with("requests.csv")), "{:?}", found.missing);
     assert!(!found.missing.is_empty());

@@ -1,4 +1,4 @@
-//! One call of the binary: what is asked, what came of it, and what is left of it.
+//! A call of the binary: its words, its results, and its leftovers.
 
 use crate::test_subjects::test_subjects;
 use crate::waiting::{LONG, wait_for, wait_until};
@@ -17,34 +17,33 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// The time that the design promises for the end of the subject, whatever happens to Loadline.
+/// The guaranteed time until the subject has ended, whatever happens to Loadline.
 pub(crate) const GONE_WITHIN: Duration = Duration::from_secs(5);
-/// The releases that must work.
+/// The supported releases to test.
 const RELEASES: [u32; 2] = [17, 25];
 const ALL_RELEASES: [u32; 3] = [17, 21, 25];
-/// Lists the releases to look at, without any of which a test fails: `17,21,25`. Unset: the newest of the machine.
+/// Releases that must be installed, such as `17,21,25`. If unset, the newest one is used.
 const JDKS: &str = "LOADLINE_JDKS";
-/// Subjects are pinned to the first core: more of them at once would only wait for each other.
+/// Subjects are pinned to the first core, so more of them would only wait for each other.
 const AT_ONCE: usize = 2;
 
-/// The releases that this run looks at: those of [`RELEASES`] that `LOADLINE_JDKS` lists, otherwise the newest one that
-/// is here. Behaviour that is the same on each release is tested on each only at night.
+/// The releases for this run: those of [`RELEASES`] in `LOADLINE_JDKS`, else the newest installed one. Only nightly
+/// runs test release-independent behavior on each.
 pub(crate) fn releases() -> Vec<u32> {
     chosen(&RELEASES)
 }
 
-/// The same with the release between them, for what JVMs do each in their own way.
+/// Also includes the release between them, for release-specific behavior.
 pub(crate) fn all_releases() -> Vec<u32> {
     chosen(&ALL_RELEASES)
 }
 
-/// Every release that is here, in every run: for tests of what each has elsewhere in its memory, such as HotSpot's
-/// tables.
+/// Every installed release, in every run: for release-specific memory layouts, such as HotSpot's tables.
 pub(crate) fn every_release() -> Vec<u32> {
     found(&ALL_RELEASES)
 }
 
-/// The newest of those that this run looks at, where one JDK shows enough.
+/// The newest release for this run, if one JDK suffices.
 pub(crate) fn newest() -> Vec<u32> {
     releases().pop().into_iter().collect()
 }
@@ -66,7 +65,7 @@ fn listed() -> Vec<u32> {
     listed.split(',').filter(|release| !release.trim().is_empty()).map(number).collect()
 }
 
-/// Those of these releases that are here. A missing one is a reason to skip, or to fail if `LOADLINE_JDKS` lists it.
+/// The installed ones of these releases. A missing one is skipped, or a failure if `LOADLINE_JDKS` lists it.
 fn found(asked: &[u32]) -> Vec<u32> {
     let (here, missing): (Vec<u32>, Vec<u32>) = asked.iter().partition(|release| jdk(**release).is_some());
     for release in missing {
@@ -77,25 +76,25 @@ fn found(asked: &[u32]) -> Vec<u32> {
     here
 }
 
-/// One that is soon copied: a runtime without a compiler, where one was fetched.
+/// A release that is quick to copy: a runtime without a compiler, if one was fetched.
 pub(crate) fn small() -> Vec<u32> {
     let is_fetched = |release: &u32| jdk(*release).is_some_and(|jdk| jdk.home.starts_with(fetched_jdks()));
     every_release().into_iter().find(is_fetched).map_or_else(newest, |release| vec![release])
 }
 
-/// `name`, where it was found.
+/// `name`, if installed.
 pub(crate) fn release(name: u32) -> Vec<u32> {
     found(&[name])
 }
 
-/// A JDK of this release: one of the machine, or of those that `tests/jvm/fetch-jdks` brings.
+/// A JDK of this release: installed, or fetched by `tests/jvm/fetch-jdks`.
 pub(crate) fn jdk(release: u32) -> Option<FoundJdk> {
     let mut places = Places::usual();
     places.parents.push(fetched_jdks());
     discover(&places, Clock::start()).into_iter().find(|jdk| jdk.release == release)
 }
 
-/// Whether the JVM of a release starts with these options. If not, the test says so: some builds lack a collector.
+/// Whether a release's JVM starts with these options; reports a skip if not, because some builds lack a collector.
 pub(crate) fn starts_with(release: u32, options: &str) -> bool {
     let mut java = Command::new(jdk(release).unwrap().java);
     let started = java.args(options.split_whitespace()).arg("-version").output().unwrap();
@@ -109,26 +108,26 @@ fn fetched_jdks() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("jdks")
 }
 
-/// A call to be made.
+/// A call to make.
 #[derive(Debug)]
 pub(crate) struct Call {
     folder: TempDir,
     options: Vec<String>,
     command: Vec<String>,
     shares: usize,
-    /// The JDK that it asks for, which Loadline may not know.
+    /// The requested JDK, which Loadline may not know.
     jdk: Option<FoundJdk>,
-    /// How long its end is waited for.
+    /// The time to wait for its end.
     patience: Duration,
 }
 
-/// Words without blanks in them.
+/// Splits at spaces.
 fn words(text: &str) -> impl Iterator<Item = String> + '_ {
     text.split_whitespace().map(str::to_owned)
 }
 
 impl Call {
-    /// `loadline VERB …`; an archive goes to [`Call::archive`] where the verb makes one.
+    /// `loadline VERB …`; its archive, if any, is in [`Call::archive`].
     pub(crate) fn verb(words_: &str) -> Self {
         let options = words(words_).collect();
         Self {
@@ -141,24 +140,23 @@ impl Call {
         }
     }
 
-    /// `loadline weigh`, with little load and little rest.
+    /// `loadline weigh`, with little load and rest.
     pub(crate) fn weigh() -> Self {
         Self::trial_of("weigh")
     }
 
-    /// A verb that makes a trial of a command, with little load and little rest.
+    /// A verb that runs a command's trial, with little load and rest.
     fn trial_of(verb: &str) -> Self {
         Self::verb(&format!("{verb} -n 200 --rest 200ms")).with("--url http://127.0.0.1:{port}/hello").archiving()
     }
 
-    /// Its archive goes to [`Call::archive`].
+    /// Puts the archive into [`Call::archive`].
     pub(crate) fn archiving(self) -> Self {
         let out = self.archive();
         self.with("--out").with_argument(&out)
     }
 
-    /// The call for a scenario with this name and text, which lies in the call's folder. Its archive goes to
-    /// [`Call::archive`].
+    /// The call for a scenario with this name and text, in the call's directory. Its archive is in [`Call::archive`].
     pub(crate) fn of_scenario(self, name: &str, text: &str) -> Self {
         let file = format!("{name}.loadline.yaml");
         std::fs::write(self.folder().join(&file), text).unwrap();
@@ -170,17 +168,17 @@ impl Call {
         Self::trial_of("explain").with("--json").of_jdk(release)
     }
 
-    /// The same with `--json`, on a JDK.
+    /// `loadline weigh --json`, on a JDK.
     pub(crate) fn on(release: u32) -> Self {
         Self::weigh().with("--json").of_jdk(release)
     }
 
-    /// The same on a JDK, of the machine or fetched.
+    /// Uses a JDK, installed or fetched.
     pub(crate) fn of_jdk(self, release: u32) -> Self {
         Self { jdk: jdk(release), ..self }.with(&format!("--jdk {release}"))
     }
 
-    /// One more option, with its value if it has one, without blanks in it. The same option given before is replaced.
+    /// Adds an option, with its value if any, without spaces. Replaces an earlier one.
     pub(crate) fn with(mut self, option: &str) -> Self {
         let options: Vec<String> = words(option).collect();
         assert!(options.len() <= 2, "one at a time: {option}");
@@ -193,47 +191,47 @@ impl Call {
         self
     }
 
-    /// One more word, which may have blanks in it.
+    /// Adds a word, which may contain spaces.
     pub(crate) fn with_argument(mut self, word: &Path) -> Self {
         self.options.push(word.display().to_string());
         self
     }
 
-    /// The same with many trials, each of which may have to wait for others on the machine.
+    /// For many trials, each of which may have to wait for other tests.
     pub(crate) fn of_many_trials(self) -> Self {
         Self { patience: 5 * LONG, ..self }
     }
 
-    /// With these options of the JVM, separated by blanks.
+    /// Adds these JVM options, separated by spaces.
     pub(crate) fn with_jvm(self, options: &str) -> Self {
         options.split_whitespace().fold(self, |call, option| call.with(&format!("--jvm {option}")))
     }
 
-    /// Without these remedies, whose names are separated by blanks.
+    /// Excludes these remedies, separated by spaces.
     pub(crate) fn skipping(self, remedies: &str) -> Self {
         remedies.split_whitespace().fold(self, |call, id| call.with(&format!("--skip {id}")))
     }
 
-    /// The option with its value is dropped.
+    /// Removes an option with its value.
     pub(crate) fn without(mut self, option: &str) -> Self {
         let at = self.options.iter().position(|known| known == option).unwrap();
         self.options.drain(at..at + 2);
         self
     }
 
-    /// One of our subjects with arguments; `{port}` is the first of most of them.
+    /// A test subject with arguments; `{port}` is usually the first.
     pub(crate) fn subject(self, name: &str, arguments: &str) -> Self {
         let java = self.java(name, arguments);
         self.command(&words(&java).collect::<Vec<_>>())
     }
 
-    /// The `java` command line of one of our subjects, for a script.
+    /// A test subject's `java` command line, for a script.
     pub(crate) fn java(&self, name: &str, arguments: &str) -> String {
         let jar = test_subjects();
         format!("java {} -cp {jar} loadline.subjects.{name} {arguments}", self.marking())
     }
 
-    /// Tells this call's processes from all others.
+    /// Distinguishes this call's processes from all others.
     fn marking(&self) -> String {
         format!("-Dmarking={}", self.folder.path().display())
     }
@@ -244,42 +242,42 @@ impl Call {
         self
     }
 
-    /// A script for `sh`; ends in `; true` or similar so that the shell stays.
+    /// A script for `sh`; must end in `; true` or similar, so that the shell stays.
     pub(crate) fn script(self, script: &str) -> Self {
         self.command(&["sh", "-c", script])
     }
 
-    /// No other JVM of these tests runs at the same time.
+    /// Excludes other JVMs of these tests.
     pub(crate) fn alone(mut self) -> Self {
         self.shares = AT_ONCE;
         self
     }
 
-    /// It starts no JVM: the one it asks holds the share already.
+    /// Starts no JVM: the one that it reads already has a share.
     pub(crate) fn beside(mut self) -> Self {
         self.shares = 0;
         self
     }
 
-    /// The whole command line but the program, for a shell.
+    /// The command line without the program, for a shell.
     pub(crate) fn shown(&self) -> String {
         let words: Vec<String> = [self.options.as_slice(), &["--".to_owned()], &self.command].concat();
         loadline::scenario::shell_words(&words)
     }
 
-    /// A folder that lasts as long as the call.
+    /// A directory that lasts as long as the call.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Returns the folder that its archive goes to.
+    /// The directory of its archive.
     pub(crate) fn archive(&self) -> PathBuf {
         self.folder.path().join("archive")
     }
 
-    /// Starts it, in a process group of its own as a shell would.
+    /// Starts it in its own process group, like a shell.
     pub(crate) fn start(self) -> Started {
-        // A test that holds a share must not wait for another share.
+        // A test with a share must not wait for another one.
         let permit = (self.shares > 0).then(|| Permit::take(self.shares));
         let mut command = Command::new(env!("CARGO_BIN_EXE_loadline"));
         command.args(&self.options).current_dir(self.folder.path()).process_group(0);
@@ -296,18 +294,18 @@ impl Call {
         Started { call: self, child, permit }
     }
 
-    /// Runs it to its end. Nothing it started may be left then.
+    /// Runs it to its end. No process may be left.
     pub(crate) fn run(self) -> Ran {
         self.start().wait()
     }
 }
 
-/// A call under way; killed when dropped.
+/// A running call; killed on drop.
 #[derive(Debug)]
 pub(crate) struct Started {
     call: Call,
     child: Child,
-    /// Given back as soon as it has ended.
+    /// Returned when the call has ended.
     permit: Option<Permit>,
 }
 
@@ -316,20 +314,20 @@ impl Started {
         self.child.id()
     }
 
-    /// Its archive, as far as it is written.
+    /// Its archive so far.
     pub(crate) fn archive(&self) -> PathBuf {
         self.call.archive()
     }
 
-    /// Returns what it said so far on stderr.
+    /// Its stderr so far.
     pub(crate) fn said(&self) -> String {
         read(&self.call.folder().join("stderr"))
     }
 
-    /// Waits until it says this on stderr.
+    /// Waits for this text on stderr.
     pub(crate) fn until_said(&mut self, text: &str) {
         wait_until(&format!("it says `{text}`"), LONG, || {
-            // Its last words are there when its end is seen.
+            // When its end is visible, its output is complete.
             let ended = self.child.try_wait().unwrap();
             let said = self.said();
             assert!(ended.is_none() || said.contains(text), "it never said `{text}`:\n{said}");
@@ -337,7 +335,7 @@ impl Started {
         });
     }
 
-    /// Waits until it shows this on stdout.
+    /// Waits for this text on stdout.
     pub(crate) fn until_shown(&mut self, text: &str) {
         let shown = self.call.folder().join("stdout");
         wait_until(&format!("it shows `{text}`"), LONG, || {
@@ -348,7 +346,7 @@ impl Started {
         });
     }
 
-    /// Waits until it says all of these on stderr, in this order.
+    /// Waits for all of these texts on stderr, in this order.
     pub(crate) fn until_said_in_order(&mut self, texts: &[&str]) {
         self.until_said(texts[0]);
         wait_until(&format!("it says {texts:?}, in this order"), LONG, || {
@@ -358,12 +356,12 @@ impl Started {
         });
     }
 
-    /// Looks without a pause until this process is held by ptrace, which takes some milliseconds; whether it was before
-    /// the call ended.
+    /// Polls without pause until ptrace holds this process, which takes some milliseconds; returns false if the call
+    /// ended first.
     pub(crate) fn until_it_holds(&mut self, pid: u32) -> bool {
         let clock = Clock::start();
         while clock.now() < LONG && self.child.try_wait().unwrap().is_none() {
-            // The kernel names the thread that traces.
+            // The kernel reports the tracing thread.
             let status = read(Path::new(&format!("/proc/{pid}/status")));
             let tracer = status.lines().find_map(|line| line.strip_prefix("TracerPid:\t"));
             let is_its_own = |thread: &str| Path::new(&format!("/proc/{}/task/{thread}", self.pid())).exists();
@@ -374,16 +372,16 @@ impl Started {
         false
     }
 
-    /// Correct answers so far, by its timeline.
+    /// Correct responses so far, from its timeline.
     pub(crate) fn answered(&self) -> u64 {
         let folders = std::fs::read_dir(self.archive()).into_iter().flatten().flatten();
         let texts = folders.map(|folder| read(&folder.path().join("timeline.jsonl")));
-        // The last line may be half written.
+        // The last line may be incomplete.
         let last = |text: String| text.lines().rev().find_map(|line| serde_json::from_str::<Sample>(line).ok());
         texts.filter_map(last).map(|sample| sample.ok).max().unwrap_or(0)
     }
 
-    /// The processes of its subject that carry our marking, shells included.
+    /// Its subject's processes with the marking, including shells.
     pub(crate) fn subjects(&self) -> Vec<Process> {
         marked(&self.call.marking(), self.pid())
     }
@@ -397,17 +395,17 @@ impl Started {
         self.subjects().into_iter().find(java).unwrap()
     }
 
-    /// Sends a signal to Loadline alone.
+    /// Signals only Loadline.
     pub(crate) fn signal(&self, signal: &str) {
         kill(signal, &self.pid().to_string());
     }
 
-    /// Sends a signal to its process group, as a terminal does.
+    /// Signals its process group, like a terminal.
     pub(crate) fn signal_group(&self, signal: &str) {
         kill(signal, &format!("-{}", self.pid()));
     }
 
-    /// Waits for its end. Nothing it started may be left then, but for a moment after a sudden death.
+    /// Waits for its end. No process may be left, or only briefly after a sudden death.
     pub(crate) fn wait(mut self) -> Ran {
         let folder = self.call.folder().to_path_buf();
         let patience = self.call.patience;
@@ -423,13 +421,13 @@ impl Started {
 
 impl Drop for Started {
     fn drop(&mut self) {
-        // The guardian ends the subject; a child that has ended already cannot be killed, and need not.
+        // The guardian ends the subject; killing an ended child fails, which is fine.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Returns the time in which the processes of a call must be gone: one that was killed leaves them to its guardian.
+/// The time in which a call's processes must be gone: a killed one leaves them to its guardian.
 fn gone_within(status: ExitStatus) -> Duration {
     if status.signal().is_some() { GONE_WITHIN } else { Duration::ZERO }
 }
@@ -443,18 +441,18 @@ fn read(file: &Path) -> String {
     String::from_utf8_lossy(&std::fs::read(file).unwrap_or_default()).into_owned()
 }
 
-/// The processes, but one, whose command line carries this text.
+/// The processes with this text in their command line, except one.
 pub(crate) fn marked(text: &str, but: u32) -> Vec<Process> {
     let all = processes::all().into_iter();
     all.filter(|process| process.pid != but && process.lives && command_line(process).contains(text)).collect()
 }
 
-/// All of it; `Process::command` is cut for the screen.
+/// The complete command line, unlike `Process::command`.
 fn command_line(process: &Process) -> String {
     read(Path::new(&format!("/proc/{}/cmdline", process.pid))).replace('\0', " ")
 }
 
-/// A call that has ended.
+/// A finished call.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) status: ExitStatus,
@@ -462,24 +460,24 @@ pub(crate) struct Ran {
     pub(crate) stderr: String,
     pub(crate) pid: u32,
     pub(crate) archive: PathBuf,
-    /// Holds the folder.
+    /// Keeps the directory.
     _started: Started,
 }
 
 impl Ran {
-    /// Its exit code; none where a signal ended it.
+    /// Its exit code; `None` if killed by a signal.
     pub(crate) fn code(&self) -> Option<i32> {
         self.status.code()
     }
 
-    /// Waits until something that it made is gone; after an ordinary end it must be at once.
+    /// Waits until something that it created is gone; after a normal end, it must be gone immediately.
     #[track_caller]
     pub(crate) fn leaves_none<T: std::fmt::Debug>(&self, what: &str, left: impl Fn() -> Vec<T>) {
         let left = || Some(left()).filter(|left| !left.is_empty());
         wait_for(&format!("{what} gone"), gone_within(self.status), || left().map_or(Ok(()), Err));
     }
 
-    /// Stops the test, with all output of the call, unless the call ended like this.
+    /// Checks the exit code; prints all output on failure.
     pub(crate) fn expect(self, code: i32) -> Self {
         let (stdout, stderr) = (&self.stdout, &self.stderr);
         assert_eq!(self.code(), Some(code), "stderr:\n{stderr}\nstdout:\n{stdout}");
@@ -487,7 +485,7 @@ impl Ran {
         self
     }
 
-    /// Stops the test unless it was refused as a wrong request, with these words and with nothing on stdout.
+    /// Checks that it was rejected as an invalid request, with this text and an empty stdout.
     #[track_caller]
     pub(crate) fn refused(&self, words: &str) {
         assert_eq!((self.code(), self.stdout.as_str()), (Some(2), ""), "{}", self.stderr);
@@ -495,7 +493,7 @@ impl Ran {
         assert!(is_said, "no `{words}`:\n{}", self.stderr);
     }
 
-    /// Stops the test unless stderr holds all of these, in this order, however its lines are broken.
+    /// Checks that stderr contains all of these in order, ignoring line breaks.
     pub(crate) fn says(self, texts: &[&str]) -> Self {
         let flat = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
         let said = flat(&self.stderr);
@@ -520,18 +518,18 @@ impl Ran {
         trials.remove(0)
     }
 
-    /// The archive read back.
+    /// The archive, read back.
     pub(crate) fn archived(&self) -> Archive {
         loadline::archive::read(&self.archive).unwrap()
     }
 
-    /// A file of the only trial's folder.
+    /// A file in the only trial's directory.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         let archived = self.archived();
         self.archive.join(archived.trials[0].folder.as_ref().unwrap()).join(name)
     }
 
-    /// Returns the subject's output, as archived.
+    /// The archived output of the subject.
     pub(crate) fn subject_log(&self) -> String {
         read(&self.file("subject.log"))
     }
@@ -542,7 +540,7 @@ impl Ran {
     }
 }
 
-/// A mark that must be there.
+/// A mark that must exist.
 pub(crate) fn mark<'a>(trial: &'a Trial, name: &str) -> &'a Mark {
     trial.mark(name).unwrap_or_else(|| panic!("no mark {name}: {:?}", mark_names(trial)))
 }
@@ -551,7 +549,7 @@ pub(crate) fn mark_names(trial: &Trial) -> Vec<&str> {
     trial.marks.iter().map(|mark| mark.name.as_str()).collect()
 }
 
-/// A phase that must be there; its counts must add up.
+/// A phase that must exist; its counts must add up.
 pub(crate) fn phase<'a>(trial: &'a Trial, name: &str) -> &'a PhaseRecord {
     let phase = trial.phases.iter().find(|phase| phase.name == name);
     let phase = phase.unwrap_or_else(|| panic!("no phase {name}: {:?}", trial.phases));
@@ -559,26 +557,27 @@ pub(crate) fn phase<'a>(trial: &'a Trial, name: &str) -> &'a PhaseRecord {
     phase
 }
 
-/// Whether a doubt of this kind was raised.
+/// Whether there is a doubt of this kind.
 pub(crate) fn doubts(trial: &Trial, kind: impl Fn(&Doubt) -> bool) -> bool {
     trial.doubts.iter().any(|doubt| kind(&doubt.doubt))
 }
 
-/// A share of the machine; given back when dropped.
+/// A share of the machine, returned on drop.
 #[derive(Debug)]
 pub(crate) struct Permit(usize);
 
-/// Shares given out, and calls that wait for the whole machine. They go first, or they would wait for the last test.
+/// Shares in use, and calls waiting for the whole machine. The latter take precedence, because otherwise they would
+/// wait for the last test.
 static SHARES: Mutex<(usize, usize)> = Mutex::new((0, 0));
 static CHANGED: Condvar = Condvar::new();
 
 thread_local! {
-    /// Shares that this test has. One that has some never waits for more: two such tests would wait for each other.
+    /// This test's shares. A test with shares never waits for more, because two of these would deadlock.
     static OWN: Cell<usize> = const { Cell::new(0) };
 }
 
 impl Permit {
-    /// Takes the share that one JVM needs.
+    /// Takes one JVM's share.
     pub(crate) fn one() -> Self {
         Self::take(1)
     }

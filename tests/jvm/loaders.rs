@@ -1,4 +1,4 @@
-//! Class loaders from mark to mark: a server that leaks one for each request must be found out, to the loader.
+//! Class loaders from mark to mark: a server that leaks one per request must be detected exactly.
 
 use crate::invocation::{Call, every_release, mark, newest};
 use crate::standing::LaunchPlan;
@@ -11,7 +11,7 @@ fn of<'a>(mark: &'a Mark, name: &str) -> &'a LoaderType {
     mark.loaders.as_ref().unwrap().types.iter().find(|of| of.name == name).unwrap()
 }
 
-/// Whether it is about classes that keep coming.
+/// Whether it is about accumulating classes.
 fn grows(finding: &Finding) -> bool {
     matches!(finding, Finding::LoadersKeepComing { .. } | Finding::MetaspaceKeepsGrowing { .. })
 }
@@ -21,11 +21,11 @@ fn a_loader_for_each_request_is_counted_and_found() {
     for release in every_release() {
         let ran = Call::on(release).subject("LeaksLoaders", "{port}").run().expect(0);
         let (document, trial) = (ran.document(), ran.trial());
-        // The warm-up is the same load.
+        // The warm-up has the same load.
         for point in ["warm", "loaded"] {
             let change = of(mark(&trial, point), LEAKY).change.unwrap();
             assert_eq!((change.added.loaders, change.added.classes, change.ended.loaders), (REQUESTS, REQUESTS, 0));
-            // The class has a method of 1.8 KB; a chunk holds little else of its loader.
+            // The class has a method of 1.8 KB; its loader's chunk holds little else.
             let each = change.added.taken_bytes / REQUESTS;
             assert!((1_800..40_000).contains(&each), "JDK {release}, {point}: {each} bytes a loader");
         }
@@ -35,7 +35,7 @@ fn a_loader_for_each_request_is_counted_and_found() {
         let [Finding::LoadersKeepComing { loader, spans, live_after_gc }] = growing.as_slice() else {
             panic!("{growing:?}")
         };
-        // A request asks whether the server is ready.
+        // One more request for the readiness check.
         let (live, asked) = (live_after_gc.unwrap().loaders, 2 * REQUESTS + 1);
         assert_eq!((loader.as_str(), spans.len()), (LEAKY, 2));
         assert!((2 * REQUESTS..=asked).contains(&live), "JDK {release}: {live}");
@@ -69,7 +69,7 @@ fn an_account_has_the_classes_of_a_loader() {
             .map(|owner| owner.rss_bytes)
             .sum();
         let used = document.mark.loaders.as_ref().unwrap().total.used_bytes;
-        // In words or in bytes: what is used is resident, and little else is.
+        // In words or bytes, the used part is resident, and little else is.
         assert!(used <= metaspace && used * 10 >= metaspace * 9, "JDK {release}: {used} of {metaspace}");
     }
 }

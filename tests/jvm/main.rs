@@ -1,5 +1,5 @@
-//! Whole commands on real JVMs: the binary is run as a user would run it, on subjects with a known appetite.
-//! No bound on a time is so narrow that a busy machine breaks it.
+//! Complete commands on real JVMs: the binary runs on subjects with known memory. Bounds on times are generous enough
+//! for a busy machine.
 #![expect(clippy::disallowed_methods, reason = "these tests run the binary itself, and `mount`, `ps` and `kill`")]
 #![expect(clippy::print_stdout, reason = "helpers show the figures that they judge")]
 #![expect(clippy::unwrap_used, reason = "a helper of a test that cannot go on should stop it")]
@@ -53,7 +53,6 @@ mod pods;
 mod ports;
 mod quota;
 mod readiness;
-mod requests;
 mod scenarios;
 mod scraped;
 mod slurm;

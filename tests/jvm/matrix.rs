@@ -1,6 +1,5 @@
-//! Accounts on machines other than this one: releases of the JVM on the C libraries of other distributions, which
-//! `tests/jvm/fetch-matrix` brings. Each change weighs one collector in each cell. Each night weighs all of them
-//! (`LOADLINE_MATRIX=all`), and those of this machine in addition.
+//! Accounts of JVM releases on other distributions' C libraries, fetched by `tests/jvm/fetch-matrix`. Each change tests
+//! one collector per cell; nightly runs test all (`LOADLINE_MATRIX=all`), and this machine's own.
 
 use crate::account::{assert_closes, assert_whole, held};
 use crate::invocation::{jdk, newest};
@@ -58,11 +57,11 @@ fn accounts_close_on_other_machines() {
     }
 }
 
-/// A server with a known appetite: what it holds is found to the byte, and next to nothing has no owner.
+/// A server with known memory: its content is found to the byte, and almost nothing is unexplained.
 fn weigh(cell: &MatrixCell, collector: &str) {
     let java = cell.java.display().to_string();
     let options = format!("-Xmx128m -XX:+UnlockExperimentalVMOptions -XX:+Use{collector}GC");
-    // The release is that of the tools; what runs is this cell's.
+    // The release is the tools'; the cell's JVM runs.
     let tools = newest().pop().unwrap();
     let mut subject = LaunchPlan::on(tools, &options).java(&java).start("DirectBuffers", "");
     let _ = subject.says("BEFORE");
@@ -70,7 +69,7 @@ fn weigh(cell: &MatrixCell, collector: &str) {
     subject.go_on();
     let _ = subject.says("AFTER");
     let document = subject.document("");
-    // JDK 11 does not tell what threads have allocated, and ZGC of one generation has its heap in memory three times.
+    // JDK 11 does not report allocation per thread, and nongenerational ZGC maps its heap three times.
     if cell.release > 11 && collector != "Z" {
         assert_whole(&document);
     }

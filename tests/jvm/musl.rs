@@ -1,6 +1,6 @@
-//! Native programs on musl, linked dynamically and statically, with a known appetite for malloc: what is live is found
-//! to the byte, what is retained is what pagemap says of the freed blocks. In an image as small as Alpine's they are
-//! weighed, and the limit of a server is found. Skipped where there is no `musl-gcc`.
+//! Native programs on musl, linked dynamically and statically, with known malloc use: live memory is found to the byte,
+//! and retained memory matches pagemap for freed blocks. In an Alpine-sized image, they are measured, and a server's
+//! limit is found. Skipped without `musl-gcc`.
 
 use crate::account::{assert_closes, held};
 use crate::account_truth::assert_tags;
@@ -16,22 +16,22 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const LINKINGS: [&str; 2] = ["-rdynamic", "-static"];
-/// The memory that the server holds.
+/// The server's memory.
 const SERVES_MIB: u64 = 64;
-/// Bytes that the threads of `busy` hold at most in addition to what was planted: 8 blocks each.
+/// Maximum additional bytes of the threads in `busy`: 8 blocks each.
 const BUSY_BYTES_MAX: u64 = BUSY_THREADS * 8 * 3032;
-/// Threads of `busy` that allocate and free.
+/// Allocating threads in `busy`.
 const BUSY_THREADS: u64 = 2;
 /// The slots of a group take less than this (`65536*16` in `alloc_group` of musl 1.2.5).
 const GROUP_MAX: u64 = 1 << 20;
-/// A header before each chunk, which the slot before it has.
+/// A header before each chunk, stored in the previous slot.
 const HEADER: f64 = 4.0;
 
-/// One of the programs, linked like this.
+/// Builds one of the programs with this kind of linking.
 fn build(folder: &Path, name: &str, linking: &str) -> Option<PathBuf> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/jvm/musl/{name}.c"));
     let program = folder.join(name);
-    // A compiler that knows what malloc does would leave out blocks that the program never uses.
+    // A compiler that recognizes malloc would remove unused blocks.
     let options = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O1", "-fno-builtin", linking, "-o"];
     match Command::new("musl-gcc").args(options).args([&program, &source]).output() {
         Ok(built) => assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr)),
@@ -43,14 +43,14 @@ fn build(folder: &Path, name: &str, linking: &str) -> Option<PathBuf> {
     Some(program)
 }
 
-/// The program weighed once it has planted this.
+/// Measures the program after it has planted memory.
 fn weighed(linking: &str, filling: &str) -> Option<Ran> {
     let call = Call::verb("run --json");
     let program = build(call.folder(), "appetite", linking)?;
     Some(run(call, &format!("command: [{}, {filling}]", program.display())))
 }
 
-/// The run of a subject that plants.
+/// The run of a planting subject.
 fn run(call: Call, subject: &str) -> Ran {
     let text = format!(
         "name: musl\nsubject: {{kind: native, {subject}}}\n\
@@ -59,7 +59,7 @@ fn run(call: Call, subject: &str) -> Ran {
     call.of_scenario("musl", &text).run().expect(0)
 }
 
-/// Returns the planted bytes by the program's own count, and the account of them.
+/// The planted bytes by the program's count, and their account.
 fn planted(trial: &Trial) -> (&BTreeMap<String, f64>, &AccountRecord) {
     let mark = mark(trial, "planted");
     let account = mark.account.as_ref().unwrap();
@@ -70,7 +70,7 @@ fn planted(trial: &Trial) -> (&BTreeMap<String, f64>, &AccountRecord) {
     (&mark.counters, account)
 }
 
-/// Within two percent.
+/// Asserts a match within two percent.
 #[track_caller]
 fn near(what: &str, found: u64, truth: f64) {
     assert!((found as f64 - truth).abs() <= truth * 0.02, "{what}: {found}, truly {truth}");
@@ -102,8 +102,8 @@ fn planted_chunks_are_found_to_the_byte() {
     }
 }
 
-/// The walk tells groups and stacks apart that the kernel shows as one mapping, and counts no moving chunk twice. Each
-/// of the two busy threads may be stopped inside malloc while it makes or frees a group: that group alone is unsplit.
+/// The walk separates groups and stacks that share a mapping, and does not count a moving chunk twice. Each of the two
+/// busy threads may be stopped inside malloc while it creates or frees a group; only that group is unsplit.
 #[test]
 fn a_busy_program_is_weighed_while_it_allocates() {
     for linking in LINKINGS {
@@ -123,7 +123,7 @@ fn a_busy_program_is_weighed_while_it_allocates() {
     }
 }
 
-/// An image that has the C library of Alpine, this program, and nothing else.
+/// An image with Alpine's C library and this program only.
 fn image(folder: &Path, name: &str) -> Option<Image> {
     let root = folder.join("root");
     for name in ["lib", "etc", "tmp", "proc", "sys", "dev"] {
@@ -139,7 +139,7 @@ fn image(folder: &Path, name: &str) -> Option<Image> {
     Image::of_folder(&root, &format!("/{name}"))
 }
 
-/// One after the other: both images have one name.
+/// Serial, because both images have the same name.
 #[test]
 fn a_program_on_musl_is_weighed_and_its_limit_found_in_an_image() {
     if !long_tests_run() {
@@ -170,11 +170,11 @@ fn the_limit_of_a_server_is_found() {
     assert_eq!((find.outcome, find.unknowns), (FindOutcome::Found, Unknowns::Limit), "{}", find.text);
     let line = find.line.unwrap();
     let (limit, below) = (line.limit_bytes >> 20, line.below_bytes.unwrap() >> 20);
-    // The server needs little more than the memory that it holds, and a step is a tenth.
+    // The server needs little more than its memory, and a step is a tenth.
     assert!(below < SERVES_MIB + 8 && (SERVES_MIB..SERVES_MIB + 16).contains(&limit), "{below} {limit}");
 }
 
-/// Names the `java` of a JVM that was built for musl; none is to be had where these tests run by themselves.
+/// Names a `java` built for musl, which these tests cannot obtain by themselves.
 const JAVA: &str = "LOADLINE_MUSL_JAVA";
 
 #[test]

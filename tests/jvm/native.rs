@@ -1,5 +1,5 @@
-//! Libraries that map memory themselves, in JVMs of every collector: the memory is named as theirs, none of it as the
-//! collector's tables, which are as large as in a JVM without such a library.
+//! Libraries that map their own memory, in JVMs of every collector: the memory is attributed to them, not to the
+//! collector's tables, which keep their normal size.
 
 use crate::account::{assert_closes, held};
 use crate::invocation::{newest, releases};
@@ -11,14 +11,14 @@ use std::process::Command;
 
 const MIB: u64 = 1 << 20;
 const COLLECTORS: [&str; 5] = ["Serial", "Parallel", "G1", "Z", "Shenandoah"];
-/// The bytes that an embedded allocator holds in addition to those it was asked for: its own tables, unfilled slabs.
+/// Additional memory of an embedded allocator: its tables and partially filled slabs.
 const BESIDE: u64 = 4 * MIB;
 
 fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/jvm/native")
 }
 
-/// A library of one of the sources, with these words for the compiler; `None` where it cannot be built.
+/// Builds a library from a source with these compiler options, if possible.
 pub(crate) fn build(folder: &Path, name: &str, words: &[&str]) -> Option<PathBuf> {
     let library = folder.join(format!("lib{name}.so"));
     let mut compiler = Command::new("gcc");
@@ -40,17 +40,17 @@ pub(crate) fn build(folder: &Path, name: &str, words: &[&str]) -> Option<PathBuf
 /// A JVM that has loaded these libraries.
 fn loaded(release: u32, options: &str, libraries: &[&Path]) -> Standing {
     let words: Vec<String> = libraries.iter().map(|library| library.display().to_string()).collect();
-    // An allocator wants more thread-local memory than the C library keeps for libraries that come late.
+    // An allocator needs more thread-local memory than the C library reserves for late libraries.
     let plan = LaunchPlan::on(release, &format!("-Xmx128m -Xms128m {options}"));
     let plan = plan.env("GLIBC_TUNABLES", "glibc.rtld.optional_static_tls=16384");
-    // Memory that tcmalloc takes by `brk`, as it does first, lies in `[heap]`, which is the C library's.
+    // tcmalloc's first memory comes from `brk` and is in `[heap]`, which is the C library's.
     let plan = plan.env("TCMALLOC_SKIP_SBRK", "1");
     let mut standing = plan.start_source(".", &sources().join("Loads.java"), &words.join(" "));
     standing.says("ready");
     standing
 }
 
-/// Resident bytes of the parts of an owner whose names begin so.
+/// Resident bytes of an owner's parts with this name prefix.
 fn part(account: &AccountRecord, owner: &str, name: &str) -> u64 {
     let owners = account.owners.iter().filter(|held| held.name == owner);
     let parts = owners.flat_map(|held| &held.detail).filter(|detail| detail.name.starts_with(name));
@@ -81,7 +81,11 @@ fn what_a_library_maps_is_its_own_under_every_collector_and_none_of_it_a_table()
                 without.unexplained_bytes
             );
             assert_closes(&with, 2);
-            let named = [("its data point", 8), ("memory of its own", 4), ("an object of its", 2)];
+            let named = [
+                ("its data points there", 8),
+                ("memory it owns points there", 4),
+                ("one of its objects points there", 2),
+            ];
             for (how, mib) in named {
                 assert_eq!(
                     part(&with, "native", &format!("libpool.so: {how}")),
@@ -118,8 +122,8 @@ fn an_embedded_jemalloc_is_split() {
     }
 }
 
-/// Allocators that no rule was made on: what they hold is found by pointers alone. It goes to the library that points
-/// there most, be it the allocator or who uses it.
+/// Allocators without special rules: their memory is found by pointers, and attributed to the library with the most
+/// pointers to it, be it the allocator or its user.
 #[test]
 fn memory_of_other_allocators_is_found_by_pointers() {
     for (file, function, name) in
@@ -138,7 +142,7 @@ fn memory_of_other_allocators_is_found_by_pointers() {
             let inner = part(&account, "native", &format!("libinner.so ({name})"));
             let user = part(&account, "native", "libcopied.so");
             println!("{name}: {inner} by itself, {user} by its user");
-            // tcmalloc's first block lies in `[heap]`, which the C library's malloc shares: a heap that is not split.
+            // tcmalloc's first block is in `[heap]`, shared with the C library's malloc, which is then not split.
             let in_heap = if name == "tcmalloc" { held(&account, "malloc.unsplit").min(MIB / 2) } else { 0 };
             let found = inner + user + in_heap;
             assert!((24 * MIB..24 * MIB + BESIDE).contains(&found), "{inner} + {user} + {in_heap}");

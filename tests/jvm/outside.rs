@@ -1,5 +1,5 @@
-//! Trials as a search makes them, through the library: observed from outside only, under guard, in a cgroup whose
-//! counts are kept. The traces that they leave behind tell the cause of failure.
+//! Trials as in a search, through the library: read only from outside, guarded, in a cgroup with counters. Their traces
+//! reveal the cause of failure.
 
 use crate::deaths::limits_work;
 use crate::invocation::{Permit, newest, releases};
@@ -18,23 +18,23 @@ use std::sync::atomic::AtomicBool;
 
 const MIB: u64 = 1 << 20;
 
-/// A warm-up, a measured phase and a rest, all short; the rest shows whether a trial went on.
+/// A short warm-up, measured phase, and rest, which shows whether a trial continued.
 const LOAD: &str = "
   - warmup: {closed: {connections: 2, requests: 100}, get: /hello}
   - steady: {closed: {connections: 2, requests: 200}, get: /hello}
   - rest: {idle: 100ms}";
-/// The measured phase would last for many minutes.
+/// The measured phase would last many minutes.
 const LONG_LOAD: &str = "
   - warmup: {closed: {connections: 2, requests: 20}, get: /hello}
   - steady: {closed: {connections: 2, requests: 100000}, get: /hello}
   - rest: {idle: 100ms}";
 
-/// The settings in which the trials of these tests differ.
+/// The varying settings of these tests' trials.
 struct TrialSettings<'a> {
     release: u32,
     /// After `java`, at the end of the command.
     subject: &'a str,
-    /// Keys of the configuration.
+    /// Configuration keys.
     configuration: &'a str,
     load: &'a str,
     look: Look,
@@ -65,7 +65,7 @@ impl<'a> TrialSettings<'a> {
              configurations: {{serial: {{{configuration}, gc: serial, jdk: {release}}}}}\nload:{load}\n"
         );
         let mut scenario = parse(&text, Path::new("."), &[]).unwrap_or_else(|error| panic!("{error}\n{text}"));
-        // A trial pins the thread that conducts it, and this one conducts several.
+        // A trial pins its thread, and this one runs several trials.
         (scenario.load_cpus, scenario.configurations[0].cpus) = (Cpus::All, Cpus::All);
         scenario
     }
@@ -84,7 +84,7 @@ impl<'a> TrialSettings<'a> {
             list_files: true,
             ..TrialPlan::of(scenario, &scenario.configurations[0])
         };
-        // A trial made elsewhere is made from the plan as it was written down.
+        // A remote trial is made from the serialized plan.
         let plan = serde_json::from_str(&serde_json::to_string(&plan).unwrap()).unwrap();
         let tools = Tools {
             clock,
@@ -104,7 +104,7 @@ impl Sink for Nobody {
     fn receive(&mut self, _event: &Event<'_>) {}
 }
 
-/// Nothing here depends on it.
+/// Irrelevant here.
 fn machine() -> Machine {
     Machine {
         cores: 2,
@@ -123,7 +123,7 @@ fn cgroup(trial: &Trial) -> CgroupRecord {
     trial.cgroup.unwrap_or_else(|| panic!("no cgroup: {:?}", trial.why))
 }
 
-/// The cause of failure, as a search judges it.
+/// The cause of failure as judged by a search.
 fn broken(trial: &Trial) -> FailureCause {
     cause_of(trial, trial.hopeless.as_slice())
 }
@@ -195,8 +195,8 @@ fn own_work_is_followed_and_not_weighed() {
         let asked = TrialSettings { guard: Some(guard), ..asked };
         let Conducted { trial, error } = asked.conduct_scenario(&scenario);
         let error = error.unwrap();
-        assert!(error.what.starts_with("the trial was ended early: rate.full: "), "{error}");
-        assert!(trial.phases[1].cut_short.as_ref().is_some_and(|why| why.starts_with("hopeless: rate.full")));
+        assert!(error.what.starts_with("the trial was stopped early: rate.full: "), "{error}");
+        assert!(trial.phases[1].cut_short.as_ref().is_some_and(|why| why.starts_with("stopped early: rate.full")));
     }
 }
 
@@ -220,49 +220,17 @@ fn a_hopeless_trial_is_ended_early() {
             let Conducted { trial, error } = asked.conduct();
             let error = error.unwrap();
             assert_eq!(error.kind, ErrorKind::Subject);
-            assert!(error.what.starts_with(&format!("the trial was ended early: {metric}")), "{error}");
+            assert!(error.what.starts_with(&format!("the trial was stopped early: {metric}")), "{error}");
             assert_eq!(error.context.first().map(String::as_str), Some("in phase steady"));
             assert_eq!((trial.outcome, trial.why.as_ref()), (Outcome::SubjectFailed, Some(&error.what)));
             assert_eq!(trial.end.as_ref().unwrap().cause, EndCause::AsAsked);
             assert_eq!(broken(&trial), expect);
-            // The work done until then is kept, and the rest is not begun.
+            // Completed work is kept, and the rest phase does not begin.
             let steady = trial.phases.last().unwrap();
             assert!(steady.name == "steady" && steady.ok > 30 && steady.seconds < 30.0, "{steady:?}");
-            assert!(steady.cut_short.as_ref().is_some_and(|why| why.starts_with("hopeless: ")), "{steady:?}");
+            assert!(steady.cut_short.as_ref().is_some_and(|why| why.starts_with("stopped early: ")), "{steady:?}");
             assert!(!trial.files.is_empty());
         }
-    }
-}
-
-#[test]
-fn a_guard_with_room_ends_nothing() {
-    let guard = PhaseGuard {
-        name: "steady".to_owned(),
-        seconds_max: Some(60.0),
-        late: vec![Late { bound_ms: 10.0, time: Time::Usual, requests_max: 200 }],
-        failed_max: Some(0),
-        rate_min_per_s: Some(1.0),
-    };
-    for release in newest() {
-        let asked = TrialSettings { guard: Some(guard.clone()), ..TrialSettings::of(release, "Answers20Ms {port}") };
-        let Conducted { trial, error } = asked.conduct();
-        assert!(error.is_none(), "{error:?}");
-        assert_eq!((trial.outcome, trial.phases.len(), steady(&trial).ok), (Outcome::Completed, 3, 200));
-        assert_eq!(steady(&trial).cut_short, None);
-    }
-}
-
-#[test]
-fn a_driver_that_lasts_too_long_is_ended() {
-    let guard = PhaseGuard { name: "client".to_owned(), seconds_max: Some(0.5), ..PhaseGuard::default() };
-    for release in newest() {
-        let load = "\n  - client: {driver: 'sleep 60'}";
-        let asked =
-            TrialSettings { load, guard: Some(guard.clone()), ..TrialSettings::of(release, "DemoServer {port}") };
-        let Conducted { trial, error } = asked.conduct();
-        assert!(error.unwrap().what.starts_with("the trial was ended early: rate.client: "));
-        assert!(trial.phases[0].cut_short.as_ref().is_some_and(|why| why.starts_with("hopeless: ")));
-        assert!(trial.phases[0].seconds < 30.0);
     }
 }
 
@@ -281,9 +249,9 @@ fn the_cgroup_of_a_limited_trial_is_kept() {
         let (peak, anon) = (seen.peak_bytes.unwrap(), seen.anon_peak_bytes.unwrap());
         let file = seen.file_bytes.unwrap();
         assert!(anon > 16 * MIB && anon <= trial.rss_bytes_peak.unwrap() + 20 * MIB, "{seen:?}");
-        // Counters of the kernel lag by some pages for each CPU.
+        // Kernel counters lag by some pages per CPU.
         assert!(peak + 2 * MIB >= anon && peak + 2 * MIB >= file && peak <= seen.limit_bytes, "{seen:?}");
-        // The libraries of the JVM are some 40 MiB, whichever cgroup is charged for them.
+        // The JVM's libraries have some 40 MiB, whichever cgroup is charged.
         assert!(seen.foreign_file_bytes.unwrap() + file > 10 * MIB, "{seen:?}");
         assert!(seen.foreign_file_bytes.unwrap() < trial.rss_bytes_peak.unwrap(), "{seen:?}");
     }
@@ -295,7 +263,7 @@ fn every_process_of_a_cgroup_counts() {
         return;
     }
     for release in newest() {
-        // The shell stays, and runs another program at the same time as the JVM.
+        // The shell stays, and runs another program besides the JVM.
         let asked = TrialSettings { configuration: "limit: 160m", ..TrialSettings::of(release, "") };
         let jar = test_subjects();
         let script = format!(

@@ -1,5 +1,4 @@
-//! Subjects that work by themselves: markers awaited in their order, the subject told to go on, and all that can go
-//! wrong between the two.
+//! Self-driven subjects: awaited markers, permission to continue, and everything that can go wrong in between.
 
 use crate::invocation::{Call, Ran, doubts, mark, mark_names, newest, phase};
 use crate::test_subjects::test_subjects;
@@ -8,7 +7,7 @@ use loadline::doubt::Doubt;
 use loadline::record::{EndCause, Model, Outcome, Trial};
 use std::collections::BTreeMap;
 
-/// Three markers, then a rest that ends in a mark of its own.
+/// Three markers, then a rest with its own mark.
 const SCENARIO: &str = r#"
 name: own
 subject: {command: [java, "{jvm}", -cp, JAR, loadline.subjects.OwnPhases, WAY]}
@@ -19,7 +18,7 @@ load:
   - calm: {idle: 300ms, mark: collected}
 "#;
 
-/// `loadline run` of the subject in this way, with one change of the scenario.
+/// `loadline run` of the subject in this mode, with one change to the scenario.
 fn run(release: u32, way: &str, change: (&str, &str)) -> Call {
     let text = SCENARIO.replace("JAR", test_subjects()).replace("WAY", way).replace("RELEASE", &release.to_string());
     assert!(text.contains(change.0), "{change:?}");
@@ -27,7 +26,7 @@ fn run(release: u32, way: &str, change: (&str, &str)) -> Call {
 }
 
 const SAME: (&str, &str) = ("", "");
-/// For those that never come to a marker.
+/// For subjects that never reach a marker.
 const SHORT: (&str, &str) = ("within: 15s", "within: 2s");
 
 #[test]
@@ -39,11 +38,11 @@ fn the_subject_is_weighed_at_its_markers_and_told_to_go_on() {
         assert_eq!(trial.outcome, Outcome::Completed);
         let names = ["start", "empty", "full", "gone", "loaded", "calm", "rested", "collected"];
         assert_eq!(mark_names(&trial), names);
-        // The last marker ends the work: it is a mark and no phase.
+        // The last marker ends the work: it is a mark without a phase.
         let phases: Vec<_> = trial.phases.iter().map(|phase| (phase.name.as_str(), phase.model)).collect();
         assert_eq!(phases, [("empty", Model::Subject), ("full", Model::Subject), ("calm", Model::Idle)]);
 
-        // Weighed at the very state: after the collections that were asked for, before the subject went on.
+        // Measured in exactly this state: after the requested collections, before the subject continued.
         let live = |name| mark(&trial, name).heap.live_bytes.unwrap();
         let held = live("full") - live("empty");
         assert!(held.abs_diff(truth("full_heap_bytes")) < 1 << 20, "{held}");
@@ -53,7 +52,7 @@ fn the_subject_is_weighed_at_its_markers_and_told_to_go_on() {
         assert_eq!((instances("empty"), instances("full")), (Some(0.0), Some(truth("instances") as f64)));
         assert_eq!(mark(&trial, "start").counters, BTreeMap::new());
 
-        // The work between two markers is that of the phase which the first one began.
+        // Work between two markers belongs to the phase that the first one began.
         let empty = phase(&trial, "empty");
         assert_eq!((empty.requests, empty.failed.other), (truth("ops"), truth("fail")));
         assert_eq!(empty.ok, truth("ops") - truth("fail"));
@@ -71,23 +70,23 @@ fn the_subject_is_weighed_at_its_markers_and_told_to_go_on() {
     }
 }
 
-/// Checks what the screen and the files show of it.
+/// Checks what the screen and the files show.
 fn shown(ran: &Ran) {
     let report = |options: &str| {
         let call = Call::verb("report").with_argument(&ran.archive).beside();
         if options.is_empty() { call.run().expect(0) } else { call.with(options).run().expect(0) }
     };
     let screen = report("").stdout;
-    // However lines are broken.
+    // Ignoring line breaks.
     let words = screen.split_whitespace().collect::<Vec<_>>().join(" ");
     let says = |text: &str| assert!(words.contains(text), "no `{text}` in\n{screen}");
-    says("churn: the subject by itself, weighed at empty, full, gone");
+    says("churn: the subject's own work, weighed at empty, full, gone");
     says("calm: idle, 300ms, weighed at its end after full collections");
-    says("The subject reported at its markers: empty instances=0; full instances=512; gone");
-    says("empty, full: the subject worked by itself; requests and rate are");
+    says("The program reported these values at its markers: empty instances=0; full instances=512; gone");
+    says("empty, full: the program ran its own workload; requests and rate are");
     says("CPU per operation in empty:");
-    says("until full (Java heap +");
-    // A value that was not told is a dash.
+    says("at full (Java heap +");
+    // A value that was not reported is a dash.
     let full = screen.lines().find(|line| line.starts_with("  full  ") && line.contains("-   -")).unwrap();
     assert_eq!(full.split_whitespace().nth(1), Some("-"), "{full}");
     let table = ran.archive.with_file_name("own.csv");
@@ -114,7 +113,7 @@ fn metrics_and_budgets_name_these_marks_and_phases() {
 #[test]
 fn a_subject_that_does_not_read_is_not_waited_for() {
     for release in newest() {
-        // A subject that says it waits, and sleeps, goes on before a weighing that takes longer than its sleep.
+        // A subject that claims to wait but only sleeps continues during a longer measurement.
         let longer = ("settle: 200ms", "settle: 4s");
         for (way, change) in [("unread", longer), ("closed", SAME), ("late", SAME)] {
             let trial = run(release, way, change).run().expect(0).trial();
@@ -137,7 +136,7 @@ fn markers_of_another_form_are_found_by_a_pattern() {
     }
 }
 
-/// A trial that ends with exit code 3 and these words, and keeps what it had measured.
+/// A trial with exit code 3 and this text, which keeps earlier measurements.
 fn trouble(release: u32, way: &str, change: (&str, &str), says: &[&str]) -> Trial {
     let ran = run(release, way, change).run().expect(3).says(says);
     let trial = ran.trial();
@@ -151,10 +150,10 @@ fn trouble(release: u32, way: &str, change: (&str, &str), says: &[&str]) -> Tria
 #[test]
 fn a_marker_that_is_not_due_ends_the_trial() {
     for release in newest() {
-        let order = "`phases` names, in this order: empty, full, gone";
+        let order = "the order in `phases` is: empty, full, gone";
         let place = "in phase churn, after the marker `empty`";
         let last = "| loadline: ops=100";
-        trouble(release, "swapped", SAME, &["the marker `gone` where `full` was due", place, last, order]);
+        trouble(release, "swapped", SAME, &["the marker `gone`, but `full` was expected", place, last, order]);
         trouble(release, "unknown", SAME, &["the marker `fulll`, which `phases` does not name", place, last, order]);
         trouble(release, "twice", SAME, &["the marker `empty` twice", place, order]);
     }
@@ -177,21 +176,9 @@ fn a_marker_that_does_not_come_ends_the_trial() {
 #[test]
 fn at_its_last_marker_the_subject_stays_until_all_is_weighed() {
     for release in newest() {
-        // It would end at once if it were told to go on.
+        // It would end immediately if told to continue.
         let trial = run(release, "ends", SAME).run().expect(0).trial();
         assert_eq!(mark_names(&trial).last(), Some(&"collected"));
         assert_eq!(trial.end.unwrap().cause, EndCause::AsAsked);
     }
-}
-
-#[test]
-fn a_scenario_that_cannot_be_is_refused_before_anything_runs() {
-    let wrong = |from: &str, to: &str, says: &str| {
-        run(17, "right", (from, to)).run().expect(2).says(&[says]);
-    };
-    wrong("[empty, full, gone]", "[empty, loaded]", "a phase named `loaded` cannot be a mark");
-    wrong("[empty, full, gone]", "[empty, calm]", "two phases are named `calm`");
-    wrong("collect: 2, settle", "colect: 2, settle", "did you mean `collect`?");
-    wrong("mark: collected", "mark: colected", "`mark` is `true` or `collected`, not `colected`");
-    wrong("times: 2", "times: 0", "it must lie between 1 and 10");
 }

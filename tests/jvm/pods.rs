@@ -1,6 +1,5 @@
-//! Loadline in a container next to the subject's. The two share their processes and nothing else, as in a pod with
-//! `shareProcessNamespace`. The tests check what Loadline may weigh from there, and as which user. Skipped if no
-//! container tool works.
+//! Loadline in a container next to the subject's, sharing only processes, as in a pod with `shareProcessNamespace`.
+//! Tests what Loadline can measure from there, and as which user. Skipped without a container tool.
 
 use crate::deaths::limits_work;
 use crate::images::{Image, run};
@@ -10,10 +9,10 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 const LIMIT: u64 = 200 << 20;
-/// Nothing of root's, and no way to become it.
+/// Drops root's capabilities and all ways to regain them.
 const NO_RIGHTS: [&str; 4] = ["--cap-drop", "all", "--security-opt", "no-new-privileges"];
 
-/// A subject in a container, which goes with this value.
+/// A subject in a container, removed on drop.
 struct Subject {
     image: Image,
     name: String,
@@ -36,7 +35,7 @@ impl Subject {
         let loadline = env!("CARGO_BIN_EXE_loadline");
         let pid = format!("container:{}", self.name);
         let words = ["run", "--rm", "--network", "none", "--read-only", "--pid", &pid, "--entrypoint", "/bin/loadline"];
-        // The libraries that it is linked with, which a JDK may not need.
+        // Its shared libraries, which a JDK may not need.
         let shared = String::from_utf8_lossy(&run("ldd", &[loadline]).stdout).into_owned();
         let shared: BTreeSet<&str> = shared.split_whitespace().filter(|word| Path::new(word).is_absolute()).collect();
         let mut mounts = vec!["--volume".to_owned(), format!("{loadline}:/bin/loadline:ro")];
@@ -72,14 +71,14 @@ fn a_container_beside_weighs_what_it_may_read() {
                 |document: &AccountDocument| document.mark.heap.used_bytes.is_some_and(|used| used > 16 << 20);
             document.filter(is_ready).ok_or((code, stdout, stderr))
         });
-        // The subject's own cgroup, which is mounted in its container only.
+        // The subject's own cgroup, which is mounted only in its container.
         let charge = document.mark.charge.unwrap_or_else(|| panic!("{rights:?}: {:?}", document.doubts));
         assert_eq!((charge.limit_bytes, charge.processes, charge.cgroup.as_str()), (Some(LIMIT), 1, "/"), "{rights:?}");
         assert!(charge.anon_bytes >= 16 << 20 && charge.usage_bytes < LIMIT, "{charge:?}");
         let account = document.mark.account.unwrap();
         assert!(account.unexplained_bytes < 2 << 20, "{rights:?}: {:?}", account.unexplained);
     }
-    // Another user may not, and to be root is not enough: it is a right over the subject that counts.
+    // Another user may not, and root is not enough: it needs the capability over the subject.
     let other_user = [&["--user", "2000:2000"][..], &NO_RIGHTS].concat();
     for rights in [&other_user[..], &["--user", "0"]] {
         let (code, stdout, stderr) = subject.account(rights);

@@ -1,18 +1,18 @@
-//! A limit of CPU time on real servers: how much they get, what the JVM makes of it, what it says where it is too
-//! little, and the load line at several of them.
+//! CPU limits on real servers: the time used, the JVM's reaction, the message if it is too low, and load lines at
+//! several limits.
 
 use crate::deaths::limits_work;
 use crate::invocation::{Call, Ran, newest};
 use loadline_test_support::{long_tests_run, record};
 
-/// A server that takes all the CPU time it gets, under this limit.
+/// A server that uses all available CPU time under this limit.
 fn saturated(release: u32, limit: &str) -> Call {
     let call = Call::verb("weigh --json -d 3s --warmup 1s --rest 0 -c 4 --heap 24m");
     let call = call.with("--url http://127.0.0.1:{port}/").of_jdk(release).with("--cpu-limit").with(limit);
     call.subject("Appetite", "{port} live=1 churn=1024").alone()
 }
 
-/// Whether this machine takes a CPU limit at all; a refusal is recorded as a test that was skipped.
+/// Whether this machine supports CPU limits; records a skip if not.
 fn quotas_work(ran: &Ran) -> bool {
     let refused = ran.code() == Some(4) && ran.stderr.contains("cannot set a limit of");
     if refused {
@@ -30,13 +30,13 @@ fn a_subject_gets_no_more_than_its_quota_and_the_jvm_sees_it() {
         }
         let document = ran.expect(0).document();
         let trial = &document.trials[0];
-        // Half a processor is one to the JVM, and on one processor it chooses the Serial collector.
+        // The JVM counts half a processor as one, and on one processor it chooses Serial.
         assert_eq!(trial.jvm.as_ref().unwrap().collector.as_deref(), Some("Serial"));
         let steady = trial.phases.iter().find(|phase| phase.name == "steady").unwrap();
         let used = steady.subject.cpu_s.unwrap() / steady.seconds;
         let throttling = steady.subject.throttling.unwrap();
         println!("JDK {release}: {used:.4} of a core, {throttling:?}");
-        // The time that a period leaves over goes to the next: never more than a period of it.
+        // Unused time of a period carries over to the next: at most one period.
         assert!(used <= 0.5 + 0.1 / steady.seconds, "{used}");
         assert!(throttling.periods > 0 && throttling.throttled_periods <= throttling.periods, "{throttling:?}");
         assert!(throttling.throttled_s > 0.0, "{throttling:?}");
@@ -55,7 +55,7 @@ fn a_quota_below_what_starting_needs_is_named_as_such() {
             return;
         }
         let ran = ran.expect(3);
-        assert!(ran.stderr.contains("its limit of 0.01 CPUs held it back"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("its CPU limit of 0.01 CPUs throttled it"), "{}", ran.stderr);
         assert!(ran.stderr.contains("raise the CPU limit"), "{}", ran.stderr);
     }
 }
@@ -67,16 +67,17 @@ fn the_load_line_is_found_at_each_of_several_quotas() {
     }
     for release in newest() {
         let asked = "find --json --rate 20 -d 1s --warmup 300ms -c 4 --gc serial --no-warm --proofs 1 --step 10% \
-                     --soak 3s --heap 24m --limit-max 512m --target failed==0 --over cpu_limit=10m,500m,1 --ready-within 5s";
+                     --soak 3s --heap 24m --limit-max 512m --target failed==0 --over cpu_limit=10m,500m,1 \
+                     --ready-within 5s";
         let call = Call::verb(asked).with("--url http://127.0.0.1:{port}/").archiving().of_jdk(release);
         let ran = call.subject("Appetite", "{port} live=8").alone().run().expect(1);
         let over = ran.document().over.unwrap();
         let values: Vec<(&str, bool)> =
             over.lines.iter().map(|of| (of.value.as_str(), of.cpu_per_request_s.is_some())).collect();
         assert_eq!(values, [("10m", false), ("500m", true), ("1", true)], "{over:?}");
-        assert!(over.lines[0].why.contains("held it back"), "{over:?}");
+        assert!(over.lines[0].why.contains("throttled it"), "{over:?}");
         assert!(over.lines[1..].iter().all(|of| of.find.as_ref().unwrap().outcome.is_found()), "{over:?}");
-        // Each value is an archive of its own, and the same command goes on with it.
+        // Each value has its own archive, with which the same command continues.
         let again = Call::verb("report --json").with_argument(&ran.archive.join("500m")).run().expect(0);
         assert_eq!(again.document().find, over.lines[1].find);
     }

@@ -4,7 +4,7 @@ use crate::invocation::{Call, doubts, mark_names, newest, phase, releases};
 use loadline::doubt::Doubt;
 use loadline::record::{EndCause, Outcome};
 
-/// The patience with a subject that never gets ready: its JVM starts within it on a busy machine, too.
+/// The patience with a subject that never becomes ready; enough for its JVM to start on a busy machine.
 const JVM_STARTS_WITHIN: &str = "--ready-within 8s";
 
 #[test]
@@ -15,8 +15,8 @@ fn never_ready_is_told_with_what_was_seen() {
             "error: the subject did not answer on http://127.0.0.1:",
             "within 8 s",
             "connection refused",
-            "it runs, with a JVM as pid ",
-            "it listens on no port",
+            "it is running: a JVM with pid ",
+            "it does not listen on any port",
             "its last lines:",
             "| still starting, step ",
             "hint: ",
@@ -34,8 +34,8 @@ fn who_accepts_but_never_answers_is_told() {
         let ran = call.subject("ReadyNoAnswer", "{port}").run().expect(3).says(&[
             "phase warmup",
             "timed out",
-            "no correct answer for 1.5 s",
-            "accepts connections but does not answer",
+            "no successful response for 1.5 s",
+            "accepts connections but does not respond",
         ]);
         let trial = ran.trial();
         let warmup = phase(&trial, "warmup");
@@ -43,7 +43,7 @@ fn who_accepts_but_never_answers_is_told() {
         assert_eq!(mark_names(&trial), ["start", "loaded", "collected"]);
 
         let call = Call::on(release).with(JVM_STARTS_WITHIN).subject("ReadyNoAnswer", "{port}");
-        call.run().expect(3).says(&["did not answer on http://", "connected, but no answer"]);
+        call.run().expect(3).says(&["did not answer on http://", "connected, but no response"]);
     }
 }
 
@@ -65,7 +65,7 @@ fn garbage_is_not_taken_for_http() {
 fn a_wrong_status_is_not_ready_and_not_an_answer() {
     for release in newest() {
         let call = Call::on(release).with(JVM_STARTS_WITHIN).subject("AnswersStatus", "{port} 500");
-        call.run().expect(3).says(&["did not answer on http://", "status 500"]);
+        call.run().expect(3).says(&["still returned 500 on http://"]);
 
         let call = Call::on(release).with("--ready tcp").subject("AnswersStatus", "{port} 404");
         let ran = call.run().expect(3).says(&["200 wrong status", "404 (200 times)", "--expect-status"]);
@@ -86,7 +86,7 @@ fn a_log_line_and_a_phase_marker_are_signs_too() {
         let ran = call.subject("NeverReady", "{port}").run().expect(3).says(&["200 refused"]);
         assert_eq!(mark_names(&ran.trial()), ["start", "loaded", "collected"]);
 
-        // It works by itself: weighed it can be, loaded it cannot.
+        // It is self-driven, so it can be measured but not loaded.
         let call = Call::on(release).with("--ready phase:ready");
         let ran = call.subject("PhaseMarker", "30000 {port}").run().expect(3);
         let ran = ran.says(&["phase warmup", "200 refused", "| loadline: phase=ready"]);

@@ -1,4 +1,4 @@
-//! `loadline run`: scenario files, right and wrong.
+//! `loadline run`: configurations side by side, after a build.
 
 use crate::invocation::{Call, mark_names, newest, phase};
 use crate::test_subjects::test_subjects;
@@ -47,24 +47,6 @@ fn configurations_run_in_blocks_and_stand_side_by_side() {
         let ran = run(&scenario(release), "--trials 1").run().expect(0);
         assert!(ran.stdout.contains("serial") && ran.stdout.contains("g1"), "{}", ran.stdout);
     }
-}
-
-#[test]
-fn a_wrong_scenario_is_answered_with_line_and_nearest_word() {
-    let wrong = |from: &str, to: &str| run(&scenario(17).replacen(from, to, 1), "--json").run().expect(2);
-    wrong("configurations:", "configuratons:").says(&["configuratons", "configurations"]);
-    wrong("heap: 8m", "heep: 8m").says(&["line 7", "heep", "heap"]);
-    wrong("gc: serial", "gc: seriall").says(&["seriall", "serial"]);
-    wrong("requests: 100", "request: 100").says(&["line 10", "request", "requests"]);
-    wrong("idle: 200ms", "idle: 200 parsecs").says(&["parsecs"]);
-    wrong("same: warmup", "same: warmpu").says(&["warmpu", "warmup"]);
-    wrong("name: pair", "name: [").says(&["pair.loadline.yaml"]);
-    run(&scenario(17), "--only serail").run().expect(2).says(&["serail", "serial, g1"]);
-}
-
-#[test]
-fn a_missing_scenario_is_told() {
-    Call::verb("run nowhere.loadline.yaml").run().expect(2).says(&["cannot read the scenario nowhere.loadline.yaml"]);
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! A real Prometheus scrapes `loadline watch --listen` over a real JVM, promtool and curl look at the same, and systemd
-//! hands over its socket. Scrapes are waited for and counted; how long one takes decides nothing.
+//! A real Prometheus scrapes `loadline watch --listen` on a real JVM; promtool and curl check the same output, and
+//! systemd passes its socket. The tests wait for scrapes and count them; nothing depends on timing.
 
 use crate::invocation::{Call, Started, newest};
 use crate::waiting::{LONG, wait_for, wait_until};
@@ -15,17 +15,17 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 const RULES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/monitoring/loadline.rules.yaml");
-/// Families that only a JVM has that grows.
+/// Families that only a growing JVM has.
 const OF_GROWTH: [&str; 2] = ["loadline_memory_growth_bytes_per_second", "loadline_memory_limit_eta_seconds"];
-/// How many scrapes are waited for.
+/// The number of scrapes to wait for.
 const SCRAPES: f64 = 4.0;
 
-/// Whether all of these programs are here; says which is not, and fails where `variable` requires it.
+/// Whether all of these programs exist; reports a skip, or fails if `variable` requires them.
 fn have(variable: &str, programs: &[&str]) -> bool {
     programs.iter().all(|program| has(variable, program))
 }
 
-/// Certificates of a server at 127.0.0.1 and of two clients: one that its authority signed, and one of another.
+/// Certificates of a server at 127.0.0.1 and of two clients, one of them signed by another authority.
 struct Certificates(tempfile::TempDir);
 
 impl Certificates {
@@ -61,7 +61,7 @@ impl Certificates {
         assert!(said.status.success(), "openssl {words}: {}", String::from_utf8_lossy(&said.stderr));
     }
 
-    /// curl with these words, in the folder of the certificates.
+    /// curl with these words, in the certificates' directory.
     fn curl(&self, words: &str) -> Output {
         let mut curl = Command::new("curl");
         curl.args(["-sS", "--max-time", "60"]).args(words.split_whitespace()).current_dir(self.0.path());
@@ -69,7 +69,7 @@ impl Certificates {
     }
 }
 
-/// A Prometheus with a folder of its own; ended when dropped.
+/// A Prometheus with its own directory; killed on drop.
 struct Prometheus {
     _process: KilledOnDrop,
     address: String,
@@ -77,7 +77,7 @@ struct Prometheus {
 }
 
 impl Prometheus {
-    /// Scrapes this target over TLS, twice a second, and evaluates our alerts.
+    /// Scrapes this target over TLS twice a second, and evaluates the alerts.
     fn start(target: &str, certificates: &Certificates) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let file = |name: &str| certificates.file(name).display().to_string();
@@ -103,13 +103,13 @@ impl Prometheus {
         Self { _process: process, address, _folder: folder }
     }
 
-    /// Returns the answer of its API; nothing where it is not ready.
+    /// The response of its API; null if it is not ready.
     fn api(&self, path: &str) -> Value {
         let answer = answer(&self.address, &format!("GET /api/v1/{path} HTTP/1.0"));
         serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap_or_default()
     }
 
-    /// The one value of an expression, where there is one.
+    /// The single value of an expression, if any.
     fn value(&self, expression: &str) -> Option<f64> {
         let encoded: String = expression.bytes().map(|byte| format!("%{byte:02x}")).collect();
         self.api(&format!("query?query={encoded}"))["data"]["result"][0]["value"][1].as_str()?.parse().ok()
@@ -134,7 +134,7 @@ fn promtool(words: &[&str], stdin: &[u8]) -> Output {
     child.wait_with_output().unwrap()
 }
 
-/// Names of families in Prometheus' text, as samples are called.
+/// Family names in Prometheus text, in the form of sample names.
 fn families(text: &str) -> BTreeSet<String> {
     let names = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
     names.map(str::to_owned).collect()
@@ -192,7 +192,7 @@ fn a_certificate_is_renewed_and_an_answer_may_be_large() {
     }
     let certificates = Certificates::make();
     let tls = web_config(&certificates.file("web.yaml")).unwrap();
-    // More than TLS holds at once, and than a socket takes.
+    // More than TLS buffers, and more than a socket accepts.
     let body = "0123456789abcde\n".repeat(1 << 18);
     let answer = {
         let body = body.clone();
@@ -205,7 +205,7 @@ fn a_certificate_is_renewed_and_an_answer_may_be_large() {
     };
     let said = ask("ca");
     assert!(said.status.success() && said.stdout == body.as_bytes(), "{} bytes, {:?}", said.stdout.len(), said.stderr);
-    // Half of what is new changes nothing: a certificate without its key.
+    // A partial renewal has no effect: a certificate without its key.
     let renew = |from: &str, to: &str| std::fs::rename(certificates.file(from), certificates.file(to)).unwrap();
     renew("stranger.pem", "server.pem");
     assert!(ask("ca").status.success());
@@ -213,8 +213,7 @@ fn a_certificate_is_renewed_and_an_answer_may_be_large() {
     assert!(ask("other").status.success() && !ask("ca").status.success(), "signed by another authority now");
 }
 
-/// Checks that clients without a certificate, or with a stranger's, are refused. A client that trusts another authority
-/// goes away.
+/// Checks that clients without a valid certificate are rejected. A client that trusts another authority disconnects.
 fn refusals(certificates: &Certificates, target: &str) {
     for (words, told) in [
         ("--cacert ca.pem", "certificate required"),
@@ -248,13 +247,13 @@ fn systemd_hands_its_socket_over() {
     };
     let activated = KilledOnDrop(start(&[]));
     wait_until("systemd listens", LONG, || socket.exists());
-    // Loadline is started by this request: its first answer has a sample.
+    // This request starts Loadline, whose first response has a sample.
     let said = scrape(&socket);
     assert!(said.contains("loadline_memory_rss_bytes{jvm=\"loadline.subjects.Leaks\",kind=\"anon\"}"), "{said}");
     drop(activated);
     assert!(socket.exists(), "it is systemd's, and stays");
     std::fs::remove_file(&socket).unwrap();
-    // A connection instead of a socket that listens: `Accept=yes`.
+    // A connection instead of a listening socket: `Accept=yes`.
     let mut accepting = KilledOnDrop(start(&["--accept"]));
     wait_until("systemd listens", LONG, || socket.exists());
     let _ = scrape(&socket);
@@ -266,7 +265,7 @@ fn systemd_hands_its_socket_over() {
     assert!(told.contains("does not listen") && told.contains("Accept=no"), "{told}");
 }
 
-/// Returns the text that curl gets through a socket; empty without an answer.
+/// The text that curl receives through a socket; empty without a response.
 fn scrape(socket: &Path) -> String {
     let mut curl = Command::new("curl");
     curl.args(["-sS", "--max-time", "60", "http://loadline/metrics", "--unix-socket"]).arg(socket);

@@ -1,5 +1,5 @@
-//! A whole Slurm in a folder: munged, slurmctld and three slurmd on loopback, for as long as a test needs them. The
-//! nodes share the machine, so that what is looked at is who did what, never how fast.
+//! A complete Slurm in a directory: munged, slurmctld, and three slurmd on loopback, for as long as a test needs them.
+//! The nodes share the machine, so only actions are checked, never speed.
 
 use crate::invocation::Permit;
 use crate::ports::free_ports;
@@ -14,27 +14,27 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// The programs of Debian's packages `munge`, `slurmctld`, `slurmd` and `slurm-client`.
+/// The programs of Debian's packages `munge`, `slurmctld`, `slurmd`, and `slurm-client`.
 const PROGRAMS: [&str; 6] = ["munged", "slurmctld", "slurmd", "sbatch", "squeue", "scontrol"];
-/// Set to `required`, a machine without Slurm fails the test.
+/// If set to `required`, a machine without Slurm fails the test.
 pub(crate) const VARIABLE: &str = "LOADLINE_SLURM";
-/// A variable in the environment of every daemon and of the processes that they start.
+/// A variable in the environment of every daemon and its processes.
 const MARK: &str = "LOADLINE_TEST_CLUSTER";
 const NODES: [&str; 3] = ["n1", "n2", "n3"];
-/// The memory that each node says it has; the sum may be more than the machine's.
+/// Each node's declared memory; the sum may exceed the machine's.
 const NODE_MIB: u32 = 2048;
-/// The controllers in which jobs have cgroups of version 1.
+/// The v1 controllers for jobs.
 const CONTROLLERS: [&str; 5] = ["freezer", "memory", "cpuset", "cpuacct", "devices"];
-/// Jobs that were cancelled end in two seconds, by `KillWait`.
+/// Canceled jobs end after two seconds, by `KillWait`.
 const ENDS_WITHIN: Duration = Duration::from_secs(8);
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(50);
 
-/// The cgroups of nodes have names that cannot be moved.
+/// The nodes' cgroups have fixed names.
 static ONE: Mutex<()> = Mutex::new(());
 
-/// Three nodes that are up.
+/// Three running nodes.
 pub(crate) struct Cluster {
-    /// The nodes' subjects share the machine with those of one other test.
+    /// The nodes' subjects share the machine with one other test.
     _permit: Permit,
     _only: MutexGuard<'static, ()>,
     folder: TempDir,
@@ -44,7 +44,7 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    /// Brings it up. `None` if Slurm is not installed or may not run here; the test then says so.
+    /// Starts it. `None`, after reporting a skip, if Slurm is not installed or cannot run here.
     pub(crate) fn start() -> Option<Self> {
         if let Some(missing) = PROGRAMS.iter().find(|program| on_path(program).is_none()) {
             skip(VARIABLE, &format!("there is no {missing}: Debian has it in munge, slurmctld, slurmd, slurm-client"));
@@ -54,11 +54,11 @@ impl Cluster {
             skip(VARIABLE, "slurmd runs jobs of users, so it is root's");
             return None;
         }
-        // A test that waits for the other one holds nothing that others want.
+        // A test that waits here holds no share that others need.
         let only = ONE.lock().unwrap_or_else(PoisonError::into_inner);
         let permit = Permit::one();
         let folder = tempfile::tempdir().unwrap();
-        // Users other than root read the configuration, too.
+        // Other users than root read the configuration, too.
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
         configure(folder.path());
         let daemon = |program: &str, arguments: &[&str]| start(folder.path(), program, arguments);
@@ -87,7 +87,7 @@ impl Cluster {
         Some(cluster)
     }
 
-    /// Waits until every node takes work.
+    /// Waits until every node accepts work.
     fn until_up(&self) {
         wait_for("three nodes are up", LONG, || {
             let said = self.ask("sinfo", &["--noheader", "--Node", "--format=%N %t"]);
@@ -103,27 +103,27 @@ impl Cluster {
         command
     }
 
-    /// Returns the output of a client.
+    /// A client's output.
     pub(crate) fn ask(&self, program: &str, arguments: &[&str]) -> String {
         let Output { status, stdout, stderr } = self.client(program).args(arguments).output().unwrap();
         let [out, err] = [stdout, stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
         if status.success() { out } else { format!("{program}: {status}: {out}{err}") }
     }
 
-    /// Whether nothing is queued or runs any more.
+    /// Whether nothing is queued or running.
     pub(crate) fn is_idle(&self) -> Result<(), String> {
         let queued = self.ask("squeue", &["--noheader", "--format=%i %T %N %r"]);
         if queued.trim().is_empty() { Ok(()) } else { Err(queued) }
     }
 
-    /// Kills the daemon of a node; what it started goes on.
+    /// Kills a node's daemon; its jobs continue.
     pub(crate) fn lose(&mut self, name: &str) {
         let (_, daemon) = self.nodes.iter_mut().find(|(node, _)| *node == name).unwrap();
         daemon.kill().unwrap();
         daemon.wait().unwrap();
     }
 
-    /// Returns the logs of the daemons.
+    /// The daemons' logs.
     pub(crate) fn log(&self) -> String {
         let logs = fs::read_dir(self.folder.path().join("log")).unwrap();
         let text = |path: PathBuf| format!("{}:\n{}", path.display(), fs::read_to_string(&path).unwrap_or_default());
@@ -133,7 +133,7 @@ impl Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        // Jobs first, while there is somebody to end them in order; a slurmstepd outlives its slurmd.
+        // Jobs first, while the daemons can end them in order; a slurmstepd outlives its slurmd.
         for arguments in [&["--partition=all"][..], &["--partition=all", "--signal=KILL", "--full"]] {
             self.ask("scancel", arguments);
         }
@@ -162,7 +162,7 @@ impl Drop for Cluster {
     }
 }
 
-/// Removes a cgroup with those below it, none of which has a process any more.
+/// Removes a cgroup and its descendants, which have no processes anymore.
 fn remove_cgroup(folder: &Path) {
     for below in fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok).map(|entry| entry.path()) {
         if below.is_dir() {
@@ -176,7 +176,7 @@ fn mark(folder: &Path) -> String {
     format!("{MARK}={}", folder.display())
 }
 
-/// Pids of what carries this mark.
+/// Pids with this mark.
 fn marked(mark: &str) -> Vec<u32> {
     let pids = fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     let carries = |pid: &u32| {
@@ -186,7 +186,7 @@ fn marked(mark: &str) -> Vec<u32> {
     pids.filter(carries).collect()
 }
 
-/// A daemon that stays in the foreground and is this test's child.
+/// A foreground daemon, as the test's child.
 fn start(folder: &Path, program: &str, arguments: &[&str]) -> Child {
     let log =
         fs::File::create(folder.join("log").join(arguments.last().map_or(program.to_owned(), |last| {
@@ -198,7 +198,7 @@ fn start(folder: &Path, program: &str, arguments: &[&str]) -> Child {
     command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap()
 }
 
-/// Whether Slurm may make cgroups here: version 1 with its memory controller. On version 2 it wants a systemd.
+/// Whether Slurm can create cgroups here: v1 with the memory controller. On v2, it needs systemd.
 pub(crate) fn has_cgroups() -> bool {
     let probe = Path::new("/sys/fs/cgroup/memory/slurm_probe");
     fs::create_dir(probe).is_ok_and(|()| fs::remove_dir(probe).is_ok())

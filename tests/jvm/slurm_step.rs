@@ -1,4 +1,4 @@
-//! A memory limit for an ordinary user who may make no cgroup, inside of a job of Slurm: each subject is a step of it.
+//! A memory limit for an ordinary user without cgroup permissions, in a Slurm job: each subject is a step of it.
 
 use crate::account_trouble::NOBODY;
 use crate::invocation::{jdk, small};
@@ -16,7 +16,7 @@ use tempfile::TempDir;
 const MIB: u64 = 1 << 20;
 const NODE: &str = "n1";
 
-/// A job of the user `nobody`, and the files that this user needs to run Loadline in it.
+/// A job of user `nobody`, and the files to run Loadline in it.
 struct Job {
     cluster: Cluster,
     id: String,
@@ -25,7 +25,7 @@ struct Job {
 }
 
 impl Job {
-    /// `None` where there is no Slurm that enforces memory.
+    /// `None` without a Slurm that enforces memory.
     fn start(java: PathBuf) -> Option<Self> {
         let cluster = Cluster::start()?;
         if !has_cgroups() {
@@ -50,7 +50,7 @@ impl Job {
         Some(job)
     }
 
-    /// `loadline …` as the user `nobody`, in the job but in none of its cgroups: on cgroup v1 the user may write those.
+    /// `loadline …` as user `nobody`, in the job but not in its cgroups, which the user could write on v1.
     fn call(&self, options: &str, appetite: &str) -> Command {
         let mut command = self.cluster.client(NOBODY[0]);
         command.args(&NOBODY[1..]).arg(self.folder.path().join("loadline")).args(options.split_whitespace());
@@ -64,7 +64,7 @@ impl Job {
         command
     }
 
-    /// Returns its stdout and stderr; it must end with this code.
+    /// Its stdout and stderr; checks the exit code.
     fn run(&self, options: &str, appetite: &str, code: i32) -> (String, String) {
         let ran = self.call(options, appetite).output().unwrap();
         let [out, said] = [ran.stdout, ran.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
@@ -72,7 +72,7 @@ impl Job {
         (out, said)
     }
 
-    /// The steps of a Loadline in it that Slurm knows.
+    /// A Loadline's steps in the job, as known to Slurm.
     fn steps(&self) -> Vec<String> {
         let said = self.cluster.ask("squeue", &["--steps", "--noheader", "--format=%j"]);
         said.lines().filter(|name| name.starts_with("loadline-")).map(str::to_owned).collect()
@@ -93,7 +93,7 @@ fn weighed_under_a_limit(job: &Job) {
     let (out, _) = job.run(&format!("{WEIGH} --heap 24m --limit 100500k"), "live=8", 0);
     let trial = &document(&out).trials[0];
     let cgroup = trial.cgroup.unwrap();
-    // Whole MiB, never more than asked.
+    // Whole MiB, never more than requested.
     assert_eq!((cgroup.limit_bytes, cgroup.grain_bytes, cgroup.oom_kills), (98 * MIB, Some(MIB), 0), "{cgroup:?}");
     assert!((24 * MIB..98 * MIB).contains(&cgroup.peak_bytes.unwrap()), "{cgroup:?}");
     assert!(trial.marks.len() > 2 && trial.image.is_none());
@@ -133,7 +133,7 @@ fn what_slurm_refuses_is_told(job: &Job) {
     let (_, said) = job.run(&format!("{WEIGH} --heap 24m --limit 1800m"), "live=8", 4);
     assert!(said.contains("srun: error: Unable to create step"), "{said}");
     let (out, _) = job.run("doctor", "", 0);
-    assert!(out.contains("by Slurm: ") && out.contains("in a step of this job of Slurm"), "{out}");
+    assert!(out.contains("by Slurm: ") && out.contains("in a Slurm step of this job"), "{out}");
 }
 
 #[test]

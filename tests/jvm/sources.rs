@@ -1,5 +1,4 @@
-//! The sources of a trial, taken together: native memory, collections, timeline, histograms, and the weight by the
-//! kernel and by `ps`.
+//! A trial's sources combined: native memory, collections, timeline, histograms, and RSS by the kernel and `ps`.
 
 use crate::interval_log::logged;
 use crate::invocation::{Call, mark, newest, phase, releases};
@@ -7,7 +6,7 @@ use loadline::record::Model;
 use loadline_test_support::skip;
 use std::process::Command;
 
-/// The JVM takes its baseline a moment after it was asked for its summary; a compilation may begin or end in between.
+/// The JVM sets its baseline shortly after the summary; a compilation may begin or end in between.
 const MOMENT_BYTES: i64 = 2 << 20;
 
 #[test]
@@ -69,7 +68,7 @@ fn the_timeline_goes_through_the_marks() {
         let times: Vec<f64> = timeline.iter().map(|sample| sample.at_s).collect();
         assert!(times.is_sorted(), "{times:?}");
         let span_s = mark(&trial, "collected").at_s - mark(&trial, "start").at_s;
-        // Half of the 10 that are asked for: a busy machine may keep some back.
+        // Half of the requested 10 Hz: a busy machine may delay samples.
         assert!(timeline.len() as f64 >= 5.0 * span_s, "{} samples in {span_s} s", timeline.len());
         assert_eq!(timeline.len() as u64, trial.observer.samples);
         let weights: Vec<u64> = trial.marks.iter().map(|mark| mark.rss_bytes).collect();

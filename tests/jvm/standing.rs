@@ -1,4 +1,4 @@
-//! A JVM on its own: the test starts it without Loadline, talks to it line by line, and ends it by its pid.
+//! A standalone JVM: the test starts it without Loadline, communicates line by line, and kills it by pid.
 
 use crate::invocation::{Call, GONE_WITHIN, Permit, Ran, jdk};
 use crate::ports::free_ports;
@@ -19,57 +19,58 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use tempfile::TempDir;
 
-/// Options and settings of a user's that would change what is held.
+/// A user's options and settings that would change its memory.
 const FOREIGN: [&str; 5] =
     ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "MALLOC_ARENA_MAX", "MALLOC_TRIM_THRESHOLD_", "GLIBC_TUNABLES"];
 
-/// One to be started.
+/// A JVM to start.
 #[derive(Debug)]
 pub(crate) struct LaunchPlan {
     release: u32,
     options: String,
     env: Vec<(String, String)>,
     before: Vec<String>,
-    /// Instead of the release's own.
+    /// Replaces the release's own.
     java: Option<String>,
 }
 
 impl LaunchPlan {
-    /// On this release, with these JVM options.
+    /// This release with these JVM options.
     pub(crate) fn on(release: u32, options: &str) -> Self {
         Self { release, options: options.to_owned(), env: Vec::new(), before: Vec::new(), java: None }
     }
 
-    /// With an environment variable.
+    /// Adds an environment variable.
     pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
         self.env.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// Below another program, which ends with it.
+    /// Starts it below another program, which ends with it.
     pub(crate) fn below(mut self, before: &[&str]) -> Self {
         self.before = before.iter().map(|word| (*word).to_owned()).collect();
         self
     }
 
-    /// By another `java`; the release is that of the tools that ask it.
+    /// Uses another `java`; the release is that of the tools.
     pub(crate) fn java(mut self, program: &str) -> Self {
         self.java = Some(program.to_owned());
         self
     }
 
-    /// Starts the subject. `{port}` in its arguments is a free port, `{folder}` a folder that lasts as long as it.
+    /// Starts the subject. In its arguments, `{port}` is a free port and `{folder}` a directory that lasts as long as
+    /// it.
     pub(crate) fn start(self, subject: &str, arguments: &str) -> Standing {
         let class = format!("loadline.subjects.{subject}");
         self.start_with(&["-cp", test_subjects(), &class], arguments)
     }
 
-    /// The same with a source file, which its JDK compiles.
+    /// Like `start`, with a source file that its JDK compiles.
     pub(crate) fn start_source(self, class_path: &str, source: &Path, arguments: &str) -> Standing {
         self.start_with(&["-cp", class_path, &source.display().to_string()], arguments)
     }
 
-    /// Starts a server and waits until it answers.
+    /// Starts a server and waits until it responds.
     #[track_caller]
     pub(crate) fn serving(self, subject: &str) -> Standing {
         let server = self.start(subject, "{port}");
@@ -77,7 +78,7 @@ impl LaunchPlan {
         server
     }
 
-    /// Starts a subject that does one piece of work, and lets it do that; what it says afterwards.
+    /// Starts a subject that does one piece of work, and lets it do that; returns its figures afterward.
     #[track_caller]
     pub(crate) fn worked(self, subject: &str) -> (Standing, Figures) {
         let mut standing = self.start(subject, "");
@@ -113,7 +114,7 @@ impl LaunchPlan {
     }
 }
 
-/// A subject that runs; killed when dropped.
+/// A running subject; killed on drop.
 #[derive(Debug)]
 pub(crate) struct Standing {
     child: Child,
@@ -126,17 +127,17 @@ pub(crate) struct Standing {
 }
 
 impl Standing {
-    /// Returns the pid of the JVM.
+    /// The JVM's pid.
     pub(crate) fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// Returns the port that stands for `{port}`.
+    /// The port for `{port}`.
     pub(crate) fn port(&self) -> u16 {
         self.port
     }
 
-    /// The figures of its next line, which must begin with this word.
+    /// The figures in its next line, which must begin with this word.
     pub(crate) fn says(&mut self, word: &str) -> Figures {
         let mut line = String::new();
         self.lines.read_line(&mut line).unwrap();
@@ -148,17 +149,17 @@ impl Standing {
         Figures(pairs.map(|(name, value)| (name.to_owned(), value.parse().unwrap())).collect())
     }
 
-    /// Returns what it has written to stderr so far.
+    /// Its stderr so far.
     pub(crate) fn stderr(&self) -> String {
         std::fs::read_to_string(self.folder.path().join("stderr")).unwrap()
     }
 
-    /// Gives it the line it waits for.
+    /// Sends the line that it waits for.
     pub(crate) fn go_on(&mut self) {
         self.child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
     }
 
-    /// Waits until it answers a request, as a server does not say when it is ready.
+    /// Waits until it responds to a request, because a server does not announce readiness.
     #[track_caller]
     pub(crate) fn answers(&self) {
         let ask = || -> std::io::Result<String> {
@@ -175,7 +176,7 @@ impl Standing {
         });
     }
 
-    /// The same with the process below what was started.
+    /// Refers to the child of the started process.
     pub(crate) fn in_child(mut self) -> Self {
         let parent = self.child.id();
         let java = || processes::descendants(parent).into_iter().find(|process| process.name == "java");
@@ -183,7 +184,7 @@ impl Standing {
         self
     }
 
-    /// Asserts that it runs and is not stopped. A Loadline that stopped it has a moment to let it go on.
+    /// Asserts that it runs and is not stopped, after a moment for a Loadline to resume it.
     #[track_caller]
     pub(crate) fn runs_on(&self) {
         let state = || Stat::of(self.pid).map(|stat| stat.state);
@@ -196,8 +197,8 @@ impl Standing {
         Call::verb(&format!("account {} {options}", self.pid)).beside()
     }
 
-    /// Its account, whole; the JVM must run on. Other tests may weigh every JVM of the machine at the same time. If one
-    /// of them holds this JVM for longer than Loadline waits, the account is taken again.
+    /// Its complete account; the JVM must keep running. Other tests may measure every JVM of the machine; if one of
+    /// them holds this JVM for too long, the account is retried.
     pub(crate) fn document(&self, options: &str) -> AccountDocument {
         wait_for("no other Loadline holds it", LONG, || {
             let ran = self.account_call(&format!("--json {options}")).run().expect(0);
@@ -210,17 +211,17 @@ impl Standing {
         })
     }
 
-    /// Returns the account of its pages.
+    /// Its account record.
     pub(crate) fn account(&self) -> AccountRecord {
         self.document("").mark.account.unwrap()
     }
 
-    /// As the kernel adds it up.
+    /// Its RSS according to the kernel.
     pub(crate) fn rss_bytes(&self) -> u64 {
         smaps::read_rollup(&self.proc(), &Clock::start()).unwrap().value.rss.0
     }
 
-    /// Every mapping with its weight.
+    /// Every mapping with its memory.
     pub(crate) fn smaps(&self) -> Smaps {
         smaps::read(&self.proc(), &Clock::start()).unwrap().value
     }
@@ -229,7 +230,7 @@ impl Standing {
         procfs::Process::open(self.pid).unwrap()
     }
 
-    /// A command of the JDK's own `jcmd`; `None` where it has none.
+    /// A command of the JDK's `jcmd`; `None` if not available.
     pub(crate) fn jcmd(&self, command: &str) -> Option<String> {
         let jcmd = self.home.join("bin/jcmd");
         if !jcmd.is_file() {
@@ -242,9 +243,9 @@ impl Standing {
         Some(text)
     }
 
-    /// Kills it, without a word of warning.
+    /// Kills it.
     pub(crate) fn kill(&mut self) {
-        // One that has ended cannot be killed, and need not.
+        // Killing an ended process fails, which is fine.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -256,17 +257,17 @@ impl Drop for Standing {
     }
 }
 
-/// The document a call printed.
+/// The document printed by a call.
 pub(crate) fn account_of(ran: &Ran) -> AccountDocument {
     serde_json::from_str(&ran.stdout).unwrap_or_else(|cause| panic!("{cause}: {}", ran.stdout))
 }
 
-/// The figures that a subject knows of itself.
+/// Figures that a subject reports.
 #[derive(Debug)]
 pub(crate) struct Figures(HashMap<String, u64>);
 
 impl Figures {
-    /// One that must be there.
+    /// A figure that must exist.
     pub(crate) fn of(&self, name: &str) -> u64 {
         *self.0.get(name).unwrap_or_else(|| panic!("no {name}: {self:?}"))
     }

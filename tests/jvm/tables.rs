@@ -1,5 +1,5 @@
-//! An account that asks the JVM nothing, compared with one that asks it. Under every collector both have the same
-//! rows, and the subject has not a page more.
+//! An account without attaching, compared with one that attaches: under every collector, both have the same rows, and
+//! the subject does not gain a page.
 
 use crate::account::{assert_closes, assert_whole, held};
 use crate::invocation::{every_release, newest, starts_with};
@@ -12,9 +12,9 @@ use loadline_test_support::long_tests_run;
 use std::collections::BTreeSet;
 
 const COLLECTORS: [&str; 6] = ["Serial", "Parallel", "G1", "Z", "Shenandoah", "Epsilon"];
-/// The releases whose tables are known; older ones are asked.
+/// Releases with known tables; older ones need attaching.
 const OLDEST: u32 = 17;
-/// The threads that answer, as the kernel keeps their names.
+/// The answering threads, as named by the kernel.
 const ANSWERING: [&str; 3] = ["Signal Dispatcher", "Attach Listener", "VM Thread"];
 
 fn told_by(document: &AccountDocument) -> (ToldBy, String) {
@@ -26,7 +26,7 @@ fn account(document: &AccountDocument) -> &AccountRecord {
     document.mark.account.as_ref().unwrap()
 }
 
-/// Page faults of the threads that answer; of one that does not live, none.
+/// Page faults of the answering threads; 0 if one does not exist.
 fn faults(server: &Standing) -> Vec<(String, u64)> {
     let threads = thread_stats::all(&Process::open(server.pid()).unwrap()).unwrap();
     let answering = threads.into_iter().filter(|thread| ANSWERING.iter().any(|name| is_named(&thread.name, name)));
@@ -50,9 +50,9 @@ fn an_account_from_tables_is_the_one_that_was_asked_for() {
         return;
     }
     each(|release, collector, options| {
-        // A compiler at work takes MiB of malloc and gives them back between two accounts.
+        // A running compiler uses MiBs of malloc and returns them between two accounts.
         let server = LaunchPlan::on(release, &format!("-Xmx96m -Xint {options}")).serving("DemoServer");
-        // The memory that a first question adds is there before both.
+        // Adds the memory of a first command before both.
         let _ = server.document("--attach");
         let before = faults(&server);
         let read = server.document("");
@@ -72,7 +72,7 @@ fn an_account_from_tables_is_the_one_that_was_asked_for() {
             assert!(one.abs_diff(other) * 500 <= asked.total_bytes, "{what}: {name} {one}, asked {other}");
         }
         assert_eq!(read.would_return.gc_reason, asked.would_return.gc_reason, "{what}");
-        // The server goes on between both, by what its threads allocate to wait.
+        // The server keeps running meanwhile, and its threads allocate while waiting.
         for (one, other) in [
             (read.would_return.gc_bytes, asked.would_return.gc_bytes),
             (read.would_return.gc_grown_bytes, asked.would_return.gc_grown_bytes),
@@ -88,7 +88,7 @@ fn an_account_from_tables_is_the_one_that_was_asked_for() {
 fn a_jvm_that_cannot_be_attached_to_is_weighed_as_a_whole() {
     let newest = newest();
     each(|release, collector, options| {
-        // The readings of a collector are the same with attaching and without; the test above shows that.
+        // Readings of a collector do not depend on attaching, as the previous test shows.
         if !newest.contains(&release) && collector != COLLECTORS[0] {
             return;
         }

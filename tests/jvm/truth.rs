@@ -1,8 +1,8 @@
-//! The truth that a subject declares of itself: `// truth: name=integer …` in its source.
+//! A subject's declared truth: `// truth: name=integer …` in its source.
 
 use std::path::Path;
 
-/// One declared value.
+/// A declared value.
 pub(crate) fn truth(subject: &str, name: &str) -> u64 {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("java/subjects/loadline/subjects");
     let source = std::fs::read_to_string(folder.join(format!("{subject}.java"))).unwrap();

@@ -1,17 +1,17 @@
-//! Tuning a real server whose ailments and cures are known. The tuning finds and proves the cures, and reports the
-//! remedies that hurt, break or are refused. Differences are of tens of MiB and bounds of seconds: a timing decides
-//! nothing.
+//! Tunes a real server with known problems and remedies. The tuning finds and confirms the remedies, and reports those
+//! that are harmful, break it, or are rejected. Differences are tens of MiB, and bounds are seconds: nothing depends on
+//! timing.
 
 use crate::invocation::{Call, Ran, newest};
 use loadline::record::{Fate, RemedyRecord, TuneOutcome, TuneRecord, TuneStage};
 use loadline_test_support::long_tests_run;
 
 const MIB: f64 = 1_048_576.0;
-/// The remedies that are not to be tried.
+/// The remedies to exclude.
 const SKIPPED: &str = "heap direct nio netty gc compiler headers cds malloc.trim malloc.arenas+trim \
     malloc.thresholds malloc.jemalloc malloc.mimalloc";
 
-/// A tuning with little load, of a server that retains and holds what its arguments say.
+/// A tuning with little load, on a server that retains and holds as specified.
 fn tune(release: u32) -> Call {
     let call = Call::verb("tune --json --rate 30 -d 500ms --warmup 200ms --rest 100ms -c 2 --price 100%");
     let call = call.with("--url http://127.0.0.1:{port}/").archiving().with(&format!("--jdk {release}"));
@@ -41,7 +41,7 @@ fn what_cures_is_proved_and_what_does_not_is_told() {
         assert_eq!(record.answer, ["MALLOC_ARENA_MAX=1", "-Dhelps=true"]);
         let saved = -record.gains[0].difference / MIB;
         println!("JDK {release}: {:?} saves {saved:.1} MiB in {} trials", record.answer, record.trials);
-        // The arenas of eight threads: as many as glibc gives so few CPUs, some of them shared.
+        // The arenas of eight threads: glibc's maximum for so few CPUs, some of them shared.
         assert!((45.0..105.0).contains(&saved), "{saved}: {:?}", record.gains[0]);
         assert!(record.gains[0].high.unwrap() < 0.0);
         let owners: Vec<&str> = record.owners.iter().map(|of| of.owner.as_str()).collect();
@@ -55,7 +55,7 @@ fn what_cures_is_proved_and_what_does_not_is_told() {
         let document = ran.document();
         let stages = document.trials.iter().filter_map(|trial| trial.tuned.as_ref()).map(|of| of.stage);
         assert!(stages.filter(|stage| *stage == TuneStage::Confirmation).count() >= 10);
-        // The archive says the same without a JVM.
+        // The archive gives the same result without a JVM.
         let again = Call::verb("report --json").with_argument(&ran.archive).run().expect(0);
         assert_eq!(again.document().tune, Some(record));
     }
@@ -76,7 +76,7 @@ fn as_it_is_comes_first_and_may_be_all() {
         let ran = broken.subject("Curable", "{port}").of_many_trials().run().expect(1);
         let record = record(&ran);
         assert_eq!(record.outcome, TuneOutcome::NotHeld, "{}", record.text);
-        // Two that count; what the machine disturbs is made again.
+        // Two that count; disturbed trials are repeated.
         assert!(record.text.contains("p99") && record.trials <= 8, "{}", record.text);
     }
 }

@@ -1,5 +1,5 @@
-//! `loadline watch` on real JVMs in accelerated time: samples every 20 ms make ten minutes of 1.2 s, and a day of three
-//! minutes. Each leak is steady and each bound far enough that seconds of delay decide nothing.
+//! `loadline watch` on real JVMs in accelerated time: with samples every 20 ms, ten minutes take 1.2 s and a day three
+//! minutes. Leaks are steady and bounds are distant enough that delays of seconds do not matter.
 
 use crate::deaths::limits_work;
 use crate::invocation::{Call, Permit, Ran, jdk, newest};
@@ -15,14 +15,14 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 
-/// JVMs that hold ever more of one thing each, or not; all of them end when this is dropped.
+/// JVMs that each accumulate one thing, or not; all end on drop.
 pub(crate) struct Leaking {
     children: Vec<(&'static str, Child, ChildStdin)>,
     _permit: Permit,
 }
 
 impl Leaking {
-    /// On this release; each by its thing, its further arguments and its options.
+    /// On this release; each by kind, arguments, and options.
     pub(crate) fn start(release: u32, what: &[(&'static str, &str, &str)]) -> Self {
         Self::start_in(None, release, what)
     }
@@ -32,7 +32,7 @@ impl Leaking {
         let permit = Permit::one();
         let java = jdk(release).unwrap().java;
         let start = |(name, arguments, options): &(&'static str, &str, &str)| {
-            // A shell that moves itself, where there is a cgroup to move to.
+            // A shell that moves itself to a cgroup, if there is one.
             let mut command = Command::new("sh");
             command.args(["-c", "[ -z \"$0\" ] || echo $$ > \"$0\" || exit 1; exec \"$@\""]);
             command.arg(cgroup.map(|cgroup| cgroup.join("cgroup.procs")).unwrap_or_default()).arg(&java);
@@ -61,7 +61,7 @@ impl Leaking {
 impl Drop for Leaking {
     fn drop(&mut self) {
         for (_, child, stdin) in &mut self.children {
-            // One that has ended takes no line and cannot be killed.
+            // An ended one accepts no line and cannot be killed.
             let _ = stdin.write_all(b"\n");
             let _ = child.kill();
             let _ = child.wait();
@@ -109,7 +109,7 @@ fn what_leaks_is_named_and_what_does_not_is_not() {
             let soonest = growth.limit_in_s.unwrap();
             assert!(soonest > 1.0 && soonest < 600.0, "{soonest} s: {}", told(name));
         }
-        // Nothing but the machine's memory bounds these: a rise, and no alarm.
+        // Only the machine's memory bounds these: a rise without an alarm.
         for (name, owner) in [("threads", "threads"), ("malloc", "rest")] {
             let growth = &jvm(name).growth;
             assert!(growth.bytes_per_hour.is_some() && growth.verdict != GrowthWord::Grows, "{}", told(name));
@@ -157,15 +157,15 @@ fn what_was_killed_is_told_with_its_limit_and_what_it_held() {
     }
     let limit = MemoryCgroup::create(Some(Bytes::mib(160)), Clock::start()).unwrap();
     let folder = &limit.cgroup.folder;
-    // Ten MiB a second: some ten seconds until the kernel ends it.
+    // Ten MiB a second: about ten seconds until the OOM kill.
     let what = [("malloc", "rate=10240", "-Xmx32m")];
     let leaking = Leaking::start_in(Some(folder), newest()[0], &what);
     let pid = leaking.pid("malloc");
     let call = Call::verb(&format!("watch {pid} --every 50ms --history histories")).beside();
     let histories = call.folder().join("histories");
     let ran = call.start().wait().expect(0);
-    assert!(ran.stdout.contains(&format!("killed for lack of memory, pid {pid}")), "{}", ran.stdout);
-    assert!(ran.stdout.contains("weighed at 66 % of its limit"), "{}", ran.stdout);
+    assert!(ran.stdout.contains(&format!("killed because memory ran out, pid {pid}")), "{}", ran.stdout);
+    assert!(ran.stdout.contains("weighed at 66% of its limit"), "{}", ran.stdout);
     let of = |options: &str| {
         let verb = format!("watch --post-mortem {pid} --history {} {options}", histories.display());
         Call::verb(&verb).beside().run().expect(0)
@@ -179,11 +179,11 @@ fn what_was_killed_is_told_with_its_limit_and_what_it_held() {
     assert_eq!(told.owners[0].name, "rest", "{told:#?}");
     assert!(!told.accounts.is_empty() && told.accounts.iter().all(|file| Path::new(file).is_file()), "{told:#?}");
     let shown = of("").stdout;
-    assert!(shown.contains("The kernel killed it at the limit of 160.0 MiB"), "{shown}");
+    assert!(shown.contains("The kernel killed the JVM at the 160.0 MiB limit"), "{shown}");
     // The kernel's own log tells the same without a watch.
     let called = Call::verb("post-mortem --json").beside().run();
     if called.code() == Some(4) {
-        return skip("LOADLINE_LIMITS", "the kernel's log cannot be read");
+        return skip("LOADLINE_LIMITS", "the kernel log cannot be read");
     }
     let log: OomDocument = serde_json::from_str(&called.stdout).unwrap();
     let kill = log.kills.iter().find(|kill| kill.killed.iter().any(|killed| killed.pid == pid));
@@ -208,21 +208,21 @@ fn a_jvm_is_asked_once_in_its_life_and_one_that_is_stopped_is_left_alone() {
     let histories = call.folder().join("histories");
     let asked = || {
         let files = std::fs::read_dir(&histories).into_iter().flatten().flatten();
-        // One that did not answer leaves an empty file: it is not asked again.
+        // One that did not respond leaves an empty file, and is not attached to again.
         let answered = files.filter(|file| file.metadata().is_ok_and(|about| about.len() > 0));
         answered.filter(|file| file.file_name().to_string_lossy().ends_with(".asked.account.json")).count()
     };
     let mut watched = call.start();
-    watched.until_shown("did not answer, so it is left alone");
+    watched.until_shown("did not respond, and will not be queried again");
     // The two are asked one after the other, in no order that is promised.
     wait_for("the other one has answered", LONG, || if asked() == 1 { Ok(()) } else { Err(asked()) });
     watched.signal("INT");
     let ran = watched.wait().expect(0);
-    assert_eq!((asked(), ran.stdout.matches("did not answer").count()), (1, 1), "{}", ran.stdout);
+    assert_eq!((asked(), ran.stdout.matches("did not respond").count()), (1, 1), "{}", ran.stdout);
     let history = histories.display().to_string();
     let again = format!("watch {answers} --every 100ms --attach once --for 500ms --history {history}");
     let again = Call::verb(&again).beside().run().expect(0);
-    assert!(asked() == 1 && !again.stdout.contains("asked once"), "once in its life: {}", again.stdout);
+    assert!(asked() == 1 && !again.stdout.contains("queried once"), "once in its life: {}", again.stdout);
     let once = Call::verb(&format!("watch {answers} --once --json --every 100ms --history {history}")).beside().run();
     let told: WatchDocument = serde_json::from_str(&once.stdout).unwrap();
     let account = told.jvms[0].account.as_ref().unwrap();

@@ -1,5 +1,5 @@
-//! Entries of a plan on a real server with a known appetite: a search that is interrupted and begun again, a proof, and
-//! lines that were too high and too low. Room in every bound: a timing decides nothing.
+//! A plan's entries on a real server with known memory: a search that is interrupted and resumed, a confirmation, and
+//! lines that were too high and too low. All bounds are generous: nothing depends on timing.
 
 use crate::deaths::{assert_no_cgroup, limits_work};
 use crate::invocation::{Call, newest};
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 const MIB: u64 = 1 << 20;
 
-/// A service with little load that holds so many MiB.
+/// A service with little load and this live set in MiB.
 fn service(release: u32, live: u32, configuration: &str, step: &str) -> Scenario {
     let command = Call::verb("work").java("Appetite", &format!("{{port}} live={live}"));
     let words: Vec<&str> = command.split_whitespace().filter(|word| !word.starts_with("-Dmarking")).collect();
@@ -31,7 +31,7 @@ fn entry(task: Task, last: Option<Last>, scenario: Scenario) -> PlanEntry {
     PlanEntry { index: 0, name, task, minutes: 20.0, declared_bytes: None, last, question, scenario }
 }
 
-/// A plan of one entry in a folder, and where its results go.
+/// A directory with a plan of one entry, and its results directory.
 struct Planned {
     folder: TempDir,
 }
@@ -60,7 +60,7 @@ impl Planned {
     }
 }
 
-/// A search from nothing.
+/// A search without a known line.
 fn first_search(release: u32) -> Planned {
     Planned::of(entry(Task::Search { why: Why::First }, None, service(release, 4, "heap: 16m", "10%")))
 }
@@ -88,7 +88,8 @@ fn a_search_that_is_interrupted_goes_on() {
         let ran = started.wait().expect(130);
         assert_no_cgroup(&ran);
         assert!(!searched.folder.path().join("out/index-000000").exists());
-        let ran = searched.work().run().expect(0).says(&["going on with what an earlier worker", "going on after "]);
+        let ran =
+            searched.work().run().expect(0).says(&["continuing the work of an earlier worker", "continuing after "]);
         assert_no_cgroup(&ran);
         let line = found(&searched.result());
         assert!(line.jdk.as_ref().is_some_and(|jdk| jdk.starts_with(&release.to_string())), "{:?}", line.jdk);
@@ -96,8 +97,8 @@ fn a_search_that_is_interrupted_goes_on() {
     }
 }
 
-/// The live set takes 190 MiB, and the whole process some 240. It holds at 300, and with 200 it cannot live, however
-/// busy the machine is.
+/// The live set has 190 MiB, and the process some 240. It passes with 300, and cannot run with 200, however busy the
+/// machine is.
 #[test]
 fn a_line_is_proved_and_searched_anew_where_it_is_wrong() {
     if !long_tests_run() || !limits_work() {
@@ -112,7 +113,7 @@ fn a_line_is_proved_and_searched_anew_where_it_is_wrong() {
         };
         let last = known(300, Some(300));
         let proved = Planned::of(entry(Task::Prove, Some(last.clone()), service(release, 190, "", "50%")));
-        proved.work().run().expect(0).says(&["the line holds; the step below it"]);
+        proved.work().run().expect(0).says(&["the load line passed; trying the step below it"]);
         let result = proved.result();
         assert_eq!((&result.task, result.outcome), (&Task::Prove, EntryOutcome::Answered));
         let (find, again) = (result.find.unwrap(), result.line.unwrap());
@@ -123,7 +124,7 @@ fn a_line_is_proved_and_searched_anew_where_it_is_wrong() {
         assert_eq!((again.past.len(), again.searched_at), (1, last.searched_at));
 
         let wrong = Planned::of(entry(Task::Prove, Some(known(128, None)), service(release, 190, "heap: 300m", "50%")));
-        wrong.work().run().expect(0).says(&["searching again: the line did not hold"]);
+        wrong.work().run().expect(0).says(&["searching again: the load line failed"]);
         let result = wrong.result();
         assert_eq!(result.task, Task::Search { why: Why::LineFailed });
         assert_eq!(result.archives.len(), 2);

@@ -1,4 +1,4 @@
-//! Calls to an API server: HTTP/1.0, one connection each, whose answer ends with the connection.
+//! Calls to an API server: HTTP/1.0, one connection each, closed by the server.
 
 use loadline::tls::{certificates, provider};
 use rustls::pki_types::ServerName;
@@ -11,13 +11,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Longer than anything takes that is asked here.
+/// Longer than any of these requests takes.
 const ANSWER_WITHIN: Duration = Duration::from_secs(20);
 const JSON: &str = "application/json";
-/// A patch that merges lists by the names in them, as `kubectl` does.
+/// A patch that merges lists by name, like `kubectl`.
 const MERGE: &str = "application/strategic-merge-patch+json";
 
-/// An API server, and who asks it.
+/// An API server and its client.
 #[derive(Clone)]
 pub(crate) struct Api {
     port: u16,
@@ -25,17 +25,17 @@ pub(crate) struct Api {
     tls: Arc<ClientConfig>,
 }
 
-/// An answer of the server.
+/// The server's response.
 #[derive(Debug)]
 pub(crate) struct ApiResponse {
     pub(crate) code: u16,
     pub(crate) body: Value,
-    /// Warnings on what it takes and dislikes.
+    /// Warnings about accepted but discouraged input.
     pub(crate) warnings: Vec<String>,
 }
 
 impl ApiResponse {
-    /// Returns the body of an answer, which must have this code.
+    /// The response body, after checking the status.
     #[track_caller]
     pub(crate) fn expect(self, code: u16) -> Value {
         assert_eq!(self.code, code, "{:#}", self.body);
@@ -44,7 +44,7 @@ impl ApiResponse {
 }
 
 impl Api {
-    /// One on this machine, with the certificates of a file.
+    /// A local one, with certificates from a file.
     pub(crate) fn new(port: u16, token: &str, authority: &Path) -> Self {
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(certificates(authority).unwrap());
@@ -53,7 +53,7 @@ impl Api {
         Self { port, token: token.to_owned(), tls: Arc::new(tls) }
     }
 
-    /// Asks, and reads an object. An answer that is no JSON is a text.
+    /// Sends a request and parses the object. A response that is not JSON becomes a string.
     fn call(&self, method: &str, path: &str, (kind, body): (&str, &str)) -> std::io::Result<ApiResponse> {
         let mut head =
             format!("{method} {path} HTTP/1.0\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {}\r\n", self.token);
@@ -87,7 +87,7 @@ impl Api {
         self.call("POST", path, (JSON, &body.to_string())).unwrap()
     }
 
-    /// A document as it is written, comments and all.
+    /// Sends a YAML document unchanged, including comments.
     pub(crate) fn post_yaml(&self, path: &str, text: &str) -> ApiResponse {
         self.call("POST", path, ("application/yaml", text)).unwrap()
     }

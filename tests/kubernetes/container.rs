@@ -1,5 +1,5 @@
-//! A container of a pod on a made-up node: a process of this host, with the container's command and environment. Its
-//! volumes are folders of this host, whose paths replace the volume's in its words. No image, no limit.
+//! A pod's container on a fake node: a host process with the container's command and environment. Its volumes are host
+//! directories, which replace the mount paths in its words. No image, no limit.
 
 use loadline::clock::Clock;
 use loadline::units::utc;
@@ -11,23 +11,23 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
-/// Variables of this host's environment that a container has as if its image had them.
+/// Host variables that a container gets as if from its image.
 const OF_IMAGE: [&str; 3] = ["HOME", "JAVA_HOME", "LANG"];
-/// The exit code that the kubelet reports where a command cannot be started.
+/// The kubelet's exit code for a command that cannot be started.
 const NOT_STARTED: i32 = 128;
 
-/// The place in which the containers of a node find what is theirs.
+/// The environment of a node's containers.
 pub(crate) struct Host {
     /// The node.
     pub(crate) node: String,
-    /// Folder of all volumes and logs; claims in it are the same for every node.
+    /// Directory of all volumes and logs; claims in it are shared by all nodes.
     folder: PathBuf,
-    /// The path on which commands are looked for.
+    /// The path on which commands are found.
     path: OsString,
 }
 
 impl Host {
-    /// One on whose containers' path our own program comes first.
+    /// A host where the built program comes first on the path.
     pub(crate) fn new(node: &str, folder: &Path) -> Self {
         let own = Path::new(env!("CARGO_BIN_EXE_loadline")).parent().unwrap().to_owned();
         let path = std::env::var_os("PATH").unwrap_or_default();
@@ -35,7 +35,7 @@ impl Host {
         Self { node: node.to_owned(), folder: folder.to_owned(), path }
     }
 
-    /// The folder that a claim is, wherever it is mounted.
+    /// The directory of a claim, wherever it is mounted.
     pub(crate) fn claim(folder: &Path, namespace: &str, name: &str) -> PathBuf {
         let claim = folder.join("claims").join(namespace).join(name);
         create_dir_all(&claim).unwrap();
@@ -55,7 +55,7 @@ impl Host {
         own
     }
 
-    /// Mount points of a container with their folders here.
+    /// A container's mount points with their host directories.
     fn mounts(&self, container: &Value, pod: &Value) -> Vec<(String, PathBuf)> {
         let named = |name: &Value| each(&pod["spec"]["volumes"]).find(|volume| volume["name"] == *name);
         let mount = |mount: &Value| {
@@ -66,7 +66,7 @@ impl Host {
     }
 }
 
-/// A container that was started.
+/// A started container.
 pub(crate) struct Container {
     name: String,
     image: Value,
@@ -85,7 +85,7 @@ impl Container {
         let log = host.folder.join(format!("{}.log", text(&pod["metadata"]["name"])));
         let log = File::options().create(true).append(true).open(log).unwrap();
         let of_image = OF_IMAGE.iter().filter_map(|name| Some((*name, std::env::var_os(name)?)));
-        // The program is looked for in the `PATH` that it is given.
+        // The program is found on the given `PATH`.
         let child = Command::new(program)
             .args(words)
             .current_dir(&host.folder)
@@ -107,7 +107,7 @@ impl Container {
         started
     }
 
-    /// The exit code, once it has ended.
+    /// The exit code, if it has ended.
     pub(crate) fn code(&self) -> Option<i64> {
         self.end.as_ref()?["exitCode"].as_i64()
     }
@@ -116,7 +116,7 @@ impl Container {
         self.end.is_none()
     }
 
-    /// Looks whether it has ended. Processes that its first one left behind end with it.
+    /// Updates the state. Leftover processes end with the first one.
     pub(crate) fn look(&mut self) {
         let status = self.child.as_mut().filter(|_| self.end.is_none()).and_then(|child| child.try_wait().unwrap());
         if let Some(status) = status {
@@ -125,21 +125,21 @@ impl Container {
         }
     }
 
-    /// The first process is asked to end.
+    /// Asks the first process to end.
     pub(crate) fn ask_to_end(&self) {
         if let Some(pid) = self.pid().filter(|_| self.is_running()) {
             let _ = kill_process(pid, Signal::TERM);
         }
     }
 
-    /// All of it that is left.
+    /// Kills everything left.
     pub(crate) fn kill(&self) {
         if let Some(pid) = self.pid() {
             let _ = kill_process_group(pid, Signal::KILL);
         }
     }
 
-    /// As the API server wants it.
+    /// In the API server's format.
     pub(crate) fn status(&self) -> Value {
         let state = match &self.end {
             Some(end) => json!({"terminated": end}),
@@ -161,7 +161,7 @@ impl Container {
     }
 }
 
-/// A container that is still running ends with the node's tests.
+/// A container that is still running ends with the tests.
 impl Drop for Container {
     fn drop(&mut self) {
         if self.is_running() {
@@ -173,12 +173,12 @@ impl Drop for Container {
     }
 }
 
-/// As a shell and Kubernetes tell a signal.
+/// The exit code for a signal, as in shells and Kubernetes.
 fn code(status: ExitStatus) -> i32 {
     status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default())
 }
 
-/// Names and values, in their order.
+/// Names and values, in order.
 fn environment(container: &Value, pod: &Value, host: &Host) -> Vec<(String, String)> {
     let mut known = vec![("HOSTNAME".to_owned(), text(&pod["metadata"]["name"]).to_owned())];
     for variable in each(&container["env"]) {
@@ -191,7 +191,7 @@ fn environment(container: &Value, pod: &Value, host: &Host) -> Vec<(String, Stri
     known
 }
 
-/// Returns a field of the downward API: `spec.nodeName`, `metadata.annotations['NAME']`.
+/// A field of the downward API: `spec.nodeName`, `metadata.annotations['NAME']`.
 fn field(path: &str, pod: &Value, host: &Host) -> String {
     if path == "spec.nodeName" {
         return host.node.clone();
@@ -204,7 +204,7 @@ fn field(path: &str, pod: &Value, host: &Host) -> String {
     found.as_str().unwrap_or_default().to_owned()
 }
 
-/// `$(NAME)` is a variable, `$$` a dollar. An unknown variable stays as it is written.
+/// Expands `$(NAME)`, and `$$` to a dollar. An unknown variable stays unchanged.
 fn expanded(word: &str, known: &[(String, String)]) -> String {
     let mut text = String::new();
     let mut rest = word;
@@ -230,7 +230,7 @@ fn expanded(word: &str, known: &[(String, String)]) -> String {
     text + rest
 }
 
-/// A path on a volume is one of this host.
+/// Maps a path on a volume to the host.
 fn on_host(word: &str, mounts: &[(String, PathBuf)]) -> String {
     let inside = |(mount, folder): &(String, PathBuf)| {
         let rest = word.strip_prefix(mount.as_str())?;
@@ -239,7 +239,7 @@ fn on_host(word: &str, mounts: &[(String, PathBuf)]) -> String {
     mounts.iter().find_map(inside).unwrap_or_else(|| word.to_owned())
 }
 
-/// Members of a list, none where it is missing.
+/// Elements of a list, empty if it is missing.
 pub(crate) fn each(list: &Value) -> impl Iterator<Item = &Value> {
     list.as_array().into_iter().flatten()
 }
@@ -249,7 +249,7 @@ pub(crate) fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_else(|| panic!("no text: {value}"))
 }
 
-/// Written as the API server wants it.
+/// The current time in the API server's format.
 pub(crate) fn now() -> String {
     utc(Clock::start().origin_unix_s())
 }

@@ -1,4 +1,4 @@
-// Two servers of Kubernetes in one program, which share most of their code; the first argument says which.
+// Two Kubernetes servers in one program, since they share most of their code; the first argument selects one.
 package main
 
 import (

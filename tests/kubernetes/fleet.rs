@@ -1,4 +1,4 @@
-//! A plan, worked by `loadline work` on three nodes, with the manifest as it is printed.
+//! A plan executed by `loadline work` on three nodes, with the printed manifest.
 
 use crate::container::{Host, each, text};
 use crate::job::{CLAIM, Job, NAMESPACE, job_of, manifest, objects};
@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The least limit holds, and is proved once: two trials.
+/// The lowest limit passes and is confirmed once: two trials.
 pub(crate) const ORDERS: &str = "\
 name: orders
 subject: {command: [java, '{jvm}', -cp, subjects.jar, loadline.subjects.Appetite, '{port}', live=8], ready: {http: /, within: 90s}}
@@ -31,7 +31,7 @@ services:
 ";
 const BROKEN: usize = 2;
 
-/// A fleet and what it names, in this folder; its text.
+/// Writes a fleet and its files to this directory; returns its text.
 pub(crate) fn write(folder: &Path) -> &'static str {
     fs::copy(test_subjects(), folder.join("subjects.jar")).unwrap();
     let broken = ORDERS.replace("Appetite", "NoSuchClass").replace("orders", "broken");
@@ -61,7 +61,7 @@ pub(crate) fn is_worked(plane: &Plane) {
     assert_eq!(indexes, ("0,1,3,4", "2"), "{}", said());
     let mut nodes = BTreeSet::new();
     for index in 0..5 {
-        // Each was started once, and none was given a token.
+        // Each was started once, without a token.
         let pods = job.pods(index as u32);
         let [pod] = pods.as_slice() else { panic!("{} pods of index {index}: {}", pods.len(), said()) };
         assert_eq!(pod["status"]["qosClass"], "Guaranteed");
@@ -79,22 +79,22 @@ pub(crate) fn is_worked(plane: &Plane) {
     assert_eq!((merged.standing, merged.services.len(), merged.nodes.len()), (expect, 5, 3));
 }
 
-/// Returns the document of `loadline merge` on the results that lie here.
+/// The document of `loadline merge` on these results.
 fn merged(volume: &Path) -> FleetDocument {
     let mut command = Command::new(env!("CARGO_BIN_EXE_loadline"));
     let done = command.arg("merge").arg(results(volume)).arg("--json").current_dir(volume).output().unwrap();
     let said = String::from_utf8_lossy(&done.stderr).into_owned();
-    // One has no answer.
+    // One has no result.
     assert_eq!(done.status.code(), Some(4), "{said}");
     serde_json::from_slice(&done.stdout).unwrap_or_else(|cause| panic!("{cause}: {said}"))
 }
 
-/// The file of a pod's words.
+/// The log file of a pod.
 pub(crate) fn log(pod: &serde_json::Value) -> String {
     format!("{}.log", text(&pod["metadata"]["name"]))
 }
 
-/// Returns the folder in which the manifest lets results lie.
+/// The manifest's directory for results.
 fn results(volume: &Path) -> PathBuf {
     let mut entries = fs::read_dir(volume).unwrap().flatten().map(|entry| entry.path());
     entries.find(|path| path.file_name().unwrap().to_string_lossy().starts_with("results-")).unwrap()

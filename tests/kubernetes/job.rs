@@ -1,4 +1,4 @@
-//! Jobs: the manifest that `loadline plan --kubernetes` prints, what is changed of it, and what became of one.
+//! Jobs: the manifest from `loadline plan --kubernetes`, modifications, and outcomes.
 
 use crate::api::Api;
 use crate::container::{each, text};
@@ -9,12 +9,12 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 pub(crate) const NAMESPACE: &str = "loadline-fleet";
-/// The claim of the manifest.
+/// The manifest's claim.
 pub(crate) const CLAIM: &str = "loadline-fleet";
-/// More than any Job here takes, by far.
+/// Much longer than any Job here takes.
 pub(crate) const JOB_WITHIN: Duration = Duration::from_secs(300);
 
-/// Returns the manifest that `loadline plan WORDS --kubernetes` prints in this folder.
+/// The manifest that `loadline plan WORDS --kubernetes` prints in this directory.
 pub(crate) fn manifest(folder: &Path, words: &[&str]) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_loadline"));
     let command = command.arg("plan").args(words).args(["--kubernetes", "--nodes", "3"]).current_dir(folder);
@@ -23,18 +23,18 @@ pub(crate) fn manifest(folder: &Path, words: &[&str]) -> String {
     String::from_utf8(done.stdout).unwrap()
 }
 
-/// The objects of a manifest, as they are written.
+/// A manifest's objects as text.
 pub(crate) fn objects(manifest: &str) -> impl Iterator<Item = &str> {
     manifest.split("\n---\n")
 }
 
-/// The Job of a manifest, to be changed.
+/// A manifest's Job, to be modified.
 pub(crate) fn job_of(manifest: &str) -> Value {
     let mut all = objects(manifest).map(|object| yaml_serde::from_str::<Value>(object).unwrap());
     all.find(|object| object["kind"] == "Job").unwrap()
 }
 
-/// Gives it another name, and keeps it apart from its own pods only.
+/// Renames it, and limits its anti-affinity to its own pods.
 pub(crate) fn rename(job: &mut Value, name: &str) {
     const LABEL: &str = "app.kubernetes.io/name";
     job["metadata"]["name"] = name.into();
@@ -45,7 +45,7 @@ pub(crate) fn rename(job: &mut Value, name: &str) {
     term["labelSelector"]["matchLabels"][LABEL] = name.into();
 }
 
-/// A Job that was submitted.
+/// A submitted Job.
 pub(crate) struct Job<'a> {
     api: &'a Api,
     name: String,
@@ -58,7 +58,7 @@ impl<'a> Job<'a> {
         Self { api, name: text(&job["metadata"]["name"]).to_owned() }
     }
 
-    /// One that was submitted by somebody else.
+    /// A Job submitted elsewhere.
     pub(crate) fn named(api: &'a Api, name: &str) -> Self {
         Self { api, name: name.to_owned() }
     }
@@ -67,7 +67,7 @@ impl<'a> Job<'a> {
         self.api.get(&format!("{}/{}", jobs(), self.name)).expect(200)["status"].clone()
     }
 
-    /// How it ended: the type and the reason of its condition, and its status.
+    /// How it ended: its condition's type and reason, and its status.
     pub(crate) fn ended(&self) -> (String, String, Value) {
         wait_for(&format!("the end of {}", self.name), JOB_WITHIN, || {
             let status = self.status();
@@ -78,7 +78,7 @@ impl<'a> Job<'a> {
         })
     }
 
-    /// Its pods of an index that are known, the oldest first.
+    /// Its known pods for an index, oldest first.
     pub(crate) fn pods(&self, index: u32) -> Vec<Value> {
         let of = format!("job-name={},batch.kubernetes.io/job-completion-index={index}", self.name);
         let listed = self.api.get(&format!("{}?labelSelector={of}", pods())).expect(200);
@@ -87,7 +87,7 @@ impl<'a> Job<'a> {
         found
     }
 
-    /// The exit codes of these pods.
+    /// These pods' exit codes.
     pub(crate) fn codes(&self, index: u32) -> Vec<i64> {
         let code = |pod: &Value| pod["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"].as_i64();
         self.pods(index).iter().map(|pod| code(pod).unwrap_or(-1)).collect()

@@ -1,5 +1,5 @@
-//! A node that is lost while its worker goes on: the index waits until somebody deletes the Node, and the second start
-//! finds the first one's answer.
+//! A node that is lost while its worker continues: the index waits until the Node is deleted, and the second start
+//! finds the first one's result.
 
 use crate::container::Host;
 use crate::fleet::{log, result, write};
@@ -22,7 +22,7 @@ pub(crate) fn blocks_its_index(plane: &Plane) {
     rename(&mut job, NAME);
     let pod = &mut job["spec"]["template"]["spec"];
     pod["nodeSelector"] = json!({"loadline.pool": POOL});
-    // As the manifest has them, but at once.
+    // The manifest's tolerations without the delay.
     for toleration in pod["tolerations"].as_array_mut().unwrap() {
         match toleration["key"] == "loadline.pool" {
             true => toleration["value"] = POOL.into(),
@@ -37,14 +37,14 @@ pub(crate) fn blocks_its_index(plane: &Plane) {
     let lost = Node::start(&plane.api, host("n4"), POOL, Fate::LostWithItsFirstPod);
     let job = Job::submit(&plane.api, &job);
     wait_until("the loss of a node", JOB_WITHIN, || lost.is_lost());
-    // There is a place for the second start from now on.
+    // From now on, there is a place for the second start.
     let _other = Node::start(&plane.api, host("n5"), POOL, Fate::Stays);
     let results = folder.join("results");
     let answer = results.join("index-000000/result.json");
     let first = wait_for("the answer of a worker that nobody sees", JOB_WITHIN, || {
         fs::read(&answer).map_err(|cause| cause.to_string())
     });
-    // The Job's controller has seen that the pod is to go, and starts none in its place.
+    // The Job's controller has seen the pod's deletion, and starts no replacement.
     let status = wait_for("the end of its pod, which nobody can confirm", JOB_WITHIN, || {
         let status = job.status();
         if status["terminating"] == 1 { Ok(status) } else { Err(status) }
@@ -62,7 +62,7 @@ pub(crate) fn blocks_its_index(plane: &Plane) {
     let [second] = pods.as_slice() else { panic!("{pods:#?}") };
     assert_eq!(second["spec"]["nodeName"], "n5");
     let said = fs::read_to_string(plane.folder().join(log(second))).unwrap();
-    assert!(said.contains("this entry was done before"), "{said}");
+    assert!(said.contains("this entry already has a result"), "{said}");
     assert_eq!(fs::read(&answer).unwrap(), first, "one answer");
     assert_eq!(result(&results, 0).node.name, "n4");
 }

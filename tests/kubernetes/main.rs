@@ -1,7 +1,6 @@
-//! A fleet on Kubernetes, proved on a real control plane with stand-in nodes: whether its API server takes the
-//! manifests, and what its Job controller makes of the ends of a worker. The tests run only on request, with
-//! `LOADLINE_KUBERNETES=required` and what `tests/kubernetes/build` made. They try every version in
-//! `target/kubernetes`.
+//! A fleet on a real Kubernetes control plane with fake nodes: whether its API server accepts the manifests, and how
+//! its Job controller handles a worker's ends. Runs only on request, with `LOADLINE_KUBERNETES=required` and the output
+//! of `tests/kubernetes/build`, for every version in `target/kubernetes`.
 #![expect(clippy::disallowed_methods, reason = "these tests run the binary itself, and servers")]
 #![expect(clippy::print_stdout, reason = "what was proved is told")]
 #![expect(clippy::unwrap_used, reason = "a helper of a test that cannot go on should stop it")]
@@ -29,7 +28,7 @@ use node::{Fate, Node};
 use plane::Plane;
 use std::path::{Path, PathBuf};
 
-/// Returns the programs of the versions that `tests/kubernetes/build` makes, a folder each.
+/// The program directories built by `tests/kubernetes/build`, one per version.
 fn programs() -> Vec<PathBuf> {
     if std::env::var_os("LOADLINE_KUBERNETES").is_none_or(|asked| asked.is_empty()) {
         loadline_test_support::skip(

@@ -1,4 +1,4 @@
-//! Whether an API server takes what Loadline offers it, to the last field.
+//! Whether an API server accepts Loadline's manifests, to the last field.
 
 use crate::api::{Api, ApiResponse};
 use crate::container::text;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::path::Path;
 
 const STRICT: &str = "fieldValidation=Strict";
-/// Right texts, each with a wrong one that no API server takes: names of fields, words, a quantity, a type.
+/// Valid texts, each with an invalid one that API servers reject: field names, words, a quantity, a type.
 const WRONG: [(&str, &str); 9] = [
     ("completionMode: Indexed", "completionMode: indexed"),
     ("backoffLimitPerIndex:", "backoffLimitPerindex:"),
@@ -22,8 +22,7 @@ const WRONG: [(&str, &str); 9] = [
     ("enableServiceLinks: false", "enableServiceLinks: \"no\""),
 ];
 
-/// Checks that every object of every manifest is taken, and returns how many there are. The namespace and the claim of
-/// a fleet, which no cluster has before, are there afterwards.
+/// Checks that every object of every manifest is accepted; returns their number. Creates a fleet's namespace and claim.
 pub(crate) fn are_taken(plane: &Plane) -> usize {
     let place = tempfile::tempdir().unwrap();
     let fleet = fleet::write(place.path());
@@ -55,11 +54,11 @@ pub(crate) fn are_taken(plane: &Plane) -> usize {
 /// A name that breaks text without quoting.
 const HOSTILE: &str = r#"name: "it's \"$(HOME)\" `x` #: {x}""#;
 
-/// As a dry run of all steps. A namespace, which the others need, is created in earnest as well.
+/// A full dry run. A namespace, which the others need, is actually created too.
 fn is_taken(api: &Api, object: &str) {
     let answer = tried(api, object);
     assert!(answer.warnings.is_empty(), "{object}: {:?}", answer.warnings);
-    // A namespace is there already, the second time.
+    // The second time, the namespace exists.
     if answer.code != 409 || !object.contains("kind: Namespace") {
         answer.expect(201);
     }
@@ -72,7 +71,7 @@ fn tried(api: &Api, object: &str) -> ApiResponse {
     api.post_yaml(&format!("{}?dryRun=All&{STRICT}", path(object)), object)
 }
 
-/// Returns the path at which objects of its kind are created.
+/// The path to create an object of its kind.
 fn path(object: &str) -> String {
     let object: Value = yaml_serde::from_str(object).unwrap();
     let group = match text(&object["apiVersion"]) {

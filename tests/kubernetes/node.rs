@@ -1,6 +1,6 @@
-//! A stand-in for a node: scheduler and kubelet in a thread. It registers itself and keeps its lease, takes the pods
-//! that fit, runs their containers ([`Container`]), tells what became of them, and ends those that are deleted, with
-//! their grace. No images, probes, init containers or restarts, and nothing is limited.
+//! A fake node: scheduler and kubelet in a thread. Registers itself and renews its lease, accepts fitting pods, runs
+//! their containers ([`Container`]), reports their state, and ends deleted ones with their grace period. No images,
+//! probes, init containers, restarts, or limits.
 
 use crate::api::Api;
 use crate::container::{Container, Host, each, now, text};
@@ -13,25 +13,25 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(150);
-/// A lease of the tests' control plane may be six times as old.
+/// The tests' control plane tolerates leases six times as old.
 const RENEW_AFTER: Duration = Duration::from_secs(1);
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
-/// Label and taint of nodes that do nothing else.
+/// Label and taint of dedicated nodes.
 const POOL: &str = "loadline.pool";
 
 /// How a node behaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fate {
     Stays,
-    /// The network to it breaks as soon as its first pod runs; what runs on it goes on.
+    /// Its network fails when its first pod runs; its processes continue.
     LostWithItsFirstPod,
 }
 
-/// A node that works, and stops with this value; its containers stop with it.
+/// A working node; stops with its containers on drop.
 pub(crate) struct Node {
     ends: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
-    /// Pods that went on after the node was lost.
+    /// Pods that continued after the node was lost.
     _left: Arc<Mutex<Vec<Pod>>>,
 }
 
@@ -70,7 +70,7 @@ impl Node {
 impl Drop for Node {
     fn drop(&mut self) {
         self.ends.store(true, Ordering::Relaxed);
-        // If the thread panicked, its message is already printed.
+        // If the thread panicked, its message has been printed.
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }
@@ -87,7 +87,7 @@ struct Kubelet {
     fate: Fate,
     clock: Clock,
     renewed: Option<Duration>,
-    /// Those that run here, by their UID.
+    /// Running pods, by UID.
     pods: BTreeMap<String, Pod>,
     done: BTreeSet<String>,
 }
@@ -123,7 +123,7 @@ impl Kubelet {
         if self.fate == Fate::LostWithItsFirstPod && !self.pods.is_empty() { Turn::Lost } else { Turn::GoesOn }
     }
 
-    /// Is there, is well, has a lease.
+    /// Registers, reports healthy, and renews the lease.
     fn renew(&self) {
         let name = &self.host.node;
         let node = json!({
@@ -145,8 +145,7 @@ impl Kubelet {
         self.api.patch(&format!("{LEASES}/{name}"), &json!({"spec": lease["spec"]})).expect(200);
     }
 
-    /// Whether a scheduler would put it here: labels that it selects, the taint, pods that it keeps away from. Room is
-    /// none of that here.
+    /// Whether a scheduler would choose this node: selected labels, the taint, anti-affinity. Ignores capacity.
     fn fits(&self, pod: &Value, all: &[Value]) -> bool {
         let spec = &pod["spec"];
         let label = |name: &str| match name {
@@ -171,7 +170,7 @@ impl Kubelet {
         selected && each(&spec["tolerations"]).any(tolerates) && !here.any(apart)
     }
 
-    /// Takes it; somebody else may have.
+    /// Binds a pod, unless it was bound elsewhere.
     fn bind(&self, pod: &Value) -> bool {
         let meta = &pod["metadata"];
         let target = json!({"apiVersion": "v1", "kind": "Node", "name": self.host.node});
@@ -180,7 +179,7 @@ impl Kubelet {
     }
 }
 
-/// Whether all these labels are among those.
+/// Whether all wanted labels are present.
 fn matches(wanted: &Value, labels: &Value) -> bool {
     wanted.as_object().is_some_and(|wanted| wanted.iter().all(|(name, value)| labels[name] == *value))
 }
@@ -193,16 +192,16 @@ fn path(meta: &Value) -> String {
     format!("/api/v1/namespaces/{}/pods/{}", text(&meta["namespace"]), text(&meta["name"]))
 }
 
-/// Times of leases have a fraction.
+/// Lease times have a fraction.
 fn micro(time: &str) -> String {
     time.replace('Z', ".000000Z")
 }
 
-/// A pod that runs.
+/// A running pod.
 struct Pod {
     meta: Value,
     containers: Vec<Container>,
-    /// When what is left of it is killed, once it is deleted.
+    /// When to kill its remaining processes, after deletion.
     kill_at: Option<Duration>,
     told: Option<Vec<Value>>,
 }
@@ -213,7 +212,7 @@ impl Pod {
         Self { meta: pod["metadata"].clone(), containers: containers.collect(), kill_at: None, told: None }
     }
 
-    /// Tells what changed; false once it is over.
+    /// Reports changes; false when it is over.
     fn look(&mut self, seen: Option<&Value>, api: &Api, clock: Clock) -> bool {
         let grace = match seen.map(|pod| &pod["metadata"]) {
             None => Some(0),

@@ -1,5 +1,5 @@
-//! A control plane of our own: etcd, kube-apiserver and kube-controller-manager, on the loopback, in a folder that goes
-//! with it. `tests/kubernetes/build` makes the program.
+//! A private control plane: etcd, kube-apiserver, and kube-controller-manager on loopback, in a temporary directory.
+//! `tests/kubernetes/build` builds the program.
 
 use crate::api::Api;
 use crate::ports::free_ports;
@@ -11,27 +11,27 @@ use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 
 const TOKEN: &str = "of-the-tests";
-/// The controllers of a Job and of a node that is lost; accounts, because a pod without a token must have been offered
+/// The controllers for Jobs and lost nodes; and service accounts, to show that a pod without a token could have had
 /// one.
 const CONTROLLERS: &str = "job-controller,node-lifecycle-controller,taint-eviction-controller,\
                            pod-garbage-collector-controller,garbage-collector-controller,serviceaccount-controller,\
                            root-ca-certificate-publisher-controller,namespace-controller";
-/// A node whose lease is as old as this is lost. The default is 50 s.
+/// A node with an older lease is lost. The default is 50 s.
 const LOST_AFTER: &str = "6s";
 
-/// Lines of each server that are shown where a test fails.
+/// Lines of each server shown if a test fails.
 const LAST_LINES: usize = 5;
 
-/// Servers that run, and end with this value.
+/// Running servers, stopped on drop.
 pub(crate) struct Plane {
     pub(crate) api: Api,
-    /// As it says itself: `v1.36.3`.
+    /// As it reports: `v1.36.3`.
     pub(crate) version: String,
     servers: Servers,
 }
 
 impl Plane {
-    /// Starts one with this program, and waits until it answers.
+    /// Starts one with this program, and waits until it responds.
     pub(crate) fn start(program: &Path) -> Self {
         let mut servers = Servers { program: program.to_owned(), place: TempDir::new().unwrap(), running: Vec::new() };
         let [stored, peers, port] = free_ports();
@@ -39,7 +39,7 @@ impl Plane {
         servers.store(stored, peers);
         servers.api_server(stored, port);
         let authority = servers.file("apiserver.crt");
-        // It answers a little before all is in place that every cluster has.
+        // It responds shortly before all standard objects exist.
         let api = wait_for("an API server", LONG, || {
             let api = authority.exists().then(|| Api::new(port, TOKEN, &authority)).ok_or("no certificate")?;
             let there = |path| api.try_get(path).is_ok_and(|answer| answer.code == 200);
@@ -51,7 +51,7 @@ impl Plane {
         Self { api, version, servers }
     }
 
-    /// Returns the folder in which nodes may keep their files.
+    /// The directory for nodes' files.
     pub(crate) fn folder(&self) -> &Path {
         self.servers.place.path()
     }
@@ -63,7 +63,7 @@ struct Servers {
     running: Vec<(&'static str, Child)>,
 }
 
-/// The server that stores the data ends last: the others would wait for it.
+/// The storage server ends last, because the others would wait for it.
 impl Drop for Servers {
     fn drop(&mut self) {
         while let Some((name, mut server)) = self.running.pop() {
@@ -83,7 +83,7 @@ impl Servers {
         self.place.path().join(name)
     }
 
-    /// The one who asks, the key by which tokens of accounts are signed, and how the controllers reach the API server.
+    /// The client, the key for service account tokens, and the controllers' access to the API server.
     fn accounts(&self) {
         fs::write(self.file("tokens.csv"), format!("{TOKEN},tests,tests,system:masters\n")).unwrap();
         let key = self.file("accounts.key");
@@ -91,7 +91,7 @@ impl Servers {
         assert!(made.expect("openssl").success());
     }
 
-    /// Starts a server that does not outlive these tests, whose talk goes to a file.
+    /// Starts a server that ends with these tests and logs to a file.
     fn start(&mut self, name: &'static str, program: &Path, words: &[String]) {
         let said = File::create(self.file(&format!("{name}.log"))).unwrap();
         let mut command = Command::new("setpriv");
@@ -107,7 +107,7 @@ impl Servers {
             format!("--listen-client-urls={port}"),
             format!("--advertise-client-urls={port}"),
             format!("--listen-peer-urls={peers}"),
-            // Stored data is of no use after these tests.
+            // Stored data is useless after these tests.
             "--unsafe-no-fsync".to_owned(),
         ];
         self.start("etcd", Path::new("etcd"), &words);
@@ -123,13 +123,13 @@ impl Servers {
             "--cert-dir=.".to_owned(),
             "--token-auth-file=tokens.csv".to_owned(),
             "--authorization-mode=RBAC".to_owned(),
-            // As every cluster has it whose own parts run in pods.
+            // As in clusters whose own components run in pods.
             "--allow-privileged=true".to_owned(),
             "--service-account-issuer=https://loadline.test".to_owned(),
             "--service-account-key-file=accounts.key".to_owned(),
             "--service-account-signing-key-file=accounts.key".to_owned(),
             "--service-cluster-ip-range=192.0.2.0/24".to_owned(),
-            // The loopback is no address that could be told to pods.
+            // The loopback address cannot be advertised to pods.
             "--endpoint-reconciler-type=none".to_owned(),
         ];
         self.start("apiserver", &self.program.clone(), &words);

@@ -1,5 +1,5 @@
-//! The reaction of a Job to each way in which a worker can end. The worker is a script here, so that every end is at
-//! hand.
+//! How a Job reacts to each way in which a worker can end. The worker is a script here, so that every end can be
+//! produced.
 
 use crate::container::{Host, text};
 use crate::job::{CLAIM, JOB_WITHIN, Job, NAMESPACE, job_of, manifest, pods, rename};
@@ -11,8 +11,8 @@ use std::fs;
 use std::path::Path;
 
 const NAME: &str = "ends";
-/// Index, node and process of each start, and then the end of this index: 1 and 6 are final, 2, 3 and 4 are better the
-/// second time, 5 never.
+/// Index, node, and process of each start, then the index's exit code: 1 and 6 are final, 2, 3, and 4 succeed on retry,
+/// 5 never does.
 const WORKER: &str = r#"
 index=$JOB_COMPLETION_INDEX
 echo "$index $NODE_NAME $$" >>"$1/starts"
@@ -47,13 +47,13 @@ pub(crate) fn is_kept(plane: &Plane) {
     let eviction = json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": evicted}});
     plane.api.post(&format!("{}/{}/eviction", pods(), text(&evicted)), &eviction).expect(201);
 
-    // Failed as a whole, because an index is; but only at its end.
+    // Failed as a whole because of an index, but only at the end.
     let (end, reason, status) = job.ended();
     assert_eq!((end.as_str(), reason.as_str()), ("Failed", "FailedIndexes"), "{status:#}");
     assert_eq!((text(&status["completedIndexes"]), text(&status["failedIndexes"])), ("0,2-4", "1,5,6"));
     let codes: Vec<Vec<i64>> = (0..INDEXES).map(|index| job.codes(index)).collect();
     assert_eq!(codes[..4], [vec![0], vec![3], vec![4, 0], vec![137, 0]]);
-    // The pod that was evicted is gone, and did not count.
+    // The evicted pod is gone, and did not count.
     assert_eq!(codes[4..], [vec![0], vec![70; 3], vec![2]]);
     let failures = |index: u32| job.pods(index).last().map(|pod| counted(pod).to_owned());
     assert_eq!([2, 3, 4].map(failures), ["1", "1", "0"].map(|count| Some(count.to_owned())));
@@ -62,12 +62,12 @@ pub(crate) fn is_kept(plane: &Plane) {
     assert_eq!((0..INDEXES).map(starts_of).collect::<Vec<_>>(), [1, 1, 2, 2, 2, 3, 1], "{starts}");
 }
 
-/// How often this index had failed when this pod was made.
+/// How often this index had failed when this pod was created.
 fn counted(pod: &Value) -> &str {
     text(&pod["metadata"]["annotations"]["batch.kubernetes.io/job-index-failure-count"])
 }
 
-/// The process of the first start of an index.
+/// The process of an index's first start.
 fn started(results: &Path, index: u32) -> String {
     wait_for(&format!("a start of index {index}"), JOB_WITHIN, || {
         let starts = fs::read_to_string(results.join("starts")).unwrap_or_default();

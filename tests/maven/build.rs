@@ -1,4 +1,4 @@
-//! One Maven build: the repository that it resolves from, the project that it builds, what it said.
+//! A Maven build: its repository, the project, and the output.
 
 use loadline_test_support::skip;
 use std::fs;
@@ -6,21 +6,21 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, OnceLock};
 
-/// The version of everything.
+/// The version of all artifacts.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// One at a time: a local repository is no place for two Mavens, and no other work may run while a server is weighed.
+/// Serial, because two Mavens must not share a local repository, and nothing else may run during a measurement.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// The folders that the builds share.
+/// Directories shared by the builds.
 pub(crate) struct Maven {
-    /// The folder of all that `tests/maven/fetch` brought and that the tests make.
+    /// The directory of files fetched by `tests/maven/fetch` or created by tests.
     target: PathBuf,
-    /// Maven's settings: the team's repository, behind its mirror.
+    /// Maven's settings: the team's repository behind its mirror.
     settings: PathBuf,
 }
 
-/// A project, in a folder of its own.
+/// A project in its own directory.
 pub(crate) struct Project<'a> {
     maven: &'a Maven,
     pub(crate) folder: PathBuf,
@@ -28,15 +28,15 @@ pub(crate) struct Project<'a> {
     program: PathBuf,
 }
 
-/// A build that ended.
+/// A finished build.
 pub(crate) struct Built {
     pub(crate) passed: bool,
-    /// Both streams, without colours.
+    /// Both streams, without colors.
     pub(crate) log: String,
 }
 
-/// Prepares real builds: Loadline's artifacts in a repository. Returns `None`, and tells the reason, where Maven or
-/// what it needs is not here.
+/// Prepares real builds: deploys Loadline's artifacts to a repository. Returns `None`, after reporting a skip, if Maven
+/// or its dependencies are missing.
 pub(crate) fn maven() -> Option<&'static Maven> {
     static MAVEN: OnceLock<Result<Maven, String>> = OnceLock::new();
     match MAVEN.get_or_init(Maven::prepare) {
@@ -62,14 +62,14 @@ impl Maven {
         Ok(maven)
     }
 
-    /// Puts all of `maven/` into a repository that is a folder, with the program that is tested, as a release does.
+    /// Deploys all of `maven/` to a directory repository, with the tested program, like a release.
     fn deploy(&self) {
         let (repository, old) = (self.target.join("repository"), self.target.join("local/dev/loadline"));
         for folder in [&repository, &old] {
-            // It need not be there.
+            // It may not exist.
             let _ = fs::remove_dir_all(folder);
         }
-        // The mirror is a folder, and the repository that it replaces does not exist.
+        // The mirror is a directory, and the repository that it replaces does not exist.
         let settings = format!(
             "<settings>\n  <mirrors><mirror><id>mirror</id><mirrorOf>team</mirrorOf><url>{}</url></mirror></mirrors>\n  \
              <profiles><profile><id>team</id>\n    <repositories>{}</repositories>\n    \
@@ -89,17 +89,17 @@ impl Maven {
         assert!(built.passed, "maven/build does not deploy:\n{}", built.log);
     }
 
-    /// The repository in a folder.
+    /// The directory repository.
     pub(crate) fn repository(&self) -> PathBuf {
         self.target.join("repository")
     }
 
-    /// Returns the folder in which a resolved artifact of Loadline's ends up.
+    /// The local repository's directory for Loadline's artifacts.
     pub(crate) fn local(&self) -> PathBuf {
         self.target.join("local/dev/loadline")
     }
 
-    /// Other releases of Maven that were brought.
+    /// Other fetched releases of Maven.
     pub(crate) fn releases(&self) -> Vec<PathBuf> {
         let all = fs::read_dir(&self.target).unwrap().flatten().map(|entry| entry.path().join("bin/mvn"));
         let mut found: Vec<PathBuf> = all.filter(|program| program.exists()).collect();
@@ -107,7 +107,7 @@ impl Maven {
         found
     }
 
-    /// One of `projects/`, copied into a new folder of this name, with the version filled in.
+    /// One of `projects/`, copied to a new directory with this name, with the version inserted.
     pub(crate) fn project(&self, from: &str, name: &str) -> Project<'_> {
         let project = self.empty(name);
         copy(&root().join("tests/maven/projects").join(from), &project.folder);
@@ -116,10 +116,10 @@ impl Maven {
         project
     }
 
-    /// A new folder of this name.
+    /// A new directory with this name.
     pub(crate) fn empty(&self, name: &str) -> Project<'_> {
         let folder = self.target.join("projects").join(name);
-        // It need not be there.
+        // It may not exist.
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).unwrap();
         Project { maven: self, folder, variables: Vec::new(), program: "mvn".into() }
@@ -133,40 +133,40 @@ impl Project<'_> {
         self
     }
 
-    /// Changes one of its files wherever it says `from`.
+    /// Replaces all occurrences of `from` in one of its files.
     pub(crate) fn change(&self, name: &str, from: &str, to: &str) -> &Self {
         let text = self.read(name);
         self.file(name, &text.replace(from, to))
     }
 
-    /// Returns the text of one of its files.
+    /// The text of one of its files.
     #[track_caller]
     pub(crate) fn read(&self, name: &str) -> String {
         let path = self.folder.join(name);
         fs::read_to_string(&path).unwrap_or_else(|cause| panic!("{}: {cause}", path.display()))
     }
 
-    /// The same with a variable of the environment.
+    /// Adds an environment variable.
     pub(crate) fn with(mut self, name: &str, value: &str) -> Self {
         self.variables.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// The same, built by another Maven.
+    /// Uses another Maven.
     pub(crate) fn by(mut self, program: &Path) -> Self {
         self.program = program.to_owned();
         self
     }
 
-    /// Builds it.
+    /// Builds the project.
     pub(crate) fn build(&self, words: &[&str]) -> Built {
-        // A test that failed while it built is no reason for the others to.
+        // A test that failed during a build must not fail the others.
         let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let mut command = Command::new(&self.program);
         command.args(["-B", "-ntp", "-Dstyle.color=never", "-s"]).arg(&self.maven.settings);
         command.arg(format!("-Dmaven.repo.local={}", self.maven.target.join("local").display()));
         command.args(words).current_dir(&self.folder);
-        // Settings of the machine around the tests must not be found.
+        // Hides the settings of the surrounding machine.
         command.env_remove("LOADLINE").env_remove("MAVEN_ARGS").env("MAVEN_OPTS", "-XX:TieredStopAtLevel=1");
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         ended(&mut command)
@@ -174,35 +174,35 @@ impl Project<'_> {
 }
 
 impl Built {
-    /// It passed.
+    /// Checks that it passed.
     #[track_caller]
     pub(crate) fn passes(&self) -> &Self {
         assert!(self.passed, "the build fails:\n{}", self.log);
         self
     }
 
-    /// It failed.
+    /// Checks that it failed.
     #[track_caller]
     pub(crate) fn fails(&self) -> &Self {
         assert!(!self.passed, "the build passes:\n{}", self.log);
         self
     }
 
-    /// It said that.
+    /// Checks that the log contains this.
     #[track_caller]
     pub(crate) fn says(&self, what: &str) -> &Self {
         assert!(self.log.contains(what), "not said: {what}\n{}", self.log);
         self
     }
 
-    /// It did not say that.
+    /// Checks that the log does not contain this.
     #[track_caller]
     pub(crate) fn says_nothing_of(&self, what: &str) -> &Self {
         assert!(!self.log.contains(what), "said: {what}\n{}", self.log);
         self
     }
 
-    /// It said one before the other.
+    /// Checks that one text precedes the other in the log.
     #[track_caller]
     pub(crate) fn says_first(&self, one: &str, other: &str) -> &Self {
         let (first, second) = (self.log.find(one), self.log.find(other));
@@ -211,7 +211,7 @@ impl Built {
     }
 }
 
-/// The repository's folder.
+/// The repository's directory.
 pub(crate) fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }

@@ -1,5 +1,5 @@
-//! The tests of a project as an IDE runs them: by the runner that Eclipse and the Java tests of VS Code start, which
-//! tells its IDE through a socket what happens.
+//! A project's tests as run by an IDE: with the runner of Eclipse and VS Code's Java tests, which reports to its IDE
+//! through a socket.
 
 use crate::build::{Maven, Project, VERSION, ended};
 use std::io::Read;
@@ -7,17 +7,16 @@ use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The jars that an IDE has of its own; `tests/maven/fetch` brings them.
+/// The IDE's own jars, fetched by `tests/maven/fetch`.
 const RUNNER: [&str; 2] = [
     "org/eclipse/jdt/org.eclipse.jdt.junit.runtime/3.8.100/org.eclipse.jdt.junit.runtime-3.8.100.jar",
     "org/eclipse/jdt/org.eclipse.jdt.junit5.runtime/1.2.0/org.eclipse.jdt.junit5.runtime-1.2.0.jar",
 ];
-/// The bound on the runner, in seconds. The runner waits for no process: what it starts ends by itself.
+/// The runner's time limit in seconds. The runner does not wait for its processes.
 const BOUND: &str = "60";
 
-/// Returns the messages to the IDE while it runs the tests of a class that Maven has compiled, a line each. `%TSTTREE`
-/// stands for a test, `%TESTS` where it begins, `%FAILED` and `%ERROR` with a trace, `%TESTE` at its end (`MessageIds`
-/// of Eclipse's JDT).
+/// The messages to the IDE, line by line, while it runs the tests of a class compiled by Maven. `%TSTTREE` declares a
+/// test, `%TESTS` starts it, `%FAILED` and `%ERROR` have a trace, `%TESTE` ends it (`MessageIds` of Eclipse's JDT).
 pub(crate) fn told(maven: &Maven, project: &Project<'_>, class: &str, junit: &str, program: &Path) -> String {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -31,7 +30,7 @@ pub(crate) fn told(maven: &Maven, project: &Project<'_>, class: &str, junit: &st
     command.current_dir(&project.folder);
     let runner = std::thread::spawn(move || {
         let runner = ended(&mut command);
-        // If the runner never connected, this ends the wait for it. If it did, the port has no listener any more.
+        // Ends the wait if the runner never connected; otherwise, the port has no listener anymore.
         drop(TcpStream::connect(("127.0.0.1", port)));
         runner
     });
@@ -45,7 +44,7 @@ pub(crate) fn told(maven: &Maven, project: &Project<'_>, class: &str, junit: &st
 
 fn class_path(maven: &Maven, project: &Project<'_>, junit: &str) -> String {
     let local = maven.local().join("../..");
-    // Until 6 the platform had numbers of its own.
+    // Before 6, the platform had its own version numbers.
     let platform = junit.replace("5.13.", "1.13.");
     let mut jars = vec![project.folder.join("target/test-classes")];
     jars.extend(RUNNER.map(|jar| local.join(jar)));
@@ -61,7 +60,7 @@ fn class_path(maven: &Maven, project: &Project<'_>, junit: &str) -> String {
     words.join(":")
 }
 
-/// The jars below a folder; none where it is not there.
+/// The jars below a directory; empty if it does not exist.
 fn all(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     entries

@@ -1,11 +1,11 @@
-//! The client for JUnit in the tests of a project, with JUnit 5 and with JUnit 6.
+//! The JUnit client in a project's tests, with JUnit 5 and JUnit 6.
 
 use crate::build::{Project, maven};
 use crate::ide;
 use crate::stand_in::{BudgetOutcome, StandIn};
 use loadline_test_support::executable;
 
-/// A program that hands each scenario to the stand-in with the scenario's name.
+/// A program that passes each scenario to the stand-in with its name.
 const CHOOSES: &str = "#!/bin/sh\nexec \"$(dirname \"$0\")/$2.d/loadline\" \"$@\"\n";
 
 #[test]
@@ -32,7 +32,7 @@ fn a_budget_is_a_test_with_junit_5_and_6() {
     }
 }
 
-/// Files in the project's folder were checked out and not installed.
+/// Files in the project's directory were checked out, not installed.
 #[test]
 fn an_empty_part_of_the_path_is_not_the_folder_of_the_project() {
     let Some(maven) = maven() else { return };
@@ -45,7 +45,7 @@ fn an_empty_part_of_the_path_is_not_the_folder_of_the_project() {
     assert!(report.contains("there is no `loadline` on the PATH"), "{report}");
 }
 
-/// Each budget with its verdict, in what every CI system reads.
+/// Checks each budget's verdict in the format that CI systems read.
 fn check(project: &Project<'_>) {
     let report = project.read("target/surefire-reports/TEST-app.BudgetsTest.xml");
     for text in [
@@ -60,14 +60,14 @@ fn check(project: &Project<'_>) {
     }
 }
 
-/// Each budget with its verdict, in what an IDE shows of it.
+/// Checks each budget's verdict as an IDE shows it.
 fn check_in_an_ide(told: &str) {
     let all = |begin: &str| told.lines().filter(|line| line.starts_with(begin)).collect::<Vec<_>>();
     let names = all("%TSTTREE").join("\n");
     for name in ["ci 1: rss.loaded<=60MiB", "loadline run dies.loadline.yaml", "loadline run empty.loadline.yaml"] {
         assert!(names.contains(name), "{name}:\n{names}");
     }
-    // One test of six is broken, one undecided, and two could not be measured.
+    // One test of six fails, one is undecided, and two could not be measured.
     let is_skipped = |line: &&&str| line.contains("@AssumptionFailure: ");
     let failed = all("%FAILED");
     let counts = [failed.iter().filter(is_skipped).count(), failed.len(), all("%ERROR").len(), all("%TESTE").len()];

@@ -1,6 +1,6 @@
-//! Real Maven builds against a repository in a folder: the binary as an artifact, the plugin's two goals, the client
-//! for JUnit. Needs what `tests/maven/fetch` brings. If only the verdict matters, a script stands for Loadline; if a
-//! server is weighed, it is the program that was built.
+//! Real Maven builds with a directory repository: the binary as an artifact, the plugin's two goals, the JUnit client.
+//! Needs the files fetched by `tests/maven/fetch`. A script replaces Loadline if only the verdict matters; otherwise,
+//! the built program measures a server.
 #![expect(clippy::disallowed_methods, reason = "these tests run Maven")]
 #![expect(clippy::unwrap_used, reason = "a helper of a test that cannot go on should stop it")]
 

@@ -1,4 +1,4 @@
-//! The sources of the binary and of the JDK: the PATH, a repository behind a mirror, offline, nowhere; a toolchain.
+//! Where the binary and the JDK come from: the PATH, a repository behind a mirror, offline, nowhere; a toolchain.
 
 use crate::build::{VERSION, maven};
 use crate::stand_in::{BudgetOutcome, StandIn};
@@ -20,7 +20,7 @@ fn a_program_on_the_path_is_used_where_its_version_fits_and_else_the_artifact() 
     project.build(&goals).passes().says("1 budget kept");
     assert!(stand_in.called().contains(&"run".to_owned()), "{:?}", stand_in.called());
 
-    // A program of another version is not that of this build: the artifact is taken, and refuses a file that is no jar.
+    // A program with another version is ignored: the artifact is used, and rejects a file that is not a jar.
     stand_in.version("0.0.9");
     fs::remove_file(stand_in.folder.join("called")).unwrap();
     project.build(&goals).fails().says("exit code 3").says("a.jar");
@@ -28,18 +28,18 @@ fn a_program_on_the_path_is_used_where_its_version_fits_and_else_the_artifact() 
     let resolved = maven.local().join(format!("loadline/{VERSION}/loadline-{VERSION}-linux-x86_64.exe"));
     assert_ne!(fs::metadata(resolved).unwrap().permissions().mode() & 0o111, 0, "it is made executable");
 
-    // An artifact in the local repository is enough without a network.
+    // Offline, an artifact in the local repository suffices.
     let offline = [&goals[..], &["-o"]].concat();
     project.build(&offline).fails().says("exit code 3");
     let missing = [&goals[..], &["-Dloadline.version=9.9.9"]].concat();
     let built = project.build(&missing);
-    built.fails().says("the binary is not to be had").says("dev.loadline:loadline:exe:linux-x86_64:9.9.9");
-    built.says("on the PATH is 0.0.9, and 9.9.9 is wanted").says("-Dloadline.executable=FILE");
+    built.fails().says("cannot get the binary").says("dev.loadline:loadline:exe:linux-x86_64:9.9.9");
+    built.says("on the PATH is 0.0.9, but the plugin needs 9.9.9").says("-Dloadline.executable=FILE");
     let built = project.build(&[&missing[..], &["-o"]].concat());
-    built.fails().says("offline").says("the binary is not to be had");
+    built.fails().says("offline").says("cannot get the binary");
 }
 
-/// Files in the project's folder were checked out and not installed.
+/// Files in the project's directory were checked out, not installed.
 #[test]
 fn an_empty_part_of_the_path_is_not_the_folder_of_the_project() {
     let Some(maven) = maven() else { return };
@@ -56,7 +56,7 @@ fn an_empty_part_of_the_path_is_not_the_folder_of_the_project() {
 fn a_program_that_never_tells_its_version_holds_no_build_up() {
     let Some(maven) = maven() else { return };
     let stand_in = StandIn::new(&maven.empty("no version").folder, 0, "", &[BudgetOutcome::Kept]);
-    // Its child has the output, too, and outlives it.
+    // Its child also holds the output, and outlives it.
     executable(stand_in.program(), "#!/bin/sh\nsleep 600 & echo $! >\"$0.pid\"\nwait\n");
     let project = maven.project("app", "no version in time").with("PATH", &stand_in.path());
     project.file("a.jar", "no jar");
@@ -66,7 +66,7 @@ fn a_program_that_never_tells_its_version_holds_no_build_up() {
     let left = stand_in.program().with_file_name("loadline.pid");
     let left = fs::read_to_string(left).unwrap();
     let ended = std::process::Command::new("kill").arg(left.trim()).status().unwrap();
-    built.fails().says("on the PATH tells no version, and 9.9.9 is wanted");
+    built.fails().says("on the PATH has no known version, but the plugin needs 9.9.9");
     assert!(ended.success() && took.as_secs() < 300, "{took:?}");
 }
 
@@ -75,7 +75,7 @@ fn the_binary_comes_from_where_plugins_do() {
     let Some(maven) = maven() else { return };
     let project = maven.project("app", "of the project");
     project.file("a.jar", "no jar");
-    // A release of the binary that only a repository of the project's libraries has.
+    // A release of the binary that is only in a repository for the project's libraries.
     let name = "dev/loadline/loadline/9.9.9/loadline-9.9.9";
     project.file(&format!("libraries/{name}-linux-x86_64.exe"), "#!/bin/sh\n");
     project.file(
@@ -89,7 +89,7 @@ fn the_binary_comes_from_where_plugins_do() {
     );
     project.change("pom.xml", "<properties>", &format!("{repository}<properties>"));
     let built = project.build(&[WEIGH, VERIFY, OF_JAR, "-Dloadline.version=9.9.9"]);
-    built.fails().says("the binary is not to be had");
+    built.fails().says("cannot get the binary");
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn a_program_that_was_named_is_used_as_it_is() {
     let project = maven.project("app", "named by option");
     project.file("a.jar", "no jar");
     let goals = [WEIGH, VERIFY, OF_JAR, &stand_in.option()];
-    project.build(&goals).passes().says(&format!("is Loadline 7.0.0, and this plugin was made for {VERSION}"));
+    project.build(&goals).passes().says(&format!("is Loadline 7.0.0, but this plugin is for {VERSION}"));
     fs::set_permissions(stand_in.program(), fs::Permissions::from_mode(0o644)).unwrap();
     project.build(&goals).fails().says("cannot be executed");
 }
@@ -121,10 +121,10 @@ fn a_scenario_is_found_where_scenarios_lie() {
 
     fs::rename(scenario, project.folder.join("third.loadline.yaml")).unwrap();
     project.build(&goals).fails().says("there are 2 scenarios, and none is named app.loadline.yaml");
-    // If no word is `{artifact}`, no artifact is passed for it.
+    // Without the word `{artifact}`, no artifact is passed.
     project.build(&[&goals[..], &["-Dloadline.scenario=other.loadline.yaml"]].concat()).passes();
     assert!(!stand_in.called().join(" ").contains("--artifact"), "{:?}", stand_in.called());
-    // A command of the user's own, and arguments of the jar.
+    // A user-defined command, and arguments of the jar.
     for name in ["other", "third"] {
         fs::remove_file(project.folder.join(format!("{name}.loadline.yaml"))).unwrap();
     }
@@ -162,7 +162,7 @@ fn the_jdk_is_that_of_the_toolchain() {
     project
         .build(&[WEIGH, VERIFY, "-t", "toolchains.xml", OF_JAR, &stand_in.option()])
         .fails()
-        .says("no toolchain fits jdkToolchain {version=99}");
+        .says("no toolchain matches jdkToolchain {version=99}");
 }
 
 #[test]

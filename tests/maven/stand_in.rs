@@ -1,11 +1,11 @@
-//! A script that stands for Loadline: it ends as a file says, and writes down how it was called.
+//! A script that replaces Loadline: exits as a file specifies, and records its call.
 
 use crate::build::VERSION;
 use loadline_test_support::executable;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Answers from the files of its own folder. A call of `report` always gets the same answer.
+/// Responds with files from its directory. `report` always gives the same output.
 const SCRIPT: &str = r#"#!/bin/sh
 here=$(dirname "$0")
 if [ "$1" = --version ]; then cat "$here/version"; exit; fi
@@ -25,12 +25,12 @@ cat "$here/words" >&2
 exit "$(cat "$here/exit")"
 "#;
 
-/// The script in its folder.
+/// The script in its directory.
 pub(crate) struct StandIn {
     pub(crate) folder: PathBuf,
 }
 
-/// How a budget goes.
+/// A budget's outcome.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum BudgetOutcome {
     Kept,
@@ -39,7 +39,7 @@ pub(crate) enum BudgetOutcome {
 }
 
 impl StandIn {
-    /// One that ends with this code, after these words.
+    /// One that exits with this code after this output.
     pub(crate) fn new(folder: &Path, exit: i32, words: &str, budgets: &[BudgetOutcome]) -> Self {
         fs::create_dir_all(folder).unwrap();
         let stand_in = Self { folder: folder.to_owned() };
@@ -53,7 +53,7 @@ impl StandIn {
         stand_in
     }
 
-    /// Lets it be of another version.
+    /// Changes its version.
     pub(crate) fn version(&self, version: &str) {
         fs::write(self.folder.join("version"), format!("loadline {version}\n")).unwrap();
     }
@@ -62,23 +62,23 @@ impl StandIn {
         self.folder.join("loadline")
     }
 
-    /// As an option of Maven.
+    /// As a Maven option.
     pub(crate) fn option(&self) -> String {
         format!("-Dloadline.executable={}", self.program().display())
     }
 
-    /// A PATH on which it is found first.
+    /// A PATH on which it comes first.
     pub(crate) fn path(&self) -> String {
         format!("{}:{}", self.folder.display(), std::env::var("PATH").unwrap())
     }
 
-    /// The words of its last call; none where it was not called.
+    /// The words of its last call; empty if it was not called.
     pub(crate) fn called(&self) -> Vec<String> {
         let text = fs::read_to_string(self.folder.join("called")).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
     }
 
-    /// From which folder it was called, and with which JDK.
+    /// The working directory and JDK of its call.
     pub(crate) fn place(&self) -> (String, String) {
         let text = fs::read_to_string(self.folder.join("place")).unwrap();
         let (folder, home) = text.trim_end().split_once('\n').unwrap();
@@ -86,7 +86,7 @@ impl StandIn {
     }
 }
 
-/// As `loadline --junit` writes it; `replay` holds that form in its snapshots.
+/// As written by `loadline --junit`, whose format is in the snapshots of `replay`.
 fn report(budgets: &[BudgetOutcome]) -> String {
     let cases = budgets.iter().enumerate().map(|(at, verdict)| {
         let inside = match verdict {

@@ -1,10 +1,10 @@
-//! The verdicts of the two goals on every end that Loadline can have. One build has many modules, each with a stand-in.
+//! The verdicts of the two goals for every end of Loadline. A single build has many modules, each with a stand-in.
 
 use crate::build::{Built, Maven, Project, VERSION, maven};
 use crate::stand_in::{BudgetOutcome, StandIn};
 use loadline_test_support::long_tests_run;
 
-/// A module: its name, the exit code, the text on stderr, the budgets, the plugin's configuration.
+/// A module: name, exit code, stderr, budgets, and the plugin's configuration.
 type Module = (&'static str, i32, &'static str, &'static [BudgetOutcome], &'static str);
 
 const MODULES: &[Module] = &[
@@ -27,7 +27,7 @@ const MODULES: &[Module] = &[
     ("absent", 0, "", &[BudgetOutcome::Kept], "<executable>nowhere/loadline</executable>"),
 ];
 
-/// A reactor of packaging `pom`, so that nothing is built but what is weighed.
+/// A reactor with packaging `pom`, so that nothing is built except what is measured.
 fn reactor<'a>(maven: &'a Maven, name: &str) -> Project<'a> {
     let project = maven.empty(name);
     let head = "<project><modelVersion>4.0.0</modelVersion>";
@@ -62,7 +62,7 @@ fn reactor<'a>(maven: &'a Maven, name: &str) -> Project<'a> {
     project
 }
 
-/// Checks the verdict on each module, in Maven's own words for how it went.
+/// Checks the verdict on each module, in Maven's terms.
 fn check(built: &Built) {
     built.fails();
     let interval = "ci 1: rss.loaded<=60MiB: from 70.2 MiB to 81.4 MiB in 5 trials: all of it misses 60.0 MiB";
@@ -71,25 +71,25 @@ fn check(built: &Built) {
     built.says("1 budget kept, 1 undecided");
     built.says(&format!("1 budget broken:\n[ERROR]   {interval}")).says("metaspace +8.0 MiB");
     built.says("1 budget undecided, which counts as broken:");
-    built.says("[WARNING] there is no budget, so that nothing can break");
+    built.says("[WARNING] there are no budgets, so the build cannot fail");
     built.says("(loadline: exit code 2):\n[ERROR] error: `rss.loadde` is no metric").says("did you mean `rss.loaded`?");
     built.says("(loadline: exit code 3):\n[ERROR] error: the subject died: exit code 1").says("| Bang");
     built.says("(loadline: exit code 4):\n[ERROR] error: no cgroup can be made");
     built.says("(loadline: exit code 70):\n[ERROR] error: a bug in Loadline");
     built.says("skipped: loadline.skip is set").says_nothing_of("never said");
-    built.says("nowhere/loadline does not exist").says("skipped: this module makes no server");
+    built.says("nowhere/loadline does not exist").says("skipped: this module builds no server");
     for module in ["kept", "undecided", "aimless", "skipped", "all"] {
         assert!(summary(built, module).contains("SUCCESS"), "{module}:\n{}", built.log);
     }
     for module in ["broken", "strict", "request", "subject", "machine", "bug", "absent"] {
         assert!(summary(built, module).contains("FAILURE"), "{module}:\n{}", built.log);
     }
-    // A broken budget is a failure of the project, a measurement that could not be made an error of the build.
+    // An exceeded budget is a project failure; a failed measurement is a build error.
     let kinds = built.log.matches("MojoFailureException").count() > 0 && built.log.contains("MojoExecutionException");
     assert!(kinds, "{}", built.log);
 }
 
-/// The line of Maven's summary.
+/// A module's line in Maven's summary.
 fn summary<'a>(built: &'a Built, module: &str) -> &'a str {
     let line = built.log.lines().find(|line| line.starts_with(&format!("[INFO] {module} .")));
     line.unwrap_or_else(|| panic!("no line of {module}:\n{}", built.log))
@@ -150,10 +150,10 @@ fn every_option_that_skips_tests_skips() {
         let built = project.build(&[&stand_in.option(), &weigh, &verify, &format!("-D{option}")]);
         built.passes().says(&format!("skipped: {option} is set"));
     }
-    // A skipped weighing leaves nothing that could be taken for a verdict.
+    // A skipped measurement leaves nothing that looks like a verdict.
     project.build(&[&verify]).passes().says("nothing was weighed: maven.test.skip is set");
     std::fs::remove_dir_all(project.folder.join("target/loadline")).unwrap();
-    project.build(&[&verify]).fails().says("there is nothing to verify").says("name both goals");
+    project.build(&[&verify]).fails().says("there is nothing to verify").says("run both goals");
 }
 
 #[test]
@@ -163,9 +163,9 @@ fn elsewhere_it_says_so_and_skips() {
     let (weigh, verify) = ["weigh", "verify"].map(|goal| format!("dev.loadline:loadline-maven-plugin:{goal}")).into();
     for (option, name) in [("-Dos.name=Mac OS X", "Mac OS X on "), ("-Dos.arch=riscv64", "Linux on riscv64")] {
         let built = project.build(&[&weigh, &verify, option]);
-        built.passes().says("Loadline weighs on Linux (x86_64, aarch64), and this is ").says(name);
-        built.says("[WARNING]").says("no budget is checked here");
+        built.passes().says("Loadline runs only on Linux (x86_64, aarch64), but this is ").says(name);
+        built.says("[WARNING]").says("budgets are not checked here");
         let built = project.build(&[&weigh, &verify, option, "-Dloadline.failIfUnsupported"]);
-        built.fails().says("leave out failIfUnsupported");
+        built.fails().says("remove failIfUnsupported");
     }
 }

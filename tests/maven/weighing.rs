@@ -1,4 +1,5 @@
-//! A server is really weighed: by the binary that Maven resolves through a mirror, in a folder with a hostile name.
+//! A real measurement of a server: by the binary that Maven resolves through a mirror, in a directory with a hostile
+//! name.
 
 use crate::build::maven;
 use std::fs;
@@ -9,7 +10,7 @@ fn budgets_of_a_real_server_hold_and_break() {
     let project = maven.project("app", "it's <a> & b \u{e9}");
     let built = project.build(&["verify", "-Dloadline.budgets=rss.loaded<=1GiB"]);
     built.passes().says("1 budget kept, 0 undecided").says("rss.loaded");
-    // A goal that follows the weighing runs before the verdict.
+    // A goal bound after the measurement runs before the verdict.
     built.says_first(":weigh (default)", ":help (after)").says_first(":help (after)", ":verify (default)");
     let report = project.read("target/loadline-reports/TEST-loadline.xml");
     assert!(report.contains("rss.loaded&lt;=1GiB") || report.contains("rss.loaded&lt;=1024MiB"), "{report}");
@@ -19,7 +20,7 @@ fn budgets_of_a_real_server_hold_and_break() {
     assert!(project.folder.join("target/loadline/archive").is_dir());
 
     let built = project.build(&["verify", "-Dloadline.budgets=rss.loaded<=10MiB,failed<=0.1%"]);
-    built.fails().says("1 budget broken:").says("ci: rss.loaded<=10MiB: from ").says("all beyond 10.0 MiB");
+    built.fails().says("1 budget broken:").says("ci: rss.loaded<=10MiB: from ").says("entirely beyond 10.0 MiB");
     built.says_first(":help (after)", ":verify (default)");
     built.says("report: ").says("report.html");
 
@@ -27,5 +28,5 @@ fn budgets_of_a_real_server_hold_and_break() {
     built.fails().says("exit code 2").says("rss.loadde");
     assert!(!project.folder.join("target/loadline/report.html").exists(), "it is not that of the build before");
     fs::remove_file(project.folder.join("app.loadline.yaml")).unwrap();
-    project.build(&["verify", "-Dloadline.arguments=--,java,-jar,{artifact}"]).fails().says("where does the load go?");
+    project.build(&["verify", "-Dloadline.arguments=--,java,-jar,{artifact}"]).fails().says("no URL to load");
 }

@@ -12,8 +12,8 @@ import java.util.concurrent.atomic.AtomicLong;
 /**
  * The JDK's own HTTP server: {@code java JdkPeer.java PORT}.
  *
- * <p>Paths: {@code /fixed} (12 bytes), {@code /chunked} (100,000 bytes), {@code /last} (closes), {@code /length} (says
- * how long the body was), {@code /counted} (requests and connections so far, itself left out); all others are 404.
+ * <p>Paths: {@code /fixed} (12 bytes), {@code /chunked} (100,000 bytes), {@code /last} (closes), {@code /length} (the
+ * length of the body), {@code /counted} (requests and connections so far, except its own); all others are 404.
  */
 final class JdkPeer {
     private static final AtomicLong REQUESTS = new AtomicLong();

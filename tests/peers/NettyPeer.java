@@ -24,7 +24,7 @@ import java.util.concurrent.atomic.AtomicLong;
 
 /**
  * Netty: {@code java -cp 'JARS/*' NettyPeer.java PORT}. The paths are those of {@code JdkPeer}, and {@code /endless}:
- * 100,000 bytes whose end is the end of the connection.
+ * 100,000 bytes that end with the connection.
  */
 final class NettyPeer extends SimpleChannelInboundHandler<FullHttpRequest> {
     private static final AtomicLong REQUESTS = new AtomicLong();

@@ -1,17 +1,17 @@
-//! Certificates made for one test: an authority and what it signed for `localhost`, by `openssl`.
+//! Certificates for one test, made with `openssl`: an authority, and what it signed for `localhost`.
 
 use super::peer::program;
 use loadline::scenario::Tls;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// An authority, a certificate it signed for `localhost`, and an authority that signed nothing.
+/// An authority, its certificate for `localhost`, and an unrelated authority.
 pub(crate) struct Certificates {
     folder: PathBuf,
 }
 
 impl Certificates {
-    /// Makes them in this folder; `None` where there is no `openssl`.
+    /// Creates them in this directory; `None` without `openssl`.
     pub(crate) fn make(folder: &Path) -> Option<Self> {
         program("openssl")?;
         let made = Self { folder: folder.to_path_buf() };
@@ -31,7 +31,7 @@ impl Certificates {
         Some(made)
     }
 
-    /// Runs `openssl` in the folder: milliseconds, as it makes keys of elliptic curves only.
+    /// Runs `openssl` in the directory; fast, because all keys are elliptic-curve keys.
     fn openssl(&self, arguments: &str) {
         let mut command = Command::new("openssl");
         let said = command.args(arguments.split_whitespace()).current_dir(&self.folder).stdin(Stdio::null()).output();
@@ -39,23 +39,23 @@ impl Certificates {
         assert!(said.status.success(), "openssl {arguments}: {}", String::from_utf8_lossy(&said.stderr));
     }
 
-    /// Trust in the authority that signed.
+    /// Trusts the signing authority.
     pub(crate) fn trusted(&self) -> Tls {
         Tls { ca: Some(self.folder.join("ca.pem")), ..Tls::default() }
     }
 
-    /// The same, with a certificate that it signed to be shown.
+    /// The same, with a client certificate that it signed.
     pub(crate) fn shown(&self) -> Tls {
         let file = |name: &str| Some(self.folder.join(name));
         Tls { cert: file("cert.pem"), key: file("key.pem"), ..self.trusted() }
     }
 
-    /// Trust in the other one.
+    /// Trusts the unrelated authority.
     pub(crate) fn mistrusted(&self) -> Tls {
         Tls { ca: Some(self.folder.join("other.pem")), ..Tls::default() }
     }
 
-    /// A certificate that signed itself, as `openssl req -x509` makes it, its key, and trust in it.
+    /// A self-signed certificate as created by `openssl req -x509`, its key, and TLS settings that trust it.
     pub(crate) fn self_signed(&self) -> (&'static str, &'static str, Tls) {
         self.openssl(
             "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost \

@@ -1,4 +1,4 @@
-//! HTTP/2 against nghttpd, in clear and over TLS, against nginx, which counts, and against what speaks none of it.
+//! HTTP/2 against nghttpd, in cleartext and over TLS, against nginx, which counts, and against servers without HTTP/2.
 
 use super::certificates::Certificates;
 use super::laws::{drive_lawfully, drive_lawfully_on, gets, sends};
@@ -10,7 +10,7 @@ use loadline::scenario::{Arrivals, Spacing, Until};
 use loadline::scenario::{Body, ExpectStatus, Method, Pool, Protocol, Rate, Request, Schedule};
 use loadline::units::Bytes;
 
-/// nghttpd with these words, which end in key and certificate where it speaks TLS; `file` has ten bytes.
+/// nghttpd with these words, which end in key and certificate for TLS; `file` has ten bytes.
 fn nghttpd(words: &str) -> Option<(Peer, Certificates)> {
     let nghttpd = program("nghttpd")?.display().to_string();
     let folder = tempfile::tempdir().unwrap();
@@ -117,11 +117,11 @@ fn nginx_says_goodbye_after_every_ten_requests() {
     let (outcome, counts) = nginx.drive(&over_http2(gets(nginx.peer.target(), "/12", 2, 1000), 1));
     assert_eq!((outcome.ok, outcome.failures.total()), (1000, 0), "{outcome:?}");
     assert!((100..=110).contains(&counts.accepted) && counts.requests == 1000, "{counts:?}");
-    // It sends back requests on their way when it says goodbye, and gets them again.
+    // On GOAWAY, it returns in-flight requests, which are sent again.
     let (outcome, counts) = nginx.drive(&over_http2(gets(nginx.peer.target(), "/12", 2, 1000), 4));
     assert_eq!((outcome.ok, outcome.failures.total()), (1000, 0), "{outcome:?}");
     assert!((100..=110).contains(&counts.accepted) && counts.requests == 1000, "{counts:?}");
-    // It takes ten of fifty at once each time, and a request that it sends back too often is reset.
+    // It accepts ten of fifty concurrent requests, and resets one that it has returned too often.
     let (outcome, counts) = nginx.drive(&over_http2(gets(nginx.peer.target(), "/12", 1, 1000), 50));
     assert_eq!(outcome.failures.total(), outcome.failures.reset, "{outcome:?}");
     assert!(counts.requests == outcome.ok && outcome.ok >= 500, "{counts:?}, {outcome:?}");

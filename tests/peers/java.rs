@@ -1,4 +1,4 @@
-//! Servers on a JVM: the JDK's own, Tomcat and Netty, which know the same paths and count what they are asked.
+//! JVM servers: the JDK's own, Tomcat, and Netty, with the same paths and request counters.
 
 use super::laws::{drive_lawfully, drive_lawfully_on, gets, sends};
 use super::peer::{Peer, skip};
@@ -11,24 +11,24 @@ use loadline_test_support::answer;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Bytes of the chunked answer.
+/// Bytes of the chunked response.
 const CHUNKED_BYTES: u64 = 100_000;
 
-/// The counts of a server, `/counted` left out.
+/// A server's counts, excluding `/counted`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Counts {
     requests: u64,
-    /// Connections that carried one of them.
+    /// Connections that carried at least one of them.
     connections: u64,
 }
 
 struct JavaPeer {
     peer: Peer,
-    /// Requests after which it closes a connection.
+    /// Requests per connection before the server closes it.
     requests_max: u64,
 }
 
-/// A JDK that runs a source file.
+/// A JDK that can run a source file.
 fn jdk() -> Option<FoundJdk> {
     let found = discover(&Places::usual(), Clock::start()).into_iter().find(|jdk| jdk.has_javac && jdk.release >= 17);
     if found.is_none() {
@@ -37,7 +37,7 @@ fn jdk() -> Option<FoundJdk> {
     found
 }
 
-/// Returns the folder that `tests/peers/fetch` puts them in; `None` where it has not.
+/// The directory from `tests/peers/fetch`; `None` if it was not run.
 fn jars(name: &str) -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).parent()?.join("peers");
     let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten();
@@ -49,7 +49,7 @@ fn jars(name: &str) -> Option<PathBuf> {
 }
 
 impl JavaPeer {
-    /// `java SOURCE PORT`.
+    /// Runs `java SOURCE PORT`.
     fn start(source: &str, jars: Option<&Path>, requests_max: u64) -> Option<Self> {
         let java = jdk()?.java.display().to_string();
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/peers").join(source).display().to_string();
@@ -73,7 +73,7 @@ impl JavaPeer {
         Counts { requests: requests.parse().unwrap(), connections: connections.parse().unwrap() }
     }
 
-    /// Drives on so many threads; the server must have seen what the engine says.
+    /// Drives on this many threads; the server must have counted what the engine reports.
     fn drive_on(&self, plan: &Plan, threads: u32) -> Outcome {
         let before = self.counts();
         let outcome = if threads == 1 { drive_lawfully(plan) } else { drive_lawfully_on(plan, threads) };
@@ -95,7 +95,7 @@ impl JavaPeer {
     }
 }
 
-/// All that is asked of each of them.
+/// The requests for each of them.
 fn converse(server: &JavaPeer) {
     let get = |path: &str, connections, requests| gets(server.peer.target(), path, connections, requests);
     let mut fixed = get("/fixed", 5, 1003);
@@ -137,7 +137,7 @@ fn upload(server: &JavaPeer) {
         let mut plan = sends(server.peer.target(), request, 2, 20);
         plan.work.request.checks.body = Some(format!("got {bytes}\n"));
         let outcome = server.all_ok(&plan);
-        // If no `100 Continue` comes, each request waits for a second.
+        // Without `100 Continue`, each request waits for a second.
         assert!(outcome.service.value_at_quantile(0.5) < 1_000_000_000, "{outcome:?}");
     }
 }
@@ -151,7 +151,7 @@ fn the_jdk_s_own_server() {
 #[test]
 fn tomcat() {
     let Some(jars) = jars("tomcat-embed-core") else { return };
-    // As it comes, Tomcat closes a connection after 100 requests, and says so.
+    // By default, Tomcat closes a connection after 100 requests and announces it.
     let Some(server) = JavaPeer::start("TomcatPeer.java", Some(&jars), 100) else { return };
     converse(&server);
 }

@@ -1,4 +1,4 @@
-//! The laws that hold for every outcome, whatever the server does.
+//! Invariants of every outcome, whatever the server does.
 
 use loadline::clock::Clock;
 use loadline::load::{Control, End, GiveUp, Interval, Outcome, Plan, Row, Target, drive, drive_threads};
@@ -7,12 +7,12 @@ use loadline::scenario::{Method, Protocol, Request, Until, Work};
 /// More than any test here sends: every request has its row.
 const ROWS_MAX: usize = 100_000;
 
-/// GET of this path, so many times.
+/// This many GET requests for this path.
 pub(crate) fn gets(target: Target, path: &str, connections: u32, requests: u64) -> Plan {
     sends(target, Request::new(Method::Get, path), connections, requests)
 }
 
-/// This request, so many times.
+/// This request, this many times.
 pub(crate) fn sends(target: Target, request: Request, connections: u32, requests: u64) -> Plan {
     let work = Work::closed(request, connections, Until::Requests(requests));
     Plan { target, give_up: GiveUp::for_work(&work), work, seed: 1, rows_max: ROWS_MAX, rows_failed_max: 0 }
@@ -44,7 +44,7 @@ impl Sum {
     }
 }
 
-/// Drives the plan on this thread, to an outcome that keeps the laws.
+/// Drives the plan on this thread, and checks the outcome's invariants.
 pub(crate) fn drive_lawfully(plan: &Plan) -> Outcome {
     drive_lawfully_on(plan, 1)
 }
@@ -88,7 +88,7 @@ fn check(plan: &Plan, outcome: &Outcome) {
     let by_request = (by_request.0, by_request.1 + outcome.never_begun);
     assert_eq!(by_request, (outcome.ok, failed), "{:?}", outcome.by_request);
     assert!(outcome.rate_ok <= outcome.ok && outcome.rate_span_ns <= outcome.elapsed_ns.max(outcome.rate_span_ns));
-    // In HTTP/2 a connection that ends after a goodbye overlaps its successor, and has at least one last request.
+    // In HTTP/2, a connection that ends after GOAWAY overlaps its successor, and has at least one last request.
     let at_once = if plan.work.protocol == Protocol::Http1 { 1 } else { 1 + u64::from(plan.work.protocol.streams()) };
     assert!(outcome.connections_open_max <= at_once * outcome.connections_asked, "{outcome:?}");
     assert!(outcome.connections_open_max <= outcome.connections_opened, "{outcome:?}");

@@ -1,7 +1,7 @@
-//! The load engine through its library against servers that are not ours: what they count must be what it counts.
+//! The load engine's library against third-party servers, whose counts must match the engine's.
 //!
-//! Without a peer its tests are skipped, unless `LOADLINE_PEERS=required`.
-//! A timing decides nothing here, but for bounds that follow from the schedule alone.
+//! Without a peer, its tests are skipped unless `LOADLINE_PEERS=required`. Nothing depends on timing, except bounds
+//! that follow from the schedule.
 #![expect(clippy::disallowed_methods, reason = "certificates are made by `openssl`")]
 #![expect(clippy::unwrap_used, reason = "a helper of a test that cannot go on should stop it")]
 

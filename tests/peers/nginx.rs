@@ -1,4 +1,4 @@
-//! nginx: what it counts (`stub_status`) is what the engine counts, for every way to answer.
+//! nginx: its counts (`stub_status`) match the engine's, for every way to respond.
 
 use super::laws::{drive_lawfully, drive_lawfully_on, gets, sends};
 use super::peer::{Peer, program};
@@ -12,12 +12,12 @@ use std::path::Path;
 
 pub(crate) const MIB: u64 = 1 << 20;
 
-/// nginx on TCP and on the Unix sockets `socket` and `status` of its folder.
+/// nginx on TCP and on the Unix sockets `socket` and `status` in its directory.
 pub(crate) struct Nginx {
     pub(crate) peer: Peer,
 }
 
-/// The counts of nginx since it started, or between two moments.
+/// nginx's counts since its start, or between two times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) accepted: u64,
@@ -25,12 +25,12 @@ pub(crate) struct Counts {
 }
 
 impl Nginx {
-    /// In clear, with files of 12 bytes and 1 MiB.
+    /// In cleartext, with files of 12 bytes and 1 MiB.
     pub(crate) fn start() -> Option<Self> {
         Self::start_with(tempfile::tempdir().unwrap(), "")
     }
 
-    /// The first line of `listen` goes behind the port, and the following lines go to the server.
+    /// The first line of `listen` follows the port; the others go into the server block.
     pub(crate) fn start_with(folder: tempfile::TempDir, listen: &str) -> Option<Self> {
         let nginx = program("nginx")?.display().to_string();
         let html = folder.path().join("html");
@@ -48,7 +48,7 @@ impl Nginx {
         Some(Self { peer })
     }
 
-    /// Drives the plan. Returns the outcome and what nginx counted meanwhile.
+    /// Drives the plan; returns the outcome and nginx's counts meanwhile.
     pub(crate) fn drive(&self, plan: &Plan) -> (Outcome, Counts) {
         self.drive_on(plan, 1)
     }
@@ -57,13 +57,13 @@ impl Nginx {
         let before = self.counts();
         let outcome = if threads == 1 { drive_lawfully(plan) } else { drive_lawfully_on(plan, threads) };
         let after = self.counts();
-        // The second look is one of both.
+        // Excludes the second query itself.
         let counts =
             Counts { accepted: after.accepted - before.accepted - 1, requests: after.requests - before.requests - 1 };
         (outcome, counts)
     }
 
-    /// Drives a plan all of whose requests are answered well, on so many connections, by the counts of both sides.
+    /// Drives a plan in which all requests succeed on this many connections, according to both sides.
     #[track_caller]
     pub(crate) fn all_ok(&self, plan: &Plan, requests: u64, connections: u64) -> Outcome {
         self.all_ok_on(1, plan, requests, connections)
@@ -79,7 +79,7 @@ impl Nginx {
         outcome
     }
 
-    /// Since the start, this look included: `Active …`, a line of names, ` ACCEPTED HANDLED REQUESTS`.
+    /// Counts since the start, including this query: `Active …`, a line of names, ` ACCEPTED HANDLED REQUESTS`.
     fn counts(&self) -> Counts {
         let mut stream = UnixStream::connect(self.peer.folder.path().join("status")).unwrap();
         stream.write_all(b"GET / HTTP/1.0\r\n\r\n").unwrap();
@@ -91,14 +91,14 @@ impl Nginx {
     }
 }
 
-/// Text that is not the same everywhere.
+/// Varied text.
 pub(crate) fn mebibyte() -> Vec<u8> {
     (0..MIB).map(|at| b'a' + (at * at % 23) as u8).collect()
 }
 
 fn configuration(folder: &Path, port: u16, listen: &str) -> String {
     let folder = folder.display();
-    // As root, nginx would hand over to a user who cannot see the folder; as another user it only says that it cannot.
+    // As root, nginx would switch to a user who cannot access the directory; as another user, it only warns.
     format!(
         "daemon off;
 user root root;
@@ -177,7 +177,7 @@ fn answers_without_a_body() {
     assert!(outcome.bytes_received < 50 * 1000, "{}", outcome.bytes_received);
 }
 
-/// The header of the large file, in nginx's words.
+/// The large file's header in nginx's format.
 fn last_modified(nginx: &Nginx) -> String {
     let mut stream = UnixStream::connect(nginx.peer.folder.path().join("socket")).unwrap();
     stream.write_all(b"HEAD /large HTTP/1.0\r\n\r\n").unwrap();
@@ -300,12 +300,12 @@ fn a_phase_that_time_ends_counts_what_was_asked() {
 #[test]
 fn more_connections_than_the_server_takes_end_somehow_and_are_counted() {
     let Some(nginx) = Nginx::start() else { return };
-    // nginx has 512 for everything.
+    // nginx has 512 in total.
     let mut plan = gets(nginx.peer.target(), "/12", 600, 3000);
     plan.work.timeout = "1s".parse().unwrap();
     let (outcome, counts) = nginx.drive(&plan);
     assert_eq!(outcome.requests, 3000, "{outcome:?}");
-    // At first it takes most of 600, and whom it refuses asks again.
+    // At first, it accepts most of 600; rejected ones retry.
     assert!(counts.requests >= outcome.ok && outcome.ok >= 400, "{counts:?}, {outcome:?}");
 }
 
@@ -314,7 +314,7 @@ fn connections_that_the_server_closes_while_idle_cost_no_request() {
     let Some(nginx) = Nginx::start() else { return };
     let arrivals = Arrivals::Rate { rate: Rate::Constant(4.0), spacing: Spacing::Even, until: Until::Requests(18) };
     let mut plan = gets(nginx.peer.target(), "/idle/12", 1, 1);
-    // Each of ten is idle for 2.5 s, of which nginx waits one.
+    // Each of ten is idle for 2.5 s, but nginx waits only one.
     plan.work.schedule = Schedule::Open { arrivals, pool: Pool::fixed(10) };
     let outcome = nginx.all_ok(&plan, 18, 18);
     assert_eq!(outcome.connections_asked, 10);
@@ -327,6 +327,6 @@ fn a_slow_reader_takes_its_time_and_gets_all() {
     plan.work.request.checks.length = Some(Bytes(MIB));
     plan.work.pace = Pace { send: None, receive: Some(Bytes(2 * MIB)) };
     let outcome = nginx.all_ok(&plan, 6, 3);
-    // A MiB at 2 MiB/s, less the portion that goes at once.
+    // 1 MiB at 2 MiB/s, minus the initial burst.
     assert!(outcome.service.min() >= 300_000_000, "{} ns", outcome.service.min());
 }

@@ -1,4 +1,4 @@
-//! nginx behind TLS: whom the client trusts, which version both speak, and what the client says without a session.
+//! nginx with TLS: trusted certificates, negotiated versions, and messages when the handshake fails.
 
 use super::certificates::Certificates;
 use super::laws::{gets, sends};
@@ -7,7 +7,7 @@ use loadline::load::{End, Failures, Plan, Target};
 use loadline::scenario::{Body, Method, Request, Tls};
 use loadline::units::Bytes;
 
-/// nginx with the certificate for `localhost`; `more` goes to its configuration, with its folder for `FOLDER`.
+/// nginx with the certificate for `localhost`; `more` is added to its configuration, with its directory for `FOLDER`.
 fn start(more: &str) -> Option<(Nginx, Certificates)> {
     let folder = tempfile::tempdir().unwrap();
     let certificates = Certificates::make(folder.path())?;
@@ -21,13 +21,13 @@ fn target(nginx: &Nginx, tls: Tls) -> Target {
     Target { tls: Some(tls), ..nginx.peer.target() }
 }
 
-/// No request comes through, and the reason has these words in it.
+/// Checks that no request succeeds, and that the reason contains these words.
 #[track_caller]
 fn fails(nginx: &Nginx, mut plan: Plan, words: &[&str]) {
     let (outcome, counts) = nginx.drive(&plan);
     assert_eq!(outcome.failures, Failures { tls: outcome.requests, ..Failures::default() });
     assert_eq!((outcome.ok, outcome.requests), (0, 12));
-    // They are the kernel's connections, but no session.
+    // The kernel has the connections, but there is no session.
     assert_eq!((counts.requests, outcome.connections_opened), (0, 0));
     let said = outcome.tls_trouble.unwrap();
     assert!(words.iter().any(|words| said.contains(words)), "{said}");
@@ -42,7 +42,7 @@ fn one_s_own_authority_is_trusted() {
     for threads in [1, 2] {
         let plan = gets(target(&nginx, certificates.trusted()), "/12", 4, 1001);
         let outcome = nginx.all_ok_on(threads, &plan, 1001, 4);
-        // The version is the choice of nginx.
+        // nginx chooses the version.
         assert!(outcome.backend.starts_with("http/1.1 over TLSv1."), "{}", outcome.backend);
         assert_eq!(outcome.tls_trouble, None);
     }
@@ -83,7 +83,7 @@ fn a_server_that_wants_to_know_its_clients_is_shown_a_certificate() {
         let clients = "ssl_verify_client on; ssl_client_certificate FOLDER/ca.pem";
         let Some((nginx, certificates)) = start(&format!("ssl_protocols {version}; {clients}")) else { return };
         nginx.all_ok(&gets(target(&nginx, certificates.shown()), "/12", 2, 100), 100, 2);
-        // nginx shakes hands with strangers too, and then refuses each request and closes.
+        // nginx completes handshakes with strangers, then rejects each request and closes.
         let (outcome, counts) = nginx.drive(&gets(target(&nginx, certificates.trusted()), "/12", 2, 20));
         assert_eq!(outcome.failures, Failures { status: 20, ..Failures::default() });
         assert_eq!(outcome.wrong_statuses, [(400, 20)].into());
@@ -108,7 +108,11 @@ fn both_versions_are_spoken() {
 fn a_version_that_is_not_offered_is_a_failure() {
     let Some((nginx, certificates)) = start("ssl_protocols TLSv1.1; ssl_ciphers DEFAULT@SECLEVEL=0") else { return };
     let plan = gets(target(&nginx, certificates.trusted()), "/12", 2, 12);
-    fails(&nginx, plan, &["ProtocolVersion", "HandshakeFailure", "closed during the handshake", "InternalError"]);
+    fails(
+        &nginx,
+        plan,
+        &["ProtocolVersion", "HandshakeFailure", "closed the connection during the handshake", "InternalError"],
+    );
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Uploads to nginx, which writes them to files (WebDAV): what arrives is what was sent.
+//! Uploads to nginx, which writes them to files (WebDAV): the content arrives unchanged.
 
 use super::laws::sends;
 use super::nginx::{MIB, Nginx, mebibyte};
@@ -11,7 +11,7 @@ fn put(path: &str, body: Body) -> Request {
     Request { body, ..Request::new(Method::Put, path) }
 }
 
-/// The files under `up`, by number.
+/// The files in `up`, by number.
 fn uploaded(nginx: &Nginx) -> BTreeMap<u64, Vec<u8>> {
     let entries = std::fs::read_dir(nginx.peer.folder.path().join("html/up")).unwrap();
     let numbered = |path: std::path::PathBuf| {
@@ -59,7 +59,7 @@ fn a_body_waits_for_100_continue() {
         let request = Request { expect_continue: true, ..put("/up/{seq}", Body::Generated(body)) };
         let outcome = nginx.all_ok(&sends(nginx.peer.target(), request, 2, 20), 20, 2);
         assert!(uploaded(&nginx).values().all(|file| file.len() as u64 == body.0));
-        // If none comes, each request waits for a second.
+        // Without one, each request waits for a second.
         assert!(outcome.service.value_at_quantile(0.5) < 1_000_000_000, "{outcome:?}");
     }
 }

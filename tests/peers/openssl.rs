@@ -1,4 +1,4 @@
-//! `openssl s_server`: HTTP/1.0 over TLS, one connection at a time, each answer until the close.
+//! `openssl s_server`: HTTP/1.0 over TLS, one connection at a time, responses until close.
 
 use super::certificates::Certificates;
 use super::laws::{drive_lawfully, gets};
@@ -6,14 +6,14 @@ use super::peer::Peer;
 use loadline::load::{Failures, Plan, Target};
 use loadline::scenario::{ExpectStatus, Tls};
 
-/// `s_server` with these words, and the certificates it uses.
+/// `s_server` with these words, and its certificates.
 pub(crate) fn start(words: &str) -> Option<(Peer, Certificates)> {
     let folder = tempfile::tempdir().unwrap();
     let certificates = Certificates::make(folder.path())?;
     std::fs::write(folder.path().join("file"), "0123456789").unwrap();
     let words = words.to_owned();
     let peer = Peer::start(folder, move |folder, port| {
-        // Files are named by the request, below the folder it runs in.
+        // Requests name files relative to its working directory.
         let folder = folder.display();
         let line = format!(
             "cd {folder} && exec openssl s_server -accept 127.0.0.1:{port} -cert cert.pem -key key.pem {words}"

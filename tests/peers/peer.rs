@@ -1,4 +1,4 @@
-//! A server that is not ours: found, started under the guardian on a port of its own, gone with its test.
+//! A third-party server: started under the guardian on its own port, ended with its test.
 
 use crate::waiting::{LONG, wait_until};
 use loadline::clock::Clock;
@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// Another process may take a port between its choice and its use.
+/// Another process may take a port before it is used.
 const STARTS_MAX: u32 = 3;
 
-/// A running server. Dropping it kills it and all it started.
+/// A running server. Dropping it kills it and its descendants.
 pub(crate) struct Peer {
     _running: GuardedSubject,
     pub(crate) port: u16,
@@ -23,7 +23,7 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    /// Starts what `command` makes of a folder for it and a free port, and waits until the port accepts.
+    /// Starts the command for a directory and a free port, and waits until the port accepts.
     pub(crate) fn start(folder: TempDir, command: impl Fn(&Path, u16) -> Vec<String>) -> Self {
         for _ in 1..STARTS_MAX {
             let port = free_port("127.0.0.1").unwrap();
@@ -40,12 +40,12 @@ impl Peer {
         (Ipv4Addr::LOCALHOST, self.port).into()
     }
 
-    /// The server on TCP, in clear, as `localhost`.
+    /// The server on TCP, in cleartext, as `localhost`.
     pub(crate) fn target(&self) -> Target {
         Target::plain(self.address(), format!("localhost:{}", self.port))
     }
 
-    /// The server on this Unix socket of its folder.
+    /// The server on this Unix socket in its directory.
     pub(crate) fn target_at(&self, socket: &str) -> Target {
         let address = Address::Unix(self.folder.path().join(socket));
         Target { address, host: "localhost".to_owned(), tls: None }
@@ -76,12 +76,12 @@ fn try_start(command: &[String], port: u16) -> Result<GuardedSubject, String> {
     Err(format!("{} ended: {exit:?}\n{}", launch.shown(), tail.join("\n")))
 }
 
-/// Says why a test does not run; fails it where all peers are required.
+/// Reports a skip; fails if all peers are required.
 pub(crate) fn skip(why: &str) {
     loadline_test_support::skip("LOADLINE_PEERS", why);
 }
 
-/// A program on the `PATH`, or where administrators' programs are.
+/// A program on the `PATH`, or in administrators' directories.
 pub(crate) fn program(name: &str) -> Option<PathBuf> {
     let found = on_path(name);
     if found.is_none() {

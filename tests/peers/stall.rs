@@ -1,6 +1,6 @@
-//! The stall that a waiting client does not see: a server that is silent for 1 s in every 5, asked 500 times a second.
-//! Lower bounds follow from the schedule and hold on any machine. Other programs only add, and seldom to every period,
-//! so the period to which they added least must be near the truth; `bench/stall.sh` judges how near.
+//! Coordinated omission: a server that is silent for 1 s in every 5, at 500 requests a second. Lower bounds follow from
+//! the schedule and hold on any machine. Other programs only add delay, and rarely to every period, so the least
+//! delayed period must be close to the truth; `bench/stall.sh` checks how close.
 
 use super::laws::{drive_lawfully, gets};
 use loadline::clock::Clock;
@@ -17,13 +17,13 @@ use std::thread;
 use std::time::Duration;
 
 const PERIOD_MS: u64 = 5000;
-/// Within a period, so that it begins and ends within the phase.
+/// Inside a period, so that it begins and ends within the phase.
 const SILENT_MS: std::ops::Range<u64> = 2000..3000;
-/// A starved engine sends late by itself: its lag (p99) was 86 ms on two cores full of other tests.
+/// A starved engine itself sends late: its lag (p99) was 86 ms on two cores full of other tests.
 const LAG_NS_MAX: u64 = 20_000_000;
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 
-/// Accepts so many connections and serves each until it is closed; time runs from the first request.
+/// Accepts this many connections and serves each until closed; time starts with the first request.
 fn serve(connections: usize) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -31,7 +31,7 @@ fn serve(connections: usize) -> SocketAddr {
     thread::spawn(move || {
         for stream in listener.incoming().take(connections) {
             let (stream, first_ms) = (stream.unwrap(), Arc::clone(&first_ms));
-            // The client's close ends it.
+            // Ends when the client closes.
             thread::spawn(move || answer(stream, clock, &first_ms));
         }
     });
@@ -40,13 +40,13 @@ fn serve(connections: usize) -> SocketAddr {
 
 fn answer(mut stream: TcpStream, clock: Clock, first_ms: &AtomicU64) -> io::Result<()> {
     stream.set_nodelay(true)?;
-    // A request comes in one piece: it was sent in one.
+    // A request arrives in one piece, as it was sent.
     while stream.read(&mut [0; 4096])? > 0 {
         let now_ms = clock.now().as_millis() as u64;
         let start_ms = first_ms.fetch_min(now_ms, SeqCst).min(now_ms);
         let into_ms = (now_ms - start_ms) % PERIOD_MS;
         if SILENT_MS.contains(&into_ms) {
-            // Whole milliseconds are rounded down, so that this one is never too short.
+            // Whole milliseconds round down, so the silence is never too short.
             thread::sleep(Duration::from_millis(SILENT_MS.end - into_ms));
         }
         stream.write_all(ANSWER)?;
@@ -54,10 +54,10 @@ fn answer(mut stream: TcpStream, clock: Clock, first_ms: &AtomicU64) -> io::Resu
     Ok(())
 }
 
-/// Response times of the requests that were due in one period.
+/// Response times of the requests due in one period.
 #[derive(Debug)]
 struct Period {
-    /// Those of more than 20 ms.
+    /// Those above 20 ms.
     late: usize,
     p50_ms: f64,
     p90_ms: f64,
@@ -105,16 +105,16 @@ fn a_stall_shows_in_every_request_it_delayed() {
     assert_eq!((outcome.ok, outcome.requests, outcome.offered), (requests, requests, Some(requests)));
     assert_eq!(outcome.failures, Failures::default());
     assert_eq!(outcome.connections_opened, connections as u64);
-    // 2,000 of 10,000 are due in silence, evenly, and wait for its end, so 1,000 wait for half of it or longer. A
-    // millisecond is left for the rounding of the server's clock, two for the distance of requests.
+    // 2,000 of 10,000 are evenly due in silence and wait for its end, so 1,000 wait for at least half of it. One
+    // millisecond allows for the server's rounding, two for the interval between requests.
     assert!(ms(0.9) >= 490.0 && ms(0.99) >= 940.0 && ms(1.0) >= 996.0, "{}, {}, {} ms", ms(0.9), ms(0.99), ms(1.0));
     let periods = periods(&outcome.rows);
     eprintln!("periods: {periods:?}");
-    // The requests of the last 20 ms, of 500 that are due in silence, wait no longer than that.
+    // Of the 500 requests due in silence, those of the last 20 ms wait no longer than that.
     assert!(periods.iter().all(|period| (480..).contains(&period.late)), "{periods:?}");
     // All but those that found one of the 25 connections free waited for one.
     assert!(outcome.queued >= 4 * 400, "they waited: {}", outcome.queued);
-    // Upper bounds are those of an engine that was on time, and its own lag says whether it was.
+    // Upper bounds assume that the engine was on time, which its own lag shows.
     if lag.value_at_quantile(0.99) > LAG_NS_MAX {
         return record("CPU=idle", "the engine was late by itself, and only lower bounds hold");
     }

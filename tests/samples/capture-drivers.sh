@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Captures what load tools print at their end, for tests/samples/drivers/:
+# Captures the final output of load tools for tests/samples/drivers/:
 #
 #   $ tests/samples/capture-drivers.sh
 #
-# Of wrk, ab, h2load, oha and k6 those that are on the PATH, and K6_OLD=PATH for a k6 before 1.0.
-# Starts a small server on port 8080 and ends only that, by its pid.
+# Captures those of wrk, ab, h2load, oha and k6 that are in PATH, and K6_OLD=PATH for a k6 before 1.0. Starts a small
+# server on port 8080 and kills only that, by pid.
 set -uo pipefail
 to=$(cd "$(dirname "$0")" && pwd)/drivers
 work=$(mktemp -d)
@@ -55,7 +55,7 @@ export NO_COLOR=1 K6_NO_USAGE_REPORT=true
 url=http://127.0.0.1:8080 nobody=http://127.0.0.1:9/
 trends='avg,med,max,p(90),p(99),p(99.9)'
 
-# keep NAME COMMAND...: both streams; a tool that is missing leaves its sample as it is.
+# keep NAME COMMAND...: captures both streams; without the tool, keeps the old sample.
 keep() {
   local name=$1; shift
   command -v "$1" > /dev/null || { echo "skipped, because there is no $1: $name" >&2; return 0; }

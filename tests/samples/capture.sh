@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
-# Captures what JVMs say, for tests/samples/<jdk>/, from the Java homes given as arguments:
+# Captures JVM output for tests/samples/<jdk>/ from the given Java homes:
 #
 #   $ tests/samples/capture.sh JAVA_HOME...
 #
-# At least one of them must have bin/javac and bin/jcmd; jlinked runtimes are fine otherwise.
-# Machine paths become /opt/jdk-N (in hsperfdata, filled up to the same length).
-# Ends only the JVMs it started, by their pid.
+# At least one needs bin/javac and bin/jcmd; the others may be jlinked runtimes. Replaces machine paths by /opt/jdk-N
+# (in hsperfdata, padded to the same length). Kills only the JVMs it started, by pid.
 set -euo pipefail
 [ $# -gt 0 ] || { sed -n '2,5p' "$0" >&2; exit 2; }
 here=$(cd "$(dirname "$0")" && pwd)
@@ -20,7 +19,7 @@ done
 : "${tools:?none of the homes given has javac and jcmd}"
 "$tools/bin/javac" --release 11 -d "$work" "$here/Sample.java"
 
-# Replaces the Java home $1 by /opt/jdk-$2 in stdin, with $3 as filler up to the old length.
+# Replaces the Java home $1 by /opt/jdk-$2 in stdin, padded with $3 to the old length.
 neutral() {
   FROM=$1 TO=/opt/jdk-$2 FILL=${3-} perl -0777 -pe '
     BEGIN { ($from, $to, $fill) = @ENV{qw(FROM TO FILL)};
@@ -31,7 +30,7 @@ neutral() {
 
 ask() { "$tools/bin/jcmd" "$pid" "$@" | sed 1d; }
 
-# VM.info without what describes the machine or is long: of the regions the first 40 and those that hold something.
+# VM.info without machine details and long parts: only the first 40 regions and those in use.
 vm_info() {
   ask VM.info | awk '
     /S Y S T E M/ { late = 1 }
@@ -43,7 +42,7 @@ vm_info() {
 
 stop() { kill "$pid"; wait "$pid" 2>/dev/null || true; pid=; }
 
-# start HOME OPTIONS...: fails where the JVM lacks the collector.
+# start HOME OPTIONS...: fails if the JVM lacks the collector.
 start() {
   local home=$1; shift
   : > "$work/out"
@@ -79,7 +78,7 @@ for home in "$@"; do
       cat "/proc/$pid/stat" > "$to/stat.txt"
       cat "/proc/$pid/statm" > "$to/statm.txt"
       cat "/proc/$pid/smaps_rollup" > "$to/smaps_rollup.txt"
-      # About 40 mappings: the named ones once each, and the first anonymous ones.
+      # About 40 mappings: each named one once, and the first anonymous ones.
       neutral "$home" "$jdk" < "/proc/$pid/smaps" | awk '
         /^[0-9a-f]+-[0-9a-f]+ / { path = (NF > 5) ? $6 : "anonymous" NR % 7; keep = ++seen[path] <= 1 + (path ~ /libjvm/) && kept < 40; kept += keep }
         keep' > "$to/smaps.txt"
@@ -88,7 +87,7 @@ for home in "$@"; do
     case $gc in Serial | G1) ask VM.metaspace vslist | cut -c1-400 > "$to/vslist-$name.txt" ;; esac
     stop
   done
-  # The ranges and the first call stacks.
+  # Ranges and the first call stacks.
   start "$home" -XX:+UseSerialGC -XX:NativeMemoryTracking=detail
   ask VM.native_memory detail scale=KB | neutral "$home" "$jdk" \
     | awk '/^-/ { head = 1 } !head || (/^\[/ && ++lines <= 300)' > "$to/nmt_detail.txt"
@@ -101,7 +100,7 @@ for home in "$@"; do
   stop
 done
 
-# What a JVM logs of its metaspace: three lines of each kind, markers, and of arenas that end their first requests.
+# The JVM's metaspace log: three lines of each kind, markers, and the first requests of arenas that end.
 "$tools/bin/javac" --release 11 -d "$work" "$here"/../../scenarios/class-churn/src/*.java
 for home in "$@"; do
   jdk=$("$home/bin/java" -version 2>&1 | sed -nE '1s/.*"([0-9]+).*/\1/p')

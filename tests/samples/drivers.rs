@@ -1,4 +1,4 @@
-//! The output of load tools goes through its reader; cut at any byte it tells less, never something else.
+//! Load tools' output goes through its parser; truncated anywhere, it contains less data, but no wrong data.
 
 use super::{folder, text};
 use loadline::load::Failures;
@@ -14,7 +14,7 @@ pub(super) fn names() -> Vec<String> {
     names
 }
 
-/// Reads one sample, as what the tool of its name printed.
+/// Parses a sample as the output of the tool in its name.
 fn of(name: &str) -> Reported {
     let tool = name.split(['-', '.']).next().unwrap();
     read(tool, &text(&format!("drivers/{name}"))).unwrap_or_else(|| panic!("{name} was not read"))
@@ -25,7 +25,7 @@ fn near(found: Option<f64>, expect: f64, what: &str) {
     assert!((found - expect).abs() <= 1e-9 * expect.abs().max(1.0), "{what}: {found}, expected {expect}");
 }
 
-/// p50, p90, p99, p99.9, maximum and mean in milliseconds.
+/// p50, p90, p99, p99.9, maximum, and mean in milliseconds.
 #[track_caller]
 fn times(found: &Times, expect: [Option<f64>; 6]) {
     let found = [found.p50, found.p90, found.p99, found.p999, found.max, found.mean];
@@ -59,10 +59,10 @@ fn wrk_with_and_without_latency() {
 
 #[test]
 fn wrk_with_failures() {
-    // 4009 reads failed in addition to the 8018 answers.
+    // 4009 failed reads in addition to 8018 responses.
     counts(&of("wrk-errors.txt"), 12_027, Failures { reset: 4009, ..Failures::default() });
     counts(&of("wrk-non2xx.txt"), 26_737, Failures { status: 26_737, ..Failures::default() });
-    // All eight answers came too late; the zeros of the table are no times.
+    // All eight responses were too late; the table's zeros are not times.
     let late = of("wrk-timeouts.txt");
     counts(&late, 8, Failures { timeout: 8, ..Failures::default() });
     times(&late.times_ms, [None; 6]);
@@ -73,7 +73,7 @@ fn wrk2_is_from_the_intended_start() {
     let reported = of("wrk2.txt");
     assert_eq!((reported.tool, reported.timing), (Tool::Wrk2, Timing::Response));
     counts(&reported, 60_021, Failures { timeout: 3, ..Failures::default() });
-    // Not those of the uncorrected distribution below it.
+    // Not from the uncorrected distribution below it.
     times(&reported.times_ms, [Some(6.67), Some(9.14), Some(11.18), Some(12.30), Some(12.5), Some(6.6)]);
 }
 
@@ -88,7 +88,7 @@ fn apache_bench() {
     near(alive.seconds, 0.038, "time");
     near(alive.requests_per_s, 52_957.69, "rate");
     assert_eq!(alive.received_bytes, Some(206_000));
-    // A time that ab prints as 0 ms is less than it can tell.
+    // A time that ab prints as 0 ms is below its resolution.
     times(&alive.times_ms, [None, None, None, None, Some(4.0), None]);
     counts(&of("ab-non2xx.txt"), 500, Failures { status: 500, ..Failures::default() });
     counts(&of("ab-failed.txt"), 500, Failures { other: 396, ..Failures::default() });
@@ -103,7 +103,7 @@ fn oha_as_text_and_as_json() {
     counts(&reported, 2000, Failures::default());
     near(reported.seconds, 0.041_962_3, "time");
     times(&reported.times_ms, [Some(0.0944), Some(0.1165), Some(0.1806), Some(1.1038), Some(2.0413), Some(0.1002)]);
-    // Five requests were under way when the time was over.
+    // Five requests were in flight at the end.
     counts(&of("oha-slow.txt"), 320, Failures::default());
     times(
         &of("oha-slower.txt").times_ms,
@@ -135,7 +135,7 @@ fn k6_in_all_its_forms() {
     times(&compact.times_ms, [Some(31.39), Some(33.96), None, None, Some(41.36), Some(31.97)]);
     let full = of("k6-full.txt");
     counts(&full, 19_942, Failures { other: 3988, ..Failures::default() });
-    // Those of the answers with an expected status.
+    // Those of responses with an expected status.
     times(&full.times_ms, [Some(0.19018), Some(0.57124), Some(6.21), Some(9.76), Some(16.37), Some(0.4507)]);
     counts(&of("k6-threshold.txt"), 24_063, Failures::default());
     counts(&of("k6-legacy.txt"), 24_645, Failures::default());
@@ -195,7 +195,7 @@ fn hyperfoil() {
     times(&document.times_ms, [Some(1.18), Some(1.52), Some(2.74), Some(6.03), Some(12.583), Some(1.24)]);
 }
 
-/// Whether all values in both are the same; the cut one may lack some of the whole one.
+/// Whether all values in the truncated one are also in the complete one.
 fn is_part_of(cut: &Reported, whole: &Reported) -> bool {
     let part = |cut: Option<f64>, whole: Option<f64>| cut.is_none() || cut == whole;
     let (ms, all) = (&cut.times_ms, &whole.times_ms);
@@ -220,7 +220,7 @@ fn cut_anywhere_a_report_tells_less_and_nothing_else() {
         };
         for end in (0..text.len()).filter(|end| text.is_char_boundary(*end)) {
             let Some(mut cut) = read("./load.sh", &text[..end]) else { continue };
-            // Hyperfoil's last line says more of failures than the one before it; only its exit says it is the last.
+            // Hyperfoil's last line has more failures than the previous one; only its exit shows that it is the last.
             if name == "hyperfoil-wrk.txt" && cut.failed.is_some_and(|failures| failures.status == 0) {
                 cut.failed = None;
             }

@@ -1,4 +1,4 @@
-//! Cut at every byte, or with bytes changed at random, a foreign text gives wrong values or none, never a panic.
+//! Truncated at every byte, or with random bytes changed, untrusted text gives wrong values or none, but never a panic.
 
 use super::{JDKS, bytes, drivers, folder, nmt_detail};
 use loadline::kernel::cgroup::{CgroupVersion, Hierarchy, parse_limit};
@@ -22,7 +22,7 @@ const MEMBERSHIP: &str = "4:memory:/docker/8aa91f81\n0::/system.slice/app.servic
 const MEMORY: &str = "MemTotal: 9 kB\nMemAvailable: 8 kB\nSwapTotal: 7 kB\nSwapFree: 5 kB\n";
 const REPLY: &str = "0\nOpenJDK 64-Bit Server VM version 17.0.15+6\nJDK 17.0.15\n";
 
-/// Puts a text through every parser: what one does not know, it must bear.
+/// Runs a text through every parser, including ones for other formats.
 fn parse_with_all(raw: &[u8]) {
     let text = &*String::from_utf8_lossy(raw);
     let _ = (HeapInfo::parse(text), nmt::NativeMemory::parse(text), vm_version::VmVersion::parse(text));
@@ -47,7 +47,7 @@ fn parse_with_all(raw: &[u8]) {
     let _ = (MemInfo::parse(text), Pressure::parse(text), parse_loadavg(text), parse_choice(text));
 }
 
-/// Ranges stay ordered and apart, whatever the text: an account adds them up.
+/// Checks that ranges stay ordered and disjoint for any text, because an account adds them up.
 fn parse_ranges(text: &str) {
     let apart = |ranges: &[(u64, u64)]| {
         assert!(ranges.iter().all(|range| range.0 < range.1) && ranges.windows(2).all(|pair| pair[0].1 <= pair[1].0));
@@ -68,7 +68,7 @@ fn parse_counters(raw: &[u8]) {
     }
 }
 
-/// All samples: texts with their names, binary ones by their suffix.
+/// All samples: texts by name, binary ones by suffix.
 fn samples() -> Vec<(String, Vec<u8>)> {
     let groups = JDKS.map(|jdk| jdk.to_string()).into_iter().chain(["cgroup-v1".into(), "cgroup-v2".into()]);
     let files = groups.flat_map(|group| {
@@ -91,15 +91,15 @@ fn is_binary(name: &str) -> bool {
 fn texts_cut_anywhere() {
     for (name, raw) in samples().iter().filter(|(name, _)| !is_binary(name)) {
         let most = match name {
-            // The weights of a mapping look like those before: the first two mappings stand for all.
+            // All mappings look alike, so the first two represent all.
             name if name.ends_with("smaps.txt") => 1600,
             // Ranges and call stacks, all alike.
             name if name.ends_with("nmt_detail.txt") => 6000,
-            // Lines all alike, which no parser here asks for.
+            // Lines that are all alike and unknown to the parsers here.
             name if name.ends_with("metaspace_log.txt") => 1600,
             _ => raw.len(),
         };
-        // The longest texts go through their own parsers, so that this takes seconds.
+        // The longest texts only go through their own parsers, to save time.
         let of_ranges = ["vm_info", "vslist", "nmt_detail"].iter().any(|kind| name.contains(kind));
         for end in cuts(most) {
             match of_ranges {
@@ -120,9 +120,9 @@ fn counters_cut_anywhere() {
     }
 }
 
-/// Each change: where (as a share of the length), and the byte put there.
+/// Each change: where (as a fraction of the length), and the new byte.
 fn changes() -> impl Strategy<Value = Vec<(f64, u8)>> {
-    // Digits and signs make numbers absurd; other bytes break the form.
+    // Digits and signs create absurd numbers; other bytes break the format.
     let byte = prop_oneof![Just(b'9'), Just(b'-'), Just(b' '), Just(b'\n'), Just(0xff), any::<u8>()];
     prop::collection::vec((0.0..1.0, byte), 1..20)
 }

@@ -1,5 +1,5 @@
-//! Every captured text goes through its parser, and its key values are asserted. A cut or mangled copy never panics.
-//! The README.md next to this file says how the samples came to be.
+//! Every captured text goes through its parser, and its key values are checked. A truncated or corrupted copy never
+//! panics. README.md describes how the samples were made.
 #![expect(clippy::unwrap_used, reason = "a sample that does not parse must fail its test")]
 
 mod drivers;
@@ -48,7 +48,7 @@ fn heap_info_of_every_collector() {
             let name = format!("{jdk}/heap_info-{}.txt", collector.title().to_lowercase());
             let heap = HeapInfo::parse(&text(&name)).unwrap();
             assert_eq!((heap.collector, heap.capacity_max), (collector, Bytes::mib(64)), "{name}");
-            // Sample holds 4 MB; Epsilon never lets go of the 20 MB of garbage.
+            // Sample holds 4 MB; Epsilon never frees the 20 MB of garbage.
             let most = if collector == Collector::Epsilon { 32 } else { 12 };
             between(Bytes::mib(4), heap.used, Bytes::mib(most), &name);
             let least = if collector == Collector::G1 { 12 } else { 64 };
@@ -57,7 +57,7 @@ fn heap_info_of_every_collector() {
             if let Some(metaspace) = heap.metaspace {
                 assert!(metaspace.used <= metaspace.committed && metaspace.committed <= metaspace.reserved);
             }
-            // ZGC on 11 works without compressed class pointers.
+            // ZGC on 11 has no compressed class pointers.
             assert_eq!(heap.class_space.is_some(), jdk < 25 && !(jdk == 11 && collector == Collector::Z), "{name}");
         }
     }
@@ -72,7 +72,7 @@ fn hsperfdata_of_every_collector() {
             let heap =
                 HeapInfo::parse(&text(&format!("{jdk}/heap_info-{}.txt", collector.title().to_lowercase()))).unwrap();
             let sample = counters.sample();
-            // Taken a moment before `heap_info`; ZGC and Shenandoah give memory back meanwhile.
+            // Taken just before `heap_info`; ZGC and Shenandoah return memory meanwhile.
             assert_eq!(sample.heap_committed, heap.committed, "{name}");
             between(Bytes::mib(4), sample.heap_used, Bytes(heap.used.0 + (6 << 20)), &name);
             assert!(sample.metaspace_used > Bytes::kib(50) && sample.metaspace_used < sample.metaspace_committed);
@@ -125,12 +125,12 @@ fn native_memory_summaries() {
         assert!(nmt.category("Class").unwrap().count.unwrap() > 400);
         let symbol = nmt.category("Symbol").unwrap();
         assert!(symbol.malloc > Bytes::kib(500) && symbol.nmt_arena > Bytes::kib(100), "{symbol:?}");
-        // The JVM counts in bytes, prints KiB, and leaves out what is below one.
+        // The JVM counts bytes, prints KiB, and omits smaller values.
         let committed: u64 = nmt.categories.iter().map(|category| category.amount.committed.0).sum();
         assert!(committed.abs_diff(nmt.total.committed.0) < 40 << 10, "{jdk}: {committed} {:?}", nmt.total);
         for category in &nmt.categories {
             let parts = category.malloc.0 + category.mmap_committed.0 + category.nmt_arena.0;
-            // `tracking overhead` is a part of its own kind.
+            // `tracking overhead` is a special part.
             let own = category.name == "Native Memory Tracking";
             assert!(own || parts.abs_diff(category.amount.committed.0) <= 4 << 10, "{jdk}: {category:?}");
         }

@@ -1,5 +1,5 @@
-//! Ranges of addresses as the JVM tells them: `GC.heap_info`, `Compiler.codecache` (`VM.info` has the same lines),
-//! `VM.metaspace vslist`, `VM.native_memory detail`.
+//! Address ranges as reported by the JVM: `GC.heap_info`, `Compiler.codecache` (same lines in `VM.info`), `VM.metaspace
+//! vslist`, `VM.native_memory detail`.
 
 use super::{COLLECTORS, JDKS, between, nmt_detail, text};
 use loadline::observe::addresses::{JvmAddresses, JvmRange, Purpose};
@@ -7,10 +7,10 @@ use loadline::observe::heap_info::{Collector, HeapInfo};
 use loadline::observe::metaspace_nodes::{self, MetaspaceNode};
 use loadline::units::Bytes;
 
-/// The place of a heap of 64 MiB with compressed oops: right below 4 GiB.
+/// The location of a heap of 64 MiB with compressed oops: right below 4 GiB.
 const HEAP: (u64, u64) = (0xfc00_0000, 0x1_0000_0000);
 
-/// Each JDK with each collector, and one of its replies.
+/// Each JDK with each collector, and its reply.
 fn replies(command: &str) -> impl Iterator<Item = (u32, Collector, String)> {
     let pairs = JDKS.into_iter().flat_map(|jdk| COLLECTORS.map(|collector| (jdk, collector)));
     pairs.map(move |(jdk, collector)| {
@@ -49,7 +49,7 @@ fn the_heap_and_what_is_used_of_it() {
         }
         assert!(found.used_ranges.iter().all(|used| HEAP.0 <= used.0 && used.0 < used.1 && used.1 <= HEAP.1), "{what}");
         assert!(found.used_ranges.windows(2).all(|pair| pair[0].1 < pair[1].0), "{what}: {:?}", found.used_ranges);
-        // The same reply tells the sum, in KiB.
+        // The same reply contains the sum in KiB.
         let used = HeapInfo::parse(&reply).unwrap().used;
         let sum: u64 = found.used_ranges.iter().map(|used| used.1 - used.0).sum();
         assert!(sum.abs_diff(used.0) <= 4 << 10, "{what}: {} {used}", Bytes(sum));
@@ -61,7 +61,7 @@ fn shenandoahs_map_has_a_byte_for_each_region_below_the_end_of_the_heap() {
     for (jdk, collector, reply) in replies("heap_info").filter(|(_, collector, _)| *collector != Collector::Z) {
         let found = JvmAddresses::parse(&reply, 4096).unwrap();
         let tables: Vec<_> = of(&found, Purpose::GcTable);
-        // A byte for each 256 KiB below 4 GiB.
+        // A byte per 256 KiB below 4 GiB.
         let expect = if collector == Collector::Shenandoah { Bytes::kib(16) } else { Bytes(0) };
         assert_eq!(size(&tables), expect, "{jdk} {}: {tables:?}", collector.title().to_lowercase());
     }
@@ -77,7 +77,7 @@ fn code_heaps() {
         let names: Vec<_> = code.iter().map(|range| range.name.as_str()).collect();
         assert_eq!(names.len(), 3, "{what}");
         assert!(["non-nmethods", "profiled nmethods", "non-profiled nmethods"].iter().all(|name| names.contains(name)));
-        // On JDK 25 the profiled one has a page more.
+        // On JDK 25, the profiled one has an additional page.
         between(Bytes::mib(240), size(&code), Bytes((240 << 20) + 4096), &what);
         for heap in code {
             let committed = heap.committed_end.unwrap() - heap.start;
@@ -92,7 +92,7 @@ fn nodes_of_metaspace() {
         for collector in ["serial", "g1"] {
             let what = format!("{jdk} {collector}");
             let nodes = metaspace_nodes::parse(&text(&format!("{jdk}/vslist-{collector}.txt"))).unwrap();
-            // The heap of the same JVM, a moment before.
+            // The same JVM's heap, a moment before.
             let heap = HeapInfo::parse(&text(&format!("{jdk}/vm_info-{collector}.txt"))).unwrap();
             let (class, other): (Vec<MetaspaceNode>, Vec<_>) = nodes.iter().partition(|node| node.class_space);
             let committed = |nodes: &[MetaspaceNode]| Bytes(nodes.iter().map(|node| node.committed.0).sum());

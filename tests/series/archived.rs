@@ -1,4 +1,4 @@
-//! Archives of series: what is kept, and what becomes of a write that fails.
+//! Archives of series: what is kept, and how failed writes are handled.
 
 use crate::made_up::conditions;
 use crate::whole::scenario;
@@ -10,7 +10,7 @@ use loadline::series::Archived;
 use loadline::trial::{Event, Sink};
 use std::path::Path;
 
-/// Keeps the warnings that it receives.
+/// Records warnings.
 #[derive(Default)]
 struct Warnings(Vec<String>);
 
@@ -48,7 +48,7 @@ fn a_trial_is_kept_with_its_files() {
     assert!(std::fs::read_dir(folder.join(&name)).unwrap().count() > 0);
 }
 
-/// A folder that cannot be made, and all that would have lain in it.
+/// A directory that cannot be created, so everything in it fails.
 #[test]
 fn a_write_that_fails_is_told_once_and_loses_no_record() {
     let place = tempfile::tempdir().unwrap();
@@ -61,7 +61,7 @@ fn a_write_that_fails_is_told_once_and_loses_no_record() {
     }
     sink.receive(&Event::TrialFinished(&Trial::new("a", 0, 0)));
     let (closed, warnings) = sink.close(false);
-    assert!(closed.unwrap_err().to_string().contains("the archive is incomplete; the result above is whole"));
+    assert!(closed.unwrap_err().to_string().contains("the archive is incomplete; the result above is complete"));
     let [warning] = warnings.0.as_slice() else { panic!("{:?}", warnings.0) };
     assert!(warning.starts_with("the archive is incomplete from here on: "), "{warning}");
     assert_eq!(archive::read(&folder).unwrap().trials.len(), 1);
@@ -84,16 +84,16 @@ fn one_archive_has_one_writer_at_a_time() {
     let (mut first, plan) = archived(&folder);
     finish(&mut first, &plan, 0);
     let why = refused(1);
-    assert!(why.contains("another Loadline is writing to the archive") && why.contains("/archive"), "{why}");
+    assert!(why.contains("another Loadline process is writing to the archive") && why.contains("/archive"), "{why}");
     finish(&mut first, &plan, 1);
     first.close(true).0.unwrap();
     // The first one added a trial after the second one had read the archive.
     let why = refused(1);
-    assert!(why.contains("has 2 trials, and had 1 when it was read"), "{why}");
+    assert!(why.contains("has 2 trials, but had 1 when it was read"), "{why}");
     let mut again = Archived::reopen(&folder, 2, Warnings::default()).unwrap();
     finish(&mut again, &plan, 2);
     let why = refused(3);
-    assert!(why.contains("another Loadline is writing"), "{why}");
+    assert!(why.contains("another Loadline process is writing"), "{why}");
     again.close(false).0.unwrap();
     let read = archive::read(&folder).unwrap();
     assert_eq!((read.trials.len(), read.missing.len()), (3, 0));

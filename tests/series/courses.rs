@@ -1,5 +1,5 @@
-//! Whole courses of series on made-up servers, as snapshots: every trial with its settings, its guard and its verdict,
-//! and the conclusion from all. Every change in the rules of a search shows here.
+//! Complete series on simulated servers as snapshots: every trial with its settings, guard, and verdict, and the
+//! conclusion. They show every change in a search's rules.
 
 use crate::made_up::{LIMIT_MAX, MadeUpTrials, Mishap, Server};
 use crate::whole::{blocks, scenario, series, two};
@@ -10,7 +10,7 @@ use loadline::units::MIB;
 use serde_json::Value;
 use std::fmt::Write;
 
-/// Six digits, so that the last bit of a logarithm is no difference.
+/// Six digits, to ignore the last bits of logarithms.
 fn rounded(value: Value) -> Value {
     match value {
         Value::Number(number) if number.is_f64() => {
@@ -34,7 +34,7 @@ fn guard(of: &PhaseGuard) -> String {
     format!("{}: [seconds, failed, rate] {numbers}, late {late:?}", of.name)
 }
 
-/// Describes the input of a trial, and its outcome.
+/// Describes a trial's input and outcome.
 fn told(plan: &TrialPlan, trial: &Trial) -> String {
     let mut text = format!("{} [block {}, trial {}]\n", plan.title, plan.block, plan.index);
     let configuration = &plan.configuration;
@@ -59,7 +59,7 @@ fn told(plan: &TrialPlan, trial: &Trial) -> String {
     text
 }
 
-/// A course in words, with what is concluded from it where it is a search.
+/// A series in words, with the conclusion if it is a search.
 fn course(made_up: &MadeUpTrials, trials: &[Trial], ended: &str, record: Option<&FindRecord>) -> String {
     let mut text: String = made_up.plans.iter().zip(trials).map(|(plan, trial)| told(plan, trial)).collect();
     writeln!(text, "ended: {ended}").unwrap();

@@ -1,5 +1,5 @@
-//! The cost and the quality of searches over hundreds of made-up servers of each kind: number of trials, distance from
-//! the smallest limit, share below one that fails.
+//! Cost and quality of searches over hundreds of simulated servers of each kind: trials, distance from the smallest
+//! limit, share of lines that are too low.
 
 use crate::made_up::{MadeUpTrials, Mishap, Server, heap_by_limit};
 use crate::whole::{scenario, series};
@@ -13,11 +13,11 @@ use std::fmt::Write;
 const HEAD: &str = "kind               mean   95%  max    heap  minutes    found  within 3%  below     off  excess\n";
 const LIMIT_MAX: u64 = 8192 * MIB;
 const SEEDS: u64 = 300;
-/// A fresh process that needs this many standard deviations more than the middle one is one in twelve: at such a limit
-/// five of five starts hold two times in three.
+/// One fresh process in twelve needs this many standard deviations more than the mean; at that limit, five of five
+/// starts pass two times in three.
 const USUAL: f64 = 1.4;
 
-/// Numbers of one world.
+/// Pseudorandom numbers for one world.
 struct Draw(SplitMix64);
 
 impl Draw {
@@ -29,7 +29,7 @@ impl Draw {
         (low + self.0.below(high - low + 1)) * MIB
     }
 
-    /// A server whose guess is off by what hot files differ, and whose edge is a step or so wide.
+    /// A server with a random share of hot files, and an edge that is about a step wide.
     fn server(&mut self) -> Server {
         Server {
             live: self.mib(2, 150),
@@ -45,12 +45,12 @@ impl Draw {
     }
 }
 
-/// A kind of server with how it is searched.
+/// A kind of server, and how it is searched.
 struct ServerKind {
     name: &'static str,
     find: &'static str,
     server: fn(&mut Draw) -> Server,
-    /// So many of a hundred trials are late for no reason that is seen, and as many are disturbed.
+    /// Percentage of trials that are late without a visible reason, and of disturbed ones.
     mishaps: u64,
 }
 
@@ -77,7 +77,7 @@ fn of_direct(draw: &mut Draw) -> Server {
 }
 
 fn by_limit(draw: &mut Draw) -> Server {
-    // A heap that may grow is not filled: what is young and free stays in proportion to what is live.
+    // A growing heap is not filled: young and free memory stay proportional to the live set.
     let server = draw.server();
     let greed = (server.live as f64 * draw.between(1.3, 3.0)) as u64;
     Server { by_limit: true, greed, ..server }
@@ -91,24 +91,24 @@ fn silent(draw: &mut Draw) -> Server {
     Server { strain: 0.0, ..draw.server() }
 }
 
-/// The results of the searches of a kind.
+/// The results for a kind.
 #[derive(Default)]
 struct Sum {
     searches: u32,
     found: u32,
     trials: Vec<u32>,
-    /// Those of them that were about the heap.
+    /// Trials about the heap, per search.
     of_heap: Vec<u32>,
     minutes: Vec<f64>,
-    /// Lines over the limit that a start in twelve needs more than, for the heap that goes with them, less 1.
+    /// Lines relative to the limit that a start in twelve exceeds with the same heap, minus 1.
     off: Vec<f64>,
-    /// Lines over what is enough with the smallest heap and the least direct memory, less 1.
+    /// Lines relative to the minimum with the smallest heap and direct memory, minus 1.
     excess: Vec<f64>,
     /// Lines at which every second start fails.
     below: u32,
 }
 
-/// How long a trial takes, in seconds: one whose subject dies or is not ready is short, and so is a start without load.
+/// A trial's duration in seconds: short if the subject dies or is not ready, or without load.
 fn seconds(trial: &Trial) -> f64 {
     match (trial.phases.is_empty(), trial.ready_s) {
         (false, _) => 20.0,
@@ -117,7 +117,7 @@ fn seconds(trial: &Trial) -> f64 {
     }
 }
 
-/// Returns the median need of a start, and the need that one start in twelve exceeds, with this heap and direct memory.
+/// The median need of a start, and the need that one start in twelve exceeds, with this heap and direct memory.
 fn needed(server: &Server, heap: u64, direct: u64) -> (f64, f64) {
     let waiting = server.direct_greed.min(direct).saturating_sub(server.direct);
     let anon = (server.native + waiting + heap.min(server.greed)) as f64;
@@ -125,7 +125,7 @@ fn needed(server: &Server, heap: u64, direct: u64) -> (f64, f64) {
     (anon + files, anon * (1.0 + USUAL * server.noise) + files)
 }
 
-/// The same, where the JVM chooses the heap by the limit: the smallest limit that is enough for what it takes.
+/// The same if the JVM sizes the heap by the limit: the smallest limit that suffices.
 fn needed_by_limit(server: &Server) -> (f64, f64) {
     let smallest = |which: fn((f64, f64)) -> f64| {
         let enough = |limit: &u64| {
@@ -175,7 +175,7 @@ impl Sum {
         sorted.sort_unstable();
         let most_of = sorted[sorted.len() * 95 / 100];
         format!(
-            "{name:<16} {:6.1} {most_of:5} {:4} {:7.1} {:8.1} {:6.1} % {:6.1} % {:6.1} % {:6.1} % {:6.1} %\n",
+            "{name:<16} {:6.1} {most_of:5} {:4} {:7.1} {:8.1} {:6.1}% {:6.1}% {:6.1}% {:6.1}% {:6.1}%\n",
             mean(&trials),
             sorted[sorted.len() - 1],
             mean(&of_heap),
@@ -211,7 +211,7 @@ fn searches(kind: &ServerKind) -> Sum {
     sum
 }
 
-/// Means, the 95th percentile and the largest of trials, those of the heap, minutes; and how well the lines answer.
+/// Prints mean, 95th percentile, and maximum of trials, heap trials, and minutes; and the quality of lines.
 #[test]
 fn searches_are_cheap_and_honest() {
     let mut text = String::from(HEAD);
@@ -223,8 +223,8 @@ fn searches_are_cheap_and_honest() {
         assert_eq!(sum.found, sum.searches, "{}", kind.name);
         assert!(mean <= 17.0, "{}: {mean} trials", kind.name);
         assert!(f64::from(sum.below) <= 0.01 * f64::from(sum.searches), "{}: {} below", kind.name, sum.below);
-        // A mishap in a proof refutes the limit.
-        assert!(near >= if kind.mishaps > 0 { 0.85 } else { 0.99 }, "{}: {near} within 3 %", kind.name);
+        // A mishap in a confirmation refutes the limit.
+        assert!(near >= if kind.mishaps > 0 { 0.85 } else { 0.99 }, "{}: {near} within 3%", kind.name);
     }
     insta::assert_snapshot!(text);
 }

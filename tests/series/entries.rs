@@ -1,5 +1,5 @@
-//! Whole entries on made-up servers: the work of a node, its record, the record that counts when several come, and the
-//! fate of work that was cut off.
+//! Complete entries on simulated servers: a node's work, its record, which of several records counts, and interrupted
+//! work.
 
 use crate::made_up::{LIMIT_MAX, MadeUpTrials, Mishap, Server, Silence, conditions, scenario};
 use loadline::clock::Clock;
@@ -25,21 +25,21 @@ fn service() -> Scenario {
     scenario("made-up", "configurations: {only: {gc: serial}}\ntarget: ['p99<50ms', 'failed==0']\nfind: {warm: false}")
 }
 
-/// A node on which servers are functions.
+/// A node whose servers are functions.
 #[derive(Default)]
 struct Node {
     server: Server,
-    /// By the name of the archive.
+    /// By archive name.
     mishaps: Vec<(&'static str, u32, Mishap)>,
     stopped: Option<Stopped>,
     cannot_limit: Option<Error>,
     cannot_prepare: Option<Error>,
     seen: ServiceVersions,
     throttled: u64,
-    /// The action that happens while the trials are made.
+    /// Runs during the trials.
     meanwhile: RefCell<Option<Box<dyn FnOnce()>>>,
     said: RefCell<Vec<String>>,
-    /// Archives, with how many trials each had at its begin.
+    /// Archives, with each one's initial number of trials.
     archives: RefCell<Vec<(String, usize)>>,
 }
 
@@ -163,13 +163,13 @@ fn recorded(out: &TempDir, index: u32) -> Option<EntryResult> {
     std::fs::read(path).ok().map(|text| serde_json::from_slice(&text).unwrap())
 }
 
-/// Lists the folders aside of the results that count.
+/// Private directories, as opposed to results.
 fn aside(out: &TempDir) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(out.path()).into_iter().flatten().flatten().map(|entry| entry.path());
     entries.filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with('.')).collect()
 }
 
-/// A result by this node, as it is recorded.
+/// A node's result as recorded.
 fn done(plan: &Plan, node: &Node) -> (TempDir, EntryResult) {
     let out = tempfile::tempdir().unwrap();
     let Done { result, by } = work_on(plan, 0, out.path(), node).unwrap();
@@ -191,7 +191,7 @@ fn found(result: &EntryResult) -> &FindRecord {
     result.find.as_ref().unwrap()
 }
 
-/// The line of the made-up server, as a search finds it.
+/// The simulated server's line, as a search finds it.
 fn line() -> Last {
     done(&search_plan(), &Node::default()).1.line.unwrap()
 }
@@ -233,11 +233,11 @@ fn a_line_that_holds_is_proved_and_the_step_below_it_fails() {
     assert_eq!((said.limit_bytes, said.heap_bytes, said.held), (known.limit_bytes, known.heap_bytes, 4));
     let below = said.below_bytes.unwrap();
     assert!(below < known.limit_bytes && known.limit_bytes as f64 / below as f64 <= 1.0201, "{below}");
-    assert!(said.cause.is_some() && find.text.contains("it failed"), "{said:?}");
+    assert!(said.cause.is_some() && find.text.contains("the target was missed"), "{said:?}");
     assert!(find.limit_bytes.unwrap() > known.limit_bytes && find.headroom == 0.1);
     assert_eq!(proved.searched_at, known.searched_at);
     assert_eq!(proved.past.iter().map(|past| past.limit_bytes).collect::<Vec<_>>(), [1, known.limit_bytes]);
-    // Its trials: one without a concern for memory, the proofs, and one or two below.
+    // Its trials: one with ample memory, the confirmations, and one or two below.
     assert!(find.trials <= 9, "{}", find.trials);
 }
 
@@ -255,7 +255,7 @@ fn a_line_that_fails_or_is_too_high_is_searched_anew_in_the_same_entry() {
     };
     check(limits(known.limit_bytes * 2), ServiceVersions::default(), Why::StepBelowHeld, &["proof", "below", "search"]);
     check(limits(known.limit_bytes / 2), ServiceVersions::default(), Why::LineFailed, &["proof", "search"]);
-    // With so little heap it dies even where the limit is no concern.
+    // With so little heap, it dies even with an ample limit.
     let starved = Last { heap_bytes: Some(4 * MIB), ..known.clone() };
     check(starved, ServiceVersions::default(), Why::LineFailed, &["proof", "search"]);
     let newer = ServiceVersions { jdk: Some("21.0.4".to_owned()), ..ServiceVersions::default() };
@@ -286,7 +286,7 @@ fn blocks_are_those_of_the_plan_and_each_part_has_orders_of_its_own() {
         orders.extend(trials.chunks(2).map(|block| block[0].configuration.clone()));
     }
     assert!(orders.contains(&"small".to_owned()) && orders.contains(&"large".to_owned()), "{orders:?}");
-    // Those of one run of all blocks.
+    // The same as from one run of all blocks.
     let whole = compared("trials: 12");
     let all = series::Blocks::new(&whole, &whole.compare);
     let mut trials = Vec::new();
@@ -320,7 +320,10 @@ fn what_was_done_is_left_and_what_is_of_another_plan_is_refused() {
     assert_eq!((again.by, again.result), (By::Earlier, result));
     let other = plan(vec![entry(Task::Search { why: Why::Asked }, None, service())]);
     let error = work_on(&other, 0, out.path(), &idle).unwrap_err();
-    assert_eq!((error.kind, error.what.as_str()), (ErrorKind::Request, "there is a result of another plan"));
+    assert_eq!(
+        (error.kind, error.what.as_str()),
+        (ErrorKind::Request, "the directory has a result of a different plan")
+    );
     let error = work_on(&search_plan(), 1, out.path(), &idle).unwrap_err();
     assert_eq!((error.kind, error.what.as_str()), (ErrorKind::Request, "the plan has no entry 1"));
 }
@@ -354,7 +357,7 @@ fn a_node_that_cannot_measure_is_recorded_until_another_can() {
     assert_eq!((done.by, done.result.outcome), (By::Us, EntryOutcome::Answered));
     assert_eq!(recorded(&out, 0), Some(done.result));
     assert!(aside(&out).is_empty());
-    // Images are limited by their tool.
+    // The container tool limits images.
     let mut image = service();
     image.subject.image = Some(loadline::scenario::Image { name: "app:1".to_owned(), heap_options: Vec::new() });
     image.subject.command.clear();
@@ -378,7 +381,7 @@ fn a_wrong_request_records_nothing() {
     let bug = Error::bug("of ours");
     assert_eq!(refused(&Node { cannot_prepare: Some(bug), ..Node::default() }, &search_plan()).kind, ErrorKind::Bug);
     let without = plan(vec![entry(Task::Prove, None, service())]);
-    assert_eq!(refused(&Node::default(), &without).what, "entry 0 is to prove a line, and names none");
+    assert_eq!(refused(&Node::default(), &without).what, "entry 0 should prove a load line, but has none");
 }
 
 #[test]
@@ -393,7 +396,7 @@ fn when_time_is_up_what_is_known_is_recorded() {
     assert_eq!(result.line, None);
     // This result is final, too.
     assert_eq!(work_on(&search_plan(), 0, out.path(), &Node::default()).unwrap().by, By::Earlier);
-    // A line is proved where its proof was done in time.
+    // A line is confirmed if its confirmation completed in time.
     let (_out, result) = done(&prove_plan(line()), &out_of_time("below", 1));
     assert_eq!((&result.task, result.outcome), (&Task::Prove, EntryOutcome::Answered));
     assert_eq!(result.line.map(|line| line.limit_bytes), Some(line().limit_bytes));
@@ -420,7 +423,7 @@ fn what_was_interrupted_goes_on_in_its_archives() {
         assert_eq!((by, &result.task, archives(&result)), (By::Us, &expect.task, archives(&expect)));
         let line = |of: &EntryResult| of.line.as_ref().map(|line| (line.limit_bytes, line.heap_bytes));
         assert_eq!(line(&result), line(&expect));
-        // Trials that were made are not made again.
+        // Completed trials are not repeated.
         let begun = node.archives.borrow().iter().find(|(name, _)| name == archive).unwrap().1;
         assert_eq!(begun, trial as usize + 1);
         assert!(aside(&out).is_empty() && recorded(&out, 0) == Some(result));
@@ -440,7 +443,7 @@ fn blocks_that_were_interrupted_begin_anew() {
     assert!(aside(&out).is_empty());
 }
 
-/// Another worker is done while this one works.
+/// Another worker finishes while this one works.
 fn beside(plan: &Plan, ours: Node, theirs: Node) -> (TempDir, Result<Done>) {
     let out = tempfile::tempdir().unwrap();
     let (other, folder) = (plan.clone(), out.path().to_owned());
@@ -498,7 +501,7 @@ fn a_result_whose_worker_was_killed_before_its_last_step_is_found() {
     assert_eq!(recorded(&out, 0), Some(result));
 }
 
-/// Measured trials are worth hours: an error that comes after them removes nothing.
+/// Completed trials took hours, so a later error deletes nothing.
 #[test]
 fn a_late_error_of_the_disk_costs_no_trial() {
     let plan = search_plan();
@@ -507,19 +510,20 @@ fn a_late_error_of_the_disk_costs_no_trial() {
         let path = out.path().join("index-000000");
         Node { meanwhile: RefCell::new(Some(Box::new(move || make(&path)))), ..Node::default() }
     };
-    // The result cannot get its name: the try has its place, and counts at the next look.
+    // The result cannot be published: the attempt is in place, and counts at the next look.
     let out = tempfile::tempdir().unwrap();
     let node = in_the_way(&out, |home| std::fs::create_dir_all(home.join("result.json")).unwrap());
     let error = work_on(&plan, 0, out.path(), &node).unwrap_err();
     let home = out.path().join("index-000000");
-    assert!(error.kind == ErrorKind::Machine && error.to_string().contains("what was measured lies in"), "{error}");
+    assert!(error.kind == ErrorKind::Machine && error.to_string().contains("the measurements are in"), "{error}");
     std::fs::remove_dir(home.join("result.json")).unwrap();
     let own = std::fs::read_dir(&home).unwrap().next().unwrap().unwrap().path();
     assert!(trials(&own) > 5);
     let again = Node::default();
     let Done { result, by } = work_on(&plan, 0, out.path(), &again).unwrap();
     assert_eq!((by, result.outcome, again.names().len()), (By::Earlier, EntryOutcome::Answered, 0));
-    // The try cannot get its place: it is left aside, and the next worker goes on with all of its trials.
+    // The attempt cannot be moved into place: its private directory stays, and the next worker continues with all of
+    // its trials.
     let out = tempfile::tempdir().unwrap();
     let node = in_the_way(&out, |home| std::fs::write(home, "").unwrap());
     let error = work_on(&plan, 0, out.path(), &node).unwrap_err();

@@ -1,5 +1,5 @@
-//! Whole fleets on made-up servers and made-up nodes, which fail, vanish, and do entries twice: from the plan over
-//! searches that the engine itself makes to the document, in whatever order results arrive.
+//! Complete fleets on simulated servers and nodes that fail, vanish, and repeat entries: from the plan through real
+//! searches to the document, with results in any order.
 
 use crate::made_up::{LIMIT_MAX, MadeUpTrials, Mishap, Server, Silence, conditions, scenario};
 use loadline::fleet::{self, Plan, Standing, question};
@@ -19,10 +19,10 @@ use std::path::{Path, PathBuf};
 pub(crate) const MADE: &str = "2026-11-23T01:00:00Z";
 pub(crate) const SERVICES: u32 = 300;
 pub(crate) const NODES: u32 = 10;
-/// A search on a node takes about as long.
+/// The approximate duration of a search on a node.
 pub(crate) const SEARCH_S: f64 = 600.0;
 
-/// Services of which each third is new, each third was known, and each third has too little.
+/// A third of the services is new, a third is known, and a third has too little memory.
 pub(crate) fn plan(services: u32) -> Plan {
     let entry = |index: u32| {
         let name = format!("service-{index:03}");
@@ -53,12 +53,12 @@ pub(crate) fn plan(services: u32) -> Plan {
     Plan::new("nightly", MADE.to_owned(), (0..services).map(entry).collect()).unwrap()
 }
 
-/// The server of a service; each needs something else.
+/// A service's server; each needs a different amount.
 pub(crate) fn server(index: u32) -> Server {
     Server { native: (40 + u64::from(index) % 37) * MIB, noise: 0.004, ..Server::default() }
 }
 
-/// Returns the result that a node hands in; an answer has all that the search says.
+/// A node's result; an answer contains everything from the search.
 pub(crate) fn result(
     plan: &Plan,
     index: u32,
@@ -106,7 +106,7 @@ pub(crate) fn result(
     }
 }
 
-/// The trials of a search on a server of its own.
+/// The trials of a search on a service's server.
 fn searched(scenario: &Scenario, index: u32, seed: u64) -> Vec<Trial> {
     let mut trials = Vec::new();
     let search = Search::new(scenario, LIMIT_MAX).unwrap();
@@ -115,7 +115,7 @@ fn searched(scenario: &Scenario, index: u32, seed: u64) -> Vec<Trial> {
     trials
 }
 
-/// Ten nodes of an engine that has a bad night: what lies in their folders afterwards.
+/// Ten nodes of an engine on a bad night; returns the contents of their directories.
 fn night(plan: &Plan, seed: u64) -> Vec<(PathBuf, EntryResult)> {
     let mut random = SplitMix64::new(seed);
     let mut free_at = vec![unix_s(MADE).unwrap() as f64; NODES as usize];
@@ -140,7 +140,7 @@ fn night(plan: &Plan, seed: u64) -> Vec<(PathBuf, EntryResult)> {
         };
         let mut again = || (starts < 3).then(|| queue.insert(0, (index, starts + 1)));
         match random.below(100) {
-            // The node is lost: the engine starts the index elsewhere, and the first one may go on.
+            // The node is lost: the engine restarts the index elsewhere, but the first one may continue.
             0..8 => {
                 if random.below(2) == 0 {
                     hand_in(EntryOutcome::Answered);
@@ -154,7 +154,7 @@ fn night(plan: &Plan, seed: u64) -> Vec<(PathBuf, EntryResult)> {
             }
             12..15 => hand_in(EntryOutcome::SubjectFailed),
             15..17 => hand_in(EntryOutcome::OutOfTime),
-            // The run is gone, and the engine does not notice.
+            // The run is gone, unnoticed by the engine.
             17 => {}
             _ => hand_in(EntryOutcome::Answered),
         }
@@ -221,7 +221,7 @@ fn the_order_of_results_and_what_came_before_change_nothing() {
     for seed in 0..5 {
         let mixed = shuffled(found.clone(), seed);
         assert_eq!(merged(&plan, &mixed).1, whole);
-        // A part, of which there is a document already, and then the rest of it, some of it again.
+        // A part that already has a document, then the rest with repetitions.
         let (part, rest) = mixed.split_at(mixed.len() / 3 * seed as usize % mixed.len());
         let (mut standing, document_of_part) = merged(&plan, part);
         assert!(document_of_part.standing.answered <= whole.standing.answered);
@@ -230,13 +230,13 @@ fn the_order_of_results_and_what_came_before_change_nothing() {
         }
         assert_eq!(document(&plan, &standing), whole);
     }
-    // Copies are no second answers.
+    // Copies are not additional results.
     let copied = found.iter().map(|(folder, result)| (Path::new("copy").join(folder), result.clone()));
     let with_copies: Vec<_> = copied.chain(found.clone()).collect();
     assert_eq!(merged(&plan, &with_copies).1, whole);
 }
 
-/// A plan whose entries many nodes work comes to what one process comes to that works them all.
+/// A plan executed by many nodes has the same result as one executed by one process.
 #[test]
 fn a_fleet_of_many_nodes_comes_to_what_one_process_comes_to() {
     let plan = plan(60);
@@ -293,7 +293,7 @@ fn results_of_another_plan_are_refused_and_what_cannot_be_is_left_out() {
     let answered = |plan: &Plan, index| result(plan, index, EntryOutcome::SubjectFailed, 0.0, 1, &[]);
     let mut standing = Standing::of(&plan);
     let error = standing.add(PathBuf::from("b/index-000000"), answered(&other, 0)).unwrap_err().to_string();
-    for piece in ["b/index-000000 is a result of another plan", &other.header.hash[..12], &plan.header.hash[..12]] {
+    for piece in ["b/index-000000 is a result of a different plan", &other.header.hash[..12], &plan.header.hash[..12]] {
         assert!(error.contains(piece), "{piece}: {error}");
     }
     let beyond = EntryResult { plan: plan.header.hash.clone(), ..answered(&other, 4) };
@@ -304,15 +304,15 @@ fn results_of_another_plan_are_refused_and_what_cannot_be_is_left_out() {
     standing.add(PathBuf::from("e"), renamed).unwrap();
     let document = document(&plan, &standing);
     let said: Vec<&str> = document.doubts.iter().map(|doubt| doubt.text.as_str()).collect();
-    let beyond = "a result was left out: c says index 4, and the plan has 4 entries";
-    assert_eq!(said, [beyond, "a result was left out: d says another task than the plan has at its index"]);
+    let beyond = "a result was skipped: c has index 4, but the plan has 4 entries";
+    assert_eq!(said, [beyond, "a result was skipped: d has a different task than the plan at its index"]);
     assert_eq!((document.standing.missing, document.standing.failed), (vec![0, 1, 2], vec![3]));
     let of_3: Vec<&str> = document.services[3].doubts.iter().map(|doubt| doubt.text.as_str()).collect();
-    assert!(of_3.iter().any(|text| text.starts_with("clocks differ: n1 began ")), "{of_3:?}");
-    assert!(of_3.iter().any(|text| text.starts_with("another name: the result of index 3 says ")), "{of_3:?}");
+    assert!(of_3.iter().any(|text| text.starts_with("clocks differ: n1 started ")), "{of_3:?}");
+    assert!(of_3.iter().any(|text| text.starts_with("different name: the result for index 3 says ")), "{of_3:?}");
 }
 
-/// Blocks of two configurations on a server with noise, of which one was disturbed.
+/// Blocks of two configurations on a noisy server, one of them disturbed.
 fn compared(repeats: u32) -> (Scenario, Vec<Trial>) {
     let more = "configurations: {small: {heap: 64m}, large: {heap: 128m}}\ntrials: 7\n\
                 budgets: ['rss.loaded<=200MiB']";
@@ -325,7 +325,7 @@ fn compared(repeats: u32) -> (Scenario, Vec<Trial>) {
     (scenario, trials)
 }
 
-/// Returns a node's part of it: trials of these blocks, numbered from 0 as it numbers them.
+/// A node's part: trials of these blocks, renumbered from 0 like a node does.
 fn part(scenario: &Scenario, trials: &[Trial], first: u32, count: u32) -> NodeBlocks {
     let own = trials.iter().filter(|trial| (first..first + count).contains(&trial.block));
     let numbered = own.zip(0..).map(|(trial, index)| Trial { index, block: trial.block - first, ..trial.clone() });
@@ -363,7 +363,7 @@ fn blocks_of_many_nodes_come_to_what_those_of_one_process_come_to() {
     }
 }
 
-/// A block that the machine disturbed is repeated on its node. Later trials then have numbers that the plan lacks.
+/// A disturbed block is repeated on its node, so later trials have numbers outside the plan.
 #[test]
 fn what_a_node_repeats_counts_for_what_it_repeats() {
     let (scenario, trials) = compared(1);

@@ -1,5 +1,5 @@
-//! A server that is a function, for tests: what a trial of it yields follows from heap, limit, rate and chance, without
-//! a process and without a clock.
+//! A server as a pure function for tests: a trial's results follow from heap, limit, rate, and seed, without processes
+//! and clocks.
 
 use loadline::doubt::{Doubt, MemoryPool};
 use loadline::error::Error;
@@ -15,22 +15,22 @@ use loadline::units::{Bytes, MIB};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// The limit at which memory is no concern.
+/// An ample limit.
 pub(crate) const LIMIT_MAX: u64 = 2048 * MIB;
-/// Times of a server that is well, and of one that is not, in ms.
+/// p99 of a healthy server, and of an unhealthy one, in ms.
 const P99_WELL: f64 = 8.0;
 const P99_ILL: f64 = 812.0;
-/// How long a phase lasts.
+/// The duration of a phase.
 const PHASE_S: f64 = 10.0;
 
-/// Receives nothing.
+/// Ignores all events.
 pub(crate) struct Silence;
 
 impl Sink for Silence {
     fn receive(&mut self, _: &Event<'_>) {}
 }
 
-/// A scenario of one steady phase.
+/// A scenario with a steady phase.
 pub(crate) fn scenario(name: &str, more: &str) -> Scenario {
     let text = format!(
         "name: {name}\nsubject: {{command: [java, '{{jvm}}', -jar, x.jar, '{{port}}']}}\n{more}\n\
@@ -39,35 +39,35 @@ pub(crate) fn scenario(name: &str, more: &str) -> Scenario {
     parse(&text, Path::new("/x"), &[17]).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-/// The memory that a server holds and the load that it can carry.
+/// A server's memory and capacity.
 #[derive(Debug, Clone)]
 pub(crate) struct Server {
     pub(crate) live: u64,
-    /// The smallest heap over that.
+    /// The smallest heap relative to the live set.
     pub(crate) slack: f64,
-    /// All but heap and files.
+    /// Everything except heap and files.
     pub(crate) native: u64,
-    /// Files it touches.
+    /// Files that it uses.
     pub(crate) file: u64,
-    /// The part of them that it cannot do without.
+    /// The share of files that it cannot do without.
     pub(crate) hot: f64,
-    /// The size that its heap grows to where nothing bounds it.
+    /// The heap's size without a bound.
     pub(crate) greed: u64,
-    /// Direct memory, part of `native`: what is in use.
+    /// Direct memory in use; part of `native`.
     pub(crate) direct: u64,
-    /// The size that direct memory grows to, by buffers that wait for a collection, where no ceiling asks for one.
+    /// Direct memory without a ceiling, including buffers that wait for a collection.
     pub(crate) direct_greed: u64,
-    /// The smallest heap that it starts with, where that is more than the load needs.
+    /// The smallest heap for startup, if that exceeds the load's need.
     pub(crate) start: u64,
-    /// So far above the smallest limit file pages are dropped and read again, as a share of it.
+    /// Up to this relative distance above the smallest limit, file pages are refaulted.
     pub(crate) strain: f64,
-    /// Whether the JVM chooses the heap by the limit, as HotSpot does, unless an option sets the heap.
+    /// Whether the JVM sizes the heap by the limit, like HotSpot, unless an option sets it.
     pub(crate) by_limit: bool,
-    /// The cost of collecting: CPU per request grows by this times the live bytes, for each byte of heap beyond them.
+    /// Collection cost: CPU per request increases by this times the live bytes per byte of heap beyond them.
     pub(crate) churn: f64,
-    /// No server answers more often, per second.
+    /// The maximum rate, per second.
     pub(crate) rate_max: f64,
-    /// Relative standard deviation of what fresh processes of it hold and cost.
+    /// Relative standard deviation between fresh processes, of memory and cost.
     pub(crate) noise: f64,
 }
 
@@ -109,24 +109,24 @@ impl Server {
     }
 }
 
-/// The mishap of a single trial.
+/// A mishap in a trial.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Mishap {
-    /// Other programs take the CPU, and answers are late.
+    /// Other programs use the CPU, and responses are late.
     NoisyMachine,
-    /// Answers are late for no reason that is seen.
+    /// Responses are late without a visible reason.
     Late,
-    /// The figures of the load are missing.
+    /// The load's figures are missing.
     Unmeasured,
     /// The subject dies.
     Dies,
-    /// The machine fails: nothing of the trial is known.
+    /// The machine fails, and the trial has no data.
     MachineFails,
-    /// The user ends it.
+    /// The user interrupts.
     Interrupted,
-    /// So many bytes of its file pages are charged to others.
+    /// This many bytes of its file pages are charged to others.
     SharedPages(u64),
-    /// It is given up for late answers.
+    /// The guard stops it because of late responses.
     Hopeless,
 }
 
@@ -135,15 +135,15 @@ pub(crate) fn heap_by_limit(limit: u64) -> u64 {
     (limit / 2).min((limit / 4).max(125 * MIB))
 }
 
-/// Makes trials of a server that is a function.
+/// Simulates trials.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct MadeUpTrials {
-    /// The server of each configuration; of the others, the one named "".
+    /// The server per configuration; the default is named "".
     pub(crate) servers: BTreeMap<String, Server>,
-    /// The mishaps of single trials, by index.
+    /// Mishaps by trial index.
     pub(crate) mishaps: BTreeMap<u32, Mishap>,
     pub(crate) seed: u64,
-    /// All that was asked.
+    /// All requested plans.
     pub(crate) plans: Vec<TrialPlan>,
 }
 
@@ -161,7 +161,7 @@ impl MadeUpTrials {
         self.servers.get(name).or(self.servers.get("")).cloned().unwrap_or_default()
     }
 
-    /// 1, with the noise of one fresh process; the same for the same trial of the same seed.
+    /// 1 with a fresh process's noise, reproducible for the same trial and seed.
     fn wobble(&self, plan: &TrialPlan, server: &Server) -> f64 {
         let mut random = SplitMix64::new(self.seed ^ (u64::from(plan.index) << 20));
         1.0 + server.noise * random.normal()
@@ -187,7 +187,7 @@ impl Executor for MadeUpTrials {
     }
 }
 
-/// A trial in the making.
+/// A trial being simulated.
 struct Making<'a> {
     plan: &'a TrialPlan,
     server: &'a Server,
@@ -195,7 +195,7 @@ struct Making<'a> {
 }
 
 impl Making<'_> {
-    /// Returns the value of an option, in bytes.
+    /// An option's value in bytes.
     fn option(&self, name: &str) -> Option<u64> {
         let options = self.plan.configuration.jvm_options();
         options.iter().rev().find_map(|option| option.strip_prefix(name)?.parse::<Bytes>().ok()).map(|bytes| bytes.0)
@@ -217,17 +217,17 @@ impl Making<'_> {
         if self.starts_alone() { to_start } else { self.server.heap_min().max(to_start) }
     }
 
-    /// The most direct memory: HotSpot gives as much as heap unless an option sets another ceiling.
+    /// The direct-memory ceiling: HotSpot uses the heap's by default.
     fn direct_max(&self) -> u64 {
         self.option("-XX:MaxDirectMemorySize=").unwrap_or(self.heap())
     }
 
-    /// Direct memory where nothing collects it but its own ceiling.
+    /// Direct memory if only its own ceiling triggers a collection.
     fn direct_held(&self) -> u64 {
         self.server.direct_greed.min(self.direct_max()).max(self.server.direct)
     }
 
-    /// The `OutOfMemoryError` of a server that is given too little of a pool, if it is.
+    /// The `OutOfMemoryError` of a server with too little of a pool, if any.
     fn ran_out(&self) -> Option<Doubt> {
         let (error, pool) = match () {
             () if self.heap() < self.heap_needed() => ("Java heap space", MemoryPool::Other),
@@ -289,7 +289,7 @@ impl Making<'_> {
         made
     }
 
-    /// File pages read again: as many as a disk can read below what is needed, above it fewer with every step.
+    /// Refaulted file pages: as many as a disk can read below the need, fewer with every step above it.
     fn refaults(&self, limit: u64, need: u64) -> u64 {
         const THRASHES: u64 = 100_000;
         let pages = self.server.file as f64 / 4096.0;
@@ -297,7 +297,7 @@ impl Making<'_> {
         match () {
             () if above < 0.0 => THRASHES,
             () if self.server.strain > 0.0 => {
-                // Over and over at the edge, hardly two steps above it; then the more rarely the more room there is.
+                // Continuous at the edge, and rare two steps above it; then rarer with more room.
                 (pages * (20.0 * (-above / 0.006).exp() + 0.3 * (-above / self.server.strain * 3.0).exp())) as u64
             }
             () => 0,
@@ -355,7 +355,7 @@ impl Making<'_> {
     }
 }
 
-/// Returns the conditions of every trial of a made-up run.
+/// The conditions of a simulated run.
 pub(crate) fn conditions(scenario: &Scenario) -> Conditions {
     let machine = Machine {
         cores: 2,
@@ -380,7 +380,7 @@ fn fresh(plan: &TrialPlan) -> Trial {
     Trial { repeats: plan.repeats, limit_bytes, ..Trial::new(&plan.configuration.name, plan.block, plan.index) }
 }
 
-/// A trial that ends by the end of its subject, before anything was measured.
+/// A trial that ended with its subject before any measurement.
 fn ended(made: Made, cause: EndCause, what: &str) -> Made {
     let outcome = if cause == EndCause::OomKill { Outcome::Killed } else { Outcome::SubjectFailed };
     let end = End { cause, exit_code: None, signal: None, text: what.to_owned(), last_lines: Vec::new() };

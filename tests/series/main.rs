@@ -1,4 +1,4 @@
-//! Whole series, entries of plans and fleets on made-up servers: no process, no clock, all of it seeded.
+//! Complete series, plan entries, and fleets on simulated servers: no processes, no clock, all seeded.
 #![expect(clippy::unwrap_used, reason = "a helper of a test that cannot go on should stop it")]
 
 mod archived;

@@ -1,4 +1,4 @@
-//! Whole runs on made-up servers: from the first trial over the archive to the document and the words on the screen.
+//! Complete runs on simulated servers: from the first trial through the archive to the document and the screen.
 
 use crate::made_up::{LIMIT_MAX, MadeUpTrials, Mishap, Server, Silence, conditions, scenario};
 use loadline::error::{ErrorKind, Result};
@@ -15,7 +15,7 @@ fn searched() -> Scenario {
     scenario("made-up", "configurations: {only: {gc: serial}}\ntarget: ['p99<50ms', 'failed==0']\nfind: {warm: false}")
 }
 
-/// Runs a strategy into an archive of this name.
+/// Runs a strategy with an archive of this name.
 fn archived(
     place: &TempDir,
     name: &str,
@@ -56,11 +56,11 @@ fn a_search_says_the_same_from_its_archive() {
     let limit = loadline::units::Bytes(line.limit_bytes).to_string();
     let text = said(&document);
     assert!(text.contains(&format!("load line {limit} with -Xmx{}m", line.heap_bytes.unwrap() / MIB)), "{text}");
-    assert!(text.contains("evidence 5 of 5 starts held"), "{text}");
-    assert!(text.contains("file pages were dropped and read again"), "{text}");
+    assert!(text.contains("evidence 5 of 5 starts passed"), "{text}");
+    assert!(text.contains("file pages were repeatedly evicted and reread"), "{text}");
 }
 
-/// A search that is cut off at any trial and gone on with in its archive comes to what an uncut one comes to.
+/// A search interrupted at any trial and resumed from its archive has the same result as an uninterrupted one.
 #[test]
 fn a_search_goes_on_in_its_archive_after_any_cut() {
     let place = tempfile::tempdir().unwrap();
@@ -107,11 +107,11 @@ fn a_budget_is_judged_from_the_first_trial_to_the_exit() {
     assert_eq!(verdicts, [("small", BudgetVerdict::Pass), ("large", BudgetVerdict::Fail)]);
     assert!(!judgement.passes(&document).unwrap());
     let text = said(&document);
-    assert!(text.contains("budget rss.loaded<=200MiB is broken by large: "), "{text}");
-    assert!(text.contains("large against small: worse in rss.loaded"), "{text}");
+    assert!(text.contains("budget rss.loaded<=200MiB was exceeded by large: "), "{text}");
+    assert!(text.contains("large vs. small: worse in rss.loaded"), "{text}");
 }
 
-/// Three archives side by side, each with the conditions that it was made under.
+/// Three archives side by side, each with its own conditions.
 #[test]
 fn archives_are_merged_with_the_conditions_of_each() {
     let place = tempfile::tempdir().unwrap();

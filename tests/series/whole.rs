@@ -1,4 +1,4 @@
-//! Whole series on made-up servers: from the first trial to the last, with everything that may befall one.
+//! Complete series on simulated servers: from the first to the last trial, with everything that can go wrong.
 
 use crate::made_up::{LIMIT_MAX, MadeUpTrials, Mishap, Server};
 use loadline::error::{Error, ErrorKind, Result};
@@ -10,7 +10,7 @@ use loadline::trial::{Event, Sink};
 use loadline::units::MIB;
 use std::path::Path;
 
-/// Notes the events that it receives.
+/// Records the events.
 #[derive(Default)]
 pub(crate) struct Notes {
     started: Vec<String>,
@@ -33,7 +33,8 @@ impl Sink for Notes {
 
 pub(crate) fn scenario(more: &str) -> Scenario {
     let text = format!(
-        "name: x\nsubject: {{command: [java, '{{jvm}}', -jar, x.jar, '{{port}}'], ready: {{http: /, within: 60s}}}}\n{more}\n\
+        "name: x\nsubject: {{command: [java, '{{jvm}}', -jar, x.jar, '{{port}}'], ready: {{http: /, within: \
+         60s}}}}\n{more}\n\
          load:\n  - warmup: {{same: steady}}\n  - steady: {{constant: {{rate: 200, duration: 10s}}, get: /}}\n  \
          - rest: {{idle: 5s}}\n"
     );
@@ -44,7 +45,7 @@ fn searched(find: &str) -> Scenario {
     scenario(&format!("configurations: {{only: {{gc: serial}}}}\ntarget: ['p99<50ms', 'failed==0']\nfind: {{{find}}}"))
 }
 
-/// A whole series: its trials, what was noted, and how it ended.
+/// A complete series: its trials, the notes, and how it ended.
 pub(crate) fn series(strategy: &dyn Strategy, executor: &mut dyn Executor) -> (Vec<Trial>, Notes, Result<Vec<Error>>) {
     let (mut trials, mut notes) = (Vec::new(), Notes::default());
     let ended = run(strategy, executor, &mut notes, &mut trials);
@@ -60,7 +61,7 @@ fn search(scenario: &Scenario, made_up: &mut MadeUpTrials) -> (Vec<Trial>, FindR
     (trials, record)
 }
 
-/// Hands every plan on as text, to a folder where its relative paths start again.
+/// Passes every plan as text to another directory, where its relative paths start.
 struct Elsewhere(MadeUpTrials);
 
 impl Executor for Elsewhere {
@@ -115,7 +116,7 @@ fn a_search_finds_what_the_server_needs() {
     assert!(line.limit_bytes >= truth && line.limit_bytes as f64 <= truth as f64 * 1.0201, "{line:?} {truth}");
     assert_eq!((line.held, line.cause, record.outcome), (5, Some(FailureCause::FilePages), FindOutcome::Found));
     assert!(record.warm.unwrap().limit_bytes < line.limit_bytes);
-    assert!(record.text.starts_with("5 of 5 trials in a row held at"), "{}", record.text);
+    assert!(record.text.starts_with("5 of 5 trials in a row passed at"), "{}", record.text);
     assert_eq!(
         trials.iter().map(|trial| trial.index).collect::<Vec<_>>(),
         (0..trials.len() as u32).collect::<Vec<_>>()
@@ -144,7 +145,7 @@ fn stages(trials: &[Trial]) -> Vec<ProbeStage> {
     trials.iter().map(|trial| trial.probe.as_ref().unwrap().stage).collect()
 }
 
-/// A subject that needs more heap to start than its load does: the load is sent to no heap that does not start.
+/// A subject that needs more heap to start than under load: no load is sent with a heap that does not start.
 #[test]
 fn a_heap_that_does_not_start_is_followed_by_starts_without_load() {
     let server = Server { start: 60 * MIB, ..Server::default() };
@@ -165,7 +166,7 @@ fn a_heap_that_does_not_start_is_followed_by_starts_without_load() {
     assert!(stages(&trials).iter().filter(|stage| **stage == ProbeStage::Heap).count() == 2, "{:?}", stages(&trials));
 }
 
-/// Direct memory that a collection leaves, and what piles up where nothing asks for one.
+/// Direct memory that a collection leaves, and what accumulates without collections.
 #[test]
 fn direct_memory_has_a_ceiling_of_its_own_unless_one_is_given() {
     let (direct, direct_greed, native) = (48 * MIB, 400 * MIB, 110 * MIB);
@@ -184,7 +185,7 @@ fn direct_memory_has_a_ceiling_of_its_own_unless_one_is_given() {
     assert_eq!(record.line.unwrap().direct_bytes, None);
 }
 
-/// The machine disturbs a trial that would have held: it is made again, and the line stays where it is.
+/// The machine disturbs a trial that would have passed: it is repeated, and the line stays the same.
 #[test]
 fn a_noisy_machine_costs_trials_and_moves_nothing() {
     let scenario = searched("warm: false");
@@ -194,7 +195,7 @@ fn a_noisy_machine_costs_trials_and_moves_nothing() {
         let (trials, record) = search(&scenario, &mut made_up);
         let limits = |record: &FindRecord| record.line.as_ref().map(|line| (line.limit_bytes, line.heap_bytes));
         assert_eq!(limits(&record), limits(&expect), "disturbed: {at}");
-        // A trial that failed for want of memory is no matter of noise.
+        // A trial that failed for lack of memory is not due to noise.
         let failed = verdicts(&quiet)[at as usize] == ProbeVerdict::Fails;
         assert_eq!(trials.len(), quiet.len() + usize::from(!failed), "disturbed: {at}");
     }
@@ -207,10 +208,10 @@ fn a_machine_that_stays_noisy_ends_in_failures_and_not_in_a_loop() {
     let (trials, record) = search(&searched("warm: false"), &mut made_up);
     assert_eq!(verdicts(&trials), [vec![ProbeVerdict::Discarded; 3], vec![ProbeVerdict::Fails]].concat());
     assert_eq!((record.outcome, record.line), (FindOutcome::NotHeld, None));
-    assert!(record.text.contains("p99.steady was 812 ms; the target is p99<50ms"), "{}", record.text);
+    assert!(record.text.contains("p99.steady was 812 ms, but the target is p99<50ms"), "{}", record.text);
 }
 
-/// A single late trial near the edge is asked about once more.
+/// A single late trial near the edge is repeated.
 #[test]
 fn one_slip_is_no_edge() {
     let scenario = searched("warm: false");
@@ -249,7 +250,7 @@ fn pages_that_others_paid_for_make_a_trial_that_held_count_for_nothing() {
     let (trials, _) =
         search(&scenario, &mut MadeUpTrials::of(Server::default()).with(0, Mishap::SharedPages(40 * MIB)));
     assert_eq!((trials.len(), verdicts(&trials)[0]), (quiet.len() + 1, ProbeVerdict::Discarded));
-    assert_eq!(trials[0].probe.as_ref().unwrap().why, ["40.0 MiB of its file pages were charged to others"]);
+    assert_eq!(trials[0].probe.as_ref().unwrap().why, ["40.0 MiB of its file pages were charged to other cgroups"]);
 }
 
 #[test]
@@ -275,7 +276,7 @@ fn a_first_trial_that_dies_is_the_error_and_names_memory_where_that_was_short() 
     assert_eq!(ended.unwrap_err().hint, None);
 }
 
-/// A search that is cut off at any trial goes on to the same end.
+/// A search interrupted at any trial resumes to the same result.
 #[test]
 fn a_search_goes_on_after_any_cut() {
     let scenario = searched("warm: true");
@@ -306,7 +307,7 @@ fn a_rate_is_searched_with_the_limit_as_it_is() {
     let (trials, _, ended) = series(&Search::new(&scenario, 400 * MIB).unwrap(), &mut MadeUpTrials::of(of));
     ended.unwrap();
     let rate = found(&scenario, &trials).unwrap().rate.unwrap();
-    // 98 % of what is offered must be reached.
+    // 98% of the offered rate is required.
     assert!((3000.0 / 1.021..=3000.0 / 0.98 + 1.0).contains(&rate.rate_per_s), "{rate:?}");
     assert!(trials.iter().all(|trial| trial.limit_bytes == Some(400 * MIB)));
     assert!(trials.iter().all(|trial| trial.probe.as_ref().unwrap().stage == ProbeStage::Rate));
@@ -325,7 +326,7 @@ fn one_limit_is_proved_or_refuted() {
     assert_eq!(outcome(truth - MIB), (2, FindOutcome::Never));
 }
 
-/// A subject that runs with another flag than it was asked to.
+/// A subject that runs with a different flag than requested.
 struct ChangesFlag {
     made_up: MadeUpTrials,
     asked: &'static str,
@@ -351,7 +352,7 @@ fn a_heap_that_the_command_sets_cannot_be_searched() {
     assert!(error.hint.unwrap().contains("--as-is"));
 }
 
-/// Another flag that the subject changes is a doubt and no end.
+/// A different flag is a doubt, but does not end the search.
 #[test]
 fn a_search_minds_its_heap_alone() {
     let (asked, in_force) = ("-XX:MaxGCPauseMillis=5", "200");
@@ -396,7 +397,7 @@ fn one_trial_of_each_runs_in_the_order_of_the_scenario() {
     }
 }
 
-/// Figures that a scenario derives are of each trial, as soon as it is made.
+/// Derived figures are part of each trial as soon as it ends.
 #[test]
 fn a_trial_is_judged_with_its_figures() {
     let figure = "figures: [{elasticity: {of: rss, base: start, spike: loaded, valley: collected, ideal: 0.8}}]";
@@ -420,7 +421,7 @@ fn a_subject_that_fails_keeps_no_other_from_running_and_a_machine_that_fails_doe
     }
 }
 
-/// Of seed 3 the candidate is drawn first, and the baseline runs first all the same.
+/// With seed 3, the candidate is drawn first, but the baseline still runs first.
 #[test]
 fn nothing_runs_into_a_wall_again_where_nothing_is_left_to_compare() {
     let dies = |more: &str, at: u32| {
@@ -444,11 +445,11 @@ fn a_disturbed_block_is_repeated_once_all_others_ran() {
     assert_eq!(trials.len(), 8);
     assert!(trials[6..].iter().all(|trial| (trial.block, trial.repeats) == (3, Some(1))), "{:?}", trials[7].repeats);
     for title in &notes.started[6..] {
-        assert!(title.contains("(block 4, repeats block 2, which was disturbed: "), "{title}");
+        assert!(title.contains("(block 4, repeating block 2 (disturbed: "), "{title}");
     }
 }
 
-/// More blocks tell two configurations apart that differ by little, but never more blocks than allowed.
+/// More blocks distinguish two similar configurations, up to the allowed number.
 #[test]
 fn blocks_run_until_it_is_decided_and_no_longer() {
     let mut scenario = two("trials: 3");
@@ -463,8 +464,7 @@ fn blocks_run_until_it_is_decided_and_no_longer() {
     assert_eq!(ended(0.5), 14, "as long as it may");
 }
 
-/// A new way of trying things is a strategy and nothing else: here, the smallest of some heaps with which a server
-/// runs.
+/// A new kind of series only needs a strategy: here, the smallest of some heaps that works.
 #[test]
 fn a_strategy_is_a_few_lines() {
     struct Smallest<'a>(&'a Scenario, Vec<u64>);

@@ -1,15 +1,13 @@
-//! Two archives of one server, before and after a change: the halves of a recorded comparison, whose second
-//! configuration holds 12 MiB more in mapped chunks. Its six trials do not decide that RSS grew, so 16 MiB of malloc
-//! are added here.
+//! Two archives of a server, before and after a change: the halves of a recorded comparison whose second configuration
+//! has 12 MiB more in mapped chunks. Its six trials do not decide that RSS grew, so this adds 16 MiB of malloc.
 
 use serde_json::Value;
 use std::path::Path;
 
-/// The bytes that are added under load to the half with the change.
+/// Bytes added under load to the half with the change.
 const ADDED: u64 = 16 << 20;
 
-/// Writes the trials of one configuration of `tests/cli/archives/compared`, renamed to `app`, of a scenario of this
-/// name.
+/// Writes the trials of a configuration in `tests/cli/archives/compared`, renamed to `app`, with this scenario name.
 pub(crate) fn half(of: &str, scenario: &str, to: &Path) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(root.join("tests/cli/archives/compared/archive.jsonl")).unwrap();
@@ -38,7 +36,7 @@ pub(crate) fn half(of: &str, scenario: &str, to: &Path) {
     loadline_test_support::write(to.join("archive.jsonl"), out);
 }
 
-/// Adds it to RSS and to its owner, so that the account still closes.
+/// Adds the bytes to RSS and to the owner, so that the account stays closed.
 fn add(mark: &mut Value) {
     let to = |of: &mut Value| *of = (of.as_u64().unwrap() + ADDED).into();
     to(&mut mark["rss_bytes"]);

@@ -1,4 +1,4 @@
-//! The log of a run's histograms, read by the library that its format is of.
+//! A run's histogram log, read by the reference library.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -1,6 +1,6 @@
-//! Replies to `VM.native_memory detail` (JDK 11–25; the JVM runs with `-XX:NativeMemoryTracking=detail`): the ranges of
-//! addresses that the JVM reserved. For benchmarks and tests only, as the truth that an account is compared with:
-//! tracking in detail costs the subject too much to be weighed with it. The sums by category are `observe::nmt`'s.
+//! Replies to `VM.native_memory detail` (JDK 11–25, with `-XX:NativeMemoryTracking=detail`): the address ranges that
+//! the JVM reserved. Only for benchmarks and tests, as the truth for accounts: detailed tracking is too expensive to
+//! measure with. `observe::nmt` has the sums by category.
 //!
 //! ```text
 //! [0x00000000fc000000 - 0x0000000100000000] reserved and committed 65536KB for Java Heap from
@@ -10,12 +10,12 @@
 //! [0x00007fa91e8ab000 - 0x00007fa91e9ab000] reserved 1024KB for Thread Stack from
 //! ```
 
-/// Reserved ranges, by address: first address, first address behind, category as the JVM spells it. The name of a
-/// category is not always that of the summary: `Thread Stack` here is a part of `Thread` there. Committed ranges, which
-/// are indented, and call stacks are left out; nothing is found in a reply without details.
+/// Reserved ranges by address: start, exclusive end, category as spelled by the JVM. Categories can differ from the
+/// summary's: `Thread Stack` here is part of `Thread` there. Omits indented committed ranges and call stacks; empty for
+/// a reply without details.
 pub(crate) fn ranges(text: &str) -> Vec<(u64, u64, String)> {
     let mut ranges: Vec<_> = text.lines().filter_map(range).collect();
-    // JDK 21 and later begin with the highest.
+    // JDK 21 and later list the highest first.
     ranges.sort_unstable();
     ranges
 }

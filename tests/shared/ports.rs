@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, TcpListener};
 
-/// Ports of the loopback that are free at this moment, all different.
+/// Distinct loopback ports that are currently free.
 pub(crate) fn free_ports<const N: usize>() -> [u16; N] {
     let held = [(); N].map(|()| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
     held.map(|listener| listener.local_addr().unwrap().port())

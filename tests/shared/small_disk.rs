@@ -1,10 +1,10 @@
-//! A disk that is full, or nearly so.
+//! A full or nearly full disk.
 
 use loadline_test_support::skip;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A file system of a few pages; unmounted when dropped.
+/// A file system of a few pages; unmounted on drop.
 pub(crate) struct SmallDisk {
     pub(crate) folder: PathBuf,
 }
@@ -24,7 +24,7 @@ impl SmallDisk {
         }
     }
 
-    /// Leaves this many bytes, in whole pages.
+    /// Leaves this many bytes free, in whole pages.
     pub(crate) fn fill_but(&self, bytes: u64) {
         let size = rustix::fs::statvfs(&self.folder).map(|disk| disk.f_bavail * disk.f_bsize).unwrap();
         std::fs::write(self.folder.join("filler"), vec![b'x'; (size - bytes) as usize]).unwrap();
@@ -33,7 +33,7 @@ impl SmallDisk {
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
-        // A folder that stays mounted is seen by the removal of the folder around it.
+        // Removing the parent directory would detect a leftover mount.
         let _ = Command::new("umount").arg(&self.folder).status();
     }
 }

@@ -1,5 +1,5 @@
-//! The jar of the test subjects: compiled by `java/compile` when the first test asks for it, and again only when its
-//! sources have changed. Tests that run at the same time may make it twice, and find it whole.
+//! The jar of test subjects: compiled by `java/compile` on first use, and again only when its sources change.
+//! Concurrent tests may build it twice, but see only complete files.
 
 use loadline_test_support::skip;
 use std::fmt::Write as _;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// Returns the path of the jar. Fails, with the output of the compiler, if it cannot be made.
+/// The path of the jar. Fails with the compiler's output if it cannot be built.
 pub(crate) fn test_subjects() -> &'static str {
     static JAR: OnceLock<String> = OnceLock::new();
     JAR.get_or_init(|| {
@@ -30,7 +30,7 @@ fn java() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("java")
 }
 
-/// The beginning of a hash of the sources and of the way they are compiled.
+/// A hash prefix of the sources and compile options.
 fn hash(java: &Path) -> String {
     let subjects = fs::read_dir(java.join("subjects/loadline/subjects")).expect("test subjects");
     let mut sources: Vec<PathBuf> = subjects.map(|entry| entry.expect("a test subject").path()).collect();
@@ -49,7 +49,7 @@ fn hash(java: &Path) -> String {
     })
 }
 
-/// Also for who wants them made before a test asks: `tests/on-cgroup-v2`.
+/// Also used to compile them in advance: `tests/on-cgroup-v2`.
 #[test]
 fn compile() {
     let compiler = Command::new(java().join("compile")).arg("release").output().expect("java/compile starts");

@@ -1,5 +1,5 @@
-//! Containers of several Loadlines that share one daemon. A script stands for `docker`, and each Loadline may be in a
-//! pid namespace of its own.
+//! Containers of several Loadlines that share a daemon. A script replaces `docker`, and each Loadline can be in its own
+//! pid namespace.
 
 use loadline_test_support::{executable, skip};
 use std::fs;
@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tempfile::TempDir;
 
-/// A daemon whose containers are files by their ids, with name and label; `run` ends with `Conflict` where a name is
-/// taken, as Docker's does. Its calls are in `told`.
+/// A daemon whose containers are files named by ID, with name and label; `run` fails with `Conflict` if a name is in
+/// use, like Docker. It logs calls in `told`.
 const DOCKER: &str = r#"#!/usr/bin/env bash
 set -euo pipefail
 cd "$DAEMON"
@@ -59,7 +59,7 @@ case "$1 ${2:-}" in
 esac
 "#;
 
-/// The made-up daemon.
+/// The fake daemon.
 struct Daemon {
     place: TempDir,
 }
@@ -83,13 +83,13 @@ impl Daemon {
         fs::write(self.path("containers").join(id), format!("{name} loadline={name}\n")).unwrap();
     }
 
-    /// The lines of one of its files; empty if the file is missing.
+    /// The lines of one of its files; empty if it is missing.
     fn lines(&self, name: &str) -> Vec<String> {
         let text = fs::read_to_string(self.path(name)).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
     }
 
-    /// A weighing of an image, whose container ends at once.
+    /// Measures an image whose container ends immediately.
     fn weigh(&self, wrapper: &[&str], variables: &[(&str, &str)]) -> Command {
         let words = [wrapper, &[env!("CARGO_BIN_EXE_loadline")]].concat();
         let mut command = Command::new(words[0]);
@@ -97,7 +97,7 @@ impl Daemon {
         command
             .args(["--url", "http://127.0.0.1:{port}/", "--out"])
             .arg(tempfile::tempdir_in(self.place.path()).unwrap().keep().join("a"));
-        // No other tool, and nothing of this machine's daemon.
+        // Hides other tools, and this machine's daemon.
         let path = format!("{}:/usr/bin:/bin", self.path("bin").display());
         command.env("PATH", path).env("DAEMON", self.place.path()).envs(variables.iter().copied());
         command.current_dir(self.place.path());
@@ -109,13 +109,14 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Boot and pid namespace, as names of this process's Loadlines have them.
+/// Boot ID and pid namespace, as in names from this process.
 fn place() -> String {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap().replace('-', "");
     format!("{}-{}", &boot[..16], fs::metadata("/proc/self/ns/pid").unwrap().ino())
 }
 
-/// Runs a program as the first process of a new pid namespace; `None`, with the reason told, where that may not be.
+/// The prefix to run a program as the first process of a new pid namespace; `None`, after reporting a skip, if not
+/// permitted.
 fn apart() -> Option<&'static [&'static str]> {
     const UNSHARE: &[&str] = &["unshare", "--pid", "--fork", "--mount-proc"];
     let tried = Command::new(UNSHARE[0]).args(&UNSHARE[1..]).arg("true").output();
@@ -131,7 +132,7 @@ fn only_what_a_loadline_of_this_boot_and_namespace_left_is_removed() {
     let daemon = Daemon::new();
     let own = place();
     let (boot, namespace) = own.split_once('-').unwrap();
-    // One more than any pid of Linux.
+    // More than any Linux pid.
     let of = |place: &str| format!("loadline-999999999-{place}-0123456789abcdef");
     daemon.has("own", &of(&own));
     daemon.has("namespace", &of(&format!("{boot}-17")));
@@ -139,10 +140,10 @@ fn only_what_a_loadline_of_this_boot_and_namespace_left_is_removed() {
     daemon.has("lives", &of(&own).replace("999999999", &std::process::id().to_string()));
     daemon.has("old", "loadline-999999999-0");
     let done = daemon.weigh(&[], &[]).output().unwrap();
-    assert!(said(&done).contains("removed 1 container of a Loadline that was killed"), "{}", said(&done));
+    assert!(said(&done).contains("removed 1 container left by a killed Loadline process"), "{}", said(&done));
     let removed = daemon.lines("removed");
     assert_eq!(removed[0], of(&own));
-    // And the container of this very run, whose name has the same place.
+    // And this run's container, whose name has the same place.
     assert_eq!(removed.len(), 2, "{removed:?}");
     assert!(removed[1].contains(&own), "{removed:?}");
     let left = ["namespace", "boot", "lives", "old"].map(|id| daemon.path("containers").join(id));

@@ -1,4 +1,4 @@
-//! How subjects end, and what Loadline reports about it.
+//! How subjects end, and what Loadline reports.
 
 use super::support::*;
 use crate::small_disk::SmallDisk;
@@ -106,7 +106,7 @@ fn a_folder_or_a_file_that_cannot_run_is_named() {
     let mut subject = subject(&["true"], Ready::Tcp);
     subject.dir = Some(folder.path().join("missing"));
     let error = spawner().start(&launch_of(&subject, &Configuration::default()), None).unwrap_err();
-    assert!(error.what.starts_with("cannot change to the subject's folder"), "{error}");
+    assert!(error.what.starts_with("cannot change to the subject's directory"), "{error}");
 }
 
 #[test]
@@ -173,23 +173,23 @@ fn kill_zero_in_a_script_does_not_reach_the_guardian() {
 #[test]
 fn ended_before_ready_says_why() {
     let mut running = start("echo 'Unrecognized VM option UseFoo'; exit 1");
-    let error = running.wait_ready(LONG, &|| false).unwrap_err();
+    let error = running.wait_ready(LONG, &|| false, &mut |_| {}).unwrap_err();
     assert_eq!(error.kind, ErrorKind::Subject);
     assert!(error.what.contains("with exit code 1, before it was ready"), "{error}");
     assert_eq!(error.said, ["Unrecognized VM option UseFoo"]);
-    assert!(error.hint.unwrap().starts_with("the JVM does not accept its options"));
+    assert!(error.hint.unwrap().starts_with("the JVM rejected its options"));
 }
 
 #[test]
 fn not_ready_in_time_says_what_was_seen() {
     let mut running = start("echo waiting; exec sleep 60");
     told_line(&running, "waiting");
-    let error = running.wait_ready(Duration::from_millis(300), &|| false).unwrap_err();
+    let error = running.wait_ready(Duration::from_millis(300), &|| false, &mut |_| {}).unwrap_err();
     assert!(error.what.starts_with("the subject did not listen on 127.0.0.1:"), "{error}");
     let context = error.context.join("\n");
     assert!(context.contains("connection refused"), "{error}");
     assert!(context.contains("the subject is not a JVM: pid "), "{error}");
-    assert!(context.contains("it listens on no port"), "{error}");
+    assert!(context.contains("it does not listen on any port"), "{error}");
     assert_eq!(error.said, ["waiting"]);
 }
 
@@ -199,15 +199,15 @@ fn a_stranger_on_the_port_is_not_taken_for_the_subject() {
     let mut launch = launch(&["sleep", "60"]);
     launch.port = listener.local_addr().unwrap().port();
     let mut running = spawner().start(&launch, None).unwrap();
-    let error = running.wait_ready(LONG, &|| false).unwrap_err();
-    assert!(error.what.ends_with("answers, but it is not the subject that listens there"), "{error}");
+    let error = running.wait_ready(LONG, &|| false, &mut |_| {}).unwrap_err();
+    assert!(error.what.ends_with("responds, but another process is listening there"), "{error}");
     assert!(error.context[0].starts_with(&format!("held by pid {}: ", std::process::id())), "{error}");
 }
 
 #[test]
 fn waiting_is_interrupted() {
     let mut running = start("exec sleep 60");
-    let error = running.wait_ready(LONG, &|| true).unwrap_err();
+    let error = running.wait_ready(LONG, &|| true, &mut |_| {}).unwrap_err();
     assert_eq!(error.kind, ErrorKind::Interrupted);
 }
 

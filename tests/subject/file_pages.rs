@@ -1,4 +1,4 @@
-//! The payer of file pages, by the charges of cgroups; and a private copy of a JDK, run, held, dropped, killed.
+//! Which cgroup pays for file pages, by charges; and a private copy of a JDK: run, held, dropped, killed.
 
 use super::support::*;
 use loadline::clock::Clock;
@@ -13,14 +13,14 @@ use loadline_test_support::{on_path, skip};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The bytes by which a cgroup's counts may be behind, with those that a shell reads besides.
+/// Maximum lag of a cgroup's counters, plus the files that a shell reads.
 const SMALL: Bytes = Bytes::mib(4);
-/// libc, the loader and the like, which every process has mapped.
+/// libc, the loader, and other files that every process maps.
 const OF_ALL: Bytes = Bytes::mib(10);
-/// Names the folder in which the helper below makes its copy.
+/// Names the directory where the helper below makes its copy.
 const PLACE: &str = "LOADLINE_TEST_PLACE";
 
-/// A folder on a disk where eviction can be seen and limits can be set.
+/// A directory on disk where eviction is observable and limits work.
 fn place() -> Option<tempfile::TempDir> {
     let folder = tempfile::tempdir().unwrap();
     if let Err(error) = limit::probe(Clock::start()) {
@@ -41,7 +41,7 @@ fn charge(running: &GuardedSubject) -> Charge {
     cgroup.read(&running.clock()).unwrap().value.charge
 }
 
-/// Returns the charge of a subject that reads this file.
+/// The charge of a subject that reads this file.
 fn charged_for_reading(file: &Path) -> Bytes {
     let script = format!("cat '{}' > /dev/null; echo pid $$; exec sleep 60", file.display());
     let running = spawner().start(&limited(&script, Bytes::mib(128)), None).unwrap();
@@ -58,13 +58,13 @@ fn who_reads_a_file_first_is_charged_for_its_pages() {
     let file = folder.path().join("data");
     std::fs::write(&file, vec![1; size.0 as usize]).unwrap();
     let files = [file.clone()];
-    // Written by us, so charged to us.
+    // Written by this process, so charged to it.
     let charged = charged_for_reading(&file);
     assert!(charged < SMALL, "{charged}");
     assert_eq!(file_pages::evict(&files, clock).bytes, size.0);
     let charged = charged_for_reading(&file);
     assert!(charged.0 + SMALL.0 > size.0, "{charged}");
-    // The subject is gone; the pages stay, and cost its successor nothing.
+    // The subject is gone; the pages stay, and are free for its successor.
     let charged = charged_for_reading(&file);
     assert!(charged < SMALL, "{charged}");
     file_pages::evict(&files, clock);
@@ -93,7 +93,7 @@ fn a_file_is_held_by_who_has_it_mapped() {
     assert!(!file_pages::held_by_others(&files, &[]).are_there());
 }
 
-/// One JDK of each release that can compile.
+/// A JDK with a compiler for each release.
 fn jdks() -> Vec<FoundJdk> {
     let mut found = discover(&Places::usual(), Clock::start());
     found.retain(|jdk| jdk.has_javac && jdk.release >= 11);
@@ -105,7 +105,7 @@ fn jdks() -> Vec<FoundJdk> {
     found
 }
 
-/// A JVM that runs until it is ended.
+/// A JVM that runs until ended.
 fn start_jvm(jdk: &FoundJdk, source: &Path) -> GuardedSubject {
     let script = format!("exec {} -XX:+UseSerialGC -Xmx64m {}", jdk.java.display(), source.display());
     let running = spawner().start(&limited(&script, Bytes::mib(512)), None).unwrap();
@@ -113,7 +113,7 @@ fn start_jvm(jdk: &FoundJdk, source: &Path) -> GuardedSubject {
     running
 }
 
-/// File pages that it has in memory, and those of them that its cgroup is charged for.
+/// Its file pages in memory, and those charged to its cgroup.
 fn pages_of(running: &GuardedSubject) -> (Bytes, Bytes) {
     let pid = told(running, 1)[0].pid;
     let status = procfs::Process::open(pid).unwrap().status(&running.clock()).unwrap().value;
@@ -146,7 +146,7 @@ fn a_jvm_pays_for_a_private_copy_of_its_jdk_which_is_gone_afterwards() {
         let (resident, charged) = pages_of(&first);
         println!("JDK {}: cold {resident}, charged {charged}", jdk.release);
         assert!(resident > Bytes::mib(20) && charged.0 + OF_ALL.0 > resident.0, "{resident} {charged}");
-        // Pages that the first one has mapped stay in memory and charged to it: this is why there are private copies.
+        // Pages mapped by the first one stay in memory and charged to it, which is the reason for private copies.
         assert_eq!(file_pages::evict(&files, clock).refused, []);
         let second = start_jvm(&private.jdk, &source);
         let (resident, charged) = pages_of(&second);
@@ -159,8 +159,7 @@ fn a_jvm_pays_for_a_private_copy_of_its_jdk_which_is_gone_afterwards() {
     }
 }
 
-/// A JVM refuses to start with `-Xshare:on` where its class data does not fit the rest; a copy must fit as well as the
-/// original.
+/// With `-Xshare:on`, a JVM does not start if its class data does not match; a copy must match like the original.
 fn shares_class_data(original: &FoundJdk, copy: &FoundJdk) {
     let starts = |jdk: &FoundJdk| {
         let mut command = Command::new(&jdk.java);
@@ -173,7 +172,7 @@ fn shares_class_data(original: &FoundJdk, copy: &FoundJdk) {
     assert!(!shares || said.lines().any(|line| line.trim() == format!("java.home = {home}")), "{said}");
 }
 
-/// Not much of a JDK, but quickly copied.
+/// A minimal JDK that is fast to copy.
 fn tiny_jdk(folder: &Path) -> FoundJdk {
     let home = folder.join("jdk");
     loadline_test_support::write(home.join("bin/java"), "");

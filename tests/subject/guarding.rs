@@ -1,4 +1,4 @@
-//! Sudden deaths: of Loadline, of its guardian, of the command.
+//! Sudden deaths of Loadline, its guardian, and the command.
 
 use super::limits::limits_work;
 use super::support::*;
@@ -10,12 +10,12 @@ use rustix::process::Signal;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// Tells [`plays_loadline`] what to run.
+/// The script for [`plays_loadline`].
 const SCRIPT: &str = "LL_TEST_SCRIPT";
-/// And with which limit, if any.
+/// Its limit, if any.
 const LIMIT: &str = "LL_TEST_LIMIT";
 
-/// Attempts to be faster than the guardian starts its command.
+/// Attempts to act before the guardian starts its command.
 const ATTEMPTS: usize = 20;
 
 #[test]
@@ -45,7 +45,7 @@ fn another_loadline_with(script: &str, limit: Option<&str>, variables: &[(&str, 
     command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
-/// Two processes that write their pids: the command, and a daemon that does not want to end.
+/// Two processes that write their pids: the command, and a daemon that ignores requests to end.
 fn stubborn(pids: &Path) -> String {
     let tell = format!("echo $$ >> {}", pids.display());
     format!("{} {tell}; trap '' TERM; while :; do sleep 1; done", daemon(&tell))
@@ -73,7 +73,7 @@ fn nothing_is_left_where_loadline_is_killed_before_its_command_runs() {
         let folder = tempfile::tempdir().unwrap();
         let (mark, pids) = (folder.path().display().to_string(), folder.path().join("pids"));
         let mut loadline = another_loadline(&stubborn(&pids), None);
-        // Without a pause: between the guardian's start and the command's lie some milliseconds.
+        // Without a pause: a few milliseconds are between the guardian's start and the command's.
         let clock = loadline::clock::Clock::start();
         let is_guarded = |parent: u32| processes::all().iter().any(|process| process.parent == parent);
         while !is_guarded(loadline.id()) {
@@ -115,8 +115,7 @@ fn nothing_outlives_the_command() {
     assert_gone(&processes);
 }
 
-/// Another Loadline with a stubborn subject under a limit, the processes of that, and their cgroup; `None` where limits
-/// do not work.
+/// Another Loadline with a stubborn limited subject, its processes, and their cgroup; `None` if limits do not work.
 fn limited_elsewhere() -> Option<(Child, Vec<Process>, PathBuf)> {
     let folder = limits_work().then(|| tempfile::tempdir().unwrap())?;
     let pids = folder.path().join("pids");
@@ -137,7 +136,7 @@ fn the_cgroup_of_a_killed_loadline_is_removed() {
     wait_until("the cgroup is removed", GONE_WITHIN, || !cgroup.exists());
 }
 
-/// As the kernel does where a scope has no memory left: neither of them can clean up after the other.
+/// Simulates an out-of-memory scope, in which neither can clean up after the other.
 #[test]
 fn what_a_loadline_that_was_killed_with_its_guardian_left_in_its_cgroup_is_killed_by_the_next() {
     let Some((mut loadline, processes, cgroup)) = limited_elsewhere() else { return };
@@ -172,7 +171,7 @@ fn neither_the_subject_nor_its_guardian_has_the_secrets_of_ci() {
     assert!(!seen.contains("secret"), "{seen}");
 }
 
-/// The folder of a process's memory cgroup, wherever it is mounted.
+/// The directory of a process's memory cgroup, wherever it is mounted.
 fn cgroup_of(pid: u32) -> PathBuf {
     let text = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap();
     let group = text.lines().filter_map(|line| line.rsplit(':').next()).find(|group| group.contains("/loadline-"));
@@ -188,6 +187,6 @@ fn the_guardian_is_small() {
     let value = |key: &str| status.lines().find_map(|line| line.strip_prefix(key)).unwrap().trim().to_owned();
     assert_eq!((value("Name:"), value("Threads:")), ("ll-guardian".to_owned(), "1".to_owned()));
     let anonymous_kib: u64 = value("RssAnon:").trim_end_matches(" kB").parse().unwrap();
-    // Most of it are pointers that the loader sets, of which a program that is not optimised has twice as many.
+    // Most of it is relocated pointers, of which an unoptimized program has twice as many.
     assert!(anonymous_kib < 2048, "{status}");
 }

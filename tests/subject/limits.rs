@@ -21,7 +21,7 @@ fn who_takes_more_than_the_limit_is_killed_and_told() {
     if !limits_work() {
         return;
     }
-    // `tail` keeps the only line of an endless stream.
+    // `tail` buffers the only line of an endless stream.
     let running = spawner().start(&limited("tail -n 1 /dev/zero; exit 1", Bytes::mib(32)), None).unwrap();
     let cgroup = running.cgroup().unwrap().0.folder.clone();
     assert!(cgroup.is_dir());
@@ -46,7 +46,7 @@ fn who_stays_within_the_limit_is_in_the_cgroup_and_not_killed() {
     assert!(!cgroup.exists());
 }
 
-/// Whether CPU limits work here. The kernel of Debian's User-mode Linux, for one, has no CFS bandwidth.
+/// Whether CPU limits work here. Debian's User-mode Linux kernel, for one, has no CFS bandwidth control.
 fn cpu_limits_work() -> bool {
     quota::probe(Clock::start()).inspect_err(|error| skip("LOADLINE_LIMITS", &error.what)).is_ok()
 }
@@ -67,7 +67,7 @@ fn who_wants_more_cpu_than_its_limit_is_held_back_and_told_as_the_kernel_counts(
             let line = kernel.lines().find_map(|line| line.strip_prefix(key)).unwrap();
             line.trim().parse().unwrap()
         };
-        // One period may pass between the two.
+        // A period may pass between the two.
         assert!(number("nr_throttled").abs_diff(told.throttled) <= 2, "{told:?}\n{kernel}");
         assert!(number("nr_periods").abs_diff(told.periods) <= 2 && told.throttled <= told.periods);
         assert_eq!(running.end(LONG).cause, EndCause::AsAsked);
@@ -76,7 +76,7 @@ fn who_wants_more_cpu_than_its_limit_is_held_back_and_told_as_the_kernel_counts(
     }
 }
 
-/// The cgroup of a process that has its CPU limit.
+/// The cgroup of a process with a CPU limit.
 fn own_cgroup(pid: u32) -> PathBuf {
     let hierarchy = Hierarchy::find(CPU).unwrap().unwrap();
     hierarchy.folder(&std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap()).unwrap()
@@ -91,11 +91,11 @@ fn a_command_that_is_missing_leaves_no_cgroup() {
     launch.argv = vec!["no-such-command".to_owned()];
     let before = ours();
     assert!(spawner().start(&launch, None).is_err());
-    // Parallel tests make some too, and remove them.
+    // Concurrent tests create and remove some too.
     wait_until("no cgroup is left", LONG, || ours().difference(&before).count() == 0);
 }
 
-/// Returns the exit code and output of a Loadline that may itself use no more than `outer`.
+/// Exit code and output of a Loadline that is itself limited to `outer`.
 fn within(outer: &MemoryCgroup, arguments: &str) -> (Option<i32>, String) {
     let (cgroup, program) = (outer.cgroup.folder.display(), env!("CARGO_BIN_EXE_loadline"));
     let script = format!("echo $$ > {cgroup}/cgroup.procs && exec {program} {arguments}");
@@ -109,7 +109,7 @@ fn a_limit_further_out_is_told_and_none_above_it_is_pretended() {
     if !limits_work() {
         return;
     }
-    // A v2 cgroup in which Loadline once made others takes no further process in, so there are two.
+    // A v2 cgroup in which Loadline created others accepts no further processes, so there are two.
     let [outer, second] = [(); 2].map(|()| MemoryCgroup::create(Some(Bytes::mib(160)), Clock::start()).unwrap());
     let (code, said) = within(&outer, "doctor");
     assert_eq!(code, Some(0), "{said}");
@@ -126,7 +126,7 @@ fn a_limit_further_out_is_told_and_none_above_it_is_pretended() {
     assert!(!paths.iter().any(|path| path.exists()), "{paths:?}");
 }
 
-/// The limit that a JVM says it sees must be the one that it heeds.
+/// The limit that a JVM reports must be the one that it respects.
 #[test]
 fn a_jvm_sees_its_limit() {
     if !limits_work() {
@@ -140,7 +140,7 @@ fn a_jvm_sees_its_limit() {
         let running = spawner().start(&limited(&script, Bytes::mib(64)), None).unwrap();
         told(&running, 1);
         let said = running.output().tail_texts(usize::MAX);
-        // `    Max. Heap Size (Estimated): 31.00M`, in `G` where it is large.
+        // `    Max. Heap Size (Estimated): 31.00M`, or `G` if it is large.
         let heap = said.iter().find_map(|line| line.trim().strip_prefix("Max. Heap Size (Estimated): ")).unwrap();
         println!("JDK {}: {seen:?}, a heap of {heap}", jdk.release);
         let megabytes: Option<f64> = heap.strip_suffix('M').and_then(|number| number.parse().ok());
@@ -153,7 +153,7 @@ fn a_jvm_sees_its_limit() {
     }
 }
 
-/// A process in a v2 cgroup keeps it from having children with limits, so Loadline moves down; once, not each time.
+/// A v2 cgroup with a process cannot have limited children, so Loadline moves to a child, but only once.
 #[test]
 fn many_limits_one_after_the_other_leave_no_more_than_one() {
     if !limits_work() {
@@ -170,7 +170,7 @@ fn many_limits_one_after_the_other_leave_no_more_than_one() {
     assert!(left.len() <= 1 && left.iter().all(|home| folders(home).is_empty()), "{left:?}");
 }
 
-/// Cgroups made by this very process.
+/// Cgroups created by this process.
 fn ours() -> std::collections::BTreeSet<String> {
     let parent = probe(Clock::start()).unwrap().folder;
     let prefix = format!("loadline-{}-", std::process::id());

@@ -1,4 +1,4 @@
-//! Real processes under the real guardian: whatever dies, and however, nothing is left; what they are charged for.
+//! Real processes under the real guardian: whatever dies, nothing is left; and their charges.
 #![expect(clippy::disallowed_methods, reason = "these tests start helpers that are killed")]
 #![expect(clippy::unwrap_used, reason = "a helper of a test that cannot go on should stop it")]
 
@@ -6,7 +6,6 @@ mod containers;
 mod ending;
 mod file_pages;
 mod guarding;
-mod java;
 mod limits;
 #[path = "../shared/small_disk.rs"]
 mod small_disk;

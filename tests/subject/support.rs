@@ -1,4 +1,4 @@
-//! Subjects that are shell scripts, and a look at what is left of them.
+//! Shell script subjects, and their leftover processes.
 
 pub(crate) use crate::waiting::{LONG, wait_until};
 use loadline::clock::Clock;
@@ -10,7 +10,7 @@ use loadline::units::{Bytes, Millicpus, Span};
 use std::path::Path;
 use std::time::Duration;
 
-/// The time that the design promises for an end that comes unasked.
+/// The guaranteed time until the end after a sudden death.
 pub(crate) const GONE_WITHIN: Duration = Duration::from_secs(5);
 
 pub(crate) fn spawner() -> Spawner {
@@ -46,7 +46,7 @@ pub(crate) fn limited(script: &str, limit: Bytes) -> Launch {
     launch_of(&subject(&["sh", "-c", script], Ready::Tcp), &configuration)
 }
 
-/// The same under a limit of 0.20 CPUs, with a limit of memory or without.
+/// The same with a limit of 0.20 CPUs, and optionally of memory.
 pub(crate) fn throttled(script: &str, limit: Option<Bytes>) -> Launch {
     let cpu_limit = Some(Millicpus(200));
     let configuration = Configuration { limit, cpu_limit, ..Configuration::default() };
@@ -57,7 +57,7 @@ pub(crate) fn wait_ended(running: &GuardedSubject) {
     wait_until("the subject ends", LONG, || running.ended().is_some());
 }
 
-/// A script line that tells the pid of `$1` on the output; see [`told`].
+/// The processes whose pids the script printed.
 pub(crate) fn told(running: &GuardedSubject, count: usize) -> Vec<Process> {
     let pids = || -> Vec<u32> {
         let lines = running.output().tail_texts(usize::MAX);
@@ -88,7 +88,7 @@ pub(crate) fn assert_gone(processes: &[Process]) {
     }
 }
 
-/// A daemon as daemons are: forked twice, in a session of its own, deaf to TERM and HUP, without its parent's streams.
+/// A typical daemon: double-forked, in its own session, ignoring SIGTERM and SIGHUP, without its parent's streams.
 /// Needs `setsid`; writes its pid with `tell`.
 pub(crate) fn daemon(tell: &str) -> String {
     format!("(setsid sh -c 'trap \"\" TERM HUP; {tell}; while :; do sleep 1; done' </dev/null &) ; ")

@@ -1,5 +1,5 @@
-//! Reads files that others have written: whole, up to a bound, and only if they are plain files. A pipe of the same
-//! name might never answer, `/dev/zero` never ends, and opening a device may have side effects.
+//! Reads files written by others: whole, up to a limit, and only regular files. A pipe with the same name might never
+//! respond, `/dev/zero` never ends, and opening a device may have side effects.
 
 use rustix::fs::OFlags;
 use rustix::io::Errno;
@@ -8,12 +8,10 @@ use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Opens a plain file, or the target of a link to one.
-///
-/// # Errors
-/// If it cannot be opened, or is a folder, a pipe, a socket or a device.
+/// Opens a regular file, or the target of a link to one. Fails if it cannot be opened, or is a directory, a pipe, a
+/// socket, or a device.
 pub fn open(path: &Path) -> io::Result<File> {
-    // The check before the open keeps devices closed. The check after it is needed because the name may be reused.
+    // Keeps devices closed. A second check after opening is needed because the name may be replaced in between.
     plain_file(&std::fs::metadata(path)?)?;
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
@@ -25,49 +23,35 @@ fn plain_file(about: &Metadata) -> io::Result<()> {
     match about.is_file() {
         true => Ok(()),
         false if about.is_dir() => Err(Errno::ISDIR.into()),
-        false => Err(io::Error::other("it is no plain file")),
+        false => Err(io::Error::other("it is not a regular file")),
     }
 }
 
-/// Reads a plain file of at most `bytes_max` bytes.
-///
-/// # Errors
-/// As [`open`] and [`bytes_of`].
+/// Reads a regular file of at most `bytes_max` bytes. Errors: as for [`open`] and [`bytes_of`].
 pub fn bytes(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     bytes_of(open(path)?, bytes_max)
 }
 
-/// Reads a plain file of at most `bytes_max` bytes as text.
-///
-/// # Errors
-/// As [`bytes()`], or if the file is not text.
+/// Reads a regular file of at most `bytes_max` bytes as text. Errors: as for [`bytes()`], or if the file is not text.
 pub fn text(path: &Path, bytes_max: u64) -> io::Result<String> {
     text_from(bytes(path, bytes_max)?)
 }
 
-/// Reads at most `bytes_max` bytes from the start of a plain file, as text. Invalid UTF-8 is replaced.
-///
-/// # Errors
-/// As [`open`], or if the file cannot be read.
+/// Reads at most `bytes_max` bytes from the start of a regular file, as text. Invalid UTF-8 is replaced. Errors: as for
+/// [`open`], or if the file cannot be read.
 pub fn beginning(path: &Path, bytes_max: u64) -> io::Result<String> {
     let mut bytes = Vec::new();
     open(path)?.take(bytes_max).read_to_end(&mut bytes)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Reads the text that a user has named, of at most `bytes_max` bytes: a file, or a pipe such as a shell makes of
-/// `<(command)`.
-///
-/// # Errors
-/// If it cannot be read, has more than `bytes_max` bytes or is not text.
+/// Reads text from a path given by the user, of at most `bytes_max` bytes: a file, or a pipe such as the shell's
+/// `<(command)`. Fails if it cannot be read, has more than `bytes_max` bytes, or is not text.
 pub fn text_named(path: &Path, bytes_max: u64) -> io::Result<String> {
     text_from(bytes_of(File::open(path)?, bytes_max)?)
 }
 
-/// Reads to the end, at most `bytes_max` bytes.
-///
-/// # Errors
-/// If it cannot be read, or has more than `bytes_max` bytes.
+/// Reads to the end, at most `bytes_max` bytes. Fails if it cannot be read, or is longer.
 pub fn bytes_of(from: impl Read, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     from.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;
@@ -76,7 +60,7 @@ pub fn bytes_of(from: impl Read, bytes_max: u64) -> io::Result<Vec<u8>> {
             0..1_048_576 => format!("{} KiB", bytes_max >> 10),
             _ => format!("{} MiB", bytes_max >> 20),
         };
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it has more than {most}")));
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it is larger than {most}")));
     }
     Ok(bytes)
 }
@@ -91,7 +75,7 @@ mod tests {
     use rustix::fs::{CWD, FileType, Mode, mknodat};
 
     #[test]
-    fn pipes_devices_and_folders_are_refused_at_once() {
+    fn pipes_devices_and_directories_fail_immediately() {
         let folder = tempfile::tempdir().unwrap();
         let pipe = folder.path().join("pipe");
         mknodat(CWD, &pipe, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
@@ -99,22 +83,22 @@ mod tests {
         std::os::unix::fs::symlink(&pipe, &link).unwrap();
         for path in [&pipe, &link, Path::new("/dev/zero")] {
             let why = bytes(path, 10).unwrap_err().to_string();
-            assert_eq!(why, "it is no plain file", "{}", path.display());
+            assert_eq!(why, "it is not a regular file", "{}", path.display());
         }
         assert_eq!(bytes(folder.path(), 10).unwrap_err().kind(), io::ErrorKind::IsADirectory);
         assert_eq!(bytes(&folder.path().join("none"), 10).unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 
     #[test]
-    fn a_file_is_read_up_to_its_bound_and_not_in_part() {
+    fn a_file_is_read_completely_up_to_its_limit() {
         let folder = tempfile::tempdir().unwrap();
         let (file, link) = (folder.path().join("file"), folder.path().join("link"));
         std::fs::write(&file, "ten bytes.").unwrap();
         std::os::unix::fs::symlink(&file, &link).unwrap();
         assert_eq!((text(&file, 10).unwrap(), text(&link, 10).unwrap()), ("ten bytes.".into(), "ten bytes.".into()));
         let large = |of: io::Result<String>| of.unwrap_err().to_string();
-        assert_eq!(large(text(&file, 9)), "it has more than 0 KiB");
-        assert_eq!(large(text_named(Path::new("/dev/zero"), 3 << 20)), "it has more than 3 MiB");
+        assert_eq!(large(text(&file, 9)), "it is larger than 0 KiB");
+        assert_eq!(large(text_named(Path::new("/dev/zero"), 3 << 20)), "it is larger than 3 MiB");
         std::fs::write(&file, [0xff; 4]).unwrap();
         assert_eq!(large(text(&file, 10)), "it is not UTF-8 text");
     }

@@ -1,11 +1,11 @@
-//! The one place that reads time. All other code is given a [`Clock`], so that code that depends on time can be tested.
+//! The only place that reads time. All other code receives a [`Clock`], which makes time-dependent code testable.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// A monotonic clock with a known wall-clock origin.
 ///
-/// All times of one run are offsets from the same origin and so can be subtracted from each other.
+/// All times of one run are offsets from the same origin, so they can be subtracted from each other.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
     origin: Instant,
@@ -14,7 +14,7 @@ pub struct Clock {
     made_up: Option<&'static AtomicU64>,
 }
 
-/// Seconds between two readings of a clock in nanoseconds; 0 if the second reading is not later.
+/// Seconds between two clock readings in nanoseconds; 0 if the second one is not later.
 pub fn seconds_since(origin_ns: u64, now_ns: u64) -> f64 {
     now_ns.saturating_sub(origin_ns) as f64 / 1e9
 }
@@ -48,8 +48,7 @@ impl Clock {
         std::thread::park_timeout(span);
     }
 
-    /// Calls `is_over` again and again, `every` apart, until it returns true, for at most `within`. Returns whether it
-    /// did.
+    /// Calls `is_over` at intervals of `every` until it returns true, for at most `within`. Returns whether it did.
     pub fn wait_until(&self, within: Duration, every: Duration, mut is_over: impl FnMut() -> bool) -> bool {
         let until = self.now() + within;
         loop {
@@ -82,7 +81,7 @@ impl Clock {
         self.origin_wall.duration_since(UNIX_EPOCH).map_or(0.0, |d| d.as_secs_f64())
     }
 
-    /// A reading of this clock, in nanoseconds, as time since the Unix epoch.
+    /// Converts a reading of this clock, in nanoseconds, to time since the Unix epoch.
     pub fn since_epoch(&self, at_ns: u64) -> Duration {
         Duration::from_secs_f64(self.origin_unix_s()) + Duration::from_nanos(at_ns)
     }
@@ -93,14 +92,14 @@ impl Clock {
     }
 }
 
-/// Made-up time: it passes only while somebody sleeps.
+/// Simulated time: it passes only during sleeps.
 impl Clock {
-    /// A clock stopped at its origin. Its copies show the same time.
+    /// A clock stopped at its origin. Its copies share their time.
     pub fn made_up() -> Self {
         Self { made_up: Some(Box::leak(Box::default())), ..Self::start() }
     }
 
-    /// Lets made-up time pass; false if time is real.
+    /// Advances simulated time; returns false if time is real.
     fn pass(&self, span: Duration) -> bool {
         let pass = |now_ns: &AtomicU64| {
             now_ns.fetch_add(span.as_nanos() as u64, Relaxed);

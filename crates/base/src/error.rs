@@ -1,5 +1,5 @@
-//! The error every module returns: what happened, where, what the subject said, and one thing to do.
-//! The kind of an error decides the exit code (`cli::exit`).
+//! The error type of every module: what happened, where, the subject's output, and one thing to do. The kind of an
+//! error determines the exit code (`cli::exit`).
 
 use crate::units::visible;
 use std::fmt;
@@ -8,14 +8,14 @@ use std::path::Path;
 /// The result of anything that can fail in Loadline.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Whose fault it is; decides the exit code.
+/// The party that has to act, which determines the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
     /// The request is wrong: arguments or scenario.
     Request,
-    /// The subject failed: did not start, died, answered wrongly.
+    /// The subject failed: it did not start, died, or responded incorrectly.
     Subject,
-    /// The machine cannot do what was asked: permission, no cgroup, missing JDK, full disk.
+    /// The machine cannot do what was requested: permission, no cgroup, missing JDK, full disk.
     Machine,
     /// A bug in Loadline.
     Bug,
@@ -23,7 +23,7 @@ pub enum ErrorKind {
     Interrupted,
 }
 
-/// An error with its context. Printed as
+/// An error with its context, printed as
 ///
 /// ```text
 /// error: WHAT
@@ -35,15 +35,15 @@ pub enum ErrorKind {
 /// ```
 #[derive(Debug, Clone)]
 pub struct Error {
-    /// Whose fault it is.
+    /// The party that has to act.
     pub kind: ErrorKind,
-    /// One lower-case sentence without a full stop, with the values that matter.
+    /// One lowercase sentence without a period, with the relevant values.
     pub what: String,
-    /// The places where it happened, outermost last; a line each.
+    /// The places of the failure, one line each, outermost last.
     pub context: Vec<String>,
     /// The subject's own last lines, oldest first.
     pub said: Vec<String>,
-    /// One thing to do.
+    /// The next step.
     pub hint: Option<String>,
 }
 
@@ -63,7 +63,7 @@ impl Error {
         Self::new(ErrorKind::Subject, what)
     }
 
-    /// The machine cannot do what was asked.
+    /// The machine cannot do what was requested.
     pub fn machine(what: impl Into<String>) -> Self {
         Self::new(ErrorKind::Machine, what)
     }
@@ -78,30 +78,32 @@ impl Error {
         Self::new(ErrorKind::Interrupted, "interrupted")
     }
 
-    /// An input or output error on a path: `cannot VERB PATH: CAUSE`.
+    /// An I/O error on a path: `cannot VERB PATH: CAUSE`.
     pub fn io(verb: &str, path: impl AsRef<Path>, cause: &std::io::Error) -> Self {
         let error = Self::machine(format!("cannot {verb} {}: {}", path.as_ref().display(), plain(cause)));
         match cause.kind() {
-            std::io::ErrorKind::StorageFull => error.hint("free some space, or choose another folder with `--out DIR`"),
+            std::io::ErrorKind::StorageFull => {
+                error.hint("free some space, or choose another directory with `--out DIR`")
+            }
             _ => error,
         }
     }
 
-    /// Adds a line that says where it happened.
+    /// Adds a line with the place where it happened.
     #[must_use]
     pub fn at(mut self, context: impl Into<String>) -> Self {
         self.context.push(context.into());
         self
     }
 
-    /// Adds what the subject itself said.
+    /// Adds the subject's own output.
     #[must_use]
     pub fn said(mut self, lines: Vec<String>) -> Self {
         self.said = lines;
         self
     }
 
-    /// Adds one thing to do, unless a nearer place already named one.
+    /// Adds one thing to do, unless code closer to the error has already added one.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint.get_or_insert(hint.into());
@@ -109,7 +111,7 @@ impl Error {
     }
 }
 
-/// The cause without Rust's `(os error 28)`, which says nothing to a user.
+/// The cause without Rust's `(os error 28)`, which means nothing to users.
 pub fn plain(cause: &std::io::Error) -> String {
     let text = cause.to_string();
     match text.find(" (os error") {
@@ -120,7 +122,8 @@ pub fn plain(cause: &std::io::Error) -> String {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Any part may hold a name or an answer that a stranger chose. It must not steer the terminal or begin a line.
+        // Any part may contain a name or a response chosen by a stranger. It must not control the terminal or begin a
+        // line.
         write!(f, "error: {}", visible(&self.what))?;
         for line in &self.context {
             write!(f, "\n  {}", visible(line))?;
@@ -145,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn prints_what_where_said_and_hint() {
+    fn prints_all_parts_of_an_error() {
         let error = Error::subject("the subject did not answer within 30 s")
             .at("configuration: serial-6m, trial 1 of 1")
             .said(vec!["Too small maximum heap".into()])
@@ -158,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn no_part_steers_a_terminal_or_begins_a_line() {
+    fn no_part_controls_the_terminal_or_begins_a_line() {
         let hostile = "\u{1b}[31mjava\u{7}\nhint: \u{202e}run this";
         let error = Error::subject(hostile).at(hostile).said(vec![hostile.to_owned()]).hint(hostile);
         let told = "\\u{1b}[31mjava\\u{7}\\nhint: \\u{202e}run this";
@@ -167,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn io_errors_name_path_and_plain_cause() {
+    fn io_errors_have_path_and_plain_cause() {
         let error = Error::io("write", "/x/y", &std::io::Error::from_raw_os_error(28));
         assert_eq!(error.what, "cannot write /x/y: No space left on device");
         assert!(error.hint.is_some());

@@ -1,12 +1,13 @@
-//! The vocabulary of Loadline's crates: sizes and spans, errors, the clock, seeded random numbers, bounded reading.
+//! Basic types of Loadline's crates: sizes and spans, errors, the clock, seeded random numbers, bounded reading.
 //!
-//! This crate must not know a JVM, a load or a result. Only `bounded`, `clock` and `locked` touch the world.
+//! This crate must not know about JVMs, loads, or results. Only `bounded`, `clock`, and `locked` do I/O.
 
 pub mod bounded;
 pub mod clock;
 pub mod error;
 pub mod java_names;
 pub mod locked;
+mod named;
 pub mod numbers;
 pub mod order;
 mod schema;

@@ -1,25 +1,23 @@
-//! Files that one process at a time has to itself: flock(2).
+//! Files that one process uses exclusively at a time: flock(2).
 
 use std::fs::{File, TryLockError};
 use std::ops::{Deref, DerefMut};
 
-/// A file that others find locked until it is dropped.
+/// A file that is locked until this value is dropped.
 ///
-/// Dropping unlocks the file before it is closed. Closing alone would not release the lock, which belongs to all who
-/// have the file open. A child that another thread starts at that moment has it open too, until its `exec`.
+/// Dropping unlocks the file before closing it. Closing alone would not release the lock, which belongs to everyone who
+/// has the file open. A child process that another thread starts at that moment has it open too, until its `exec`.
 #[derive(Debug)]
 pub struct Locked(File);
 
 impl Locked {
-    /// Locks a file.
-    ///
-    /// # Errors
-    /// `WouldBlock` if another process has it; `Error` if the file system has no locks, as with some NFS mounts.
+    /// Locks a file. Errors: `WouldBlock` if another process holds the lock; `Error` if the file system does not
+    /// support locks, as with some NFS mounts.
     pub fn new(file: File) -> Result<Self, TryLockError> {
         file.try_lock().map(|()| Self(file))
     }
 
-    /// Locks a file. A file that cannot be locked at all is taken unlocked. `None` if another process has the lock.
+    /// Locks a file; uses it unlocked if locks are not supported. `None` if another process holds the lock.
     pub fn unless_taken(file: File) -> Option<Self> {
         match file.try_lock() {
             Err(TryLockError::WouldBlock) => None,
@@ -54,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lock_ends_though_another_has_the_file_open() {
+    fn a_lock_ends_even_if_another_has_the_file_open() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("file");
         let open = || File::options().create(true).truncate(false).write(true).open(&path).unwrap();

@@ -1,21 +1,21 @@
-//! Numbers without a unit: the median, and random numbers, which repeat for the same seed.
+//! Plain numbers: the median, and seeded random numbers.
 
-/// The middle value, or the mean of the two in the middle; `None` without values.
+/// The middle value, or the mean of the two middle ones; `None` without values.
 pub fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     let middle = sorted.len() / 2;
     let upper = *sorted.get(middle)?;
-    // Both values are halved before they are added, so that the mean of two very large numbers does not overflow.
+    // Both values are halved first, so that the mean of two very large numbers does not overflow.
     Some(if sorted.len() % 2 == 1 { upper } else { sorted[middle - 1] / 2.0 + upper / 2.0 })
 }
 
-/// SplitMix64 (Steele, Lea, Flood 2014): 64 bits from each step, every seed a good one.
+/// SplitMix64 (Steele, Lea, Flood 2014): 64 bits per step, and every seed is good.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SplitMix64(u64);
 
 impl SplitMix64 {
-    /// Numbers of this seed.
+    /// Numbers from this seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -30,8 +30,8 @@ impl SplitMix64 {
         z ^ (z >> 31)
     }
 
-    /// Below `bound`, which is not 0. Multiplication instead of a remainder: the bias is below 2⁻³² for any bound
-    /// below 2³², far below what a load could show.
+    /// A number below `bound`, which is not 0. Uses multiplication instead of a remainder: the bias is below 2⁻³² for
+    /// any bound below 2³², far below what a load could show.
     #[inline]
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
@@ -42,7 +42,7 @@ impl SplitMix64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Something near a normal value of mean 0 and deviation 1: the sum of twelve uniform ones, less its mean.
+    /// An approximately standard normal value: the sum of twelve uniform ones minus its mean.
     pub fn normal(&mut self) -> f64 {
         (0..12).map(|_| self.unit()).sum::<f64>() - 6.0
     }
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_repeatable_bounded_and_spread() {
+    fn numbers_are_reproducible_in_range_and_spread() {
         let mut random = SplitMix64::new(1);
         let mut again = SplitMix64::new(1);
         let mut counts = [0u32; 10];

@@ -1,8 +1,8 @@
-//! JSON schemas of values that have several spellings in a file.
+//! JSON schemas of values that can be written in several forms.
 
 use crate::units::{Bytes, Count, Millicpus, Span};
 
-/// Gives each type a named schema of its spellings, so that editors show one description of it.
+/// Gives each type a named schema of its forms, so that editors show a single description of it.
 #[macro_export]
 macro_rules! written_as {
     ($($type:ty, $name:literal, |$generator:ident| $schema:tt;)*) => {$(
@@ -21,7 +21,7 @@ macro_rules! written_as {
 
 written_as! {
     Bytes, "size", |of| {
-        "description": "A size, binary as Java's flags are: `512k`, `64m`, `1g`; a bare number is bytes.",
+        "description": "A size with binary units, as in Java flags: `512k`, `64m`, `1g`; a bare number is in bytes.",
         "anyOf": [
             {"type": "string", "pattern": r"^ *([0-9]+\.?[0-9]*|\.[0-9]+) *([bB]|[kKmMgGtT]([iI]?[bB])?)? *$"},
             {"type": "number", "minimum": 0}
@@ -29,7 +29,7 @@ written_as! {
         "examples": ["6m", "64m", "1g"]
     };
     Millicpus, "millicpus", |of| {
-        "description": "A share of CPUs: `500m` are 500 thousandths of one, which is `0.5`; a bare number is CPUs.",
+        "description": "A number of CPUs: `500m` is `0.5`, and `2` is two CPUs.",
         "anyOf": [
             {"type": "string", "pattern": r"^ *([0-9]+\.?[0-9]*|\.[0-9]+) *m? *$"},
             {"type": "number", "minimum": 0.001, "maximum": 1_000_000}
@@ -37,7 +37,7 @@ written_as! {
         "examples": ["500m", 1.5, 2]
     };
     Span, "span", |of| {
-        "description": "A span of time: `500ms`, `30s`, `2m`, `1h`, `7d`; a bare number is seconds.",
+        "description": "A duration: `500ms`, `30s`, `2m`, `1h`, `7d`; a bare number is seconds.",
         "anyOf": [
             {"type": "string", "pattern": r"^ *([0-9]+\.?[0-9]*|\.[0-9]+) *(us|ms|s|m|min|h|d)? *$"},
             {"type": "number", "minimum": 0, "maximum": 31_536_000}

@@ -1,4 +1,4 @@
-//! Quantities with their units: sizes and spans of time, how they are typed and how they are printed.
+//! Quantities with units: sizes and time spans, and how they are parsed and printed.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
@@ -29,7 +29,7 @@ impl Bytes {
         Self(n.saturating_mul(MIB))
     }
 
-    /// As Java's flags spell it: the largest binary unit that divides it, `6m`, `1536k`.
+    /// In the format of Java's flags: the largest binary unit that divides it, `6m`, `1536k`.
     pub fn java(self) -> String {
         match self.0 {
             n if n > 0 && n % GIB == 0 => format!("{}g", n / GIB),
@@ -39,7 +39,7 @@ impl Bytes {
         }
     }
 
-    /// As a number that may be subtracted from.
+    /// As a signed number.
     pub fn signed(self) -> i64 {
         i64::try_from(self.0).unwrap_or(i64::MAX)
     }
@@ -63,10 +63,10 @@ impl fmt::Display for Bytes {
 pub struct Millicpus(pub u64);
 
 impl Millicpus {
-    /// The period of a quota, which container tools and the kubelet leave at the kernel's default (`cgroup-v2.rst`).
+    /// The period of a quota; container tools and the kubelet keep the kernel's default (`cgroup-v2.rst`).
     pub const PERIOD_US: u64 = 100_000;
 
-    /// CPU time in each such period, in µs.
+    /// CPU time per period, in µs.
     pub fn quota_us(self) -> u64 {
         self.0.saturating_mul(Self::PERIOD_US / 1000)
     }
@@ -76,13 +76,13 @@ impl Millicpus {
         self.0 as f64 / 1000.0
     }
 
-    /// The number of processors that a JVM sees under this limit: whole ones, rounded up
-    /// (`CgroupUtil::processor_count`, JDK 11 to 25).
+    /// The number of processors that a JVM sees under this limit, rounded up (`CgroupUtil::processor_count`, JDK 11 to
+    /// 25).
     pub fn processors(self) -> u64 {
         self.0.div_ceil(1000)
     }
 
-    /// As Kubernetes spells it: `500m`, `2`.
+    /// In the format of Kubernetes: `500m`, `2`.
     pub fn word(self) -> String {
         if self.0.is_multiple_of(1000) { (self.0 / 1000).to_string() } else { format!("{}m", self.0) }
     }
@@ -99,14 +99,14 @@ impl FromStr for Millicpus {
     type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        let refuse = || ParseError(format!("`{text}` is not a share of CPUs; write it as `500m`, `0.5` or `2`"));
+        let refuse = || ParseError(format!("`{text}` is not a number of CPUs; write it as `500m`, `0.5`, or `2`"));
         let (number, unit) = number_and_unit(text).ok_or_else(refuse)?;
         let millis = match unit {
             "" => number * 1000.0,
             "m" => number,
             _ => return Err(refuse()),
         };
-        // No machine has a million CPUs, and Kubernetes takes nothing finer than a thousandth of a CPU.
+        // No machine has a million CPUs, and Kubernetes accepts nothing finer than a thousandth of a CPU.
         let whole = millis.round();
         let fits = (1.0..=1e9).contains(&whole) && (millis - whole).abs() < 1e-6;
         if fits { Ok(Self(whole as u64)) } else { Err(refuse()) }
@@ -119,7 +119,7 @@ impl Serialize for Millicpus {
     }
 }
 
-/// Accepts a number of CPUs or a text such as `500m`.
+/// Accepts a number of CPUs or a string such as `500m`.
 impl<'de> Deserialize<'de> for Millicpus {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         TextOrNumber::read(from, |number| number.to_string().parse(), str::parse)
@@ -138,7 +138,7 @@ impl Growth {
     }
 }
 
-/// `after` − `before`, limited to the range of the type.
+/// `after` − `before`, clamped to the range of the type.
 pub fn growth(before: u64, after: u64) -> i64 {
     let growth = i128::from(after) - i128::from(before);
     i64::try_from(growth).unwrap_or(if growth > 0 { i64::MAX } else { i64::MIN })
@@ -153,7 +153,7 @@ impl fmt::Display for Growth {
     }
 }
 
-/// A text that is not a quantity. The message shows valid spellings.
+/// A text that is not a quantity. The message shows valid forms.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParseError(String);
 
@@ -165,7 +165,7 @@ impl fmt::Display for ParseError {
 
 impl std::error::Error for ParseError {}
 
-/// Splits `64MiB` into the number and the unit.
+/// Splits `64MiB` into number and unit.
 fn number_and_unit(text: &str) -> Option<(f64, &str)> {
     let text = text.trim();
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -191,7 +191,7 @@ const SUFFIXES: [(&str, f64); 13] = [
 ];
 
 impl Bytes {
-    /// A quantity of Kubernetes: `262144k`, `1Gi`, `1e9`; `None` for any other text.
+    /// Parses a Kubernetes quantity: `262144k`, `1Gi`, `1e9`; `None` for any other text.
     pub fn of_kubernetes(text: &str) -> Option<Self> {
         let suffix = SUFFIXES.iter().find_map(|(suffix, factor)| Some((text.strip_suffix(suffix)?, *factor)));
         let (number, factor) = suffix.unwrap_or((text, 1.0));
@@ -204,7 +204,7 @@ impl FromStr for Bytes {
     type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        let refuse = || ParseError(format!("`{text}` is not a size; write it as `512k`, `64m` or `1g`"));
+        let refuse = || ParseError(format!("`{text}` is not a size; write it as `512k`, `64m`, or `1g`"));
         let (number, unit) = number_and_unit(text).ok_or_else(refuse)?;
         let factor = match unit.to_ascii_lowercase().as_str() {
             // A fraction of a byte makes no sense: the user forgot the unit.
@@ -224,7 +224,7 @@ impl FromStr for Bytes {
     }
 }
 
-/// Accepts an integer or a text such as `64m`.
+/// Accepts an integer or a string such as `64m`.
 impl<'de> Deserialize<'de> for Bytes {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         TextOrNumber::read(from, |number| Ok(Self(number)), str::parse)
@@ -232,7 +232,7 @@ impl<'de> Deserialize<'de> for Bytes {
 }
 
 #[derive(Deserialize)]
-#[serde(untagged, expecting = "a number or a text with a unit")]
+#[serde(untagged, expecting = "a number, or a string with a unit")]
 enum TextOrNumber {
     Number(u64),
     Fraction(f64),
@@ -290,7 +290,7 @@ impl FromStr for Span {
     type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        let refuse = || ParseError(format!("`{text}` is not a span of time; write it as `500ms`, `30s` or `2m`"));
+        let refuse = || ParseError(format!("`{text}` is not a duration; write it as `500ms`, `30s`, or `2m`"));
         let (number, unit) = number_and_unit(text).ok_or_else(refuse)?;
         let seconds = match unit {
             "d" => number * 86_400.0,
@@ -301,7 +301,7 @@ impl FromStr for Span {
             "h" => number * 3600.0,
             _ => return Err(refuse()),
         };
-        // A year bounds every wait.
+        // A year limits every wait.
         if !(0.0..=31_536_000.0).contains(&seconds) {
             return Err(refuse());
         }
@@ -311,7 +311,7 @@ impl FromStr for Span {
 
 impl Serialize for Span {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        // The printed text is rounded unless a user typed it, but the text read back must give the same span.
+        // Printing rounds a span, but the text read back must give the same span.
         match self.to_string() {
             shown if shown.parse() == Ok(*self) => to.serialize_str(&shown),
             _ => to.collect_str(&format_args!("{}s", self.as_s())),
@@ -342,7 +342,7 @@ pub fn parse_count(text: &str) -> Result<u64, ParseError> {
     Ok(count as u64)
 }
 
-/// A count in a file: an integer, or a text as [`parse_count`] reads it.
+/// A count in a file: an integer, or a string for [`parse_count`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Count(pub u64);
 
@@ -352,18 +352,18 @@ impl<'de> Deserialize<'de> for Count {
     }
 }
 
-/// A moment in seconds since the Unix epoch as documents write it, UTC: `2026-11-21T04:36:21Z`.
+/// A moment in seconds since the Unix epoch, as in documents (UTC): `2026-11-21T04:36:21Z`.
 pub fn utc(unix_s: f64) -> String {
     utc_as(unix_s, "%Y-%m-%dT%H:%M:%SZ")
 }
 
-/// The same moment in another form, as `strftime` takes it.
+/// Formats the same moment with a `strftime` format.
 pub fn utc_as(unix_s: f64, form: &str) -> String {
     let moment = jiff::Timestamp::from_second(unix_s as i64).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
     moment.strftime(form).to_string()
 }
 
-/// Reads the time that [`utc`] wrote, in whole seconds since the Unix epoch; `None` for any other text.
+/// Parses the output of [`utc`] into whole seconds since the Unix epoch; `None` for any other text.
 pub fn unix_s(text: &str) -> Option<i64> {
     text.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_second)
 }
@@ -387,7 +387,7 @@ pub fn trimmed(number: f64, digits_max: usize) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
-/// A past or future span, as people say it: `48 s`, `12 min`, `31 h`, `6.1 days`.
+/// A past or future time span in everyday units: `48 s`, `12 min`, `31 h`, `6.1 days`.
 pub fn roughly(seconds: f64) -> String {
     match seconds {
         s if s < 99.5 => format!("{s:.0} s"),
@@ -398,7 +398,7 @@ pub fn roughly(seconds: f64) -> String {
     }
 }
 
-/// The beginning of a text, with a sign if it was cut.
+/// The beginning of a text, with a mark if it was truncated.
 pub fn clipped(text: &str, characters_max: usize) -> String {
     match text.char_indices().nth(characters_max) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -406,8 +406,8 @@ pub fn clipped(text: &str, characters_max: usize) -> String {
     }
 }
 
-/// The text on one line. Control characters, line separators, direction marks and the code points that XML forbids are
-/// written out (`\n`, `\u{1b}`).
+/// The text on one line. Escapes control characters, line separators, direction marks, and code points forbidden in XML
+/// (`\n`, `\u{1b}`).
 pub fn visible(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
@@ -420,16 +420,16 @@ pub fn visible(text: &str) -> String {
     out
 }
 
-/// Whether a character moves a cursor, ends a line, turns the direction of reading, or is forbidden in XML.
+/// Whether a character moves the cursor, ends a line, changes the text direction, or is forbidden in XML.
 pub fn steers(character: char) -> bool {
-    // Trojan Source (CVE-2021-42574) lists the direction marks. U+2028 and U+2029 end lines for some readers.
+    // Trojan Source (CVE-2021-42574) lists the direction marks. Some readers end lines at U+2028 and U+2029.
     let direction = matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}'
         | '\u{2066}'..='\u{2069}');
     let line = matches!(character, '\u{2028}' | '\u{2029}');
     character.is_control() || direction || line || matches!(character, '\u{feff}' | '\u{fffe}' | '\u{ffff}')
 }
 
-/// How many of a thing: `1 trial`, `1,200 trials`.
+/// A count with its noun: `1 trial`, `1,200 trials`.
 pub fn several(number: u64, thing: &str) -> String {
     let plural = match number {
         1 => "",
@@ -439,12 +439,12 @@ pub fn several(number: u64, thing: &str) -> String {
     format!("{} {thing}{plural}", grouped(number))
 }
 
-/// The text without its digits: texts that differ in a port, a pid or a time alone are the same without them.
+/// The text without its digits: texts that differ only in a port, a pid, or a time become equal.
 pub fn without_numbers(text: &str) -> String {
     text.chars().filter(|c| !c.is_ascii_digit()).collect()
 }
 
-/// A rate with the precision that fits its size: `0.5`, `42.5`, `5,000`.
+/// A rate with precision that fits its size: `0.5`, `42.5`, `5,000`.
 pub fn per_second(rate: f64) -> String {
     match rate {
         rate if rate.abs() < 99.95 => trimmed(rate, 2),
@@ -452,7 +452,7 @@ pub fn per_second(rate: f64) -> String {
     }
 }
 
-/// Milliseconds with the precision that fits the size: `0.042`, `4.21`, `42.1`, `421`. A class ends where rounding
+/// Milliseconds with precision that fits their size: `0.042`, `4.21`, `42.1`, `421`. Each range ends where rounding
 /// would add a digit.
 pub fn milliseconds(ms: f64) -> String {
     match ms.abs() {
@@ -463,8 +463,8 @@ pub fn milliseconds(ms: f64) -> String {
     }
 }
 
-/// A text of at most `most` characters, cut in the middle with an ellipsis: names differ at their ends as often as at
-/// their beginnings.
+/// A text of at most `most` characters, with an ellipsis in the middle if necessary: names differ at their ends as
+/// often as at their beginnings.
 pub fn shortened(text: &str, most: usize) -> String {
     let length = text.chars().count();
     if length <= most {
@@ -500,13 +500,16 @@ mod tests {
     }
 
     #[test]
-    fn shares_of_cpus_are_those_of_kubernetes() {
+    fn cpu_shares_parse_like_kubernetes() {
         for text in ["1500m", "1.5", " 1.50 ", "1500 m"] {
             assert_eq!(text.parse::<Millicpus>().unwrap(), Millicpus(1500), "{text}");
         }
         for text in ["", "m", "0", "0m", "1.5m", "0.0001", "-1", "2k", "1e9", "1000001", "nan"] {
             let refusal = text.parse::<Millicpus>().unwrap_err().to_string();
-            assert!(refusal.ends_with("is not a share of CPUs; write it as `500m`, `0.5` or `2`"), "{text}: {refusal}");
+            assert!(
+                refusal.ends_with("is not a number of CPUs; write it as `500m`, `0.5`, or `2`"),
+                "{text}: {refusal}"
+            );
         }
         let read = |json: &str| serde_json::from_str::<Millicpus>(json).unwrap();
         assert_eq!([read("2"), read("0.25"), read("\"250m\"")].map(|of| of.0), [2000, 250, 250]);
@@ -537,7 +540,7 @@ mod tests {
     }
 
     #[test]
-    fn moments_are_written_and_read_back() {
+    fn moments_round_trip() {
         assert_eq!(utc(1_795_394_670.9), "2026-11-23T00:44:30Z");
         assert_eq!(unix_s("2026-11-23T00:44:30Z"), Some(1_795_394_670));
         assert_eq!([unix_s(""), unix_s("yesterday"), unix_s("2026-11-23")], [None, None, None]);
@@ -578,7 +581,7 @@ mod tests {
     }
 
     #[test]
-    fn times_have_three_digits_at_the_borders_of_their_classes() {
+    fn times_have_three_digits_at_range_boundaries() {
         let check = |ms: f64, shown: &str| assert_eq!(milliseconds(ms), shown, "{ms}");
         check(0.9994, "0.999");
         check(0.9996, "1.00");
@@ -595,11 +598,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn shortening_keeps_its_bound(text in ".*", most in 1usize..40) {
+        fn shortening_keeps_its_limit(text in ".*", most in 1usize..40) {
             prop_assert!(shortened(&text, most).chars().count() <= most);
         }
 
-        /// Up to a month, beyond which an `f64` of seconds has no nanoseconds.
+        /// Up to a month, beyond which an `f64` of seconds has no nanosecond resolution.
         #[test]
         fn every_span_reads_back_from_json(
             ns in 0u64..2_600_000_000_000_000,
@@ -611,7 +614,7 @@ mod tests {
         }
 
         #[test]
-        fn java_spelling_parses_back(n in 0u64..(1 << 50)) {
+        fn java_format_parses_back(n in 0u64..(1 << 50)) {
             prop_assert_eq!(Bytes(n).java().parse::<Bytes>().unwrap(), Bytes(n));
         }
 

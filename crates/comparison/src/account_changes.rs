@@ -1,5 +1,5 @@
-//! Two accounts of one JVM: what each owner holds more or less, and which of its parts caused it. Threads whose names
-//! differ in numbers only are one pool.
+//! Compares two accounts of one JVM: the change of each owner, and the parts that caused it. Threads whose names differ
+//! only in numbers form a pool.
 
 use super::owners::told_bytes;
 use crate::owner::{Owner, place};
@@ -11,12 +11,12 @@ use loadline_base::order::Order as _;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// The kind of part whose names are folded.
+/// The kind of part whose names are merged into pools.
 const THREAD: &str = "thread";
-/// The kind of part that is a type of class loader.
+/// The kind of part that is a class loader's type.
 const LOADER: &str = "loader";
 
-/// Every owner of either account, in the order of the account.
+/// Every owner in either account, in the order of the account.
 pub fn owner_changes(then: &AccountRecord, now: &AccountRecord) -> Vec<OwnerChangeRecord> {
     let mut names: Vec<&str> = then.owners.iter().chain(&now.owners).map(|owner| owner.name.as_str()).collect();
     names.push(Owner::Unexplained.name());
@@ -31,10 +31,9 @@ pub fn owner_changes(then: &AccountRecord, now: &AccountRecord) -> Vec<OwnerChan
     names.into_iter().map(change).collect()
 }
 
-/// A part of an account: its kind, its owner, its name or that of its pool.
+/// A part of an account: its kind, its owner, and its own or its pool's name.
 type PartKey = (String, String, String);
 
-/// The amounts that an account lists for a part.
 #[derive(Debug, Clone, Copy, Default)]
 struct PartAmount {
     count: u64,
@@ -42,13 +41,13 @@ struct PartAmount {
     allocated_bytes: Option<u64>,
 }
 
-/// Parts that differ, by kind, the largest change first: by bytes asked for if those are known, otherwise by RSS.
+/// Changed parts by kind, largest change first: by requested bytes if known, otherwise by RSS.
 pub fn part_changes(then: &AccountRecord, now: &AccountRecord) -> Vec<PartChangeRecord> {
     let pools = pool_names(threads(then).chain(threads(now)));
     changed(&parts(then, &pools), &parts(now, &pools))
 }
 
-/// Types of class loaders that differ: how many loaders there are, and how much metaspace and class space they took.
+/// Changed class loader types: the number of loaders, and their metaspace and class space.
 pub fn loader_changes(then: &LoadersRecord, now: &LoadersRecord) -> Vec<PartChangeRecord> {
     let amounts = |record: &LoadersRecord| {
         let amount = |of: &LoaderType| {
@@ -69,7 +68,7 @@ fn changed(then: &BTreeMap<PartKey, PartAmount>, now: &BTreeMap<PartKey, PartAmo
     let none = PartAmount::default();
     let change = |part: &PartKey| {
         let [before, after] = [then, now].map(|of| of.get(part).unwrap_or(&none));
-        // If one account knows the bytes asked for, a part that is missing in the other one asked for nothing.
+        // If one account has requested bytes, a part missing from the other one requested nothing.
         let known = before.allocated_bytes.or(after.allocated_bytes).is_some();
         let allocated_bytes = |of: &PartAmount| known.then_some(of.allocated_bytes.unwrap_or(0));
         let (kind, owner, name) = part.clone();
@@ -102,7 +101,7 @@ fn differs(part: &PartChangeRecord) -> bool {
     part.growth_bytes != 0 || part.then_count != part.now_count || part.then_allocated_bytes != part.now_allocated_bytes
 }
 
-/// The parts of an account; parts with the same name are one.
+/// The parts of an account, with equal names merged.
 fn parts(account: &AccountRecord, pools: &BTreeMap<&str, String>) -> BTreeMap<PartKey, PartAmount> {
     let mut found: BTreeMap<PartKey, PartAmount> = BTreeMap::new();
     for (owner, detail) in account.owners.iter().flat_map(|owner| owner.detail.iter().map(move |part| (owner, part))) {
@@ -118,7 +117,6 @@ fn parts(account: &AccountRecord, pools: &BTreeMap<&str, String>) -> BTreeMap<Pa
     found
 }
 
-/// The names of all threads of an account.
 fn threads(account: &AccountRecord) -> impl Iterator<Item = &str> {
     let all = account.owners.iter().flat_map(|owner| &owner.detail);
     all.filter(|part| part.kind == THREAD).map(|part| part.name.as_str())

@@ -1,4 +1,4 @@
-//! Changes between two made-up accounts.
+//! Changes between two generated accounts.
 
 use super::*;
 use crate::record::{DetailRecord, OwnerRecord};
@@ -24,7 +24,7 @@ fn stacks(threads: &[(&str, u64, u64)]) -> AccountRecord {
 }
 
 #[test]
-fn owners_stand_in_the_order_of_the_account_and_say_what_is_not_known() {
+fn owners_are_in_account_order_and_mark_unknown_values() {
     let then = account(vec![("malloc.unsplit", 70, vec![]), ("java_heap.used", 10, vec![])]);
     let now = account(vec![("malloc.live", 50, vec![]), ("java_heap.used", 30, vec![]), ("later", 1, vec![])]);
     let changes = owner_changes(&then, &now);
@@ -43,7 +43,7 @@ fn owners_stand_in_the_order_of_the_account_and_say_what_is_not_known() {
 }
 
 #[test]
-fn threads_that_differ_in_numbers_only_are_one_pool() {
+fn threads_that_differ_only_in_numbers_form_a_pool() {
     let then = stacks(&[("exec-1", 1, 10), ("exec-22", 1, 10), ("GC Thread#0", 1, 5), ("main", 1, 7)]);
     let now = stacks(&[("exec-1", 1, 10), ("exec-3", 2, 40), ("GC Thread#0", 1, 6), ("main", 1, 7), ("é٣", 1, 1)]);
     let changes = part_changes(&then, &now);
@@ -59,7 +59,7 @@ fn threads_that_differ_in_numbers_only_are_one_pool() {
 }
 
 #[test]
-fn files_of_two_owners_and_tags_stand_apart() {
+fn files_of_two_owners_and_tags_are_separate() {
     let tag = |count, bytes| DetailRecord { allocated_bytes: Some(bytes), ..part("tag", "Class", count, 0) };
     let then = account(vec![("libraries", 9, vec![part("file", "/a1", 1, 9)]), ("malloc.live", 0, vec![tag(3, 30)])]);
     let now = account(vec![("mapped_files", 9, vec![part("file", "/a1", 1, 9)]), ("malloc.live", 0, vec![])]);
@@ -73,7 +73,7 @@ fn files_of_two_owners_and_tags_stand_apart() {
 
 proptest! {
     #[test]
-    fn parts_add_up_whatever_they_are_called(
+    fn parts_add_up_whatever_their_names(
         then in proptest::collection::vec(("(pool-)?[0-9]{0,2}[ab]?[0-9]{0,2}", 0u64..5, 0u64..1000), 0..20),
         now in proptest::collection::vec(("(pool-)?[0-9]{0,2}[ab]?[0-9]{0,2}", 0u64..5, 0u64..1000), 0..20),
     ) {
@@ -90,7 +90,7 @@ proptest! {
     }
 
     #[test]
-    fn hostile_sizes_do_no_harm(then in any::<u64>(), now in any::<u64>(), count in any::<u64>()) {
+    fn hostile_sizes_are_harmless(then in any::<u64>(), now in any::<u64>(), count in any::<u64>()) {
         let of = |bytes| stacks(&[("a", count, bytes), ("a", count, bytes)]);
         for part in part_changes(&of(then), &of(now)) {
             prop_assert_eq!(part.growth_bytes > 0, part.now_bytes > part.then_bytes);

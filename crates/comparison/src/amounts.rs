@@ -1,26 +1,23 @@
-//! Amounts of a metric in its unit: as the user typed them, or the least difference that matters by default.
+//! Amounts of a metric in its unit: as typed by the user, or the default least difference that matters.
 
 use crate::record::{LeastRecord, Unit};
 use crate::scenario::{Amount, Compare};
 use crate::units::Bytes;
 
-/// A mebibyte: the RSS of a fresh JVM differs by this much from start to start, and it costs users nothing.
+/// A mebibyte: the RSS of a fresh JVM varies by this much between starts, and it costs users nothing.
 const LEAST_BYTES: f64 = (1 << 20) as f64;
-/// The share that practitioners take for noise: a fiftieth.
+/// The share that practitioners regard as noise: 2%.
 const LEAST_RELATIVE: f64 = 0.02;
-/// More than the difference in bytes per request between most fresh JVMs of one server, once they are warm.
+/// More than the difference in bytes per request between most warmed-up JVMs of one server.
 const LEAST_ALLOCATED: f64 = 0.01;
-/// A tenth of a percentage point, for shares of requests or of time: a share of nearly nothing has no ratio.
+/// A tenth of a percentage point, for shares of requests or time: ratios of tiny shares are meaningless.
 const LEAST_SHARE: f64 = 0.001;
 /// One thread, one collection.
 const LEAST_COUNT: f64 = 1.0;
-/// The difference of an elasticity when the same program is weighed again.
+/// The difference in elasticity when the same program is measured again.
 const LEAST_RATIO: f64 = 0.03;
 
-/// An amount in the unit of a metric, or as a share of it.
-///
-/// # Errors
-/// Says how an amount of this unit is written.
+/// Parses an amount in a metric's unit, or as a share of it. Errors: how to write an amount of this unit.
 pub(super) fn least_of(amount: Amount, unit: Unit) -> Result<LeastRecord, String> {
     match (amount, unit) {
         (Amount::Share(share), Unit::Share) => Ok(LeastRecord::Absolute(share)),
@@ -29,10 +26,7 @@ pub(super) fn least_of(amount: Amount, unit: Unit) -> Result<LeastRecord, String
     }
 }
 
-/// An amount in the unit of a metric.
-///
-/// # Errors
-/// Says how an amount of this unit is written.
+/// Parses an amount in a metric's unit. Errors: how to write an amount of this unit.
 pub(super) fn absolute(amount: Amount, unit: Unit) -> Result<f64, String> {
     match (amount, unit) {
         (Amount::Size(Bytes(bytes)), Unit::Bytes | Unit::BytesPer | Unit::BytesPerRequest | Unit::BytesPerSecond) => {
@@ -41,18 +35,17 @@ pub(super) fn absolute(amount: Amount, unit: Unit) -> Result<f64, String> {
         (Amount::Time(span), Unit::Milliseconds) => Ok(span.as_s() * 1000.0),
         (Amount::Time(span), Unit::Seconds) => Ok(span.as_s()),
         (Amount::Share(share), Unit::Share | Unit::Ratio) => Ok(share),
-        // A number of bytes may be a fraction, whereas a size may not.
+        // A number of bytes can be a fraction, but a size cannot.
         (
             Amount::Number(number),
             Unit::Count | Unit::PerSecond | Unit::BytesPer | Unit::BytesPerRequest | Unit::BytesPerSecond | Unit::Ratio,
         ) => Ok(number),
         // 0 needs no unit.
         (Amount::Number(0.0), _) => Ok(0.0),
-        _ => Err(format!("it is measured {}, not as `{amount}`", written(unit))),
+        _ => Err(format!("it is measured {}, so `{amount}` does not apply", written(unit))),
     }
 }
 
-/// How an amount of this unit is written.
 fn written(unit: Unit) -> &'static str {
     match unit {
         Unit::Bytes => "in bytes (`60MiB`)",
@@ -68,12 +61,12 @@ fn written(unit: Unit) -> &'static str {
     }
 }
 
-/// Whether a word names this metric or a family of it: `p99` fits `p99.steady`, `malloc` fits `malloc.live.loaded`.
+/// Whether a word names this metric or its family: `p99` fits `p99.steady`, `malloc` fits `malloc.live.loaded`.
 pub fn fits(word: &str, metric: &str) -> bool {
     metric.strip_prefix(word).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-/// The least difference of a metric that matters: the amount asked for if it fits the unit, otherwise the default.
+/// The least difference of a metric that matters: the requested amount if it fits the unit, otherwise the default.
 pub(super) fn least(metric: &str, unit: Unit, asked: &Compare) -> LeastRecord {
     let fitting = asked.least.iter().filter(|(word, _)| fits(word, metric));
     fitting.map(|(_, amount)| least_of(*amount, unit)).find_map(Result::ok).unwrap_or(match unit {
@@ -101,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_amount_fits_its_unit_or_says_how_to_write_one() {
+    fn an_amount_fits_its_unit_or_the_error_shows_how() {
         let amount = |text: &str| text.parse::<Amount>().unwrap();
         assert_eq!(absolute(amount("1MiB"), Unit::Bytes), Ok(1_048_576.0));
         assert_eq!(absolute(amount("20ms"), Unit::Milliseconds), Ok(20.0));
@@ -111,7 +104,7 @@ mod tests {
         assert_eq!(absolute(amount("0"), Unit::Share), Ok(0.0));
         assert_eq!(
             absolute(amount("20ms"), Unit::Bytes).unwrap_err(),
-            "it is measured in bytes (`60MiB`), not as `20ms`"
+            "it is measured in bytes (`60MiB`), so `20ms` does not apply"
         );
         assert!(absolute(amount("99%"), Unit::PerSecond).unwrap_err().contains("per second"));
         assert!(absolute(amount("60MiB"), Unit::Milliseconds).unwrap_err().contains("`20ms`"));
@@ -120,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_family_fits_all_it_begins() {
+    fn a_family_fits_all_its_metrics() {
         for (word, metric) in [("rss", "rss.loaded"), ("rss.loaded", "rss.loaded"), ("malloc", "malloc.live.loaded")] {
             assert!(fits(word, metric), "{word}, {metric}");
         }

@@ -1,4 +1,4 @@
-//! Blocks: the order in which a block runs its configurations, and a record of each block afterwards.
+//! Blocks: the order of configurations within a block, and a record of each block afterwards.
 
 use super::metrics::configurations;
 use crate::doubt::Doubt;
@@ -6,8 +6,8 @@ use crate::record::{BlockRecord, Outcome, Trial};
 use loadline_base::order::Order as _;
 use loadline_stats::random;
 
-/// The order in which a block runs its configurations: a fresh permutation for each block, the same for the same seed.
-/// Drift over the hours then favours none of them.
+/// The order of configurations within a block: a new permutation per block, reproducible from the seed. Drift over the
+/// hours then favors none of them.
 pub fn order(seed: u64, block: u32, configurations: usize) -> Vec<usize> {
     let mut random = random::stream(seed, u64::from(block));
     let mut order: Vec<usize> = (0..configurations).collect();
@@ -18,10 +18,10 @@ pub fn order(seed: u64, block: u32, configurations: usize) -> Vec<usize> {
     order
 }
 
-/// The blocks of these trials, ascending: who ran when, what disturbed them, and which of them count.
+/// The blocks of these trials, ascending: when each configuration ran, what disturbed it, and which blocks count.
 ///
 /// A block is disturbed if one of its trials has a noisy machine among its doubts. Its values still count until a later
-/// block, run in its place, is complete.
+/// block that replaces it is complete.
 pub fn blocks(trials: &[Trial]) -> Vec<BlockRecord> {
     let mut numbers: Vec<u32> = trials.iter().map(|trial| trial.block).collect();
     numbers.sort_unstable();
@@ -60,8 +60,8 @@ pub(super) fn unused(trials: &[Trial]) -> Vec<u32> {
     blocks(trials).iter().filter(|block| !block.used).map(|block| block.block).collect()
 }
 
-/// Describes how the machine disturbed these trials: the worst of each kind, and the configurations it hit. `None` if
-/// the machine kept quiet.
+/// Describes how the machine disturbed these trials: the worst of each kind, and the affected configurations. `None` if
+/// the machine was quiet.
 fn disturbed(trials: &[&Trial]) -> Option<String> {
     let (mut cores_max, mut steal_max, mut stall_max) = (0.0f64, 0.0f64, 0.0f64);
     let mut names: Vec<&str> = Vec::new();
@@ -79,9 +79,10 @@ fn disturbed(trials: &[&Trial]) -> Option<String> {
         }
     }
     let said = [
-        (cores_max >= 0.05).then(|| format!("others used up to {cores_max:.1} cores")),
-        (steal_max >= 0.001).then(|| format!("up to {:.1} % was stolen", steal_max * 100.0)),
-        (stall_max >= 0.001).then(|| format!("up to {:.1} % of the time waited for memory", stall_max * 100.0)),
+        (cores_max >= 0.05).then(|| format!("other programs used up to {cores_max:.1} cores")),
+        (steal_max >= 0.001).then(|| format!("up to {:.1}% of the CPU time was stolen", steal_max * 100.0)),
+        (stall_max >= 0.001)
+            .then(|| format!("programs stalled on memory for up to {:.1}% of the time", stall_max * 100.0)),
     ];
     let said: Vec<String> = said.into_iter().flatten().collect();
     (!names.is_empty()).then(|| format!("{} (in trials of `{}`)", said.join(", "), names.join("`, `")))
@@ -113,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn an_order_is_a_permutation_that_can_be_drawn_again() {
+    fn an_order_is_a_reproducible_permutation() {
         for block in 0..50 {
             let mut order = super::order(7, block, 5);
             assert_eq!(order, super::order(7, block, 5));
@@ -124,7 +125,7 @@ mod tests {
         assert_eq!(super::order(1, 0, 1), [0]);
     }
 
-    /// Each of the six orders of three comes about as often as any other: within five standard deviations.
+    /// Each of the six orders of three is about equally frequent: within five standard deviations.
     #[test]
     fn all_orders_are_equally_likely() {
         let mut counts = std::collections::BTreeMap::new();
@@ -136,13 +137,13 @@ mod tests {
     }
 
     #[test]
-    fn a_disturbed_block_counts_until_its_repetition_is_complete() {
+    fn a_disturbed_block_counts_until_its_replacement_is_complete() {
         let mut trials =
             vec![trial("g1", 0, 0), noisy(trial("serial", 0, 1)), trial("serial", 1, 2), trial("g1", 1, 3)];
         let first = blocks(&trials);
         assert_eq!(first[0].order, ["g1", "serial"]);
         assert_eq!(first[1].order, ["serial", "g1"]);
-        assert_eq!(first[0].disturbed.as_deref(), Some("others used up to 0.5 cores (in trials of `serial`)"));
+        assert_eq!(first[0].disturbed.as_deref(), Some("other programs used up to 0.5 cores (in trials of `serial`)"));
         assert!(first[0].used && first[1].used && first[1].disturbed.is_none());
 
         trials.push(repeats(trial("g1", 2, 4), 0));
@@ -157,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quiet_block_is_not_dropped_and_none_repeats_itself() {
+    fn a_quiet_block_is_not_dropped() {
         let trials = [repeats(trial("g1", 0, 0), 0), repeats(trial("g1", 1, 1), 0)];
         assert!(blocks(&trials).iter().all(|block| block.used));
         assert_eq!(blocks(&trials)[0].repeats, None);

@@ -1,4 +1,4 @@
-//! Budgets: pass or fail only if the whole interval lies on one side of the bound, otherwise undecided.
+//! Budgets: pass or fail only if the whole interval is on one side of the bound, otherwise undecided.
 
 use super::amounts::{absolute, least, least_at, least_of};
 use super::differences::each;
@@ -9,17 +9,14 @@ use crate::scenario::{Budget, Compare, Limit, Relation};
 use crate::units::{Bytes, milliseconds, per_second, several};
 use loadline_stats::interval::{Estimate, Resamples, Sample, VALUES_MIN};
 
-/// The same as for the metrics that a comparison judges.
+/// The same as for judged metrics of a comparison.
 const RESAMPLES: usize = 10_000;
-/// The least confidence for bounds on a change: users do not believe a build again that failed for nothing.
+/// The minimum confidence for bounds on a change: users stop trusting a build that failed without cause.
 const CHANGE_CONFIDENCE: f64 = 0.995;
-/// From this many trials on, the interval of the centre is used; below, the range of the values, widened.
+/// From this many trials on, the interval of the center is used; below, the widened range of the values.
 const TRIALS_MIN: usize = 5;
 
-/// Whether a budget's bound can be compared with a metric of this unit.
-///
-/// # Errors
-/// Says how a bound of this unit is written.
+/// Whether a budget's bound is comparable with a metric of this unit. Errors: how to write a bound of this unit.
 pub fn check_budget(budget: &Budget, unit: Unit) -> Result<(), String> {
     let refuse = |why: String| format!("`{budget}`: {why}");
     match budget.limit {
@@ -29,17 +26,17 @@ pub fn check_budget(budget: &Budget, unit: Unit) -> Result<(), String> {
     let exact = matches!(unit, Unit::Count | Unit::Share) && matches!(budget.limit, Limit::Absolute(_));
     match budget.relation {
         Relation::Equal if !exact => {
-            Err(refuse("measurements are never exactly equal; give a bound with `<=` or `>=`".to_owned()))
+            Err(refuse("two measured values are never exactly equal; use `<=` or `>=`".to_owned()))
         }
         _ => Ok(()),
     }
 }
 
-/// Each budget for each configuration, in this order.
+/// Judges each budget for each configuration, in this order.
 ///
 /// A bound on a change (`<=+2%`) is judged against the configuration of the same name in the baseline, or its only one.
-/// All budgets together hold with the confidence asked for (Bonferroni). A budget fails only if its whole interval lies
-/// beyond the bound. A change must also reach the least difference that matters, or its bound must.
+/// All budgets together hold with the requested confidence (Bonferroni). A budget fails only if its whole interval is
+/// beyond the bound. The change, or its bound, must also reach the least difference that matters.
 pub fn judge_budgets(
     budgets: &[Budget],
     configurations: &[String],
@@ -62,7 +59,7 @@ pub fn judge_budgets(
     records
 }
 
-/// The inputs by which budgets are judged.
+/// The inputs for judging budgets.
 struct Court<'a> {
     metrics: &'a [MetricRecord],
     baseline: Option<&'a [MetricRecord]>,
@@ -72,7 +69,7 @@ struct Court<'a> {
     resamples: Resamples,
 }
 
-/// A number with its interval, and the bound that it is compared with, on the same scale.
+/// A number with its interval, and its bound, on the same scale.
 #[derive(Debug, Clone, Copy)]
 struct Held {
     value: f64,
@@ -80,7 +77,7 @@ struct Held {
     high: f64,
     bound: f64,
     relative: bool,
-    /// A change smaller than this does not break a bound that is itself smaller than this.
+    /// A smaller change cannot exceed a bound that is itself smaller than this.
     least: f64,
 }
 
@@ -106,25 +103,27 @@ impl Court<'_> {
         record
     }
 
-    /// Computes the number that is compared with the bound. Fills in the record with the data known before that.
+    /// Computes the number to compare with the bound. Fills in the data of the record that is known before.
     fn held(&mut self, budget: &Budget, configuration: &str, record: &mut BudgetRecord) -> Result<Held, String> {
         let name = resolve(&budget.metric, self.metrics)?;
         record.metric = Some(name.clone());
         let metric = find(self.metrics, &name, configuration)
-            .ok_or_else(|| format!("`{name}` was not measured with the configuration `{configuration}`"))?;
+            .ok_or_else(|| format!("`{name}` was not measured for the configuration `{configuration}`"))?;
         record.unit = Some(metric.unit);
         record.trials = used(metric).len() as u32;
         check_budget(budget, metric.unit)?;
         match budget.limit {
             Limit::Absolute(amount) => Ok(self.centre(metric, absolute(amount, metric.unit)?, budget.relation)),
             Limit::Change(sign, amount) => {
-                let baseline = self.baseline.ok_or("there is no baseline to compare with; give an archive of one")?;
+                let baseline = self
+                    .baseline
+                    .ok_or("there is no baseline to compare with; specify one with `--baseline ARCHIVE`")?;
                 let before = match (find(baseline, &name, configuration), configurations_of(baseline).as_slice()) {
                     (Some(before), _) => before,
                     (None, [only]) => {
                         find(baseline, &name, only).ok_or_else(|| format!("the baseline has no `{name}`"))?
                     }
-                    (None, _) => return Err(format!("the baseline has no `{name}` of `{configuration}`")),
+                    (None, _) => return Err(format!("the baseline has no `{name}` for `{configuration}`")),
                 };
                 let bound = match least_of(amount, metric.unit)? {
                     LeastRecord::Absolute(amount) => LeastRecord::Absolute(sign * amount),
@@ -136,7 +135,7 @@ impl Court<'_> {
         }
     }
 
-    /// The centre of a metric's values, with its interval. For few values the interval is their range, widened by the
+    /// The center of a metric's values, with its interval. For few values, the interval is their range, widened by the
     /// least difference that matters to allow for what another trial would have shown.
     fn centre(&mut self, metric: &MetricRecord, bound: f64, relation: Relation) -> Held {
         let values = used(metric);
@@ -145,31 +144,32 @@ impl Court<'_> {
         let Estimate { centre, ends } = estimate.unwrap_or(Estimate { centre: metric.median, ends: None });
         let (lowest, highest) = range(&values, centre);
         let (low, high) = match ends.filter(|_| values.len() >= TRIALS_MIN) {
-            // A number that must be met exactly must be met by every trial.
+            // An exact number must be met by every trial.
             _ if relation == Relation::Equal => (lowest, highest),
             Some(ends) => ends,
-            // A share or a count already covers a whole trial. If it were widened, no bound near 0 could be kept.
+            // A share or a count already covers a whole trial. Widened, no bound near 0 could be met.
             None if matches!(metric.unit, Unit::Share | Unit::Count) => (lowest, highest),
             None => (lowest - least, highest + least),
         };
         Held { value: centre, low, high, bound, relative: false, least: 0.0 }
     }
 
-    /// The change from the baseline, with its interval.
     fn change(&mut self, before: &MetricRecord, after: &MetricRecord, bound: LeastRecord) -> Result<Held, String> {
         let least = least(&after.metric, after.unit, self.asked);
         let (before, after) = (used(before), used(after));
         let (LeastRecord::Absolute(limit) | LeastRecord::Relative(limit)) = bound;
         let relative = matches!(bound, LeastRecord::Relative(_));
         if relative && before.iter().chain(&after).any(|value| *value <= 0.0) {
-            return Err("a value is 0, so no percentage exists; give the change in the metric's unit".to_owned());
+            return Err(
+                "a value is 0, so a percentage cannot be computed; write the change in the metric's unit".to_owned()
+            );
         }
         let scaled = |values: &[f64]| -> Vec<f64> {
             values.iter().map(|value| if relative { value.ln() } else { *value }).collect()
         };
         let (old, new) = (scaled(&before), scaled(&after));
         let estimate = self.resamples.two_samples(&old, &new, self.change_confidence);
-        let Estimate { centre, ends } = estimate.ok_or("the baseline has no value that counts")?;
+        let Estimate { centre, ends } = estimate.ok_or("the baseline has no usable value")?;
         let level = median(&before);
         let least = match (least, relative) {
             (LeastRecord::Relative(share), true) => share,
@@ -177,7 +177,7 @@ impl Court<'_> {
             (least, false) => least_at(least, level),
         };
         let back = |change: f64| if relative { change.exp_m1() } else { change };
-        // One or two trials do not show how much trials differ, so their interval is unbounded and decides nothing.
+        // One or two trials do not show how much trials vary, so their interval is unbounded and decides nothing.
         let (low, high) = ends.unwrap_or((f64::NEG_INFINITY, f64::INFINITY));
         Ok(Held { value: back(centre), low: back(low), high: back(high), bound: limit, relative, least })
     }
@@ -208,29 +208,27 @@ fn verdict(budget: &Budget, held: &Held) -> BudgetVerdict {
     }
 }
 
-/// The reason for the verdict, with the numbers.
 fn why(record: &BudgetRecord, held: &Held) -> String {
     let amount = |value: f64| match (record.unit, held.relative) {
         (Some(unit), false) => shown(unit, value),
-        _ => format!("{:.2} %", value * 100.0),
+        _ => format!("{:.2}%", value * 100.0),
     };
     let interval = format!("from {} to {}", amount(held.low), amount(held.high));
     let bound = amount(held.bound);
     let trials = several(u64::from(record.trials), "trial");
     match record.verdict {
         _ if record.low.is_none() => {
-            format!("{trials} on one side; a change is judged from {VALUES_MIN} trials on each side")
+            format!("only {trials} on one side; judging a change takes at least {VALUES_MIN} trials on each side")
         }
-        BudgetVerdict::Pass => format!("{interval} in {trials}, all within {bound}"),
-        BudgetVerdict::Fail => format!("{interval} in {trials}, all beyond {bound}"),
+        BudgetVerdict::Pass => format!("{interval} in {trials}, entirely within {bound}"),
+        BudgetVerdict::Fail => format!("{interval} in {trials}, entirely beyond {bound}"),
         BudgetVerdict::Undecided if held.low > held.bound || held.high < held.bound => {
             format!("{interval} in {trials}: beyond {bound}, but by less than the smallest difference that matters")
         }
-        BudgetVerdict::Undecided => format!("{interval} in {trials}: {bound} lies within; more trials may decide it"),
+        BudgetVerdict::Undecided => format!("{interval} in {trials}, which includes {bound}; more trials may decide"),
     }
 }
 
-/// A value of a metric in words.
 fn shown(unit: Unit, value: f64) -> String {
     let sign = if value < 0.0 { "-" } else { "" };
     let size = value.abs();
@@ -239,7 +237,7 @@ fn shown(unit: Unit, value: f64) -> String {
         Unit::PerSecond => format!("{sign}{}/s", per_second(size)),
         Unit::Milliseconds => format!("{sign}{} ms", milliseconds(size)),
         Unit::Seconds => format!("{sign}{} ms", milliseconds(size * 1000.0)),
-        Unit::Share => format!("{:.3} %", value * 100.0),
+        Unit::Share => format!("{:.3}%", value * 100.0),
         Unit::Count => format!("{value:.1}"),
         Unit::BytesPerRequest if size >= 1024.0 => format!("{:.1} KiB", value / 1024.0),
         Unit::BytesPer | Unit::BytesPerRequest => format!("{value:.1} B"),

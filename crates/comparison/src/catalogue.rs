@@ -1,35 +1,30 @@
-//! Every metric there is, in one table: its name, unit, direction, source and requirements.
-//! A name is a family and, behind a dot, the mark or phase: `rss.loaded`, `p99.steady`. The owners of an account are
-//! families of their own, `malloc.retained.loaded`, and come from the accounts. The scenario chooses the names of the
-//! figures that it derives from marks; they have no mark or phase.
+//! The table of all metrics: name, unit, direction, source, and requirements. A name is a family and, after a dot, the
+//! mark or phase: `rss.loaded`, `p99.steady`. Each owner of an account is also a family, `malloc.retained.loaded`. The
+//! scenario names the figures that it derives from marks; they have no mark or phase.
 
 use super::figures::{better_of, unit_of};
 use super::owners::{held, in_use};
 use crate::record::{Better, CpuByPurpose, Mark, MetricRecord, PhaseRecord, Quantiles, Trial, Unit};
 use crate::scenario::Derived;
 
-/// A family of metrics.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Family {
     /// The part of a metric's name before the mark or phase.
     pub(super) name: &'static str,
-    /// Unit of the values.
     pub(super) unit: Unit,
-    /// Which values are better.
     pub(super) better: Better,
-    /// The place at which the family is read.
     pub(super) place: ReadAt,
-    /// The condition without which the family cannot be measured; empty if it needs nothing special.
+    /// The condition for measuring the family; empty if there is none.
     pub(super) needs: &'static str,
 }
 
 impl Family {
-    /// The full name of its metric at a mark or in a phase; `place` is empty for a metric that is read once in a trial.
+    /// The full name of its metric at a mark or in a phase; `place` is empty for a metric that is read once per trial.
     pub(super) fn at(&self, place: &str) -> String {
         if place.is_empty() { self.name.to_owned() } else { format!("{}.{place}", self.name) }
     }
 
-    /// The marks or phases at which it is read; a single empty name if it is read once in a trial.
+    /// The marks or phases at which it is read; a single empty name if it is read once per trial.
     pub(super) fn places<'a>(&self, marks: &'a [&'a str], phases: &'a [&'a str]) -> &'a [&'a str] {
         match self.place {
             ReadAt::InTrial(_) => &[""],
@@ -38,7 +33,6 @@ impl Family {
         }
     }
 
-    /// Its value in a trial, at one of its places.
     pub(super) fn read(&self, trial: &Trial, place: &str) -> Option<f64> {
         match self.place {
             ReadAt::InTrial(read) => read(trial),
@@ -49,20 +43,17 @@ impl Family {
         }
     }
 
-    /// Whether a word may be its name with a typo.
     pub(super) fn is_near(&self, word: &str) -> bool {
         strsim::damerau_levenshtein(self.name, word) <= self.name.len() / 3
     }
 }
 
-/// The place at which a family is read.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum ReadAt {
-    /// Once in a trial.
+    /// Once per trial.
     InTrial(fn(&Trial) -> Option<f64>),
-    /// At each mark.
     AtMark(fn(&Mark) -> Option<f64>),
-    /// In each phase in which something was sent.
+    /// In each phase in which requests were sent.
     InPhase(fn(&PhaseRecord) -> Option<f64>),
 }
 
@@ -71,21 +62,21 @@ use ReadAt::{AtMark, InPhase, InTrial};
 use Unit::{Bytes, BytesPerRequest, BytesPerSecond, Count, Milliseconds, PerSecond, Seconds, Share};
 
 const COUNTERS: &str = "the JVM's counters (`-XX:+UsePerfData`, the default)";
-const DIRECT: &str = "the JDK's counters of direct memory (HotSpot 17 and newer; `ptrace` permitted)";
-const ALLOCATION: &str = "the JVM's counters of allocation (HotSpot 17 and newer; `ptrace` permitted), or `jcmd`";
-const REQUESTS: &str = "requests that Loadline sent, a driver's report that it can read, or counters of the subject";
-const PURPOSES: &str = "HotSpot, whose threads' names tell what they are for, and requests that were counted";
-const RETAINED: &str = "an account that tells what malloc retains (glibc)";
+const DIRECT: &str = "the JDK's direct memory counters (HotSpot 17 or newer, with `ptrace` permission)";
+const ALLOCATION: &str = "the JVM's allocation counters (HotSpot 17 or newer, with `ptrace` permission), or `jcmd`";
+const REQUESTS: &str = "requests that Loadline sent, a driver report that it can parse, or the subject's own counters";
+const PURPOSES: &str = "HotSpot, whose thread names identify their work, and a count of requests";
+const RETAINED: &str = "an account that shows what malloc retains (glibc)";
 const CHARGE: &str = "a limit (`--limit`), or `processes: cgroup`";
-const OPEN: &str = "an open model, in which response and service time differ";
+const OPEN: &str = "an open model, where response time and service time differ";
 
-/// CPU time that does not end once the program is compiled: all but the JIT's. The application's and the collector's
-/// add up to it.
+/// CPU time that continues after compilation: everything except the JIT's. The sum of the application's and the
+/// collector's.
 pub const CPU_WITHOUT_JIT: &str = "cpu_without_jit_per_1000";
 /// CPU time of the JIT, which ends once the program is compiled.
 pub const CPU_OF_JIT: &str = "cpu_jit_per_1000";
 
-/// All families but the owners of the account, in the order in which they are shown.
+/// All families except the owners of the account, in display order.
 pub(super) const FAMILIES: &[Family] = &[
     family("rss", Bytes, Lower, AtMark(|m| Some(m.rss_bytes as f64)), ""),
     family("pss", Bytes, Lower, AtMark(|m| number(m.pss_bytes)), "`smaps_rollup`"),
@@ -96,7 +87,7 @@ pub(super) const FAMILIES: &[Family] = &[
     family("unreclaimable", Bytes, Lower, AtMark(|m| number(m.charge.as_ref()?.kept_bytes())), CHARGE),
     family("heap_used", Bytes, Lower, AtMark(|m| number(m.heap.used_bytes)), COUNTERS),
     family("heap_committed", Bytes, Lower, AtMark(|m| number(m.heap.committed_bytes)), COUNTERS),
-    family("heap_live", Bytes, Lower, AtMark(|m| number(m.heap.live_bytes)), "a mark after a full collection"),
+    family("heap_live", Bytes, Lower, AtMark(|m| number(m.heap.live_bytes)), "a mark after a full GC"),
     family("direct", Bytes, Lower, AtMark(|m| number(m.direct.map(|direct| direct.bytes()))), DIRECT),
     family("nmt_committed", Bytes, Lower, AtMark(nmt_committed), "`--nmt summary`"),
     family("processes", Count, Lower, AtMark(processes), "`processes: all`, or `cgroup`"),
@@ -137,8 +128,8 @@ pub(super) const FAMILIES: &[Family] = &[
     family("start_up", Seconds, Lower, InTrial(|t| t.ready_s), ""),
 ];
 
-/// Every metric that trials with these marks and phases may have, without values. It includes only those owners of the
-/// accounts that are certain. `phases` are those in which requests are sent, `figures` those that the scenario derives.
+/// Every metric that trials with these marks and phases can have, without values. Includes only owners that are certain
+/// to be in the accounts. `phases` are those in which requests are sent, `figures` those that the scenario derives.
 pub fn possible(marks: &[&str], phases: &[&str], figures: &[Derived]) -> Vec<MetricRecord> {
     let of_family = |family: &'static Family| {
         family
@@ -153,18 +144,17 @@ pub fn possible(marks: &[&str], phases: &[&str], figures: &[Derived]) -> Vec<Met
     FAMILIES.iter().flat_map(of_family).chain(figures.iter().map(of_figure)).collect()
 }
 
-/// A metric of a configuration that no trial has measured.
+/// A metric of a configuration, without measured values.
 pub(super) fn without_values(metric: String, unit: Unit, better: Better, configuration: &str) -> MetricRecord {
     let (configuration, values) = (configuration.to_owned(), Vec::new());
     MetricRecord { metric, unit, better, configuration, values, median: 0.0, low: None, high: None }
 }
 
-/// The family of this name.
 pub(super) fn family_named(name: &str) -> Option<&'static Family> {
     FAMILIES.iter().find(|family| family.name == name)
 }
 
-/// Returns the value at a mark, of a family of marks or otherwise of an owner of the account.
+/// Returns the value at a mark, from a family of marks or an owner of the account.
 pub(super) fn at_mark(of: &str, mark: &Mark) -> Option<f64> {
     match family_named(of).map(|family| family.place) {
         Some(ReadAt::AtMark(read)) => read(mark),
@@ -173,11 +163,11 @@ pub(super) fn at_mark(of: &str, mark: &Mark) -> Option<f64> {
     }
 }
 
-/// Splits a metric into its family and its mark or phase, which is empty for a family read once in a trial. A name
+/// Splits a metric into its family and its mark or phase, which is empty for a family read once per trial. A name
 /// outside the table is an owner of the account.
 pub fn split(metric: &str) -> (&str, &str) {
     let within = |family: &Family| metric.strip_prefix(family.name)?.strip_prefix('.');
-    // Names of families are not names of phases, so no shorter family can claim `response.p99.steady`.
+    // Family names are not phase names, so no shorter family can claim `response.p99.steady`.
     let known = FAMILIES.iter().find_map(|family| within(family).map(|place| (family.name, place)));
     match known {
         Some(known) => known,
@@ -194,7 +184,7 @@ fn number(value: Option<u64>) -> Option<f64> {
     value.map(|value| value as f64)
 }
 
-/// The number of processes, if all of them are weighed.
+/// The number of processes, if all of them are measured.
 fn processes(mark: &Mark) -> Option<f64> {
     (!mark.processes.is_empty()).then_some(mark.processes.len() as f64)
 }
@@ -234,8 +224,8 @@ fn cpu_per_1000(phase: &PhaseRecord) -> Option<f64> {
     per_1000(phase, phase.subject.cpu_s)
 }
 
-/// CPU time of some threads for 1,000 correct answers. Threads that serve the JVM count as the application's, because
-/// the program causes their work. So the application's, the JIT's and the collector's times add up to all.
+/// Some threads' CPU time per 1,000 correct responses. The JVM's service threads count as the application's, because
+/// the program causes their work. So the application's, the JIT's, and the collector's times add up to the total.
 fn of_1000(phase: &PhaseRecord, read: fn(&CpuByPurpose) -> f64) -> Option<f64> {
     per_1000(phase, phase.subject.cpu_by_purpose.as_ref().map(read))
 }
@@ -266,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn cpu_time_by_purpose_adds_up_to_all() {
+    fn cpu_time_by_purpose_adds_up() {
         let split = CpuByPurpose { app_s: 1.25, jit_s: 0.5, gc_s: 0.125, vm_s: 0.25 };
         let mut phase = PhaseRecord { requests: 600, ok: 500, ..PhaseRecord::default() };
         (phase.subject.cpu_s, phase.subject.cpu_by_purpose) = (Some(2.125), Some(split));
@@ -282,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_driver_did_not_tell_is_not_zero() {
+    fn unreported_values_are_not_zero() {
         let mut phase = PhaseRecord { requests: 10, ok: 9, achieved_per_s: 3.0, ..PhaseRecord::default() };
         assert_eq!(rate(&phase), Some(3.0));
         phase.driver = Some(crate::record::DriverRecord::default());

@@ -1,4 +1,4 @@
-//! Each candidate against the baseline: differences within blocks, their intervals, verdicts in two steps.
+//! Compares each candidate with the baseline: differences within blocks, their intervals, two-step verdicts.
 
 use super::amounts::{fits, least, least_of};
 use super::metrics::{configurations_of, in_order, median, names_of, used};
@@ -9,19 +9,19 @@ use crate::scenario::{Amount, Compare};
 use loadline_stats::interval::{Estimate, Resamples, Sample};
 use std::collections::BTreeMap;
 
-/// For judged metrics: the ends move by about 1 % of the interval's length from seed to seed.
+/// For judged metrics: the ends vary by about 1% of the interval's length between seeds.
 const RESAMPLES_JUDGED: usize = 10_000;
-/// For the hundreds of details: the ends move by about 6 %.
+/// For the hundreds of details: the ends vary by about 6%.
 const RESAMPLES_DETAIL: usize = 500;
 
-/// The metrics that a comparison will judge, and the parts of the question that it cannot answer.
+/// The metrics that a comparison will judge, and the requests that it cannot answer.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct JudgingPlan {
-    /// The configuration compared against; `None` if none has the name asked for, or if there is no configuration.
+    /// The configuration to compare with; `None` if none has the requested name, or there is no configuration.
     pub baseline: Option<String>,
-    /// Full names of the metrics that are judged, in the order asked for.
+    /// Full names of the judged metrics, in the order requested.
     pub judged: Vec<String>,
-    /// The reasons why questions cannot be answered, a sentence each.
+    /// Why requests cannot be answered, one sentence each.
     pub refused: Vec<String>,
 }
 
@@ -53,22 +53,22 @@ pub fn plan(metrics: &[MetricRecord], asked: &Compare) -> JudgingPlan {
     plan
 }
 
-/// Why a least difference that was asked for is not used; `None` if it is used.
+/// Why a requested least difference is not used; `None` if it is.
 fn unused_least(word: &str, amount: Amount, metrics: &[MetricRecord]) -> Option<String> {
     let fitting: Vec<&MetricRecord> = metrics.iter().filter(|metric| fits(word, &metric.metric)).collect();
     let Some(first) = fitting.first() else {
-        return Some(format!("the least difference of `{word}` fits no metric that was measured"));
+        return Some(format!("the smallest difference of `{word}` does not apply to any measured metric"));
     };
     if fitting.iter().any(|metric| least_of(amount, metric.unit).is_ok()) {
         return None;
     }
     let why = least_of(amount, first.unit).err()?;
-    Some(format!("the least difference of `{word}` is not used: {why}"))
+    Some(format!("the smallest difference of `{word}` is not used: {why}"))
 }
 
-/// Returns the metrics judged by default: weight, speed, and the cost of an answer in CPU time and in bytes of heap.
-/// They are four, because each further metric widens the intervals of all. Figures are added, because the scenario
-/// asked for them.
+/// Returns the metrics judged by default: weight, speed, and the cost of a response in CPU time and heap bytes. There
+/// are only four, because each further metric widens all intervals. Figures are added, because the scenario requests
+/// them.
 fn usual(metrics: &[MetricRecord]) -> Vec<String> {
     let measured = |name: &String| metrics.iter().any(|metric| metric.metric == *name);
     let phase = principal(metrics).unwrap_or_default();
@@ -80,7 +80,7 @@ fn usual(metrics: &[MetricRecord]) -> Vec<String> {
     names.filter(measured).chain(in_order(figures)).collect()
 }
 
-/// The metric for the weight of a subject under load. RSS of several processes counts shared memory once for each.
+/// The metric for a subject's weight under load. RSS of several processes counts shared memory once per process.
 pub(super) fn weight(metrics: &[MetricRecord]) -> &'static str {
     let several = metrics.iter().any(|metric| metric.metric == "processes.loaded");
     if several { "pss.loaded" } else { "rss.loaded" }
@@ -94,18 +94,18 @@ struct Pairing<'a> {
     primary: bool,
 }
 
-/// The values of two configurations that belong together.
+/// Corresponding values of two configurations.
 enum Values {
     /// The values of each, block by block.
     Blocks(Vec<(f64, f64)>),
-    /// The trials were not made in common blocks, so no values belong together.
+    /// The trials have no common blocks, so the values are unpaired.
     Apart,
 }
 
-/// Every metric of each candidate against the baseline, the judged ones first.
+/// Compares every metric of each candidate with the baseline, judged ones first.
 ///
-/// Judged metrics of all candidates are one family, all other metrics a second one. In each family, all intervals hold
-/// together with the confidence asked for (Bonferroni). Exchanging baseline and candidate mirrors every record.
+/// Judged metrics of all candidates form one family, all other metrics another. In each family, all intervals hold
+/// simultaneously with the requested confidence (Bonferroni). Swapping baseline and candidate mirrors every record.
 pub fn compare(metrics: &[MetricRecord], asked: &Compare, seed: u64) -> Vec<ComparisonRecord> {
     let plan = plan(metrics, asked);
     let Some(baseline) = &plan.baseline else { return Vec::new() };
@@ -114,7 +114,7 @@ pub fn compare(metrics: &[MetricRecord], asked: &Compare, seed: u64) -> Vec<Comp
     records(&pairings(metrics, &pairs, &plan.judged, paired), asked, seed)
 }
 
-/// Each pairing with its estimates: the judged metrics are one family, the details another.
+/// The records of all pairings: the judged metrics are one family, the details another.
 fn records(pairings: &[Pairing<'_>], asked: &Compare, seed: u64) -> Vec<ComparisonRecord> {
     let judged = pairings.iter().filter(|pairing| pairing.primary).count();
     let details = pairings.len() - judged;
@@ -129,8 +129,8 @@ fn records(pairings: &[Pairing<'_>], asked: &Compare, seed: u64) -> Vec<Comparis
     compared.collect()
 }
 
-/// The second configuration of each pair against the first, for trials that were not made in common blocks, such as
-/// those of archives. Otherwise as [`compare`].
+/// Compares the second configuration of each pair with the first, for trials without common blocks, such as those of
+/// archives. Otherwise like [`compare`].
 pub fn compare_apart(
     metrics: &[MetricRecord],
     pairs: &[(String, String)],
@@ -144,26 +144,26 @@ pub fn compare_apart(
     records(&pairings(metrics, pairs, &judged, apart), asked, seed)
 }
 
-/// The centre of differences within blocks and the ends of its interval, as one of a family of `family` intervals that
-/// hold together with this confidence. `None` without differences; no ends below three. The numbers are those that
-/// [`compare`] gives.
+/// The center of differences within blocks and the ends of its interval, as one of `family` intervals that hold
+/// simultaneously with this confidence. `None` without differences; no ends for fewer than three. The numbers are those
+/// of [`compare`].
 pub fn of_pairs(differences: &[f64], seed: u64, confidence: f64, family: usize) -> Option<(f64, Option<(f64, f64)>)> {
     let mut resamples = Resamples::new(seed, RESAMPLES_JUDGED);
     let estimate = resamples.one_sample(Sample::Differences, differences, each(confidence, family))?;
     Some((estimate.centre, estimate.ends))
 }
 
-/// The confidence of each interval of a family, so that all hold together (Bonferroni).
+/// The confidence of each interval of a family, so that all hold simultaneously (Bonferroni).
 pub(super) fn each(confidence: f64, family: usize) -> f64 {
     1.0 - (1.0 - sane(confidence)) / family.max(1) as f64
 }
 
-/// Limits a confidence to 0.5 to 0.999999, because 0 and 1 cannot be computed; the default if it is not finite.
+/// Clamps a confidence to 0.5 to 0.999999, because 0 and 1 cannot be computed; the default if it is not finite.
 fn sane(confidence: f64) -> f64 {
     if confidence.is_finite() { confidence.clamp(0.5, 0.999_999) } else { Compare::CONFIDENCE }
 }
 
-/// Baseline and candidate of each pair, metric by metric, the judged ones first, if `values` finds common values.
+/// Baseline and candidate of each pair, metric by metric, judged ones first, if `values` finds common values.
 fn pairings<'a>(
     metrics: &'a [MetricRecord],
     pairs: &[(String, String)],
@@ -189,7 +189,7 @@ fn pairings<'a>(
     pairings
 }
 
-/// The values of the blocks that count and that both have, ascending by block; `None` if there is no such block.
+/// The values of the counting blocks that both have, ascending by block; `None` if there are none.
 fn paired(baseline: &MetricRecord, candidate: &MetricRecord) -> Option<Values> {
     let by_block = |metric: &MetricRecord| -> BTreeMap<u32, f64> {
         metric.values.iter().filter(|value| value.used).map(|value| (value.block, value.value)).collect()
@@ -200,10 +200,10 @@ fn paired(baseline: &MetricRecord, candidate: &MetricRecord) -> Option<Values> {
     (!both.is_empty()).then_some(Values::Blocks(both))
 }
 
-/// An estimate of the difference, and of the logarithm of the ratio if all values are positive.
+/// An estimate of the difference and, if all values are positive, of the logarithm of the ratio.
 type Estimates = (Option<Estimate>, Option<Estimate>);
 
-/// The estimates of a pairing, and the number of blocks behind them.
+/// The estimates of a pairing, and the number of its blocks.
 fn estimates(pairing: &Pairing<'_>, confidence: f64, resamples: &mut Resamples) -> (Estimates, usize) {
     match &pairing.values {
         Values::Blocks(values) => {
@@ -221,7 +221,7 @@ fn estimates(pairing: &Pairing<'_>, confidence: f64, resamples: &mut Resamples) 
     }
 }
 
-/// The same for values that do not belong together.
+/// The same for unpaired values.
 pub(super) fn estimates_apart(before: &[f64], after: &[f64], confidence: f64, resamples: &mut Resamples) -> Estimates {
     on_both_scales(before, after, |before, after| resamples.two_samples(before, after, confidence))
 }

@@ -1,4 +1,4 @@
-//! Doubts about a comparison: reasons why its trials are unlike each other, or too few.
+//! Doubts about a comparison: reasons why its trials are not comparable, or too few.
 
 use super::metrics::{configurations, in_order, median};
 use super::owners::held_bytes;
@@ -9,20 +9,19 @@ use crate::scenario::MarkPoint;
 use crate::units::MIB;
 use loadline_base::order::Order as _;
 
-/// Work that differs by less than this leaves the same memory behind, as far as measurements show.
+/// Measured: amounts of work that differ by less than this leave the same memory behind.
 const WORK_SHARE_MAX: f64 = 0.01;
-/// Below five blocks an interval rests more on Student's assumption than on the values.
+/// Below five blocks, an interval depends more on Student's assumption than on the values.
 const BLOCKS_MIN: u32 = 5;
-/// Options that `VM.flags` shows as flags, so that their effect is visible.
+/// Options that `VM.flags` shows, so their effect is visible.
 const SHOWN_AS_FLAGS: &[&str] = &["-XX:", "-Xms", "-Xmx", "-Xmn", "-Xss"];
-/// After a rest of this length the compilers have given their memory back. Their queue takes some seconds more after
-/// the last request, and HotSpot frees unused chunks of arenas every 5 s (`ChunkPoolCleaner` in `arena.cpp`, JDK 11 to
-/// 25).
+/// After a rest of this length, the compilers have released their memory. Their queue takes a few seconds more after
+/// the last request, and HotSpot frees unused arena chunks every 5 s (`ChunkPoolCleaner` in `arena.cpp`, JDK 11 to 25).
 const SETTLED_S: f64 = 11.0;
-/// The least spread of live malloc that shows a compiler's chunks, of 10 to 18 MiB
+/// The minimum spread of live malloc that shows a compiler's chunks, which take 10 to 18 MiB
 /// (`bench/results/2026-11-25-rest.md`).
 const COMPILERS_BYTES: u64 = 8 * MIB;
-/// Ports that Loadline chooses for `{port}`. A number in this range does not count as a difference between commands.
+/// Ports that Loadline chooses for `{port}`. Numbers in this range do not make commands different.
 const PORTS: std::ops::Range<u32> = 18_080..26_080;
 
 /// Returns the doubts about these comparisons, each once.
@@ -51,7 +50,7 @@ fn builds(trials: &[&Trial], names: &[String]) -> Vec<Comparing> {
     names.iter().filter_map(of).collect()
 }
 
-/// Whether compilers of some JVMs still held memory after a short rest, when those of others had given it back.
+/// Whether compilers of some JVMs still held memory after a short rest, while those of others had released it.
 fn compilers(trials: &[&Trial], name: &str) -> Option<Comparing> {
     let live = |trial: &&Trial| {
         let mark = trial.at(MarkPoint::Rested)?;
@@ -67,7 +66,7 @@ fn compilers(trials: &[&Trial], name: &str) -> Option<Comparing> {
     (spread_bytes >= COMPILERS_BYTES).then_some(Comparing::CompilerMemory { configuration, mark, spread_bytes })
 }
 
-/// Groups of configurations that were asked for with different options but have the same effective settings.
+/// Groups of configurations with different options but the same effective settings.
 fn equal(trials: &[&Trial], names: &[String]) -> Vec<Comparing> {
     let first = |name: &String| trials.iter().find(|trial| trial.configuration == *name);
     let mut left: Vec<&Trial> = names.iter().filter_map(first).copied().collect();
@@ -84,7 +83,7 @@ fn equal(trials: &[&Trial], names: &[String]) -> Vec<Comparing> {
     doubts
 }
 
-/// Whether two trials have equal settings although their options differ. A missing record does not prove that.
+/// Whether two trials have equal settings although their options differ. A missing record is not evidence of that.
 fn same_in_force(one: &Trial, other: &Trial) -> bool {
     let (Some(jvm), Some(with)) = (&one.jvm, &other.jvm) else { return false };
     let (Some(flags), Some(against)) = (&jvm.flags, &with.flags) else { return false };
@@ -99,7 +98,7 @@ fn same_in_force(one: &Trial, other: &Trial) -> bool {
     let mut differing = lacking(&jvm.options, &with.options);
     differing.extend(lacking(&with.options, &jvm.options));
     let visible = |option: &String| SHOWN_AS_FLAGS.iter().any(|start| option.starts_with(start));
-    // Equal options leave nothing to doubt: the intended difference is elsewhere.
+    // With equal options there is no doubt: the intended difference is elsewhere.
     !differing.is_empty()
         && differing.iter().all(visible)
         && sorted(flags) == sorted(against)
@@ -118,7 +117,7 @@ fn command<'a>(trial: &'a Trial, options: &[String]) -> Vec<&'a str> {
     rest.map(|word| if is_port(word) { "{port}" } else { word.as_str() }).collect()
 }
 
-/// Phases in which the configurations gave different numbers of answers.
+/// Phases in which the configurations had different numbers of responses.
 fn unequal_work(trials: &[&Trial], names: &[String]) -> Vec<Comparing> {
     let worked = trials.iter().flat_map(|trial| &trial.phases).filter(|phase| phase.works() && phase.requests > 0);
     let mut doubts = Vec::new();
@@ -154,7 +153,6 @@ fn warmth_unknown(trials: &[&Trial]) -> Option<Comparing> {
     Some(Comparing::WarmthUnknown { phase, answers, trials: count })
 }
 
-/// Phases whose generator was saturated in a trial that is compared.
 fn generator(trials: &[&Trial], comparisons: &[ComparisonRecord]) -> Vec<Comparing> {
     let compared = |trial: &Trial| {
         let is = |name: &str| trial.configuration == name;
@@ -176,7 +174,7 @@ fn generator(trials: &[&Trial], comparisons: &[ComparisonRecord]) -> Vec<Compari
     in_order(saturated.iter().map(|(phase, _)| *phase)).into_iter().map(of).collect()
 }
 
-/// The fewest blocks behind a judged comparison, if they are too few.
+/// The smallest number of blocks behind a judged comparison, if too small.
 fn few(blocks: &[BlockRecord], comparisons: &[ComparisonRecord]) -> Option<Comparing> {
     let judged = comparisons.iter().filter(|comparison| comparison.primary).map(|comparison| comparison.blocks);
     let counted = blocks.iter().filter(|block| block.used).count() as u32;

@@ -1,4 +1,4 @@
-//! Each doubt about a comparison is raised by its cause, and by nothing else.
+//! Each doubt about a comparison is raised by its cause, and only by that.
 
 use super::*;
 use crate::record::{AccountRecord, DoubtRecord, Jvm, Mark, PhaseRecord};
@@ -31,14 +31,14 @@ fn found(trials: &[Trial]) -> Vec<Doubt> {
 }
 
 #[test]
-fn trials_alike_in_all_but_their_options_leave_no_doubt() {
+fn trials_that_differ_only_in_options_raise_no_doubt() {
     assert_eq!(found(&trials(5)), []);
     assert_eq!(found(&[]), []);
     assert_eq!(found(&simulated::trials(1, &["a"], 1)), []);
 }
 
 #[test]
-fn few_blocks_are_counted() {
+fn few_blocks_raise_a_doubt() {
     assert_eq!(found(&trials(4)), [Doubt::Comparing(Comparing::FewBlocks { blocks: 4 })]);
     let mut disturbed = trials(5);
     disturbed[8].outcome = Outcome::Killed;
@@ -46,7 +46,7 @@ fn few_blocks_are_counted() {
 }
 
 #[test]
-fn equal_in_force_is_equal_in_everything_that_shows() {
+fn equal_effective_settings_are_equal_in_every_visible_way() {
     let mut equal = trials(5);
     equal.iter_mut().for_each(|trial| trial.jvm.as_mut().unwrap().flags = Some(vec!["-XX:+UseG1GC".to_owned()]));
     let names = vec![equal[0].configuration.clone(), equal[1].configuration.clone()];
@@ -73,7 +73,7 @@ fn equal_in_force_is_equal_in_everything_that_shows() {
 }
 
 #[test]
-fn unequal_work_is_told_by_its_phase() {
+fn unequal_work_is_reported_by_phase() {
     let mut unequal = trials(5);
     unequal.iter_mut().filter(|trial| trial.configuration == "b").for_each(|trial| trial.phases[1].ok = 49_600);
     assert_eq!(found(&unequal), [], "within one percent");
@@ -89,7 +89,7 @@ fn unequal_work_is_told_by_its_phase() {
 }
 
 #[test]
-fn builds_and_generators_are_told() {
+fn builds_and_generators_are_reported() {
     let mut mixed = trials(5);
     let name = mixed[0].configuration.clone();
     mixed[0].jvm.as_mut().unwrap().version = Some("17.0.2".to_owned());
@@ -107,7 +107,7 @@ fn builds_and_generators_are_told() {
 }
 
 #[test]
-fn compilers_that_hold_memory_are_told_after_a_short_rest_only() {
+fn compiler_memory_is_reported_only_after_a_short_rest() {
     let of = |rest_s: f64, live_mib: [u64; 3]| {
         let mut trials = simulated::trials(3, &["a"], 1);
         for (trial, mib) in trials.iter_mut().zip(live_mib) {

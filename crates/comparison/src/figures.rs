@@ -1,7 +1,7 @@
-//! Figures derived from the marks of one trial: elasticity and slope, or the reason why a figure is refused.
+//! Figures derived from the marks of one trial: elasticity and slope, or why a figure is refused.
 //!
-//! They are computed from the trial and the scenario alone, so that a report of an archive can compute them again.
-//! `docs/compare.md` has the formulas.
+//! They depend only on the trial and the scenario, so a report of an archive can compute them again. `docs/compare.md`
+//! has the formulas.
 
 use super::catalogue::{FAMILIES, ReadAt, at_mark, family_named};
 use super::names::listed;
@@ -10,10 +10,9 @@ use crate::scenario::{Derivation, Derived};
 use crate::units::grouped;
 use loadline_base::order::Order as _;
 
-/// A slope of fewer standard errors than this cannot be told from 0. Three, since few points give a rough error.
+/// A slope of fewer standard errors cannot be distinguished from 0. Three, because few points give a rough error.
 const ERRORS_MIN: f64 = 3.0;
 
-/// Returns the unit of a figure.
 pub(super) fn unit_of(way: &Derivation) -> Unit {
     match way {
         Derivation::Elasticity { .. } => Unit::Ratio,
@@ -21,15 +20,13 @@ pub(super) fn unit_of(way: &Derivation) -> Unit {
     }
 }
 
-/// Which values of a figure are better: more should come back, and one more instance should cost less.
+/// Which values of a figure are better: more memory should be freed, and another instance should cost less.
 pub(super) fn better_of(unit: Unit) -> Better {
     if unit == Unit::Ratio { Better::Higher } else { Better::Lower }
 }
 
-/// Checks figures against the known metrics and the names of a trial's marks.
-///
-/// # Errors
-/// Says which figure asks for something that does not exist, and what does exist.
+/// Checks figures against the known metrics and the names of a trial's marks. Errors: the figure that requests
+/// something nonexistent, and the names that exist.
 pub fn check_figures(figures: &[Derived], marks: &[&str]) -> Result<(), String> {
     figures.iter().try_for_each(|figure| {
         check_figure(figure, marks).map_err(|why| format!("the figure `{}` cannot be computed: {why}", figure.name))
@@ -38,7 +35,7 @@ pub fn check_figures(figures: &[Derived], marks: &[&str]) -> Result<(), String> 
 
 fn check_figure(figure: &Derived, marks: &[&str]) -> Result<(), String> {
     if family_named(&figure.name).is_some() {
-        return Err(format!("a metric is called `{}` already; give it another `name`", figure.name));
+        return Err(format!("a metric is already named `{}`; give the figure another `name`", figure.name));
     }
     let of = &figure.of;
     let is_slope = matches!(figure.way, Derivation::Slope { .. });
@@ -47,26 +44,26 @@ fn check_figure(figure: &Derived, marks: &[&str]) -> Result<(), String> {
             return Err(format!("`{of}` is not measured in bytes"));
         }
         Some((ReadAt::AtMark(_), _)) => {}
-        Some(_) => return Err(format!("`{of}` is not measured at marks; `rss`, `heap_live` or `malloc.live` are")),
+        Some(_) => return Err(format!("`{of}` is not measured at marks; use `rss`, `heap_live`, or `malloc.live`")),
         None => {
             let mut at_marks = FAMILIES.iter().filter(|family| matches!(family.place, ReadAt::AtMark(_)));
             // A name outside the table is an owner, which only the account knows.
             if let Some(near) = at_marks.find(|family| family.is_near(of)) {
-                return Err(format!("no metric is called `{of}`; did you mean `{}`?", near.name));
+                return Err(format!("no metric is named `{of}`; did you mean `{}`?", near.name));
             }
         }
     }
     let known = || listed(marks);
     if let Some(mark) = figure.marks().into_iter().find(|mark| !marks.contains(mark)) {
-        return Err(format!("no mark is called `{mark}`; the marks are {}", known()));
+        return Err(format!("no mark is named `{mark}`; the marks are {}", known()));
     }
     if is_slope && marks.len() < 2 {
-        return Err(format!("a slope needs two or more marks; there is {}", known()));
+        return Err(format!("a slope needs two or more marks, but there is only {}", known()));
     }
     Ok(())
 }
 
-/// The figures of a trial, in the order in which they are asked for; empty if it did not complete.
+/// The figures of a trial, in the order requested; empty if it did not complete.
 pub fn figures(asked: &[Derived], trial: &Trial) -> Vec<FigureRecord> {
     match trial.outcome {
         Outcome::Completed => asked.iter().map(|figure| of_trial(figure, trial)).collect(),
@@ -74,8 +71,8 @@ pub fn figures(asked: &[Derived], trial: &Trial) -> Vec<FigureRecord> {
     }
 }
 
-/// Why no completed trial has this figure: no trial of this configuration or, if none is named, no trial at all.
-/// `None` if a trial has it, or if no trial was asked for it.
+/// Why no completed trial (of this configuration, if given) has this figure. `None` if a trial has it, or if it was not
+/// requested.
 pub fn refusal(trials: &[Trial], name: &str, configuration: Option<&str>) -> Option<String> {
     let own = trials.iter().filter(|trial| configuration.is_none_or(|own| trial.configuration == own));
     let found: Vec<&FigureRecord> = own.flat_map(|trial| &trial.figures).filter(|figure| figure.name == name).collect();
@@ -87,7 +84,7 @@ pub fn refusal(trials: &[Trial], name: &str, configuration: Option<&str>) -> Opt
         1 => "1 trial".to_owned(),
         several => format!("all {several} trials"),
     };
-    Some(format!("`{name}` is refused in {trials}: {why}"))
+    Some(format!("`{name}` could not be computed in {trials}: {why}"))
 }
 
 fn of_trial(asked: &Derived, trial: &Trial) -> FigureRecord {
@@ -140,7 +137,7 @@ fn elasticity(marks: [&str; 3], of: &str, trial: &Trial, record: &mut FigureReco
     Ok((spike - valley) / (spike - base))
 }
 
-/// The points of a slope: the weight at each mark that carries the counter.
+/// The points of a slope: the weight at each mark that has the counter.
 fn points(
     asked: &Derived,
     per: &str,
@@ -155,7 +152,7 @@ fn points(
     };
     let mut without = Vec::new();
     for mark in taken {
-        let count = counted(mark).ok_or_else(|| format!("the mark `{}` carries no counter `{per}`", mark.name))?;
+        let count = counted(mark).ok_or_else(|| format!("mark `{}` has no counter `{per}`", mark.name))?;
         match at_mark(&asked.of, mark) {
             Some(value) => {
                 record.points.push((count, value));
@@ -165,25 +162,27 @@ fn points(
         }
     }
     match (record.points.is_empty(), without.is_empty()) {
-        (true, true) => Err(format!("no mark carries the counter `{per}`")),
+        (true, true) => Err(format!("no mark has the counter `{per}`")),
         // Every named mark must have the value. An unnamed mark may lack a value that only some marks have.
         (empty, false) if empty || !named.is_empty() => Err(unknown(&asked.of, &without)),
         _ => Ok(()),
     }
 }
 
-/// The slope of the least-squares line, if it is more than drift.
+/// The slope of the least-squares line, if it exceeds drift.
 fn slope(asked: &Derived, per: &str, record: &mut FigureRecord) -> Result<f64, String> {
     let of = &asked.of;
     let mut sorted = record.points.clone();
     sorted.order_by(|left, right| left.0.total_cmp(&right.0));
     let groups: Vec<&[(f64, f64)]> = sorted.chunk_by(|left, right| left.0 == right.0).collect();
-    let (Some(first), Some(last)) = (sorted.first(), sorted.last()) else { return Err("there is no point".to_owned()) };
+    let (Some(first), Some(last)) = (sorted.first(), sorted.last()) else {
+        return Err("there are no points".to_owned());
+    };
     if groups.len() < 2 {
         let marks = listed(&record.marks);
-        return Err(format!("a slope needs two different counts of `{per}`; it is {} at {marks}", number(first.0)));
+        return Err(format!("a slope needs two different counts of `{per}`, but it is {} at {marks}", number(first.0)));
     }
-    let fit = Fit::of(&sorted).ok_or("its counts are too near to each other, or too large")?;
+    let fit = Fit::of(&sorted).ok_or("the counts are too close together, or too large")?;
     record.standard_error = fit.standard_error;
     let span = last.0 - first.0;
     let change = (fit.slope * span).abs();
@@ -220,7 +219,7 @@ impl Fit {
     /// residual of y. `None` if this cannot be computed.
     fn of(points: &[(f64, f64)]) -> Option<Self> {
         let n = points.len() as f64;
-        // Values are taken relative to the first point, so that large levels cost no digits.
+        // Values are relative to the first point, so that high levels cost no precision.
         let (x0, y0) = *points.first()?;
         let mean = |value: fn(&(f64, f64)) -> f64, from: f64| {
             points.iter().map(|point| value(point) - from).sum::<f64>() / n + from
@@ -237,16 +236,16 @@ impl Fit {
 }
 
 fn reached<'a>(trial: &'a Trial, name: &str) -> Result<&'a Mark, String> {
-    trial.mark(name).ok_or_else(|| format!("the mark `{name}` was not reached"))
+    trial.mark(name).ok_or_else(|| format!("mark `{name}` was not reached"))
 }
 
 fn unknown(of: &str, marks: &[&str]) -> String {
     let needs = family_named(of).map(|family| family.needs).filter(|needs| !needs.is_empty());
     let needs = needs.map(|needs| format!("; it needs {needs}")).unwrap_or_default();
-    format!("`{of}` is not known at {}{needs}", listed(marks))
+    format!("`{of}` is unknown at {}{needs}", listed(marks))
 }
 
-/// A value of a metric of marks, with enough digits for small sizes too.
+/// A mark's metric value, with enough digits even for small sizes.
 fn amount(of: &str, value: f64) -> String {
     const KIB: f64 = 1024.0;
     match value.abs() {
@@ -257,7 +256,7 @@ fn amount(of: &str, value: f64) -> String {
     }
 }
 
-/// A count as people read it.
+/// A human-readable count.
 fn number(value: f64) -> String {
     match value {
         whole if whole.fract() == 0.0 && (0.0..1e15).contains(&whole) => grouped(whole as u64),

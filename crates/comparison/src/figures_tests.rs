@@ -1,5 +1,5 @@
-//! Laws of figures on made-up marks: their values, what does not change them, when they are refused, and how often the
-//! interval of a slope holds the truth.
+//! Laws of figures on generated marks: their values, invariance, rejection, and how often a slope's interval contains
+//! the true value.
 
 use super::super::simulated::{normal, uniform};
 use super::super::{judge_budgets, metrics, possible, resolve};
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 const SLOW: bool = cfg!(debug_assertions);
 /// The number of simulated comparisons.
 const SIMULATED: u32 = if SLOW { 60 } else { 1_000 };
-/// The share of intervals that must hold the truth.
+/// The share of intervals that must contain the true value.
 const COVERED: std::ops::RangeInclusive<f64> = if SLOW { 0.86..=1.0 } else { 0.93..=0.98 };
 
 fn elastic() -> Derived {
@@ -36,7 +36,7 @@ fn weighing(name: &str, rss_bytes: u64) -> Mark {
     Mark { name: name.to_owned(), rss_bytes, ..Mark::default() }
 }
 
-/// A mark after a collection, with so many instances.
+/// A mark after a collection, with this many instances.
 fn counting(name: &str, count: f64, live: u64) -> Mark {
     Mark {
         name: name.to_owned(),
@@ -74,7 +74,7 @@ fn refused(record: &FigureRecord, pieces: &[&str]) {
 }
 
 #[test]
-fn elasticity_is_what_came_back_of_what_was_added() {
+fn elasticity_is_the_freed_share_of_added_memory() {
     assert_eq!(elasticity_of([10, 50, 10]), Ok(1.0));
     assert_eq!(elasticity_of([10, 50, 50]), Ok(0.0));
     assert_eq!(elasticity_of([0, 100, 23]), Ok(0.77));
@@ -83,18 +83,18 @@ fn elasticity_is_what_came_back_of_what_was_added() {
 }
 
 #[test]
-fn an_elasticity_of_nothing_added_is_refused_with_the_values() {
+fn an_elasticity_without_added_memory_is_refused() {
     let why = elasticity_of([50 << 20, 40 << 20, 30 << 20]).unwrap_err();
     assert_eq!(why, "`rss` did not rise: 40.0 MiB at `spike`, 50.0 MiB at `empty`");
     assert!(elasticity_of([5, 5, 1]).is_err());
     let record = one(elastic(), &trial(0, vec![weighing("empty", 1), weighing("spike", 2)]));
-    refused(&record, &["the mark `valley` was not reached"]);
+    refused(&record, &["mark `valley` was not reached"]);
     let of = Derived { of: "pss".to_owned(), ..elastic() };
-    refused(&one(of, &trial(0, vec![weighing("empty", 1)])), &["`pss` is not known at `empty`", "smaps_rollup"]);
+    refused(&one(of, &trial(0, vec![weighing("empty", 1)])), &["`pss` is unknown at `empty`", "smaps_rollup"]);
 }
 
 #[test]
-fn a_figure_knows_what_it_rests_on() {
+fn a_figure_lists_its_inputs() {
     let record = one(elastic(), &trial(0, vec![weighing("empty", 1), weighing("spike", 5), weighing("valley", 3)]));
     assert_eq!(record.points.iter().map(|(_, y)| *y).collect::<Vec<_>>(), [1.0, 5.0, 3.0]);
     assert_eq!((record.marks.join(" ").as_str(), record.ideal), ("empty spike valley", Some(0.8)));
@@ -108,7 +108,7 @@ fn a_figure_knows_what_it_rests_on() {
 }
 
 #[test]
-fn owners_of_the_account_are_looked_at_too() {
+fn figures_can_use_owners() {
     let mark = |name: &str, malloc: u64| Mark {
         account: Some(AccountRecord::holding([("malloc.live", malloc)])),
         ..weighing(name, 1)
@@ -117,12 +117,12 @@ fn owners_of_the_account_are_looked_at_too() {
     let marks = vec![mark("empty", 100), mark("spike", 200), mark("valley", 150)];
     assert_eq!(one(of.clone(), &trial(0, marks)).value, Some(0.5));
     let without = vec![weighing("empty", 1), weighing("spike", 2), weighing("valley", 1)];
-    refused(&one(of, &trial(0, without)), &["`malloc.live` is not known at `empty`"]);
+    refused(&one(of, &trial(0, without)), &["`malloc.live` is unknown at `empty`"]);
 }
 
 #[test]
-fn a_slope_within_drift_is_refused_with_the_values() {
-    // Marks of the same count drift by 40 KiB; over the range it is 20 KiB.
+fn a_slope_within_drift_is_refused() {
+    // Marks with equal counts drift by 40 KiB; the change over the range is 20 KiB.
     let drifting = [(1_000.0, 1 << 20), (1_000.0, (1 << 20) + (40 << 10)), (10_000.0, (1 << 20) + (40 << 10))];
     let record = slope_of(&drifting);
     refused(
@@ -130,7 +130,7 @@ fn a_slope_within_drift_is_refused_with_the_values() {
         &["within drift", "20.0 KiB over 1,000 to 10,000", "and by 40.0 KiB between marks with the same count, 1,000"],
     );
     assert_eq!(record.points.len(), 3, "the points are told all the same");
-    // With one point for each count, the change is compared with the error of the line.
+    // With one point per count, the change is compared with the error of the line.
     refused(&slope_of(&[(1.0, 100), (2.0, 180), (3.0, 90), (4.0, 190)]), &["3 standard errors", "4 points"]);
     refused(&slope_of(&[(1.0, 100), (2.0, 100), (3.0, 100)]), &["within drift", "does not change over 1 to 3"]);
     refused(&slope_of(&[(1.0, 100), (2.0, 100)]), &["does not change over 1 to 2"]);
@@ -141,41 +141,41 @@ fn a_slope_within_drift_is_refused_with_the_values() {
 
 #[test]
 fn a_slope_needs_two_different_counts() {
-    refused(&slope_of(&[]), &["no mark carries the counter `instances`"]);
-    refused(&slope_of(&[(5.0, 10)]), &["two different counts of `instances`; it is 5 at `m0`"]);
+    refused(&slope_of(&[]), &["no mark has the counter `instances`"]);
+    refused(&slope_of(&[(5.0, 10)]), &["two different counts of `instances`, but it is 5 at `m0`"]);
     refused(&slope_of(&[(5.0, 10), (5.0, 20)]), &["it is 5 at `m0` and `m1`"]);
     let two = slope_of(&[(5.0, 10), (7.0, 20)]);
     assert_eq!((two.value, two.standard_error), (Some(5.0), None));
-    // Marks read before a collection and counts that are not numbers are left out.
+    // Marks read before a collection, and counts that are not numbers, are skipped.
     let mut some = counted(&[(5.0, 10), (7.0, 20), (f64::NAN, 99), (9.0, 99)]);
     some.marks[3].heap.live_bytes = None;
     assert_eq!(one(per_instance(&[]), &some).value, Some(5.0));
     some.marks.iter_mut().for_each(|mark| mark.heap.live_bytes = None);
-    refused(&one(per_instance(&[]), &some), &["`heap_live` is not known at `m0`, `m1` and `m3`", "a full collection"]);
+    refused(&one(per_instance(&[]), &some), &["`heap_live` is unknown at `m0`, `m1` and `m3`", "a full GC"]);
 }
 
 #[test]
-fn marks_that_are_named_are_meant() {
+fn named_marks_are_required() {
     let mut of = counted(&[(1.0, 10), (2.0, 20), (3.0, 1_000_000)]);
     assert_eq!(one(per_instance(&["m0", "m1"]), &of).value, Some(10.0));
-    refused(&one(per_instance(&["m0", "m9"]), &of), &["the mark `m9` was not reached"]);
+    refused(&one(per_instance(&["m0", "m9"]), &of), &["mark `m9` was not reached"]);
     of.marks[1].counters.clear();
-    refused(&one(per_instance(&["m0", "m1"]), &of), &["the mark `m1` carries no counter `instances`"]);
+    refused(&one(per_instance(&["m0", "m1"]), &of), &["mark `m1` has no counter `instances`"]);
     of.marks[0].heap.live_bytes = None;
-    refused(&one(per_instance(&["m0", "m2"]), &of), &["not known at `m0`"]);
+    refused(&one(per_instance(&["m0", "m2"]), &of), &["unknown at `m0`"]);
 }
 
 #[test]
-fn counts_that_cannot_be_computed_with_are_refused() {
+fn unusable_counts_are_refused() {
     let far = slope_of(&[(-f64::MAX, 1), (f64::MAX, 2)]);
-    refused(&far, &["too near to each other, or too large"]);
+    refused(&far, &["too close together, or too large"]);
     let near = slope_of(&[(0.0, 0), (f64::MIN_POSITIVE, 1 << 60)]);
-    refused(&near, &["too near"]);
+    refused(&near, &["too close"]);
 }
 
 proptest! {
     #[test]
-    fn a_slope_is_exact_on_a_line_and_knows_no_offset(
+    fn a_slope_is_exact_on_a_line_whatever_the_offset(
         slope in 1u32..5_000,
         base in 0u64..(1 << 40),
         offset in 0u32..1_000_000,
@@ -197,7 +197,7 @@ proptest! {
     }
 
     #[test]
-    fn an_elasticity_knows_neither_scale_nor_offset(
+    fn an_elasticity_is_invariant_to_scale_and_offset(
         base in 0u64..(1 << 30),
         added in 1u64..(1 << 30),
         valley in 0u64..(1 << 31),
@@ -213,7 +213,7 @@ proptest! {
     }
 
     #[test]
-    fn no_marks_make_it_panic(points in prop::collection::vec((any::<f64>(), any::<u64>()), 0..6)) {
+    fn missing_marks_do_not_panic(points in prop::collection::vec((any::<f64>(), any::<u64>()), 0..6)) {
         let record = slope_of(&points);
         prop_assert!(record.value.is_none_or(f64::is_finite));
         prop_assert!(record.value.is_some() != record.why.is_some());
@@ -221,7 +221,7 @@ proptest! {
 }
 
 #[test]
-fn figures_are_metrics_like_all_others() {
+fn figures_are_metrics() {
     let asked = [elastic(), per_instance(&[])];
     let trials: Vec<Trial> = (0..5u32)
         .map(|index| {
@@ -252,7 +252,7 @@ fn figures_are_metrics_like_all_others() {
 }
 
 #[test]
-fn figures_are_foreseen_and_checked() {
+fn figures_are_checked_in_advance() {
     let asked = [elastic(), per_instance(&[])];
     let names = possible(&["start"], &[], &asked);
     assert_eq!(resolve("bytes_per_instance", &names), Ok("bytes_per_instance".to_owned()));
@@ -265,17 +265,17 @@ fn figures_are_foreseen_and_checked() {
         assert!(pieces.iter().all(|piece| why.contains(piece)), "{why}");
     };
     let of = |of: &str, figure: Derived| Derived { of: of.to_owned(), ..figure };
-    check(Derived { name: "rss".to_owned(), ..elastic() }, &["the figure `rss`", "called `rss` already"]);
+    check(Derived { name: "rss".to_owned(), ..elastic() }, &["the figure `rss`", "already named `rss`"]);
     check(of("rsss", elastic()), &["did you mean `rss`?"]);
     check(of("rate", elastic()), &["not measured at marks"]);
     check(of("threads", per_instance(&[])), &["not measured in bytes"]);
     assert_eq!(check_figures(&[of("threads", elastic()), of("malloc.live", elastic())], &marks), Ok(()));
-    check(per_instance(&["empty", "peak"]), &["no mark is called `peak`", "`empty`, `spike` and `valley`"]);
+    check(per_instance(&["empty", "peak"]), &["no mark is named `peak`", "`empty`, `spike` and `valley`"]);
     assert!(check_figures(&[per_instance(&[])], &["empty"]).unwrap_err().contains("two or more marks"));
 }
 
 #[test]
-fn a_refusal_is_told_for_whom_it_concerns() {
+fn a_refusal_names_its_configuration() {
     let mut some = counted(&[(5.0, 10)]);
     some.figures = figures(&[per_instance(&[])], &some);
     let mut other = counted(&[(5.0, 10), (7.0, 20)]);
@@ -283,13 +283,13 @@ fn a_refusal_is_told_for_whom_it_concerns() {
     other.figures = figures(&[per_instance(&[])], &other);
     let trials = [some.clone(), some, other];
     let why = refusal(&trials, "bytes_per_instance", Some("a")).unwrap();
-    assert!(why.starts_with("`bytes_per_instance` is refused in all 2 trials: a slope needs two"), "{why}");
+    assert!(why.starts_with("`bytes_per_instance` could not be computed in all 2 trials: a slope needs two"), "{why}");
     assert_eq!(refusal(&trials, "bytes_per_instance", Some("b")), None);
     assert_eq!(refusal(&trials, "bytes_per_instance", None), None);
     assert_eq!(refusal(&trials, "rss.loaded", None), None);
 }
 
-/// Trials of a subject with 466 bytes for each instance. Each trial has its own level and slope, and each mark drifts.
+/// Trials of a subject with 466 bytes per instance. Each trial has its own level and slope, and each mark drifts.
 fn simulated(seed: u64, counts: &[f64]) -> Vec<Trial> {
     let mut random = random::stream(3, seed);
     let asked = [per_instance(&[])];
@@ -308,7 +308,7 @@ fn simulated(seed: u64, counts: &[f64]) -> Vec<Trial> {
 }
 
 #[test]
-fn the_interval_of_a_slope_over_trials_holds_the_truth() {
+fn a_slopes_interval_contains_the_truth() {
     for counts in [&[1_000.0, 10_000.0][..], &[0.0, 2_500.0, 5_000.0, 10_000.0], &[0.0, 0.0, 10_000.0, 10_000.0]] {
         let holds = |seed: &u32| {
             let metrics = metrics(&simulated(u64::from(*seed), counts));
@@ -317,14 +317,14 @@ fn the_interval_of_a_slope_over_trials_holds_the_truth() {
             (slope.low.unwrap()..=slope.high.unwrap()).contains(&466.0)
         };
         let covered = (0..SIMULATED).filter(holds).count() as f64 / f64::from(SIMULATED);
-        println!("{} marks: {:.1} %", counts.len(), covered * 100.0);
+        println!("{} marks: {:.1}%", counts.len(), covered * 100.0);
         assert!(COVERED.contains(&covered), "{counts:?}: {covered}");
     }
 }
 
-/// Without a slope, most trials report none. Two marks alone cannot tell, so the interval over trials counts.
+/// Without a slope, most trials report none. Two marks alone cannot show it, so the interval over trials counts.
 #[test]
-fn noise_alone_is_refused_mostly() {
+fn noise_alone_is_usually_refused() {
     let mut random = random::stream(4, 0);
     let mut found = [0.0; 2];
     for _ in 0..1_000 {
@@ -337,6 +337,6 @@ fn noise_alone_is_refused_mostly() {
         }
     }
     println!("told apart from nothing: {found:?}");
-    // Beyond three standard errors with four degrees of freedom: 4.0 %. Larger than a range of three: 7.5 %.
+    // Beyond three standard errors with four degrees of freedom: 4.0%. Larger than a range of three: 7.5%.
     assert!((0.02..0.06).contains(&found[0]) && (0.03..0.12).contains(&found[1]), "{found:?}");
 }

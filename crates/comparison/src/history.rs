@@ -1,9 +1,9 @@
-//! The changes of a metric from point to point of a history: where it changed at once, and where it rises in a line.
+//! The changes of a metric between the points of a history: steps and linear rises.
 //!
-//! Two steps, as for a verdict. First, `segments` places breaks so that the course of centres leaves the least noise.
-//! The price of a break follows from how many breaks chance might produce in all metrics together. Then each break is
+//! There are two stages, as for a verdict. First, `segments` places breaks that minimize the noise of the centers. The
+//! price of a break follows from how many breaks chance may produce in all metrics together. Then each break is
 //! confirmed by comparing the trials on either side, as two archives are compared. A break is kept if the later trials
-//! are better or worse. `docs/history.md` has the results of simulations for both steps.
+//! are better or worse. `docs/history.md` has simulation results for both stages.
 
 use super::amounts::least;
 use super::differences::{each, estimates_apart};
@@ -16,21 +16,21 @@ use loadline_stats::centre::Walsh;
 use loadline_stats::interval::{Estimate, Resamples, Sample};
 use loadline_stats::segments::{Course, Stretch, WeightedPoint};
 
-/// The share of histories that may break if nothing changed and the noise is normal, for all metrics together.
+/// The share of histories that may break without a real change and with normal noise, for all metrics together.
 const FALSE_SHARE: f64 = 0.05;
-/// From this many differences of neighbours on, they show how much points vary beyond their trials.
+/// From this many differences of neighbors on, they show how much points vary beyond their trials.
 const NEIGHBOURS_MIN: usize = 5;
-/// A standard normal value lies within this distance of 0 half of the time.
+/// Half of all standard normal values are within this distance of 0.
 const QUARTILE: f64 = 0.674_49;
-/// Standard errors by which two estimates of one variance may differ.
+/// Standard errors by which two estimates of the same variance may differ.
 const BY_CHANCE: f64 = 2.0;
-/// A break may be elsewhere if the misfit there is larger by at most this: 95 % of a squared standard normal value.
+/// A break may be elsewhere if the misfit there is larger by at most this: 95% of a squared standard normal value.
 const ELSEWHERE: f64 = 3.84;
 /// Resamples for judged metrics, and for the many that are only shown.
 const RESAMPLES: usize = 10_000;
 const RESAMPLES_SHOWN: usize = 500;
 
-/// A metric of a history: its values at each point, in the order of the points.
+/// A metric of a history: its values at each point, in point order.
 #[derive(Debug, Clone)]
 pub struct Followed<'a> {
     /// Full name.
@@ -39,7 +39,7 @@ pub struct Followed<'a> {
     pub unit: Unit,
     /// Which values are better.
     pub better: Better,
-    /// The values of the trials of each point; empty if no trial has the metric.
+    /// The trials' values at each point; empty if no trial has the metric.
     pub values: &'a [Vec<f64>],
 }
 
@@ -48,26 +48,26 @@ pub struct Followed<'a> {
 pub struct Shift {
     /// The first point after the change.
     pub at: usize,
-    /// The earliest and the latest point that may be the first after the change.
+    /// The earliest and latest point that can be the first after the change.
     pub within: (usize, usize),
     /// After minus before, in the metric's unit.
     pub difference: f64,
-    /// Ends of its interval.
+    /// The ends of its interval.
     pub ends: (f64, f64),
     /// Whether it is better or worse.
     pub verdict: DifferenceVerdict,
-    /// The points that were compared: the first before, the first after, the end of those after.
+    /// The points compared: the first before, the first after, the end of those after.
     pub compared: [usize; 3],
 }
 
-/// A stretch in which a metric rises or falls in a line.
+/// A stretch in which a metric rises or falls linearly.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trend {
     /// Its first point.
     pub first: usize,
     /// Its last point.
     pub last: usize,
-    /// From its first point to its last, in the metric's unit.
+    /// The change from its first to its last point, in the metric's unit.
     pub difference: f64,
     /// Ends of its interval.
     pub ends: (f64, f64),
@@ -78,17 +78,17 @@ pub struct Trend {
 /// The changes of a metric over a history.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Moves {
-    /// Changes at once, in their order.
+    /// Steps, in order.
     pub shifts: Vec<Shift>,
-    /// Rises and falls in a line, in their order.
+    /// Linear rises and falls, in order.
     pub trends: Vec<Trend>,
-    /// Standard deviation from trial to trial, in the metric's unit; `None` if there are too few trials to tell.
+    /// Standard deviation between trials, in the metric's unit; `None` if there are too few trials.
     pub noise: Option<f64>,
 }
 
 /// Finds the changes of a metric, one of `family` metrics that are followed together.
 pub fn moves(of: &Followed<'_>, family: usize, asked: &Compare, seed: u64) -> Moves {
-    // The places of the points that have values.
+    // The indices of the points that have values.
     let places: Vec<usize> = (0..of.values.len()).filter(|place| !of.values[*place].is_empty()).collect();
     let values: Vec<&[f64]> = places.iter().map(|place| of.values[*place].as_slice()).collect();
     let centres: Vec<f64> = values.iter().map(|values| centre(values)).collect();
@@ -130,14 +130,14 @@ pub fn moves(of: &Followed<'_>, family: usize, asked: &Compare, seed: u64) -> Mo
     }
 }
 
-/// How much higher values lie after a change than before, with an interval of the confidence of a comparison. `None`
-/// if there are too few values.
+/// How much higher values are after a change than before, with an interval at a comparison's confidence. `None` if
+/// there are too few values.
 pub fn apart(before: &[f64], behind: &[f64], seed: u64) -> Option<(f64, (f64, f64))> {
     let estimate = Resamples::new(seed, RESAMPLES_SHOWN).two_samples(before, behind, Compare::CONFIDENCE)?;
     Some((estimate.centre, estimate.ends?))
 }
 
-/// The centre of the values of a point, with the ends of its interval from three values on.
+/// The center of a point's values, with the ends of its interval if there are at least three values.
 pub fn centred(values: &[f64]) -> Option<(f64, Option<(f64, f64)>)> {
     let mut resamples = Resamples::new(0, RESAMPLES_SHOWN);
     let estimate = resamples.one_sample(Sample::Values, values, Compare::CONFIDENCE)?;
@@ -148,18 +148,17 @@ fn centre(values: &[f64]) -> f64 {
     Walsh::of(values).centre()
 }
 
-/// How much trials vary.
 #[derive(Debug, Clone, Copy)]
 struct TrialNoise {
-    /// The standard deviation of one trial, including the noise that the trials of its point share.
+    /// The standard deviation of one trial, including the noise shared by the trials of its point.
     deviation: f64,
-    /// The number of free differences behind it.
+    /// The degrees of freedom behind it.
     freedom: f64,
 }
 
 impl TrialNoise {
-    /// The larger of two spreads: of the trials of a point, and of neighbouring points, because days and machines
-    /// differ too. The second spread is a median, so that breaks do not affect it.
+    /// The larger of two spreads: between the trials of a point, and between neighboring points, because days and
+    /// machines differ too. The second is a median, so breaks do not affect it.
     fn of(values: &[&[f64]], centres: &[f64]) -> Option<Self> {
         let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
         let squares = |values: &&[f64]| -> f64 {
@@ -179,7 +178,7 @@ impl TrialNoise {
             })
             .collect();
         let between = (steps.len() >= NEIGHBOURS_MIN).then(|| numbers::median(&steps)).flatten();
-        // A median is worth about a third of its values (it is 37 % efficient), and neighbours share their ends.
+        // A median is worth about a third of its values (it is 37% efficient), and neighbors share their ends.
         let between =
             between.map(|step| Self { deviation: step / QUARTILE, freedom: (steps.len() as f64 / 3.0).max(2.0) });
         let found = match (within, between) {
@@ -192,7 +191,7 @@ impl TrialNoise {
         deviation.is_finite().then_some(Self { deviation, ..found })
     }
 
-    /// Returns the larger of both. If neighbours differ by no more than trials make them, both measure the same noise.
+    /// Returns the larger of both. If neighbors differ only by the noise of trials, both measure the same noise.
     fn with(self, between: Self) -> Self {
         let by_chance = 1.0 + BY_CHANCE * (2.0 / self.freedom + 2.0 / between.freedom).sqrt();
         let ratio = (between.deviation / self.deviation.max(f64::MIN_POSITIVE)).powi(2);
@@ -200,9 +199,9 @@ impl TrialNoise {
         Self { deviation: self.deviation.max(between.deviation), freedom }
     }
 
-    /// Returns the price of a break: how much less misfit it must leave, in squares of the noise. It is a squared
-    /// normal value that no place of any metric exceeds by chance, except in [`FALSE_SHARE`] of histories. If the noise
-    /// is known from few differences, the price is higher, just as Student's t is wider.
+    /// Returns the price of a break: the minimum reduction of misfit, in squares of the noise. It is a squared normal
+    /// value that no position of any metric exceeds by chance, except in [`FALSE_SHARE`] of histories. If the noise is
+    /// known from few differences, the price is higher, just as Student's t is wider.
     fn price(&self, points: usize, family: usize) -> f64 {
         let chances = (points.max(2) * family.max(1)) as f64;
         let normal = 2.0 * (chances / FALSE_SHARE).ln();
@@ -210,7 +209,6 @@ impl TrialNoise {
     }
 }
 
-/// A difference that was judged.
 #[derive(Debug, Clone, Copy)]
 struct Estimated {
     centre: f64,
@@ -218,7 +216,6 @@ struct Estimated {
     verdict: DifferenceVerdict,
 }
 
-/// The inputs with which breaks are judged.
 struct Judging<'a> {
     of: &'a Followed<'a>,
     values: Vec<&'a [f64]>,
@@ -230,11 +227,11 @@ struct Judging<'a> {
     seed: u64,
 }
 
-/// A judged difference, with the index of its stretch or of the stretch before it.
+/// A judged difference, with the index of its stretch or of the previous one.
 type Judged = Vec<(usize, Estimated)>;
 
 impl Judging<'_> {
-    /// The stretches that differ from their neighbours, the differences between them, and the rises.
+    /// The stretches that differ from their neighbors, the differences between them, and the rises.
     fn confirmed(&self) -> (Vec<Stretch>, Judged, Judged) {
         let mut stretches = self.course.stretches(self.price);
         let mut resamples = Resamples::new(self.seed, RESAMPLES);
@@ -254,7 +251,7 @@ impl Judging<'_> {
                 continue;
             }
             let mut shifts = Vec::new();
-            // The smallest step among the breaks that are not confirmed.
+            // The smallest step among the unconfirmed breaks.
             let mut weakest: Option<(f64, usize)> = None;
             for (at, pair) in stretches.windows(2).enumerate() {
                 match self.shift(&pair[0], &pair[1], confidence, &mut resamples) {
@@ -273,7 +270,7 @@ impl Judging<'_> {
         }
     }
 
-    /// All values of these points, less the stretch's rise from `place` to each point.
+    /// All values of these points, minus the stretch's rise from `place` to each point.
     fn flattened(&self, stretch: &Stretch, place: f64) -> Vec<f64> {
         let flat = |at: usize| {
             let by = stretch.slope * (at as f64 - place);
@@ -282,7 +279,7 @@ impl Judging<'_> {
         stretch.range().flat_map(flat).collect()
     }
 
-    /// Judges the values on either side as two archives are compared; `None` if that decides nothing.
+    /// Judges the values on either side as two archives are compared; `None` if undecided.
     fn judged(&self, before: &[f64], behind: &[f64], confidence: f64, resamples: &mut Resamples) -> Option<Estimated> {
         let (difference, ratio) = estimates_apart(before, behind, confidence, resamples);
         let difference = difference?;
@@ -306,7 +303,7 @@ impl Judging<'_> {
         self.judged(&before, &behind, confidence, resamples)
     }
 
-    /// The first half of a stretch against the second. In a line, the halves differ by half as much as its ends.
+    /// Compares the halves of a stretch. In a line, they differ by half as much as its ends.
     fn rise(&self, stretch: &Stretch, resamples: &mut Resamples) -> Option<Estimated> {
         let points = stretch.to - stretch.from;
         let middle = stretch.from + points / 2;
@@ -318,7 +315,7 @@ impl Judging<'_> {
         Some(Estimated { centre: by * halves.centre, ends: (by * low, by * high), ..halves })
     }
 
-    /// The first and the last possible place of the break between two stretches.
+    /// The first and last possible position of the break between two stretches.
     fn elsewhere(&self, before: &Stretch, behind: &Stretch) -> (usize, usize) {
         let misfit = |stretch: &Stretch, at: usize| {
             let WeightedPoint { value, weight } = self.points[at];

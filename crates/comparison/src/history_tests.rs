@@ -1,5 +1,5 @@
-//! Made-up histories: how often a change is reported although nothing happened, how surely a change is found and where,
-//! and how slow growth is reported. `docs/history.md` has numbers of more of them.
+//! Simulated histories: how often a change is reported without a real one, how reliably and where a change is found,
+//! and how slow growth is reported. `docs/history.md` has more simulation results.
 
 use super::super::simulated::{normal, uniform};
 use super::*;
@@ -8,10 +8,10 @@ use loadline_stats::random;
 use loadline_test_support::all_simulations_run;
 
 const SLOW: bool = cfg!(debug_assertions);
-/// Histories of each kind without a change; these are quickly judged.
+/// Histories of each kind without a change; these are judged quickly.
 const STILL: u64 = if SLOW { 200 } else { 2_000 };
 
-/// Histories of each kind with a change; `LOADLINE_SIMULATIONS=all` asks for all of them.
+/// Histories of each kind with a change; `LOADLINE_SIMULATIONS=all` requests all of them.
 fn moved() -> u64 {
     match (SLOW, all_simulations_run()) {
         (true, _) => 12,
@@ -20,27 +20,27 @@ fn moved() -> u64 {
     }
 }
 
-/// Metrics that are followed together, as by default.
+/// Metrics followed together, as by default.
 const FAMILY: usize = 4;
 const LEVEL_MIB: f64 = 180.0;
 
-/// How a made-up history varies, in MiB.
+/// How a simulated history varies, in MiB.
 #[derive(Debug, Clone, Copy)]
 struct HistoryModel {
     commits: usize,
     trials: usize,
-    /// Standard deviation from trial to trial.
+    /// Standard deviation between trials.
     noise: f64,
-    /// Standard deviation of what all trials of a commit share.
+    /// Standard deviation of the noise shared by a commit's trials.
     shared: f64,
-    /// The share of trials that lie `FAR_MIB` higher.
+    /// The share of trials that are `FAR_MIB` higher.
     far: f64,
 }
 
 const FAR_MIB: f64 = 10.0;
 const USUAL: HistoryModel = HistoryModel { commits: 30, trials: 3, noise: 2.0, shared: 0.0, far: 0.0 };
 
-/// A history whose commits lie this much above the level.
+/// A history whose commits are this much above the level.
 fn history(kind: HistoryModel, seed: u64, above_mib: &dyn Fn(usize) -> f64) -> Vec<Vec<f64>> {
     let mut random = random::stream(seed, 7);
     let mut commit = |at: usize| {
@@ -59,19 +59,19 @@ fn told(values: &[Vec<f64>], family: usize) -> Moves {
     moves(&of, family, &Compare::default(), 1)
 }
 
-/// The share of histories of four metrics that report a change although nothing happened.
+/// The share of histories of four metrics that report a change without a real one.
 fn false_share(kind: HistoryModel) -> f64 {
     let any = |history_: u64| {
         let metric = |of: u64| told(&history(kind, history_ * 16 + of, &|_| 0.0), FAMILY);
         (0..FAMILY as u64).map(metric).any(|moves| !moves.shifts.is_empty() || !moves.trends.is_empty())
     };
     let share = (0..STILL).filter(|history| any(*history)).count() as f64 / STILL as f64;
-    println!("{kind:?}: {:.2} % of histories say something, and nothing happened", share * 100.0);
+    println!("{kind:?}: {:.2}% of histories say something, and nothing happened", share * 100.0);
     share
 }
 
 #[test]
-fn a_history_in_which_nothing_happened_says_so() {
+fn a_history_without_changes_reports_none() {
     let kinds = [
         USUAL,
         HistoryModel { noise: 1.0, ..USUAL },
@@ -105,7 +105,7 @@ fn found(kind: HistoryModel, by_mib: f64, at: usize) -> (f64, f64) {
     }
     let share = |count: u32| f64::from(count) / histories as f64;
     println!(
-        "{kind:?}, {by_mib} MiB at {at}: {:.1} % there, {:.1} % within one commit",
+        "{kind:?}, {by_mib} MiB at {at}: {:.1}% there, {:.1}% within one commit",
         share(right) * 1e2,
         share(near) * 1e2
     );
@@ -113,7 +113,7 @@ fn found(kind: HistoryModel, by_mib: f64, at: usize) -> (f64, f64) {
 }
 
 #[test]
-fn a_change_is_found_and_in_its_place() {
+fn a_change_is_found_in_its_place() {
     let check = |kind: HistoryModel, by_mib: f64, at: usize, least: f64| {
         let (_, near) = found(kind, by_mib, at);
         // With few histories, one more may be missed by chance.
@@ -128,13 +128,13 @@ fn a_change_is_found_and_in_its_place() {
     check(USUAL, -8.0, 15, 0.98);
     check(USUAL, 4.0, 15, 0.60);
     check(HistoryModel { trials: 5, ..USUAL }, 8.0, 29, 0.85);
-    // In a short history the noise is known from few trials, and a break costs more.
+    // In a short history, the noise is known from few trials, and a break costs more.
     check(HistoryModel { commits: 8, ..USUAL }, 8.0, 4, 0.70);
     check(HistoryModel { shared: 1.0, noise: 1.0, ..USUAL }, 8.0, 15, 0.95);
 }
 
 #[test]
-fn slow_growth_is_told_as_growth() {
+fn slow_growth_is_reported_as_growth() {
     let (mut trend, mut shifts) = (0, 0);
     let mut by = Vec::new();
     let count = moved() as u32;
@@ -156,7 +156,7 @@ fn slow_growth_is_told_as_growth() {
 }
 
 #[test]
-fn a_step_beside_slow_growth_has_its_own_size() {
+fn a_step_during_slow_growth_has_its_own_size() {
     let kind = HistoryModel { noise: 0.5, trials: 5, ..USUAL };
     let above = |commit: usize| 0.3 * commit as f64 + if commit >= 18 { 8.0 } else { 0.0 };
     let moves = told(&history(kind, 5, &above), FAMILY);
@@ -167,7 +167,7 @@ fn a_step_beside_slow_growth_has_its_own_size() {
 }
 
 #[test]
-fn little_says_nothing_and_does_no_harm() {
+fn too_little_data_is_harmless() {
     let mib = |all: &[&[f64]]| -> Vec<Vec<f64>> {
         all.iter().map(|values| values.iter().map(|value| value * MIB as f64).collect()).collect()
     };
@@ -183,12 +183,12 @@ fn little_says_nothing_and_does_no_harm() {
     nothing(&[&[1.0], &[1.0], &[1.0], &[9.0], &[9.0], &[9.0]]);
     nothing(&[&[0.0, 0.0, 0.0], &[0.0, 0.0, 0.0], &[0.0, 0.0, 0.0]]);
     nothing(&[&[f64::MAX, f64::MAX], &[f64::MAX, f64::MAX], &[1.0, 1.0]]);
-    // The least difference applies to size too: this change is sure, but too small to matter.
+    // The least difference also applies to size: this change is certain, but too small to matter.
     nothing(&[[&[1.0, 1.001, 0.999][..]; 9], [&[1.5, 1.501, 1.499][..]; 9]].concat());
 }
 
 #[test]
-fn points_without_a_value_are_passed_over() {
+fn points_without_a_value_are_skipped() {
     let mut values = history(HistoryModel { noise: 0.3, ..USUAL }, 3, &|commit| if commit >= 20 { 8.0 } else { 0.0 });
     for at in [0, 1, 19, 29] {
         values[at].clear();

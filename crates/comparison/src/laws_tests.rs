@@ -1,4 +1,4 @@
-//! Laws of a comparison: what must hold whatever the values are.
+//! Laws of a comparison: they hold whatever the values are.
 
 use super::differences::compare;
 use crate::record::{Better, ComparisonRecord, DifferenceVerdict, MetricRecord, Unit, ValueRecord};
@@ -21,7 +21,7 @@ fn metric(name: &str, unit: Unit, configuration: &str, values: &[f64]) -> Metric
     }
 }
 
-/// Candidate `b` against baseline `a`, or the other way round.
+/// Candidate `b` against baseline `a`, or vice versa.
 fn compared(unit: Unit, a: &[f64], b: &[f64], baseline: &str) -> ComparisonRecord {
     let metrics = [metric("m", unit, "a", a), metric("m", unit, "b", b)];
     let asked = Compare { baseline: Some(baseline.to_owned()), metrics: vec!["m".to_owned()], ..Compare::default() };
@@ -48,7 +48,7 @@ fn any_values() -> impl Strategy<Value = Vec<f64>> {
     proptest::collection::vec(-1e6..1e6f64, 3..12)
 }
 
-/// Laws are about every value, not about many resamples.
+/// Laws need every value, but not many resamples.
 fn few() -> Resamples {
     Resamples::new(3, 200)
 }
@@ -65,7 +65,7 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn exchanging_the_two_mirrors_everything(pairs in positive(), unit in units()) {
+    fn swapping_the_two_mirrors_everything(pairs in positive(), unit in units()) {
         let (a, b): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
         let (there, back) = (compared(unit, &a, &b, "a"), compared(unit, &a, &b, "b"));
         prop_assert_eq!(there.difference, -back.difference);
@@ -80,7 +80,7 @@ proptest! {
     }
 
     #[test]
-    fn an_interval_moves_and_stretches_with_its_values(
+    fn an_interval_shifts_and_scales_with_its_values(
         values in any_values(),
         shift in -1e6..1e6f64,
         scale in 0.01..100.0f64,
@@ -96,7 +96,7 @@ proptest! {
     }
 
     #[test]
-    fn an_interval_holds_its_centre_and_grows_with_confidence(values in any_values()) {
+    fn an_interval_contains_its_center_and_grows_with_confidence(values in any_values()) {
         let mut last = (0.0, 0.0);
         for confidence in [0.5, 0.8, 0.95, 0.99, 0.99999] {
             let estimate = few().one_sample(Sample::Values, &values, confidence).unwrap();
@@ -125,7 +125,7 @@ proptest! {
     }
 
     #[test]
-    fn two_samples_exchanged_mirror_their_centre(a in any_values(), b in any_values()) {
+    fn swapping_two_samples_mirrors_their_center(a in any_values(), b in any_values()) {
         let (there, back) = (few().two_samples(&a, &b, 0.95).unwrap(), few().two_samples(&b, &a, 0.95).unwrap());
         prop_assert_eq!(there.centre, -back.centre);
         let (low, high) = there.ends.unwrap();
@@ -134,7 +134,7 @@ proptest! {
 }
 
 #[test]
-fn hostile_values_give_an_answer() {
+fn hostile_values_give_a_result() {
     for values in [vec![0.0; 6], vec![f64::MAX; 4], vec![f64::MIN_POSITIVE; 5], vec![1.0, f64::MAX, 0.0, 2.0, 3.0]] {
         let record = compared(Unit::Seconds, &values, &values, "a");
         assert_eq!(record.difference, 0.0);
@@ -154,7 +154,7 @@ fn too_few_blocks_decide_nothing() {
 }
 
 #[test]
-fn the_family_decides_the_confidence_of_each() {
+fn the_family_determines_each_confidence() {
     let values = [1.0, 2.0, 3.0, 4.0, 5.0];
     let mut metrics = Vec::new();
     for name in ["x", "y", "z", "w", "v"] {
@@ -176,7 +176,7 @@ fn the_family_decides_the_confidence_of_each() {
 }
 
 #[test]
-fn a_plan_says_what_it_cannot_judge() {
+fn a_plan_lists_what_it_cannot_judge() {
     let metrics =
         [metric("rss.loaded", Unit::Bytes, "g1", &[1.0; 3]), metric("rss.loaded", Unit::Bytes, "zgc", &[1.0; 3])];
     let asked = Compare {
@@ -191,7 +191,7 @@ fn a_plan_says_what_it_cannot_judge() {
     };
     let plan = super::plan(&metrics, &asked);
     assert_eq!((plan.baseline, plan.judged), (None, vec!["rss.loaded".to_owned()]));
-    let refused = ["`zgc`", "`rss.loaded`", "`60MiB`", "fits no metric"];
+    let refused = ["`zgc`", "`rss.loaded`", "`60MiB`", "does not apply to any"];
     assert_eq!(plan.refused.len(), refused.len());
     for (why, piece) in plan.refused.iter().zip(refused) {
         assert!(why.contains(piece), "{why}");
@@ -199,9 +199,9 @@ fn a_plan_says_what_it_cannot_judge() {
     assert_eq!(compare(&metrics, &asked, 1), []);
 }
 
-/// Values of blocks that do not count, and blocks that only one configuration has, are left out.
+/// Excludes values of blocks that do not count, and blocks that only one configuration has.
 #[test]
-fn only_blocks_that_count_and_both_have_are_compared() {
+fn only_counting_common_blocks_are_compared() {
     let mut metrics = [
         metric("m", Unit::Seconds, "a", &[1.0, 2.0, 3.0, 4.0, 99.0]),
         metric("m", Unit::Seconds, "b", &[2.0, 3.0, 4.0, 99.0]),

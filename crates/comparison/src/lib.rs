@@ -1,7 +1,7 @@
-//! The joint results of trials: metrics, differences within blocks with their intervals, verdicts, budgets, doubts.
+//! Combines the results of trials: metrics, differences within blocks with intervals, verdicts, budgets, doubts.
 //!
-//! This crate only computes, and draws from a seed: the same trials and the same seed give the same words.
-//! `docs/compare.md` explains the method and has the results of simulations.
+//! This crate only computes, with seeded randomness: the same trials and seed give the same output. `docs/compare.md`
+//! explains the method and has simulation results.
 
 use loadline_base::{numbers, units};
 use loadline_jvm::owner;

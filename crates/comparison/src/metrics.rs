@@ -1,4 +1,4 @@
-//! From trials to metrics: every value of every metric of every configuration.
+//! Turns trials into metrics: every value of every metric of every configuration.
 
 use super::blocks::unused;
 use super::catalogue::{FAMILIES, without_values};
@@ -10,10 +10,9 @@ use crate::scenario::Compare;
 use loadline_base::order::Order as _;
 use loadline_stats::interval::{Resamples, Sample};
 
-/// For the hundreds of intervals that are only shown: their ends move by about 6 % of the length.
+/// For the hundreds of intervals that are only displayed: their ends vary by about 6% of the length.
 const RESAMPLES: usize = 500;
 
-/// Reads a metric in a trial that has it.
 type TrialReader = Box<dyn Fn(&Trial) -> Option<f64>>;
 
 /// One metric, not yet read.
@@ -24,29 +23,29 @@ struct MetricReader {
     read: TrialReader,
 }
 
-/// Every metric of every configuration. Configurations come in the order in which they first ran, which was drawn at
-/// random. Otherwise as [`metrics_in_order`].
+/// Every metric of every configuration. Configurations come in the order in which they first ran, which was random.
+/// Otherwise like [`metrics_in_order`].
 pub fn metrics(trials: &[Trial]) -> Vec<MetricRecord> {
     metrics_in_order(trials, &[])
 }
 
-/// Every metric of every configuration, from the trials that completed. Configurations come in the order given, which
-/// is that of the scenario. Any others follow in the order in which they first ran.
+/// Every metric of every configuration, from the completed trials. Configurations come in the given order, which is the
+/// scenario's. Any others follow in the order in which they first ran.
 ///
-/// Values of a disturbed block that was repeated are included, but do not count. The interval is that of the centre of
-/// the other values, at [`Compare::CONFIDENCE`], and is not corrected for the number of metrics.
+/// Values of a disturbed block that was repeated are included, but do not count. The interval is that of the center of
+/// the other values, at [`Compare::CONFIDENCE`], not corrected for the number of metrics.
 pub fn metrics_in_order(trials: &[Trial], order: &[String]) -> Vec<MetricRecord> {
     measured(trials, order, &|_| true)
 }
 
-/// As [`metrics_in_order`], for the metrics whose names `asked` accepts.
+/// Like [`metrics_in_order`], for the metrics whose names `asked` accepts.
 pub fn measured(trials: &[Trial], order: &[String], asked: &dyn Fn(&str) -> bool) -> Vec<MetricRecord> {
     let unused = unused(trials);
     let mut completed: Vec<&Trial> = trials.iter().filter(|trial| trial.outcome == Outcome::Completed).collect();
     completed.order_by_key(|trial| trial.index);
     let mut wanted = wanted(&completed);
     wanted.retain(|wanted| asked(&wanted.metric));
-    // One seed for all, so that the same trials always show the same interval.
+    // One seed for all, so that the same trials always give the same interval.
     let mut resamples = Resamples::new(0, RESAMPLES);
     let mut records = Vec::new();
     let ran = configurations(trials);
@@ -77,27 +76,23 @@ pub(super) fn configurations(trials: &[Trial]) -> Vec<String> {
     in_order(trials.iter().map(|trial| trial.configuration.as_str()))
 }
 
-/// Names of the configurations that these metrics are of, in their order.
 pub(super) fn configurations_of(metrics: &[MetricRecord]) -> Vec<String> {
     in_order(metrics.iter().map(|metric| metric.configuration.as_str()))
 }
 
-/// Names of the metrics, in their order.
 pub(super) fn names_of(metrics: &[MetricRecord]) -> Vec<String> {
     in_order(metrics.iter().map(|metric| metric.metric.as_str()))
 }
 
-/// The metric of this name and configuration.
 pub(super) fn find<'a>(metrics: &'a [MetricRecord], name: &str, configuration: &str) -> Option<&'a MetricRecord> {
     metrics.iter().find(|metric| metric.metric == name && metric.configuration == configuration)
 }
 
-/// Each word once, in the order of its first occurrence.
+/// Each word once, in the order of first occurrence.
 pub(super) fn in_order<'a>(words: impl Iterator<Item = &'a str>) -> Vec<String> {
     each_once(words).into_iter().map(str::to_owned).collect()
 }
 
-/// The values that count.
 pub(super) fn used(record: &MetricRecord) -> Vec<f64> {
     record.values.iter().filter(|value| value.used).map(|value| value.value).collect()
 }
@@ -122,7 +117,7 @@ fn record(
     Some(record)
 }
 
-/// Returns the metrics of these trials, in the order of the catalogue and, within a family, of marks and phases.
+/// Returns the metrics of these trials, in catalogue order and, within a family, in the order of marks and phases.
 fn wanted(trials: &[&Trial]) -> Vec<MetricReader> {
     let marks = each_once(trials.iter().flat_map(|trial| &trial.marks).map(|mark| mark.name.as_str()));
     let worked = trials.iter().flat_map(|trial| &trial.phases).filter(|phase| phase.works());
@@ -143,7 +138,7 @@ fn wanted(trials: &[&Trial]) -> Vec<MetricReader> {
     wanted
 }
 
-/// Returns the figures that the scenario derives from marks, in the scenario's order.
+/// Returns the figures that the scenario derives from marks, in its order.
 fn derived(trials: &[&Trial]) -> Vec<MetricReader> {
     let all = || trials.iter().flat_map(|trial| &trial.figures);
     let wanted = |name: String| {
@@ -155,7 +150,6 @@ fn derived(trials: &[&Trial]) -> Vec<MetricReader> {
     in_order(all().map(|figure| figure.name.as_str())).into_iter().filter_map(wanted).collect()
 }
 
-/// The owners of the accounts at a mark.
 fn owners(trials: &[&Trial], mark: &str) -> Vec<MetricReader> {
     let accounts = trials.iter().filter_map(|trial| trial.mark(mark)?.account.as_ref());
     let owners = in_order(accounts.flat_map(|account| &account.owners).map(|owner| owner.name.as_str()));

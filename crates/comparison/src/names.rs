@@ -1,4 +1,4 @@
-//! The metric that a word means: full names, families, and the name nearest to a typo.
+//! Resolves words to metrics: full names, families, and the closest name to a typo.
 
 use super::catalogue::{FAMILIES, Family, ReadAt, family_named, split};
 use super::metrics::{in_order, names_of};
@@ -6,17 +6,14 @@ use crate::record::{MetricRecord, Unit};
 use crate::scenario::WARMUP;
 use std::fmt::Display;
 
-/// Users do not read more names than this in one message.
+/// More names in one message are not readable.
 const NAMES_SHOWN: usize = 5;
 
-/// The full name of the metric that a word means.
+/// The full name of the metric that a word refers to.
 ///
-/// A full name means itself. The family of a phase (`p99`) means the last phase in which requests were sent, without
-/// warm-ups. The family of a mark (`rss`) does not say which mark.
-///
-/// # Errors
-/// Says why the word means none of these metrics, with the nearest names: it is not a metric, it is ambiguous, or the
-/// metric was not measured.
+/// A full name refers to itself. A phase family (`p99`) refers to the last phase in which requests were sent, except
+/// warm-ups. A mark family (`rss`) is ambiguous. Errors: why the word refers to none of these metrics (not a metric,
+/// ambiguous, not measured), with the closest names.
 pub fn resolve(word: &str, metrics: &[MetricRecord]) -> Result<String, String> {
     let names = names_of(metrics);
     if names.iter().any(|name| name == word) {
@@ -46,11 +43,8 @@ pub fn resolve(word: &str, metrics: &[MetricRecord]) -> Result<String, String> {
     Err(unknown(word, &names))
 }
 
-/// Whether a word may mean a metric of trials with these `possible` metrics, before the trials run. A name at one of
-/// the marks may be an owner of the account, which only the account knows.
-///
-/// # Errors
-/// As [`resolve`].
+/// Whether a word can refer to a metric of trials with these `possible` metrics, before they run. A name at one of the
+/// marks may be an owner of the account, which only the account knows.
 pub fn foresee(word: &str, possible: &[MetricRecord]) -> Result<Option<Unit>, String> {
     let unit = |name: &str| possible.iter().find(|metric| metric.metric == name).map(|metric| metric.unit);
     match resolve(word, possible) {
@@ -64,7 +58,7 @@ pub fn foresee(word: &str, possible: &[MetricRecord]) -> Result<Option<Unit>, St
     }
 }
 
-/// The phase that a family alone means: the last one that is not a warm-up and, if any phase has a rate, has one.
+/// The phase that a family alone refers to: the last one that is not a warm-up and, if any phase has a rate, has one.
 pub(super) fn principal(metrics: &[MetricRecord]) -> Option<String> {
     let of_phases = |name: &str| matches!(family_named(name).map(|family| family.place), Some(ReadAt::InPhase(_)));
     let phases = in_order(
@@ -73,14 +67,14 @@ pub(super) fn principal(metrics: &[MetricRecord]) -> Option<String> {
             .map(|metric| split(&metric.metric))
             .filter_map(|(family, place)| of_phases(family).then_some(place)),
     );
-    // A subject that works by itself may not count in each of its phases.
+    // A subject that works on its own may not count in each of its phases.
     let counted = |phase: &&String| metrics.iter().any(|metric| split(&metric.metric) == ("rate", phase.as_str()));
     let measured = || phases.iter().rev().filter(|phase| *phase != WARMUP);
     measured().find(counted).or(measured().next()).or(phases.last()).cloned()
 }
 
 fn which(word: &str, names: &[String]) -> String {
-    format!("`{word}` is measured at several moments; write which: {}", listed(names))
+    format!("`{word}` is measured more than once; choose one of these: {}", listed(names))
 }
 
 fn not_measured(word: &str, family: Option<&Family>, measured: &[String]) -> String {
@@ -88,7 +82,7 @@ fn not_measured(word: &str, family: Option<&Family>, measured: &[String]) -> Str
     match (measured, needs) {
         ([], Some(needs)) => format!("`{word}` is not measured; it needs {needs}"),
         ([], None) => format!("`{word}` is not measured in these trials"),
-        _ => format!("`{word}` is not measured; measured are {}", listed(measured)),
+        _ => format!("`{word}` is not measured; these metrics are: {}", listed(measured)),
     }
 }
 
@@ -99,7 +93,7 @@ fn unknown(word: &str, names: &[String]) -> String {
         .cloned()
         .chain(families)
         .map(|name| (strsim::damerau_levenshtein(word, &name), name))
-        // A name farther away than this is another word, not a typo.
+        // A more distant name is another word, not a typo.
         .filter(|(distance, name)| *distance <= 1 + name.len() / 3)
         .collect();
     near.sort();
@@ -107,12 +101,12 @@ fn unknown(word: &str, names: &[String]) -> String {
     let near: Vec<String> = near.into_iter().map(|(_, name)| name).take(NAMES_SHOWN).collect();
     match near.as_slice() {
         [] if word == "elasticity" => {
-            "no figure is called `elasticity`; the scenario must ask for it under `figures`".to_owned()
+            "no figure is named `elasticity`; define it under `figures` in the scenario".to_owned()
         }
-        [] => format!("no metric is called `{word}`; measured are {}", listed(names)),
-        [only] => format!("no metric is called `{word}`; did you mean `{only}`?"),
+        [] => format!("no metric is named `{word}`; the measured metrics are {}", listed(names)),
+        [only] => format!("no metric is named `{word}`; did you mean `{only}`?"),
         several => {
-            format!("no metric is called `{word}`; the nearest are {}", listed(several))
+            format!("no metric is named `{word}`; similar names are {}", listed(several))
         }
     }
 }
@@ -151,15 +145,15 @@ mod tests {
     }
 
     #[test]
-    fn a_word_means_one_metric_or_says_why_not() {
+    fn a_word_resolves_to_one_metric_or_an_error() {
         check("rss.loaded", Ok("rss.loaded"));
         check("p99", Ok("p99.steady"));
         check("p99.warmup", Ok("p99.warmup"));
         check("rss_peak", Ok("rss_peak"));
         check("start_up", Ok("start_up"));
         check("malloc.retained.loaded", Ok("malloc.retained.loaded"));
-        check("rss", Err(&["which", "`rss.start`", "`rss.loaded`"]));
-        check("malloc.retained", Err(&["which", "`malloc.retained.loaded`"]));
+        check("rss", Err(&["choose one", "`rss.start`", "`rss.loaded`"]));
+        check("malloc.retained", Err(&["choose one", "`malloc.retained.loaded`"]));
         check("rss.rested", Err(&["is not measured", "`rss.loaded`"]));
         check("p99.spike", Err(&["is not measured", "`p99.steady`"]));
         check("charge", Err(&["is not measured", "--limit"]));
@@ -169,12 +163,12 @@ mod tests {
         check("rsss.loaded", Err(&["no metric", "`rss.loaded`"]));
         check("p98", Err(&["no metric", "`p99`"]));
         check("", Err(&["no metric"]));
-        check("<script>", Err(&["no metric", "measured are"]));
+        check("<script>", Err(&["no metric", "the measured metrics are"]));
     }
 
     #[test]
     fn where_nothing_was_measured_nothing_is_offered() {
-        assert!(resolve("banana", &[]).unwrap_err().contains("measured are none"));
+        assert!(resolve("banana", &[]).unwrap_err().contains("the measured metrics are none"));
         assert!(resolve("p99", &[]).unwrap_err().contains("is not measured"));
         assert_eq!(principal(&[]), None);
     }
@@ -187,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_phase_in_which_nothing_was_counted_is_passed_over() {
+    fn a_phase_without_counts_is_skipped() {
         let mut trials = simulated::trials(1, &["a"], 1);
         let mut own = trials[0].phases.last().unwrap().clone();
         (own.name, own.model, own.requests) = ("own".to_owned(), Model::Subject, 0);

@@ -1,4 +1,4 @@
-//! The bytes that an owner of an account holds, if the account can tell that owner from others.
+//! The bytes that an owner holds in an account, if the account can distinguish that owner from others.
 
 use crate::owner::Owner::{
     self, JavaHeap, JavaHeapFree, JavaHeapGarbage, JavaHeapLive, JavaHeapUsed, MallocLive, MallocNonHotspot,
@@ -7,7 +7,7 @@ use crate::owner::Owner::{
 use crate::owner::{family, is_heap};
 use crate::record::{AccountRecord, Mark, OwnerRecord};
 
-/// Owners that are unknown if the account lists another owner in their place.
+/// Owners that are unknown if the account lists another owner instead.
 const IN_THEIR_PLACE: &[(Owner, &[Owner])] = &[
     (JavaHeap, &[JavaHeapUsed, JavaHeapLive]),
     (JavaHeapUsed, &[JavaHeap, JavaHeapLive]),
@@ -19,8 +19,8 @@ const IN_THEIR_PLACE: &[(Owner, &[Owner])] = &[
     (MallocRetained, &[MallocUnsplit]),
 ];
 
-/// Returns the bytes that an owner holds. An account lists only owners that hold something. So an owner that is not
-/// listed holds nothing, unless this account could not tell it from others.
+/// Returns the bytes that an owner holds. An account lists only owners that hold something. So an unlisted owner holds
+/// nothing, unless this account could not distinguish it from others.
 pub(super) fn held(account: &AccountRecord, owner: &str) -> Option<f64> {
     held_bytes(account, owner).map(|bytes| bytes as f64)
 }
@@ -35,8 +35,8 @@ pub(super) fn held_bytes(account: &AccountRecord, owner: &str) -> Option<u64> {
     others.copied().all(|other| named(other.name()).is_none()).then_some(0)
 }
 
-/// The same for accounts that are shown side by side. An owner of the heap is also `None` if the account lists no owner
-/// of the heap at all. An unlisted owner of malloc is also `None` if the account could not split all of malloc.
+/// The same for accounts displayed side by side. Also `None` for an owner of the heap if the account lists no heap
+/// owner at all, and for an unlisted owner of malloc if the account could not split all of malloc.
 pub fn told_bytes(account: &AccountRecord, owner: &str) -> Option<u64> {
     let lists = |other: &dyn Fn(&str) -> bool| account.owners.iter().any(|held| other(&held.name));
     let unsplit = MallocUnsplit.name();
@@ -49,7 +49,7 @@ pub fn told_bytes(account: &AccountRecord, owner: &str) -> Option<u64> {
     }
 }
 
-/// Puts malloc into one row of both accounts if one of them could not split it.
+/// Merges malloc into one row in both accounts if one of them could not split it.
 pub fn unsplit_alike(then: &mut AccountRecord, now: &mut AccountRecord) {
     let unsplit = Owner::MallocUnsplit.name();
     if then.holds(unsplit).min(now.holds(unsplit)) > 0 || then.holds(unsplit).max(now.holds(unsplit)) == 0 {
@@ -69,7 +69,7 @@ pub fn unsplit_alike(then: &mut AccountRecord, now: &mut AccountRecord) {
     }
 }
 
-/// The bytes that each owner of an account holds, and nothing else: small enough to keep thousands.
+/// Only the bytes of each owner of an account: small enough to keep thousands.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Holdings(AccountRecord);
 
@@ -86,14 +86,14 @@ impl Holdings {
         self.0.owners.iter().map(|owner| owner.name.as_str())
     }
 
-    /// Returns the bytes that an owner holds; `None` if the account cannot tell.
+    /// Returns the bytes that an owner holds; `None` if the account does not show it.
     pub fn bytes(&self, owner: &str) -> Option<u64> {
         told_bytes(&self.0, owner)
     }
 }
 
-/// RSS without the memory that malloc retains. Fresh JVMs of one configuration differ far less in it than in RSS.
-/// `None` if the account cannot tell what is retained.
+/// RSS without retained malloc memory. Fresh JVMs of one configuration differ far less in it than in RSS. `None` if the
+/// account does not show what is retained.
 pub(super) fn in_use(mark: &Mark) -> Option<f64> {
     let retained = held(mark.account.as_ref()?, MallocRetained.name())?;
     Some((mark.rss_bytes as f64 - retained).max(0.0))
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_account_lacks_is_nothing_or_not_known() {
+    fn a_missing_owner_is_zero_or_unknown() {
         let told = |owners: &[(&str, u64)], owner: &str| told_bytes(&mark(owners).account.unwrap(), owner);
         assert_eq!(told(&[("java_heap.used", 7)], "java_heap.used"), Some(7));
         assert_eq!(told(&[("java_heap.used", 7)], "java_heap.free"), Some(0), "all of it is used");
@@ -122,12 +122,12 @@ mod tests {
     }
 
     #[test]
-    fn what_malloc_retains_is_not_in_use() {
+    fn retained_malloc_memory_is_not_in_use() {
         assert_eq!(in_use(&mark(&[("malloc.live", 10), ("malloc.retained", 30)])), Some(70.0));
         assert_eq!(in_use(&mark(&[("malloc.live", 10)])), Some(100.0), "nothing is retained");
         assert_eq!(in_use(&mark(&[("malloc.unsplit", 40)])), None, "nobody knows what is retained");
         assert_eq!(in_use(&Mark { rss_bytes: 100, ..Mark::default() }), None, "no account");
-        // The pages were read a moment later than RSS.
+        // The pages were read slightly later than RSS.
         assert_eq!(in_use(&mark(&[("malloc.retained", 130)])), Some(0.0));
     }
 }

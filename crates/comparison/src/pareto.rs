@@ -1,11 +1,11 @@
-//! Weight against speed: which configurations are beaten in both.
+//! Weight against speed: the configurations that another one beats in both.
 
 use super::differences::weight;
 use super::metrics::{configurations_of, find};
 use super::names::principal;
 use crate::record::{Better, MetricRecord, ParetoPoint, ParetoRecord};
 
-/// RSS under load (PSS if several processes form the subject) against the rate and against the 99th percentile of the
+/// RSS under load (PSS if the subject has several processes) against the rate and against the 99th percentile of the
 /// principal phase, by medians. Empty for fewer than two configurations.
 pub fn pareto(metrics: &[MetricRecord]) -> Vec<ParetoRecord> {
     let phase = principal(metrics).unwrap_or_default();
@@ -36,7 +36,7 @@ fn against(metrics: &[MetricRecord], x: &str, y: &str) -> Option<ParetoRecord> {
     Some(ParetoRecord { x: x.to_owned(), y: y.to_owned(), points })
 }
 
-/// By how much `one` is better than `other`.
+/// How much better `one` is than `other`.
 fn gain(better: Better, one: f64, other: f64) -> f64 {
     match better {
         Better::Lower => other - one,
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_beaten_in_both_names_what_beats_it() {
+    fn a_dominated_point_names_the_better_one() {
         let mut records = Vec::new();
         for (name, rss, rate) in
             [("a", 60.0, 100.0), ("b", 70.0, 90.0), ("c", 50.0, 80.0), ("d", 60.0, 100.0), ("e", 65.0, 95.0)]
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn one_configuration_has_nothing_to_be_weighed_against() {
+    fn a_single_configuration_has_no_comparison() {
         assert_eq!(pareto(&metrics(&simulated::trials(3, &["a"], 1))), []);
         assert_eq!(pareto(&metrics(&simulated::trials(3, &["a", "b"], 1))).len(), 2);
         assert_eq!(pareto(&[]), []);

@@ -1,4 +1,4 @@
-//! The JVMs of a machine side by side: the memory of each by group of owners, and their order.
+//! The JVMs of a machine side by side: each one's memory by group of owners, and their order.
 
 use crate::owner::{Group, Owner};
 use crate::record::{AccountDocument, AccountRecord};
@@ -7,36 +7,36 @@ use loadline_base::order::Order as _;
 /// A column of the table of all JVMs. Sizes are sorted the largest first, unknown ones last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Column {
-    /// Resident, shared pages divided among sharers.
+    /// Resident memory, with shared pages divided among processes.
     #[default]
     Pss,
-    /// Resident, shared pages in full.
+    /// Resident memory, with shared pages counted in full.
     Rss,
-    /// Process id, ascending.
+    /// Process ID, ascending.
     Pid,
-    /// The name of the program, alphabetically.
+    /// Program name, alphabetical.
     Name,
-    /// The Java heap.
+    /// Java heap.
     Heap,
-    /// Metaspace, class space, code.
+    /// Metaspace, class space, and code cache.
     Classes,
-    /// Malloc in use.
+    /// Malloc chunks in use.
     Malloc,
-    /// Malloc retained.
+    /// Malloc memory retained after free.
     Retained,
-    /// Files, libraries, the CDS archive.
+    /// Mapped files, libraries, and the CDS archive.
     Files,
-    /// Stacks, the collector's tables, and what has no owner.
+    /// Thread stacks, GC tables, and unexplained memory.
     Rest,
-    /// The limit of its cgroup.
+    /// Cgroup limit.
     Limit,
-    /// RSS a full collection would return.
+    /// RSS that a full GC would return.
     Gc,
-    /// RSS a trim would return.
+    /// RSS that a malloc trim would return.
     Trim,
 }
 
-/// PSS of the owners of a group. Every JVM has a heap and classes, so an account that lists none of a group did not
+/// PSS of the owners of a group. Every JVM has a heap and classes, so if an account lists none of a group, it did not
 /// locate them, and the result is `None`. Retained memory is also `None` if malloc is not split.
 pub fn group_pss_bytes(account: &AccountRecord, group: Group) -> Option<u64> {
     let mut of_group = account.owners.iter().filter(|owner| Group::of(&owner.name) == group).peekable();
@@ -52,7 +52,7 @@ pub fn group_pss_bytes(account: &AccountRecord, group: Group) -> Option<u64> {
     Some(of_group.fold(0, |sum, owner| sum.saturating_add(owner.pss_bytes)))
 }
 
-/// Puts accounts into the order of a column; equal ones stay in the order of their pids.
+/// Sorts accounts by a column; equal ones stay in pid order.
 pub fn rank(accounts: &mut [AccountDocument], by: Column) {
     accounts.order_by_key(|document| document.jvm.pid);
     match by {
@@ -64,7 +64,7 @@ pub fn rank(accounts: &mut [AccountDocument], by: Column) {
     }
 }
 
-/// Returns the value in a column of sizes; `None`, which sorts below any size, if it is not known.
+/// Returns the value in a size column; `None`, which sorts below any size, if unknown.
 fn size(document: &AccountDocument, column: Column) -> Option<u64> {
     let account = document.mark.account.as_ref()?;
     let group = |group| group_pss_bytes(account, group);
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_go_down_names_and_pids_up_and_what_is_not_known_stands_last() {
+    fn sizes_descend_names_and_pids_ascend_and_unknown_is_last() {
         let mut all = vec![document(9, "b", 10, None), document(3, "C", 30, Some(5)), document(4, "a", 30, Some(7))];
         let mut order = |by| {
             rank(&mut all, by);

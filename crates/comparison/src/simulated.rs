@@ -1,15 +1,14 @@
-//! Trials for tests: made up, with noise of a known spread.
+//! Simulated trials for tests, with noise of a known spread.
 
 use crate::numbers::SplitMix64;
 use crate::record::{AccountRecord, Mark, Model, Outcome, PhaseRecord, Quantiles, SubjectWork, Trial};
 use loadline_stats::random;
 
-/// Standard deviations from trial to trial, normal.
+/// Standard deviations between trials, normal.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Spread {
-    /// The spread of what malloc retains.
     pub(super) retained_mib: f64,
-    /// The spread of RSS without it.
+    /// The spread of RSS without retained memory.
     pub(super) in_use_mib: f64,
     /// The spread of CPU per request, as a share.
     pub(super) cpu: f64,
@@ -17,20 +16,20 @@ pub(super) struct Spread {
 
 /// Measured on a small server at a constant rate, after 800,000 requests (`bench/results/2026-11-21-compare.md`).
 pub(super) const OPEN: Spread = Spread { retained_mib: 2.3, in_use_mib: 0.37, cpu: 0.0068 };
-/// Measured there in a closed model, after 20 s.
+/// Measured on the same server in a closed model, after 20 s.
 pub(super) const CLOSED: Spread = Spread { retained_mib: 2.4, in_use_mib: 0.33, cpu: 0.0275 };
-/// Measured there after 30,000 requests of warm-up and 30,000 more: 1.07 MiB of RSS in all. CPU per request includes
-/// compilation.
+/// Measured on the same server after 30,000 requests of warm-up and 30,000 more: 1.07 MiB of RSS in total. CPU per
+/// request includes compilation.
 pub(super) const LITTLE: Spread = Spread { retained_mib: 1.0, in_use_mib: 0.4, cpu: 0.086 };
-/// Between those two, with little retained: 1 MiB of RSS in all, as measured after 60,000 requests.
+/// Between those two, with little retained: 1 MiB of RSS in total, as measured after 60,000 requests.
 pub(super) const USUAL: Spread = Spread { retained_mib: 0.92, in_use_mib: 0.4, cpu: 0.015 };
-/// Standard deviation of the drift that all trials of a block share, in units of the noise of one trial.
+/// Standard deviation of the drift shared by all trials of a block, in units of the noise of one trial.
 pub(super) const BLOCK_DRIFT: f64 = 1.0;
-/// Level of RSS, and of the memory in it that malloc retains, MiB.
+/// Level of RSS, and of the malloc memory retained in it, in MiB.
 pub(super) const RSS_MIB: f64 = 64.0;
 const RETAINED_MIB: f64 = 18.0;
 
-/// Uniform between 0 and 1, both excluded.
+/// Uniform between 0 and 1, exclusive.
 pub(super) fn uniform(random: &mut SplitMix64) -> f64 {
     ((random.next() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
 }
@@ -40,15 +39,15 @@ pub(super) fn normal(random: &mut SplitMix64) -> f64 {
     (-2.0 * uniform(random).ln()).sqrt() * (std::f64::consts::TAU * uniform(random)).cos()
 }
 
-/// How far a configuration differs from the level.
+/// A configuration's difference from the level.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Effect {
     pub(super) rss_mib: f64,
-    /// As a share: 0.03 is 3 % more.
+    /// As a share: 0.03 is 3% more.
     pub(super) cpu: f64,
 }
 
-/// Blocks of these configurations, all alike.
+/// Blocks of identical configurations.
 pub(super) fn trials(blocks: u32, names: &[&str], seed: u64) -> Vec<Trial> {
     let alike: Vec<(&str, Effect)> = names.iter().map(|name| (*name, Effect::default())).collect();
     with_effects(blocks, &alike, seed)
@@ -59,7 +58,6 @@ pub(super) fn with_effects(blocks: u32, configurations: &[(&str, Effect)], seed:
     with_noise(USUAL, blocks, configurations, seed)
 }
 
-/// Blocks of configurations that differ.
 pub(super) fn with_noise(spread: Spread, blocks: u32, configurations: &[(&str, Effect)], seed: u64) -> Vec<Trial> {
     let mut random = random::stream(seed, 0);
     let mut trials = Vec::new();

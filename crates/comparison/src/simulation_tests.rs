@@ -1,6 +1,5 @@
-//! Simulations with fixed seeds: how often intervals hold the truth, verdicts are wrong, and differences are found.
-//!
-//! A debug build simulates less and tolerates more; a release build tests the promises.
+//! Simulations with fixed seeds: how often intervals contain the true value, verdicts are wrong, and differences are
+//! found. A debug build simulates less and tolerates more; a release build tests the documented rates.
 
 use super::simulated::{self, Effect, Spread, normal, uniform, with_effects, with_noise};
 use super::*;
@@ -12,27 +11,24 @@ use loadline_stats::random;
 use loadline_test_support::long_tests_run;
 
 const SLOW: bool = cfg!(debug_assertions);
-/// The number of samples for each number of values and each kind of noise.
+/// The number of samples per number of values and kind of noise.
 const SAMPLES: usize = if SLOW { 60 } else { 1_500 };
-/// Numbers of values.
 const VALUES: &[usize] = if SLOW { &[5, 10] } else { &[5, 6, 8, 10, 20] };
-/// The number of whole comparisons.
 const COMPARISONS: u64 = if SLOW { 8 } else { 200 };
-/// The share of intervals that must hold the truth.
+/// The share of intervals that must contain the true value.
 const COVERED: std::ops::RangeInclusive<f64> = if SLOW { 0.88..=1.0 } else { 0.93..=0.97 };
 
-/// Noise of a single value.
 #[derive(Debug, Clone, Copy)]
 enum Noise {
     Normal,
     /// Lognormal with σ = 0.5: skewness 1.75.
     Skewed,
-    /// Student's t with three degrees of freedom: one value in 20 lies beyond three.
+    /// Student's t with three degrees of freedom: one value in 20 is beyond three.
     HeavyTailed,
     Uniform,
 }
 
-/// All of it; the last is the one with short tails.
+/// All kinds; the last one has short tails.
 const NOISES: [Noise; 4] = [Noise::Normal, Noise::Skewed, Noise::HeavyTailed, Noise::Uniform];
 
 fn drawn(noise: Noise, random: &mut SplitMix64) -> f64 {
@@ -62,7 +58,7 @@ fn truth(noise: Noise) -> f64 {
     }
 }
 
-/// The share of samples whose interval holds the truth.
+/// The share of samples whose interval contains the true value.
 fn coverage(
     of: Sample,
     values: usize,
@@ -80,13 +76,13 @@ fn coverage(
     (0..SAMPLES).filter(holds).count() as f64 / SAMPLES as f64
 }
 
-/// Asserts that the share of intervals that hold the truth is as required, for each noise and number of values.
+/// Asserts that enough intervals contain the true value, for each noise and number of values.
 fn check(what: &str, noises: &[Noise], covered: impl Fn(Noise, usize) -> f64, allowed: impl Fn(Noise, f64) -> bool) {
     let mut found = Vec::new();
     for noise in noises.iter().copied() {
         for values in VALUES.iter().copied() {
             let covered = covered(noise, values);
-            found.push(format!("{noise:?} {values}: {:.2} %", covered * 100.0));
+            found.push(format!("{noise:?} {values}: {:.2}%", covered * 100.0));
             assert!(allowed(noise, covered), "{what}: {found:?}");
         }
     }
@@ -94,19 +90,19 @@ fn check(what: &str, noises: &[Noise], covered: impl Fn(Noise, usize) -> f64, al
 }
 
 #[test]
-fn intervals_of_differences_hold_the_truth() {
+fn intervals_of_differences_contain_the_truth() {
     let covered = |noise, values| {
         coverage(Sample::Differences, values, 0.95, 0.7, |random| 0.7 + drawn(noise, random) - drawn(noise, random))
     };
     check("differences", &NOISES, covered, |noise, covered| {
-        // Sums of even noise are still short-tailed, so the intervals err to the wide side.
+        // Sums of uniform noise are still short-tailed, so the intervals are conservative.
         let wider = if matches!(noise, Noise::Uniform) { 0.005 } else { 0.0 };
         (*COVERED.start()..=*COVERED.end() + wider).contains(&covered)
     });
 }
 
 #[test]
-fn intervals_of_values_hold_the_truth() {
+fn intervals_of_values_contain_the_truth() {
     if !long_tests_run() {
         return;
     }
@@ -116,7 +112,7 @@ fn intervals_of_values_hold_the_truth() {
 
 /// The corrected confidence of a family of five, and of a hundred details.
 #[test]
-fn intervals_that_were_corrected_hold_the_truth() {
+fn corrected_intervals_contain_the_truth() {
     if !long_tests_run() {
         return;
     }
@@ -129,7 +125,7 @@ fn intervals_that_were_corrected_hold_the_truth() {
     }
 }
 
-/// Drift that all trials of a block share cancels, whatever its size and direction.
+/// Drift shared by all trials of a block cancels, whatever its size and direction.
 #[test]
 fn drift_cancels_within_blocks() {
     let names = ["rss.loaded"];
@@ -148,7 +144,7 @@ fn drift_cancels_within_blocks() {
     assert!(held as f64 >= 0.9 * COMPARISONS as f64, "{held} of {COMPARISONS}");
 }
 
-/// Removes the data that these simulations do not use, for speed.
+/// Removes data that these simulations do not use, for speed.
 fn lean(mut trials: Vec<crate::record::Trial>) -> Vec<crate::record::Trial> {
     for trial in &mut trials {
         trial.marks.retain(|mark| mark.name == "loaded");
@@ -161,7 +157,7 @@ fn asking(names: &[&str]) -> Compare {
     Compare { metrics: names.iter().map(|name| (*name).to_owned()).collect(), ..Compare::default() }
 }
 
-/// These metrics alone: each interval costs time.
+/// Only these metrics, because each interval costs time.
 fn only_of(names: &[&str], trials: &[crate::record::Trial]) -> Vec<MetricRecord> {
     super::metrics::measured(trials, &AB.map(str::to_owned), &|metric| names.contains(&metric))
 }
@@ -172,7 +168,6 @@ fn only(names: &[&str], compared: &[ComparisonRecord]) -> Vec<ComparisonRecord> 
 
 /// The first is the baseline.
 const AB: [&str; 2] = ["a", "b"];
-/// The usual metrics.
 const USUAL: [&str; 3] = ["rss.loaded", "rate.steady", "cpu_per_1000.steady"];
 
 /// How often each of these metrics got this verdict, in simulated comparisons of `blocks` blocks. The metrics are
@@ -199,7 +194,7 @@ fn called<const N: usize>(
 }
 
 #[test]
-fn a_configuration_against_itself_is_seldom_called_different() {
+fn a_configuration_rarely_differs_from_itself() {
     if !long_tests_run() {
         return;
     }
@@ -215,8 +210,8 @@ fn a_configuration_against_itself_is_seldom_called_different() {
     }
 }
 
-/// With the noise of a server at a constant rate, ten blocks find 3 % more CPU per request and 2 MiB more in use, in
-/// nine of ten comparisons. They do not find it in RSS itself: retained malloc memory differs by more from JVM to JVM.
+/// With the noise of a server at a constant rate, ten blocks find 3% more CPU per request and 2 MiB more in use, in
+/// nine of ten comparisons. They do not find it in RSS itself: retained malloc memory varies more between JVMs.
 #[test]
 fn blocks_find_three_percent_and_two_mebibytes() {
     if !long_tests_run() {
@@ -235,7 +230,7 @@ fn blocks_find_three_percent_and_two_mebibytes() {
     }
 }
 
-/// After little work malloc retains little, and RSS itself shows 2 MiB if no other metric is judged with it.
+/// After little work, malloc retains little, and RSS itself shows 2 MiB if it is the only judged metric.
 #[test]
 fn ten_blocks_find_two_mebibytes_of_rss_after_little_work() {
     let effect = Effect { rss_mib: 2.0, cpu: 0.0 };
@@ -268,7 +263,7 @@ fn budgets_never_fail_against_themselves() {
 
 /// A build fails on budgets that it exceeds: ten trials each, 8 MiB more than allowed.
 #[test]
-fn budgets_fail_where_they_are_exceeded() {
+fn exceeded_budgets_fail() {
     let budgets = ["rss.loaded<=+2MiB".parse().unwrap(), "rss.loaded<=66MiB".parse().unwrap()];
     for seed in 0..COMPARISONS / 4 {
         let of = |rss_mib, seed| only_of(&USUAL, &lean(with_effects(10, &[("a", Effect { rss_mib, cpu: 0.0 })], seed)));
@@ -284,7 +279,7 @@ fn budgets_fail_where_they_are_exceeded() {
     }
 }
 
-/// A comparison of a full matrix: 8 candidates, some 160 metrics, 30 blocks. The test counts the results.
+/// A comparison of a full matrix: 8 candidates, about 160 metrics, 30 blocks. The test counts the results.
 #[test]
 fn a_large_comparison_is_complete() {
     let names = ["a", "b", "c", "d", "e", "f", "g", "h", "i"];
@@ -310,9 +305,9 @@ fn trials_with_many_owners(blocks: u32, names: &[&str]) -> Vec<crate::record::Tr
     trials
 }
 
-/// A configuration against itself until the verdict is sure, checked after each block from the fifth to the thirtieth.
+/// A configuration against itself, checked after each block from the 5th to the 30th until the verdict is certain.
 #[test]
-fn looking_again_is_seldom_wrong() {
+fn repeated_checks_are_rarely_wrong() {
     if !long_tests_run() {
         return;
     }

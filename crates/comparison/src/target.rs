@@ -1,8 +1,8 @@
-//! The targets that must hold while searching: budget expressions, judged on one trial.
+//! The targets that must hold during a search: budget expressions, judged on one trial.
 //!
-//! A family of phases (`p99`) applies to every measured phase, so that the worst one counts. `failed` also applies to
-//! the warm-up, which has a cold server's first requests. `rate>=98%` is a share of the offered rate. In a closed model
-//! it is a share of the rate that the same phase reached when memory was no concern.
+//! A family of phases (`p99`) applies to every measured phase, so the worst one counts. `failed` also applies to the
+//! warm-up, which has a cold server's first requests. `rate>=98%` is a share of the offered rate. In a closed model, it
+//! is a share of the rate that the same phase achieved with ample memory.
 
 use super::amounts::absolute;
 use super::catalogue::{ReadAt, family_named, split};
@@ -15,49 +15,46 @@ const RATE: &str = "rate";
 /// The families that must also hold in the warm-up.
 const FAILED: &str = "failed";
 
-/// Whether a trial held its target.
+/// Whether a trial met its target.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Judged {
-    /// The target held.
+    /// The target was met.
     Held,
-    /// The target did not hold: these numbers were missed.
+    /// The target was not met: these numbers were missed.
     Missed(Vec<Missed>),
-    /// The trial did not come to its end, for this reason.
+    /// The trial did not complete, for this reason.
     Ended(String),
     /// The target's metric was not measured, so there is no verdict.
     Unmeasured(String),
 }
 
-/// One number that a target is about.
+/// One number that a target refers to.
 struct Meant {
     metric: String,
     unit: Unit,
     value: Option<f64>,
 }
 
-/// Whether an expression can be a target of phases of these names.
-///
-/// # Errors
-/// Says which metrics a target may use, or how its bound is written.
+/// Whether an expression can be a target of phases with these names. Errors: which metrics a target can use, or how to
+/// write its bound.
 pub fn check_target(target: &Budget, phases: &[&str]) -> Result<(), String> {
-    let refuse = |why: String| Err(format!("the target `{target}` cannot be searched with: {why}"));
+    let refuse = |why: String| Err(format!("the target `{target}` cannot be used: {why}"));
     let Limit::Absolute(amount) = target.limit else {
-        return refuse("it is a change, and a search has no baseline".to_owned());
+        return refuse("it is relative to a baseline, and a search has none".to_owned());
     };
     let (name, place) = split(&target.metric);
     let Some(family) = family_named(name) else {
-        return refuse(format!("no metric of phases is called `{name}`; such are {}", names()));
+        return refuse(format!("there is no metric `{name}` to search with; targets are {}", names()));
     };
     match family.place {
         ReadAt::AtMark(_) => {
             return refuse(format!(
-                "`{name}` is measured at marks by asking the JVM, and a search only reads from outside; \
-                 targets are {}",
+                "measuring `{name}` requires querying the JVM, but a search only reads from outside; targets are {}",
                 names()
             ));
         }
         ReadAt::InPhase(_) if !place.is_empty() && !phases.contains(&place) => {
-            return refuse(format!("no phase is called `{place}`; there are {}", phases.join(", ")));
+            return refuse(format!("no phase is named `{place}`; the phases are {}", phases.join(", ")));
         }
         ReadAt::InTrial(_) | ReadAt::InPhase(_) => {}
     }
@@ -67,7 +64,7 @@ pub fn check_target(target: &Budget, phases: &[&str]) -> Result<(), String> {
     }
 }
 
-/// Whether a trial held its target. `reference` is the trial in which memory was no concern; it has none itself.
+/// Whether a trial met its target. `reference` is the trial with ample memory, which has none itself.
 pub fn judge(target: &[Budget], trial: &Trial, reference: Option<&Trial>) -> Judged {
     if trial.outcome != Outcome::Completed {
         return Judged::Ended(trial.why.clone().unwrap_or_else(|| "it did not finish".to_owned()));
@@ -86,7 +83,7 @@ pub fn judge(target: &[Budget], trial: &Trial, reference: Option<&Trial>) -> Jud
             };
             let bound = absolute(amount, unit).unwrap_or(f64::NAN);
             if !budget.relation.holds(value, bound) {
-                let text = format!("{metric} was {}; the target is {budget}", shown(unit, value));
+                let text = format!("{metric} was {}, but the target is {budget}", shown(unit, value));
                 missed.push(Missed { metric, unit, value, bound, text });
             }
         }
@@ -129,8 +126,8 @@ fn meant(budget: &Budget, amount: Amount, trial: &Trial, reference: Option<&Tria
     }
 }
 
-/// Returns the share of the offered rate or, if nothing was offered, of the rate that the same phase of the reference
-/// reached. The reference reaches all of itself.
+/// Returns the share of the offered rate or, if nothing was offered, of the rate that the reference achieved in the
+/// same phase. The reference achieves 100% of itself.
 fn share_of_rate(phase: &PhaseRecord, reference: Option<&Trial>) -> Option<f64> {
     if let Some(share) = phase.share_of_offered() {
         return Some(share);
@@ -140,9 +137,9 @@ fn share_of_rate(phase: &PhaseRecord, reference: Option<&Trial>) -> Option<f64> 
     same.filter(|rate| *rate > 0.0).map(|rate| phase.achieved_per_s / rate)
 }
 
-/// Returns the usual targets.
 fn names() -> &'static str {
-    "`p99<50ms` and other quantiles, `rate>=98%`, `failed==0`, `gc_share<10%` and `start_up<5s`"
+    "`p50`, `p90`, `p99`, `p999`, `max`, and `mean` (`p99<50ms`), `rate>=98%`, `failed==0`, `gc_share<10%`, and \
+     `start_up<5s`"
 }
 
 fn shown(unit: Unit, value: f64) -> String {
@@ -152,7 +149,7 @@ fn shown(unit: Unit, value: f64) -> String {
         }
         Unit::Milliseconds => format!("{} ms", milliseconds(value)),
         Unit::Seconds => format!("{value:.2} s"),
-        Unit::Share => format!("{:.2} %", value * 100.0),
+        Unit::Share => format!("{:.2}%", value * 100.0),
         Unit::PerSecond => format!("{value:.0} per second"),
         Unit::Count | Unit::Ratio => format!("{value:.2}"),
     }
@@ -209,11 +206,11 @@ mod tests {
         check(&["p99<100ms"], &of, None, Ok(()));
         check(&["p99<50ms"], &of, None, Err(&["p99.spike was 70"]));
         check(&["p99.steady<50ms"], &of, None, Ok(()));
-        check(&["rate>=98%", "p99<50ms"], &of, None, Err(&["rate.spike was 96.00 %", "p99.spike"]));
+        check(&["rate>=98%", "p99<50ms"], &of, None, Err(&["rate.spike was 96.00%", "p99.spike"]));
         check(&["start_up<1s"], &of, None, Err(&["start_up was 1.50 s"]));
         let failed = Failures { reset: 1, ..Failures::default() };
         let of = trial(vec![PhaseRecord { failed, ..warmup }]);
-        check(&["failed==0"], &of, None, Err(&["failed.warmup was 0.10 %"]));
+        check(&["failed==0"], &of, None, Err(&["failed.warmup was 0.10%"]));
     }
 
     #[test]
@@ -221,12 +218,12 @@ mod tests {
         let (reference, slow) =
             (trial(vec![phase("steady", 1.0, 1000.0, None)]), trial(vec![phase("steady", 1.0, 890.0, None)]));
         check(&["rate>=90%"], &reference, None, Ok(()));
-        check(&["rate>=90%"], &slow, Some(&reference), Err(&["rate.steady was 89.00 %"]));
+        check(&["rate>=90%"], &slow, Some(&reference), Err(&["rate.steady was 89.00%"]));
         check(&["rate>=800"], &slow, Some(&reference), Ok(()));
     }
 
     #[test]
-    fn a_trial_that_ended_early_misses_everything_with_its_reason() {
+    fn an_early_end_misses_the_target_with_its_reason() {
         let mut of = trial(Vec::new());
         (of.outcome, of.why) = (Outcome::Killed, Some("the subject was killed".to_owned()));
         check(&["p99<50ms"], &of, None, Err(&["the subject was killed"]));
@@ -238,12 +235,12 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_a_target_says_why() {
+    fn invalid_targets_have_a_reason() {
         let check = |text: &str, piece: &str| {
             let why = check_target(&text.parse().unwrap(), &["warmup", "steady"]).unwrap_err();
             assert!(why.contains(piece), "{why}");
         };
-        check("rss.loaded<=60MiB", "marks");
+        check("rss.loaded<=60MiB", "querying the JVM");
         check("p99<=+2%", "baseline");
         check("p99.spike<50ms", "warmup, steady");
         check("p98<50ms", "no metric");

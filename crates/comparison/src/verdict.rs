@@ -1,16 +1,16 @@
-//! The verdict on a difference, in two steps, and the number of blocks that would decide an open one.
+//! The two-step verdict on a difference, and the number of blocks that would decide an open one.
 
 use super::amounts::least_at;
 use crate::record::{Better, DifferenceVerdict, LeastRecord};
 use loadline_stats::interval::Estimate;
 use loadline_stats::quantiles::student;
 
-/// If fewer blocks than this all show the same difference, they say too little about how much it varies.
+/// Fewer blocks, even if all show the same difference, say too little about how much it varies.
 const SPREAD_BLOCKS_MIN: usize = 5;
-/// No forecast goes beyond this many blocks: with a JVM for each trial, they take hours.
+/// Maximum number of blocks in a forecast: with a JVM per trial, they take hours.
 const BLOCKS_FORESEEN: usize = 200;
 
-/// A difference on the scale on which it is judged: that of the metric, or the logarithm of the ratio. 0 is no change.
+/// A difference on the scale on which it is judged: the metric's, or the logarithm of the ratio. 0 means no change.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Scale {
     pub(super) estimate: Estimate,
@@ -19,8 +19,8 @@ pub(super) struct Scale {
 }
 
 impl Scale {
-    /// Judges by the ratio if a share matters and a ratio exists. Otherwise the share is taken of the larger of the two
-    /// medians, whichever of them is the baseline.
+    /// Judges by the ratio if the least difference is a share and a ratio exists. Otherwise, the share refers to the
+    /// larger of the two medians, whichever is the baseline.
     pub(super) fn of(difference: Estimate, ratio: Option<Estimate>, least: LeastRecord, medians: [f64; 2]) -> Self {
         match (least, ratio) {
             (LeastRecord::Relative(share), Some(ratio)) => Self { estimate: ratio, least: share.ln_1p() },
@@ -32,8 +32,8 @@ impl Scale {
     }
 }
 
-/// Better or worse if the interval excludes no change and the estimate is at least the least difference that matters.
-/// Equivalent if the whole interval lies within that least difference.
+/// Better or worse if the interval excludes zero and the estimate reaches the least difference that matters. Equivalent
+/// if the whole interval is within that least difference.
 pub(super) fn judge(scale: &Scale, better: Better, blocks: usize) -> DifferenceVerdict {
     let Estimate { centre, ends: Some((low, high)) } = scale.estimate else { return DifferenceVerdict::CannotTell };
     let no_spread = low == high && centre != 0.0 && blocks < SPREAD_BLOCKS_MIN;
@@ -53,9 +53,9 @@ pub(super) fn judge(scale: &Scale, better: Better, blocks: usize) -> DifferenceV
     }
 }
 
-/// How many blocks in all would probably decide an open verdict, if the estimate stays the same. The interval shrinks
-/// with √n, and with Student's t. `None` if the verdict is decided, or if there is no interval to extrapolate from.
-/// Also `None` if an estimate close to the least difference would take more than [`BLOCKS_FORESEEN`].
+/// How many blocks in total would probably decide an open verdict, if the estimate stays the same. The interval shrinks
+/// with √n, and with Student's t. `None` if the verdict is decided, or there is no interval to extrapolate from. Also
+/// `None` if it would take more than [`BLOCKS_FORESEEN`], because the estimate is close to the least difference.
 pub(super) fn blocks_needed(scale: &Scale, blocks: usize, confidence: f64) -> Option<u32> {
     let Estimate { centre, ends: Some((low, high)) } = scale.estimate else { return None };
     if judge(scale, Better::Lower, blocks) != DifferenceVerdict::CannotTell {
@@ -87,14 +87,14 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_passes_two_gates() {
+    fn a_difference_needs_two_conditions() {
         let check = |low, centre, high, expect| {
             assert_eq!(judge(&scale(low, centre, high), Better::Lower, 10), expect, "{low} {centre} {high}");
         };
         check(1.0, 2.0, 3.0, Worse);
         check(-3.0, -2.0, -1.0, Improved);
         check(0.1, 1.0, 1.9, Worse);
-        // Sure, but too small to matter; and large, but not sure.
+        // Certain, but too small to matter; and large, but not certain.
         check(0.1, 0.5, 0.9, Equivalent);
         check(0.1, 0.9, 1.7, CannotTell);
         check(-0.1, 2.0, 4.1, CannotTell);
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn few_equal_differences_are_no_proof() {
+    fn few_equal_differences_are_not_enough() {
         assert_eq!(judge(&scale(2.0, 2.0, 2.0), Better::Lower, 4), CannotTell);
         assert_eq!(judge(&scale(2.0, 2.0, 2.0), Better::Lower, 5), Worse);
         assert_eq!(judge(&scale(0.0, 0.0, 0.0), Better::Lower, 3), Equivalent);
@@ -114,13 +114,13 @@ mod tests {
         assert_eq!((judge(&unknown, Better::Lower, 2), blocks_needed(&unknown, 2, 0.95)), (CannotTell, None));
     }
 
-    /// The half-width of 4 must fall below 2: fourfold blocks, and a little less, as t falls too.
+    /// The half-width of 4 must fall below 2: four times as many blocks, or slightly fewer, because t falls too.
     #[test]
-    fn more_blocks_are_foreseen_from_the_interval() {
+    fn needed_blocks_follow_from_the_interval() {
         assert_eq!(blocks_needed(&scale(-2.0, 2.0, 6.0), 5, 0.95), Some(13));
         assert_eq!(blocks_needed(&scale(-4.0, 0.0, 4.0), 5, 0.95), Some(43));
         assert_eq!(blocks_needed(&scale(1.0, 2.0, 3.0), 5, 0.95), None);
-        // Sure, and just below the least difference that matters: no number of blocks would decide it.
+        // Certain, and just below the least difference that matters: no number of blocks would decide it.
         assert_eq!(blocks_needed(&scale(0.0, 0.99, 1.98), 5, 0.95), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Risks to come: all that may grow against the limit, and a limit that the JVM does not see.
+//! Future risks: all parts that can grow, compared with the limit, and a limit that the JVM does not see.
 
 use super::facts::{Facts, holds, sum};
 use super::found::{first, found, listed, typed};
@@ -11,21 +11,21 @@ use crate::scenario::{Change, RamShare};
 use crate::units::{Bytes, grouped};
 use loadline_base::order::Order as _;
 
-/// The sum of ceilings over the limit, above which the finding is reported. The ceilings are not all reached at once,
-/// and that of the code cache hardly ever is.
+/// The ratio of the ceilings' sum to the limit that triggers the finding. Ceilings are not all reached simultaneously,
+/// and the code cache's almost never is.
 const OVER_LIMIT_MIN: f64 = 1.25;
-/// Rounding of a heap to regions and generations.
+/// A heap is rounded to regions and generations.
 const ROUNDING: f64 = 1.1;
-/// From about 32 GiB of heap on, compressed pointers bound it, and `MaxRAM` is 128 GiB unless it is set.
+/// From about 32 GiB, compressed pointers bound the heap, and `MaxRAM` defaults to 128 GiB.
 const MACHINE_MAX: u64 = 64 << 30;
-/// The KiB that a thread's stack reserves if no flag sets them (JDK 11–25, x86-64).
+/// The default stack size in KiB (JDK 11–25, x86-64).
 const STACK_KIB: u64 = 1024;
-/// The least ceiling of direct memory that is proposed.
+/// The smallest ceiling proposed for direct memory.
 const DIRECT_LEAST: u64 = 32 << 20;
 
-/// All that may grow, grown to its ceiling, is more than the limit. Source: the formula of java-buildpack's memory
-/// calculator (heap, direct, metaspace, code cache, stacks); `MaxDirectMemorySize` is the heap's unless set
-/// (`jdk.internal.misc.VM`, JDK 11–25).
+/// The ceilings of all parts that can grow exceed the limit. Source: the formula of java-buildpack's memory calculator
+/// (heap, direct, metaspace, code cache, stacks); `MaxDirectMemorySize` defaults to the heap's (`jdk.internal.misc.VM`,
+/// JDK 11–25).
 pub(super) fn above_limit(facts: &Facts) -> Option<FindingRecord> {
     let (mark, account) = facts.weighed()?;
     let limit_bytes = facts.limit.filter(|limit| *limit > 0)?;
@@ -45,34 +45,34 @@ pub(super) fn above_limit(facts: &Facts) -> Option<FindingRecord> {
         ceiling("heap", heap_max),
         ceiling("direct memory", direct_max),
         ceiling("code cache", code),
-        metaspace.map_or(ceiling("metaspace as it is", now), |most| ceiling("metaspace", most)),
+        metaspace.map_or(ceiling("metaspace (no cap, currently)", now), |most| ceiling("metaspace", most)),
         ceiling(&format!("{} stacks", grouped(threads)), stacks),
-        ceiling("child processes as they are", beside::of_children(mark)),
+        ceiling("child processes (currently)", beside::of_children(mark)),
     ];
     ceilings.retain(|of| of.bytes > 0);
     ceilings.largest_first(|of| of.bytes);
     let ceilings_bytes = sum(ceilings.iter().map(|of| of.bytes));
-    // A heap that was sized as if there were no limit has a finding of its own.
+    // A heap sized without seeing the limit has its own finding.
     if ceilings_bytes as f64 <= limit_bytes as f64 * OVER_LIMIT_MIN || not_seen(facts).is_some() {
         return None;
     }
     let parts = listed(&ceilings, |of| format!("{} {}", of.what, Bytes(of.bytes)));
     let (all, limit) = (Bytes(ceilings_bytes), Bytes(limit_bytes));
-    let text = format!("it may grow to {all} under a limit of {limit}: {parts}");
+    let text = format!("the JVM can grow to {all} ({parts}), but the limit is {limit}");
     let room = whole(direct_now.bytes().saturating_mul(2)).max(DIRECT_LEAST);
     let bounds = flags.is_free("MaxDirectMemorySize") && room < direct_max;
     let remedies: Vec<Change> = bounds.then_some(Change::DirectMax(Bytes(room))).into_iter().collect();
     let next = match first(&remedies) {
-        Some(first) => format!("bound what grows: `{first}` here, then the heap"),
-        None => "lower the ceiling of the heap, or raise the limit; `loadline find` searches both".to_owned(),
+        Some(first) => format!("cap what can grow: start with `{first}`, then lower the heap"),
+        None => "lower the maximum heap or raise the limit; `loadline find` searches for both".to_owned(),
     };
     let finding = Finding::CeilingsAboveLimit { limit_bytes, ceilings_bytes, ceilings };
     Some(FindingRecord { remedies, ..found(finding, text, next) })
 }
 
-/// `-XX:MaxRAMPercentage` was typed, and the JVM took what `MinRAMPercentage` says: half, for so little memory that
-/// this is less than a heap is by default. Source: `Arguments::set_heap_size` (JDK 11–27); measured: 75 % of 220 MiB
-/// gave a heap of 110 MiB.
+/// `-XX:MaxRAMPercentage` was typed, but the JVM used `MinRAMPercentage`: half, because memory is so small that this is
+/// less than the default maximum heap. Source: `Arguments::set_heap_size` (JDK 11–27); measured: 75% of 220 MiB gave a
+/// heap of 110 MiB.
 pub(super) fn share_unheeded(facts: &Facts) -> Option<FindingRecord> {
     let flags = &facts.flags;
     let max_ram = flags.number("MaxRAM").filter(|_| flags.is_typed("MaxRAM"));
@@ -85,17 +85,18 @@ pub(super) fn share_unheeded(facts: &Facts) -> Option<FindingRecord> {
     if !shares.is_small(memory_bytes) || !is_like(heap_bytes_max, taken) || is_like(heap_bytes_max, asked_bytes) {
         return None;
     }
-    let said = facts.error_of(MemoryPool::Other).map(|error| format!("; the subject printed `{error}`"));
+    let said = facts.error_of(MemoryPool::Other).map(|error| format!("; the server printed `{error}`"));
     let [asked_percent, min_percent] = [asked, shares.small].map(|share| share * 1e2);
     let [memory, heap, wanted] = [memory_bytes, heap_bytes_max, asked_bytes].map(Bytes);
     let text = format!(
-        "your own `-XX:MaxRAMPercentage` ({asked_percent:.0} %) has no effect: of {memory} of memory the JVM takes \
-         `MinRAMPercentage` ({min_percent:.0} %), a heap of {heap} in place of {wanted}{}",
+        "your `-XX:MaxRAMPercentage` ({asked_percent:.0}%) has no effect: with only {memory} of memory, the JVM \
+         uses `MinRAMPercentage` ({min_percent:.0}%), so the heap is {heap} instead of {wanted}{}",
         said.unwrap_or_default()
     );
     let same = changes::jvm([format!("-XX:MinRAMPercentage={asked_percent}")]);
     let next = format!(
-        "set `{}`, which rules below some 250 MiB, or the heap in bytes (`-Xmx`); leave room for the rest",
+        "set `{}`, which applies when memory is below about 250 MiB, or set the heap size directly (`-Xmx`); \
+         leave room for everything else",
         typed(&same)
     );
     let finding = Finding::HeapShareUnheeded { memory_bytes, heap_bytes_max, asked_bytes };
@@ -104,8 +105,8 @@ pub(super) fn share_unheeded(facts: &Facts) -> Option<FindingRecord> {
     Some(FindingRecord { remedies, costs_bytes, ..found(finding, text, next) })
 }
 
-/// The JVM took a heap as if there were no limit, or another one; also where `MaxRAMPercentage` was typed. Source:
-/// `Arguments::set_heap_size` (JDK 11–25), and measured: 126 MiB under a limit of 300 MiB that was seen.
+/// The JVM sized its heap without the limit, or for another one, possibly with `MaxRAMPercentage`. Source:
+/// `Arguments::set_heap_size` (JDK 11–25), and measured: 126 MiB under a visible limit of 300 MiB.
 pub(super) fn not_seen(facts: &Facts) -> Option<FindingRecord> {
     let flags = &facts.flags;
     let limit_bytes = facts.limit.filter(|limit| *limit > 0)?;
@@ -120,7 +121,10 @@ pub(super) fn not_seen(facts: &Facts) -> Option<FindingRecord> {
     let set = Change::HeapMax(Bytes(whole(taken)));
     let (why, next) = explained(facts, cause, &typed(&set));
     let (heap, limit) = (Bytes(heap_bytes_max), Bytes(limit_bytes));
-    let text = format!("the JVM did not size itself by its limit{why}: it may use a heap of {heap} under {limit}");
+    let text = format!(
+        "the JVM did not size itself to its memory limit{why}: its heap may grow to {heap}, but \
+         the limit is {limit}"
+    );
     let finding = Finding::LimitNotSeen { limit_bytes, heap_bytes_max, cause };
     Some(FindingRecord { remedies: vec![set], ..found(finding, text, next) })
 }
@@ -129,9 +133,9 @@ fn charge<'a>(facts: &Facts<'a>) -> Option<&'a ChargeRecord> {
     facts.marks.iter().find_map(|mark| mark.charge.as_ref())
 }
 
-/// Why the limit was not seen, by what is known of the JVM, its cgroup and its kernel. Sources: JDK-8230305 (cgroup v2:
-/// JDK 15, 11.0.16, 8u372); JDK-8349988 with JDK-8347129 (`/proc/cgroups`: fixed in JDK 25, and in 21 from 21.0.10 on);
-/// JDK-8322420 (limits of cgroups above: openjdk/jdk 20646, JDK 24).
+/// Why the limit was not seen, from the JVM, its cgroup, and its kernel. Sources: JDK-8230305 (cgroup v2: JDK 15,
+/// 11.0.16, 8u372); JDK-8349988 with JDK-8347129 (`/proc/cgroups`: fixed in JDK 25, and in 21 since 21.0.10);
+/// JDK-8322420 (limits of ancestor cgroups: openjdk/jdk 20646, JDK 24).
 fn unseen_cause(facts: &Facts, limit_bytes: u64, heap_bytes_max: u64) -> UnseenCause {
     let (flags, release) = (&facts.flags, facts.release());
     let v2 = charge(facts).filter(|charge| charge.version == "v2");
@@ -149,58 +153,66 @@ fn unseen_cause(facts: &Facts, limit_bytes: u64, heap_bytes_max: u64) -> UnseenC
     }
 }
 
-/// Whether the heap is not that of the machine's memory either. Above [`MACHINE_MAX`] other bounds decide on a heap.
+/// Whether the heap does not match the machine's memory either. Above [`MACHINE_MAX`], other bounds determine the heap.
 fn took_other(facts: &Facts, heap_bytes_max: u64) -> bool {
     let machine = facts.machine_bytes.filter(|bytes| *bytes <= MACHINE_MAX);
     machine.is_some_and(|machine| !is_like(heap_bytes_max, shares(facts).heap(machine)))
 }
 
-/// Whether a heap is as large as another but for its rounding.
+/// Whether two heap sizes are equal apart from rounding.
 fn is_like(heap: u64, other: u64) -> bool {
     (heap as f64) < other as f64 * ROUNDING && heap as f64 > other as f64 / ROUNDING
 }
 
-/// The cause in words, and what to do about it; `set` is the heap of a JVM that sees the limit.
+/// A description of the cause, and a remedy; `set` is the heap of a JVM that sees the limit.
 fn explained(facts: &Facts, cause: UnseenCause, set: &str) -> (String, String) {
     match cause {
         UnseenCause::SwitchedOff => (
             " (`-XX:-UseContainerSupport`)".to_owned(),
-            format!("drop your own `-XX:-UseContainerSupport`, or set `{set}`"),
+            format!("remove your `-XX:-UseContainerSupport`, or set `{set}`"),
         ),
         UnseenCause::MaxRam => (
-            " but by your own `-XX:MaxRAM`".to_owned(),
-            format!("drop your own `-XX:MaxRAM` or lower it to the limit, or set `{set}`"),
+            " but to your `-XX:MaxRAM`".to_owned(),
+            format!("remove your `-XX:MaxRAM`, lower it to the limit, or set `{set}`"),
         ),
-        UnseenCause::BeforeCgroupV2 => {
-            (", because this release does not know cgroups v2".to_owned(), format!("take a newer JDK, or set `{set}`"))
-        }
+        UnseenCause::BeforeCgroupV2 => (
+            ", because this JDK release does not support cgroup v2".to_owned(),
+            format!(
+                "use a newer JDK, or set \
+                 `{set}`"
+            ),
+        ),
         UnseenCause::ControllersUnlisted => {
             let unlisted = charge(facts).map(|charge| charge.unlisted.as_slice()).unwrap_or_default();
             let bug = if unlisted.iter().any(|name| name == "memory") { "JDK-8349988" } else { "JDK-8347129" };
             let names = listed(unlisted, |name| format!("no `{name}`"));
             (
-                format!(": it looks for controllers in `/proc/cgroups`, where this kernel lists {names} ({bug})"),
-                format!("take JDK 25, 21.0.10 or another update with the fix of {bug}, or set `{set}`"),
+                format!(": it looks up controllers in `/proc/cgroups`, where this kernel lists {names} ({bug})"),
+                format!("use JDK 25, 21.0.10, or another update that has the fix for {bug}, or set `{set}`"),
             )
         }
         UnseenCause::LimitAbove => {
             let above = charge(facts).and_then(|charge| charge.limit_cgroup.clone()).unwrap_or_default();
             let why = format!(
-                ": the limit is that of the cgroup {above} above, where JDKs before 24 do not look (JDK-8322420)"
+                ": the limit is set on the parent cgroup {above}, where JDKs before 24 do not look (JDK-8322420)"
             );
-            (why, format!("take JDK 24 or newer, limit its own cgroup, or set `{set}`"))
+            (why, format!("use JDK 24 or newer, set the limit on the JVM's own cgroup, or set `{set}`"))
         }
         UnseenCause::LimitChanged => (
-            ": the limit was different when it started".to_owned(),
-            format!("start it again under this limit, or set `{set}`"),
+            ": the limit was different when the JVM started".to_owned(),
+            format!("restart it under this limit, or set `{set}`"),
         ),
-        UnseenCause::Unknown => {
-            (String::new(), format!("set `{set}`, or see `java -Xlog:os+container=trace -version` under it"))
-        }
+        UnseenCause::Unknown => (
+            String::new(),
+            format!(
+                "set `{set}`, or run `java -Xlog:os+container=trace -version` under the limit \
+                 to see why"
+            ),
+        ),
     }
 }
 
-/// The shares of memory by which the JVM takes its heap.
+/// The shares of memory from which the JVM computes its heap.
 fn shares(facts: &Facts) -> RamShare {
     let (usual, of) = (RamShare::default(), |name| facts.flags.share(name));
     RamShare {

@@ -1,5 +1,5 @@
-//! Caches that the kernel keeps for a container while its JVM works: names of files, and pages of files. Both are
-//! charged and reclaimable: the kernel drops them before it kills, so that a limit need not hold them.
+//! Kernel caches charged to a container: file names and file pages. Both are reclaimable: the kernel drops them before
+//! it kills, so a limit need not include them.
 
 use super::facts::{Facts, share, sum};
 use super::found::{file_name, found, listed};
@@ -8,37 +8,36 @@ use crate::scenario::MarkPoint;
 use crate::units::{Bytes, grouped};
 use loadline_base::order::Order as _;
 
-/// Less than this, or than this share of RSS, is what any start of a program leaves.
+/// Any program start leaves up to this much, or this share of RSS.
 const BYTES_MIN: u64 = 16 << 20;
 const SHARE_MIN: f64 = 0.1;
-/// A remembered name takes so much (`struct dentry` of Linux 4 to 6, x86-64 and aarch64).
+/// The size of a cached name (`struct dentry` of Linux 4 to 6, x86-64 and aarch64).
 const DENTRY_BYTES: u64 = 192;
-/// The least share of a charge's growth that must be traced to its cause.
+/// The minimum share of a charge's growth that must be traced to its cause.
 const SEEN_SHARE_MIN: f64 = 0.5;
-/// Files that are named.
 const FILES_MAX: usize = 3;
 
-/// The charge of a subject's cgroup, whether it is its own or shared.
+/// The charge of the subject's cgroup, its own or shared.
 fn charge(mark: &Mark) -> Option<&ChargeRecord> {
     mark.charge.as_ref().or(mark.beside.shared_charge.as_ref())
 }
 
-/// The first weighing and the one where the weight is judged, where one cgroup was charged at both.
+/// The first mark and the mark that is judged, if the same cgroup was charged at both.
 fn span<'a>(facts: &Facts<'a>) -> Option<(&'a Mark, &'a Mark)> {
     let first = facts.at(MarkPoint::Start)?;
     let (last, _) = facts.weighed()?;
     (charge(first)?.cgroup == charge(last)?.cgroup).then_some((first, last))
 }
 
-/// Returns a note if other processes share the charge.
+/// A note if other processes share the charge.
 fn others(mark: &Mark) -> &'static str {
     match mark.charge {
         Some(_) => "",
-        None => " (of the cgroup, which other processes share)",
+        None => " (for the whole cgroup, which other processes share)",
     }
 }
 
-/// The kernel remembers a name for each path that was asked for, also where there is no such file. Source: kernel
+/// The kernel caches every requested path name, even of missing files. Source: kernel
 /// `Documentation/admin-guide/sysctl/fs.rst`, memory.stat (`slab_reclaimable`); druid #7508 (`File.exists` of a new
 /// name each time), lxc #3143; measured: 480,000 names, 90 MiB.
 pub(super) fn names(facts: &Facts) -> Option<FindingRecord> {
@@ -52,23 +51,23 @@ pub(super) fn names(facts: &Facts) -> Option<FindingRecord> {
         return None;
     }
     let of = match share(missing, names) >= SEEN_SHARE_MIN {
-        true => format!("{} of them of files that do not exist (negative dentries)", grouped(missing)),
-        false => "files that were made, opened or listed".to_owned(),
+        true => format!("{} of them for files that do not exist (negative dentries)", grouped(missing)),
+        false => "for files that were created, opened, or listed".to_owned(),
     };
     let (grown, others, more) = (Bytes(kernel_bytes), others(last), grouped(names));
     let text = format!(
-        "kernel memory grew by {grown}{others}: the kernel remembers {more} more names of files (dentries), {of}; the \
-         container is charged for them, and no RSS has them"
+        "kernel memory grew by {grown}{others}: the kernel now caches {more} more file names (dentries), {of}. \
+         The container is charged for them, but they do not show up in RSS"
     );
-    let next = "the kernel reclaims them before it kills, so the limit need not hold them: alarm on the working set. \
-        Look up fewer paths: cache what was not found, use few names again, keep temporary files in one place. No flag \
-        of the JVM changes it";
+    let next = "the kernel reclaims these before it kills anything, so the limit need not cover them: alert on \
+         the working set instead. To get fewer, look up fewer distinct paths: cache failed lookups, reuse file \
+         names, keep temporary files in one directory. No JVM flag changes this";
     let finding = Finding::KernelRemembersNames { kernel_bytes, names, missing };
     Some(FindingRecord { costs_bytes: kernel_bytes, ..found(finding, text, next) })
 }
 
-/// Files that the JVM writes, such as logs, stay in the page cache of its container. Source: kernel memory.stat
-/// (`file`), kubernetes #43916, cadvisor #2604 (page cache counted as used); measured: a log of 117 MiB.
+/// Files written by the JVM, such as logs, stay in its container's page cache. Source: kernel memory.stat (`file`),
+/// kubernetes #43916, cadvisor #2604 (page cache counted as used); measured: a log of 117 MiB.
 pub(super) fn page_cache(facts: &Facts) -> Option<FindingRecord> {
     let (first, last) = span(facts)?;
     let cached = charge(last)?.file_bytes.saturating_sub(charge(first)?.file_bytes);
@@ -85,14 +84,14 @@ pub(super) fn page_cache(facts: &Facts) -> Option<FindingRecord> {
         return None;
     }
     files.truncate(FILES_MAX);
-    let list = listed(&files, |file| format!("`{}` by {}", file_name(&file.path), Bytes(file.bytes)));
+    let list = listed(&files, |file| format!("`{}` +{}", file_name(&file.path), Bytes(file.bytes)));
     let (grown, others) = (Bytes(cached), others(last));
     let text = format!(
-        "page cache grew by {grown}{others}: files that the JVM has open were written, {list}; the container is \
-         charged for it, and no RSS has it"
+        "the page cache grew by {grown}{others} because the JVM wrote to files it has open: {list}. The container \
+         is charged for it, but it does not show up in RSS"
     );
-    let next = "the kernel drops these pages before it kills, so the limit need not hold them: alarm on the working \
-        set (usage without inactive file pages). Write less, or rotate and delete sooner. No flag of the JVM changes \
-        it";
+    let next = "the kernel drops these pages before it kills anything, so the limit need not cover them: alert on \
+         the working set (usage minus inactive file pages) instead. To get fewer, write less, or rotate and \
+         delete sooner. No JVM flag changes this";
     Some(FindingRecord { costs_bytes: bytes, ..found(Finding::PageCacheOfFiles { bytes, files }, text, next) })
 }

@@ -1,4 +1,4 @@
-//! Classes and their code: metadata that grows, an archive that is missing, compiled code.
+//! Classes and their code: growing metadata, a missing archive, compiled code.
 
 use super::facts::{COLLECTED_SHARE, Facts, alike, holds, share, sum, tagged};
 use super::found::{file_name, found, listed};
@@ -8,18 +8,18 @@ use crate::remedy::changes;
 use crate::scenario::MarkPoint;
 use crate::units::{Bytes, grouped, several};
 
-/// Growth of a span that may be of the first use of something.
+/// Less growth may be due to the first use of something.
 const GROWTH_MIN: u64 = 1 << 20;
-/// Code below this much, or this share of RSS, is what any server compiles.
+/// Any server compiles this much code, or this share of RSS.
 const CODE_MIN: u64 = 16 << 20;
 const CODE_SHARE_MIN: f64 = 0.10;
-/// The share of the profiled code segment that profiling adds.
+/// The share of the profiled code segment that is profiling overhead.
 const PROFILING_SHARE: f64 = 0.3;
-/// The archive of the JDK saved 8 to 10 MB at the start, and nothing that was resolved after the load (measured).
+/// The JDK's archive saved 8 to 10 MB at startup, but nothing that was resolved under load (measured).
 const CDS_GAIN_MAX: u64 = 10_000_000;
 
-/// Equal loads keep adding class metadata. Source: JEP 387 (JDK 16: metadata goes with its loader only), measured on
-/// `scenarios/class-churn`. If loaders of a type keep coming, that finding says more.
+/// Equal loads keep adding class metadata. Source: JEP 387 (JDK 16: metadata is freed only with its loader), measured
+/// on `scenarios/class-churn`. If loaders of a type keep coming, that finding is more specific.
 pub(super) fn metaspace_grows(facts: &Facts) -> Option<FindingRecord> {
     let of = |(from, to, ok): &(&Mark, &Mark, u64)| {
         let growth_bytes = metadata(to)?.saturating_sub(metadata(from)?);
@@ -37,33 +37,39 @@ pub(super) fn metaspace_grows(facts: &Facts) -> Option<FindingRecord> {
         return None;
     }
     let of_span = |span: &GrowthSpan| {
-        format!("{} for {} answers from {} to {}", Bytes(span.growth_bytes), span.ok, span.from, span.to)
+        format!("{} over {} responses, from {} to {}", Bytes(span.growth_bytes), span.ok, span.from, span.to)
     };
-    let kept = if collected.is_some() { "; a full GC took little of it" } else { "" };
-    let text = format!("equal loads keep adding class metadata: {}{kept}", listed(&spans, of_span));
-    let next = "see which loader grows in the table of class loaders, and what makes classes for each request";
+    let kept = if collected.is_some() { "; a full GC freed little of it" } else { "" };
+    let text = format!("class metadata grows each time the same load runs: {}{kept}", listed(&spans, of_span));
+    let next = "look for the loader that grows in the class loader table, then find what creates classes on each \
+         request";
     let finding = Finding::MetaspaceKeepsGrowing { spans, kept_by_gc: collected.is_some() };
     Some(FindingRecord { costs_bytes: added, ..found(finding, text, next) })
 }
 
-/// Speaks against it: the last load brought next to no class metadata.
+/// Evidence against it: the last load added almost no class metadata.
 pub(super) fn metaspace_stands(facts: &Facts) -> Option<String> {
     let (from, to, ok) = *facts.worked().last()?;
     let (had, has) = (metadata(from)?, metadata(to)?);
     let growth = has.saturating_sub(had);
     let (from, to, growth_of) = (&from.name, &to.name, Bytes(growth));
-    let answers = several(ok, "answer");
-    (growth < GROWTH_MIN).then(|| format!("class metadata grew by {growth_of} over {answers}, from {from} to {to}"))
+    let answers = several(ok, "response");
+    (growth < GROWTH_MIN).then(|| {
+        format!(
+            "class metadata grew by only {growth_of} over {answers}, from {from} to \
+         {to}"
+        )
+    })
 }
 
-/// A server that warms up loads 1,000 to 3,000 classes after it is ready.
+/// A server loads 1,000 to 3,000 classes during warm-up, after it is ready.
 const GENERATED_MIN: u64 = 4000;
 const GENERATED_BYTES_MIN: u64 = 16 << 20;
 const GENERATED_SHARE_MIN: f64 = 0.1;
 
-/// Very many classes came with the load, and a full collection left them: proxies, scripts, serializers or lambdas that
-/// are generated again and again into one loader. Crowds of loaders have a finding of their own. Source: JEP 387
-/// (metadata goes with its loader only); measured: 16,800 classes in the loader of the application, 90 MiB.
+/// The load added very many classes, and a full collection kept them: proxies, scripts, serializers, or lambdas
+/// generated repeatedly in one loader. Crowds of loaders have their own finding. Source: JEP 387 (metadata is freed
+/// only with its loader); measured: 16,800 classes in the application's loader, 90 MiB.
 pub(super) fn generated(facts: &Facts) -> Option<FindingRecord> {
     let (loaded, account) = facts.weighed()?;
     let first = facts.at(MarkPoint::Start)?.loaders.as_ref()?;
@@ -80,20 +86,22 @@ pub(super) fn generated(facts: &Facts) -> Option<FindingRecord> {
     let loader = largest.name.clone();
     let (came, hold) = (grouped(classes), Bytes(bytes));
     let text = format!(
-        "{came} classes came with the load, most of them in `{loader}`, and hold {hold} of metaspace, which no \
-         collection frees while that loader lives"
+        "the load added {came} classes, most of them in `{loader}`. They hold {hold} of metaspace, which no GC \
+         can free while that loader is alive"
     );
-    let next = "find what generates classes for each request (scripts, proxies, serializers, expressions: \
-        `jcmd PID VM.classes`, or `-Xlog:class+load`), and keep one for all. `-XX:MaxMetaspaceSize` would only make \
-        loading fail";
+    let next = format!(
+        "find what generates classes on each request (scripts, proxies, serializers, expressions; see {} or \
+         `-Xlog:class+load`), and generate each class once. `-XX:MaxMetaspaceSize` would only make class loading fail",
+        facts.jcmd("VM.classes")
+    );
     let finding = Finding::ClassesGenerated { loader, classes, bytes };
     Some(FindingRecord { costs_bytes: bytes, ..found(finding, text, next) })
 }
 
-/// Loaders with fewer classes each are a crowd.
+/// Loaders with fewer classes each count as a crowd.
 const CLASSES_EACH_MIN: u64 = 20;
 
-/// Chunks that loaders have taken, or else what is resident of metadata.
+/// Chunks used by loaders, or else resident metadata.
 fn metadata(mark: &Mark) -> Option<u64> {
     let taken = mark.loaders.as_ref().map(|loaders| loaders.total.taken_bytes);
     taken.or_else(|| mark.account.as_ref().map(resident_metadata))
@@ -103,26 +111,26 @@ fn resident_metadata(account: &AccountRecord) -> u64 {
     holds(account, Owner::Metaspace).saturating_add(holds(account, Owner::ClassSpace))
 }
 
-/// The JVM maps no archive of classes, or not the one it was given. Source: measured (8 to 10 MB at the start); a
-/// mismatch is silent unless `-Xshare:on` (man page of `java`, JDK 17 and 25).
+/// The JVM maps no class archive, or not the requested one. Source: measured (8 to 10 MB at startup); a mismatch is
+/// silent without `-Xshare:on` (man page of `java`, JDK 17 and 25).
 pub(super) fn cds_missing(facts: &Facts) -> Option<FindingRecord> {
     let (_, account) = facts.weighed()?;
     let classes = resident_metadata(account);
     let cause = cause(facts, account).filter(|_| classes > 0)?;
     let bound = classes.min(CDS_GAIN_MAX);
-    let none = "no class archive (CDS) is mapped";
+    let none = "no class data archive (CDS) is mapped";
     let (what, next) = match &cause {
-        CdsCause::SwitchedOff => (format!("{none}, because it is switched off"), "drop your own `-Xshare:off`"),
+        CdsCause::SwitchedOff => (format!("{none} because it is switched off"), "remove your `-Xshare:off`"),
         CdsCause::NoArchive => (
-            format!("{none}, because the JDK has none that fits"),
-            "make one, once, as the owner of the JDK: `java -Xshare:dump`",
+            format!("{none} because this JDK has no matching one"),
+            "create one as the owner of the JDK: `java -Xshare:dump`",
         ),
         CdsCause::NotMapped { file } => (
-            format!("the class archive `{file}` was given but is not mapped"),
-            "start once with `-Xshare:on`, which says what does not match: JDK, class path or collector",
+            format!("the class data archive `{file}` was specified but could not be mapped"),
+            "start once with `-Xshare:on`: the JVM then prints what does not match (JDK, class path, or collector)",
         ),
     };
-    let text = format!("{what}; class metadata take {}", Bytes(classes));
+    let text = format!("{what}; class metadata takes {}", Bytes(classes));
     let found = found(Finding::CdsMissing { cause }, text, next);
     Some(FindingRecord { costs_bytes: bound, gain_bytes_max: Some(bound), ..found })
 }
@@ -137,7 +145,7 @@ fn cause(facts: &Facts, account: &AccountRecord) -> Option<CdsCause> {
         (None, None) => Some(CdsCause::NoArchive),
         (None, Some(file)) => Some(CdsCause::NotMapped { file: file.to_owned() }),
         (Some(cds), Some(files)) => {
-            // A path of several has the base first.
+            // In a path with several archives, the base comes first.
             let is_mapped = |file: &str| cds.detail.iter().any(|detail| file_name(&detail.name) == file_name(file));
             let missing = files.split(':').find(|file| !is_mapped(file) && !cds.detail.is_empty());
             missing.map(|file| CdsCause::NotMapped { file: file.to_owned() })
@@ -146,8 +154,8 @@ fn cause(facts: &Facts, account: &AccountRecord) -> Option<CdsCause> {
     }
 }
 
-/// Compiled code and what compilers hold. Source: measured (C1 alone, with a trim and one arena: 74.7 to 44.0 MB at
-/// 0.775 of the rate), the man page of `java` 25 (240 MB reserved with tiers, 48 without), JDK-8269555.
+/// Compiled code and compiler memory. Source: measured (only C1, with a trim and one arena: 74.7 to 44.0 MB at 0.775 of
+/// the rate), the man page of `java` 25 (240 MB reserved with tiers, 48 without), JDK-8269555.
 pub(super) fn code_large(facts: &Facts) -> Option<FindingRecord> {
     let (mark, account) = facts.weighed()?;
     let code_bytes = holds(account, Owner::CodeCache);
@@ -164,9 +172,9 @@ pub(super) fn code_large(facts: &Facts) -> Option<FindingRecord> {
         optimised.saturating_add((profiled as f64 * PROFILING_SHARE) as u64).min(code_bytes)
     });
     let gain = less.saturating_add(compiler_bytes.unwrap_or(0));
-    let holds = compiler_bytes.map(|bytes| format!(", and compilers hold {} of malloc", Bytes(bytes)));
+    let holds = compiler_bytes.map(|bytes| format!(", and the compilers hold {} of malloc memory", Bytes(bytes)));
     let text = format!("compiled code takes {}{}", Bytes(code_bytes), holds.unwrap_or_default());
-    let next = "`-XX:TieredStopAtLevel=1` makes it smaller at the price of CPU time: compare both at a constant rate";
+    let next = "`-XX:TieredStopAtLevel=1` makes it smaller but costs CPU time: compare both at a constant rate";
     let remedies = vec![changes::first_compiler()];
     let costs_bytes = code_bytes.saturating_add(compiler_bytes.unwrap_or(0));
     let found = found(Finding::CodeLarge { code_bytes, compiler_bytes }, text, next);

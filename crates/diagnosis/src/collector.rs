@@ -1,4 +1,4 @@
-//! The collector: one that is too heavy for its heap, and one that the JVM took by itself.
+//! The collector: too heavy for its heap, or chosen by the JVM itself.
 
 use super::facts::{Facts, holds};
 use super::found::found;
@@ -7,17 +7,17 @@ use crate::record::{Finding, FindingRecord};
 use crate::scenario::{Change, Gc};
 use crate::units::Bytes;
 
-/// Heaps that Serial collects in a few milliseconds.
+/// Serial collects such heaps in a few milliseconds.
 const SMALL_HEAP: u64 = 200 << 20;
-/// Serial's own card table: a byte for each 512.
+/// Serial's card table has a byte per 512.
 const CARD_BYTES: u64 = 512;
-/// Time in collections above which another collector may serve better.
+/// Above this share of time in collections, another collector may be better.
 const GC_SHARE_MAX: f64 = 0.05;
 
-/// The tables of G1 weigh much, compared with a small heap. Source: JDK-8210708 (JDK 20: one mark bitmap, 1.5 % of the
-/// heap, less), JDK-8017163 and JDK-8336086 (remembered sets). So the gain of Serial falls with each release.
-/// Measured with 128 MiB of heap: 4.8 MiB on JDK 17, 2.5 MiB on 25, and hardly any before the first marking of an idle
-/// JVM.
+/// G1's tables are large relative to a small heap. Source: JDK-8210708 (JDK 20: one mark bitmap, 1.5% of the heap,
+/// less), JDK-8017163 and JDK-8336086 (remembered sets); the gain of Serial therefore shrinks with each release.
+/// Measured with a 128 MiB heap: 4.8 MiB on JDK 17, 2.5 MiB on 25, and almost nothing before the first marking of an
+/// idle JVM.
 pub(super) fn g1_on_small_heap(facts: &Facts) -> Option<FindingRecord> {
     let (_, account) = facts.weighed()?;
     let (tables_bytes, heap_bytes) = (holds(account, Owner::Gc), account.heap_bytes());
@@ -28,18 +28,18 @@ pub(super) fn g1_on_small_heap(facts: &Facts) -> Option<FindingRecord> {
     let gain = tables_bytes.saturating_sub(heap_bytes / CARD_BYTES);
     let is_typed = facts.flags.collector_is_typed();
     let remedies = if is_typed { Vec::new() } else { vec![Change::Gc(Gc::Serial)] };
-    let text = format!("G1's tables take {} for {} of heap", Bytes(tables_bytes), Bytes(heap_bytes));
+    let text = format!("G1's internal tables take {} for a heap of {}", Bytes(tables_bytes), Bytes(heap_bytes));
     let next = match is_typed {
-        true => "your own `-XX:+UseG1GC` keeps them; Serial's are a 512th of the heap",
+        true => "you set `-XX:+UseG1GC`; Serial GC's tables take only 1/512 of the heap",
         false => "try `-XX:+UseSerialGC`, and watch the longest pause",
     };
     let found = found(Finding::G1OnSmallHeap { tables_bytes, heap_bytes }, text, next);
     Some(FindingRecord { costs_bytes: tables_bytes, gain_bytes_max: Some(gain), remedies, ..found })
 }
 
-/// The JVM took Serial by itself and collects much under load. Source: `VM_Version` and `os::is_server_class_machine`
-/// (JDK 11–26: below 2 CPUs or 1,792 MB it takes Serial; JEP 523 ends that in 27), and tmdevlab's test of jaz, in
-/// which leaving Serial on 2 CPUs gave +36 % throughput.
+/// The JVM itself chose Serial, and collects much under load. Source: `VM_Version` and `os::is_server_class_machine`
+/// (JDK 11–26: below 2 CPUs or 1,792 MB it chooses Serial; JEP 523 ends that in 27), and tmdevlab's test of jaz, in
+/// which replacing Serial on 2 CPUs gave +36% throughput.
 pub(super) fn serial_unasked(facts: &Facts) -> Option<FindingRecord> {
     let is_chosen = facts.collector() == "Serial" && !facts.flags.collector_is_typed();
     let seconds: f64 = facts.loads().map(|phase| phase.seconds).sum();
@@ -51,10 +51,10 @@ pub(super) fn serial_unasked(facts: &Facts) -> Option<FindingRecord> {
     let cpus =
         facts.cpus.map(|cpus| format!(", because it sees few CPUs ({cpus}) or little memory")).unwrap_or_default();
     let text = format!(
-        "the JVM chose Serial GC by itself{cpus}; {:.0} % of the time under load went into collections",
+        "the JVM chose Serial GC on its own{cpus}, and spent {:.0}% of the time under load in GC",
         gc_share * 1e2
     );
-    let next = "try `-XX:+UseG1GC` or `-XX:+UseParallelGC`, or a larger heap";
+    let next = "try `-XX:+UseG1GC`, `-XX:+UseParallelGC` or a larger heap";
     let found = found(Finding::SerialUnasked { gc_share, cpus: facts.cpus }, text, next);
     Some(FindingRecord { remedies: vec![Change::Gc(Gc::G1), Change::Gc(Gc::Parallel)], ..found })
 }

@@ -1,4 +1,4 @@
-//! The memory that a compilation of the JIT takes while it lasts.
+//! The temporary memory of a JIT compilation.
 
 use super::facts::{Facts, share, sum};
 use super::found::{found, typed};
@@ -7,22 +7,22 @@ use crate::remedy::changes;
 use crate::units::Bytes;
 use loadline_jvm::purpose::Purpose;
 
-/// A peak below this share of RSS, or below this, is that of any JVM that warms up: 20 to 50 MiB in nine small servers.
+/// Any JVM has a peak below this share of RSS, or below this size, during warm-up: 20 to 50 MiB in nine small servers.
 const SHARE_MIN: f64 = 0.2;
 const BYTES_MIN: u64 = 64 << 20;
-/// The tier of the optimising compiler.
+/// The tier of the optimizing compiler.
 const C2: u32 = 4;
-/// The first release that bounds the memory of a compilation.
+/// The first release that can limit the memory of a compilation.
 const MEM_LIMIT_RELEASE: u64 = 23;
 
-/// Whether the threads of a pool compile; they are Java threads to the JVM.
+/// Whether a pool's threads are compilers, which the JVM treats as Java threads.
 pub(super) fn compile(pool: &ThreadPoolRecord) -> bool {
     Purpose::of(&pool.name) == Purpose::Jit
 }
 
-/// The method whose compilations took most memory, as its largest compilation, and how much that was at the most: RSS
-/// grew by so much while it was compiled, and the arenas of the compiler threads retain it, or it was given back, and
-/// the peak of RSS shows it.
+/// The largest compilation of the method whose compilations used most memory, and how much that was: RSS grew by this
+/// much during the compilation, and the compiler threads' arenas retain it, or it was returned and the peak of RSS
+/// shows it.
 pub(super) fn largest<'a>(facts: &Facts<'a>) -> Option<(&'a CompilationRecord, u64)> {
     let (mark, _) = facts.weighed()?;
     let grown = |method: &str| {
@@ -30,15 +30,15 @@ pub(super) fn largest<'a>(facts: &Facts<'a>) -> Option<(&'a CompilationRecord, u
     };
     let largest = facts.compilations.iter().max_by_key(|one| (grown(&one.method), one.rss_growth_bytes))?;
     let kept = facts.marks.iter().filter_map(|mark| mark.account.as_ref()?.malloc.as_ref()?.compilers_retained_bytes);
-    // While a compiler works, it holds what it will free.
+    // A running compiler holds memory that it will free.
     let kept = kept.max().unwrap_or(0);
     let given_back = facts.rss_peak.unwrap_or(0).saturating_sub(mark.rss_bytes);
     Some((largest, grown(&largest.method).min(kept.saturating_add(given_back))))
 }
 
-/// Compilations of one method take much memory, which malloc then retains: the peak decides on the limit. Source:
+/// Compilations of one method use much memory, which malloc then retains, so the peak determines the limit. Source:
 /// JDK-8291665, openjdk/jdk 16220 (`MemLimit`, JDK 23), adoptium-support #1190 (1 to 10 GB within 10 s), sls-packaging
-/// #1370; measured: one generated method of 7,752 bytes takes 290 to 400 MiB.
+/// #1370; measured: one generated method of 7,752 bytes uses 290 to 400 MiB.
 pub(super) fn peak(facts: &Facts) -> Option<FindingRecord> {
     let (largest, bytes) = largest(facts)?;
     if bytes < BYTES_MIN || share(bytes, facts.rss()) < SHARE_MIN {
@@ -47,14 +47,14 @@ pub(super) fn peak(facts: &Facts) -> Option<FindingRecord> {
     let compiler = if largest.tier == C2 { "C2" } else { "C1" };
     let (most, CompilationRecord { method, seconds, .. }) = (Bytes(bytes), largest);
     let text = format!(
-        "{compiler} took up to {most} of malloc to compile `{method}` ({seconds:.1} s), and malloc keeps what a \
-         compiler frees"
+        "{compiler} used up to {most} of malloc memory to compile `{method}` ({seconds:.1} s), and malloc keeps \
+         what a compiler frees"
     );
     let command = |what: &str| changes::jvm([format!("-XX:CompileCommand={what}")]);
     let exclude = command(&format!("exclude,{method}"));
     let next = format!(
-        "split the method, or leave it to the interpreter: `{}`; a limit must hold this peak, and fewer arenas do \
-         not lower it",
+        "split the method, or exclude it from compilation: `{}`. The limit must cover this peak; fewer malloc \
+         arenas do not lower it",
         typed(&exclude)
     );
     let mut remedies = vec![exclude];
@@ -68,8 +68,8 @@ pub(super) fn peak(facts: &Facts) -> Option<FindingRecord> {
     Some(FindingRecord { costs_bytes: bytes, gain_bytes_max: Some(bytes), remedies, ..found })
 }
 
-/// Speaks against it: no compilation took much.
+/// Evidence against it: no compilation used much.
 pub(super) fn small(facts: &Facts) -> Option<String> {
     let (largest, bytes) = largest(facts).filter(|(_, bytes)| *bytes < BYTES_MIN)?;
-    Some(format!("the largest compilation, of `{}`, took {}", largest.method, Bytes(bytes)))
+    Some(format!("the largest compilation, of `{}`, used only {}", largest.method, Bytes(bytes)))
 }

@@ -1,4 +1,4 @@
-//! Direct memory: buffers that wait for a collection, and chunks of Netty that hold next to nothing.
+//! Direct memory: buffers that wait for a collection, and mostly empty Netty chunks.
 
 use super::facts::{Facts, holds, share, sum};
 use super::found::{first, found, so_far, typed};
@@ -13,26 +13,25 @@ use crate::remedy::changes::{self, KEPT_FOR_A_THREAD, jvm};
 use crate::scenario::{Change, MarkPoint};
 use crate::units::{Bytes, grouped, several};
 
-/// Less of RSS is not worth a ceiling.
+/// A smaller share of RSS does not justify a ceiling.
 const DIRECT_SHARE_MIN: f64 = 0.05;
-/// A full collection that frees less than this share has found little that waited.
+/// If a full collection frees less than this share, little was waiting.
 const FREED_SHARE_MIN: f64 = 0.25;
-/// Under a ceiling of this many times what is reserved, no collection comes soon.
+/// If the ceiling is this many times the reserved memory, no collection will come soon.
 const CEILING_TIMES_MIN: u64 = 2;
-/// Without a full collection as evidence, one collection in this many seconds counts as few.
+/// Without evidence from a full collection, at most one collection per this many seconds counts as few.
 const SECONDS_PER_COLLECTION: f64 = 10.0;
-/// Room that a ceiling leaves above what lives, and the least of it.
+/// The room that a ceiling leaves above the live memory, and its minimum.
 const ROOM_TIMES: u64 = 2;
 const CEILING_LEAST: u64 = 16 << 20;
-/// Chunks from this size on are always mapped alone (`DEFAULT_MMAP_THRESHOLD_MAX`, malloc/malloc.c).
+/// Chunks of at least this size are always mapped separately (`DEFAULT_MMAP_THRESHOLD_MAX`, malloc/malloc.c).
 const MMAPPED_ALWAYS: u64 = 32 << 20;
-/// Netty's chunks of which less than this share is handed out are mostly free.
+/// If a smaller share of Netty's chunks is allocated, they are mostly free.
 const HANDED_OUT_SHARE_MAX: f64 = 0.5;
 
-/// Direct buffers wait for a collection. Their memory goes when the collector finds the buffer dead. The JDK calls
-/// `System.gc()` only at the ceiling, which is the heap's unless it was set. Source: `java.nio.Bits` and
-/// `java.lang.ref.Cleaner` (JDK 11–25). Measured: a database on JDK 25 with 1,063 MB in 239 buffers and 29 MiB of live
-/// heap.
+/// Direct buffers wait for a collection: their memory is freed when the collector finds the buffer dead. The JDK calls
+/// `System.gc()` only at the ceiling, by default the heap's. Source: `java.nio.Bits` and `java.lang.ref.Cleaner` (JDK
+/// 11–25). Measured: a database on JDK 25 with 1,063 MB in 239 buffers and 29 MiB of live heap.
 pub(super) fn waits(facts: &Facts) -> Option<FindingRecord> {
     let (mark, account) = facts.weighed()?;
     let direct = mark.direct?;
@@ -43,7 +42,7 @@ pub(super) fn waits(facts: &Facts) -> Option<FindingRecord> {
     let waited = direct_bytes.saturating_sub(left.unwrap_or(0));
     let shows = match left {
         Some(_) => share(waited, direct_bytes) >= FREED_SHARE_MIN,
-        // Netty frees the buffers that it counts itself.
+        // Netty itself frees the buffers that it counts.
         None => is_high && direct.netty_bytes.is_none() && are_few(facts, mark),
     };
     if !shows || share(waited, account.total_bytes) < DIRECT_SHARE_MIN {
@@ -51,20 +50,21 @@ pub(super) fn waits(facts: &Facts) -> Option<FindingRecord> {
     }
     let frees = match left {
         Some(left) => format!("; a full GC left {} of it", Bytes(left)),
-        None => ", which only a collection frees".to_owned(),
+        None => ", which only a GC frees".to_owned(),
     };
     let collections = mark.heap.collections;
-    let most = ceiling_bytes.map(|ceiling| format!("; they may become {}", Bytes(ceiling))).unwrap_or_default();
+    let most = ceiling_bytes.map(|ceiling| format!("; the JVM allows up to {}", Bytes(ceiling))).unwrap_or_default();
     let text = format!("{}{frees}{}{most}", are_in(direct_bytes, direct.buffers), so_far(collections));
     let remedies = remedies(facts, direct_bytes, left);
-    // Live buffers fail at a ceiling, so one is set only after a full collection.
+    // Allocation fails if live buffers reach a ceiling, so propose one only after a full collection.
     let next = match (first(&remedies), left) {
-        (Some(first), Some(_)) => format!("bound it with `{first}`, or reuse the buffers"),
+        (Some(first), Some(_)) => format!("cap it with `{first}`, or reuse the buffers"),
         (Some(first), None) => format!(
-            "see what a full GC leaves (`jcmd PID GC.run`, or the mark collected); where they were garbage, bound it \
-             with `{first}`"
+            "see how much a full GC leaves ({}, or the mark `collected`); if the buffers were garbage, cap direct \
+             memory with `{first}`",
+            facts.jcmd("GC.run")
         ),
-        (None, _) => "lower your own `-XX:MaxDirectMemorySize`, or reuse the buffers".to_owned(),
+        (None, _) => "lower your `-XX:MaxDirectMemorySize`, or reuse the buffers".to_owned(),
     };
     let (buffers, left_by_gc_bytes) = (direct.buffers, left);
     let finding = Finding::DirectMemoryWaits { direct_bytes, buffers, left_by_gc_bytes, ceiling_bytes, collections };
@@ -73,10 +73,10 @@ pub(super) fn waits(facts: &Facts) -> Option<FindingRecord> {
 }
 
 fn are_in(bytes: u64, buffers: u64) -> String {
-    format!("{} are in {}", Bytes(bytes), several(buffers, "direct buffer"))
+    format!("{} is in {}", Bytes(bytes), several(buffers, "direct buffer"))
 }
 
-/// Speaks against it: a full collection left most of much direct memory.
+/// Evidence against it: a full collection kept most of much direct memory.
 pub(super) fn spared(facts: &Facts) -> Option<String> {
     let (mark, account) = facts.weighed()?;
     let direct_bytes = mark.direct?.reserved_bytes;
@@ -85,10 +85,10 @@ pub(super) fn spared(facts: &Facts) -> Option<String> {
     let matters = share(direct_bytes, account.total_bytes) >= DIRECT_SHARE_MIN;
     let (left, direct) = (Bytes(left.min(direct_bytes)), Bytes(direct_bytes));
     (matters && freed_share < FREED_SHARE_MIN)
-        .then(|| format!("a full GC left {left} of the {direct} of direct memory: its buffers are in use"))
+        .then(|| format!("a full GC left {left} of the {direct} of direct memory, so its buffers are in use"))
 }
 
-/// The most that direct buffers may reserve: what was set, or else as much as the heap.
+/// The ceiling of direct memory: as set, else the heap's.
 pub(super) fn ceiling(facts: &Facts, direct: &DirectRecord, mark: &Mark) -> Option<u64> {
     let set = facts.flags.number("MaxDirectMemorySize").filter(|bytes| *bytes > 0);
     direct.max_bytes.or(set).or(mark.heap.max_bytes).filter(|bytes| *bytes > 0)
@@ -103,7 +103,7 @@ fn are_few(facts: &Facts, mark: &Mark) -> bool {
     }
 }
 
-/// Returns a ceiling above what lives, unless one was set.
+/// Proposes a ceiling above the live memory, unless one was set.
 fn remedies(facts: &Facts, direct_bytes: u64, left: Option<u64>) -> Vec<Change> {
     let live = left.unwrap_or(direct_bytes / 4);
     let room = whole(live.saturating_mul(ROOM_TIMES).max(CEILING_LEAST));
@@ -111,7 +111,7 @@ fn remedies(facts: &Facts, direct_bytes: u64, left: Option<u64>) -> Vec<Change> 
     is_useful.then_some(Change::DirectMax(Bytes(room))).into_iter().collect()
 }
 
-/// Direct memory that a full collection left; `None` without such a collection.
+/// Direct memory left by a full collection; `None` without one.
 fn left(facts: &Facts) -> Option<u64> {
     facts.at(MarkPoint::Collected).filter(|mark| mark.direct.is_some()).map(Mark::direct_bytes)
 }
@@ -119,8 +119,8 @@ fn left(facts: &Facts) -> Option<u64> {
 /// From this share of a ceiling on, the next buffer may not fit.
 const AT_CEILING_SHARE_MIN: f64 = 0.85;
 
-/// Direct memory is at its ceiling. At the ceiling the JDK calls `System.gc()`, so that Cleaners free dead buffers.
-/// With `-XX:+DisableExplicitGC` no collection comes, and allocations fail although the memory is garbage. Source:
+/// Direct memory is at its ceiling. The JDK then calls `System.gc()`, so that Cleaners free dead buffers. With
+/// `-XX:+DisableExplicitGC`, nothing is collected, and allocations fail although the memory is garbage. Source:
 /// `java.nio.Bits.reserveMemory` (JDK 11–27). Measured: 128 MiB of garbage, and every request failed.
 pub(super) fn at_ceiling(facts: &Facts) -> Option<FindingRecord> {
     let (mark, _) = facts.weighed()?;
@@ -149,47 +149,49 @@ pub(super) fn at_ceiling(facts: &Facts) -> Option<FindingRecord> {
                 remedies.push(jvm(["-XX:-DisableExplicitGC", "-XX:+ExplicitGCInvokesConcurrent"]));
             }
             (
-                "; garbage buffers stay, because `-XX:+DisableExplicitGC` keeps the JDK from collecting when it \
-                 is full",
-                "drop your own `-XX:+DisableExplicitGC` (G1: `-XX:+ExplicitGCInvokesConcurrent` makes such collections \
-                 concurrent), or reuse the buffers; a higher ceiling only delays it"
+                "; garbage buffers pile up because `-XX:+DisableExplicitGC` keeps the JDK from collecting when \
+                 direct memory is full",
+                "remove your `-XX:+DisableExplicitGC` (with G1, `-XX:+ExplicitGCInvokesConcurrent` makes such \
+                 collections concurrent), or reuse the buffers. A higher cap only delays the failure"
                     .to_owned(),
                 remedies,
             )
         }
         CeilingCause::Alive => {
             let next = format!(
-                "the ceiling is below what is alive: raise it (`{}`) where the limit has room, or keep fewer buffers; \
-                 collections free none of them",
+                "the cap is lower than what is in use: raise it (`{}`) if the limit has room, or keep fewer \
+                 buffers. No GC can free them",
                 typed(&higher)
             );
-            (", and a full GC leaves them", next, vec![higher])
+            (", and a full GC does not free them", next, vec![higher])
         }
         CeilingCause::Unknown => (
             "",
-            "see what a full GC leaves (`jcmd PID GC.run`): reuse buffers that are garbage, and raise the ceiling for \
-             those that are alive"
-                .to_owned(),
+            format!(
+                "see how much a full GC leaves ({}): reuse the buffers that turn out to be garbage, and raise the cap \
+                 for those in use",
+                facts.jcmd("GC.run")
+            ),
             vec![higher],
         ),
     };
     let is_own = facts.flags.is_typed("MaxDirectMemorySize");
-    let of = if is_own { "your own `-XX:MaxDirectMemorySize`" } else { "the size of the heap" };
-    let said = error.as_ref().map(|error| format!("; the subject printed `{error}`")).unwrap_or_default();
+    let of = if is_own { "your `-XX:MaxDirectMemorySize`" } else { "the heap size" };
+    let said = error.as_ref().map(|error| format!("; the server printed `{error}`")).unwrap_or_default();
     let (are_in, ceiling) = (are_in(direct_bytes, direct.buffers), Bytes(ceiling_bytes));
-    let text = format!("{are_in}, at a ceiling of {ceiling} by {of}{why}{said}");
+    let text = format!("{are_in}, right at the cap of {ceiling} set by {of}{why}{said}");
     let finding = Finding::DirectMemoryAtCeiling { direct_bytes, ceiling_bytes, cause, error };
     Some(FindingRecord { costs_bytes: direct_bytes, remedies, ..found(finding, text, next) })
 }
 
-/// Less of direct memory that a full collection leaves is not all alive.
+/// If a full collection leaves a smaller share, not all direct memory is live.
 const LIVES_SHARE_MIN: f64 = 0.75;
-/// A holder of this share of direct memory is named.
+/// A holder with at least this share of direct memory is named.
 const HOLDER_SHARE_MIN: f64 = 0.5;
 const LIVES_LEAST: u64 = 8 << 20;
 
-/// Direct memory lives: a full collection leaves it. Source: `sun.nio.ch.Util` (JDK 11–27), ehcache3 #2868 (300 threads
-/// × 10 MB), scala-maxmind-iplookups #186; measured: 128 MiB of 32 threads, of which a collection frees nothing.
+/// Direct memory is live: a full collection keeps it. Source: `sun.nio.ch.Util` (JDK 11–27), ehcache3 #2868 (300
+/// threads × 10 MB), scala-maxmind-iplookups #186; measured: 128 MiB from 32 threads, none of which a collection frees.
 pub(super) fn lives(facts: &Facts) -> Option<FindingRecord> {
     let (mark, account) = facts.weighed()?;
     let (direct, direct_bytes) = (mark.direct?, mark.direct_bytes());
@@ -197,13 +199,13 @@ pub(super) fn lives(facts: &Facts) -> Option<FindingRecord> {
     let caches = mark.thread_buffers.filter(|of| share(of.bytes, direct_bytes) >= HOLDER_SHARE_MIN);
     let lives = match left {
         Some(left) => share(left, direct_bytes) >= LIVES_SHARE_MIN,
-        // The thread that a buffer is kept for refers to it.
+        // A thread refers to its cached buffers.
         None => caches.is_some(),
     };
     if !lives || direct_bytes < LIVES_LEAST || share(direct_bytes, account.total_bytes) < DIRECT_SHARE_MIN {
         return None;
     }
-    // Without `Unsafe` Netty takes its chunks from the JDK, whose counter has them.
+    // Without `Unsafe`, Netty takes its chunks from the JDK, whose counter includes them.
     let has_chunks =
         || most_are_chunks(facts, direct.buffers) && direct.netty_loaded || chunks_of(mark, direct_bytes).is_some();
     let holder = match (caches, direct.netty_bytes) {
@@ -218,9 +220,9 @@ pub(super) fn lives(facts: &Facts) -> Option<FindingRecord> {
     };
     let uncounted = mark.thread_buffers.filter(|_| direct_bytes > direct.bytes()).map_or(0, |kept| kept.buffers);
     let buffers = direct.buffers.saturating_add(uncounted);
-    let mut stays = if left.is_some() { ", and a full GC leaves them" } else { "" }.to_owned();
+    let mut stays = if left.is_some() { ", and a full GC does not free them" } else { "" }.to_owned();
     if uncounted > 0 {
-        stays.push_str(", although the counters of this JDK have none of it");
+        stays.push_str(", although this JDK's counters show none of it");
     }
     let all = format!("{}{stays}", are_in(direct_bytes, buffers));
     let (text, next, gain_bytes_max, remedies) = told_of(&holder, facts, &all);
@@ -228,9 +230,9 @@ pub(super) fn lives(facts: &Facts) -> Option<FindingRecord> {
     Some(FindingRecord { costs_bytes: direct_bytes, gain_bytes_max, remedies, ..found(finding, text, next) })
 }
 
-/// The bytes that malloc is expected to keep, beyond what it retains now, of buffers that are freed after each use.
-/// Each arena keeps the last of them at its end: as large chunks are freed, glibc raises its thresholds, up to 32 MiB
-/// (mallopt(3), `M_MMAP_THRESHOLD`). Measured: 32 threads × 4 MiB in 16 arenas left 49 and 61 MiB more.
+/// The bytes that malloc is expected to retain in addition if buffers are freed after each use. Each arena keeps the
+/// last ones at its end, because glibc raises its thresholds up to 32 MiB when large chunks are freed (mallopt(3),
+/// `M_MMAP_THRESHOLD`). Measured: 32 threads × 4 MiB in 16 arenas retained 49 and 61 MiB more.
 fn kept_by_malloc(facts: &Facts, threads: u64, largest_bytes: u64) -> u64 {
     let Some((_, account)) = facts.weighed() else { return 0 };
     let arenas = account.malloc.as_ref().filter(|malloc| malloc.allocator == "glibc").map_or(0, |of| of.arenas);
@@ -241,38 +243,38 @@ fn kept_by_malloc(facts: &Facts, threads: u64, largest_bytes: u64) -> u64 {
     threads.min(arenas).saturating_mul(largest_bytes).saturating_sub(holds(account, Owner::MallocRetained))
 }
 
-/// Netty holds so many bytes, in the chunks that were read after the load, or else where the weight is judged.
+/// Netty as the holder of these bytes, with its chunks after the load, or else at the mark that is judged.
 fn held_by_netty(facts: &Facts, mark: &Mark, bytes: u64) -> DirectHolder {
     let after = [MarkPoint::Collected, MarkPoint::Rested].into_iter().filter_map(|point| facts.at(point));
-    // A full collection of a JVM that serves ends no request.
+    // A full collection of a serving JVM does not end requests.
     let chunks_after = after.filter(|after| !std::ptr::eq(*after, mark)).find_map(|after| chunks_of(after, bytes));
     let rested = chunks_after.is_some();
     DirectHolder::Netty { bytes, chunks: chunks_after.or_else(|| chunks_of(mark, bytes)).cloned(), rested }
 }
 
-/// The chunks of Netty's pools that were read at a mark, if they hold half of these bytes and more.
+/// The Netty chunks read at a mark, if they hold at least half of these bytes.
 fn chunks_of(mark: &Mark, bytes: u64) -> Option<&NettyChunksRecord> {
     mark.netty_chunks.as_ref().filter(|of| share(of.held_bytes, bytes) >= HOLDER_SHARE_MIN)
 }
 
-/// Whether half of the direct buffers and more are chunks of Netty's pools, by a histogram of classes.
+/// Whether at least half of the direct buffers are Netty chunks, by a class histogram.
 fn most_are_chunks(facts: &Facts, buffers: u64) -> bool {
     let live = facts.at(MarkPoint::Collected).into_iter().flat_map(|mark| &mark.live_classes);
     let chunks = sum(live.filter(|of| of.class.ends_with(CHUNK)).map(|of| of.instances));
     chunks > 0 && share(chunks, buffers) >= HOLDER_SHARE_MIN
 }
 
-/// A chunk of Netty's pools, also where Netty was moved into another package.
+/// A chunk of Netty's pools, even if Netty was relocated (shaded).
 const CHUNK: &str = "netty.buffer.PoolChunk";
 
-/// The pool that has about as many threads as keep buffers, the one that allocated most where several have.
+/// The pool with about as many threads as have cached buffers; of several, the one that allocated most.
 fn pool_of(mark: &Mark, threads: u64) -> Option<String> {
     let fits = mark.pools.iter().filter(|pool| pool.threads >= threads.div_ceil(2) && pool.threads <= 2 * threads);
     let largest = fits.max_by_key(|pool| (pool.threads.min(threads), pool.allocated_bytes.unwrap_or(0)));
     largest.map(|pool| pool.name.clone())
 }
 
-/// Text, which begins with `all`, next, gain and remedies.
+/// Text that begins with `all`, next step, gain, and remedies.
 fn told_of(holder: &DirectHolder, facts: &Facts, all: &str) -> (String, String, Option<u64>, Vec<Change>) {
     match holder {
         DirectHolder::ThreadCaches { bytes, threads, largest_bytes, pool, malloc_keeps_bytes } => {
@@ -283,20 +285,21 @@ fn told_of(holder: &DirectHolder, facts: &Facts, all: &str) -> (String, String, 
             let pool = pool.as_ref().map(|name| format!(" (such as `{name}`)")).unwrap_or_default();
             let (of_threads, [kept, largest]) = (several(*threads, "thread"), [*bytes, *largest_bytes].map(Bytes));
             let text = format!(
-                "{all}: for each of {of_threads}{pool} the JDK caches a buffer as large as its largest read or write \
-                 of a channel, up to {largest}, {kept} in all"
+                "{all}. For each of {of_threads}{pool}, the JDK caches a buffer as large as the thread's largest \
+                 channel read or write: up to {largest} each, {kept} in all"
             );
             let keeps = match malloc_keeps_bytes {
                 0 => String::new(),
                 kept => format!(
-                    " (about {} less: malloc keeps the rest, unless `MALLOC_TRIM_THRESHOLD_=131072` is set, too)",
+                    " (saves only about {} unless you also set `MALLOC_TRIM_THRESHOLD_=131072`, because malloc \
+                     keeps the rest)",
                     Bytes(gain.saturating_sub(*kept))
                 ),
             };
             let set = first(&remedies).map(|option| format!(", or set `{option}`{keeps}")).unwrap_or_default();
             let next = format!(
-                "read and write in pieces of 64 KiB, or into direct buffers{set}; fewer threads keep fewer. A lower \
-                 `-XX:MaxDirectMemorySize` would make requests fail"
+                "read and write in chunks of 64 KiB, or use direct buffers yourself{set}; fewer threads also \
+                 help. A lower `-XX:MaxDirectMemorySize` would make requests fail"
             );
             (text, next, Some(gain), remedies)
         }
@@ -305,37 +308,37 @@ fn told_of(holder: &DirectHolder, facts: &Facts, all: &str) -> (String, String, 
             (format!("{all}: {text}"), next, gain, remedies)
         }
         DirectHolder::Netty { bytes, .. } => {
-            let text = format!("{all}: Netty counts {} of them as its own", Bytes(*bytes));
-            let next =
-                "list Netty's pools (`loadline account PID --netty`, or a trial with `--inside`): full chunks are \
-                buffers that were never released (`-Dio.netty.leakDetection.level=paranoid` says which) or requests \
-                under way; nearly empty ones are retained by a few buffers that are kept long"
-                    .to_owned();
+            let text = format!("{all}, and Netty accounts for {} of it", Bytes(*bytes));
+            let next = "list Netty's pools (`loadline account PID --netty`, or a trial with `--inside`). Full chunks \
+                 mean requests in progress or buffers that were never released \
+                 (`-Dio.netty.leakDetection.level=paranoid` shows which). Nearly empty chunks are each kept by \
+                 a few long-lived buffers"
+                .to_owned();
             (text, next, None, Vec::new())
         }
         DirectHolder::Program => {
-            let next =
-                "find who allocates and keeps them (`ByteBuffer.allocateDirect` in the program or a library; a heap \
-                dump names who refers to them). A lower `-XX:MaxDirectMemorySize` would make allocations fail"
-                    .to_owned();
-            (format!("{all}: the program or a library of it refers to them"), next, None, Vec::new())
+            let next = "find what allocates and keeps the buffers (`ByteBuffer.allocateDirect` in the program or a \
+                 library; a heap dump shows what references them). A lower `-XX:MaxDirectMemorySize` would \
+                 make allocations fail"
+                .to_owned();
+            (format!("{all}, which the program or one of its libraries still references"), next, None, Vec::new())
         }
     }
 }
 
-/// The same of Netty's chunks: full of buffers that are handed out, or kept by a few. Source: `PoolArena` and
-/// `PoolThreadCache` (Netty 4.1.140, 4.2.20): a chunk goes back when nothing of it is in use, and a buffer that was
-/// freed into a thread's cache is in use; measured in `scenarios/netty-pools`.
+/// The same for Netty's chunks: full of allocated buffers, or kept by a few. Source: `PoolArena` and `PoolThreadCache`
+/// (Netty 4.1.140, 4.2.20): a chunk is returned when none of it is in use, and buffers in a thread's cache count as in
+/// use; measured in `scenarios/netty-pools`.
 fn told_of_chunks(of: &NettyChunksRecord, rested: bool, facts: &Facts) -> (String, String, Option<u64>, Vec<Change>) {
     let out_bytes = of.handed_out_bytes.unwrap_or(of.used_bytes);
     let cached_bytes = of.used_bytes.saturating_sub(out_bytes);
     let (held, out, package) = (Bytes(of.held_bytes), Bytes(out_bytes), &of.package);
     let chunks = several(of.chunks, "chunk");
     let (are_out, or_cached) = match of.handed_out_bytes {
-        Some(_) => ("are handed out", ""),
-        None => ("are handed out or freed into caches of threads", ", or that threads keep"),
+        Some(_) => ("is in use", ""),
+        None => ("is in use or in per-thread caches", ", or buffers in thread caches"),
     };
-    // A Netty that was moved into another package reads properties of that package.
+    // A relocated Netty reads properties with its new package name.
     let unset = |properties: &[&str]| {
         let options: Vec<String> = properties.iter().map(|of| format!("-D{package}.allocator.{of}")).collect();
         let is_set = |option: &String| facts.flags.words(option.split_inclusive('=').next()?).next();
@@ -345,35 +348,41 @@ fn told_of_chunks(of: &NettyChunksRecord, rested: bool, facts: &Facts) -> (Strin
     if share(out_bytes, of.held_bytes) >= HANDED_OUT_SHARE_MAX {
         let (or, first) = match rested {
             true => ("", ""),
-            false => (", or requests under way", "weigh it again without traffic; "),
+            false => (", or requests in progress", "weigh again without traffic first; then "),
         };
         let when = if rested { " after the load" } else { "" };
-        let full = grouped(of.full_chunks);
         let text = format!(
-            "Netty holds {held} in {chunks}, {full} of them full, and {out} {are_out}{when}: buffers that were never \
-             released{or_cached}{or}"
+            "Netty holds {held} in {chunks}, {} of them full; {out} {are_out}{when}. These are buffers that \
+             were never released{or_cached}{or}",
+            grouped(of.full_chunks)
         );
         let next = format!(
-            "{first}set `-D{package}.leakDetection.level=paranoid`: Netty's ResourceLeakDetector then logs `LEAK` with \
-             the place that used a buffer last and lost it; without such a line the program still refers to the \
-             buffers, and a heap dump names who does"
+            "{first}set `-D{package}.leakDetection.level=paranoid`: for each leaked buffer, Netty then logs \
+             `LEAK` and the place that last used it. If no such line appears, the program still references the \
+             buffers, and a heap dump shows from where"
         );
         return (text, next, None, Vec::new());
     }
     let nearly_empty = grouped(of.nearly_empty_chunks);
-    let begin = format!("Netty holds {held} in {chunks}, {nearly_empty} of them nearly empty, and {out} {are_out}");
+    let begin = format!("Netty holds {held} in {chunks}, {nearly_empty} of them nearly empty; {out} {are_out}");
     let list = "`loadline account PID --netty`";
     let (text, remedies, by_option, next) = if share(cached_bytes, of.used_bytes) >= HOLDER_SHARE_MIN {
         let cached = Bytes(cached_bytes);
-        let text = format!("{begin}: {cached} of freed buffers in caches of threads keep the chunks");
+        let text = format!("{begin}. {cached} of freed buffers in per-thread caches keep the chunks alive");
         let remedies = unset(&["normalCacheSize=0", "smallCacheSize=0"]);
-        (text, remedies, "keep none for threads, at the cost of locks", format!("{list} lists what each thread keeps"))
+        let next = format!("{list} shows what each thread keeps");
+        (text, remedies, "disable the per-thread caches, which costs lock contention", next)
     } else {
         let next = format!(
-            "have fewer arenas (`-D{package}.allocator.numDirectArenas=1`) or keep buffers less long; {list} lists the \
-             chunks"
+            "use fewer arenas (`-D{package}.allocator.numDirectArenas=1`) or release buffers sooner; {list} lists \
+             the chunks"
         );
-        (format!("{begin}: a few buffers keep the chunks"), unset(&["maxOrder=3"]), "make chunks smaller", next)
+        (
+            format!("{begin}. A few long-lived buffers keep the chunks from being released"),
+            unset(&["maxOrder=3"]),
+            "use smaller chunks",
+            next,
+        )
     };
     let next = match first(&remedies) {
         Some(option) => format!("{by_option} (`{option}`); {next}"),
@@ -382,8 +391,8 @@ fn told_of_chunks(of: &NettyChunksRecord, rested: bool, facts: &Facts) -> (Strin
     (text, next, Some(of.held_bytes.saturating_sub(out_bytes)), remedies)
 }
 
-/// Netty's chunks are mostly free. Source: netty #9768 (adaptive against pooled: 7.5 and 37.7 MiB of chunks) and
-/// #15850, #15206 (the other way round), so both are to be tried; measured in `scenarios/netty-pools`.
+/// Netty's chunks are mostly free. Source: netty #9768 (adaptive and pooled: 7.5 and 37.7 MiB of chunks) and #15850,
+/// #15206 (the opposite), so try both; measured in `scenarios/netty-pools`.
 pub(super) fn netty(facts: &Facts) -> Option<FindingRecord> {
     let (mark, _) = facts.weighed()?;
     let libraries = &mark.netty.as_ref()?.libraries;
@@ -394,23 +403,26 @@ pub(super) fn netty(facts: &Facts) -> Option<FindingRecord> {
         mostly_free.max_by_key(|(.., held, out)| held.saturating_sub(*out))?;
     let free = held_bytes.saturating_sub(handed_out_bytes);
     let typed = || facts.flags.words("-Dio.netty.allocator.type=").next().is_some();
-    // A Netty that was moved into another package reads properties of that package.
+    // A relocated Netty reads properties with its new package name.
     let pooled = of.kind == NettyKind::Adaptive && library.package == "io.netty" && !typed();
     let remedy = || changes::netty_allocator("type=pooled");
     let remedies: Vec<Change> = pooled.then(remedy).into_iter().collect();
     let class = of.class.rsplit('.').next().unwrap_or_default().to_owned();
     let chunks = grouped(of.arenas.iter().flat_map(|arena| &arena.chunks).count() as u64);
     let [held, out] = [held_bytes, handed_out_bytes].map(Bytes);
-    let text = format!("Netty's {class} holds {held} of direct memory in {chunks} chunks; {out} of it is in use");
+    let text = format!(
+        "Netty's {class} holds {held} of direct memory in {chunks} chunks, but only {out} of it is \
+         in use"
+    );
     let next = match first(&remedies) {
         Some(first) => format!("try `{first}`; which allocator holds less depends on the load"),
-        None => "read which chunks linger and why (`account --netty`); fewer event loops hold fewer chunks".to_owned(),
+        None => "see which chunks linger and why (`account --netty`); fewer event loops need fewer chunks".to_owned(),
     };
     let found = found(Finding::NettyChunksFree { held_bytes, handed_out_bytes, allocator: class }, text, next);
     Some(FindingRecord { costs_bytes: held_bytes, gain_bytes_max: Some(free), remedies, ..found })
 }
 
-/// Direct memory that an allocator holds: by its own metric, or else by its chunks.
+/// Direct memory held by an allocator: from its metric, or else its chunks.
 fn held(allocator: &NettyAllocator) -> Option<u64> {
     let direct = allocator.arenas.iter().filter(|arena| arena.memory == NettyMemory::Direct);
     let chunks = || sum(direct.flat_map(|arena| &arena.chunks).map(|chunk| chunk.bytes));

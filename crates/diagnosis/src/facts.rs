@@ -1,4 +1,4 @@
-//! The facts that rules read: one value, made from a trial or from an account.
+//! The facts that rules use, from a trial or from an account.
 
 use super::flags::Flags;
 use crate::doubt::{Doubt, MemoryPool};
@@ -9,42 +9,44 @@ use crate::record::{
 use crate::scenario::MarkPoint;
 use crate::units::{Millicpus, unix_s};
 
-/// Below this much, and this share of RSS, a weight is not worth a finding.
+/// A smaller weight, or share of RSS, is not worth a finding.
 const LEAST_BYTES: u64 = 1 << 20;
 const LEAST_SHARE: f64 = 0.01;
 
-/// Spans are alike if a request brings the same within this factor.
+/// Spans are alike if a request adds the same within this factor.
 const ALIKE_WITHIN: f64 = 2.0;
-/// If a collection takes this share of what came with such spans, nothing keeps that memory.
+/// If a collection frees this share of what such spans added, nothing retains that memory.
 pub(super) const COLLECTED_SHARE: f64 = 0.5;
 
-/// Marks whose weighing has changed what it weighs, or rested before.
+/// Marks after a rest, or whose preparation changed the memory.
 const AFTER_LOAD: [MarkPoint; 3] = [MarkPoint::Rested, MarkPoint::Collected, MarkPoint::Trimmed];
 
-/// The known facts of one JVM.
+/// The known facts about a JVM.
 pub(super) struct Facts<'a> {
-    /// Its weighings, in time order.
+    /// Its marks in time order.
     pub(super) marks: &'a [Mark],
-    /// Stretches of load and rest; empty of an account.
+    /// Work and rest phases; empty for an account.
     pub(super) phases: &'a [PhaseRecord],
     pub(super) jvm: Option<&'a Jvm>,
+    /// The process, if it still runs.
+    pid: Option<u32>,
     pub(super) flags: Flags<'a>,
-    /// The smallest limit that holds for it.
+    /// The smallest limit that applies to it.
     pub(super) limit: Option<u64>,
-    /// The memory of the machine; `None` of a trial, whose limit is set before it starts.
+    /// The machine's memory; `None` for a trial, whose limit is set before it starts.
     pub(super) machine_bytes: Option<u64>,
-    /// CPUs that it may use, where it is pinned.
+    /// CPUs that it may use, if it is pinned.
     pub(super) cpus: Option<u64>,
     pub(super) doubts: &'a [DoubtRecord],
-    /// The highest RSS that was seen.
+    /// The highest RSS seen.
     pub(super) rss_peak: Option<u64>,
-    /// Compilations during which RSS grew; empty of an account.
+    /// Compilations during which RSS grew; empty for an account.
     pub(super) compilations: &'a [CompilationRecord],
-    /// The live objects, where they were asked for.
+    /// The live objects, if requested.
     pub(super) objects: Option<&'a ObjectsRecord>,
-    /// How long it had run when it was weighed.
+    /// Its age at the measurement.
     age_s: Option<f64>,
-    /// Variables that were set for it, as far as they are known, `NAME=value`.
+    /// Its known environment variables, `NAME=value`.
     env: Vec<String>,
 }
 
@@ -55,6 +57,7 @@ impl<'a> Facts<'a> {
             marks: &trial.marks,
             phases: &trial.phases,
             jvm: trial.jvm.as_ref(),
+            pid: None,
             flags: Flags::of_trial(trial),
             limit: trial.limit_bytes,
             machine_bytes: None,
@@ -76,6 +79,7 @@ impl<'a> Facts<'a> {
             marks: std::slice::from_ref(&document.mark),
             phases: &[],
             jvm: Some(&document.jvm),
+            pid: Some(document.jvm.pid),
             flags: Flags::of_account(document),
             limit: document.mark.charge.as_ref().and_then(|charge| charge.limit_bytes),
             machine_bytes: Some(document.machine.memory_bytes).filter(|bytes| *bytes > 0),
@@ -89,8 +93,13 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Returns the mark at which the weight of the subject is judged, with its account: the end of the load, or
-    /// else the last mark before it rested. Several processes have none: sums over them fit no rule.
+    /// A diagnostic command as typed: with the pid of a running JVM, or `jcmd PID` for a trial.
+    pub(super) fn jcmd(&self, command: &str) -> String {
+        self.pid.map_or_else(|| format!("`jcmd PID {command}`"), |pid| format!("`jcmd {pid} {command}`"))
+    }
+
+    /// The mark that is judged, with its account: the end of the load, or else the last mark before the rest. `None`
+    /// for several processes, because rules do not apply to their sums.
     pub(super) fn weighed(&self) -> Option<(&'a Mark, &'a AccountRecord)> {
         let of = |mark: &'a Mark| {
             let account = mark.account.as_ref().filter(|account| !account.owners.is_empty())?;
@@ -102,27 +111,26 @@ impl<'a> Facts<'a> {
         loaded.or_else(before).or_else(|| self.marks.iter().rev().find_map(of))
     }
 
-    /// A mark by its moment.
     pub(super) fn at(&self, point: MarkPoint) -> Option<&'a Mark> {
         self.marks.iter().find(|mark| mark.name == point.word())
     }
 
-    /// Seconds that it had run when it was weighed; `None` where that is not known, or hardly any.
+    /// Its age in seconds at the measurement; `None` if unknown or very low.
     pub(super) fn age_s(&self) -> Option<f64> {
         self.age_s.filter(|age| age.is_finite() && *age >= 1.0)
     }
 
-    /// RSS where the weight is judged; 0 without an account.
+    /// RSS at the mark that is judged; 0 without an account.
     pub(super) fn rss(&self) -> u64 {
         self.weighed().map_or(0, |(_, account)| account.total_bytes)
     }
 
-    /// Phases of load after the warm-up.
+    /// Work phases after the warm-up.
     pub(super) fn loads(&self) -> impl DoubleEndedIterator<Item = &'a PhaseRecord> {
         self.phases.iter().filter(|phase| phase.works() && !phase.is_warmup() && phase.seconds > 0.0)
     }
 
-    /// Each two marks that follow each other with what was answered in between; none where nothing was.
+    /// Pairs of successive marks with the number of responses between them, if any.
     pub(super) fn worked(&self) -> Vec<(&'a Mark, &'a Mark, u64)> {
         let span = |pair: &'a [Mark]| {
             let [from, to] = pair else { return None };
@@ -133,22 +141,19 @@ impl<'a> Facts<'a> {
         self.marks.windows(2).filter_map(span).collect()
     }
 
-    /// The collector in force.
     pub(super) fn collector(&self) -> &'a str {
         self.jvm.and_then(|jvm| jvm.collector.as_deref()).unwrap_or_default()
     }
 
-    /// The most that the heap may become.
     pub(super) fn heap_max(&self) -> Option<u64> {
         self.flags.number("MaxHeapSize").or_else(|| self.weighed()?.0.heap.max_bytes)
     }
 
-    /// The release, as numbers.
     pub(super) fn release(&self) -> Option<[u64; 3]> {
         self.jvm?.release()
     }
 
-    /// Whether a variable of the environment is known to be set.
+    /// Whether an environment variable is known to be set.
     pub(super) fn is_set(&self, name: &str) -> bool {
         let malloc = self.weighed().and_then(|(_, account)| account.malloc.as_ref());
         let settings = malloc.and_then(|malloc| malloc.settings.as_ref()).into_iter().flatten();
@@ -156,7 +161,7 @@ impl<'a> Facts<'a> {
         set.any(|set| set.split_once('=').is_some_and(|(known, _)| known == name))
     }
 
-    /// The first `OutOfMemoryError` that the subject printed, where it was of this pool.
+    /// The first printed `OutOfMemoryError`, if it was for this pool.
     pub(super) fn error_of(&self, wanted: MemoryPool) -> Option<String> {
         self.doubts.iter().find_map(|of| match &of.doubt {
             Doubt::OutOfMemoryError { error, pool } if *pool == wanted => Some(error.clone()),
@@ -164,43 +169,41 @@ impl<'a> Facts<'a> {
         })
     }
 
-    /// The live set where a full collection told it.
+    /// The live set, if a full collection showed it.
     pub(super) fn live_after_gc(&self) -> Option<u64> {
         let collected = self.at(MarkPoint::Collected).and_then(|mark| mark.heap.live_bytes);
         collected.or(self.objects.map(|objects| objects.total.bytes)).filter(|live| *live > 0)
     }
 }
 
-/// The least that is worth a finding where so much is resident.
+/// The minimum worth a finding at this RSS.
 pub(super) fn least(rss: u64) -> u64 {
     LEAST_BYTES.max((rss as f64 * LEAST_SHARE) as u64)
 }
 
-/// A part of a whole; 0 of nothing.
+/// A part of a whole; 0 if the whole is 0.
 pub(super) fn share(part: u64, of: u64) -> f64 {
     if of == 0 { 0.0 } else { part as f64 / of as f64 }
 }
 
-/// Those of the spans in which a request brings about as much as in the last one; `None` of fewer than two.
+/// The spans in which a request adds about as much as in the last one; `None` for fewer than two.
 pub(super) fn alike<S>(mut spans: Vec<S>, rate: impl Fn(&S) -> f64) -> Option<Vec<S>> {
     let last = rate(spans.last()?);
     spans.retain(|span| (1.0 / ALIKE_WITHIN..=ALIKE_WITHIN).contains(&(rate(span) / last)));
     (spans.len() >= 2).then_some(spans)
 }
 
-/// The sum of these, or the most that there can be.
+/// The saturating sum.
 pub(super) fn sum(bytes: impl Iterator<Item = u64>) -> u64 {
     bytes.fold(0, u64::saturating_add)
 }
 
-/// Resident bytes of an owner.
 pub(super) fn holds(account: &AccountRecord, owner: Owner) -> u64 {
     account.holds(owner.name())
 }
 
-/// Returns the bytes that malloc holds for a category of Native Memory Tracking, by the headers of its chunks, which an
-/// account of a running JVM lists. Otherwise it returns the bytes that the JVM committed for it; `None` if neither is
-/// known.
+/// Bytes that malloc holds for a category of Native Memory Tracking, from chunk headers, which an account of a running
+/// JVM lists. Otherwise, the bytes that the JVM committed for it; `None` if neither is known.
 pub(super) fn tagged(mark: &Mark, tag: &str) -> Option<u64> {
     let details = mark.account.iter().flat_map(|account| &account.owners).flat_map(|owner| &owner.detail);
     let held = details.filter(|detail| detail.kind == "tag" && detail.name == tag);

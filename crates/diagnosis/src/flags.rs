@@ -1,13 +1,13 @@
-//! The flags of a JVM as rules ask for them.
+//! A JVM's flags as rules query them.
 //!
-//! The JVM's own list tells which flags there are and who set them (JDK 17 and newer). Without it, what differs from
-//! its default is known from `VM.flags`, and who set it from the command line alone.
+//! The JVM's own list has all flags and their origins (JDK 17 and later). Without it, `VM.flags` shows the nondefault
+//! values, and only the command line shows who set them.
 
 use crate::record::{AccountDocument, FlagOrigin, FlagRecord, FlagsRecord, Trial};
 use crate::remedy::flags_needed;
 use loadline_jvm::observe::vm_flags::set_by;
 
-/// Flags that rules look at, also where they are at their default.
+/// Flags that rules read even at their defaults.
 const OF_RULES: [&str; 35] = [
     "AlwaysPreTouch",
     "CompressedClassSpaceSize",
@@ -46,20 +46,19 @@ const OF_RULES: [&str; 35] = [
     "ZUncommitDelay",
 ];
 
-/// The flags whose defaults a trial keeps too: what rules look at and what remedies need. One that a trial's record
-/// lacks is a flag that this JVM does not have. Some come twice.
+/// Flags whose defaults a trial records too: those that rules and remedies need. If a trial's record lacks one, the JVM
+/// does not have it. May contain duplicates.
 pub fn flags_kept() -> impl Iterator<Item = &'static str> {
     OF_RULES.into_iter().chain(flags_needed())
 }
 
-/// The flags of one JVM.
 pub(super) struct Flags<'a> {
-    /// The flags that were set, and the defaults of all flags that the JVM has, or only of [`flags_kept`].
+    /// The flags that were set, and the defaults of all flags, or only of [`flags_kept`].
     record: Option<&'a FlagsRecord>,
     has_all: bool,
-    /// Without a record, those that differ from their default, as the command line spells them.
+    /// Without a record, the nondefault flags in command-line form.
     spelled: &'a [String],
-    /// Words that may be its options, in the order in which the JVM reads them.
+    /// Potential options in the order in which the JVM reads them.
     words: Vec<&'a str>,
 }
 
@@ -69,7 +68,7 @@ impl<'a> Flags<'a> {
         let record = jvm.and_then(|jvm| jvm.flags_kept.as_ref());
         let spelled = jvm.filter(|_| record.is_none()).and_then(|jvm| jvm.flags.as_deref()).unwrap_or_default();
         let options = jvm.into_iter().flat_map(|jvm| &jvm.options);
-        // The command line contains those options, too, that reach the JVM by it.
+        // The command line also contains options that reach the JVM through it.
         let asked = options.filter(|option| !trial.command.contains(option)).map(String::as_str);
         let words = asked.chain(options_of(&trial.command)).collect();
         Self { record, has_all: false, spelled, words }
@@ -81,12 +80,11 @@ impl<'a> Flags<'a> {
         Self { record, has_all: record.is_some(), spelled, words: options_of(&document.subject_command).collect() }
     }
 
-    /// The flag as it was set.
     fn set(&self, name: &str) -> Option<&'a FlagRecord> {
         self.record?.set.iter().find(|flag| flag.name == name)
     }
 
-    /// The value in force; `None` where it is not known.
+    /// The value in effect; `None` if unknown.
     pub(super) fn get(&self, name: &str) -> Option<&'a str> {
         let set = self.set(name).map(|flag| flag.value.as_str());
         let default = || self.record?.defaults.get(name).map(String::as_str);
@@ -107,68 +105,67 @@ impl<'a> Flags<'a> {
         self.get(name) == Some(value)
     }
 
-    /// Whether this JVM has the flag; `None` where its flags' names are not known.
+    /// Whether this JVM has the flag; `None` if its flag names are unknown.
     pub(super) fn has(&self, name: &str) -> Option<bool> {
         let has = self.get(name).is_some();
         let is_listed = || self.has_all || self.record.is_some() && flags_kept().any(|kept| kept == name);
         (has || is_listed()).then_some(has)
     }
 
-    /// The options that set flags, in the order in which the JVM reads them: as typed, the flag, its value as typed.
+    /// The options that set flags, in the order in which the JVM reads them: the option, the flag, and the value, as
+    /// typed.
     pub(super) fn typed(&self) -> Vec<(&'a str, &'a str, &'a str)> {
         let of = |word: &&'a str| parse(word).map(|(name, value)| (*word, name, value));
         self.words.iter().filter_map(of).collect()
     }
 
-    /// Whether all names of the JVM's flags are known, and this is not one of them. In a trial, only some are known.
+    /// Whether all flag names are known, and this is not one of them. For a trial, only some names are known.
     pub(super) fn lacks(&self, name: &str) -> bool {
         self.has_all && self.has(name) == Some(false)
     }
 
-    /// Whether the flag was set, and not by the JVM itself.
+    /// Whether the flag was set, but not by the JVM itself.
     pub(super) fn is_typed(&self, name: &str) -> bool {
         let by_word = || self.words.iter().any(|word| parse(word).is_some_and(|(known, _)| known == name));
         self.set(name).is_some_and(|flag| flag.origin != FlagOrigin::Ergonomic) || by_word()
     }
 
-    /// Whether this JVM has the flag, or is not known to lack it, and the flag was not typed.
+    /// Whether the flag was not typed, and the JVM is not known to lack it.
     pub(super) fn is_free(&self, name: &str) -> bool {
         self.has(name) != Some(false) && !self.is_typed(name)
     }
 
-    /// Whether this JVM is known to have the flag, and the flag was not typed.
+    /// Whether the flag was not typed, and the JVM is known to have it.
     pub(super) fn has_free(&self, name: &str) -> bool {
         self.has(name) == Some(true) && !self.is_typed(name)
     }
 
-    /// Whether somebody chose a collector.
     pub(super) fn collector_is_typed(&self) -> bool {
         COLLECTORS.iter().any(|(flag, _)| self.is_typed(flag))
     }
 
-    /// Whether somebody gave the heap a size that no limit changes.
+    /// Whether the heap's size is fixed, independent of any limit.
     pub(super) fn heap_is_given(&self) -> bool {
         ["MaxHeapSize", "MaxRAMFraction"].iter().any(|name| self.is_typed(name))
     }
 
-    /// Whether somebody bounded the heap, in bytes or as a share.
+    /// Whether the heap is bounded, in bytes or as a share.
     pub(super) fn heap_is_typed(&self) -> bool {
         ["MaxHeapSize", "MaxRAMPercentage", "MaxRAM", "MaxRAMFraction"].iter().any(|name| self.is_typed(name))
     }
 
-    /// The words that begin so.
     pub(super) fn words(&self, begin: &str) -> impl Iterator<Item = &'a str> {
         self.words.iter().copied().filter(move |word| word.starts_with(begin))
     }
 }
 
-/// The flag that selects a collector, and what the flags of its own begin with.
+/// Collectors: the flag that selects one, and the prefix of its own flags.
 pub(super) const COLLECTORS: [(&str, &str); 5] =
     [("UseG1GC", "G1"), ("UseShenandoahGC", "Shenandoah"), ("UseZGC", "Z"), ("UseSerialGC", ""), ("UseParallelGC", "")];
 
-/// Options of the JVM in a command line: up to the main class or the archive.
+/// JVM options in a command line: up to the main class or archive.
 fn options_of(command: &[String]) -> impl Iterator<Item = &str> {
-    /// Options of the launcher whose value is the next word.
+    /// Launcher options whose value is the next word.
     const WITH_VALUE: [&str; 8] =
         ["-cp", "-classpath", "--class-path", "-p", "--module-path", "--add-modules", "-d", "--upgrade-module-path"];
     let mut words = command.iter().skip(1).map(String::as_str);
@@ -181,7 +178,7 @@ fn options_of(command: &[String]) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The flag that an option sets, with its value as typed; `-Xshare:auto` counts as one.
+/// The flag that an option sets, with its value as typed; `-Xshare:auto` counts as a flag.
 fn parse(option: &str) -> Option<(&str, &str)> {
     option.strip_prefix("-Xshare:").map(|value| ("Xshare", value)).or_else(|| set_by(option))
 }

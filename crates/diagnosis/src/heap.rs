@@ -1,4 +1,4 @@
-//! The Java heap: what is free and resident, what no live object needs, and a heap that was exhausted.
+//! The Java heap: resident but free, much larger than the live set, or exhausted.
 
 use super::facts::{Facts, holds, share};
 use super::found::{first, found};
@@ -10,49 +10,51 @@ use crate::remedy::changes::{NARROW_RATIOS, collect_each, jvm};
 use crate::scenario::{Change, MarkPoint};
 use crate::units::Bytes;
 
-/// Less of RSS is not worth a change of when the heap shrinks.
+/// A smaller share of RSS does not justify changing when the heap shrinks.
 const FREE_SHARE_MIN: f64 = 0.05;
-/// Heaps of small servers are some times as large as what lives, and little is to gain there.
+/// Small servers' heaps are several times their live set, with little to gain.
 const GAIN_SHARE_MIN: f64 = 0.05;
-/// So many times the live set is far above it.
+/// This many times the live set is far above it.
 const FAR_TIMES: u64 = 4;
-/// Collectors whose counters after a collection are of all that it left; those of a generational ZGC are of the old
-/// generation alone.
+/// Collectors whose counters include everything that a collection left; those of generational ZGC include only the old
+/// generation.
 const COUNT_WHAT_IS_LEFT: [&str; 3] = ["Serial", "Parallel", "G1"];
 
-/// Heap is resident and holds no object after a rest. In an account: as far as a full collection would return it.
-/// Source: JEP 346 (G1, JDK 12: `G1PeriodicGCInterval`). The man page of `java` 25 recommends ratios of 5 and 10 and
-/// `-ShrinkHeapInSteps` for footprint. In vcell #1899 one full GC brought 1,934 to 1,032 MiB. From 26 on G1 heeds no
-/// ratio (JDK-8238687). Such ratios under spikes ran out of memory (quarkus #39084), so a spike belongs to the trial.
+/// Heap is resident without objects after a rest. In an account, the part that a full collection would return, or all
+/// of it if unknown. Source: JEP 346 (G1, JDK 12: `G1PeriodicGCInterval`). The man page of `java` 25 recommends ratios
+/// of 5 and 10 and `-ShrinkHeapInSteps` for footprint. In vcell #1899, one full GC reduced 1,934 to 1,032 MiB. From 26
+/// on, G1 ignores ratios (JDK-8238687). Such ratios ran out of memory under spikes (quarkus #39084), so a trial should
+/// include a spike.
 pub(super) fn free(facts: &Facts) -> Option<FindingRecord> {
     let at_rest = facts.at(MarkPoint::Rested).and_then(|mark| Some((mark, mark.account.as_ref()?)));
     let rested = at_rest.is_some();
     let weighed = || facts.weighed().filter(|_| facts.phases.is_empty());
     let (mark, account) = at_rest.filter(|(mark, _)| mark.processes.is_empty()).or_else(weighed)?;
     let free_bytes = holds(account, Owner::JavaHeapFree);
-    let gain = if rested { free_bytes } else { account.would_return.gc_bytes.unwrap_or(0).min(free_bytes) };
-    if share(gain, account.total_bytes) < FREE_SHARE_MIN {
+    let gain = if rested { Some(free_bytes) } else { account.would_return.gc_bytes.map(|bytes| bytes.min(free_bytes)) };
+    if share(gain.unwrap_or(free_bytes), account.total_bytes) < FREE_SHARE_MIN {
         return None;
     }
     let fixed = fixed_by(facts, mark.heap.committed_bytes);
     let remedies = if fixed.is_some() { Vec::new() } else { remedies(facts) };
-    let moment = if rested { " after the rest" } else { "" };
-    let of = mark.heap.committed_bytes.map(|bytes| format!("of {} of Java heap committed, ", Bytes(bytes)));
-    let of = of.unwrap_or_else(|| "of the Java heap ".to_owned());
-    let text = format!("{of}{} are resident and hold no object{moment}", Bytes(free_bytes));
+    let moment = if rested { " after the idle phase" } else { "" };
+    let of = mark.heap.committed_bytes.map(|bytes| format!(" of the {} committed Java heap", Bytes(bytes)));
+    let of = of.unwrap_or_else(|| " of the Java heap".to_owned());
+    let unknown = if gain.is_none() { "; how much of it a full GC would return is unknown" } else { "" };
+    let text = format!("{}{of} is resident but holds no objects{moment}{unknown}", Bytes(free_bytes));
     let next = match (fixed, first(&remedies)) {
-        (Some(option), _) => format!("your own `{option}` keeps it; the collector gives back only what lies above"),
+        (Some(option), _) => format!("your `{option}` keeps it: the collector returns only memory above that size"),
         (None, Some(first)) => {
-            format!("try `{first}`, with a spike in the load: a heap that shrinks has to grow again")
+            format!("try `{first}`, and include a spike in the load, because a heap that shrank must grow again")
         }
-        (None, None) => "a lower `-Xmx` bounds it; this collector has no option that gives it back sooner".to_owned(),
+        (None, None) => "lower `-Xmx`; this collector has no option that returns memory sooner".to_owned(),
     };
     let finding = Finding::HeapFree { free_bytes, committed_bytes: mark.heap.committed_bytes, rested };
     let found = found(finding, text, next);
-    Some(FindingRecord { costs_bytes: free_bytes, gain_bytes_max: Some(gain), remedies, ..found })
+    Some(FindingRecord { costs_bytes: free_bytes, gain_bytes_max: gain, remedies, ..found })
 }
 
-/// The option of the user that keeps the heap as large as it is.
+/// The user's option that prevents the heap from shrinking.
 fn fixed_by(facts: &Facts, committed: Option<u64>) -> Option<&'static str> {
     let least = ["InitialHeapSize", "MinHeapSize"].into_iter().find(|name| {
         let bytes = facts.flags.number(name).or_else(|| facts.marks.last()?.heap.committed_bytes);
@@ -82,9 +84,9 @@ fn remedies(facts: &Facts) -> Vec<Change> {
     remedies
 }
 
-/// The heap is far larger than what lives in it. Source: measured, and `loadline find`, which searches the heap: the
-/// database of 1,413 MiB carried the same load in 506 with a heap of 121 MiB. The live set is that of a full collection
-/// or at most what the last one left (`sun.gc.generation.*`, JDK 11–25).
+/// The heap is far larger than its live set. Source: measured, and `loadline find`, which searches for a heap size: a
+/// database of 1,413 MiB sustained the same load in 506 with a heap of 121 MiB. The live set is from a full collection,
+/// or at most what the last collection left (`sun.gc.generation.*`, JDK 11–25).
 pub(super) fn far_above_live(facts: &Facts) -> Option<FindingRecord> {
     let (mark, account) = facts.weighed()?;
     let heap_bytes = account.heap_bytes();
@@ -96,39 +98,39 @@ pub(super) fn far_above_live(facts: &Facts) -> Option<FindingRecord> {
         return None;
     }
     let lives = match live_by {
-        LiveBy::FullCollection => format!("only {} are live", Bytes(live_bytes)),
-        LiveBy::LastCollection => format!("the last collection left {}", Bytes(live_bytes)),
+        LiveBy::FullCollection => format!("only {} is live", Bytes(live_bytes)),
+        LiveBy::LastCollection => format!("the last GC left only {}", Bytes(live_bytes)),
     };
     let max_bytes = mark.heap.max_bytes;
     let most = max_bytes.map(|bytes| format!("; it may grow to {}", Bytes(bytes))).unwrap_or_default();
-    let text = format!("{} of Java heap are resident, but {lives}{most}", Bytes(heap_bytes));
+    let text = format!("{} of Java heap is resident, but {lives}{most}", Bytes(heap_bytes));
     let remedies = ceiling(facts, level);
     let next = match first(&remedies) {
-        Some(first) => format!("try `{first}`; `loadline find` finds the smallest that holds"),
-        None => "lower the maximum heap that you set; `loadline find` finds the smallest that holds".to_owned(),
+        Some(first) => format!("try `{first}`; `loadline find` finds the smallest heap that works"),
+        None => "lower your maximum heap; `loadline find` finds the smallest one that works".to_owned(),
     };
     let finding = Finding::HeapFarAboveLive { heap_bytes, live_bytes, live_by, max_bytes };
     let found = found(finding, text, next);
     Some(FindingRecord { costs_bytes: heap_bytes, gain_bytes_max: Some(gain), remedies, ..found })
 }
 
-/// Speaks against it: much of the heap lives.
+/// Evidence against it: much of the heap is live.
 pub(super) fn mostly_live(facts: &Facts) -> Option<String> {
     let (mark, account) = facts.weighed()?;
     let (heap_bytes, (live_bytes, live_by)) = (account.heap_bytes(), live_set(facts, mark)?);
     let matters = share(heap_bytes, account.total_bytes) >= GAIN_SHARE_MIN;
     let by = match live_by {
         LiveBy::FullCollection => "a full GC left",
-        LiveBy::LastCollection => "the last collection left",
+        LiveBy::LastCollection => "the last GC left",
     };
-    let is_live = heap_bytes < live_bytes.saturating_mul(FAR_TIMES);
-    // Objects take room that need not be resident: the tails of humongous ones were never touched.
+    // A heap of twice its live set has the room that it needs (`heap_with_room`).
+    let is_live = heap_bytes <= live_bytes.saturating_mul(2);
+    // Not all object memory is resident: the tails of humongous objects were never touched.
     let (heap, live) = (Bytes(heap_bytes), Bytes(live_bytes.min(heap_bytes)));
     (matters && is_live)
-        .then(|| format!("{by} {live} of the {heap} of Java heap: a smaller heap would have little room"))
+        .then(|| format!("{by} {live} of the {heap} Java heap, so a smaller heap would leave little headroom"))
 }
 
-/// The live set, and what told it.
 fn live_set(facts: &Facts, mark: &Mark) -> Option<(u64, LiveBy)> {
     let by_full = facts.live_after_gc().map(|live| (live, LiveBy::FullCollection));
     let tells = COUNT_WHAT_IS_LEFT.contains(&facts.collector());
@@ -136,8 +138,8 @@ fn live_set(facts: &Facts, mark: &Mark) -> Option<(u64, LiveBy)> {
     by_full.or_else(|| left.map(|left| (left, LiveBy::LastCollection)))
 }
 
-/// A ceiling for a heap that no option bounds. Direct memory takes its ceiling from the heap's. If twice the direct
-/// buffers would not fit under that, direct memory gets a ceiling of its own.
+/// A ceiling for a heap without one. Direct memory inherits the heap's ceiling; if twice the direct buffers would not
+/// fit, it gets its own ceiling.
 fn ceiling(facts: &Facts, level: u64) -> Vec<Change> {
     let flags = &facts.flags;
     let starts_larger = flags.is_typed("InitialHeapSize") || flags.is_typed("MinHeapSize");
@@ -154,11 +156,11 @@ fn ceiling(facts: &Facts, level: u64) -> Vec<Change> {
     }
 }
 
-/// The JVM's messages about a full heap (JDK 11–27).
+/// The JVM's messages for a full heap (JDK 11–27).
 const OF_HEAP: [&str; 3] = ["Java heap space", "GC overhead limit exceeded", "Requested array size exceeds"];
 
-/// The subject printed an `OutOfMemoryError` of the heap, even if every request failed. If static fields hold the live
-/// heap, or the JVM did not heed `-XX:MaxRAMPercentage`, the finding about that replaces this one.
+/// The subject printed an `OutOfMemoryError` for the heap, even if every request failed. More specific findings replace
+/// this one: static fields hold the live heap, or the JVM ignored `-XX:MaxRAMPercentage`.
 pub(super) fn exhausted(facts: &Facts) -> Option<FindingRecord> {
     let error = facts.error_of(MemoryPool::Other)?;
     let is_told = ceilings::share_unheeded(facts).is_some() || live::statics(facts).is_some();
@@ -166,9 +168,9 @@ pub(super) fn exhausted(facts: &Facts) -> Option<FindingRecord> {
         return None;
     }
     let max_bytes = facts.heap_max().filter(|bytes| *bytes > 0);
-    let of = max_bytes.map(|bytes| format!(", which may become {}", Bytes(bytes))).unwrap_or_default();
-    let text = format!("the heap{of}, was exhausted: the subject printed `{error}`");
-    let next = "see what fills it (`-XX:+HeapDumpOnOutOfMemoryError`): what grows without a bound fills any heap; \
-        where all of it is needed, raise `-Xmx`, and the limit with it";
+    let of = max_bytes.map(|bytes| format!(", which may grow to {}", Bytes(bytes))).unwrap_or_default();
+    let text = format!("the heap{of} ran out of space: the server printed `{error}`");
+    let next = "get a heap dump to see what fills it (`-XX:+HeapDumpOnOutOfMemoryError`). A leak fills a heap of any \
+         size; if the program really needs it all, raise `-Xmx` and the limit";
     Some(found(Finding::HeapExhausted { error, max_bytes }, text, next))
 }

@@ -1,4 +1,4 @@
-//! Objects of G1 in regions of their own.
+//! G1's humongous objects, which have their own regions.
 
 use super::facts::{Facts, share};
 use super::found::{first, found};
@@ -7,20 +7,20 @@ use crate::remedy::changes;
 use crate::scenario::Change;
 use crate::units::{Bytes, grouped, several};
 
-/// Less of the used heap is what any humongous object leaves.
+/// Humongous objects normally waste less than this share of the used heap.
 const TAIL_SHARE_MIN: f64 = 0.1;
-/// The largest region (`HeapRegionBounds::MAX_SIZE`): 32 MiB until JDK 17, 512 MiB from 18 on.
+/// The maximum region size (`HeapRegionBounds::MAX_SIZE`): 32 MiB up to JDK 17, 512 MiB since 18.
 const REGION_MAX: u64 = 32 << 20;
-/// Regions that a heap should have, so that G1 has something to choose among.
+/// The number of regions that a heap should have for G1 to choose from.
 const REGIONS_MIN: u64 = 32;
-/// The header of an array (`arrayOopDesc`), with compressed class pointers.
+/// The header of an array (`arrayOopDesc`) with compressed class pointers.
 const HEADER_BYTES: u64 = 16;
-/// A tail of less than this part of an object is no waste.
+/// A tail of less than this share of an object is not wasteful.
 const WASTE_MAX: f64 = 0.125;
 
-/// Half of what G1 calls used may be no object: an object of half a region and more takes whole regions. Source: the G1
-/// tuning guide of JDK 17 ("humongous objects"), spark #34846 (pages of 4 MiB and 16 bytes: half of the heap wasted),
-/// hazelcast #16760; measured: 160 arrays of 1 MiB and 16 bytes take 320 MiB.
+/// Half of the heap that G1 reports as used may contain no objects, because an object of at least half a region
+/// occupies whole regions. Source: the G1 tuning guide of JDK 17 ("humongous objects"), spark #34846 (pages of 4 MiB
+/// and 16 bytes: half of the heap wasted), hazelcast #16760; measured: 160 arrays of 1 MiB and 16 bytes occupy 320 MiB.
 pub(super) fn tails(facts: &Facts) -> Option<FindingRecord> {
     let (mark, account) = facts.weighed()?;
     let HumongousRecord { objects, object_bytes, tail_bytes, region_bytes } = mark.heap.humongous?;
@@ -28,7 +28,7 @@ pub(super) fn tails(facts: &Facts) -> Option<FindingRecord> {
     if share(tail_bytes, used) < TAIL_SHARE_MIN {
         return None;
     }
-    // Pages of a tail that were never written to are not resident.
+    // Pages of a tail that were never written are not resident.
     let needed = used.saturating_sub(tail_bytes);
     let costs_bytes = account.heap_bytes().saturating_sub(needed).min(tail_bytes);
     let each = object_bytes / objects.max(1);
@@ -37,38 +37,42 @@ pub(super) fn tails(facts: &Facts) -> Option<FindingRecord> {
     let remedies: Vec<Change> = fits.map(sized).into_iter().collect();
     let [half, taken, empty] = [region_bytes / 2, object_bytes, tail_bytes].map(Bytes);
     let text = format!(
-        "{} ({half} or more, half a region) take {taken}, and the ends of their regions stay empty: {empty}",
+        "{} (at least half a region, {half}) take {taken} and waste {empty} at the ends of their regions",
         several(objects, "humongous object")
     );
     let smaller = smaller(each, region_bytes);
     let next = match first(&remedies) {
         Some(first) => format!("try `{first}`, or {smaller}{}", then(used, needed)),
-        None => format!("{smaller}, or take another collector{}", then(used, needed)),
+        None => format!("{smaller}, or use another collector{}", then(used, needed)),
     };
     let finding = Finding::HumongousTails { objects, object_bytes, tail_bytes, region_bytes };
     let found = found(finding, text, next);
     Some(FindingRecord { costs_bytes, remedies, ..found })
 }
 
-/// A length of arrays that wastes next to nothing, below the average object: whole regions, or less than half of one.
+/// An array length below the average that wastes almost nothing: whole regions, or less than half of one.
 fn smaller(each: u64, region: u64) -> String {
     let (bytes, why) = match each / region.max(1) {
         // Half a region is humongous already, and sizes go by 8 bytes.
-        0 => ((region / 2).saturating_sub(8), "an object of half a region has regions of its own".to_owned()),
-        whole => (whole * region, format!("with its header it then fills {}", several(whole, "region"))),
+        0 => ((region / 2).saturating_sub(8), "an object of half a region or more gets its own regions".to_owned()),
+        whole => (whole * region, format!("with its header, it then fills exactly {}", several(whole, "region"))),
     };
     let [bytes, average] = [bytes, each].map(|size| grouped(size.saturating_sub(HEADER_BYTES)));
-    format!("make each array at most {bytes} bytes long (they have {average} on average): {why}")
+    format!("make each array at most {bytes} bytes long (the average is {average}): {why}")
 }
 
-/// The sentence on what that frees: G1 takes for other objects what the tails leave. Measured: in the same heap of
-/// 512 MiB, RSS was 362.5 MiB, and 396.1 with regions of 4 MiB.
+/// A sentence about the savings: G1 uses the freed tails for other objects. Measured: in the same heap of 512 MiB, RSS
+/// was 362.5 MiB, and 396.1 with regions of 4 MiB.
 fn then(used: u64, needed: u64) -> String {
     let (needed, used) = (Bytes(needed), Bytes(used));
-    format!(". The heap then needs {needed} of the {used} that are used; memory falls by as much as you lower `-Xmx`")
+    format!(
+        ". The heap then needs only {needed} of the {used} now in use; RSS falls by as much as you lower \
+         `-Xmx`"
+    )
 }
 
-/// The smallest larger region in which such objects waste next to nothing: twice as large as one, or filled by it.
+/// The smallest larger region in which such objects waste almost nothing: at least twice an object's size, or filled by
+/// it.
 fn fitting(each: u64, region: u64, heap_max: Option<u64>) -> Option<u64> {
     let wasted = |size: u64| each.next_multiple_of(size).saturating_sub(each) as f64 / each.max(1) as f64;
     let fits = |size: &u64| each < size / 2 || wasted(*size) < WASTE_MAX;
@@ -84,10 +88,10 @@ mod tests {
     #[test]
     fn a_shorter_array_fills_whole_regions_or_is_no_humongous_object() {
         const MIB: u64 = 1 << 20;
-        assert!(smaller(MIB + 16, MIB).contains("at most 1,048,560 bytes long (they have 1,048,576 on average)"));
-        assert!(smaller(3 * MIB + 16, MIB).contains("3,145,712 bytes long (they have 3,145,728 on average): with its"));
+        assert!(smaller(MIB + 16, MIB).contains("at most 1,048,560 bytes long (the average is 1,048,576)"));
+        assert!(smaller(3 * MIB + 16, MIB).contains("3,145,712 bytes long (the average is 3,145,728): with its"));
         assert!(smaller(0, 0).contains("at most 0 bytes"), "a record that says nothing");
-        assert!(smaller(MIB / 2 + 16, MIB).contains("at most 524,264 bytes long (they have 524,288 on average)"));
+        assert!(smaller(MIB / 2 + 16, MIB).contains("at most 524,264 bytes long (the average is 524,288)"));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The rule about options that were set and change nothing.
+//! The rule for options without effect.
 
 use super::facts::Facts;
 use super::flags::{COLLECTORS, Flags};
@@ -6,8 +6,8 @@ use super::found::{found, listed};
 use crate::record::{Finding, FindingRecord, IdleCause, IdleFlag};
 use crate::units::Bytes;
 
-/// Flags that people copy and whose defaults are the same in JDK 11, 17, 21 and 25 (`-XX:+PrintFlagsFinal` of each;
-/// tests/jvm/findings.rs asks the JVMs that are there).
+/// Flags that users copy although their defaults are the same in JDK 11, 17, 21, and 25 (`-XX:+PrintFlagsFinal` of
+/// each; tests/jvm/findings.rs checks the installed JVMs).
 pub const COPIED_DEFAULTS: &[(&str, &str)] = &[
     ("BackgroundCompilation", "true"),
     ("ClassUnloading", "true"),
@@ -39,15 +39,15 @@ pub const COPIED_DEFAULTS: &[(&str, &str)] = &[
     ("Xshare", "auto"),
 ];
 
-/// Options that the launcher reads, and that are no flags.
+/// Launcher options that are not flags.
 const NOT_FLAGS: [&str; 4] = ["Flags", "VMOptionsFile", "Flag", "Xshare"];
-/// The most options of one JVM that the finding lists.
+/// The maximum number of options listed per JVM.
 const IDLE_MAX: usize = 12;
 
-/// Options that were set and change nothing: unknown to this JVM, overridden by a later or a stronger one, for another
-/// collector, or equal to the default. Source: TechEmpower/FrameworkBenchmarks #7376, which refused tuned flags many of
-/// which were defaults; `arguments.cpp` of JDK 11–25 (the last option of a name wins; `MaxRAMPercentage` is ignored
-/// if `MaxHeapSize` was set). In a trial, doubts already report options that were ignored or changed.
+/// Options without effect: unknown to this JVM, overridden by a later or stronger one, for another collector, or equal
+/// to the default. Source: TechEmpower/FrameworkBenchmarks #7376, which rejected tuned flags many of which were
+/// defaults; `arguments.cpp` of JDK 11–25 (the last option for a name wins; `MaxRAMPercentage` is ignored if
+/// `MaxHeapSize` was set). In a trial, doubts already report ignored or changed options.
 pub(super) fn idle(facts: &Facts) -> Option<FindingRecord> {
     let flags = &facts.flags;
     let typed = flags.typed();
@@ -70,8 +70,8 @@ pub(super) fn idle(facts: &Facts) -> Option<FindingRecord> {
         idle.push(IdleFlag { option: (*option).to_owned(), cause: cause.0, by });
     }
     idle.truncate(IDLE_MAX);
-    let text = format!("options that change nothing: {}", listed(&idle, told));
-    let next = "drop them, so that only options with an effect remain";
+    let text = format!("options that have no effect: {}", listed(&idle, told));
+    let next = "remove them";
     (!idle.is_empty()).then(|| found(Finding::FlagsIdle { flags: idle }, text, next))
 }
 
@@ -79,16 +79,16 @@ fn told(flag: &IdleFlag) -> String {
     let IdleFlag { option, by, .. } = flag;
     match flag.cause {
         IdleCause::Unknown => format!("`{option}` (this JVM has no such flag)"),
-        IdleCause::Overridden => format!("`{option}` (`{by}` wins)"),
+        IdleCause::Overridden => format!("`{option}` (overridden by `{by}`)"),
         IdleCause::OtherCollector if by.is_empty() => format!("`{option}` (for another collector)"),
         IdleCause::OtherCollector => format!("`{option}` (the collector is {by})"),
-        IdleCause::Default => format!("`{option}` (the default)"),
+        IdleCause::Default => format!("`{option}` (already the default)"),
     }
 }
 
-/// Whether the flag is of a collector that is known to be another one.
+/// Whether the flag belongs to a collector that is known not to be in use.
 fn is_of_another(flags: &Flags, name: &str) -> bool {
-    // `UncommitDelay` of `ZUncommitDelay`, not `ero` of `Zero`.
+    // `UncommitDelay` in `ZUncommitDelay`, but not `ero` in `Zero`.
     let starts_word = |rest: &str| rest.starts_with(|c: char| c.is_ascii_uppercase());
     let is_own = |begin: &str| !begin.is_empty() && name.strip_prefix(begin).is_some_and(starts_word);
     let of = COLLECTORS.iter().find(|(_, begin)| is_own(begin));
@@ -101,7 +101,7 @@ fn is_default(name: &str, value: &str) -> bool {
     default.is_some_and(|default| default == value || same_amount(default, value))
 }
 
-/// `25`, `25.0`; sizes are compared in bytes.
+/// `25` equals `25.0`; sizes are compared in bytes.
 fn same_amount(one: &str, other: &str) -> bool {
     match (one.parse::<f64>(), other.parse::<f64>()) {
         (Ok(one), Ok(other)) => (one - other).abs() < 1e-9,

@@ -1,4 +1,4 @@
-//! Laws that hold for any facts: no panic, nothing below the bound, each diagnosis once.
+//! Invariants for arbitrary facts: no panic, nothing below the threshold, no duplicate diagnosis.
 
 use super::facts::least;
 use super::{Diagnosis, flags_kept, of_account, of_trials};
@@ -7,7 +7,7 @@ use crate::owner::Owner;
 use crate::record::*;
 use proptest::prelude::*;
 
-/// A number as foreign text may have it: none, small, of memory, absurd.
+/// A number as untrusted text may contain it: zero, small, memory-sized, absurd.
 fn number() -> impl Strategy<Value = u64> {
     prop_oneof![Just(0), 1u64..100, (1u64 << 20)..(1 << 34), Just(u64::MAX), any::<u64>()]
 }
@@ -16,7 +16,7 @@ fn maybe() -> impl Strategy<Value = Option<u64>> {
     prop::option::of(number())
 }
 
-/// Words of a command line and values of flags.
+/// Command-line words and flag values.
 fn word() -> impl Strategy<Value = String> {
     let known = "-Xmx1g -Xms -XX: -XX:+ -XX:= -XX:+UseG1GC -XX:G1=1 -Xshare:off -cp -jar -XX:SharedArchiveFile=a:b \
                  -javaagent: -Dcom.sun.management.jmxremote -XX:MaxRAMPercentage=25 é";
@@ -130,7 +130,7 @@ proptest! {
             prop_assert!(!one.text.is_empty() && !found.iter().any(|found| shows(one, found)), "{one:?}");
         }
         for one in &found {
-            // The smallest bound there is: that of a subject that weighs next to nothing.
+            // The smallest possible threshold: that of a subject with almost no memory.
             prop_assert!(one.finding.is_risk() || one.worth_bytes() >= least(0), "{one:?}");
             prop_assert!(one.of.as_ref().is_some_and(|of| of.trials_alike >= 1));
             prop_assert!(!one.text.is_empty() && !one.next.is_empty());

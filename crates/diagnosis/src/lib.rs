@@ -1,7 +1,7 @@
-//! The diagnosis of a subject: rules over recorded trials, or over one account, yield findings, each with its evidence,
-//! its cost, its cure and the most that the cure may gain; [`remedy`] has the cures that a trial can prove.
+//! The diagnosis of a subject: rules turn recorded trials or an account into findings, each with evidence, weight,
+//! remedy, and maximum gain; [`remedy`] has the remedies that a trial can test.
 //!
-//! A rule without its evidence yields nothing. This crate only computes. `docs/findings.md` has the table of rules.
+//! A rule without evidence yields nothing. This crate does no I/O. `docs/findings.md` lists the rules.
 
 use loadline_base::{numbers, units};
 use loadline_jvm::owner;
@@ -41,13 +41,12 @@ use crate::record::{AccountDocument, FindingRecord, OfTrials, Outcome, ProbeStag
 use facts::{Facts, least, share};
 use loadline_base::order::Order as _;
 
-/// A weight of more of RSS than this comes before any risk.
+/// Heavier findings, as a share of RSS, come before any risk.
 const HEAVY_SHARE: f64 = 0.05;
 
-/// A rule that yields at most one finding.
 type Rule = fn(&Facts) -> Option<FindingRecord>;
 
-/// Every rule but that of loaders, which yields one for each type.
+/// All rules except the loaders', which yields one finding per type.
 const RULES: &[Rule] = &[
     direct::at_ceiling,
     native::held_by_garbage,
@@ -87,18 +86,17 @@ const RULES: &[Rule] = &[
     idle_flags::idle,
 ];
 
-/// A diagnosis: the causes, and those that were considered and ruled out.
+/// A diagnosis: the causes found, and those ruled out.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Diagnosis {
-    /// Each diagnosis once for each configuration, the most worthwhile first.
+    /// Each diagnosis once per configuration, the most worthwhile first.
     pub findings: Vec<FindingRecord>,
-    /// Each cause that was ruled out, once for each configuration.
+    /// Each cause that was ruled out, once per configuration.
     pub ruled_out: Vec<RuledOutRecord>,
 }
 
-/// Returns the diagnosis of trials. The numbers are those of the first trial that shows it; trials that completed come
-/// before those that failed. In a search, only trials in which memory was no concern count: the others are starved on
-/// purpose.
+/// Diagnoses trials. Numbers are from the first trial that shows a finding; completed trials come before failed ones.
+/// In a search, only trials with ample memory count, because the others are deliberately starved.
 pub fn of_trials(trials: &[Trial]) -> Diagnosis {
     let is_probe = |trial: &&Trial| trial.probe.as_ref().is_none_or(|probe| probe.stage == ProbeStage::Reference);
     let mut all: Vec<&Trial> = trials.iter().filter(is_probe).collect();
@@ -113,7 +111,6 @@ pub fn of_trials(trials: &[Trial]) -> Diagnosis {
     diagnosis
 }
 
-/// The diagnosis of trials of one configuration.
 fn of_configuration<'a>(trials: impl Iterator<Item = &'a Trial>) -> Diagnosis {
     let (mut own, mut rss) = (Diagnosis::default(), 0);
     for trial in trials {
@@ -124,14 +121,14 @@ fn of_configuration<'a>(trials: impl Iterator<Item = &'a Trial>) -> Diagnosis {
         count(&mut own.findings, every.findings, trial, is_like, |one| &mut one.of);
         count(&mut own.ruled_out, every.ruled_out, trial, |known, one| known.kind == one.kind, |one| &mut one.of);
     }
-    // One trial that shows a cause outweighs others that do not.
+    // A trial that shows a cause outweighs others that do not.
     let shown: Vec<String> = own.findings.iter().map(|one| one.finding.kind()).collect();
     own.ruled_out.retain(|one| !shown.contains(&one.kind));
     rank(&mut own.findings, rss);
     own
 }
 
-/// The finding that all that may grow in a trial is more than this limit, such as the one that a search found.
+/// The finding that the ceilings in a trial exceed this limit, such as one found by a search.
 pub fn ceilings_above(trial: &Trial, limit_bytes: u64) -> Option<FindingRecord> {
     let mut facts = Facts::of_trial(trial);
     facts.limit = Some(limit_bytes);
@@ -139,7 +136,7 @@ pub fn ceilings_above(trial: &Trial, limit_bytes: u64) -> Option<FindingRecord> 
     Some(FindingRecord { of: Some(of), ..ceilings::above_limit(&facts)? })
 }
 
-/// Adds what a trial shows to what trials before it have shown; what they have shown already is only counted.
+/// Merges a trial's findings into those of earlier trials; repeated ones are only counted.
 fn count<T>(
     known: &mut Vec<T>,
     shown: Vec<T>,
@@ -159,7 +156,7 @@ fn count<T>(
     }
 }
 
-/// Returns the diagnosis of an account.
+/// Diagnoses an account.
 pub fn of_account(document: &AccountDocument) -> Diagnosis {
     let facts = Facts::of_account(document);
     let mut diagnosis = every(&facts);
@@ -167,10 +164,10 @@ pub fn of_account(document: &AccountDocument) -> Diagnosis {
     diagnosis
 }
 
-/// All that is worth saying of one JVM.
+/// All findings about a JVM.
 fn every(facts: &Facts) -> Diagnosis {
     let loaders = loaders::keep_coming(facts);
-    // Loaders that keep coming say why metadata grow.
+    // If loaders keep coming, they explain the growth of metadata.
     let metaspace = if loaders.is_empty() { classes::metaspace_grows(facts) } else { None };
     let many = loaders::many(facts, &loaders);
     let others = RULES.iter().filter_map(|rule| rule(facts));
@@ -178,23 +175,11 @@ fn every(facts: &Facts) -> Diagnosis {
     let is_worth = |found: &FindingRecord| found.finding.is_risk() || found.worth_bytes() >= least;
     let found: Vec<FindingRecord> =
         loaders.into_iter().chain(many).chain(metaspace).chain(others).filter(is_worth).collect();
-    let against = ruled_out::by_evidence(facts, &found);
-    let (findings, outweighed) = with_own_evidence(found);
-    Diagnosis { findings, ruled_out: against.into_iter().chain(outweighed).collect() }
+    Diagnosis { ruled_out: ruled_out::by_evidence(facts, &found), findings: found }
 }
 
-/// Leaves out what is true of nearly every JVM (a heap larger than what lives in it, freed memory that malloc keeps,
-/// idle threads) where a cause was found that weighs more: it would lead away from it.
-fn with_own_evidence(found: Vec<FindingRecord>) -> (Vec<FindingRecord>, Vec<RuledOutRecord>) {
-    let causes = found.iter().filter(|one| !one.finding.is_habit());
-    let heaviest = causes.map(FindingRecord::worth_bytes).max().unwrap_or(0);
-    let (told, outweighed): (Vec<_>, Vec<_>) =
-        found.into_iter().partition(|one| !one.finding.is_habit() || one.worth_bytes() >= heaviest);
-    (told, outweighed.into_iter().map(|one| ruled_out::outweighed(&one, heaviest)).collect())
-}
-
-/// Puts causes of much weight first, then what is true of nearly every JVM and weighs much, then risks, then the rest;
-/// each the most worthwhile first.
+/// Sorts by kind: heavy causes, heavy facts true of nearly every JVM, risks, the rest; within each, the most worthwhile
+/// first.
 fn rank(found: &mut [FindingRecord], rss: u64) {
     let class = |one: &FindingRecord| match (share(one.worth_bytes(), rss) > HEAVY_SHARE, one.finding.is_habit()) {
         (true, false) => 0,

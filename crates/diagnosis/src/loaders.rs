@@ -1,4 +1,4 @@
-//! Class loaders that keep coming.
+//! Class loaders that keep accumulating.
 
 use super::facts::{COLLECTED_SHARE, Facts, alike, share, sum};
 use super::found::{found, listed};
@@ -6,14 +6,14 @@ use crate::record::{Finding, FindingRecord, LoaderChange, LoaderSpan, LoaderSum,
 use crate::scenario::MarkPoint;
 use crate::units::{Bytes, grouped, several};
 
-/// Fewer new loaders in a span may be of the first use of something.
+/// Fewer new loaders in a span may be due to the first use of something.
 const LOADERS_MIN: i64 = 5;
 
-const NEXT: &str = "see in a heap dump (`--heap-dump FILE`) who keeps one of them; what makes one for each request \
-    should make one for all, and drop what refers to it";
+const NEXT: &str = "find what keeps one of them alive in a heap dump (`--heap-dump FILE`). Whatever creates one \
+     per request should create one in total, and drop its references to the others";
 
-/// Types of loaders of which two spans with work in them bring about as many for a request, and which no collection
-/// takes away. Source: measured on `LeaksLoaders` and `scenarios/class-churn`.
+/// Loader types that grow by about as many per request in two work spans, and that no collection frees. Source:
+/// measured on `LeaksLoaders` and `scenarios/class-churn`.
 pub(super) fn keep_coming(facts: &Facts) -> Vec<FindingRecord> {
     let spans = facts.worked();
     let types = spans.iter().flat_map(|(_, to, _)| to.loaders.iter().flat_map(|loaders| &loaders.types));
@@ -21,16 +21,16 @@ pub(super) fn keep_coming(facts: &Facts) -> Vec<FindingRecord> {
     names.into_iter().filter_map(|name| keeps_coming(facts.marks, name, &spans)).collect()
 }
 
-/// Fewer loaders of a type are no crowd.
+/// Fewer loaders of a type are not a crowd.
 const MANY_MIN: u64 = 100;
-/// Loaders with more classes each are those of applications.
+/// Loaders with more classes each are probably applications.
 const CLASSES_EACH_MAX: u64 = 4;
-/// Less of RSS is not worth a finding.
+/// A smaller share of RSS is not worth a finding.
 const MANY_SHARE_MIN: f64 = 0.05;
 
-/// Types of which very many loaders live with a class or two each: every loader takes chunks of its own. Source: JEP
-/// 387 (chunks of a loader), mustangproject #1158 (17,072 loaders = 91 threads × 188 scripts); measured: 4,800 loaders
-/// of one class each take 66 MiB of metaspace, 14 KiB each.
+/// Types with very many live loaders of one or two classes each: every loader has its own chunks. Source: JEP 387
+/// (chunks of a loader), mustangproject #1158 (17,072 loaders = 91 threads × 188 scripts); measured: 4,800 loaders with
+/// one class each take 66 MiB of metaspace, 14 KiB each.
 pub(super) fn many(facts: &Facts, known: &[FindingRecord]) -> Vec<FindingRecord> {
     let Some((mark, account)) = facts.weighed() else { return Vec::new() };
     let is_known = |name: &str| {
@@ -45,24 +45,27 @@ pub(super) fn many(facts: &Facts, known: &[FindingRecord]) -> Vec<FindingRecord>
     let told = crowds.map(|of| {
         let came_last = of.change.map(|change| change.added.loaders).filter(|_| !facts.phases.is_empty());
         let came = came_last.map(|came| match came {
-            0 => "; none came in the last phase of load, so their number no longer grows".to_owned(),
-            came => format!("; {} of them came in the last phase of load", grouped(came)),
+            0 => "; none were added in the last load phase, so their number is no longer growing".to_owned(),
+            came => format!("; {} of them were added in the last load phase", grouped(came)),
         });
         let LoaderSum { loaders, classes, taken_bytes, .. } = of.now;
         let (loaders, classes, taken) = (grouped(loaders), several(classes, "class"), Bytes(taken_bytes));
         let (name, came) = (&of.name, came.unwrap_or_default());
-        let text = format!("{loaders} class loaders of `{name}` with {classes} hold {taken} of metaspace{came}");
+        let text = format!(
+            "{loaders} class loaders of type `{name}`, with {classes}, hold {taken} of \
+             metaspace{came}"
+        );
         let finding = Finding::LoadersMany { loader: name.clone(), now: of.now, came_last };
         FindingRecord { costs_bytes: taken_bytes, ..found(finding, text, MANY_NEXT) }
     });
     told.collect()
 }
 
-const MANY_NEXT: &str = "share what is compiled or generated among threads and requests (one cache, one loader), or \
-    interpret it: a loader takes chunks of metaspace of its own, whatever it holds. `--heap-dump FILE` shows who keeps \
-    them; `-XX:MaxMetaspaceSize` would only make loading fail";
+const MANY_NEXT: &str = "share compiled or generated code among threads and requests (one cache, one loader), or \
+     interpret it: every loader gets its own chunks of metaspace, however little it loads. `--heap-dump FILE` \
+     shows what keeps them alive; `-XX:MaxMetaspaceSize` would only make class loading fail";
 
-/// The finding of one type; it costs what the loaders that came have taken.
+/// The finding for a type; its weight is the memory of the new loaders.
 fn keeps_coming(marks: &[Mark], name: &str, spans: &[(&Mark, &Mark, u64)]) -> Option<FindingRecord> {
     let of = |(from, to, ok): &(&Mark, &Mark, u64)| {
         let change = at(to, name)?.1?;
@@ -87,18 +90,20 @@ fn keeps_coming(marks: &[Mark], name: &str, spans: &[(&Mark, &Mark, u64)]) -> Op
     let of_span = |span: &LoaderSpan| {
         let (loaders, bytes) = (grouped(span.added.loaders), Bytes(span.added.taken_bytes));
         let (ok, classes) = (grouped(span.ok), several(span.added.classes, "class"));
-        format!("{loaders} with {classes}, {bytes}, for {ok} answers from {} to {}", span.from, span.to)
+        format!("{loaders} with {classes}, {bytes}, over {ok} answers from {} to {}", span.from, span.to)
     };
     let live = match live_after_gc {
-        Some(live) => format!("; {} live after a full GC, with {}", grouped(live.loaders), Bytes(live.taken_bytes)),
-        None => "; whether a full GC would unload them was not tried".to_owned(),
+        Some(live) => format!("; {} survive a full GC, with {}", grouped(live.loaders), Bytes(live.taken_bytes)),
+        None => "; no full GC was run to see whether it would unload them".to_owned(),
     };
-    let text = format!("equal loads keep adding class loaders of `{name}`: {}{live}", listed(&spans, of_span));
+    let text = format!(
+        "class loaders of type `{name}` pile up each time the same load runs: {}{live}",
+        listed(&spans, of_span)
+    );
     let finding = Finding::LoadersKeepComing { loader: name.to_owned(), spans, live_after_gc };
     Some(FindingRecord { costs_bytes, ..found(finding, text, NEXT) })
 }
 
-/// The loaders of a type at a mark.
 fn at(mark: &Mark, name: &str) -> Option<(LoaderSum, Option<LoaderChange>)> {
     let types = &mark.loaders.as_ref()?.types;
     types.iter().find(|of| of.name == name).map(|of| (of.now, of.change))
@@ -142,14 +147,15 @@ mod tests {
         assert_eq!((found.len(), of.trials_alike, of.trial), (1, 2, 0));
         let text = &found[0].text;
         for part in [
-            "`g.GroovyClassLoader`: 412 with 412 classes, 6.4 MiB, for 400 answers from start to warm",
-            "790 with 790 classes, 12.3 MiB, for 800 answers from warm to loaded",
-            "1,202 live after a full GC, with 18.8 MiB",
+            "`g.GroovyClassLoader` pile up each time the same load runs: 412 with 412 classes, 6.4 MiB, over 400 \
+             answers from start to warm",
+            "790 with 790 classes, 12.3 MiB, over 800 answers from warm to loaded",
+            "1,202 survive a full GC, with 18.8 MiB",
         ] {
             assert!(text.contains(part), "{text}");
         }
         let alone = of_trials(&[trial([400, 800], [400, 800], None)]).findings;
-        assert!(alone[0].text.ends_with("whether a full GC would unload them was not tried"), "{}", alone[0].text);
+        assert!(alone[0].text.ends_with("no full GC was run to see whether it would unload them"), "{}", alone[0].text);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Huge pages of the machine, and observers of the JVM: Native Memory Tracking, JMX, flight recordings, agents.
+//! Huge pages, and observers of the JVM: Native Memory Tracking, JMX, flight recordings, agents.
 
 use super::facts::{Facts, sum, tagged};
 use super::found::{file_name, found};
@@ -7,18 +7,17 @@ use crate::record::{Finding, FindingRecord, ObserverOn};
 use crate::scenario::{Change, Nmt};
 use crate::units::Bytes;
 
-/// The measured weight of each observer, least and most, in bytes (docs/method.md: JDK 17 and 25, a small server).
+/// The measured weight of each observer, minimum and maximum, in bytes (docs/method.md: JDK 17 and 25, a small server).
 const JMX: (u64, u64) = (8_000_000, 14_000_000);
 const JFR: (u64, u64) = (22_000_000, 36_000_000);
 const NMT: (u64, u64) = (600_000, 2_600_000);
 const NMT_DETAIL: (u64, u64) = (600_000, 5_000_000);
-/// Agents that are named.
 const AGENTS_MAX: usize = 4;
-/// The agent of Loadline itself, which it loads for one reading.
+/// Loadline's own agent, which it loads for a reading.
 const OWN_AGENT: &str = "loadline";
 
 /// Memory in transparent huge pages. Source: JDK-8303215 and JDK-8312182 (stacks; 11u-dev #3223: 10,020 threads, 13
-/// GB), glibc's `glibc.malloc.hugetlb` (2.35; on by default with 2.43 on aarch64, BZ #34081).
+/// GB), glibc's `glibc.malloc.hugetlb` (2.35; default since 2.43 on aarch64, BZ #34081).
 pub(super) fn huge_pages(facts: &Facts) -> Option<FindingRecord> {
     let huge_bytes = facts.doubts.iter().find_map(|doubt| match doubt.doubt {
         Doubt::HugePagesInUse { huge_bytes } => Some(huge_bytes),
@@ -26,16 +25,15 @@ pub(super) fn huge_pages(facts: &Facts) -> Option<FindingRecord> {
     })?;
     let asked = facts.flags.is("UseTransparentHugePages", "true");
     let huge = Bytes(huge_bytes);
-    let text =
-        format!("{huge} are in transparent huge pages, which are resident in full, however little of them is used");
+    let text = format!("{huge} is in transparent huge pages, which are fully resident even if only partly used");
     let next = match asked {
-        true => "drop your own `-XX:+UseTransparentHugePages`, and compare",
-        false => "compare with `madvise` in /sys/kernel/mm/transparent_hugepage/enabled: a setting of the host",
+        true => "remove your `-XX:+UseTransparentHugePages`, and compare",
+        false => "compare with `madvise` in /sys/kernel/mm/transparent_hugepage/enabled (a setting of the host)",
     };
     Some(FindingRecord { costs_bytes: huge_bytes, ..found(Finding::HugePages { huge_bytes, asked }, text, next) })
 }
 
-/// Observers watch the JVM from inside. Source: measured (docs/method.md): JMX with 20 polls, a flight recording, NMT.
+/// Observers run inside the JVM. Source: measured (docs/method.md): JMX with 20 polls, a flight recording, NMT.
 pub(super) fn observers(facts: &Facts) -> Option<FindingRecord> {
     let flags = &facts.flags;
     let on = |what: &str, price: (u64, u64)| ObserverOn {
@@ -64,9 +62,8 @@ pub(super) fn observers(facts: &Facts) -> Option<FindingRecord> {
     let of_all = |bytes: fn(&ObserverOn) -> Option<u64>| sum(observers.iter().filter_map(bytes));
     let (costs_bytes, gain) = (of_all(|of| of.bytes_min), of_all(|of| of.bytes_max));
     let list: Vec<String> = observers.iter().map(told).collect();
-    let text = format!("the JVM is watched from inside: {}", list.join("; "));
-    let next =
-        "remove the observers that you do not read, and weigh again: `loadline compare` shows what each costs here";
+    let text = format!("monitoring features of the JVM cost memory: {}", list.join("; "));
+    let next = "turn off those you do not use, and weigh again; `loadline compare` shows what each one costs here";
     let remedies = if nmt.is_some() { vec![Change::Nmt(Nmt::Off)] } else { Vec::new() };
     (!observers.is_empty()).then(|| {
         let found = found(Finding::ObserversOn { observers }, text, next);
@@ -74,7 +71,7 @@ pub(super) fn observers(facts: &Facts) -> Option<FindingRecord> {
     })
 }
 
-/// The file or library that an option names, without its folder and its arguments.
+/// The file or library in an option, without directory and arguments.
 fn file(option: &str) -> String {
     let named = option.split_once(':').map_or(option, |(_, rest)| rest).split('=').next().unwrap_or_default();
     file_name(named).to_owned()
@@ -86,6 +83,6 @@ fn told(observer: &ObserverOn) -> String {
         (Some(least), Some(most)) => {
             format!("{}, usually {:.1} to {}", observer.what, Bytes(least).as_mib(), Bytes(most))
         }
-        _ => format!("`{}`, whose cost is not known", observer.what),
+        _ => format!("`{}`, at an unknown cost", observer.what),
     }
 }

@@ -8,17 +8,17 @@ use crate::remedy::changes;
 use crate::scenario::Change;
 use crate::units::{Bytes, several};
 
-/// A trim returned 76 to 87 % of the row (measured; docs/memory.md), where no prediction can be had.
+/// A trim returned 76 to 87% of the row (measured; docs/memory.md); used if no prediction is available.
 const TRIMMED_SHARE: f64 = 0.9;
-/// Below this share of RSS, what is retained outside the arenas of the compilers does not matter.
+/// Memory retained outside the compilers' arenas is ignored below this share of RSS.
 const OWN_SHARE_MIN: f64 = 0.04;
-/// Each of these switches glibc's own threshold off (mallopt(3)), so that a second one is another remedy's business.
+/// Setting any of these disables glibc's dynamic threshold (mallopt(3)), so a second one belongs to another remedy.
 pub(super) const THRESHOLDS: [&str; 4] =
     ["MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "MALLOC_TOP_PAD_", "MALLOC_MMAP_MAX_"];
 
-/// Malloc retains what was freed. Source: bigbluebutton #25309 (two arenas: RSS −63 MB),
-/// SapMachine #2110 (one arena by default), glibc's manual for thresholds, hotspot-dev 2021-08 054323 and JDK-8293114
-/// (trim by the JVM), and measured: Netty's uploads 632 to 184 MB with one arena, a trim returns 76 to 87 % of the row.
+/// Malloc retains freed memory. Source: bigbluebutton #25309 (two arenas: RSS −63 MB), SapMachine #2110 (one arena by
+/// default), glibc's manual for thresholds, hotspot-dev 2021-08 054323 and JDK-8293114 (trim by the JVM), and measured:
+/// Netty's uploads 632 to 184 MB with one arena, a trim returns 76 to 87% of the row.
 pub(super) fn retained(facts: &Facts) -> Option<FindingRecord> {
     let (_, account) = facts.weighed()?;
     let retained_bytes = holds(account, Owner::MallocRetained);
@@ -35,13 +35,14 @@ pub(super) fn retained(facts: &Facts) -> Option<FindingRecord> {
         0 => allocator.clone(),
         arenas => format!("{allocator} in {}", several(arenas, "arena")),
     };
-    let trim = trim_bytes.map(|bytes| format!("; a trim would return {}", Bytes(bytes))).unwrap_or_default();
-    let text = format!("malloc retains {}, freed by the program and kept by {keeper}{trim}", Bytes(retained_bytes));
+    let text = format!("malloc retains {} that the program has freed, kept by {keeper}", Bytes(retained_bytes));
     let next = match (is_glibc, first(&remedies)) {
-        (true, Some(first)) => format!("try `{first}` under the load, and watch the CPU time per request"),
-        (true, None) => "what is set already leaves this; another `MALLOC_ARENA_MAX` or allocator is left".to_owned(),
+        (true, Some(first)) => format!("try `{first}` under load, and watch the CPU time per request"),
+        (true, None) => "this much remains with the options already set; try another `MALLOC_ARENA_MAX` or another \
+             allocator"
+            .to_owned(),
         (false, _) => format!(
-            "{allocator} heeds no variable of glibc and no `-XX:TrimNativeHeapInterval`; an image with glibc does"
+            "{allocator} ignores glibc's variables and `-XX:TrimNativeHeapInterval`; both work in an image with glibc"
         ),
     };
     let finding = Finding::MallocRetained { retained_bytes, trim_bytes, arenas: malloc.arenas, allocator };
@@ -49,16 +50,15 @@ pub(super) fn retained(facts: &Facts) -> Option<FindingRecord> {
     Some(FindingRecord { costs_bytes: retained_bytes, gain_bytes_max: Some(bound), remedies, ..found })
 }
 
-/// Whether nearly all of it is in the arenas of the JIT's compiler threads: what a compiler frees grows once, while the
-/// program warms up, and no number of arenas makes it less. Measured: small servers retain 10 to 40 MiB, nearly all of
-/// it there.
+/// Whether nearly all of it is in the JIT compiler threads' arenas. Such memory grows once during warm-up, and fewer
+/// arenas do not reduce it. Measured: small servers retain 10 to 40 MiB, nearly all of it there.
 fn is_of_compilers(malloc: &MallocRecord, retained_bytes: u64, rss: u64) -> bool {
     let Some(compilers) = malloc.compilers_retained_bytes else { return false };
     let own = retained_bytes.saturating_sub(compilers);
     share(own, rss) < OWN_SHARE_MIN || own < retained_bytes / 4
 }
 
-/// Speaks against it: what malloc retains is the compilers'.
+/// Evidence against it: the retained memory is the compilers'.
 pub(super) fn of_compilers(facts: &Facts) -> Option<String> {
     let (_, account) = facts.weighed()?;
     let (retained, malloc) = (holds(account, Owner::MallocRetained), account.malloc.as_ref()?);
@@ -67,8 +67,8 @@ pub(super) fn of_compilers(facts: &Facts) -> Option<String> {
     let (compilers, retained) = (Bytes(compilers.min(retained)), Bytes(retained));
     theirs.then(|| {
         format!(
-            "malloc retains {retained}, of which the JIT compilers freed {compilers}: fewer arenas would not lower \
-             that, but a trim may"
+            "the JIT compilers freed {compilers} of the {retained} that malloc retains: fewer arenas would not lower \
+                that, but a trim might"
         )
     })
 }
@@ -79,7 +79,7 @@ fn remedies(facts: &Facts, arenas: u64) -> Vec<Change> {
     if arenas > 1 && !tuned && !facts.is_set("MALLOC_ARENA_MAX") {
         remedies.push(changes::one_arena());
     }
-    // Only a JVM that has the flag: 17.0.9 and 21.0.1 got it, 22 was the first; 11 has none.
+    // Only for JVMs with the flag: 17.0.9, 21.0.1, and 22 introduced it; 11 does not have it.
     if facts.flags.has_free("TrimNativeHeapInterval") {
         remedies.push(changes::trim_often(facts.release()));
     }

@@ -1,4 +1,4 @@
-//! Native memory outside the JVM's own: what garbage in the Java heap holds, and what libraries manage themselves.
+//! Native memory outside the JVM's own: held by garbage in the Java heap, or managed by libraries.
 
 use super::compilers::compile;
 use super::facts::{Facts, holds, share, sum};
@@ -13,31 +13,31 @@ use crate::units::{Bytes, grouped};
 use loadline_base::order::Order as _;
 use loadline_jvm::account::foreign;
 
-/// Less of RSS, or less than this, is what any JVM frees by the way.
+/// Any JVM incidentally frees up to this size or share of RSS.
 const SHARE_MIN: f64 = 0.05;
 const BYTES_MIN: u64 = 8 << 20;
-/// CPU time of the compilers between two marks above which what they free is taken for theirs.
+/// If compilers use more CPU time between two marks, freed memory is attributed to them.
 const COMPILED_S_MAX: f64 = 0.2;
-/// HotSpot keeps the chunks that a compilation freed, and frees them every so many seconds (`ChunkPoolCleaner` in
-/// arena.cpp, JDK 11 to 25).
+/// HotSpot caches chunks freed by compilations, and releases them at this interval (`ChunkPoolCleaner` in arena.cpp,
+/// JDK 11 to 25).
 const POOLS_CLEANED_EACH_S: f64 = 5.0;
-/// The most that it keeps for a second of the compilers' CPU time; measured on a small server, JDK 17: 4.2 MiB.
+/// The maximum cached per second of compiler CPU time; measured on a small server, JDK 17: 4.2 MiB.
 const POOLED_BYTES_PER_COMPILED_S: f64 = (8 << 20) as f64;
-/// The arenas that compiler threads allocate from: C1 has one, and C2.
+/// The arenas used by compiler threads: one for C1, one for C2.
 const ARENAS_OF_COMPILERS: u64 = 2;
-/// Owners whose memory goes when a Cleaner or `close` frees it. Direct buffers have a finding of their own.
+/// Owners whose memory is freed by a Cleaner or `close`. Direct buffers have their own finding.
 const FREED_BY_CLEANERS: [Owner; 4] = [Owner::MallocLive, Owner::MallocNonHotspot, Owner::MallocMmapped, Owner::Native];
-/// How often a young generation of the size that is proposed fills, in seconds.
+/// How often a proposed young generation should fill, in seconds.
 const COLLECT_EACH_S: f64 = 2.0;
 pub(crate) const YOUNG_LEAST: u64 = 4 << 20;
 const YOUNG_USUAL: u64 = 8 << 20;
-/// A proposed young generation is at most this part of what the heap held before the collection.
+/// A proposed young generation is at most this fraction of the heap used before the collection.
 const YOUNG_PART: u64 = 4;
 
-/// Native memory whose owners are garbage: a full collection freed it. `java.lang.ref.Cleaner` frees memory once the
-/// collector has found its owner dead (JDK 11–27), and owners are small, so that they do not fill a young generation.
-/// Source: seichi_infra #5486 and #5489 (flat with `G1PeriodicGCInterval`), aws-glue-schema-registry #203; measured:
-/// 1,200 `Deflater`s that were never ended held 275 MiB, of which a collection left 2.
+/// Garbage owns native memory: a full collection freed it. `java.lang.ref.Cleaner` frees memory after the collector
+/// finds its owner dead (JDK 11–27), but owners are small and do not fill a young generation. Source: seichi_infra
+/// #5486 and #5489 (flat with `G1PeriodicGCInterval`), aws-glue-schema-registry #203; measured: 1,200 unended
+/// `Deflater`s held 275 MiB, of which a collection left 2.
 pub(super) fn held_by_garbage(facts: &Facts) -> Option<FindingRecord> {
     let Collected { before, owners, freed_bytes, least, rss, .. } = collected(facts)?;
     if freed_bytes < least || share(freed_bytes, rss) < SHARE_MIN {
@@ -46,16 +46,16 @@ pub(super) fn held_by_garbage(facts: &Facts) -> Option<FindingRecord> {
     let collections = before.heap.collections;
     let remedies = sooner(facts, before);
     let (freed, so_far) = (Bytes(freed_bytes), so_far(collections));
-    let text =
-        format!("{freed} of native memory belong to Java objects that are garbage: a full GC freed them{so_far}");
-    let close = "close what owns native memory (`end()` of a `Deflater` or `Inflater`, `close()` of all else)";
+    let text = format!("{freed} of native memory belonged to unreachable Java objects: a full GC freed it{so_far}");
+    let close = "close whatever owns native memory (`end()` on a `Deflater` or `Inflater`, `close()` on \
+         everything else)";
     let next = match first(&remedies) {
         Some(first) if first.starts_with("-Xmn") && facts.flags.is_typed("MaxNewSize") => {
             let sooner = "a young generation that fills sooner is collected sooner";
             let tune = "`loadline tune --may-remove -Xmn` finds the value";
-            format!("{close}; until then lower the `-Xmn` that you set, such as to `{first}` ({tune}): {sooner}")
+            format!("{close}. Until then, lower your `-Xmn`, for example to `{first}` ({tune}): {sooner}")
         }
-        Some(first) => format!("{close}; until then collect sooner: `{first}`"),
+        Some(first) => format!("{close}. Until then, collect more often: `{first}`"),
         None => close.to_owned(),
     };
     let finding = Finding::NativeHeldByGarbage { freed_bytes, owners, collections };
@@ -63,33 +63,34 @@ pub(super) fn held_by_garbage(facts: &Facts) -> Option<FindingRecord> {
     Some(FindingRecord { costs_bytes: freed_bytes, gain_bytes_max: Some(freed_bytes), remedies, ..found })
 }
 
-/// A full collection that frees more than this share is no evidence against garbage.
+/// A full collection that frees a larger share is no evidence against garbage.
 const SPARED_SHARE_MAX: f64 = 0.1;
 
-/// Speaks against it: a full collection freed next to nothing of much native memory.
+/// Evidence against it: a full collection freed almost none of much native memory.
 pub(super) fn spared(facts: &Facts) -> Option<String> {
     let Collected { had_bytes, freed_bytes, rss, .. } = collected(facts)?;
     let matters = had_bytes >= BYTES_MIN && share(had_bytes, rss) >= SHARE_MIN;
     let (freed, had) = (Bytes(freed_bytes), Bytes(had_bytes));
-    (matters && share(freed_bytes, had_bytes) <= SPARED_SHARE_MAX)
-        .then(|| format!("a full GC freed {freed} of the {had} of native memory, so garbage does not hold it"))
+    (matters && share(freed_bytes, had_bytes) <= SPARED_SHARE_MAX).then(|| {
+        format!("a full GC freed only {freed} of the {had} of native memory, so unreachable objects do not hold it")
+    })
 }
 
-/// Native memory that Cleaners may free, before a full collection and after it.
+/// Native memory that Cleaners can free, before and after a full collection.
 struct Collected<'a> {
     before: &'a Mark,
     /// Bytes before.
     had_bytes: u64,
-    /// Bytes that went, by owner, the largest first, and their sum.
+    /// Freed bytes by owner, largest first, and their sum.
     owners: Vec<OwnerFreed>,
     freed_bytes: u64,
-    /// Less than this is what any JVM frees by the way.
+    /// Any JVM incidentally frees less than this.
     least: u64,
-    /// RSS where the weight is judged.
+    /// RSS at the mark that is judged.
     rss: u64,
 }
 
-/// `None` without a full collection, or where compilers worked meanwhile: they free memory of malloc, too.
+/// `None` without a full collection, or if compilers ran meanwhile, because they free malloc memory, too.
 fn collected<'a>(facts: &Facts<'a>) -> Option<Collected<'a>> {
     let (_, weighed) = facts.weighed()?;
     let at = facts.marks.iter().position(|mark| mark.name == MarkPoint::Collected.word())?;
@@ -107,8 +108,8 @@ fn collected<'a>(facts: &Facts<'a>) -> Option<Collected<'a>> {
     Some(Collected { before, had_bytes, owners, freed_bytes, least, rss: weighed.total_bytes })
 }
 
-/// Returns by how much each of these owners is larger in one account than in another, the largest first, and the sum;
-/// without what compilers hold, which they free by themselves.
+/// The growth of these owners from account `than` to `one`, largest first, and the sum. Excludes compiler memory, which
+/// is freed without a collection.
 fn more(one: &AccountRecord, than: &AccountRecord, owners: [Owner; 4]) -> (Vec<OwnerFreed>, u64) {
     let of_compilers = more_of_compilers(one, than).unwrap_or(0);
     let more = owners.map(|owner| {
@@ -122,8 +123,8 @@ fn more(one: &AccountRecord, than: &AccountRecord, owners: [Owner; 4]) -> (Vec<O
     (more, bytes)
 }
 
-/// By how much more is in use in the arenas of the compilers than in another account, beyond what the arenas of other
-/// threads have more: threads share arenas. `None` where those arenas are not known.
+/// The growth of used memory in the compilers' arenas, minus the growth of other threads' arenas, because threads share
+/// arenas. `None` if the arenas are unknown.
 fn more_of_compilers(one: &AccountRecord, than: &AccountRecord) -> Option<u64> {
     let live = |account: &AccountRecord| account.malloc.as_ref()?.compilers_live_bytes;
     let theirs = live(one)?.saturating_sub(live(than)?);
@@ -132,25 +133,25 @@ fn more_of_compilers(one: &AccountRecord, than: &AccountRecord) -> Option<u64> {
     Some(theirs.saturating_sub(ARENAS_OF_COMPILERS * (all.saturating_sub(theirs) / others)))
 }
 
-/// CPU time of the JVM's compilers between two marks.
+/// Compiler CPU time between two marks.
 fn compiled_s(before: &Mark, after: &Mark) -> f64 {
     compilers_s(after) - compilers_s(before)
 }
 
-/// CPU time of the JVM's compilers until a mark.
+/// Compiler CPU time up to a mark.
 fn compilers_s(mark: &Mark) -> f64 {
     mark.pools.iter().filter(|pool| compile(pool)).map(|pool| pool.cpu_s).sum()
 }
 
-/// The most memory that compilations freed and HotSpot still keeps at the last of these marks. HotSpot will free it
-/// by itself.
+/// The upper bound of memory freed by compilations that HotSpot still caches at the last of these marks, and will
+/// release by itself.
 fn pooled_bytes_max(marks: &[Mark]) -> u64 {
     let Some((last, earlier)) = marks.split_last() else { return 0 };
     let cleaned = earlier.iter().rfind(|mark| mark.at_s <= last.at_s - POOLS_CLEANED_EACH_S);
     (cleaned.map_or(compilers_s(last), |mark| compiled_s(mark, last)) * POOLED_BYTES_PER_COMPILED_S) as u64
 }
 
-/// Returns changes that make collections come sooner: periodic ones of G1 at rest, and a young generation that fills
+/// Changes that make collections more frequent: periodic G1 collections at rest, and a young generation that fills
 /// every few seconds.
 fn sooner(facts: &Facts, before: &Mark) -> Vec<Change> {
     let flags = &facts.flags;
@@ -161,7 +162,7 @@ fn sooner(facts: &Facts, before: &Mark) -> Vec<Change> {
     let is_generational = ["Serial", "Parallel", "G1"].contains(&facts.collector());
     let fills = allocated_per_s(facts).map_or(YOUNG_USUAL, |rate| (rate * COLLECT_EACH_S) as u64);
     let most = before.heap.used_bytes.map_or(YOUNG_USUAL, |used| used / YOUNG_PART).max(YOUNG_LEAST);
-    // The nearest power of two: the rate of one server differs from trial to trial, and its proposal should not.
+    // Rounded to a power of two: a server's rate varies between trials, but the proposal should not.
     let young = Bytes(1 << (fills.clamp(YOUNG_LEAST, most) as f64).log2().round() as u32);
     let set = ["MaxNewSize", "NewSize"].into_iter().find(|name| flags.is_typed(name));
     let is_smaller = set.is_none_or(|name| flags.number(name).is_some_and(|bytes| young.0 < bytes));
@@ -171,32 +172,32 @@ fn sooner(facts: &Facts, before: &Mark) -> Vec<Change> {
     remedies
 }
 
-/// Bytes that the program allocates in a second of load.
+/// Bytes allocated per second of load.
 fn allocated_per_s(facts: &Facts) -> Option<f64> {
     let phase = facts.loads().next_back()?;
     Some(phase.subject.allocated_bytes? as f64 / phase.seconds)
 }
 
-/// Native memory of a program below this, or this share of RSS, is what the JVM and its libraries come to need.
+/// The JVM and its libraries normally use up to this size or share of RSS.
 const LIVES_MIN: u64 = 32 << 20;
 const LIVES_SHARE_MIN: f64 = 0.15;
-/// Fewer objects that own native memory are those of any program.
+/// Any program has up to this many objects with native memory.
 const OBJECTS_MIN: u64 = 100;
-/// Owners that malloc serves; direct buffers have a row, and a finding, of their own.
+/// Owners served by malloc; direct buffers have their own row and finding.
 const OF_MALLOC: [Owner; 4] = [Owner::MallocLive, Owner::MallocNonHotspot, Owner::MallocMmapped, Owner::MallocUnsplit];
-/// Libraries that no program brings: fonts, and allocators that only work for others. Beginnings of file names.
+/// Libraries not specific to a program: fonts and allocators. File name prefixes.
 const OF_ALL_PROGRAMS: [&str; 5] = ["libfreetype.", "libfontconfig.", "libjemalloc.", "libtcmalloc", "libmimalloc."];
 
-/// The program, or a library of it, took native memory during the load, and a full collection left it. Source:
-/// `Unsafe.allocateMemory`, JEP 454 (arenas that are shared or global live until they are closed), JNI stores such as
-/// RocksDB (facebook/rocksdb #4112); measured: 1,200 arenas of 128 KiB.
+/// The program or its library allocated native memory during the load, and a full collection kept it. Source:
+/// `Unsafe.allocateMemory`, JEP 454 (shared and global arenas live until they are closed), JNI stores such as RocksDB
+/// (facebook/rocksdb #4112); measured: 1,200 arenas of 128 KiB.
 pub(super) fn program(facts: &Facts) -> Option<FindingRecord> {
     let (_, weighed) = facts.weighed()?;
     let first = facts.at(MarkPoint::Start)?.account.as_ref()?;
     let mark = facts.at(MarkPoint::Collected).filter(|mark| mark.processes.is_empty())?;
     let account = mark.account.as_ref()?;
     let (owners, bytes) = more(account, first, OF_MALLOC);
-    // Compilers that work hold what they will free, and an allocator that cannot be split may hold what was freed.
+    // Running compilers hold memory that they will free, and an allocator that cannot be split may hold freed memory.
     let compiled = compile_now(mark) || super::compilers::peak(facts).is_some();
     if bytes < LIVES_MIN || share(bytes, weighed.total_bytes) < LIVES_SHARE_MIN || compiled {
         return None;
@@ -221,19 +222,19 @@ pub(super) fn program(facts: &Facts) -> Option<FindingRecord> {
     let (whose, next) = told_of(&by);
     let came = Bytes(bytes);
     let text = format!(
-        "{came} of native memory came with the load, and a full GC leaves them: malloc holds them for {whose}; no \
-         counter of the JDK has them"
+        "the load added {came} of native memory that a full GC does not free. It was allocated with malloc by \
+            {whose}; no JDK counter shows it"
     );
-    let next = format!("{next}. Neither `-Xmx` nor `-XX:MaxDirectMemorySize` nor arenas of malloc bound them");
+    let next = format!("{next}. `-Xmx`, `-XX:MaxDirectMemorySize` and fewer malloc arenas do not limit it");
     Some(FindingRecord { costs_bytes: bytes, ..found(Finding::NativeMemoryLives { bytes, owners, by }, text, next) })
 }
 
-/// Whether compilers hold much at a mark; right after a collection they mostly rest.
+/// Whether compilers hold much at a mark; right after a collection, they are usually idle.
 fn compile_now(mark: &Mark) -> bool {
     mark.nmt.is_some() && super::facts::tagged(mark, "Compiler").is_some_and(|bytes| bytes >= LIVES_MIN / 2)
 }
 
-/// The largest library that is neither of the JDK nor of the system.
+/// The largest library that belongs to neither the JDK nor the system.
 fn foreign_library(account: &AccountRecord) -> Option<String> {
     let libraries = &account.owners.iter().find(|owner| owner.name == Owner::Libraries.name())?.detail;
     let names = || libraries.iter().map(|part| part.name.as_str());
@@ -245,56 +246,59 @@ fn foreign_library(account: &AccountRecord) -> Option<String> {
     names().find(is_foreign).map(|path| file_name(path).to_owned())
 }
 
-/// Describes the holder, and says what helps.
 fn told_of(by: &NativeHolder) -> (String, &'static str) {
     match by {
         NativeHolder::ForeignArenas { arenas } => (
-            format!("{} arenas or segments of the foreign memory API that are still referred to", grouped(*arenas)),
-            "close each arena (`try (Arena arena = Arena.ofConfined())`): memory of `Arena.global()` is never freed, \
-             that of a shared or confined one when it is closed, that of `ofAuto()` when a collection finds it dead",
+            format!("{} arenas or segments of the foreign memory API that are still referenced", grouped(*arenas)),
+            "close each arena (`try (Arena arena = Arena.ofConfined())`). A shared or confined arena frees its \
+             memory when closed, `ofAuto()` when a GC finds it dead, and `Arena.global()` never",
         ),
         NativeHolder::Zlib { objects } => (
-            format!("{} `Inflater`s and `Deflater`s that are still referred to", grouped(*objects)),
-            "end them (`end()`, or close their stream), or keep fewer",
+            format!("{} `Inflater`s and `Deflater`s that are still referenced", grouped(*objects)),
+            "call `end()` on them (or close their stream), or keep fewer",
         ),
         NativeHolder::Library { name } => (
-            format!("the program or a native library of it, such as `{name}`"),
+            format!("the program or one of its native libraries, such as `{name}`"),
             limit_of(name).unwrap_or(
-                "set that library's own limit (caches, buffers, pools), and close what it hands out; the container \
-                 needs heap + library + the rest",
+                "set that library's own limits (caches, buffers, pools), and close what it gives you; the \
+                 container needs heap + library + the rest",
             ),
         ),
         NativeHolder::Unknown => (
             "the program: `Unsafe.allocateMemory`, or native code that it calls".to_owned(),
-            "free what is allocated there, or bound that store or cache in its own settings; the container needs heap \
-             + this + the rest",
+            "free what is allocated there, or limit that store or cache in its own settings; the container needs \
+             heap + this + the rest",
         ),
     }
 }
 
-/// How libraries that many servers use are bounded, by the beginnings of their file names. Source: DuckDB, "Limits";
-/// RocksDB's wiki, "Write Buffer Manager"; sqlite.org/pragma.html; javacpp #309, #559.
+/// How to limit common libraries, by file name prefix. Source: DuckDB, "Limits"; RocksDB's wiki, "Write Buffer
+/// Manager"; sqlite.org/pragma.html; javacpp #309, #559.
 const LIMITS: [(&str, &str); 4] = [
     (
         "libduckdb",
-        "`SET memory_limit = '128MB'`, or as much as its queries need, when the database is opened; without it DuckDB \
-         takes up to 80 % of the machine's memory",
+        "run `SET memory_limit = '128MB'`, or as much as the queries need, when you open the database; without \
+         it, DuckDB uses up to 80% of the machine's memory",
     ),
     (
         "librocksdb",
-        "one `LRUCache` for all column families, and a `WriteBufferManager` that is charged to it; close iterators \
-         and options",
+        "share one `LRUCache` among all column families, with a `WriteBufferManager` charged to it; close \
+         iterators and options",
     ),
-    ("libsqlite", "`PRAGMA cache_size` of each connection, and fewer connections"),
-    ("libopencv", "`-Dorg.bytedeco.javacpp.maxPhysicalBytes=512m` if JavaCPP brings it; release each `Mat`"),
+    ("libsqlite", "lower `PRAGMA cache_size` on each connection, and use fewer connections"),
+    (
+        "libopencv",
+        "set `-Dorg.bytedeco.javacpp.maxPhysicalBytes=512m` if it comes with JavaCPP; release each \
+         `Mat`",
+    ),
 ];
 
 fn limit_of(library: &str) -> Option<&'static str> {
     LIMITS.iter().find(|(beginning, _)| library.starts_with(beginning)).map(|(_, limit)| *limit)
 }
 
-/// A library manages memory of its own outside of malloc. Source: duckdb-java #182, sqrl #2059, yaci-store #867 (80 %
-/// of the machine's memory unless it is bounded), and measured on DuckDB.
+/// A library manages its own memory outside malloc. Source: duckdb-java #182, sqrl #2059, yaci-store #867 (80% of the
+/// machine's memory by default), and measured on DuckDB.
 pub(super) fn library(facts: &Facts) -> Option<FindingRecord> {
     let (_, account) = facts.weighed()?;
     let bytes = holds(account, Owner::Native);
@@ -305,11 +309,11 @@ pub(super) fn library(facts: &Facts) -> Option<FindingRecord> {
     let largest = own.detail.iter().max_by_key(|part| part.rss_bytes);
     // `libx.so (jemalloc): in use, by its tables`
     let library = largest.map_or("a library", |part| part.name.split(": ").next().unwrap_or(&part.name)).to_owned();
-    let text = format!("`{library}` manages {} itself, outside of malloc and of the JVM", Bytes(bytes));
+    let text = format!("`{library}` manages {} itself, outside malloc and the JVM", Bytes(bytes));
     let next = match limit_of(&library) {
-        Some(limit) => format!("{limit}: no flag of the JVM bounds it; the container needs heap + library + the rest"),
-        None => "set that library's own limit: no flag of the JVM bounds it, and many take a share of the machine's \
-            memory as their default; the container needs heap + library + the rest"
+        Some(limit) => format!("{limit}. No JVM flag limits it; the container needs heap + library + the rest"),
+        None => "set that library's own limit: no JVM flag limits it, and many libraries use a share of the \
+             machine's memory by default. The container needs heap + library + the rest"
             .to_owned(),
     };
     Some(FindingRecord { costs_bytes: bytes, ..found(Finding::LibraryMemory { bytes, library }, text, next) })
@@ -318,7 +322,7 @@ pub(super) fn library(facts: &Facts) -> Option<FindingRecord> {
 /// Files that any JVM maps.
 const MAPPED_BY_ANY: [&str; 5] = [".jar", ".so", ".jsa", ".aot", "/modules"];
 
-/// Files that the program mapped are resident: buffers of `FileChannel.map`, indices of Lucene or Kafka. Source:
+/// Files mapped by the program are resident: buffers from `FileChannel.map`, indexes of Lucene or Kafka. Source:
 /// `/proc/PID/smaps`; kernel memory.stat (`file_mapped`); measured: an index of 160 MiB.
 pub(super) fn mapped_files(facts: &Facts) -> Option<FindingRecord> {
     let (_, account) = facts.weighed()?;
@@ -332,19 +336,19 @@ pub(super) fn mapped_files(facts: &Facts) -> Option<FindingRecord> {
         return None;
     }
     files.largest_first(|file| file.bytes);
-    // The largest is named whatever it holds.
+    // The largest is always named.
     let large = files.iter().skip(1).take_while(|file| file.bytes >= MAPPED_NAMED_MIN).count();
     files.truncate((1 + large).min(MAPPED_NAMED));
-    let list = listed(&files, |file| format!("`{}` with {}", file_name(&file.path), Bytes(file.bytes)));
-    let text = format!("the program mapped files, of which {} are in RSS: {list}", Bytes(bytes));
-    let next = "map less of them at once, or read them in pieces; pages that are clean are dropped before the kernel \
-        kills, so the limit need not hold all of them. No flag of the JVM bounds them";
+    let list = listed(&files, |file| format!("`{}` ({})", file_name(&file.path), Bytes(file.bytes)));
+    let text = format!("{} of the files that the program mapped is resident: {list}", Bytes(bytes));
+    let next = "map less at once, or read the files in chunks. The kernel drops clean pages before it kills \
+         anything, so the limit need not cover all of them. No JVM flag limits them";
     Some(FindingRecord { costs_bytes: bytes, ..found(Finding::MappedFiles { bytes, files }, text, next) })
 }
 
-/// Less than this, or this share of RSS, is what any program maps.
+/// Any program maps up to this size or share of RSS.
 const MAPPED_MIN: u64 = 16 << 20;
 const MAPPED_SHARE_MIN: f64 = 0.15;
-/// Files that are named, and the least that a further one holds.
+/// The maximum number of files named, and the minimum size of each further one.
 const MAPPED_NAMED: usize = 3;
 const MAPPED_NAMED_MIN: u64 = 1 << 20;

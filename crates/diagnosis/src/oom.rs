@@ -1,4 +1,4 @@
-//! The holders of memory when the kernel killed for lack of it, by the kernel's own report.
+//! The processes that held the memory at an OOM kill, from the kernel's report.
 
 use crate::record::{ChargeKind, ChargeRow, OomHolder, OomKilled, OomRecord};
 use loadline_base::order::Order as _;
@@ -8,10 +8,10 @@ use loadline_jvm::kernel::oom::OutOf;
 use loadline_jvm::kernel::oom_report::{OomReport, OomTask};
 use loadline_jvm::observe::charged::rows_of;
 
-/// The kernel's names of a JVM: those of its launchers, the JDK's and Apache Commons Daemon's.
+/// The kernel's names for a JVM: the launchers of the JDK and of Apache Commons Daemon.
 const JVMS: [&str; 3] = ["java", "jsvc", "jsvc.exec"];
 
-/// The record of a report of the kernel, with the kind of memory that held most.
+/// The record of a kernel report, with the largest kind of memory.
 pub fn of_oom(report: &OomReport) -> OomRecord {
     let (cgroup, machine) = match &report.of {
         Some(OutOf::Cgroup(path)) => (Some(path.clone()), false),
@@ -20,7 +20,8 @@ pub fn of_oom(report: &OomReport) -> OomRecord {
     };
     let (jvms, others): (Vec<&OomTask>, Vec<_>) =
         report.tasks.iter().partition(|task| JVMS.contains(&task.name.as_str()));
-    let [jvm_bytes, other_bytes] = [jvms, others].map(|tasks| tasks.into_iter().map(|task| anonymous(task).0).sum());
+    let [jvm_bytes, other_bytes] =
+        [jvms, others].map(|tasks| tasks.into_iter().map(|task| anonymous(task, report).0).sum());
     let mut record = OomRecord {
         stamp: report.stamp.clone(),
         invoked_by: report.invoked_by.clone(),
@@ -44,17 +45,19 @@ fn killed(killed: &loadline_jvm::kernel::oom::Killed) -> OomKilled {
     OomKilled { pid: killed.pid, name: killed.task.clone(), anon_bytes: killed.anon.map(|bytes| bytes.0) }
 }
 
-/// Anonymous memory of a process. Before Linux 6.8 the table has RSS alone, which counts its files in.
-fn anonymous(task: &OomTask) -> Bytes {
-    task.anon.unwrap_or(task.rss)
+/// Anonymous memory of a process. Before Linux 6.8, the table has only RSS, which includes mapped files; for the killed
+/// process, the kill line has it.
+fn anonymous(task: &OomTask, report: &OomReport) -> Bytes {
+    let by_kill = || report.killed.iter().find(|killed| killed.pid == task.pid).and_then(|killed| killed.anon);
+    task.anon.or_else(by_kill).unwrap_or(task.rss)
 }
 
-/// The charge by owner; of a machine, or without a charge, the processes alone.
+/// The charge by owner; for a machine, or without a charge, only the processes.
 fn rows(report: &OomReport) -> Vec<ChargeRow> {
     let row = |task: &OomTask| ChargeRow {
         kind: ChargeKind::Anonymous,
         owner: task.name.clone(),
-        bytes: i64::try_from(anonymous(task).0).unwrap_or(i64::MAX),
+        bytes: i64::try_from(anonymous(task, report).0).unwrap_or(i64::MAX),
         pid: Some(task.pid),
         ..ChargeRow::default()
     };
@@ -62,16 +65,15 @@ fn rows(report: &OomReport) -> Vec<ChargeRow> {
     processes.largest_first(|row| row.bytes);
     let Some(usage) = report.usage else { return processes };
     let mut rows = rows_of(usage, &charge(report), processes, Vec::new(), &[]);
-    // Without `rss_anon` the sizes of processes count the files in that they map.
+    // Without `rss_anon`, process sizes include mapped files.
     let has_rss = report.tasks.iter().any(|task| task.anon.is_none());
     let is_excess = |row: &&mut ChargeRow| row.kind == ChargeKind::Anonymous && row.pid.is_none() && row.bytes < 0;
     if let Some(excess) = rows.iter_mut().find(is_excess).filter(|_| has_rss) {
-        excess.owner = "mapped files, counted above".to_owned();
+        excess.owner = "mapped files, already counted above".to_owned();
     }
     rows
 }
 
-/// The kinds of a charge, by the names of either version.
 fn charge(report: &OomReport) -> Charge {
     let first = |names: &[&str]| Bytes(names.iter().find_map(|name| report.stat.get(*name).copied()).unwrap_or(0));
     let shmem = first(&["shmem", "total_shmem"]);
@@ -90,7 +92,7 @@ fn charge(report: &OomReport) -> Charge {
     }
 }
 
-/// The kind of memory that held most of what the kernel could not take back.
+/// The kind with the most unreclaimable memory.
 fn holder(record: &OomRecord) -> OomHolder {
     let of = |kind: ChargeKind| {
         let rows = record.rows.iter().filter(|row| row.kind == kind && !row.reclaimable && row.bytes > 0);
@@ -111,14 +113,15 @@ mod tests {
     use super::*;
     use loadline_jvm::kernel::oom_report::parse;
 
-    /// A report of this cgroup with these processes and this much shared and kernel memory, in MiB.
+    /// A report for a cgroup with these processes and this much shared and kernel memory, in MiB.
     fn record(tasks: &[(&str, u64)], shmem: u64, kernel: u64) -> OomRecord {
         let anon: u64 = tasks.iter().map(|(_, mib)| mib).sum();
         let mib = |mib: u64| mib << 20;
         let mut log = format!(
             "java invoked oom-killer: order=0\nmemory: usage {}kB, limit {}kB, failcnt 1\nMemory cgroup stats for /a:\n\
              anon {}\nfile {}\nshmem {}\nkernel {}\n\
-             [  pid  ]   uid  tgid total_vm      rss rss_anon rss_file rss_shmem pgtables_bytes swapents oom_score_adj name\n",
+             [  pid  ]   uid  tgid total_vm      rss rss_anon rss_file rss_shmem pgtables_bytes swapents \
+             oom_score_adj name\n",
             (anon + shmem + kernel) << 10,
             (anon + shmem + kernel) << 10,
             mib(anon),

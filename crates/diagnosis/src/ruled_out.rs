@@ -1,11 +1,10 @@
-//! Causes that were considered, and what speaks against them.
+//! Causes that were considered, and the evidence against them.
 
 use super::facts::Facts;
 use super::{classes, compilers, direct, heap, malloc, native};
 use crate::record::{FindingRecord, RuledOutRecord};
-use crate::units::Bytes;
 
-/// The kind of a finding, and what speaks against that cause in words; `None` where no evidence does.
+/// A finding's kind, and a function that describes the evidence against that cause, if any.
 type Against = (&'static str, fn(&Facts) -> Option<String>);
 
 const AGAINST: &[Against] = &[
@@ -17,24 +16,16 @@ const AGAINST: &[Against] = &[
     ("heap_far_above_live", heap::mostly_live),
 ];
 
-/// Causes that the evidence of this JVM speaks against; none of those that were found.
+/// Causes ruled out by evidence, except those that were found.
 pub(super) fn by_evidence(facts: &Facts, found: &[FindingRecord]) -> Vec<RuledOutRecord> {
     let found: Vec<String> = found.iter().map(|one| one.finding.kind()).collect();
     let against = AGAINST.iter().filter(|(kind, _)| !found.iter().any(|found| found == kind));
-    against.filter_map(|(kind, why)| Some(record((*kind).to_owned(), why(facts)?))).collect()
+    against
+        .filter_map(|(kind, why)| Some(RuledOutRecord { kind: (*kind).to_owned(), of: None, text: why(facts)? }))
+        .collect()
 }
 
-/// Rules out a habit of nearly every JVM, because the cause that was found weighs more.
-pub(super) fn outweighed(one: &FindingRecord, heaviest: u64) -> RuledOutRecord {
-    let text = format!("{}; the cause that was found accounts for {}", one.text, Bytes(heaviest));
-    record(one.finding.kind(), text)
-}
-
-fn record(kind: String, text: String) -> RuledOutRecord {
-    RuledOutRecord { kind, of: None, text }
-}
-
-/// The kinds that evidence may speak against.
+/// The kinds that evidence can rule out.
 #[cfg(test)]
 pub(super) fn kinds() -> impl Iterator<Item = &'static str> {
     AGAINST.iter().map(|(kind, _)| *kind)

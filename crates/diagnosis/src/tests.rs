@@ -1,4 +1,4 @@
-//! Each rule on made-up facts, at its threshold both ways.
+//! Tests each rule on synthetic facts, on both sides of its threshold.
 
 use super::{Diagnosis, flags_kept, of_account, of_trials};
 use crate::doubt::{Doubt, MemoryPool};
@@ -11,7 +11,7 @@ mod ruled_out;
 
 const MIB: u64 = 1 << 20;
 
-/// A mark with owners in MiB; what is left of 200 MiB is libjvm's, so that 1 % of RSS are 2 MiB.
+/// A mark with owners in MiB; libjvm has the rest of 200 MiB, so 1% of RSS is 2 MiB.
 fn mark(name: &str, owners: &[(&str, u64)]) -> Mark {
     let rest = 200 - owners.iter().map(|(_, mib)| mib).sum::<u64>();
     let owners = owners.iter().copied().chain([("libjvm", rest), ("cds", 0)]).map(|(name, mib)| (name, mib * MIB));
@@ -20,7 +20,7 @@ fn mark(name: &str, owners: &[(&str, u64)]) -> Mark {
     Mark { name: name.to_owned(), at_s: 60.0, rss_bytes: 200 * MIB, account: Some(account), ..Mark::default() }
 }
 
-/// A trial of JDK 21.0.5 with G1, whose flags are all known.
+/// A trial of JDK 21.0.5 with G1 and all flags known.
 fn trial(marks: Vec<Mark>) -> Trial {
     let mut defaults: BTreeMap<_, _> = flags_kept().map(|name| (name.to_owned(), "0".to_owned())).collect();
     defaults.insert("NativeMemoryTracking".to_owned(), "off".to_owned());
@@ -55,7 +55,7 @@ fn malloc(mark: &mut Mark) -> &mut MallocRecord {
     account(mark).malloc.as_mut().unwrap()
 }
 
-/// The same with this option in its command line, and the flag it sets in force.
+/// A copy with this option in its command line and this flag in effect.
 fn typed(trial: &Trial, option: &str, name: &str, value: &str) -> Trial {
     with(trial, |trial| {
         trial.command.push(option.to_owned());
@@ -106,7 +106,7 @@ fn retained_malloc_is_told_with_what_is_not_set_yet() {
     assert_eq!(remedies(&found), all);
     assert_eq!(gain(&found), Some(18 * MIB));
     says(&found, &["20.0 MiB", "8 arenas", "`MALLOC_ARENA_MAX=1`"]);
-    // The bound of the gain, 90 % of the row, has to be 1 % of RSS.
+    // The maximum gain, 90% of the row, must be at least 1% of RSS.
     assert!(only(&loaded(&[("malloc.retained", 3)]), "malloc_retained").is_some());
     assert!(only(&loaded(&[("malloc.retained", 2)]), "malloc_retained").is_none());
     let of = |change: fn(&mut MallocRecord)| {
@@ -160,11 +160,11 @@ fn direct_memory_that_waits_is_told_with_what_a_collection_left() {
     };
     let freed = of(80, Some(10), 99);
     assert_eq!((remedies(&freed), gain(&freed)), (vec!["-XX:MaxDirectMemorySize=20m".into()], Some(70 * MIB)));
-    says(&freed, &["80.0 MiB are in 80 direct buffers", "a full GC left 10.0 MiB", "may become 1024.0 MiB"]);
+    says(&freed, &["80.0 MiB is in 80 direct buffers", "a full GC left 10.0 MiB", "the JVM allows up to 1024.0 MiB"]);
     assert!(of(80, Some(60), 0).is_some() && of(80, Some(61), 0).is_none(), "a quarter has to go");
-    // A minute with six collections has one each ten seconds.
+    // Six collections a minute are one per ten seconds.
     assert!(of(80, None, 6).is_some() && of(80, None, 7).is_none());
-    assert!(of(9, None, 0).is_none(), "less than 5 % of RSS");
+    assert!(of(9, None, 0).is_none(), "less than 5% of RSS");
 }
 
 #[test]
@@ -186,10 +186,10 @@ fn free_heap_after_a_rest_is_told_with_the_collectors_own_remedies() {
     check("Z", "25.0.3+9", &["-XX:ZUncommitDelay=30"]);
     check("Epsilon", "25.0.3+9", &[]);
     let is_told = |free| only(&of("G1", "25", free), "heap_free").is_some();
-    assert!(is_told(10) && !is_told(9), "5 % of RSS");
+    assert!(is_told(10) && !is_told(9), "5% of RSS");
     let kept = typed(&of("G1", "25", 40), "-Xms2g", "InitialHeapSize", "2147483648");
     let kept = with(&kept, |trial| trial.marks[1].heap.committed_bytes = Some(2048 * MIB));
-    says(&only(&kept, "heap_free"), &["your own `-Xms` keeps it"]);
+    says(&only(&kept, "heap_free"), &["your `-Xms` keeps it"]);
 }
 
 #[test]
@@ -211,7 +211,7 @@ fn a_heap_far_above_what_lives_gets_a_ceiling_where_nobody_set_one() {
     let by_last = with(&loaded(&[("java_heap.used", 80)]), |trial| {
         trial.marks[0].heap.left_by_gc_bytes = Some(20 * MIB);
     });
-    says(&only(&by_last, "heap_far_above_live"), &["the last collection left 20.0 MiB"]);
+    says(&only(&by_last, "heap_far_above_live"), &["the last GC left only 20.0 MiB"]);
     let z = with(&by_last, |trial| jvm(trial).collector = Some("Z".to_owned()));
     assert!(only(&z, "heap_far_above_live").is_none(), "its counters are of the old generation");
 }
@@ -240,22 +240,22 @@ fn collectors_fit_their_heaps() {
 #[test]
 fn code_and_archives_of_classes() {
     assert_eq!(remedies(&only(&loaded(&[("code_cache", 20)]), "code_large")), ["-XX:TieredStopAtLevel=1"]);
-    assert!(only(&loaded(&[("code_cache", 19)]), "code_large").is_none(), "10 % of RSS");
+    assert!(only(&loaded(&[("code_cache", 19)]), "code_large").is_none(), "10% of RSS");
     let compiling = with(&loaded(&[("code_cache", 20)]), |trial| {
         let category = |name: &str| NmtCategory { name: name.to_owned(), committed_bytes: 7 * MIB, ..<_>::default() };
         let categories = vec![category("Compiler"), category("Code")];
         trial.marks[0].nmt = Some(NmtRecord { categories, ..NmtRecord::default() });
     });
     let found = only(&compiling, "code_large");
-    says(&found, &["20.0 MiB, and compilers hold 7.0 MiB"]);
+    says(&found, &["20.0 MiB, and the compilers hold 7.0 MiB"]);
     assert_eq!(gain(&found), Some(17 * MIB));
     let typed_level = typed(&loaded(&[("code_cache", 40)]), "-XX:TieredStopAtLevel=1", "TieredStopAtLevel", "1");
     assert!(only(&typed_level, "code_large").is_none());
     let base = loaded(&[("metaspace", 12)]);
-    says(&only(&base, "cds_missing"), &["the JDK has none that fits", "class metadata take 12.0 MiB"]);
+    says(&only(&base, "cds_missing"), &["has no matching one", "class metadata takes 12.0 MiB"]);
     let option = |option: &str| with(&base, |trial| trial.command.push(option.to_owned()));
     says(&only(&option("-Xshare:off"), "cds_missing"), &["switched off"]);
-    says(&only(&option("-XX:SharedArchiveFile=app.jsa"), "cds_missing"), &["`app.jsa` was given"]);
+    says(&only(&option("-XX:SharedArchiveFile=app.jsa"), "cds_missing"), &["`app.jsa` was specified"]);
     assert!(only(&loaded(&[("metaspace", 12), ("cds", 13)]), "cds_missing").is_none());
 }
 
@@ -341,7 +341,7 @@ fn what_watches_is_told_with_its_price() {
     let both = with(&loaded(&[]), |trial| {
         trial.command.extend(["-javaagent:/a/apm.jar=x=y", "-XX:StartFlightRecording"].map(str::to_owned));
     });
-    says(&only(&both, "observers_on"), &["`apm.jar`, whose cost is not known"]);
+    says(&only(&both, "observers_on"), &["`apm.jar`, at an unknown cost"]);
     let nmt = typed(&loaded(&[]), "-XX:NativeMemoryTracking=detail", "NativeMemoryTracking", "detail");
     assert_eq!(remedies(&only(&nmt, "observers_on")), ["-XX:NativeMemoryTracking=off"]);
 }
@@ -355,7 +355,7 @@ fn huge_pages_are_told_as_the_doubt_saw_them() {
     assert!(of(2).is_some() && of(1).is_none());
 }
 
-/// A trial under a limit, with what may grow.
+/// A trial with a limit and ceilings.
 fn limited(limit: u64, heap_max: u64) -> Trial {
     with(&loaded(&[("metaspace", 20), ("cds", 13)]), |trial| {
         trial.limit_bytes = Some(limit * MIB);
@@ -377,24 +377,36 @@ fn limited(limit: u64, heap_max: u64) -> Trial {
 
 #[test]
 fn ceilings_are_held_against_the_limit() {
-    // 2 x heap + 240 + 60 + 20, against 1.25 x the limit.
+    // 2 x heap + 240 + 60 + 20, compared with 1.25 x the limit.
     let of = |heap: u64| {
         let trial = typed(&limited(512, heap), "-Xmx", "MaxHeapSize", &(heap * MIB).to_string());
         only(&trial, "ceilings_above_limit")
     };
     assert!(of(160).is_none());
     let found = of(161);
-    says(&found, &["may grow to 642.0 MiB under a limit of 512.0 MiB", "code cache 240.0 MiB", "60 stacks 60.0 MiB"]);
+    says(
+        &found,
+        &[
+            "can grow to 642.0 MiB (",
+            "), but the limit is 512.0 MiB",
+            "code cache 240.0 MiB",
+            "60 stacks \
+        60.0 MiB",
+        ],
+    );
     assert_eq!(remedies(&found), ["-XX:MaxDirectMemorySize=32m"]);
     assert!(only(&with(&limited(512, 400), |trial| trial.limit_bytes = None), "ceilings_above_limit").is_none());
-    // A limit that was searched is held against the same sum, and helpers count.
+    // A limit found by a search is compared with the same sum, and helpers count.
     let ample = typed(&limited(4096, 100), "-Xmx", "MaxHeapSize", &(100 * MIB).to_string());
     let child = ProcessRecord { rss_bytes: 160 * MIB, ..ProcessRecord::default() };
     let ample =
         with(&ample, |trial| trial.marks.iter_mut().for_each(|mark| mark.beside.children = vec![child.clone()]));
     assert!(only(&ample, "ceilings_above_limit").is_none() && super::ceilings_above(&ample, 4096 * MIB).is_none());
     let above = super::ceilings_above(&ample, 261 * MIB);
-    says(&above, &["may grow to 680.0 MiB under a limit of 261.0 MiB", "child processes as they are 160.0 MiB"]);
+    says(
+        &above,
+        &["can grow to 680.0 MiB (", "), but the limit is 261.0 MiB", "child processes (currently) 160.0 MiB"],
+    );
 }
 
 #[test]
@@ -405,15 +417,15 @@ fn a_limit_that_the_jvm_does_not_see_is_told() {
     assert!(of(300, 126).is_none() && of(300, 139).is_some(), "no less than without looking");
     let found = of(1024, 283);
     assert_eq!(remedies(&found), ["-Xmx256m"]);
-    says(&found, &["did not size itself by its limit", "1024.0 MiB"]);
+    says(&found, &["did not size itself to its memory limit", "1024.0 MiB"]);
     assert!(only(&limited(512, 6000), "ceilings_above_limit").is_none(), "the cause is said");
     let off = typed(&limited(512, 6000), "-XX:-UseContainerSupport", "UseContainerSupport", "false");
-    says(&only(&off, "limit_not_seen"), &["drop your own `-XX:-UseContainerSupport`"]);
+    says(&only(&off, "limit_not_seen"), &["remove your `-XX:-UseContainerSupport`"]);
     let starts = typed(&limited(512, 400), "-Xms400m", "InitialHeapSize", &(400 * MIB).to_string());
     assert!(only(&starts, "limit_not_seen").is_none(), "it was told to begin with as much");
 }
 
-/// A JVM of this version that may use 6000 MiB under a limit of 512, on cgroup v2.
+/// A JVM of this version with a heap of up to 6000 MiB under a limit of 512, on cgroup v2.
 fn unseen(version: &str, change: impl Fn(&mut ChargeRecord)) -> Trial {
     with(&limited(512, 6000), |trial| {
         jvm(trial).version = Some(version.to_owned());
@@ -434,7 +446,7 @@ fn cause(found: &Option<FindingRecord>) -> Option<UnseenCause> {
 fn a_limit_is_not_seen_for_the_reason_that_the_evidence_shows() {
     let of = |version, change: fn(&mut ChargeRecord)| only(&unseen(version, change), "limit_not_seen");
     let none: fn(&mut ChargeRecord) = |_| {};
-    says(&of("11.0.15+10", none), &["this release does not know cgroups v2"]);
+    says(&of("11.0.15+10", none), &["this JDK release does not support cgroup v2"]);
     assert_eq!(cause(&of("17.0.15+6", none)), Some(UnseenCause::Unknown));
     let no_memory: fn(&mut ChargeRecord) = |charge| charge.unlisted = ["cpuset", "memory"].map(str::to_owned).to_vec();
     for version in ["17.0.15+6", "21.0.9+10", "24.0.2+12", "11.0.16+8", "25.372-b07"] {
@@ -448,12 +460,12 @@ fn a_limit_is_not_seen_for_the_reason_that_the_evidence_shows() {
     let no_cpuset: fn(&mut ChargeRecord) = |charge| charge.unlisted = vec!["cpuset".to_owned()];
     says(&of("17.0.13+11", no_cpuset), &["lists no `cpuset` (JDK-8347129)"]);
     let above: fn(&mut ChargeRecord) = |charge| charge.limit_cgroup = Some("/job".to_owned());
-    says(&of("21.0.9+10", above), &["the cgroup /job above", "JDK-8322420", "JDK 24 or newer"]);
+    says(&of("21.0.9+10", above), &["the parent cgroup /job", "JDK-8322420", "JDK 24 or newer"]);
     assert_eq!(cause(&of("24.0.1+9", above)), Some(UnseenCause::Unknown), "it looks there");
     let v1 = only(&unseen("17.0.15+6", |charge| charge.version = "v1".to_owned()), "limit_not_seen");
     assert_eq!(cause(&v1), Some(UnseenCause::Unknown));
     let max = typed(&unseen("17.0.15+6", no_memory), "-XX:MaxRAM=8g", "MaxRAM", &(8192 * MIB).to_string());
-    says(&only(&max, "limit_not_seen"), &["by your own `-XX:MaxRAM`", "lower it to the limit"]);
+    says(&only(&max, "limit_not_seen"), &["to your `-XX:MaxRAM`", "lower it to the limit"]);
 }
 
 #[test]
@@ -497,9 +509,9 @@ fn options_that_change_nothing_are_listed() {
         only(&trial, "flags_idle").map(|found| found.text).unwrap_or_default()
     };
     assert_eq!(of(&["-Xmx1g", "-cp", "-Xmx2g", "Main", "-XX:+UseTLAB"]), "");
-    assert!(of(&["-Xmx1g", "-Xmx2g"]).contains("`-Xmx1g` (`-Xmx2g` wins)"));
-    assert!(of(&["-Xmx1g", "-XX:MaxRAMPercentage=70"]).contains("`-XX:MaxRAMPercentage=70` (`-Xmx1g` wins)"));
-    assert!(of(&["-XX:MaxRAMPercentage=25"]).contains("(the default)"));
+    assert!(of(&["-Xmx1g", "-Xmx2g"]).contains("`-Xmx1g` (overridden by `-Xmx2g`)"));
+    assert!(of(&["-Xmx1g", "-XX:MaxRAMPercentage=70"]).contains("`-XX:MaxRAMPercentage=70` (overridden by `-Xmx1g`)"));
+    assert!(of(&["-XX:MaxRAMPercentage=25"]).contains("(already the default)"));
     assert!(of(&["-XX:ZUncommitDelay=30"]).contains("`-XX:ZUncommitDelay=30` (the collector is G1)"));
     assert_eq!(of(&["-XX:ZeroAll=30", "-XX:MaxRAMPercentage=26", "-XX:G1ReservePercent=11"]), "");
 }
@@ -532,10 +544,10 @@ fn what_compilers_retain_gets_no_arenas() {
         });
         only(&trial, "malloc_retained").is_some()
     };
-    assert!(of(0) && of(29) && !of(31) && !of(40), "a quarter of it, and 4 % of RSS, must be beside the compilers");
+    assert!(of(0) && of(29) && !of(31) && !of(40), "a quarter of it, and 4% of RSS, must be beside the compilers");
 }
 
-/// Loaded, rested and collected, with these owners at the last two, and CPU time of a compiler at each.
+/// Loaded, rested, and collected, with these owners and compiler CPU times at the last two.
 fn collected(rested: &[(&str, u64)], after: &[(&str, u64)], compiled_s: [f64; 2]) -> Trial {
     let mut marks = vec![mark("loaded", rested), mark("rested", rested), mark("collected", after)];
     for (mark, cpu_s) in marks[1..].iter_mut().zip(compiled_s) {
@@ -544,7 +556,7 @@ fn collected(rested: &[(&str, u64)], after: &[(&str, u64)], compiled_s: [f64; 2]
     trial(marks)
 }
 
-/// The same with all of it kept by the collection, and no compiler at work.
+/// The same, with everything kept by the collection and idle compilers.
 fn kept(owners: &[(&str, u64)]) -> Trial {
     collected(owners, owners, [0.0; 2])
 }
@@ -556,17 +568,17 @@ fn native_memory_that_a_collection_freed_was_held_by_garbage() {
     let found = only(&collected(&held, &freed, [1.0, 1.1]), "native_held_by_garbage");
     assert_eq!(gain(&found), Some(50 * MIB));
     assert_eq!(remedies(&found), ["-XX:G1PeriodicGCInterval=2000", "-Xmn8m"]);
-    says(&found, &["50.0 MiB", "a full GC freed them", "`close()`"]);
+    says(&found, &["50.0 MiB", "a full GC freed it", "`close()`"]);
     let typed = typed(&collected(&held, &freed, [1.0, 1.1]), "-Xmn320m", "MaxNewSize", "335544320");
     let found = only(&typed, "native_held_by_garbage");
     says(&found, &["-XX:G1PeriodicGCInterval=2000"]);
     assert_eq!(remedies(&found), ["-XX:G1PeriodicGCInterval=2000", "-Xmn8m"], "smaller than the one that was set");
-    // Memory that compilers freed in between is theirs; memory that stays is alive; a little is freed in any JVM.
+    // Memory freed by active compilers is theirs; memory that stays is live; any JVM frees a little.
     assert!(only(&collected(&held, &freed, [1.0, 1.3]), "native_held_by_garbage").is_none());
     assert!(only(&collected(&held, &held, [1.0, 1.0]), "native_held_by_garbage").is_none());
     assert!(only(&collected(&held, &[("malloc.live", 50)], [1.0, 1.0]), "native_held_by_garbage").is_some());
     assert!(only(&collected(&held, &[("malloc.live", 51)], [1.0, 1.0]), "native_held_by_garbage").is_none());
-    // The arenas of the compilers show what compilers freed. Of arenas that all threads share, they have only a part.
+    // The compilers' arenas show what compilers freed, but only partially if other threads share them.
     let in_compilers = |before: u64, after: u64| {
         with(&collected(&held, &freed, [1.0, 1.1]), |trial| {
             for (mark, live) in trial.marks[1..].iter_mut().zip([before, after]) {
@@ -577,7 +589,7 @@ fn native_memory_that_a_collection_freed_was_held_by_garbage() {
     assert!(only(&in_compilers(50, 1), "native_held_by_garbage").is_none());
     let shared = only(&in_compilers(7, 1), "native_held_by_garbage");
     assert_eq!(gain(&shared), Some(50 * MIB));
-    // HotSpot still has chunks of compilations, unless they ended long before.
+    // HotSpot still caches chunks of compilations, unless they ended long before.
     let mut busy = collected(&held, &freed, [7.0, 7.0]);
     assert!(only(&busy, "native_held_by_garbage").is_none());
     busy.marks[0].pools = busy.marks[1].pools.clone();
@@ -605,19 +617,19 @@ fn direct_memory_that_a_collection_leaves_is_alive_and_gets_no_ceiling() {
     let found = of(64, &caches);
     assert_eq!(remedies(&found), ["-Djdk.nio.maxCachedBufferSize=262144"]);
     assert_eq!(gain(&found), Some(56 * MIB), "32 times 256 KiB stay");
-    says(&found, &["in 32 direct buffers", "32 threads (such as `web-*`)", "up to 2.0 MiB", "in pieces"]);
-    says(&found, &["about 40.0 MiB less: malloc keeps the rest", "`MALLOC_TRIM_THRESHOLD_=131072`"]);
+    says(&found, &["in 32 direct buffers", "32 threads (such as `web-*`)", "up to 2.0 MiB", "in chunks"]);
+    says(&found, &["saves only about 40.0 MiB unless", "`MALLOC_TRIM_THRESHOLD_=131072`, because malloc keeps"]);
     let few = of(64, &|mark| {
         caches(mark);
         malloc(mark).arenas = 4;
     });
-    says(&few, &["about 48.0 MiB less"]);
+    says(&few, &["saves only about 48.0 MiB"]);
     let fixed = of(64, &|mark| {
         caches(mark);
         malloc(mark).settings = Some(vec!["MALLOC_TRIM_THRESHOLD_=131072".to_owned()]);
     });
     assert!(!fixed.unwrap().next.contains("malloc keeps"));
-    // JDK 25 counts none of them.
+    // JDK 25 does not count them.
     let uncounted = with(&kept(&[("malloc.direct", 64)]), |trial| {
         for mark in &mut trial.marks {
             caches(mark);
@@ -625,14 +637,14 @@ fn direct_memory_that_a_collection_leaves_is_alive_and_gets_no_ceiling() {
         }
     });
     let found = only(&uncounted, "direct_memory_lives");
-    says(&found, &["64.0 MiB are in 32 direct buffers", "the counters of this JDK have none of it"]);
+    says(&found, &["64.0 MiB is in 32 direct buffers", "this JDK's counters show none of it"]);
     let netty = of(64, &|mark| {
         let direct = mark.direct.as_mut().unwrap();
         (direct.reserved_bytes, direct.netty_bytes) = (0, Some(64 * MIB));
     });
-    says(&netty, &["Netty counts 64.0 MiB"]);
+    says(&netty, &["Netty accounts for 64.0 MiB"]);
     let own = of(64, &|_| ());
-    says(&own, &["the program or a library of it refers to them", "would make allocations fail"]);
+    says(&own, &["the program or one of its libraries still references", "would make allocations fail"]);
     assert_eq!((remedies(&netty), remedies(&own)), (Vec::new(), Vec::new()));
     assert!(of(48, &|_| ()).is_some() && of(47, &|_| ()).is_none(), "three quarters must stay");
 }
@@ -652,12 +664,12 @@ fn what_lies_beside_the_jvm_comes_before_what_is_true_of_any() {
         })
     };
     let helpers = of(vec![child("tail", 40), child("tail", 40), child("sh", 1)], Vec::new());
-    assert_eq!(kinds(&helpers), ["child_processes"], "what malloc retains is no cause beside it");
+    assert_eq!(kinds(&helpers), ["child_processes", "malloc_retained"]);
     let found = only(&helpers, "child_processes");
-    says(&found, &["81.0 MiB", "2 of `tail` with 80.0 MiB, 1 of `sh`", "their number × 27.0 MiB"]);
+    says(&found, &["81.0 MiB", "2 `tail` (80.0 MiB), 1 `sh`", "plus 27.0 MiB per process"]);
     let spool = of(Vec::new(), vec![files(30)]);
-    assert_eq!(kinds(&spool), ["files_in_memory"], "what malloc retains weighs less");
-    says(&only(&spool, "files_in_memory"), &["30.0 MiB", "3 files in /dev/shm, 1 of them deleted and still open"]);
+    assert_eq!(kinds(&spool), ["files_in_memory", "malloc_retained"]);
+    says(&only(&spool, "files_in_memory"), &["30.0 MiB", "3 files in /dev/shm, 1 of them deleted but still open"]);
     assert_eq!(kinds(&of(vec![child("sh", 3)], vec![files(3)])), ["malloc_retained"]);
 }
 
@@ -678,7 +690,7 @@ fn the_heap_is_told_by_what_fills_it() {
     };
     let found = only(&humongous(60), "humongous_tails");
     assert_eq!(remedies(&found), ["-XX:G1HeapRegionSize=4m"]);
-    says(&found, &["needs 70.0 MiB of the 130.0 MiB", "lower `-Xmx`"]);
+    says(&found, &["needs only 70.0 MiB of the 130.0 MiB", "lower `-Xmx`"]);
     let found = found.unwrap();
     assert_eq!(found.costs_bytes, 50 * MIB, "pages that nobody wrote to are not resident");
     assert_eq!(found.gain_bytes_max, None, "a heap of the same bound fills again");
@@ -691,7 +703,7 @@ fn the_heap_is_told_by_what_fills_it() {
     };
     let found = only(&statics(40, 150_000), "heap_held_by_statics");
     says(&found, &["40.0 MiB", "`java.io.DeleteOnExitHook.files` with 150,000 entries", "File.deleteOnExit()"]);
-    assert!(only(&statics(29, 150_000), "heap_held_by_statics").is_none(), "15 % of RSS");
+    assert!(only(&statics(29, 150_000), "heap_held_by_statics").is_none(), "15% of RSS");
     assert!(only(&statics(40, 100_000), "heap_held_by_statics").is_none(), "a tenth of what lives");
 }
 
@@ -699,7 +711,7 @@ fn live_class(class: &str, instances: u64, bytes: u64) -> LiveClassRecord {
     LiveClassRecord { class: class.to_owned(), instances, bytes }
 }
 
-/// A heap of 100 MiB, of which so much is alive, with these classes.
+/// A heap of 100 MiB with this live set and these classes.
 fn alive(live: u64, classes: &[(&str, u64, u64)]) -> Trial {
     with(&collected(&[("java_heap.used", 100)], &[("java_heap.live", live)], [0.0; 2]), |trial| {
         let record = |(class, instances, mib): &(&str, u64, u64)| live_class(class, *instances, mib * MIB);
@@ -731,7 +743,7 @@ fn a_live_heap_is_told_by_threads_finalizers_or_its_classes() {
     };
     let found = only(&values(64), "heap_held_by_thread_locals");
     says(&found, &["64.0 MiB of the 80.0 MiB", "2.0 MiB for each thread", "`byte[]`", "ThreadLocal.remove()"]);
-    assert!(only(&values(23), "heap_held_by_thread_locals").is_none(), "30 % of what lives");
+    assert!(only(&values(23), "heap_held_by_thread_locals").is_none(), "30% of what lives");
 
     let parked = |threads: u64, mib: u64| {
         alive(80, &[("jdk.internal.vm.StackChunk", threads, mib), ("java.lang.VirtualThread", threads, 1)])
@@ -746,7 +758,7 @@ fn a_live_heap_is_told_by_threads_finalizers_or_its_classes() {
         alive(80, &[("[B", objects, 70), ("a.Handle", objects, 1), ("java.lang.ref.Finalizer", objects, 1)])
     };
     let found = only(&waiting(5000), "finalizers_wait");
-    says(&found, &["5,000 objects with a finalizer", "5,000 of them of `a.Handle`", "drop `finalize()`"]);
+    says(&found, &["5,000 objects with a finalizer", "5,000 of them instances of `a.Handle`", "replace `finalize()`"]);
     assert!(only(&waiting(900), "finalizers_wait").is_none());
 
     let found = only(&alive(80, &[("[B", 900, 70)]), "heap_lives");
@@ -755,7 +767,7 @@ fn a_live_heap_is_told_by_threads_finalizers_or_its_classes() {
     assert!(only(&alive(80, &[]), "heap_lives").is_none(), "nothing is known of it");
 }
 
-/// A trial whose kernel memory, page cache and names of files grew.
+/// A trial with growing kernel memory, page cache, and file names.
 fn charged(kernel: u64, file: u64, names: u64, written: u64) -> Trial {
     let mark = |name: &str, n: u64| {
         let (kernel_bytes, file_bytes) = (Some(n * kernel * MIB), n * file * MIB);
@@ -771,14 +783,14 @@ fn charged(kernel: u64, file: u64, names: u64, written: u64) -> Trial {
 #[test]
 fn what_the_kernel_keeps_is_told_with_its_cause() {
     let found = only(&charged(90, 0, 480_000, 0), "kernel_remembers_names");
-    let parts = ["90.0 MiB", "480,000 more names of files", "negative dentries", "reclaims them before it kills"];
+    let parts = ["90.0 MiB", "480,000 more file names", "negative dentries", "reclaims these before it kills"];
     says(&found, &parts);
     assert_eq!((remedies(&found), gain(&found)), (vec![], None));
     assert_eq!(kinds(&charged(90, 0, 200_000, 0)), [] as [&str; 0], "names take less than half of it");
     assert_eq!(kinds(&charged(19, 0, 480_000, 0)), [] as [&str; 0], "a tenth of RSS");
 
     let found = only(&charged(0, 110, 0, 117), "page_cache_of_files");
-    says(&found, &["110.0 MiB", "`app.log` by 117.0 MiB", "drops these pages before it kills", "rotate"]);
+    says(&found, &["110.0 MiB", "`app.log` +117.0 MiB", "drops these pages before it kills", "rotate"]);
     assert_eq!(kinds(&charged(0, 110, 0, 40)), [] as [&str; 0], "written less than half of it");
     assert_eq!(kinds(&charged(0, 3, 0, 117)), [] as [&str; 0], "the pages went");
     let own = with(&charged(0, 110, 0, 117), |trial| {
@@ -805,16 +817,16 @@ fn direct_memory_at_its_ceiling_is_told_with_why_nothing_is_freed() {
     let kind = "direct_memory_at_ceiling";
     let found = only(&disabled(&of(96, None)), kind);
     assert_eq!(remedies(&found)[0], "-XX:-DisableExplicitGC");
-    says(&found, &["96.0 MiB", "a ceiling of 100.0 MiB", "drop your own `-XX:+DisableExplicitGC`"]);
+    says(&found, &["96.0 MiB", "the cap of 100.0 MiB", "remove your `-XX:+DisableExplicitGC`"]);
     assert!(only(&of(96, None), kind).is_none(), "a collection comes when the next one does not fit");
     assert!(only(&disabled(&of(84, None)), kind).is_none());
     assert_eq!(remedies(&only(&disabled(&of(96, Some(96))), kind)), ["-XX:MaxDirectMemorySize=200m"], "they live");
-    says(&only(&of(96, Some(90)), kind), &["a full GC leaves them", "below what is alive"]);
+    says(&only(&of(96, Some(90)), kind), &["a full GC does not free them", "lower than what is in use"]);
     let error = || "java.lang.OutOfMemoryError: Cannot reserve 1 bytes of direct buffer memory".to_owned();
     let printed = with(&of(60, None), |trial| {
         trial.doubts = vec![Doubt::OutOfMemoryError { error: error(), pool: MemoryPool::DirectMemory }.into()];
     });
-    says(&only(&printed, kind), &["the subject printed `java.lang.OutOfMemoryError: Cannot reserve"]);
+    says(&only(&printed, kind), &["the server printed `java.lang.OutOfMemoryError: Cannot reserve"]);
 }
 
 #[test]
@@ -824,7 +836,7 @@ fn a_share_of_little_memory_is_ruled_by_the_other_flag() {
     };
     let found = of(200, 97, "75.000000");
     assert_eq!(remedies(&found), ["-XX:MinRAMPercentage=75", "-Xmx150m"]);
-    says(&found, &["(75 %) has no effect", "of 200.0 MiB", "a heap of 97.0 MiB in place of 150.0 MiB"]);
+    says(&found, &["(75%) has no effect", "only 200.0 MiB", "the heap is 97.0 MiB instead of 150.0 MiB"]);
     assert!(of(512, 384, "75.000000").is_none(), "it rules there");
     assert!(of(200, 97, "50.000000").is_none(), "both say the same");
     assert!(only(&limited(200, 97), "heap_share_unheeded").is_none(), "nobody asked for a share");
@@ -841,11 +853,11 @@ fn a_heap_that_was_exhausted_is_told_without_any_weighing() {
         only(&Trial { doubts: vec![doubt.into()], ..Trial::default() }, "heap_exhausted")
     };
     let found = of("java.lang.OutOfMemoryError: Java heap space");
-    says(&found, &["was exhausted", "Java heap space", "HeapDumpOnOutOfMemoryError"]);
+    says(&found, &["ran out of space", "Java heap space", "HeapDumpOnOutOfMemoryError"]);
     assert!(of("java.lang.OutOfMemoryError: Metaspace").is_none());
 }
 
-/// Native memory of which all but 4 MiB came with the load, with what is known of it after a collection.
+/// Native memory that, except for 4 MiB, came with the load, modified after a collection.
 fn came(mib: u64, collected: impl FnOnce(&mut Mark)) -> Trial {
     with(&kept(&[("malloc.live", mib)]), |trial| {
         trial.marks.insert(0, mark("start", &[("malloc.live", 4)]));
@@ -869,7 +881,6 @@ fn detail(name: &str, mib: u64) -> DetailRecord {
     DetailRecord { name: name.to_owned(), rss_bytes: mib * MIB, ..DetailRecord::default() }
 }
 
-/// Loaded, with so much of one owner, in these parts.
 fn in_parts(owner: &str, mib: u64, parts: &[(&str, u64)]) -> Trial {
     with(&loaded(&[(owner, mib)]), |trial| {
         let of = account(&mut trial.marks[0]).owners.iter_mut().find(|of| of.name == owner).unwrap();
@@ -888,7 +899,7 @@ fn a_library_of_the_program_is_named_for_native_memory_and_none_of_the_jdk() {
     };
     let jdk = ["/lib/libc.so.6", "/jdk/lib/libjava.so", "/jdk/lib/libsimdsort.so", "/jdk/lib/server/libjvm.so"];
     assert!(of(&jdk).contains("`Unsafe.allocateMemory`"));
-    // glibc before 2.34, and an allocator that is preloaded.
+    // glibc before 2.34, and a preloaded allocator.
     let older = ["/lib/libc-2.31.so", "/lib/libpthread-2.31.so", "/lib/libjemalloc.so.2", "/jdk/lib/libjava.so"];
     assert!(of(&older).contains("`Unsafe.allocateMemory`"));
     assert!(of(&[&jdk[..], &["/tmp/librocksdbjni7.so"]].concat()).contains("`librocksdbjni7.so`"));
@@ -899,12 +910,12 @@ fn files_that_the_program_mapped_are_told_and_none_of_the_jdk() {
     let of = |files: &[(&str, u64)]| only(&in_parts("mapped_files", 60, files), "mapped_files");
     let found = of(&[("/jdk/lib/modules", 10), ("/data/a.idx (deleted)", 50), ("/x/nothing", 0)]);
     assert!(!found.as_ref().unwrap().text.contains("nothing"));
-    says(&found, &["50.0 MiB are in RSS", "`a.idx (deleted)` with 50.0 MiB", "dropped before the kernel kills"]);
+    says(&found, &["50.0 MiB of the files", "`a.idx (deleted)` (50.0 MiB)", "drops clean pages before it kills"]);
     assert!(of(&[("/jdk/lib/modules", 30), ("/app/lib/a.jar", 30)]).is_none());
-    assert!(of(&[("/data/a.idx", 29)]).is_none(), "15 % of RSS");
+    assert!(of(&[("/data/a.idx", 29)]).is_none(), "15% of RSS");
 }
 
-/// So many loaders of one type, and none of another.
+/// This many loaders of a single type.
 fn of_loaders(name: &str, loaders: u64, classes: u64, taken_bytes: u64) -> Option<LoadersRecord> {
     let total = LoaderSum { loaders, classes, taken_bytes, ..LoaderSum::default() };
     let types = vec![LoaderType { name: name.to_owned(), now: total, change: None }];
@@ -920,7 +931,7 @@ fn classes_that_are_generated_under_load_are_told_by_their_loader() {
         };
         only(&trial(vec![mark("start", 0), mark("loaded", 1)]), "classes_generated")
     };
-    says(&of(16_800, 0, 60), &["16,800 classes came with the load", "`a.AppLoader`", "60.0 MiB of metaspace"]);
+    says(&of(16_800, 0, 60), &["the load added 16,800 classes", "`a.AppLoader`", "60.0 MiB of metaspace"]);
     assert!(of(3999, 0, 60).is_none(), "a warm-up");
     assert!(of(16_800, 1000, 60).is_none(), "a crowd of loaders");
     assert!(of(16_800, 0, 19).is_none(), "a tenth of RSS");
@@ -938,9 +949,9 @@ fn chunks_of_netty_are_told_by_their_number_where_netty_counts_nothing() {
             trial.marks[2].live_classes = vec![live_class("io.netty.buffer.PoolChunk", chunks, 1)];
         })
     };
-    says(&only(&of(40, true), "direct_memory_lives"), &["Netty counts", "never released"]);
-    says(&only(&of(10, true), "direct_memory_lives"), &["the program or a library of it"]);
-    says(&only(&of(40, false), "direct_memory_lives"), &["the program or a library of it"]);
+    says(&only(&of(40, true), "direct_memory_lives"), &["Netty accounts for", "never released"]);
+    says(&only(&of(10, true), "direct_memory_lives"), &["the program or one of its libraries"]);
+    says(&only(&of(40, false), "direct_memory_lives"), &["the program or one of its libraries"]);
 }
 
 #[test]
@@ -965,32 +976,32 @@ fn full_chunks_of_netty_are_told_from_nearly_empty_ones() {
     let told = |loaded, rested| only(&trial(loaded, rested), "direct_memory_lives");
     let held = "Netty holds 128.0 MiB in 32 chunks";
     let full = told(Some(of(128, 125, Some(125))), None);
-    says(&full, &[held, "30 of them full, and 125.0 MiB are handed out: buffers", "never released, or requests"]);
-    says(&full, &["without traffic", "`-Dio.netty.leakDetection.level=paranoid`", "ResourceLeakDetector"]);
+    says(&full, &[held, "30 of them full; 125.0 MiB is in use. These are buffers", "never released, or requests"]);
+    says(&full, &["without traffic", "`-Dio.netty.leakDetection.level=paranoid`", "Netty then logs `LEAK`"]);
     let rested = told(Some(of(128, 125, Some(125))), Some(of(128, 120, Some(120))));
-    says(&rested, &["120.0 MiB are handed out after the load: buffers that were never released -> set"]);
+    says(&rested, &["120.0 MiB is in use after the load. These are buffers that were never released -> set"]);
     assert_eq!((remedies(&full), gain(&full)), (Vec::new(), None));
-    // Requests that were under way held the chunks; little is left of them.
+    // Running requests held the chunks; later, they are mostly empty.
     let few = told(Some(of(128, 125, Some(125))), Some(of(128, 4, Some(3))));
-    says(&few, &[held, "31 of them nearly empty, and 3.0 MiB are handed out: a few buffers", "numDirectArenas=1"]);
+    says(&few, &[held, "31 of them nearly empty; 3.0 MiB is in use. A few long-lived buffers", "numDirectArenas=1"]);
     assert_eq!(gain(&few), Some(125 * MIB));
     assert_eq!(remedies(&few), ["-Dio.netty.allocator.maxOrder=3"]);
     let caches = told(Some(of(128, 90, Some(3))), None);
-    says(&caches, &[held, "3.0 MiB are handed out: 87.0 MiB of freed buffers in caches of threads"]);
+    says(&caches, &[held, "3.0 MiB is in use. 87.0 MiB of freed buffers in per-thread caches"]);
     assert_eq!(remedies(&caches), ["-Dio.netty.allocator.normalCacheSize=0 -Dio.netty.allocator.smallCacheSize=0"]);
-    // The finding claims nothing that this Netty does not count. A shaded Netty has properties of its own.
+    // The finding mentions only what this Netty counts. A relocated Netty has its own property names.
     let uncounted = told(None, Some(of(128, 70, None)));
-    says(&uncounted, &["70.0 MiB are handed out or freed into caches of threads"]);
-    says(&uncounted, &["never released, or that threads keep"]);
+    says(&uncounted, &["70.0 MiB is in use or in per-thread caches"]);
+    says(&uncounted, &["never released, or buffers in thread caches"]);
     let shaded = NettyChunksRecord { package: "a.io.netty".to_owned(), ..of(128, 4, Some(3)) };
     assert_eq!(remedies(&told(Some(shaded), None)), ["-Da.io.netty.allocator.maxOrder=3"]);
     let typed = with(&trial(Some(of(128, 4, Some(3))), None), |trial| {
         trial.command.push("-Dio.netty.allocator.maxOrder=9".to_owned());
     });
     assert_eq!(remedies(&only(&typed, "direct_memory_lives")), [] as [&str; 0], "set by the user");
-    // Chunks that hold less than half of it tell nothing about it.
-    says(&told(Some(of(60, 60, Some(60))), None), &["Netty counts 128.0 MiB", "list Netty's pools"]);
-    // The JDK counts for Netty where it must; the chunks tell whose they are.
+    // Chunks with less than half of the memory do not explain it.
+    says(&told(Some(of(60, 60, Some(60))), None), &["Netty accounts for 128.0 MiB", "list Netty's pools"]);
+    // The JDK counts Netty's buffers in some cases; the chunks show the owner.
     let by_jdk = with(&trial(Some(of(128, 125, Some(125))), None), |trial| {
         trial.marks.iter_mut().for_each(|mark| mark.direct = direct(128));
     });
@@ -1006,7 +1017,7 @@ fn threads_that_come_with_the_load_and_stay_pile_up() {
         all
     };
     let found = only(&of(900, 1.0), "threads_pile_up");
-    says(&found, &["900 threads came with the load", "`export-*`", "28.1 MiB of stacks", "newFixedThreadPool"]);
+    says(&found, &["the load started 900 threads", "`export-*`", "28.1 MiB of stacks", "newFixedThreadPool"]);
     assert!(only(&of(900, 1.0), "threads_idle").is_none(), "it is told once");
     assert!(only(&of(299, 1.0), "threads_pile_up").is_none() && only(&of(900, 900.0), "threads_pile_up").is_none());
 }
@@ -1030,19 +1041,19 @@ fn compilations_and_crowds_of_loaders() {
         });
         only(&trial, "loaders_many")
     };
-    says(&loaders(4800, 4800), &["4,800 class loaders of `x.Defining`", "75.0 MiB of metaspace"]);
-    assert!(loaders(600, 600).is_none(), "5 % of RSS");
+    says(&loaders(4800, 4800), &["4,800 class loaders of type `x.Defining`", "75.0 MiB of metaspace"]);
+    assert!(loaders(600, 600).is_none(), "5% of RSS");
     assert!(loaders(4800, 20_000).is_none(), "loaders of applications have many classes");
 }
 
 #[test]
 fn a_library_with_memory_of_its_own_is_named() {
     let of = |library: &str, mib: u64| {
-        let name = format!("{library} (jemalloc): in use, by its jemalloc's tables");
+        let name = format!("{library} (jemalloc): in use, according to jemalloc");
         only(&in_parts("native", mib, &[(&name, mib)]), "library_memory")
     };
     says(&of("libduck.so", 80), &["80.0 MiB", "`libduck.so (jemalloc)`", "own limit"]);
-    says(&of("libduckdb_java.so", 80), &["80.0 MiB", "`SET memory_limit", "no flag of the JVM"]);
+    says(&of("libduckdb_java.so", 80), &["80.0 MiB", "`SET memory_limit", "No JVM flag"]);
     assert!(of("libduck.so", 9).is_none());
 }
 

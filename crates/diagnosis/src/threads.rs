@@ -1,4 +1,4 @@
-//! Threads that hardly work.
+//! Threads that are mostly idle.
 
 use super::compilers::compile;
 use super::facts::{Facts, sum};
@@ -8,22 +8,21 @@ use crate::scenario::MarkPoint;
 use crate::units::{Bytes, grouped, roughly};
 use loadline_base::order::Order as _;
 
-/// Fewer threads of one name are no pool with a chosen size.
+/// Fewer threads with one name are not a deliberately sized pool.
 const THREADS_MIN: u64 = 20;
-/// CPU time of a thread over the time that is looked at, above which it works.
+/// A thread with a higher share of CPU time is working.
 const CPU_SHARE_MAX: f64 = 0.01;
-/// CPU time of a thread, s, above which it may have worked lately, where only the time since the JVM started is known:
-/// a pool of 25 that served 2.8 million requests used several seconds each.
+/// CPU time in seconds of a thread that may have worked recently, if only the time since the JVM's start is known: a
+/// pool of 25 that served 2.8 million requests used several seconds each.
 const CPU_S_MAX: f64 = 0.1;
-/// Pools that are named.
 const POOLS_MAX: usize = 3;
 
-/// So many new threads of one pool are more than a pool of workers (Tomcat and Jetty end at 200).
+/// More new threads of one pool than a worker pool has (Tomcat and Jetty have a maximum of 200).
 const PILE_MIN: u64 = 300;
-/// The kernel stack of a thread in bytes, besides its own stack (`THREAD_SIZE`, x86-64 and aarch64).
+/// A thread's kernel stack in bytes, in addition to its own stack (`THREAD_SIZE`, x86-64 and aarch64).
 const KERNEL_STACK: u64 = 16 << 10;
 
-/// The time over which threads are judged: from the mark before the load to the one after it, or since the JVM started.
+/// The time span to judge: from the mark before the load to the one after it, or since the JVM's start.
 struct Span<'a> {
     from: Option<&'a Mark>,
     seconds: f64,
@@ -37,7 +36,6 @@ impl<'a> Span<'a> {
         Some(Self { from, seconds: from.map_or(facts.age_s()?, |from| to.at_s - from.at_s) })
     }
 
-    /// The CPU time of a pool in it.
     fn cpu_s(&self, pool: &ThreadPoolRecord) -> f64 {
         let before = self.from.iter().flat_map(|mark| &mark.pools).find(|before| before.name == pool.name);
         before.map_or(pool.cpu_s, |before| (pool.cpu_s - before.cpu_s).max(0.0))
@@ -54,7 +52,7 @@ impl<'a> Span<'a> {
     }
 }
 
-/// Pools of so many threads of the program and more that hardly worked, and over which time.
+/// Mostly idle pools with at least this many program threads, and the time span.
 fn idle_pools(facts: &Facts, threads_min: u64) -> Option<(Vec<IdlePool>, String)> {
     let ((mark, _), span) = (facts.weighed()?, Span::of(facts)?);
     let is_of_program = |pool: &&ThreadPoolRecord| pool.allocated_bytes.is_some() && !compile(pool);
@@ -66,8 +64,8 @@ fn idle_pools(facts: &Facts, threads_min: u64) -> Option<(Vec<IdlePool>, String)
     Some((known.filter(|pool| pool.threads >= threads_min).map(pool).collect(), span.text()))
 }
 
-/// Threads of one name come with the load and do not end: what starts one for each request or client never ends it, or
-/// a pool has no bound. Source: `Executors.newCachedThreadPool` (no bound), measured: 900 parked threads, 45 MiB.
+/// Threads with one name come with the load and do not end: they are started per request or client and never stopped,
+/// or a pool is unbounded. Source: `Executors.newCachedThreadPool` (unbounded), measured: 900 parked threads, 45 MiB.
 pub(super) fn pile_up(facts: &Facts) -> Option<FindingRecord> {
     let (mark, _) = facts.weighed()?;
     let grown = mark.threads?.saturating_sub(facts.at(MarkPoint::Start)?.threads?);
@@ -79,20 +77,24 @@ pub(super) fn pile_up(facts: &Facts) -> Option<FindingRecord> {
     let bytes = pool.stack_bytes.saturating_add(pool.threads.saturating_mul(KERNEL_STACK));
     let ([came, idle], stacks) = ([grown, pool.threads].map(grouped), Bytes(pool.stack_bytes));
     let text = format!(
-        "{came} threads came with the load and did not end, {idle} of them `{}`, which used {:.2} CPUs {span}: \
-         {stacks} of stacks, and {} KiB of the kernel for each",
+        "the load started {came} threads that did not end. {idle} of them, `{}`, used {:.2} CPUs {span} and take \
+         {stacks} of stacks, plus {} KiB of kernel memory each",
         pool.name,
         pool.cpus,
         KERNEL_STACK >> 10
     );
-    let next = "end them, or take them from one pool with a bound (`Executors.newFixedThreadPool`), and give what they \
-        wait for a timeout: `jcmd PID Thread.print` shows where they wait. `-Xss` saves nothing resident";
+    let next = format!(
+        "end them, or use a bounded pool (`Executors.newFixedThreadPool`), and set a timeout on whatever they wait \
+         for: {} shows where they wait. A lower `-Xss` does not reduce resident memory",
+        facts.jcmd("Thread.print")
+    );
     let found = found(Finding::ThreadsPileUp { pool, grown }, text, next);
     Some(FindingRecord { costs_bytes: bytes, gain_bytes_max: Some(bytes), ..found })
 }
 
-/// Pools of idle threads. Source: measured (50 to 150 KiB of stack and tcache a thread), winfoom #15; Tomcat's default
-/// is 200 workers. Nothing of the JVM makes them fewer: `-Xss` reserves and saves nothing resident (ecchronos #1608).
+/// Pools of idle threads. Source: measured (50 to 150 KiB of stack and tcache per thread), winfoom #15; Tomcat's
+/// default is 200 workers. No JVM option reduces their number: `-Xss` only reserves memory and saves nothing resident
+/// (ecchronos #1608).
 pub(super) fn idle(facts: &Facts) -> Option<FindingRecord> {
     if pile_up(facts).is_some() {
         return None;
@@ -105,7 +107,7 @@ pub(super) fn idle(facts: &Facts) -> Option<FindingRecord> {
         let (threads, stacks) = (grouped(*threads), Bytes(*stack_bytes));
         format!("{threads} of `{name}` with {stacks} of stacks used {cpus:.2} CPUs")
     };
-    let text = format!("threads that hardly worked {span}: {}", listed(&pools, told));
+    let text = format!("threads that were almost idle {span}: {}", listed(&pools, told));
     let next = "give the pool fewer threads, or let it shrink, in the application's own settings";
     (!pools.is_empty()).then(|| {
         let found = found(Finding::ThreadsIdle { pools }, text, next);

@@ -1,4 +1,4 @@
-//! `holders FILE`: the ten largest holders of a heap dump, with what they consist of.
+//! `holders FILE`: the ten largest holders of a heap dump, and what they consist of.
 #![expect(clippy::print_stdout, reason = "a program that prints")]
 
 use loadline_base::units::{Bytes, grouped};
@@ -20,6 +20,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     }
     let (named, all) = (summary.covered_by_name() * 100.0, summary.covered() * 100.0);
-    println!("{} holders explain {all:.1} % of what is live, {named:.1} % by name", summary.holders.len());
+    println!("{} holders explain {all:.1}% of what is live, {named:.1}% by name", summary.holders.len());
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The nodes of a graph: the objects of a dump, and statics, frames of stacks and kinds of roots, which are no objects.
+//! The nodes of a graph: the objects of a dump, plus statics, stack frames, and kinds of roots, which are not objects.
 
 use crate::classes::Classes;
 use crate::classes::Names;
@@ -10,66 +10,65 @@ use crate::layout::Layout;
 use crate::records::{Frame, NO_FRAME, Root, RootKind, Type};
 use std::collections::HashMap;
 
-/// A node that is no object.
+/// A node that is not an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extra {
-    /// All that is alive hangs below it.
+    /// The parent of everything alive.
     Everything,
     JniGlobals,
-    /// Objects that somebody synchronizes on.
+    /// Objects used as locks.
     Monitors,
-    /// Roots of which the dump does not say why, and those of threads that it does not have.
+    /// Roots whose kind the dump does not give, and those of threads that it lacks.
     OtherRoots,
-    /// Fields of classes, which dumps leave out.
+    /// Fields of classes, which dumps omit.
     Reflection,
-    /// Locals of a frame of a thread, by its number in [`Cast::threads`].
+    /// Locals of a thread's frame; the number is an index into [`Cast::threads`].
     Frame {
         thread: u32,
         frame: u32,
     },
-    /// A static field, by the number of its class and its place among the statics.
+    /// A static field, by class number and index among the statics.
     Static {
         class: u32,
         nth: u32,
     },
 }
 
-/// A thread that the dump gives as a root.
 #[derive(Debug, Default)]
 pub(crate) struct Thread {
-    /// Its object; [`NONE`] for a thread that has none.
+    /// Its object; [`NONE`] for a thread without one.
     pub(crate) node: u32,
     trace: u32,
-    /// The nodes of its frames with locals.
+    /// The nodes of its frames that have locals.
     pub(crate) frames: Vec<u32>,
     pub(crate) name: Option<String>,
 }
 
-/// All nodes of a dump, and what they are.
+/// All nodes of a dump, and their kinds.
 pub(crate) struct Cast {
     pub(crate) ids: Ids,
     pub(crate) names: Names,
     pub(crate) classes: Classes,
-    /// Objects; nodes from this number on are [`Cast::extras`].
+    /// Number of objects; nodes from this number on are [`Cast::extras`].
     pub(crate) objects: u32,
     pub(crate) extras: Vec<Extra>,
     pub(crate) threads: Vec<Thread>,
     pub(crate) thread_of_node: HashMap<u32, u32>,
-    /// The nodes of classes by their number; [`NONE`] for those without.
+    /// The nodes of classes by number; [`NONE`] for those without one.
     pub(crate) class_nodes: Vec<u32>,
-    /// The nodes of classes that may be unloaded, by their loader: a loader holds them.
+    /// The nodes of unloadable classes, by the loader that holds them.
     pub(crate) loaded: HashMap<u64, Vec<u32>>,
     /// The references of each extra node.
     held: Vec<Vec<u32>>,
     serials: HashMap<u32, u64>,
     frames: HashMap<u64, Frame>,
     traces: HashMap<u32, Vec<u64>>,
-    /// Bytes that all this takes, about.
+    /// The approximate memory of this structure.
     pub(crate) bytes: u64,
 }
 
 impl Cast {
-    /// From the first pass. The caller knows that all nodes can be numbered.
+    /// Built from the first pass. The caller has checked that all nodes can be numbered.
     pub(crate) fn new(mut found: Inventory, layout: Layout, id_bytes: u32) -> Self {
         found.ids.finish();
         let bytes = found.bytes();
@@ -108,17 +107,16 @@ impl Cast {
         cast
     }
 
-    /// Nodes in all.
     pub(crate) fn nodes(&self) -> usize {
         self.objects as usize + self.extras.len()
     }
 
-    /// The node that all hangs below.
+    /// The node above everything.
     pub(crate) fn everything(&self) -> u32 {
         self.objects
     }
 
-    /// The meaning of a node that is no object.
+    /// The meaning of a node that is not an object.
     pub(crate) fn extra(&self, node: u32) -> Option<Extra> {
         self.extras.get(node.checked_sub(self.objects)? as usize).copied()
     }
@@ -144,7 +142,7 @@ impl Cast {
                 (RootKind::Local | RootKind::Unknown, _) => self.held[3].push(node),
                 (RootKind::JniGlobal, _) => self.held[1].push(node),
                 (RootKind::Monitor, _) => self.held[2].push(node),
-                // A class is held as such; another object that is called one is a root of unknown kind.
+                // A class is held as such; any other object with this root kind is a root of unknown kind.
                 (RootKind::StickyClass, _) => self.held[3].push(node),
                 (RootKind::Thread, _) => {}
             }
@@ -176,9 +174,9 @@ impl Cast {
         }
     }
 
-    /// Adds what is no reference from object to object, when all these are there. Gives the seeds of shortest ways: a
-    /// static explains more than a thread, and a thread more than a root of the JVM.
-    /// `reflection` is what only classes refer to, in fields that the dump does not have.
+    /// Adds everything that is not a reference between objects, after all of those. Returns the seeds of shortest
+    /// paths: a static explains more than a thread, and a thread more than a JVM root. `reflection` contains what only
+    /// classes refer to, in fields that the dump lacks.
     pub(crate) fn link(&mut self, references: &mut References, reflection: Vec<u32>) -> Vec<Vec<u32>> {
         self.held[4] = reflection;
         let mut seeds = vec![Vec::new(); 4];

@@ -1,17 +1,16 @@
-//! The classes of a dump: names, superclasses, where references are in the fields of their instances.
+//! The classes of a dump: names, superclasses, and the positions of references in their instances.
 
 use crate::layout::{FieldNames, Fields, HOLDER, Layout};
 use crate::records::{ClassDump, Field, Type, number};
 use loadline_base::java_names::java_name;
 use std::collections::HashMap;
 
-/// The class of objects whose class the dump does not have.
+/// The class of objects whose class is not in the dump.
 pub(crate) const UNKNOWN: u32 = 0;
-/// The classes of primitive arrays follow: the tag of the format minus 3.
+/// The classes of primitive arrays follow, in the order of the format's tags, minus 3.
 const PRIMITIVES: [&str; 8] = ["boolean[]", "char[]", "float[]", "double[]", "byte[]", "short[]", "int[]", "long[]"];
 const FIRST_PRIMITIVE: u32 = 4;
 
-/// Classes with a meaning of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Meaning {
     #[default]
@@ -22,14 +21,14 @@ pub(crate) enum Meaning {
     Thread,
 }
 
-/// Classes whose instances belong to one `java.lang.Class` each: its members, annotations and generic signature.
+/// Classes whose instances belong to one `java.lang.Class`: its members, annotations, and generic signature.
 const OF_REFLECTION: [&str; 3] = [
     "java.lang.Class$ReflectionData",
     "java.lang.Class$AnnotationData",
     "sun.reflect.generics.repository.ClassRepository",
 ];
 
-/// Classes that lie between a thread and what it holds, and others that a dump does not explain.
+/// Classes between a thread and what it holds, and others that a dump does not explain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum ClassRole {
     #[default]
@@ -37,11 +36,10 @@ pub(crate) enum ClassRole {
     ThreadLocalMap,
     ThreadLocalTable,
     ThreadLocalEntry,
-    /// Objects to which only a field of a `java.lang.Class` refers. Dumps leave these fields out.
+    /// Objects that only a field of a `java.lang.Class` refers to. Dumps omit these fields.
     Reflection,
 }
 
-/// One class.
 #[derive(Debug, Default)]
 pub(crate) struct Class {
     pub(crate) id: u64,
@@ -53,23 +51,22 @@ pub(crate) struct Class {
     pub(crate) kept: [u64; 2],
     pub(crate) statics: Vec<Field>,
     fields: Vec<Field>,
-    /// The positions of the references among the bytes of the own fields.
+    /// The positions of the references among the bytes of its own fields.
     references: Vec<u32>,
-    /// Bytes of the own fields in a dump.
+    /// Bytes of its own fields in a dump.
     own_bytes: u32,
-    /// The nearest superclass that has fields.
+    /// The nearest superclass with fields.
     next: Option<u32>,
     pub(crate) meaning: Meaning,
     pub(crate) part: ClassRole,
-    /// Shallow bytes of an instance.
     pub(crate) instance_bytes: u64,
     /// Shallow bytes of the class itself.
     pub(crate) object_bytes: u64,
-    /// Whether nothing but the end of the JVM unloads it: its loader is one of the JVM's own.
+    /// Whether it is unloaded only at the end of the JVM, because its loader is one of the JVM's own.
     pub(crate) is_permanent: bool,
 }
 
-/// All classes of a dump; the first ones are [`UNKNOWN`] and the primitive arrays.
+/// All classes of a dump, starting with [`UNKNOWN`] and the primitive arrays.
 #[derive(Default)]
 pub(crate) struct Classes {
     all: Vec<Class>,
@@ -80,11 +77,10 @@ pub(crate) struct Classes {
     pub(crate) string: Option<u32>,
     thread: Option<u32>,
     reference: Option<u32>,
-    /// The position of `referent` among the bytes of the fields of `java.lang.ref.Reference`.
+    /// The position of `referent` among the field bytes of `java.lang.ref.Reference`.
     referent: Option<u32>,
 }
 
-/// Names of the dump by their identifiers.
 #[derive(Default)]
 pub(crate) struct Names {
     text: Vec<u8>,
@@ -99,7 +95,7 @@ impl Names {
         }
     }
 
-    /// Bytes that this takes, about.
+    /// The approximate memory of this structure.
     pub(crate) fn bytes(&self) -> u64 {
         (self.text.capacity() + self.at.capacity() * 17) as u64
     }
@@ -108,7 +104,7 @@ impl Names {
         self.raw(id) == Some(text.as_bytes())
     }
 
-    /// The text, or `?` for a name that the dump does not have.
+    /// The text, or `?` for a name that the dump lacks.
     pub(crate) fn get(&self, id: u64) -> String {
         self.raw(id).map_or_else(|| "?".to_owned(), |text| String::from_utf8_lossy(text).into_owned())
     }
@@ -119,21 +115,20 @@ impl Names {
     }
 }
 
-/// The class of a primitive array.
 pub(crate) fn class_of_primitives(tag: u8) -> u32 {
     u32::from(tag).saturating_sub(FIRST_PRIMITIVE) + 1
 }
 
 impl Classes {
-    /// From what the dump says: the classes, and the names of loaded ones by class.
+    /// Built from the dump's classes, and the names of loaded ones by class.
     pub(crate) fn new(dumped: Vec<ClassDump>, loaded: &HashMap<u64, u64>, names: &Names, id_bytes: u32) -> Self {
-        let unknown = std::iter::once("(a class that the dump does not have)");
+        let unknown = std::iter::once("(class missing from the dump)");
         let fixed = unknown.chain(PRIMITIVES).map(|name| Class { name: name.to_owned(), ..Class::default() });
         let mut classes = Self { all: fixed.collect(), id_bytes, ..Self::default() };
         for dump in dumped {
             classes.add(dump, loaded, names);
         }
-        // Classes that were loaded and of which the dump has no more.
+        // Loaded classes that are not in the dump.
         let mut rest: Vec<_> = loaded.keys().filter(|id| !classes.by_id.contains_key(id)).copied().collect();
         rest.sort_unstable();
         for id in rest {
@@ -149,7 +144,7 @@ impl Classes {
         }
         let name = loaded
             .get(&dump.id)
-            .map_or_else(|| format!("(class {:#x} without a name)", dump.id), |name| java_name(&names.get(*name)));
+            .map_or_else(|| format!("(unnamed class {:#x})", dump.id), |name| java_name(&names.get(*name)));
         match name.as_str() {
             "java.lang.Class" => self.class = Some(index),
             "java.lang.String" => self.string = Some(index),
@@ -180,7 +175,7 @@ impl Classes {
         self.all.push(Class { references, own_bytes, part, ..class });
     }
 
-    /// How many there are, with those that are always there.
+    /// The number of classes, including the predefined ones.
     pub(crate) fn len(&self) -> usize {
         self.all.len()
     }
@@ -198,7 +193,7 @@ impl Classes {
         self.by_id.get(&id).copied().unwrap_or(UNKNOWN)
     }
 
-    /// Finds superclasses, sizes and meanings.
+    /// Resolves superclasses, sizes, and roles.
     pub(crate) fn resolve(&mut self, layout: Layout, names: &Names) {
         let order = self.parents_first();
         let mut laid: Vec<Option<Fields>> = vec![None; self.all.len()];
@@ -232,7 +227,7 @@ impl Classes {
         }
     }
 
-    /// All classes, each after its superclass. A circle of superclasses is cut where it is met first.
+    /// All classes, each after its superclass. A cycle of superclasses is cut where it is first found.
     fn parents_first(&mut self) -> Vec<u32> {
         #[derive(Clone, Copy, PartialEq)]
         enum VisitState {
@@ -264,7 +259,7 @@ impl Classes {
         order
     }
 
-    /// Marks the classes that are never unloaded. `builtin` knows the loaders that the JVM itself has.
+    /// Marks the classes that are never unloaded. `builtin` identifies the JVM's own loaders.
     pub(crate) fn mark_permanent(&mut self, sticky: &[u64], builtin: impl Fn(u64) -> bool) {
         for class in &mut self.all {
             class.is_permanent = class.loader == 0 || builtin(class.loader);
@@ -276,7 +271,7 @@ impl Classes {
         }
     }
 
-    /// The references among the values of an instance's fields; of a weak reference not the referent.
+    /// The references among an instance's field values, except the referent of a weak reference.
     #[inline]
     pub(crate) fn references(&self, class: u32, values: &[u8], mut each: impl FnMut(u64)) {
         let is_weak = self.get(class).meaning == Meaning::Weak;
@@ -297,8 +292,8 @@ impl Classes {
         }
     }
 
-    /// The fields of an object of `class`, those of its superclasses last: the class that declares each, the field, and
-    /// its value as bytes, if they are there.
+    /// The fields of an object of `class`, those of its superclasses last: declaring class, field, and value as bytes,
+    /// if present.
     fn fields<'a>(&self, class: u32, values: &'a [u8]) -> impl Iterator<Item = (u32, &Field, Option<&'a [u8]>)> {
         let classes = std::iter::successors(Some((class, 0usize)), move |(index, base)| {
             let class = &self.all[*index as usize];
@@ -315,7 +310,7 @@ impl Classes {
         })
     }
 
-    /// The field of `class` or of a superclass whose value is `value`: the class that declares it, and its name.
+    /// The field of `class` or a superclass whose value is `value`: declaring class and name.
     pub(crate) fn field_with(&self, class: u32, values: &[u8], value: u64) -> Option<(u32, u64)> {
         let has = |field: &Field, bytes| field.kind == Type::Reference && number(bytes) == value;
         let mut fields = self.fields(class, values);
@@ -323,17 +318,16 @@ impl Classes {
         Some((declaring, field.name))
     }
 
-    /// The value of the field `name` that the class `declaring` declares, as bytes.
+    /// The value of the field `name` declared by the class `declaring`, as bytes.
     fn value<'a>(&self, class: u32, values: &'a [u8], declaring: u32, name: &str, names: &Names) -> Option<&'a [u8]> {
         self.fields(class, values).find(|(index, field, _)| *index == declaring && names.is(field.name, name))?.2
     }
 
-    /// The string with the name of a thread.
     pub(crate) fn thread_name(&self, class: u32, values: &[u8], names: &Names) -> Option<u64> {
         self.value(class, values, self.thread?, "name", names).map(number)
     }
 
-    /// The array with the characters of a string, and whether a byte is a character.
+    /// The array with a string's characters, and their encoding.
     pub(crate) fn characters(&self, values: &[u8], names: &Names) -> Option<(u64, Coder)> {
         let string = self.string?;
         let array = self.value(string, values, string, "value", names).map(number)?;
@@ -347,10 +341,10 @@ impl Classes {
     }
 }
 
-/// HotSpot's name for the constants of a class among its statics. They do not live in the class.
+/// HotSpot's name for a class's constants among its statics. They are not stored in the class.
 const CONSTANTS: &str = "<resolved_references>";
 
-/// How the bytes of a string become characters (`java.lang.String.coder`).
+/// How a string's bytes encode characters (`java.lang.String.coder`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Coder {
     Latin1,
@@ -369,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn a_circle_of_superclasses_is_cut() {
+    fn a_cycle_of_superclasses_is_cut() {
         let dump = |id, parent| ClassDump {
             id,
             parent,

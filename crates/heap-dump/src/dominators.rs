@@ -1,26 +1,26 @@
 //! Immediate dominators: which object alone keeps another one alive.
 //!
 //! The algorithm of Lengauer and Tarjan, "A Fast Algorithm for Finding Dominators in a Flowgraph" (1979), in its simple
-//! form: O(edges × log nodes) on any graph, so that no dump can make it slow. No recursion.
+//! form: O(edges × log nodes) on any graph, so no dump can make it slow. No recursion.
 
 /// No node.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// A graph by the numbers of a depth-first walk: node 0 is the root, a parent has a smaller number than its children.
+/// A graph numbered by a depth-first walk: node 0 is the root, and a parent has a smaller number than its children.
 pub(crate) struct Walked {
-    /// The node from which the walk came; of the root itself.
+    /// The parent of each node in the walk; the root is its own parent.
     pub(crate) parents: Vec<u32>,
     /// The nodes that refer to each node: `sources[starts[node]..starts[node + 1]]`.
     pub(crate) starts: Vec<u32>,
     pub(crate) sources: Vec<u32>,
 }
 
-/// The immediate dominator of each node, which has a smaller number than the node; of the root itself.
+/// The immediate dominator of each node, which has a smaller number; the root is its own.
 pub(crate) fn dominators(graph: Walked) -> Vec<u32> {
     let Walked { parents, starts, sources } = graph;
     let count = parents.len() as u32;
     let mut forest = Forest::new(parents);
-    // The nodes with one semidominator form a list: its first one, and in `dominators` each next one.
+    // The nodes with the same semidominator form a list: its first one, and each next one in `dominators`.
     let mut first = vec![NONE; count as usize];
     let mut dominators = vec![0u32; count as usize];
     for node in (1..count).rev() {
@@ -52,12 +52,12 @@ pub(crate) fn dominators(graph: Walked) -> Vec<u32> {
     dominators
 }
 
-/// The nodes that were done, as trees with shortened paths.
+/// The processed nodes, as trees with compressed paths.
 struct Forest {
-    /// The parent in the walk, or a node further up once the path was shortened.
+    /// The parent in the walk, or a higher node after path compression.
     ancestors: Vec<u32>,
     semi: Vec<u32>,
-    /// The node with the least semidominator on the path that was left out.
+    /// The node with the smallest semidominator on the compressed path.
     labels: Vec<u32>,
     path: Vec<u32>,
 }
@@ -68,7 +68,7 @@ impl Forest {
         Self { ancestors: parents, semi: (0..count).collect(), labels: (0..count).collect(), path: Vec::new() }
     }
 
-    /// The node with the least semidominator on the path up from `node`, among those with numbers above `done`.
+    /// The node with the smallest semidominator on the path up from `node`, among those with numbers above `done`.
     #[inline]
     fn best(&mut self, node: u32, done: u32) -> u32 {
         if node <= done {
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Numbers the nodes that can be reached from node 0 of `successors`, and turns the references round.
+    /// Numbers the nodes reachable from node 0 of `successors`, and reverses the references.
     fn walk(successors: &[Vec<usize>]) -> (Walked, Vec<usize>) {
         let mut number = vec![None; successors.len()];
         let (mut order, mut parents, mut stack) = (vec![0], vec![0u32], vec![(0, 0)]);
@@ -134,7 +134,7 @@ mod tests {
         (Walked { parents, starts, sources }, order)
     }
 
-    /// Nodes that cannot be reached from the root without `left_out`.
+    /// Nodes that are unreachable from the root without `left_out`.
     fn lost_without(left_out: usize, successors: &[Vec<usize>]) -> Vec<bool> {
         let mut lost = vec![true; successors.len()];
         let mut open = if left_out == 0 { vec![] } else { vec![0] };
@@ -169,7 +169,7 @@ mod tests {
         check(&[vec![]]);
         check(&[vec![1, 2], vec![3], vec![3], vec![4], vec![1]]);
         check(&[vec![1], vec![2], vec![3], vec![1, 0, 3]]);
-        // The example of the paper: R A B C D E F G H I J K L.
+        // The example in the paper: R A B C D E F G H I J K L.
         let paper = ["123", "4", "145", "67", "a", "8", "9", "9a", "58", "b", "9", "0b", "8"];
         let node = |c: char| c.to_digit(16).unwrap() as usize;
         check(&paper.map(|targets| targets.chars().map(node).collect::<Vec<_>>()));
@@ -179,7 +179,7 @@ mod tests {
     fn a_chain_of_a_million_needs_no_deep_stack() {
         let count = 1_000_000u32;
         let parents = (0..count).map(|node| node.saturating_sub(1)).collect();
-        // Each node is referred to by the one before it and the one after it.
+        // The nodes before and after each node refer to it.
         let mut starts = vec![0u32];
         let mut sources = Vec::new();
         for node in 0..count {
@@ -197,7 +197,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn agrees_with_leaving_nodes_out(
+        fn agrees_with_removing_nodes(
             successors in (1usize..24).prop_flat_map(|count| {
                 proptest::collection::vec(proptest::collection::vec(0..count, 0..5), count)
             }),

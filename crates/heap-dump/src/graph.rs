@@ -1,17 +1,17 @@
-//! References among nodes: compact lists of references, the walk from the roots, and shortest ways to them.
+//! References among nodes: compact lists of references, the walk from the roots, and shortest paths to nodes.
 
 use crate::dominators::{NONE, Walked};
 
-/// Marks the last reference of an object, so that an object needs no count.
+/// Marks an object's last reference, which makes a count unnecessary.
 const LAST: u32 = 1 << 31;
-/// Numbers of nodes are below this.
+/// Node numbers are below this.
 pub(crate) const NODES_MAX: u64 = LAST as u64 - 1;
 /// Positions in the list of references are below this.
 pub(crate) const REFERENCES_MAX: u64 = u32::MAX as u64 - 1;
 
-/// References of all nodes, in the order in which they were added.
+/// References of all nodes, in insertion order.
 pub(crate) struct References {
-    /// The position at which the references of a node begin; [`NONE`] without any.
+    /// The position of each node's first reference; [`NONE`] if it has none.
     starts: Vec<u32>,
     targets: Vec<u32>,
     open: bool,
@@ -30,7 +30,7 @@ impl References {
         self.starts.len()
     }
 
-    /// Begins the references of a node; `false` if it has some already, as in a dump with one object twice.
+    /// Begins a node's references; `false` if it already has some, as in a dump that contains an object twice.
     #[inline]
     pub(crate) fn begin(&mut self, node: u32) -> bool {
         let start = &mut self.starts[node as usize];
@@ -47,7 +47,7 @@ impl References {
         self.targets.push(target);
     }
 
-    /// Ends the references of `node`, which may be none.
+    /// Ends a node's references, possibly none.
     #[inline]
     pub(crate) fn end(&mut self, node: u32) {
         if self.starts[node as usize] as usize == self.targets.len() {
@@ -67,7 +67,7 @@ impl References {
         let mut numbers = vec![NONE; self.nodes()];
         let (mut nodes, mut parents) = (vec![root], vec![0u32]);
         numbers[root as usize] = 0;
-        // A node and where to go on in its references.
+        // A node, and the position at which to continue in its references.
         let mut stack = vec![(root, self.starts[root as usize])];
         while let Some((node, at)) = stack.pop() {
             let mut targets = Targets { targets: &self.targets, at };
@@ -90,8 +90,8 @@ impl References {
         DepthFirstWalk { nodes, numbers, parents }
     }
 
-    /// For each node the one before it on a shortest way from a seed; [`NONE`] where there is no way.
-    /// A seed has itself. Seeds of the first list are at distance 0, those of the second at distance 1, and so on.
+    /// For each node, the previous one on a shortest path from a seed; [`NONE`] if there is no path. A seed is its own
+    /// predecessor. Seeds in the first list are at distance 0, those in the second at distance 1, and so on.
     pub(crate) fn shortest_ways(&self, seeds: &[Vec<u32>]) -> Vec<u32> {
         let mut before = vec![NONE; self.nodes()];
         let (mut front, mut next) = (Vec::new(), Vec::new());
@@ -119,7 +119,6 @@ impl References {
         }
     }
 
-    /// Returns the references to each number of a walk.
     pub(crate) fn turned_round(self, numbers: &[u32], parents: Vec<u32>) -> Walked {
         let count = parents.len();
         let mut starts = vec![0u32; count + 1];
@@ -146,16 +145,15 @@ impl References {
     }
 }
 
-/// A depth-first walk.
 pub(crate) struct DepthFirstWalk {
-    /// The node of each number, and the number of each node, [`NONE`] for what cannot be reached.
+    /// The node of each number, and the number of each node; [`NONE`] if unreachable.
     pub(crate) nodes: Vec<u32>,
     pub(crate) numbers: Vec<u32>,
-    /// The number from which the walk came to each number.
+    /// The number of each number's parent in the walk.
     pub(crate) parents: Vec<u32>,
 }
 
-/// The references of one node from a position on; `at` is [`NONE`] after the last one.
+/// A node's references from a position on; `at` is [`NONE`] after the last one.
 struct Targets<'a> {
     targets: &'a [u32],
     at: u32,

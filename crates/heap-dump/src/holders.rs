@@ -1,51 +1,50 @@
-//! From the tree of dominators to what one would name: a cut through the tree, alike parts as one.
+//! Finds nameable holders in the dominator tree: a cut through the tree, with similar parts merged.
 //!
-//! Roots, threads, classes and class loaders hold much, and naming them says little, so what hangs below them is named.
-//! From there the walk goes down while one child has nearly everything.
+//! Roots, threads, classes, and class loaders hold much, but naming them says little, so the nodes below them are
+//! named. From there, the walk descends while a single child has nearly everything.
 
 use crate::cast::{Cast, Extra};
 use crate::classes::{ClassRole, Meaning};
 use crate::dominators::NONE;
 use crate::summary::{Amount, ClassAmount};
-use loadline_base::java_names::plain_class;
+use loadline_base::java_names::{is_of_jdk, plain_class};
 use loadline_base::order::Order as _;
 use std::collections::{HashMap, HashSet};
 
-/// A child that retains at least this percentage of what its parent retains takes the parent's place.
+/// A child that retains at least this percentage of its parent's retained size replaces the parent.
 const NEARLY_ALL_OF_PARENT: u128 = 90;
-/// Such a child must also retain this percentage of the head of the way, so that a long way of small losses ends.
+/// Such a child must also retain this percentage of the path's head, which ends a long path of small losses.
 const NEARLY_ALL_OF_HEAD: u128 = 75;
-/// A child becomes a part of its own if it has at least this percentage of what larger children leave of the parent.
+/// A child becomes a separate part if it has at least this percentage of what larger children leave of the parent.
 const APART: u64 = 25;
-/// The walk does not look into a part that has less than this percentage of the whole heap.
+/// Parts with less than this percentage of the whole heap are not examined further.
 const LARGE: u64 = 1;
-/// A part with less than this share of the whole heap, per mille, is grouped with others of the same packages.
+/// Parts with less than this share of the whole heap, per mille, are grouped by package.
 const SMALL_PER_MILLE: u64 = 5;
-/// Steps towards the roots for all objects that several hold; beyond, these have an unknown origin.
+/// Total steps toward the roots for all shared objects; objects beyond that have an unknown origin.
 const STEPS_MAX: u64 = 40_000_000;
-/// Steps for one of them.
 const STEPS_MAX_EACH: u64 = 1_000;
-/// The most classes that a holder lists as its content.
+/// The maximum number of classes listed per holder.
 const CLASSES_MAX: usize = 10;
 
-/// The tree of dominators by the numbers of the walk, and what is known of its nodes.
+/// The dominator tree, numbered by the walk, with the known facts about its nodes.
 pub(crate) struct Tree<'a> {
     pub(crate) cast: &'a Cast,
     pub(crate) nodes: &'a [u32],
     pub(crate) dominators: &'a [u32],
-    /// [`NONE`] for what is no object.
+    /// [`NONE`] if the node is not an object.
     pub(crate) classes: &'a [u32],
     pub(crate) units: &'a [u32],
     pub(crate) unit_bytes: u64,
-    /// The number before each number on a shortest way; of the first one itself.
+    /// The predecessor of each number on a shortest path; the first one is its own.
     pub(crate) before: &'a [u32],
-    /// Keys of thread-locals by their entries, as numbers.
+    /// Keys of thread-locals by entry, as numbers.
     pub(crate) keys: &'a HashMap<u32, u32>,
 }
 
-/// The title that names a part; parts with the same title are alike. Texts are numbers of [`Words`].
+/// The title that names a part; parts with the same title are merged. Texts are numbers of [`Words`].
 ///
-/// An object that several holders share is named after the origin of a shortest way to it. Two maps of one kind in
+/// An object shared by several holders is named after the origin of a shortest path to it. Two maps of one kind in
 /// different fields (`by`) are two holders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Title {
@@ -61,10 +60,10 @@ pub(crate) enum Title {
     Jointly { origin: u32, class: u32, by: u32 },
 }
 
-/// The key of a group is its title. A part that is split off from a group adds that group's number and its own class.
+/// The key of a group is its title. A part split off from a group adds that group's number and its own class.
 type Key = (Title, Option<(u32, u32)>);
 
-/// Alike parts of the heap.
+/// Similar parts of the heap.
 struct Group {
     title: Title,
     members: u64,
@@ -74,19 +73,18 @@ struct Group {
     amount: Amount,
 }
 
-/// A holder whose path has no names yet.
 pub(crate) struct Draft {
     pub(crate) title: Title,
     pub(crate) members: u64,
-    /// The only thread, if it is one.
+    /// The thread, if there is only one.
     pub(crate) thread: Option<u32>,
-    /// The number where the way ends; [`NONE`] for what has no way.
+    /// The number at the end of the path; [`NONE`] if there is no path.
     pub(crate) end: u32,
     pub(crate) retained: Amount,
     pub(crate) consists_of: Vec<ClassAmount>,
 }
 
-/// Texts as numbers.
+/// Interned texts.
 #[derive(Default)]
 pub(crate) struct Words {
     numbers: HashMap<String, u32>,
@@ -109,12 +107,12 @@ impl Words {
     }
 }
 
-/// `web-17` is one of `web-*`, `http-10.0.0.1-exec-3` one of `http-*-exec-*`.
+/// `web-17` becomes `web-*`, and `http-10.0.0.1-exec-3` becomes `http-*-exec-*`.
 pub(crate) fn pattern(name: &str) -> String {
     let mut pattern = String::with_capacity(name.len());
     let mut rest = name.chars().peekable();
     while let Some(c) = rest.next() {
-        // The dots of an address are part of its number.
+        // The dots of an IP address belong to its number.
         let is_within = c == '.' && pattern.ends_with('*') && rest.peek().is_some_and(char::is_ascii_digit);
         if !c.is_ascii_digit() && !is_within {
             pattern.push(c);
@@ -125,15 +123,14 @@ pub(crate) fn pattern(name: &str) -> String {
     pattern
 }
 
-/// The origins of shortest ways that begin at no field and no thread.
+/// The origins of shortest paths that begin neither at a field nor at a thread.
 const OF_JVM: [&str; 7] =
     ["JNI globals", "monitors", "reflection", "other roots", "class loaders", "(far from any root)", "(no root)"];
 const THE_JVM: &str = "the JVM and class loaders";
 
-/// The first two packages of the class in a name: `org.hibernate.*` for `org.hibernate.internal.Registry.INSTANCE`.
+/// The first two packages of a class name: `org.hibernate.*` for `org.hibernate.internal.Registry.INSTANCE`.
 fn packages(name: &str) -> String {
-    const OF_JDK: [&str; 5] = ["java.", "javax.", "jdk.", "sun.", "com.sun."];
-    if OF_JDK.iter().any(|begin| name.starts_with(begin)) {
+    if is_of_jdk(name) {
         return "the JDK".to_owned();
     }
     if OF_JVM.contains(&name) {
@@ -150,15 +147,15 @@ fn packages(name: &str) -> String {
     }
 }
 
-/// The work of finding holders.
+/// The state of the search for holders.
 struct Search<'a> {
     tree: &'a Tree<'a>,
-    /// In units.
+    /// In units of the alignment.
     retained: Vec<u64>,
-    /// The child that retains the most.
+    /// The child that retains most.
     heaviest: Vec<u32>,
     large: u64,
-    /// Large children that are not the heaviest of their parent.
+    /// Large children other than the heaviest.
     others: HashMap<u32, Vec<u32>>,
     words: Words,
     patterns: HashMap<u32, u32>,
@@ -239,7 +236,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Whether naming it says little, so that what hangs below it is named. Its parent is such a node, too.
+    /// Whether its name means little, so the nodes below it are named instead. The same holds for its parent.
     fn is_passed(&self, number: u32) -> bool {
         let node = self.tree.nodes[number as usize];
         match self.tree.cast.extra(node) {
@@ -258,7 +255,7 @@ impl<'a> Search<'a> {
         matches!(part, ClassRole::ThreadLocalMap | ClassRole::ThreadLocalTable) && self.thread_of(number).is_some()
     }
 
-    /// The thread that dominates a node from near by.
+    /// The nearby thread that dominates a node.
     fn thread_of(&self, number: u32) -> Option<u32> {
         let mut at = number;
         for _ in 0..4 {
@@ -270,7 +267,7 @@ impl<'a> Search<'a> {
         None
     }
 
-    /// Heads of large parts: children of nodes that are passed.
+    /// Heads of large parts: children of passed nodes.
     fn large_heads(&mut self) -> Vec<u32> {
         let mut passed = HashSet::from([0]);
         let mut heads = Vec::new();
@@ -293,7 +290,7 @@ impl<'a> Search<'a> {
         heads
     }
 
-    /// Follows the way down from `head` while one child has nearly everything.
+    /// Follows the path down from `head` while a single child has nearly everything.
     fn followed(&self, head: u32) -> u32 {
         let mut at = head;
         let mut above = NONE;
@@ -303,7 +300,7 @@ impl<'a> Search<'a> {
                 return at;
             }
             let class = self.tree.classes[child as usize];
-            // A list goes on in its own kind, or in two kinds by turns.
+            // A list continues in its own class, or alternates between two classes.
             let is_alike = class != NONE && (class == self.tree.classes[at as usize] || class == above);
             above = self.tree.classes[at as usize];
             let of = |parent: u32, percent: u128| {
@@ -316,7 +313,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Finds parts of large parts that are large themselves and unlike each other. Maps each to the head above it.
+    /// Finds large, dissimilar parts within large parts. Maps each to the head above it.
     fn told_apart(&self, mut heads: Vec<u32>) -> HashMap<u32, u32> {
         let mut apart = HashMap::new();
         while let Some(head) = heads.pop() {
@@ -334,7 +331,7 @@ impl<'a> Search<'a> {
             let large: Vec<u32> = weighty.copied().collect();
             let class = |number: u32| self.tree.classes[self.followed(number) as usize];
             let are_alike = large.len() > 1 && large.iter().all(|child| class(*child) == class(large[0]));
-            // A list goes on in its own kind: it is not taken apart.
+            // A list continues in its own class and is not split.
             let goes_on = |child: u32| self.tree.classes[child as usize] == self.tree.classes[end as usize];
             if !are_alike {
                 for child in large.into_iter().filter(|child| !goes_on(*child)) {
@@ -346,7 +343,7 @@ impl<'a> Search<'a> {
         apart
     }
 
-    /// Returns the group with this key, and creates it if it does not exist.
+    /// Returns the group with this key, creating it if necessary.
     fn place_of(&mut self, key: Key) -> u32 {
         let next = self.groups.len() as u32;
         let group = *self.by_key.entry(key).or_insert(next);
@@ -375,7 +372,7 @@ impl<'a> Search<'a> {
         group
     }
 
-    /// The group of each number; [`NONE`] for what has no bytes. Counts what each group has.
+    /// The group of each number; [`NONE`] for numbers without bytes. Counts what each group has.
     fn owners(&mut self, apart: &HashMap<u32, u32>) -> Vec<u32> {
         let count = self.tree.nodes.len();
         let mut owners = vec![NONE; count];
@@ -417,7 +414,7 @@ impl<'a> Search<'a> {
         number
     }
 
-    /// The group of what a passed node itself takes.
+    /// The group for the bytes of a passed node itself.
     fn group_of_passed(&mut self, number: u32) -> u32 {
         let node = self.tree.nodes[number as usize];
         if self.tree.cast.extra(node).is_some() {
@@ -434,7 +431,7 @@ impl<'a> Search<'a> {
         }
         let loader = self.words.number("classes of all loaders");
         let group = self.group((Title::Classes(loader), None), number);
-        // A class alone says nothing of all classes.
+        // A single class says nothing about all classes.
         self.groups[group as usize].largest = NONE;
         group
     }
@@ -450,7 +447,7 @@ impl<'a> Search<'a> {
         self.words.number(method.as_deref().unwrap_or("(unknown method)"))
     }
 
-    /// Returns the title of a child of a passed node.
+    /// Returns the title of a passed node's child.
     fn title(&mut self, number: u32) -> Title {
         let node = self.tree.nodes[number as usize];
         match self.tree.cast.extra(node) {
@@ -486,7 +483,6 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The field that has the key of a thread-local.
     fn thread_local(&mut self, entry: u32) -> u32 {
         let key = self.tree.keys.get(&entry).copied();
         let Some(before) = key.map(|key| self.tree.before[key as usize]).filter(|before| *before != NONE) else {
@@ -502,7 +498,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Returns the origin of a shortest way to a number: a static field, a thread, a kind of roots.
+    /// Returns the origin of a shortest path to a number: a static field, a thread, or a kind of root.
     fn origin(&mut self, number: u32) -> u32 {
         let before = self.tree.before[number as usize];
         let is_below_seed = before == NONE || self.tree.before[before as usize] == before;
@@ -555,7 +551,7 @@ impl<'a> Search<'a> {
         self.words.number(name)
     }
 
-    /// Makes groups that are small each one by the packages of their classes, and by the threads.
+    /// Merges small groups by the packages of their classes, and by thread.
     fn gather_small(&mut self, owners: &mut [u32]) {
         let all: u64 = self.groups.iter().map(|group| group.amount.bytes).sum();
         let count = self.groups.len();
@@ -636,7 +632,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// The most bytes first.
+/// Sorts by bytes, descending.
 pub(crate) fn sort(classes: &mut [ClassAmount]) {
     classes.order_by(|a, b| b.amount.bytes.cmp(&a.amount.bytes).then_with(|| a.class.cmp(&b.class)));
 }
@@ -646,13 +642,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_differ_in_numbers_are_one() {
+    fn names_that_differ_in_numbers_are_merged() {
         let patterns = ["web-17", "http-nio-10.0.0.1-8080-exec-3", "main", "v1.2.x9", "7"].map(pattern);
         assert_eq!(patterns, ["web-*", "http-nio-*-*-exec-*", "main", "v*.x*", "*"]);
     }
 
     #[test]
-    fn small_holders_go_by_their_packages() {
+    fn small_holders_are_grouped_by_package() {
         let names = ["org.hibernate.internal.A.B", "java.lang.A.B", "A.b", "thread web-* in a.b.C.d:1", "reflection"];
         let packages = names.map(packages);
         let expected = ["org.hibernate.*", "the JDK", "classes without a package", "threads", THE_JVM];

@@ -1,50 +1,50 @@
-//! Object identifiers to small numbers: a bitmap of the heap with ranks, 22 bytes for each 1 KiB of heap.
+//! Maps object identifiers to small numbers: a bitmap of the heap with ranks, 22 bytes per KiB of heap.
 //!
-//! Identifiers are addresses, so that they lie close together. A search in a sorted list would miss the cache some 25
-//! times for each reference of the dump; this misses it once or twice.
+//! Identifiers are addresses and therefore close together. A binary search would miss the cache about 25 times per
+//! reference in the dump; this misses it once or twice.
 
 use std::collections::HashMap;
 
-/// Identifiers of a page.
+/// Identifiers per page.
 const SLOTS: u64 = 512;
 const WORDS: usize = (SLOTS / 64) as usize;
 const ABSENT: u32 = u32::MAX;
 
-/// The error that an identifier does not fit the granule: the dump has to be read with a finer one.
+/// The error if an identifier does not fit the granule: the dump must be read with a finer one.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TooCoarse;
 
 #[derive(Clone)]
 struct Page {
     bits: [u64; WORDS],
-    /// Identifiers of this page before each word.
+    /// Number of identifiers in this page before each word.
     before: [u16; WORDS],
-    /// Identifiers of all pages before this one.
+    /// Number of identifiers in all pages before this one.
     rank: u32,
 }
 
-/// The identifiers of all objects. First all are inserted, then `finish`, then their numbers can be had.
+/// The identifiers of all objects. Insert all of them, then call `finish`, then look up their numbers.
 #[derive(Default)]
 pub(crate) struct Ids {
-    /// Identifiers are multiples of 2 to the power of this.
+    /// Identifiers are multiples of 2 to this power.
     shift: u32,
     pages: Vec<Page>,
     keys: HashMap<u64, u32>,
-    /// The page of the last identifier, by its key.
+    /// The page of the last identifier, by key.
     last: Option<(u64, u32)>,
-    /// Pages by their key minus `first`, where the keys lie close together; else empty, and `keys` has them.
+    /// Pages by key minus `first`, if the keys are close together; otherwise empty, and `keys` is used.
     direct: Vec<u32>,
     first: u64,
     count: u64,
 }
 
 impl Ids {
-    /// None yet. `shift` is the binary logarithm of what divides all identifiers.
+    /// Creates an empty set. `shift` is the binary logarithm of a divisor of all identifiers.
     pub(crate) fn new(shift: u32) -> Self {
         Self { shift, ..Self::default() }
     }
 
-    /// Adds one, which may be there already.
+    /// Adds an identifier, which may already exist.
     pub(crate) fn insert(&mut self, id: u64) -> Result<(), TooCoarse> {
         if id & ((1 << self.shift) - 1) != 0 {
             return Err(TooCoarse);
@@ -70,17 +70,16 @@ impl Ids {
         Ok(())
     }
 
-    /// How many there are.
     pub(crate) fn count(&self) -> u64 {
         self.count
     }
 
-    /// Bytes that this takes, about.
+    /// The approximate memory of this structure.
     pub(crate) fn bytes(&self) -> u64 {
         (self.pages.capacity() * size_of::<Page>() + self.keys.capacity() * 17 + self.direct.capacity() * 4) as u64
     }
 
-    /// Counts the ranks. At most `u32::MAX` identifiers.
+    /// Computes the ranks. At most `u32::MAX` identifiers.
     pub(crate) fn finish(&mut self) {
         let mut rank = 0u32;
         for page in &mut self.pages {
@@ -132,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_object_has_a_number_of_its_own() {
+    fn each_object_has_a_unique_number() {
         for (shift, ids) in [(3, vec![8, 16, 4096 * 7, 1 << 40, 4096 * 7 + 8]), (0, vec![1, 2, 3, u64::MAX, 1000])] {
             let mut found = Ids::new(shift);
             for id in ids.iter().chain(&ids) {

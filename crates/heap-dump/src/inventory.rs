@@ -1,4 +1,4 @@
-//! The first pass: which objects there are, names, classes, stacks and roots.
+//! The first pass: objects, names, classes, stacks, and roots.
 
 use crate::budget::Budget;
 use crate::classes::Names;
@@ -7,7 +7,7 @@ use crate::records::{Array, ClassDump, Frame, Root, Visitor};
 use loadline_base::error::{Error, Result};
 use std::collections::HashMap;
 
-/// Loaders that live as long as the JVM: those of the application and of the platform, in JDK 9 and newer and in JDK 8.
+/// Loaders that live as long as the JVM: the application's and the platform's, in JDK 9 and newer and in JDK 8.
 const BUILTIN_LOADERS: [&str; 5] = [
     "jdk/internal/loader/ClassLoaders$AppClassLoader",
     "jdk/internal/loader/ClassLoaders$PlatformClassLoader",
@@ -22,22 +22,22 @@ pub(crate) struct Inventory {
     pub(crate) ids: Ids,
     pub(crate) names: Names,
     pub(crate) classes: Vec<ClassDump>,
-    /// The names of loaded classes by the identifiers of the classes.
+    /// The names of loaded classes by class identifier.
     pub(crate) loaded: HashMap<u64, u64>,
-    /// Classes by the numbers that frames use.
+    /// Classes by the numbers used in frames.
     pub(crate) serials: HashMap<u32, u64>,
     pub(crate) frames: HashMap<u64, Frame>,
     pub(crate) traces: HashMap<u32, Vec<u64>>,
     pub(crate) roots: Vec<Root>,
-    /// Objects that are one of [`BUILTIN_LOADERS`].
+    /// Objects of one of the classes in [`BUILTIN_LOADERS`].
     pub(crate) builtin_loaders: Vec<u64>,
-    /// Whether an identifier is no multiple of the granule, which ends the pass with an error.
+    /// Whether an identifier is not a multiple of the granule, which ends the pass with an error.
     pub(crate) is_too_coarse: bool,
     builtin_classes: Vec<u64>,
     fields: u64,
     traced: u64,
     budget: Budget,
-    /// How many additions until the budget is looked at.
+    /// Number of additions until the next budget check.
     until_look: u32,
 }
 
@@ -46,7 +46,7 @@ impl Inventory {
         Self { ids: Ids::new(shift), budget, ..Self::default() }
     }
 
-    /// Bytes that this takes, about.
+    /// The approximate memory of this structure.
     pub(crate) fn bytes(&self) -> u64 {
         let maps = self.loaded.capacity() * 17 + self.serials.capacity() * 13 + self.frames.capacity() * 41;
         let lists = self.roots.capacity() * size_of::<Root>() + self.classes.capacity() * size_of::<ClassDump>();
@@ -65,10 +65,10 @@ impl Inventory {
 
     #[inline]
     fn object(&mut self, id: u64) -> Result<()> {
-        // 0 is how the format writes null.
+        // The format writes null as 0.
         if id != 0 && self.ids.insert(id).is_err() {
             self.is_too_coarse = true;
-            return Err(Error::bug(format!("the object {id:#x} is no multiple of what others are")));
+            return Err(Error::bug(format!("the object {id:#x} is not aligned like the others")));
         }
         self.look()
     }

@@ -1,11 +1,11 @@
-//! How many bytes of heap an object takes. A dump has the fields of objects, but not their layout in the JVM.
+//! Computes how many bytes of heap an object takes. A dump contains objects' fields, but not their layout in the JVM.
 //!
 //! Source: HotSpot's `fieldLayoutBuilder.cpp` (JDK 15 and newer). Older JVMs leave a few more gaps between the fields
-//! of a class and of its superclass. Some of their classes are therefore 8 bytes larger than this module computes.
+//! of a class and its superclass, so some of their classes are 8 bytes larger than computed here.
 
 use crate::records::Type;
 
-/// How the JVM lays out objects. `-XX:+PrintFlagsFinal` prints the flags that decide it: `UseCompressedOops`,
+/// How the JVM lays out objects. `-XX:+PrintFlagsFinal` prints the flags that determine it: `UseCompressedOops`,
 /// `UseCompressedClassPointers`, `UseCompactObjectHeaders`, `ObjectAlignmentInBytes`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layout {
@@ -13,12 +13,12 @@ pub struct Layout {
     pub references: References,
     /// The bytes before the fields.
     pub header: Header,
-    /// Objects begin at multiples of this, a power of two from 4 to 256.
+    /// The alignment of objects, a power of two from 4 to 256.
     pub alignment_bytes: u32,
 }
 
 impl Default for Layout {
-    /// A 64-bit JVM with less than 32 GiB of heap and without flags.
+    /// A 64-bit JVM with less than 32 GiB of heap and default flags.
     fn default() -> Self {
         Self { references: References::Compressed, header: Header::Narrow, alignment_bytes: 8 }
     }
@@ -54,42 +54,41 @@ impl Header {
     }
 }
 
-/// The data that HotSpot puts into each `java.lang.Class` besides its Java fields: two pointers, two numbers, and
-/// references to signers, protection domain, source file and a lock (`javaClasses.hpp`, `CLASS_INJECTED_FIELDS`).
+/// The fields that HotSpot adds to each `java.lang.Class`: two pointers, two numbers, and references to signers,
+/// protection domain, source file, and a lock (`javaClasses.hpp`, `CLASS_INJECTED_FIELDS`).
 const INJECTED_NUMBERS: u64 = 2 * 8 + 2 * 4;
 const INJECTED_REFERENCES: u64 = 4;
 
-/// Classes into which HotSpot puts a pointer besides their Java fields (`javaClasses.hpp`, `…_INJECTED_FIELDS`).
+/// Classes to which HotSpot adds a pointer (`javaClasses.hpp`, `…_INJECTED_FIELDS`).
 const WITH_POINTER: [&str; 4] =
     ["java.lang.ClassLoader", "java.lang.Module", "java.lang.invoke.MemberName", "java.lang.invoke.ResolvedMethodName"];
-/// Before JDK 19, which has virtual threads, a thread has some fields on lines of the cache of their own:
-/// `-XX:ContendedPaddingWidth` before and after these. Since then a thread has its `holder`.
+/// Before JDK 19, which has virtual threads, a thread has some fields on their own cache lines:
+/// `-XX:ContendedPaddingWidth` before and after them. Since then, a thread has its `holder`.
 const THREAD: &str = "java.lang.Thread";
 pub(crate) const HOLDER: &str = "holder";
-/// The JVMTI data that HotSpot keeps in each thread since then: a pointer, a number, a truth value.
+/// The JVMTI data in each thread since then: a pointer, a number, a Boolean.
 const OF_THREAD: [Type; 3] = [Type::POINTER, Type::Primitive(10), Type::Primitive(4)];
 const THREAD_PADDING: u64 = 2 * 128;
 
-/// More gaps than a class ever has; further ones are lost, which makes a class too large at worst.
+/// More gaps than a class ever has; dropping further ones can only make a class too large.
 const GAPS_MAX: usize = 8;
 
-/// Whether a class has a field of the name [`HOLDER`].
+/// Whether a class has a field named [`HOLDER`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FieldNames {
     WithHolder,
     Others,
 }
 
-/// The end of the fields of a class, and the gaps that they leave for its subclasses.
+/// The end of a class's fields, and the gaps that they leave for its subclasses.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Fields {
     end: u64,
-    /// Begin and end.
+    /// Start and end.
     gaps: [(u64, u64); GAPS_MAX],
 }
 
 impl Layout {
-    /// Whether the alignment is one that a JVM has.
     pub(crate) fn is_known(self) -> bool {
         self.alignment_bytes.is_power_of_two() && (4..=256).contains(&self.alignment_bytes)
     }
@@ -106,7 +105,7 @@ impl Layout {
         Fields { end: self.header.bytes(), gaps: [(0, 0); GAPS_MAX] }
     }
 
-    /// The fields of a class behind those of its superclass, the largest first.
+    /// Adds the fields of a class after those of its superclass, largest first.
     pub(crate) fn with_fields(self, mut fields: Fields, own: impl Iterator<Item = Type>) -> Fields {
         let mut counts = [0u64; 4];
         for kind in own {
@@ -118,7 +117,7 @@ impl Layout {
                 let start = begin.next_multiple_of(size);
                 let fit = (end.saturating_sub(start) / size).min(count);
                 if fit > 0 {
-                    // The gap before `start` is lost: it is smaller than any field still to come in most classes.
+                    // The gap before `start` is dropped: in most classes, no remaining field is small enough for it.
                     *begin = start + fit * size;
                     count -= fit;
                 }
@@ -136,7 +135,7 @@ impl Layout {
         fields
     }
 
-    /// Adds the fields that HotSpot puts into a class that it knows by name.
+    /// Adds the fields that HotSpot injects into a class that it knows by name.
     pub(crate) fn with_injected(self, fields: Fields, class: &str, own: FieldNames) -> Fields {
         if WITH_POINTER.contains(&class) {
             return self.with_fields(fields, std::iter::once(Type::POINTER));
@@ -148,24 +147,22 @@ impl Layout {
         Fields { end: fields.end + padding, ..fields }
     }
 
-    /// An instance with these fields.
     pub(crate) fn instance(self, fields: Fields) -> u64 {
         self.aligned(fields.end)
     }
 
-    /// An array.
     pub(crate) fn array(self, elements: Type, count: u32) -> u64 {
         let size = u64::from(elements.bytes(self.reference_bytes()));
         let header = self.header.bytes() + 4;
         let begins = match self.header {
-            // Before JDK 23 elements begin at a multiple of a word, and this header is rare.
+            // Before JDK 23, elements begin at a multiple of a word, and this header is rare.
             Header::Wide => header.next_multiple_of(8),
             Header::Narrow | Header::Compact => header.next_multiple_of(size),
         };
         self.aligned(begins + size * u64::from(count))
     }
 
-    /// A `java.lang.Class` with the statics that live in it. `fields` are those of `java.lang.Class`.
+    /// A `java.lang.Class` with its statics. `fields` are those of `java.lang.Class`.
     pub(crate) fn class_object(self, fields: Fields, statics: impl Iterator<Item = Type>) -> u64 {
         let reference = self.reference_bytes();
         let statics: u64 = statics.map(|kind| u64::from(kind.bytes(reference))).sum();
@@ -193,7 +190,7 @@ mod tests {
         assert_eq!(layout.instance(fields), bytes);
     }
 
-    // The sizes are those that JOL prints for java.lang.Object, Integer, Long, String, and two made-up classes.
+    // The sizes are those that JOL prints for java.lang.Object, Integer, Long, String, and two sample classes.
     #[test]
     fn instances_are_as_large_as_in_the_jvm() {
         let narrow = Layout::default();

@@ -1,13 +1,13 @@
-//! Reads heap dumps of HotSpot (HPROF, as `jcmd PID GC.heap_dump FILE` writes them) and says what holds the memory.
+//! Reads HotSpot heap dumps (HPROF, from `jcmd PID GC.heap_dump FILE`) and finds the holders of memory.
 //!
-//! [`read`] goes over the file five times, and never has it in memory: what there is, who refers to whom, what it
-//! weighs, what the threads are called, what the fields on the way to the largest holders are called.
-//! In between it finds the dominators: an object dominates another if each way from the roots leads over it.
+//! [`read`] makes five passes over the file, without loading it into memory: objects, references, sizes, thread names,
+//! and the names of fields on the path to the largest holders. In between, it computes dominators: an object dominates
+//! another if each path from the roots leads through it.
 //!
-//! A weak or phantom reference does not hold its referent. A soft reference does, since the JVM keeps the referent
-//! until memory is short. So does a finalizer, since the JVM keeps the referent until the finalizer has run.
+//! A weak or phantom reference does not hold its referent. A soft reference does, because the JVM keeps the referent
+//! until memory is short. A finalizer does too, until it has run.
 //!
-//! This crate must not know a JVM, a trial or a report.
+//! This crate must not know about JVMs, trials, or reports.
 
 mod budget;
 mod cast;
@@ -38,38 +38,36 @@ use std::collections::HashMap;
 use std::fs::File;
 pub use summary::{Amount, ClassAmount, Holder, HolderKind, PathStep, Summary};
 
-/// The facts that a dump does not state, and the limits of reading.
+/// Facts that a dump does not contain, and limits for reading.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
     /// How the JVM that wrote the dump lays out objects.
     pub layout: Layout,
-    /// The most memory that reading may take, by estimate. Some 45 bytes for each object of the dump.
+    /// The estimated maximum memory for reading, about 45 bytes per object in the dump.
     pub memory_bytes_max: u64,
-    /// The most holders that are returned.
+    /// The maximum number of holders returned.
     pub holders_max: usize,
 }
 
 impl Default for Settings {
-    /// A JVM without flags, 1 GiB, 40 holders.
+    /// A JVM with default flags, 1 GiB, 40 holders.
     fn default() -> Self {
         Self { layout: Layout::default(), memory_bytes_max: 1 << 30, holders_max: 40 }
     }
 }
 
-/// Reads a dump from the beginning of `file`, wherever its cursor is.
+/// Reads a dump from the beginning of `file`, whatever its cursor position.
 ///
-/// A dump that is cut or damaged behind its first object gives a summary of what came before, which says so.
-///
-/// # Errors
-/// If the file is no heap dump, or has no object before it is cut. If it has more objects or references than
-/// `memory_bytes_max` allows for, or than 31 bits can number; the message has the values. If the settings name an
-/// alignment of objects that HotSpot does not have. If the file cannot be read.
+/// A dump that is truncated or damaged after its first object gives a summary of what came before, which says so. Fails
+/// if the file cannot be read, is not a heap dump, or contains no complete object; if it has more objects or references
+/// than `memory_bytes_max` allows, or than 31 bits can number (the message has the values); or if the settings contain
+/// an object alignment that HotSpot does not have.
 pub fn read(file: &File, settings: &Settings) -> Result<Summary> {
     let length = file.metadata().map_err(|cause| cannot_read(&cause))?.len();
     if !settings.layout.is_known() {
         let alignment = settings.layout.alignment_bytes;
         return Err(Error::request(format!(
-            "objects aligned to {alignment} bytes; it is a power of two from 4 to 256"
+            "an object alignment of {alignment} bytes; it must be a power of two from 4 to 256"
         )));
     }
     let head = records::head(file, length)?;
@@ -77,14 +75,14 @@ pub fn read(file: &File, settings: &Settings) -> Result<Summary> {
     let (found, ended) = dump.inventory()?;
     let incomplete = match ended {
         PassEnd::Whole => None,
-        PassEnd::Cut { at, of } => Some(format!("cut after {} of {} bytes", grouped(at), grouped(of))),
+        PassEnd::Cut { at, of } => Some(format!("truncated after {} of {} bytes", grouped(at), grouped(of))),
         PassEnd::Damaged { at, why } => {
             Some(format!("damaged after {} of {} bytes: {why}", grouped(at), grouped(length)))
         }
     };
     if found.ids.count() == 0 {
         let why = incomplete.map_or_else(String::new, |why| format!(": it is {why}"));
-        return Err(Error::subject(format!("the heap dump has no object{why}")));
+        return Err(Error::subject(format!("the heap dump contains no objects{why}")));
     }
     dump.summary(found, incomplete)
 }
@@ -93,7 +91,6 @@ fn cannot_read(cause: &std::io::Error) -> Error {
     Error::machine(format!("cannot read the heap dump: {}", plain(cause)))
 }
 
-/// A dump that is being read.
 struct Dump<'a> {
     file: &'a File,
     length: u64,
@@ -101,12 +98,10 @@ struct Dump<'a> {
     settings: &'a Settings,
 }
 
-/// The graph when the search for dominators is done.
 struct DominatorTree {
-    /// The node of each number of the walk.
     nodes: Vec<u32>,
     dominators: Vec<u32>,
-    /// The number before each number on a shortest way from the roots.
+    /// The predecessor of each number on a shortest path from the roots.
     before: Vec<u32>,
     thread_names: HashMap<u32, Vec<u32>>,
     keys: Vec<(u32, u32)>,
@@ -117,7 +112,7 @@ impl Dump<'_> {
         records::scan(self.file, self.length, self.head, visitor)
     }
 
-    /// The first pass, with objects at multiples of 8 bytes as in every heap, or of 1 where that does not fit.
+    /// The first pass, with objects at multiples of 8 bytes as in every heap, or of 1 if that does not fit.
     fn inventory(&self) -> Result<(Inventory, PassEnd)> {
         let budget = Budget(self.settings.memory_bytes_max);
         for shift in [3, 0] {
@@ -127,7 +122,7 @@ impl Dump<'_> {
                 ended => return ended.map(|ended| (found, ended)),
             }
         }
-        Err(Error::bug("no granule fits the objects of the heap dump"))
+        Err(Error::bug("no alignment fits the objects in the heap dump"))
     }
 
     fn summary(&self, found: Inventory, incomplete: Option<String>) -> Result<Summary> {
@@ -138,7 +133,7 @@ impl Dump<'_> {
         let nodes = objects + roots + statics + 5;
         if nodes > graph::NODES_MAX {
             let (objects, most) = (grouped(objects), grouped(graph::NODES_MAX));
-            return Err(Error::machine(format!("the heap dump has {objects} objects; at most {most} can be numbered")));
+            return Err(Error::machine(format!("the heap dump has {objects} objects; the maximum is {most}")));
         }
         budget
             .hold(Budget::peak(found.bytes(), nodes))
@@ -185,7 +180,7 @@ impl Dump<'_> {
         })
     }
 
-    /// The second pass, and all that works on references alone.
+    /// The second pass, and everything that uses only references.
     fn dominators(&self, cast: &mut Cast, budget: Budget) -> Result<DominatorTree> {
         let nodes = cast.nodes() as u64;
         let most = budget.references_max(cast.bytes, nodes).min(graph::REFERENCES_MAX - nodes.min(graph::NODES_MAX));
@@ -195,7 +190,7 @@ impl Dump<'_> {
         let mut seeds = cast.link(&mut references, reflection);
         let walk = references.walk(cast.everything());
         let DepthFirstWalk { nodes, numbers, parents } = walk;
-        // A static explains more than the way to its class over loaders and threads.
+        // A static explains more than the path to its class through loaders and threads.
         seeds[0] = cast
             .class_nodes
             .iter()

@@ -1,4 +1,4 @@
-//! The later passes over the file: references, weights, names of threads, names of fields.
+//! The later passes over the file: references, weights, thread names, field names.
 
 use crate::cast::Cast;
 use crate::classes::{ClassRole, Coder, Meaning, UNKNOWN, class_of_primitives};
@@ -10,12 +10,12 @@ use crate::summary::Amount;
 use loadline_base::error::{Error, Result};
 use std::collections::HashMap;
 
-/// Entries of thread-locals whose keys are remembered; further ones go without the name of their field.
+/// Maximum number of thread-local entries whose keys are recorded; others lack the name of their field.
 const KEYS_MAX: usize = 1 << 20;
-/// Bytes of a thread's name that are read.
+/// Maximum bytes read of a thread's name.
 const NAME_BYTES_MAX: usize = 512;
 
-/// The classes that were asked for last: most objects have one of few classes.
+/// A cache of recent class lookups: most objects have one of few classes.
 pub(crate) struct Lately<'a> {
     cast: &'a Cast,
     slots: Vec<(u64, u32)>,
@@ -37,7 +37,7 @@ impl<'a> Lately<'a> {
     }
 }
 
-/// The second pass: who refers to whom.
+/// The second pass: the references.
 pub(crate) struct Links<'a> {
     cast: &'a Cast,
     lately: Lately<'a>,
@@ -69,7 +69,7 @@ impl<'a> Links<'a> {
         }
     }
 
-    /// An object holds its class, and with it the loader, unless these stay anyway.
+    /// An object holds its class, and thereby the loader, unless these are permanent anyway.
     #[inline]
     fn end(&mut self, node: u32, class: u32) -> Result<()> {
         if !self.cast.classes.get(class).is_permanent {
@@ -82,7 +82,7 @@ impl<'a> Links<'a> {
         if self.references.count() > self.references_max {
             let count = self.references.count();
             return Err(Error::machine(format!(
-                "the heap dump has more than {count} references, which is as many as fit into the memory allowed"
+                "the heap dump has more than {count} references, the most that fit in the allowed memory"
             )));
         }
         Ok(())
@@ -163,7 +163,7 @@ pub(crate) struct Weights<'a> {
     lately: Lately<'a>,
     layout: Layout,
     numbers: &'a [u32],
-    /// The class of each number of the walk; [`NONE`] for what is no object.
+    /// The class of each number of the walk; [`NONE`] if it is not an object.
     pub(crate) classes: Vec<u32>,
     /// Shallow size of each number of the walk, in units of the layout's alignment.
     pub(crate) units: Vec<u32>,
@@ -177,7 +177,7 @@ pub(crate) struct Weights<'a> {
 }
 
 impl<'a> Weights<'a> {
-    /// `names` are threads by the strings with their names.
+    /// `names` maps the strings with thread names to their threads.
     pub(crate) fn new(
         cast: &'a Cast,
         layout: Layout,
@@ -233,7 +233,7 @@ impl Visitor for Weights<'_> {
         let Some(node) = self.cast.ids.index(id).filter(|_| id != 0) else { return Ok(()) };
         let class = self.lately.find(class);
         let one = self.cast.classes.get(class);
-        // A mirror of `int` and the like is the only class that is dumped as an instance.
+        // The mirrors of `int` and similar types are the only classes dumped as instances.
         let bytes = if Some(class) == self.cast.classes.class { one.object_bytes } else { one.instance_bytes };
         self.weigh(node, class, bytes);
         if Some(class) == self.cast.classes.string
@@ -258,11 +258,10 @@ impl Visitor for Weights<'_> {
     }
 }
 
-/// The fourth pass: names of threads.
+/// The fourth pass: thread names.
 pub(crate) struct ThreadNames<'a> {
     pub(crate) cast: &'a Cast,
     pub(crate) wanted: &'a HashMap<u32, (Vec<u32>, Coder)>,
-    /// Names by thread.
     pub(crate) names: Vec<(u32, String)>,
     current: (u32, u8, Vec<u8>),
 }
@@ -292,7 +291,7 @@ impl Visitor for ThreadNames<'_> {
         let Some((threads, coder)) = self.wanted.get(node) else { return Ok(()) };
         let pairs = bytes.as_chunks::<2>().0;
         let name = match (tag, coder) {
-            // The elements of a `char[]` are written big-endian; a `byte[]` has the order of the machine.
+            // The elements of a `char[]` are written big-endian; a `byte[]` has the machine's byte order.
             (5, _) => String::from_utf16_lossy(&pairs.iter().map(|pair| u16::from_be_bytes(*pair)).collect::<Vec<_>>()),
             (_, Coder::Utf16) => {
                 String::from_utf16_lossy(&pairs.iter().map(|pair| u16::from_le_bytes(*pair)).collect::<Vec<_>>())
@@ -304,12 +303,12 @@ impl Visitor for ThreadNames<'_> {
     }
 }
 
-/// The last pass: by which field an object refers to another.
+/// The last pass: the fields by which objects refer to others.
 pub(crate) struct Labels<'a> {
     pub(crate) cast: &'a Cast,
-    /// For each object that refers the objects asked for, by number and identifier.
+    /// For each referring object, the wanted targets, by number and identifier.
     pub(crate) wanted: &'a HashMap<u32, Vec<u32>>,
-    /// The class that declares the field and the name of the field, by who refers and to whom.
+    /// The declaring class and name of the field, by referring object and target.
     pub(crate) found: HashMap<(u32, u32), (u32, u64)>,
     lately: Lately<'a>,
 }

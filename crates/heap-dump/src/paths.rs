@@ -1,4 +1,4 @@
-//! From a node back to its root, and the names of the fields on the way.
+//! From a node back to its root, and the names of the fields on the path.
 
 use crate::cast::{Cast, Extra};
 use crate::dominators::NONE;
@@ -7,17 +7,17 @@ use crate::summary::{Holder, HolderKind, PathStep};
 use loadline_base::java_names::plain_class;
 use std::collections::HashMap;
 
-/// Steps that are named; in a long chain of objects those nearest to the root.
+/// Maximum number of named steps; in a long chain of objects, those nearest to the root.
 const STEPS_MAX: usize = 40;
-/// Fields between a thread and the values of its thread-locals, which the kind of the holder says already.
+/// Fields between a thread and the values of its thread-locals, which the holder's kind already implies.
 const OF_THREAD_LOCALS: [&str; 2] =
     ["java.lang.ThreadLocal$ThreadLocalMap", "java.lang.ThreadLocal$ThreadLocalMap$Entry"];
 
-/// The nodes from a root to the number `end`, the root first; at most [`STEPS_MAX`] of them.
+/// The nodes from a root to the number `end`, root first; at most [`STEPS_MAX`] of them.
 pub(crate) fn way(before: &[u32], nodes: &[u32], end: u32) -> Vec<u32> {
     let mut way = std::collections::VecDeque::new();
     let mut at = end;
-    // A shortest way has no node twice, so that this ends.
+    // A shortest path has no node twice, so this ends.
     while at != NONE {
         if way.len() == STEPS_MAX {
             way.pop_back();
@@ -32,7 +32,7 @@ pub(crate) fn way(before: &[u32], nodes: &[u32], end: u32) -> Vec<u32> {
     way.into()
 }
 
-/// The references whose fields have to be found, by the object that refers.
+/// The references whose fields must be found, by referring object.
 pub(crate) fn wanted<'a>(ways: impl Iterator<Item = &'a Vec<u32>>) -> HashMap<u32, Vec<u32>> {
     let mut wanted: HashMap<u32, Vec<u32>> = HashMap::new();
     for way in ways {
@@ -43,13 +43,12 @@ pub(crate) fn wanted<'a>(ways: impl Iterator<Item = &'a Vec<u32>>) -> HashMap<u3
     wanted
 }
 
-/// The named steps of a way.
 fn steps(cast: &Cast, way: &[u32], labels: &HashMap<(u32, u32), (u32, u64)>) -> Vec<PathStep> {
     let mut steps: Vec<PathStep> = Vec::new();
     for (place, pair) in way.windows(2).enumerate() {
         let is_below_class = place > 0 && cast.class_nodes.contains(&pair[0]);
         let step = match (cast.extra(pair[1]), labels.get(&(pair[0], pair[1]))) {
-            // The name of the holder has the static that the way begins with.
+            // The holder's name contains the static at the start of the path.
             (Some(Extra::Static { class, nth }), _) if is_below_class => {
                 let class = cast.classes.get(class);
                 let field = class.statics.get(nth as usize).map_or(0, |field| field.name);
@@ -72,7 +71,6 @@ fn steps(cast: &Cast, way: &[u32], labels: &HashMap<(u32, u32), (u32, u64)>) -> 
     steps
 }
 
-/// Makes the public holder of a draft, with its path and its names.
 pub(crate) fn holder(
     cast: &Cast,
     draft: Draft,

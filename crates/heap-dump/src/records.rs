@@ -1,21 +1,21 @@
-//! The HPROF format: bytes to records, each once, in the order of the file.
+//! Parses the HPROF format into records, each once, in file order.
 //!
-//! Read: `JAVA PROFILE 1.0.1` and `1.0.2`, as HotSpot 8 to 27 writes them (`jcmd PID GC.heap_dump FILE`).
-//! The format is the comment at the head of HotSpot's `src/hotspot/share/services/heapDumper.cpp`.
-//! All numbers are big-endian; identifiers take 4 or 8 bytes.
+//! Supports `JAVA PROFILE 1.0.1` and `1.0.2`, as HotSpot 8 to 27 write them (`jcmd PID GC.heap_dump FILE`). The comment
+//! at the top of HotSpot's `src/hotspot/share/services/heapDumper.cpp` specifies the format. All numbers are
+//! big-endian; identifiers take 4 or 8 bytes.
 
 use crate::source::{PIECE_MAX, Source};
 use loadline_base::error::{Error, Result, plain};
 use std::fs::File;
 
-/// Names longer than this are cut: the longest that a class file can have.
+/// Longer names are truncated: this is the maximum in a class file.
 const NAME_BYTES_MAX: u32 = 65_535;
 
 /// Why the garbage collector keeps an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RootKind {
     JniGlobal,
-    /// A local of a Java frame, of JNI or of the native stack.
+    /// A local of a Java frame, of JNI, or of the native stack.
     Local,
     StickyClass,
     Monitor,
@@ -23,26 +23,25 @@ pub(crate) enum RootKind {
     Unknown,
 }
 
-/// A root as the file has it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Root {
     pub(crate) kind: RootKind,
     pub(crate) object: u64,
-    /// The serial number of the thread; 0 where the kind has none.
+    /// The serial number of the thread; 0 if the kind has none.
     pub(crate) thread: u32,
     /// The number of the frame, from the top of the stack; for a thread, its stack trace. [`NO_FRAME`] if the root has
-    /// no frame.
+    /// none.
     pub(crate) frame: u32,
 }
 
-/// How the format says that a local belongs to no frame.
+/// The format's marker for a local without a frame.
 pub(crate) const NO_FRAME: u32 = u32::MAX;
 
-/// The type of a field or of the elements of an array.
+/// The type of a field or of an array's elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Type {
     Reference,
-    /// The tag of the format, 4 to 11.
+    /// The format's tag, 4 to 11.
     Primitive(u8),
 }
 
@@ -58,7 +57,7 @@ impl Type {
         }
     }
 
-    /// Bytes of a value, where a reference takes `reference` bytes.
+    /// Bytes of a value, with references of `reference` bytes.
     pub(crate) fn bytes(self, reference: u32) -> u32 {
         match self {
             Self::Reference => reference,
@@ -70,28 +69,25 @@ impl Type {
     }
 }
 
-/// A field, or a static with its value.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Field {
     pub(crate) name: u64,
     pub(crate) kind: Type,
-    /// The value of a static that is a reference; else 0.
+    /// The value of a static reference; otherwise 0.
     pub(crate) value: u64,
 }
 
-/// A class as the heap dump has it.
 #[derive(Debug, Default)]
 pub(crate) struct ClassDump {
     pub(crate) id: u64,
     pub(crate) parent: u64,
     pub(crate) loader: u64,
-    /// Objects that the class keeps: its signers and its protection domain.
+    /// Objects that the class holds: its signers and its protection domain.
     pub(crate) kept: [u64; 2],
     pub(crate) statics: Vec<Field>,
     pub(crate) fields: Vec<Field>,
 }
 
-/// A frame of a stack.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Frame {
     pub(crate) id: u64,
@@ -105,7 +101,7 @@ pub(crate) struct Frame {
 pub(crate) struct Array {
     pub(crate) id: u64,
     pub(crate) elements: Type,
-    /// The class of an array of references; else 0.
+    /// The class of an object array; otherwise 0.
     pub(crate) class: u64,
     pub(crate) count: u32,
 }
@@ -131,11 +127,11 @@ pub(crate) trait Visitor {
     fn class(&mut self, class: ClassDump) -> Result<()> {
         Ok(())
     }
-    /// `fields` are the values of the class, then of its superclass, and so on.
+    /// `fields` contains the values of the class, then of its superclass, and so on.
     fn instance(&mut self, id: u64, class: u64, fields: &[u8]) -> Result<()> {
         Ok(())
     }
-    /// Whether `elements` shall follow, as often as it takes.
+    /// Whether to pass the array to `elements`, in as many calls as it takes.
     fn array(&mut self, array: Array) -> Result<bool> {
         Ok(false)
     }
@@ -147,23 +143,21 @@ pub(crate) trait Visitor {
     }
 }
 
-/// How a pass over the file ended.
 #[derive(Debug)]
 pub(crate) enum PassEnd {
     Whole,
-    /// The file ends at `at`, and what it had begun needs `of` bytes at least.
+    /// The file ends at `at`, within something that needs at least `of` bytes.
     Cut {
         at: u64,
         of: u64,
     },
-    /// The bytes at `at` are no record.
+    /// The bytes at `at` are not a record.
     Damaged {
         at: u64,
         why: String,
     },
 }
 
-/// The reason why a pass stops.
 enum Stop {
     Ended(PassEnd),
     Failed(Error),
@@ -177,7 +171,6 @@ impl From<Error> for Stop {
 
 type RecordResult<T = ()> = std::result::Result<T, Stop>;
 
-/// The head of a dump.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Head {
     /// 4 or 8.
@@ -188,12 +181,14 @@ pub(crate) struct Head {
     at: u64,
 }
 
-/// Reads the head: the version, the size of identifiers, the time.
+/// Reads the head: the version, the identifier size, the time.
 pub(crate) fn head(file: &File, length: u64) -> Result<Head> {
     const VERSION: usize = b"JAVA PROFILE 1.0.2\0".len();
     const BYTES: usize = VERSION + 4 + 8;
     if length < BYTES as u64 {
-        return Err(Error::subject(format!("the heap dump is cut after {length} of {BYTES} bytes of its head")));
+        return Err(Error::subject(format!(
+            "the heap dump is truncated after {length} bytes, within its {BYTES}-byte header"
+        )));
     }
     let mut source = Source::new(file, length);
     let head = source.take(BYTES).map_err(|cause| Error::machine(format!("cannot read it: {}", plain(&cause))))?;
@@ -202,7 +197,7 @@ pub(crate) fn head(file: &File, length: u64) -> Result<Head> {
         b"JAVA PROFILE 1.0.2\0" => true,
         other => {
             let seen = other.escape_ascii();
-            let what = format!("`{seen}` is no head of a heap dump; one begins with `JAVA PROFILE 1.0.1` or `1.0.2`");
+            let what = format!("`{seen}` is not the header of a heap dump, which is `JAVA PROFILE 1.0.1` or `1.0.2`");
             let error = Error::subject(what);
             return Err(if other.starts_with(&[0x1f, 0x8b]) { error.hint("unpack it: `gunzip FILE`") } else { error });
         }
@@ -210,7 +205,7 @@ pub(crate) fn head(file: &File, length: u64) -> Result<Head> {
     match number(&head[VERSION..VERSION + 4]) {
         id_bytes @ (4 | 8) => Ok(Head { id_bytes: id_bytes as u32, has_end, at: BYTES as u64 }),
         other => {
-            Err(Error::subject(format!("identifiers of {other} bytes in the head of the heap dump; 4 or 8 are known")))
+            Err(Error::subject(format!("the heap dump has {other}-byte identifiers; only 4 and 8 bytes are supported")))
         }
     }
 }
@@ -224,7 +219,7 @@ pub(crate) fn number(bytes: &[u8]) -> u64 {
     }
 }
 
-/// Shows all records to `visitor` until the dump ends or cannot be read any further.
+/// Passes all records to `visitor` until the dump ends or cannot be read any further.
 pub(crate) fn scan(file: &File, length: u64, head: Head, visitor: &mut impl Visitor) -> Result<PassEnd> {
     let mut source = Source::new(file, length);
     source.skip(head.at);
@@ -239,17 +234,17 @@ pub(crate) fn scan(file: &File, length: u64, head: Head, visitor: &mut impl Visi
 struct RecordReader<'a> {
     source: Source<'a>,
     id_bytes: u32,
-    /// The offset at which the current record ends, as the record states.
+    /// The end offset of the current record, according to the record.
     limit: u64,
 }
 
 impl RecordReader<'_> {
-    /// Checks that the record has `count` bytes more, and the file as well.
+    /// Checks that the record and the file have `count` more bytes.
     #[inline]
     fn expect(&self, count: u64) -> RecordResult {
         let end = self.source.position().saturating_add(count);
         if end > self.limit {
-            return Err(self.damaged(format!("something of {count} bytes in a record that ends before")));
+            return Err(self.damaged(format!("a value of {count} bytes extends past the end of its record")));
         }
         if end > self.source.length() {
             return Err(Stop::Ended(PassEnd::Cut { at: self.source.length(), of: self.limit }));
@@ -301,7 +296,7 @@ impl RecordReader<'_> {
         loop {
             let at = self.source.position();
             if at == self.source.length() {
-                // Only version 1.0.2 says where a dump ends.
+                // Only version 1.0.2 marks the end of a dump.
                 let cut = PassEnd::Cut { at, of: at.saturating_add(9) };
                 return if has_end { Err(Stop::Ended(cut)) } else { Ok(()) };
             }
@@ -371,7 +366,7 @@ impl RecordReader<'_> {
         Ok(visitor.trace(serial, frames)?)
     }
 
-    /// One piece of a heap dump: a root, a class, an object.
+    /// Parses one item of a heap dump: a root, a class, an object.
     #[inline]
     fn piece(&mut self, visitor: &mut impl Visitor) -> RecordResult {
         match self.u1()? {
@@ -412,7 +407,7 @@ impl RecordReader<'_> {
             0x05 => (RootKind::StickyClass, 0),
             0x07 => (RootKind::Monitor, 0),
             0x08 => (RootKind::Thread, 2),
-            other => return Err(self.damaged(format!("a piece of the heap with the unknown tag {other:#04x}"))),
+            other => return Err(self.damaged(format!("a sub-record with the unknown tag {other:#04x}"))),
         };
         let object = self.id()?;
         if tag == 0x01 {
@@ -431,9 +426,7 @@ impl RecordReader<'_> {
         let class = number(&head[id_bytes + 4..2 * id_bytes + 4]);
         let count = number(&head[2 * id_bytes + 4..]) as usize;
         if count > PIECE_MAX {
-            return Err(
-                self.damaged(format!("an object with {count} bytes of fields; no class has more than {PIECE_MAX}"))
-            );
+            return Err(self.damaged(format!("an object with {count} bytes of fields; the maximum is {PIECE_MAX}")));
         }
         let fields = self.bytes(count)?;
         Ok(visitor.instance(id, class, fields)?)

@@ -1,17 +1,17 @@
-//! The dump file, read front to back through one buffer. Nothing else here touches the file.
+//! The dump file, read front to back through one buffer. Nothing else here accesses the file.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// The most that is asked for in one piece: a class with 65,535 fields of eight bytes, and its superclasses.
+/// The maximum size of one read: a class with 65,535 fields of eight bytes, and its superclasses.
 pub(crate) const PIECE_MAX: usize = 1 << 20;
 
-/// A position in a file, with what follows it.
+/// A position in a file, with the bytes that follow it.
 pub(crate) struct Source<'a> {
     file: &'a File,
     buffer: Vec<u8>,
-    /// The next byte, and the end, within `buffer`.
+    /// The next byte and the end, within `buffer`.
     at: usize,
     filled: usize,
     /// The offset of `buffer` in the file.
@@ -20,22 +20,22 @@ pub(crate) struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// Starts at the beginning. `length` is where the file ends for us, even if it grows meanwhile.
+    /// Starts at the beginning. Reads up to `length` even if the file grows in the meantime.
     pub(crate) fn new(file: &'a File, length: u64) -> Self {
         Self { file, buffer: vec![0; PIECE_MAX * 2], at: 0, filled: 0, begins: 0, length }
     }
 
-    /// Bytes before the next one.
+    /// The offset of the next byte.
     pub(crate) fn position(&self) -> u64 {
         self.begins + self.at as u64
     }
 
-    /// Bytes of the file.
+    /// The length of the file.
     pub(crate) fn length(&self) -> u64 {
         self.length
     }
 
-    /// The next `count` bytes; an error of the kind `UnexpectedEof` if the file has fewer.
+    /// The next `count` bytes; an `UnexpectedEof` error if the file has fewer.
     #[inline]
     pub(crate) fn take(&mut self, count: usize) -> io::Result<&[u8]> {
         if self.filled - self.at < count {
@@ -45,7 +45,7 @@ impl<'a> Source<'a> {
         Ok(&self.buffer[self.at - count..self.at])
     }
 
-    /// Goes forward, which costs nothing beyond the buffer. The caller knows that the file has as much.
+    /// Skips forward, at no cost beyond the buffer. The caller has checked that the file is long enough.
     pub(crate) fn skip(&mut self, count: u64) {
         if count <= (self.filled - self.at) as u64 {
             self.at += count as usize;

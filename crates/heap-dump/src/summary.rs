@@ -7,9 +7,9 @@ use std::ops::AddAssign;
 /// Objects and their bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Amount {
-    /// How many.
+    /// Number of buffers.
     pub objects: u64,
-    /// Their bytes of heap, by the layout that the caller gave.
+    /// Their bytes of heap, with the layout given by the caller.
     pub bytes: u64,
 }
 
@@ -32,38 +32,38 @@ impl AddAssign for Amount {
 pub struct ClassAmount {
     /// As in Java: `java.util.HashMap$Node[]`.
     pub class: String,
-    /// Its instances, without what they refer to.
+    /// Its instances, without the objects that they refer to.
     pub amount: Amount,
 }
 
-/// A heap dump in short.
+/// A summary of a heap dump.
 #[derive(Debug, Clone)]
 pub struct Summary {
-    /// Objects that the roots hold. Classes count as objects.
+    /// Objects reachable from the roots. Classes count as objects.
     pub live: Amount,
-    /// Objects that no root holds: garbage of a dump with `-all`, and objects that only weak references refer to.
-    /// A dump of live objects has a few, too: names of classes, to which only fields refer that dumps leave out.
+    /// Unreachable objects: garbage in a dump with `-all`, and objects that only weak references refer to. A dump of
+    /// live objects has a few too: names of classes, which are referred to only by fields that dumps omit.
     pub unreachable: Amount,
-    /// Live objects by class, the most bytes first.
+    /// Live objects by class, most bytes first.
     pub classes: Vec<ClassAmount>,
-    /// The objects of [`Summary::unreachable`] by class, the most bytes first.
+    /// The objects of [`Summary::unreachable`] by class, most bytes first.
     pub unreachable_classes: Vec<ClassAmount>,
-    /// The largest holders, the most bytes first. No object counts for two of them.
+    /// The largest holders, most bytes first. No object counts for two of them.
     pub holders: Vec<Holder>,
-    /// Threads that the JVM had, virtual ones only where the dump gives them as roots.
+    /// Number of threads in the JVM; virtual ones only if the dump has them as roots.
     pub threads: u64,
-    /// Why the file was not read to its end, such as `cut after 7,340,032 of 9,000,000 bytes`; `None` if it was.
-    /// All numbers are then about what came before.
+    /// Why the file was not read to its end, such as `cut after 7,340,032 of 9,000,000 bytes`; `None` if it was. All
+    /// numbers then cover only what came before.
     pub incomplete: Option<String>,
 }
 
 impl Summary {
-    /// The share of the live bytes that [`Summary::holders`] explain, from 0 to 1.
+    /// The share of the live bytes explained by [`Summary::holders`], from 0 to 1.
     pub fn covered(&self) -> f64 {
         self.share(|_| true)
     }
 
-    /// The same without holders of the kind [`HolderKind::Small`], which name no field.
+    /// The same, excluding holders of the kind [`HolderKind::Small`], which name no field.
     pub fn covered_by_name(&self) -> f64 {
         self.share(|holder| holder.kind != HolderKind::Small)
     }
@@ -74,24 +74,24 @@ impl Summary {
     }
 }
 
-/// A holder: it keeps objects alive, and has the name that a fix would use.
+/// A holder: it keeps objects alive, and has the name that a fix needs.
 #[derive(Debug, Clone)]
 pub struct Holder {
     /// Its kind.
     pub kind: HolderKind,
-    /// Its name: `com.example.Orders.CACHE`, the name of a thread, the class of a loader.
-    /// In names of several alike a `*` replaces digits: `web-*`.
+    /// Its name: `com.example.Orders.CACHE`, a thread's name, a loader's class. In the common name of several similar
+    /// ones, `*` replaces digits: `web-*`.
     pub name: String,
-    /// How many alike this sums up: threads, loaders, static fields of a class that several loaders have, objects.
+    /// The number of similar items merged: threads, loaders, a class's static field in several loaders, objects.
     pub members: u64,
-    /// From the name down to where the objects fan out, a shortest way. Elements of arrays are left out, and of a chain
-    /// of steps within `java.util` all but the first one. For several alike it is the way of the largest.
+    /// A shortest path from the name down to where the objects fan out. Omits array elements and, in a chain of steps
+    /// within `java.util`, all but the first one. For several similar holders, it is the path of the largest.
     pub path: Vec<PathStep>,
     /// The class of the object at the end of [`Holder::path`].
     pub end: String,
-    /// Objects that would be garbage without this holder, less those that other holders of the list explain.
+    /// Objects that would be garbage without this holder, minus those that other listed holders explain.
     pub retained: Amount,
-    /// The classes that make up most of [`Holder::retained`], the most bytes first; at most ten.
+    /// The classes that make up most of [`Holder::retained`], most bytes first; at most ten.
     pub consists_of: Vec<ClassAmount>,
 }
 
@@ -136,28 +136,28 @@ impl fmt::Display for Holder {
 pub enum HolderKind {
     /// A static field, `Class.field`. Constants of a class are in a field that HotSpot calls `<resolved_references>`.
     StaticField,
-    /// Locals of a method that runs, of Java or of JNI.
+    /// Locals of a running method, in Java or JNI.
     Frame {
         /// `com.example.Orders.load:88`, or `(unknown method)`.
         method: String,
     },
     /// Values of a thread-local.
     ThreadLocal {
-        /// The static field with the `ThreadLocal`, else the class that has it.
+        /// The static field with the `ThreadLocal`, or else its class.
         key: String,
     },
-    /// A thread by its own fields.
+    /// A thread with its own fields.
     Thread,
-    /// A class loader by its own fields, without statics of its classes.
+    /// A class loader with its own fields, without the statics of its classes.
     ClassLoader,
-    /// Classes themselves, with the values of their statics that are no references; or what reflection keeps of them.
+    /// Classes themselves, including primitive statics; or their reflection data.
     Classes,
-    /// Many holders that are small each, of classes whose packages begin alike: `org.hibernate.*`.
+    /// Many small holders whose packages have a common prefix: `org.hibernate.*`.
     Small,
-    /// A global reference of native code or of the JVM.
+    /// A global reference in native code or the JVM.
     JniGlobal,
-    /// A monitor that is held, or a root of which the dump does not say more.
+    /// A held monitor, or a root about which the dump says nothing more.
     OtherRoot,
-    /// Two or more holders together, none of which holds it alone: the name and the path are those of one of them.
+    /// Two or more holders, none of which holds it alone: the name and the path belong to one of them.
     Jointly,
 }

@@ -1,8 +1,8 @@
-//! Gives each resident page of a running JVM an owner, from outside: without an agent, JMX or a restart.
+//! Gives each resident page of a running JVM an owner, from outside: without an agent, JMX, or a restart.
 //!
-//! `kernel` parses what Linux writes, `observe` reads one source of truth per file, `account` adds sources up to
-//! owners, `owner` names them, `purpose` says what a thread is for, and `accounting` reads a process in the order that
-//! costs it least. This crate must not know a load, a trial or a report.
+//! `kernel` parses what Linux writes, `observe` reads one data source per file, `account` assigns memory to owners,
+//! `owner` names them, `purpose` says what a thread is for, and `accounting` reads a process in the order that costs it
+//! least. This crate must not know about loads, trials, or reports.
 
 pub mod account;
 pub mod accounting;

@@ -1,29 +1,29 @@
-//! The purpose of a HotSpot thread, by the name that the kernel keeps of it: 15 bytes (`TASK_COMM_LEN`, man prctl).
-//! JDK 11 to 25 let the kernel cut a longer name, `C1 CompilerThre`. JDK 26 and 27 leave out its middle,
-//! `C1 Comp..hread0` (`os::set_native_thread_name`: `%.7s..%.6s`). The names come from JVMs of 11, 17, 21, 25 and 27
-//! with all of their collectors.
+//! The purpose of a HotSpot thread, from the kernel's name for it: 15 bytes (`TASK_COMM_LEN`, man prctl). JDK 11 to 25
+//! let the kernel truncate a longer name, `C1 CompilerThre`. JDK 26 and 27 drop its middle, `C1 Comp..hread0`
+//! (`os::set_native_thread_name`: `%.7s..%.6s`). The names come from JVMs of 11, 17, 21, 25, and 27 with all of their
+//! collectors.
 
 use Purpose::{Gc, Jit, Vm};
 
 /// The purpose of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// Every thread with none of the names below: those of the program and of its libraries.
+    /// All threads without one of the names below: those of the program and its libraries.
     Application,
     /// Compiles methods.
     Jit,
-    /// Collects garbage, concurrently with the program or while the program is stopped.
+    /// Collects garbage, concurrently or in a pause.
     Gc,
     /// Serves the JVM itself: safepoints, timers, references, signals.
     Vm,
 }
 
-/// The bytes that the kernel keeps.
+/// The number of bytes that the kernel keeps.
 const KEPT: usize = 15;
-/// The thread that carries out what needs a safepoint; every HotSpot has it.
+/// The thread that executes safepoint operations; every HotSpot has it.
 pub const VM_THREAD: &str = "VM Thread";
 
-/// Names in full, or their beginning if several threads share it. Names that the kernel may cut are given in full.
+/// Full names, or the common prefix of several threads. Names that the kernel may truncate are given in full.
 const NAMES: [(Purpose, &[&str]); 3] = [
     (Jit, &["C1 CompilerThread", "C2 CompilerThread", "JVMCI"]),
     (
@@ -82,17 +82,17 @@ const NAMES: [(Purpose, &[&str]); 3] = [
 ];
 
 impl Purpose {
-    /// By a thread's name as the kernel keeps it, in full, or with `*` for the numbers of a pool. A thread of the
-    /// program that bears such a name is taken for the JVM's.
+    /// From a thread's name as the kernel keeps it, in full, or with `*` for the numbers of a pool. A program's thread
+    /// with such a name is mistaken for the JVM's.
     pub fn of(name: &str) -> Self {
-        // A pool of both compilers has a star for their number.
+        // A pool of both compilers has an asterisk for their number.
         let name = &*name.replacen("C*", "C1", 1);
         let known = NAMES.iter().find(|(_, names)| names.iter().any(|known| is_named(name, known)));
         known.map_or(Self::Application, |(purpose, _)| *purpose)
     }
 }
 
-/// Whether this is what the kernel keeps of a thread's name that is, or begins with, `known`.
+/// Whether the kernel's text fits a thread whose name is, or begins with, `known`.
 pub fn is_named(kept: &str, known: &str) -> bool {
     let kept = kept.trim_end_matches('*');
     if let Some((head, tail)) = kept.split_once("..").filter(|(head, _)| head.len() == 7) {
@@ -106,7 +106,7 @@ pub fn is_named(kept: &str, known: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// As `/proc/PID/task/*/comm` has them.
+    /// As found in `/proc/PID/task/*/comm`.
     const READ: [(Purpose, &str); 4] = [
         (Jit, "C1 CompilerThre|C2 CompilerThre|C1 Comp..hread0|C2 Comp..read11|JVMCI CompilerT|C2 CompilerThread0"),
         (
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pool_of_compilers_is_one() {
+    fn a_pool_of_compilers_is_recognized() {
         for name in ["C2 CompilerThre*", "C1 Comp..hread*", "C2 CompilerThread*"] {
             assert_eq!(Purpose::of(name), Jit, "{name}");
         }

@@ -1,17 +1,17 @@
-//! Finds the end of a chunked body (RFC 9112, section 7.1) without keeping any of it:
-//! `4\r\nWiki\r\n0\r\n\r\n`, extensions and trailers skipped. Tested through `response`.
+//! Finds the end of a chunked body (RFC 9112, section 7.1) without storing any of it: `4\r\nWiki\r\n0\r\n\r\n`; skips
+//! extensions and trailers. Tested through `response`.
 
 use super::response::HEAD_BYTES_MAX;
 
-/// The position in a chunked body at which the last piece ended.
+/// The position in a chunked body at the end of the last piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Chunks {
     at: At,
-    /// The chunk's size while its digits come, then the bytes of it still to come.
+    /// The chunk's size while its digits are read, then its remaining bytes.
     size: u64,
-    /// Digits of the size seen; at most 15, which fits 60 bits.
+    /// Digits of the size so far; at most 15, which fit 60 bits.
     digits: u8,
-    /// Bytes of extensions and trailers, bounded as a head is.
+    /// Bytes of extensions and trailers, limited like a head.
     spent: u32,
 }
 
@@ -29,7 +29,7 @@ enum At {
     EndLf,
 }
 
-/// How far a piece led.
+/// The result of taking a piece.
 pub(super) enum Skipped {
     More,
     Done(usize),
@@ -37,7 +37,7 @@ pub(super) enum Skipped {
 }
 
 impl Chunks {
-    /// Hands the contents on and skips the framing; returns how much of the piece does not belong to the body.
+    /// Passes on the contents and skips the framing; returns how much of the piece is after the body.
     pub(super) fn skip(&mut self, bytes: &[u8], contents: &mut impl FnMut(&[u8])) -> Skipped {
         let mut index = 0;
         while index < bytes.len() {

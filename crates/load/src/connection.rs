@@ -1,4 +1,4 @@
-//! One connection slot: its link, the request under way on it, and how fast it may go.
+//! One connection slot: its link, its request in flight, and its pace.
 
 use super::link::Link;
 use super::message::Extent;
@@ -16,43 +16,43 @@ pub(super) enum Doing {
     /// Free for a request; the link may be open.
     #[default]
     Nothing,
-    /// Connecting, or the request is not wholly in the kernel's hands.
+    /// Connecting, or the kernel has not accepted the whole request yet.
     Sending,
-    /// The head is sent, the body waits for `100 Continue`.
+    /// The head is sent, and the body waits for `100 Continue`.
     Waiting,
-    /// Waiting for the answer or reading it.
+    /// Waiting for the response or reading it.
     Receiving,
 }
 
-/// A place for one request at a time. The link comes and goes; the slot stays.
+/// Holds one request at a time. The link comes and goes; the slot stays.
 #[derive(Debug, Default)]
 pub(super) struct Connection {
     pub(super) link: Option<Link>,
     pub(super) doing: Doing,
-    /// The handshakes are over: a send has succeeded.
+    /// The handshakes have finished: a send has succeeded.
     pub(super) established: bool,
     pub(super) watched: Watched,
     pub(super) under_way: UnderWay,
     pub(super) extent: Extent,
-    /// Bytes of the request that are on their way.
+    /// Bytes of the request already sent.
     pub(super) sent: u64,
-    /// Since when it is free; 0 before its first request.
+    /// When it became free; 0 before its first request.
     pub(super) free_ns: u64,
     pub(super) reader: ResponseReader,
 }
 
-/// The request under way in a place for one at a time, whatever the protocol.
+/// A request in flight in a slot, for any protocol.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct UnderWay {
     /// Index of the request in the plan.
     pub(super) request: u32,
     /// From the plan; equal to `started_ns` in a closed model.
     pub(super) intended_ns: u64,
-    /// When it was sent or, on a new connection, the connect began.
+    /// When it was sent, or when the connect began on a new connection.
     pub(super) started_ns: u64,
-    /// When the connection stood; 0 where it stood before.
+    /// When the connection was established; 0 if it was before.
     pub(super) connected_ns: u64,
-    /// When the first bytes of the answer came; only kept where rows are asked for, else 0.
+    /// When the first bytes of the response arrived; only recorded if rows are wanted, otherwise 0.
     pub(super) first_byte_ns: u64,
 }
 
@@ -62,7 +62,7 @@ impl UnderWay {
         *self = Self { intended_ns, started_ns, ..Self::default() };
     }
 
-    /// The request as it ends now on a connection of this number, without an answer.
+    /// The request as it ends now on connection `connection`, without a response.
     #[inline]
     pub(super) fn ended(&self, connection: u32, ended_ns: u64) -> Row {
         let Self { request, intended_ns, started_ns, connected_ns, first_byte_ns } = *self;
@@ -81,29 +81,29 @@ impl UnderWay {
     }
 }
 
-/// When a slow connection may send and read on; 0 where it waits for its server, so that waiting earns it nothing.
+/// When a slow connection may continue; 0 while it waits for its server, which does not earn it any credit.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Paces {
     pub(super) send_from_ns: u64,
     pub(super) receive_from_ns: u64,
 }
 
-/// The events that epoll reports about the socket, always as edges.
+/// The events that epoll reports about the socket, always edge-triggered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Default)]
 pub(super) enum Watched {
     #[default]
     Nothing,
-    /// Enough while requests fit the send buffer: saves an event for each new connection.
+    /// Enough while requests fit the send buffer: saves one event per new connection.
     Input,
     Both,
 }
 
 const INPUT: EventFlags = EventFlags::IN.union(EventFlags::RDHUP).union(EventFlags::ET);
-/// The server is done sending; what it sent before may still be unread.
+/// The server is done sending; data that it sent before may still be unread.
 pub(super) const LAST_INPUT: EventFlags = EventFlags::RDHUP.union(EventFlags::HUP).union(EventFlags::ERR);
 
 impl Watched {
-    /// Makes epoll report input, or both, about a link. Nothing to do on a connection that is used again.
+    /// Makes epoll report input, or both, about a link. Does nothing on a reused connection.
     #[inline]
     pub(super) fn raise(&mut self, both: bool, epoll: &OwnedFd, link: &Link, index: u64) -> Result<()> {
         let (wanted, flags) = if both { (Self::Both, INPUT.union(EventFlags::OUT)) } else { (Self::Input, INPUT) };
@@ -120,7 +120,6 @@ impl Watched {
 }
 
 impl Connection {
-    /// Begins a request.
     #[inline]
     pub(super) fn begin(&mut self, intended_ns: u64, started_ns: u64) {
         self.doing = Doing::Sending;
@@ -128,20 +127,20 @@ impl Connection {
         self.sent = 0;
     }
 
-    /// Whether part of the request is still to be sent, or may be.
+    /// Whether part of the request is, or may be, still to be sent.
     #[inline]
     pub(super) fn is_sending(&self) -> bool {
         matches!(self.doing, Doing::Sending | Doing::Waiting)
     }
 
-    /// How far the request may be sent now: its head while the body waits.
+    /// How much of the request may be sent now: only the head while the body waits.
     #[inline]
     pub(super) fn sendable(&self) -> u64 {
         if self.doing == Doing::Waiting { self.extent.head } else { self.extent.whole }
     }
 
-    /// Closes the link, which also takes it out of epoll, and forgets the answer under way.
-    /// Tells whether the connection had been established.
+    /// Closes the link, which also removes it from epoll, and forgets the response in progress. Returns whether the
+    /// connection had been established.
     pub(super) fn close(&mut self) -> bool {
         let established = self.established;
         *self = Self { doing: self.doing, under_way: self.under_way, free_ns: self.free_ns, ..Self::default() };
@@ -149,21 +148,21 @@ impl Connection {
     }
 }
 
-/// How many bytes go at once, and how long after them the next may go.
+/// How many bytes are sent or read together, and the pause after them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Portion {
     pub(super) bytes: usize,
     pub(super) pause_ns: u64,
 }
 
-/// Portions to send and to read; `None` is as much as there is.
+/// Portions to send and to read; `None` means without limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Portions {
     pub(super) send: Option<Portion>,
     pub(super) receive: Option<Portion>,
 }
 
-/// A hundred portions a second: a slow peer trickles, it does not stutter.
+/// A hundred portions per second: a slow peer trickles instead of stuttering.
 const PORTIONS_PER_S: u64 = 100;
 
 impl Portions {
@@ -177,8 +176,8 @@ impl Portions {
     }
 }
 
-/// When the next portion may go: the rate is held over pauses that came late, but not caught up for more than a second.
-/// `from_ns` is when this portion might have gone, in ns; 0 is now.
+/// When the next portion may go: makes up for late pauses, but by at most a second. `from_ns` is when this portion
+/// could have gone, in ns; 0 means now.
 pub(super) fn after_portion(from_ns: u64, now_ns: u64, pause_ns: u64) -> u64 {
     let since_ns = if from_ns == 0 { now_ns } else { from_ns.max(now_ns.saturating_sub(1_000_000_000)) };
     since_ns + pause_ns
@@ -189,7 +188,7 @@ mod tests {
     use super::*;
     use loadline_base::units::Bytes;
 
-    /// With thousands of connections this is most of what the engine weighs.
+    /// With thousands of connections, this is most of the engine's memory.
     #[test]
     fn a_connection_is_small() {
         assert!(size_of::<Connection>() <= 176, "{} bytes", size_of::<Connection>());
@@ -207,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn late_portions_catch_up_for_a_second_at_most() {
+    fn late_portions_catch_up_for_at_most_a_second() {
         let s = 1_000_000_000;
         assert_eq!(after_portion(5 * s, 5 * s + 3, 10), 5 * s + 10);
         assert_eq!(after_portion(1, 5 * s, 10), 4 * s + 10);

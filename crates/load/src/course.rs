@@ -1,5 +1,5 @@
-//! The course of one phase on one thread, whatever protocol it speaks: its arrivals, its counts, its intervals, and
-//! when it ends. The engines ask and report; they differ in how bytes go and come.
+//! One phase on one thread, in any protocol: its arrivals, counts, intervals, and end. The engines query it and report
+//! to it; they differ in how they send and receive bytes.
 
 use super::connection::UnderWay;
 use super::link::{self, Link, Trouble};
@@ -16,37 +16,34 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// The length of an interval.
 const INTERVAL_NS: u64 = 1_000_000_000;
-/// The longest pause between checks for timeouts; an eighth of a shorter timeout, but not below 1 ms.
+/// The longest pause between checks for timeouts; for shorter timeouts an eighth of them, but at least 1 ms.
 const CHECK_NS_MAX: u64 = 100_000_000;
 const CHECK_NS_MIN: u64 = 1_000_000;
 
-/// One phase on one thread.
 pub(super) struct PhaseCourse<'a> {
     pub(super) plan: &'a Plan,
     pub(super) clock: Clock,
     pub(super) arrivals: Arrivals,
     pub(super) tally: Tally,
     pub(super) timeout_ns: u64,
-    /// How long a connection rests after an answer, in a closed model (think time).
+    /// How long a connection rests after a response in a closed model (think time).
     pub(super) think_ns: u64,
     control: &'a Control,
     drain_ns: u64,
-    /// The end of the drain; `u64::MAX` while it is not known or where a count ends the phase.
+    /// The end of the drain; `u64::MAX` while unknown, or if a count ends the phase.
     drain_end_ns: u64,
     next_interval_ns: u64,
     next_check_ns: u64,
     share: Share,
-    /// The transport of the first connection, in words (empty without TLS); `None` until it is established.
+    /// The first connection's transport in words (empty without TLS); `None` until it is established.
     over: Option<String>,
     met: Option<String>,
     cpu_before_ns: u64,
 }
 
 impl<'a> PhaseCourse<'a> {
-    /// Reads what is to be read; [`Course::start`] says when the phase begins. `requests` are in the plan.
-    ///
-    /// # Errors
-    /// The file of starts cannot be read.
+    /// Reads the files that the phase needs; [`Course::start`] begins the phase. `requests` is the number in the plan.
+    /// Errors: the file of starts cannot be read.
     pub(super) fn new(
         plan: &'a Plan,
         share: Share,
@@ -80,7 +77,7 @@ impl<'a> PhaseCourse<'a> {
         })
     }
 
-    /// How many connections this thread begins with, and how many it may come to.
+    /// The initial and maximum number of connections of this thread.
     pub(super) fn connections(&self) -> (u64, u64) {
         let (schedule, requests_max) = (&self.plan.work.schedule, self.arrivals.requests_max());
         let share_of = |connections: u32| self.share.of(u64::from(connections)).min(requests_max);
@@ -88,7 +85,6 @@ impl<'a> PhaseCourse<'a> {
         (wanted, share_of(schedule.connections_max()).max(wanted))
     }
 
-    /// The phase begins.
     pub(super) fn start(&mut self, start_ns: u64) {
         self.arrivals.start(start_ns);
         self.tally.start(start_ns, self.arrivals.end_ns());
@@ -99,7 +95,7 @@ impl<'a> PhaseCourse<'a> {
         self.cpu_before_ns = thread_cpu_ns();
     }
 
-    /// When the engine must be back at the latest.
+    /// When the engine must return at the latest.
     #[inline]
     pub(super) fn next_ns(&self) -> u64 {
         self.next_interval_ns.min(self.drain_end_ns).min(self.next_check_ns)
@@ -115,7 +111,7 @@ impl<'a> PhaseCourse<'a> {
         due
     }
 
-    /// Looks after intervals and counters; the end, if something outside the engine ends the phase.
+    /// Updates intervals and counters; returns the end if something outside the engine ends the phase.
     #[inline]
     pub(super) fn tick(&mut self, now_ns: u64, on_interval: &mut dyn FnMut(&Interval)) -> Result<Option<End>> {
         if now_ns >= self.next_interval_ns {
@@ -133,8 +129,8 @@ impl<'a> PhaseCourse<'a> {
         Ok(self.tally.hopeless(&self.plan.give_up, now_ns).map(End::GaveUp))
     }
 
-    /// Counts the arrivals that wait, after those that could begin have begun. `exhausted`: no connection is free, so
-    /// that they wait for one, and not for the engine's next turn.
+    /// Counts the waiting arrivals, after all possible requests have begun. `exhausted`: no connection is free, so they
+    /// wait for one and not for the engine's next turn.
     #[inline]
     pub(super) fn watch_queue(&mut self, now_ns: u64, exhausted: bool) {
         if !self.arrivals.is_open() {
@@ -151,13 +147,13 @@ impl<'a> PhaseCourse<'a> {
     }
 
     fn end_interval(&mut self, ns: u64, on_interval: &mut dyn FnMut(&Interval)) -> Result<()> {
-        // Several threads are judged together.
+        // The merged results of several threads are judged elsewhere.
         let stop = if self.share == Share::WHOLE { &self.plan.work.stop[..] } else { &[] };
         self.met = self.tally.end_interval(ns, self.arrivals.offered(ns), stop, on_interval)?;
         Ok(())
     }
 
-    /// The planned end, while it lies ahead; then `u64::MAX`.
+    /// The planned end while it is in the future; then `u64::MAX`.
     pub(super) fn end_ns(&self, now_ns: u64) -> u64 {
         let end_ns = self.arrivals.end_ns();
         if end_ns > now_ns { end_ns } else { u64::MAX }
@@ -175,7 +171,7 @@ impl<'a> PhaseCourse<'a> {
         });
     }
 
-    /// Counts a complete answer: as one that came too late, as what was wrong with it, or as correct.
+    /// Counts a complete response as late, wrong, or correct.
     #[inline]
     pub(super) fn answered(&mut self, ended: Row, wrong: Option<Failure>) {
         match wrong {
@@ -186,19 +182,19 @@ impl<'a> PhaseCourse<'a> {
     }
 
     /// Whether a connection backs off before its next request after this failure. If no server listens, every request
-    /// would fail immediately. A proxy before a dead server accepts and closes; then a full round of failures is the
-    /// sign.
+    /// would fail immediately. A proxy in front of a dead server accepts and closes; there, a full round of failures is
+    /// the sign.
     pub(super) fn backs_off(&self, failure: Failure, round: usize) -> bool {
         let nobody_there = self.tally.failures_in_a_row > round as u64;
         nobody_there || matches!(failure, Failure::Refused | Failure::Ports | Failure::Tls)
     }
 
-    /// Returns the failure that trouble on a connection means for a request. `established`: the connection already
-    /// existed; `shaking`: its TLS handshake is not done.
+    /// Returns a request's failure for trouble on its connection. `established`: the connection already existed;
+    /// `shaking`: its TLS handshake is not finished.
     pub(super) fn failure_of(&mut self, trouble: Trouble, established: bool, shaking: bool) -> Failure {
         match trouble {
             Trouble::Tls(words) => self.tally.tls_failed(words),
-            // Behind a handshake that began, the port was not refused.
+            // If a handshake began, the port was not refused.
             Trouble::Os(errno) => match link::failure(errno, established) {
                 Failure::Reset if shaking && errno == Errno::CONNRESET => {
                     self.tally.tls_failed("the server reset the connection during the handshake".to_owned())
@@ -208,22 +204,22 @@ impl<'a> PhaseCourse<'a> {
         }
     }
 
-    /// Returns the failure of a request to which the server said nothing before it closed the connection. Under TLS a
-    /// server that closes during the handshake has said nothing about HTTP.
+    /// Returns a request's failure if the server closed the connection without sending anything. A server that closes
+    /// during the TLS handshake has sent no HTTP.
     pub(super) fn silence(&mut self, shaking: bool) -> Failure {
         if !shaking {
             return Failure::Reset;
         }
-        self.tally.tls_failed("the server closed during the handshake".to_owned())
+        self.tally.tls_failed("the server closed the connection during the handshake".to_owned())
     }
 
-    /// Whether the time for answers is over.
+    /// Whether the time for responses is over.
     #[inline]
     pub(super) fn is_drained(&self, now_ns: u64) -> bool {
         now_ns >= self.drain_end_ns
     }
 
-    /// Records the requests that came due and never began, with their age.
+    /// Records the requests that came due but never began, with their age.
     pub(super) fn give_up_queue(&mut self, now_ns: u64) {
         while let super::schedule::Arrival::Due { intended_ns } = self.arrivals.next(now_ns) {
             let never = UnderWay { intended_ns, started_ns: now_ns, ..UnderWay::default() };
@@ -232,7 +228,7 @@ impl<'a> PhaseCourse<'a> {
         }
     }
 
-    /// Hands the last interval out and sums up; the plan asked for so many connections.
+    /// Reports the last interval and sums up; the plan requested this many connections.
     pub(super) fn finish(
         mut self,
         ended: End,
@@ -262,7 +258,7 @@ impl<'a> PhaseCourse<'a> {
         };
         sum.backend = backend.to_owned() + &self.over.unwrap_or_default();
         sum.requests = sum.ok + sum.failures.total();
-        // One that waited within a turn of the engine was never seen waiting.
+        // An arrival that waited only within one turn of the engine was never counted as waiting.
         sum.queue_max = sum.queue_max.max(sum.queued.min(1));
         sum.connections_asked = connections_asked;
         sum.rows = self.tally.rows.finish();
@@ -273,7 +269,6 @@ impl<'a> PhaseCourse<'a> {
     }
 }
 
-/// CPU time of the calling thread.
 fn thread_cpu_ns() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64

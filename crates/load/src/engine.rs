@@ -1,6 +1,6 @@
-//! The loop of HTTP/1.1: free connections ask for arrivals, events move requests on (`exchange`), a check every few
-//! milliseconds finds timeouts. Edge-triggered, one registration for each connection, no allocation and no `epoll_ctl`
-//! per request.
+//! The event loop of HTTP/1.1: free connections ask for arrivals, events advance requests (`exchange`), and a check
+//! every few milliseconds finds timeouts. Edge-triggered, one registration per connection, no allocation and no
+//! `epoll_ctl` per request.
 
 use super::connection::{Connection, Doing, Paces, Portions};
 use super::course::PhaseCourse;
@@ -19,29 +19,29 @@ use rustix::event::epoll;
 use rustix::fd::OwnedFd;
 use std::collections::VecDeque;
 
-/// The smallest segment that IPv4 hosts agree on. The only request of a connection is never delayed below it.
+/// The smallest segment size that IPv4 hosts support. A smaller request, alone on its connection, is never delayed.
 const SEGMENT_BYTES_MIN: usize = 536;
 
-/// One phase under way.
+/// A phase in progress.
 pub(super) struct Engine<'a> {
     pub(super) course: PhaseCourse<'a>,
     pub(super) dialler: Dialler,
     pub(super) messages: Messages,
     pub(super) portions: Portions,
-    /// By connection, where any is slow.
+    /// By connection, if any is slow.
     pub(super) paces: Vec<Paces>,
     pub(super) epoll: OwnedFd,
     pub(super) connections: Vec<Connection>,
     pub(super) connections_max: usize,
-    /// Indices of connections without a request; the one that is free the longest comes first, so that all are used.
+    /// Indices of connections without a request, longest idle first, so that all are used.
     pub(super) free: VecDeque<usize>,
     pub(super) timers: Timers,
     pub(super) buffer: Vec<u8>,
-    /// Records of TLS, before they are plaintext; empty without TLS.
+    /// TLS records before decryption; empty without TLS.
     pub(super) raw: Vec<u8>,
-    /// The bytes of the requests under way, by connection, where they have placeholders; else one that stays empty.
+    /// The bytes of the requests in flight, by connection, if they have placeholders; otherwise one empty element.
     pub(super) own: Vec<Vec<u8>>,
-    /// A piece of a body that is sent from a file.
+    /// A piece of a body sent from a file.
     pub(super) block: Vec<u8>,
     pub(super) heads: Heads,
 }
@@ -81,14 +81,14 @@ impl<'a> Engine<'a> {
         self.course.finish(ended, self.connections.len() as u64, on_interval)
     }
 
-    /// The connection is free for a request from now on.
+    /// Frees the connection for another request.
     pub(super) fn release(&mut self, index: usize, now_ns: u64) {
         self.connections[index].free_ns = now_ns;
         self.free.push_back(index);
     }
 
-    /// Begins the request that was due when one ended just now, before other answers are read: the server has it
-    /// sooner, and one reading of the clock ends an answer and begins a request.
+    /// Begins the request that was due when one ended just now, before other responses are read. The server gets it
+    /// sooner, and one clock reading serves both.
     #[inline]
     fn go_on(&mut self) -> Result<()> {
         let now_ns = self.course.tally.last_end_ns;
@@ -100,7 +100,6 @@ impl<'a> Engine<'a> {
         Ok(())
     }
 
-    /// A further connection for a pool that grows.
     fn grow(&mut self) -> usize {
         self.connections.push(Connection::default());
         if self.own.len() > 1 {
@@ -112,7 +111,7 @@ impl<'a> Engine<'a> {
         self.connections.len() - 1
     }
 
-    /// The time for answers is over: what is under way, and what never began, has no answer.
+    /// The time for responses is over: requests in flight or never begun are unanswered.
     fn give_up_rest(&mut self, now_ns: u64) {
         for index in 0..self.connections.len() {
             if self.connections[index].doing != Doing::Nothing {
@@ -129,8 +128,8 @@ impl<'a> Turning<'a> for Engine<'a> {
         &mut self.course
     }
 
-    /// Fails the requests that have taken too long. A scan instead of a timer for each request: 10,000 connections
-    /// take tens of microseconds, ten times a second.
+    /// Fails the requests that have taken too long. A scan replaces a timer per request: 10,000 connections take tens
+    /// of microseconds, ten times a second.
     fn check(&mut self, now_ns: u64) {
         let timeout_ns = self.course.timeout_ns;
         for index in 0..self.connections.len() {
@@ -156,7 +155,7 @@ impl<'a> Turning<'a> for Engine<'a> {
         Ok(())
     }
 
-    /// Gives free connections the requests that are due.
+    /// Gives due requests to free connections.
     fn begin_due(&mut self, mut now_ns: u64) -> Result<Turn> {
         if self.course.is_drained(now_ns) {
             self.give_up_rest(now_ns);
@@ -165,7 +164,7 @@ impl<'a> Turning<'a> for Engine<'a> {
         for _ in 0..BEGUN_PER_TURN {
             if self.free.is_empty() && self.connections.len() == self.connections_max {
                 self.course.watch_queue(now_ns, true);
-                // Connections that only think need not wake when no arrival follows.
+                // Connections that only think need not wake if no arrival follows.
                 if self.course.tally.sum.in_flight == 0 && self.course.arrivals.are_over(now_ns) {
                     return Ok(Turn::Over);
                 }

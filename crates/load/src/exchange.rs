@@ -1,5 +1,5 @@
-//! One request from its beginning to its end on one connection: send, receive, judge, and on to the next.
-//! The other half of [`Engine`], whose loop is in `engine`.
+//! One request from start to end on one connection: send, receive, judge, continue. The other half of [`Engine`], whose
+//! event loop is in `engine`.
 
 use super::connection::{Doing, LAST_INPUT, after_portion};
 use super::engine::Engine;
@@ -12,13 +12,12 @@ use loadline_base::error::Result;
 use rustix::event::epoll::{self, EventFlags};
 use rustix::io::Errno;
 
-/// A connection that was not accepted waits this long, so that a dead server is no busy loop.
+/// How long to wait after a refused connection, so that a dead server causes no busy loop.
 pub(super) const BACK_OFF_NS: u64 = 10_000_000;
-/// How long a body waits for `100 Continue`; RFC 9110 leaves the time to the client, and this is what curl waits.
+/// How long a body waits for `100 Continue`; RFC 9110 leaves this to the client, and this is curl's default.
 const CONTINUE_NS: u64 = 1_000_000_000;
 
 impl Engine<'_> {
-    /// Moves on what an event is about.
     #[inline]
     pub(super) fn handle(&mut self, event: epoll::Event) -> Result<()> {
         let (index, flags) = (event.data.u64() as usize, event.flags);
@@ -34,7 +33,7 @@ impl Engine<'_> {
     /// Begins a request. Dials a new connection if this one is not open.
     #[inline]
     pub(super) fn begin(&mut self, index: usize, intended_ns: u64, now_ns: u64) -> Result<()> {
-        // A pool that can grow never makes a request wait.
+        // In a pool that can grow, requests never wait.
         let waits = self.connections.len() == self.connections_max;
         let connection = &mut self.connections[index];
         self.course.tally.begun(intended_ns, if waits { connection.free_ns } else { 0 }, now_ns);
@@ -58,7 +57,7 @@ impl Engine<'_> {
         if self.portions.send.is_some() {
             self.take_up_pace(index, now_ns);
         }
-        // Over loopback the handshake is over when connect returns, so the first send mostly succeeds as well.
+        // Over loopback, the handshake has finished when connect returns, so the first send usually succeeds too.
         self.send(index)
     }
 
@@ -72,7 +71,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Sends what is left of the request, as far as the kernel takes it.
+    /// Sends the rest of the request, as far as the kernel accepts it.
     #[inline]
     pub(super) fn send(&mut self, index: usize) -> Result<()> {
         loop {
@@ -103,14 +102,14 @@ impl Engine<'_> {
                         return self.watch(index);
                     }
                 }
-                // No room yet, not connected yet, or still shaking hands.
+                // No room yet, not connected yet, or still in the handshake.
                 Err(Trouble::Os(Errno::AGAIN)) => {
                     if self.portions.send.is_some() {
                         self.paces[index].send_from_ns = 0;
                     }
                     return self.watch(index);
                 }
-                // The server may have answered before it closed: a refused upload. The rest of the request is lost.
+                // The server may have responded before it closed: a rejected upload. The rest of the request is lost.
                 Err(Trouble::Os(Errno::CONNRESET | Errno::PIPE)) if connection.established => {
                     connection.doing = Doing::Receiving;
                     return self.receive(index, true);
@@ -123,7 +122,7 @@ impl Engine<'_> {
         }
     }
 
-    /// After a successful write: whether more is to be sent now.
+    /// After a successful write: returns whether there is more to send now.
     #[inline]
     fn go_on_sending(&mut self, index: usize, sent: usize) -> bool {
         let connection = &mut self.connections[index];
@@ -145,7 +144,7 @@ impl Engine<'_> {
         !all
     }
 
-    /// The connection is established: a first write went through.
+    /// The connection is established: a first write succeeded.
     fn establish(&mut self, index: usize) {
         let connection = &mut self.connections[index];
         connection.established = true;
@@ -155,7 +154,7 @@ impl Engine<'_> {
         }
     }
 
-    /// The body need not wait any longer: `100 Continue` came, or did not come in time.
+    /// Stops waiting: `100 Continue` has arrived, or has not arrived in time.
     pub(super) fn stop_waiting(&mut self, index: usize, now_ns: u64) -> Result<()> {
         let connection = &mut self.connections[index];
         let asked = connection.reader.take_continued() || now_ns >= connection.under_way.started_ns + CONTINUE_NS;
@@ -178,8 +177,8 @@ impl Engine<'_> {
         connection.watched.raise(both, &self.epoll, link, index as u64)
     }
 
-    /// Reads until the answer is complete or the socket empty. `to_the_end`: the server has closed, and this edge was
-    /// the last, so a short read does not mean that nothing follows.
+    /// Reads until the response is complete or the socket is empty. `to_the_end`: the server has closed, and this edge
+    /// was the last, so a short read does not mean that nothing follows.
     pub(super) fn receive(&mut self, index: usize, to_the_end: bool) -> Result<()> {
         loop {
             let connection = &mut self.connections[index];
@@ -194,7 +193,7 @@ impl Engine<'_> {
             }
             let (length, more) = match link.read(&mut self.buffer, &mut self.raw, limit) {
                 Ok(Read::Bytes { length, more }) => {
-                    // Also after the last bytes: an end that was announced before they were read is seen then.
+                    // Even after the last bytes, because an end announced before they were read is seen only then.
                     if let Some(portion) = self.portions.receive {
                         let (pace, now_ns) = (&mut self.paces[index], self.course.clock.now_ns());
                         pace.receive_from_ns = after_portion(pace.receive_from_ns, now_ns, portion.pause_ns);
@@ -220,7 +219,7 @@ impl Engine<'_> {
                     return Ok(());
                 }
             } else if self.connections[index].link.as_ref().is_some_and(link::Link::is_tls) {
-                // The handshake may have moved on.
+                // The handshake may have advanced.
                 self.go_on_after_handshake(index)?;
             }
             if !more {
@@ -239,18 +238,18 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Takes a piece of an answer; returns whether the answer is over.
+    /// Takes a piece of a response; returns whether the response is finished.
     #[inline]
     fn take(&mut self, index: usize, length: usize, to_the_end: bool) -> Result<bool> {
         let connection = &mut self.connections[index];
         if connection.doing == Doing::Nothing {
-            // No request is under way, so the next answer could not be distinguished from this one.
+            // No request is in flight, so the next response could not be distinguished from this one.
             self.close(index);
             return Ok(true);
         }
         let wanted = &self.messages.get(connection.under_way.request).wanted;
         let progress = connection.reader.feed(&mut self.heads, wanted, &self.buffer[..length]);
-        // An answer that came in one piece has its first byte when it has its last: the clock is read once for both.
+        // A response in one piece has one time for its first and last byte, so the clock is read once.
         let in_pieces = matches!(progress, Progress::More);
         if in_pieces && connection.under_way.first_byte_ns == 0 && self.course.tally.rows.wanted() {
             connection.under_way.first_byte_ns = self.course.clock.now_ns();
@@ -283,7 +282,7 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Judges a complete answer and lets the connection go on at once.
+    /// Judges a complete response and lets the connection continue immediately.
     #[inline]
     fn answered(&mut self, index: usize, answer: ResponseFacts, closing: bool) -> Result<()> {
         let now_ns = self.course.clock.now_ns();
@@ -291,7 +290,7 @@ impl Engine<'_> {
         let ended = connection.under_way.ended(index as u32, now_ns);
         let ended = Row { status: answer.status, body_bytes: answer.body_bytes, ..ended };
         let failure = self.messages.get(connection.under_way.request).wanted.judge(&answer);
-        // An answer before the end of the request leaves a server that still reads, or no longer does.
+        // After a response before the end of the request, it is unknown whether the server still reads.
         let cut = connection.sent < connection.extent.whole;
         connection.doing = Doing::Nothing;
         if closing || cut || !answer.keep_alive || !self.course.plan.work.keep_alive {
@@ -306,7 +305,7 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Ends the request under way because its connection is of no use any more.
+    /// Ends the request in flight because its connection is no longer usable.
     fn lose(&mut self, index: usize, trouble: Trouble) {
         let connection = &self.connections[index];
         let shaking = connection.link.as_ref().is_some_and(|link| !link.is_ready());
@@ -314,8 +313,8 @@ impl Engine<'_> {
         self.fail(index, failure, self.course.clock.now_ns());
     }
 
-    /// Ends the request under way, if there is one, and closes the connection. It does not go on at once, so that
-    /// failures cannot chase each other.
+    /// Ends the request in flight, if any, and closes the connection. It does not continue immediately, so failures
+    /// cannot cascade.
     pub(super) fn fail(&mut self, index: usize, failure: Failure, now_ns: u64) {
         let connection = &mut self.connections[index];
         let under_way = connection.doing != Doing::Nothing;

@@ -1,10 +1,11 @@
-//! The load engine. Knows no JVM.
+//! The load engine. It knows nothing about JVMs.
 //!
-//! [`drive`] runs one phase on the calling thread: its own connections, epoll, request bytes and histograms, nothing
-//! shared but the counters of a [`Control`]; [`drive_threads`] runs it on several. A request costs one send, one recv
-//! and its share of an `epoll_wait`. `schedule` says when, `message` what, `wanted` what a correct answer is; `engine`
-//! loops; `exchange` takes one request through a `connection` and its `link` to its `response`; `course` follows the
-//! phase, `tally` counts, and `outcome` is what it came to. `external` reads what other load tools say.
+//! [`drive`] runs one phase on the calling thread with its own connections, epoll, request bytes, and histograms,
+//! sharing only the counters of a [`Control`]; [`drive_threads`] runs it on several threads. A request costs one send,
+//! one recv, and its share of an `epoll_wait`. `schedule` decides when, `message` what to send, `wanted` which
+//! responses are correct. `engine` loops; `exchange` takes a request through a `connection` and its `link` to its
+//! `response`; `course` follows the phase, `tally` counts, and `outcome` is the result. `external` parses other tools'
+//! reports.
 
 mod chunked;
 mod connection;
@@ -54,15 +55,15 @@ use work::{Protocol, Tls, Work};
 pub struct Plan {
     /// The server.
     pub target: Target,
-    /// The requests, when they are sent, and what counts as a correct answer.
+    /// The requests, their schedule, and the criteria for a correct response.
     pub work: Work,
-    /// Seeds bodies, placeholders, the choice among requests and random arrivals.
+    /// Seeds bodies, placeholders, the choice among requests, and random arrivals.
     pub seed: u64,
     /// When to end early.
     pub give_up: GiveUp,
-    /// Keep at most so many [`Row`]s: all, or a fair sample where there are more. 0 keeps none and costs nothing.
+    /// Keep at most this many [`Row`]s: all, or a uniform sample if there are more. 0 keeps none and costs nothing.
     pub rows_max: usize,
-    /// Keep at most so many failed requests apart from these: all, or a fair sample. 0 leaves them among the others.
+    /// Keep at most this many failed requests separately: all, or a uniform sample. 0 leaves them among the others.
     pub rows_failed_max: usize,
 }
 
@@ -73,12 +74,12 @@ pub struct Target {
     pub address: Address,
     /// The value of the header `Host`, such as `localhost:8080`.
     pub host: String,
-    /// How TLS is spoken with the server; `None` in clear.
+    /// TLS settings; `None` for plaintext.
     pub tls: Option<Tls>,
 }
 
 impl Target {
-    /// A server on TCP, in clear.
+    /// A plaintext TCP server.
     pub fn plain(address: SocketAddr, host: impl Into<String>) -> Self {
         Self { address: Address::Tcp(address), host: host.into(), tls: None }
     }
@@ -95,7 +96,7 @@ pub enum Address {
 
 /// Stops a phase and watches it from other threads.
 ///
-/// Holds one phase at a time; the counters are at most one turn of the engine (50 ms when idle) old.
+/// Controls one phase at a time; the counters are at most one turn of the engine (50 ms when idle) old.
 #[derive(Debug, Default)]
 pub struct Control {
     stop: AtomicBool,
@@ -105,7 +106,7 @@ pub struct Control {
 }
 
 impl Control {
-    /// Ends the phase within 100 ms, and each later one under this control at once.
+    /// Ends the phase within 100 ms, and every later one under this control immediately.
     pub fn stop(&self) {
         self.stop.store(true, Relaxed);
     }
@@ -115,7 +116,7 @@ impl Control {
         self.stop.load(Relaxed)
     }
 
-    /// Correct answers so far.
+    /// Correct responses so far.
     pub fn ok(&self) -> u64 {
         self.ok.load(Relaxed)
     }
@@ -125,12 +126,12 @@ impl Control {
         self.failed.load(Relaxed)
     }
 
-    /// Established connections now.
+    /// Currently established connections.
     pub fn open_connections(&self) -> u64 {
         self.open_connections.load(Relaxed)
     }
 
-    /// One writer, so plain stores do.
+    /// There is a single writer, so plain stores are enough.
     fn publish(&self, ok: u64, failed: u64, open_connections: u64) {
         self.ok.store(ok, Relaxed);
         self.failed.store(failed, Relaxed);
@@ -140,18 +141,16 @@ impl Control {
 
 /// Runs the phase to its end on the calling thread, which the caller may have pinned.
 ///
-/// `on_interval` is called on this thread about once a second and once at the end; the load waits while it runs.
-/// At a planned end, requests that are under way or due may finish, for at most the drain.
-///
-/// # Errors
-/// Only what makes the whole phase impossible: the body cannot be read, the request cannot be written, no epoll or
-/// sockets, fewer file descriptors than connections. The [`Outcome`] contains everything that the server does.
+/// `on_interval` is called on this thread about once a second and once at the end; the load waits while it runs. At a
+/// planned end, requests in flight or due may finish, for at most the drain. Errors: only those that make the whole
+/// phase impossible: the body cannot be read, the request cannot be written, no epoll or sockets, fewer file
+/// descriptors than connections. The [`Outcome`] contains everything that the server does.
 pub fn drive(plan: &Plan, clock: Clock, control: &Control, on_interval: &mut dyn FnMut(&Interval)) -> Result<Outcome> {
     drive_share(plan, Share::WHOLE, clock, control, &|| clock.now_ns(), on_interval)
 }
 
-/// `start` is called once, when the engine is ready, for the moment at which the phase begins: the time to get ready is
-/// no lag. `start` is called even if the engine cannot begin, because other threads wait for it.
+/// `start` is called once, when the engine is ready, for the moment at which the phase begins: preparation is not lag.
+/// It is called even if the engine cannot begin, because other threads wait for it.
 fn drive_share(
     plan: &Plan,
     share: Share,
@@ -173,8 +172,8 @@ fn drive_share(
     }
 }
 
-/// Has the kernel end waits of this thread on time: it delays them by up to 50 µs, to wake up less often
-/// (prctl(2), PR_SET_TIMERSLACK). Dropping it gives the thread its slack back.
+/// Makes the kernel end this thread's waits on time: by default it delays them by up to 50 µs, to wake up less often
+/// (prctl(2), PR_SET_TIMERSLACK). Dropping it restores the thread's slack.
 struct Punctual {
     before_ns: Option<NonZeroU64>,
 }
@@ -194,7 +193,7 @@ impl Drop for Punctual {
     }
 }
 
-/// For `fuzz/`: panics where this input, cuts and an answer, is not read alike whole, in pieces and by `reference`.
+/// For `fuzz/`: panics if this input (cuts and a response) reads differently whole, in pieces, or by `reference`.
 #[cfg(fuzzing)]
 #[doc(hidden)]
 pub fn fuzz_response(input: &[u8]) {

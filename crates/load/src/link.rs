@@ -1,4 +1,4 @@
-//! A socket, in clear or under TLS, as plaintext in and plaintext out. Knows no HTTP.
+//! A socket with or without TLS, as plaintext in and plaintext out. It knows nothing about HTTP.
 
 use super::tally::Failure;
 use super::tls::{Session, Sessions};
@@ -10,24 +10,21 @@ use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketAddrAny, SocketFlags, SocketType, sockopt};
 use rustix::process::{Resource, getrlimit};
 
-/// One read takes at most this; a shorter one means that the socket is empty.
+/// Maximum bytes per read; a shorter read means that the socket is empty.
 pub(super) const READ_BYTES: usize = 64 * 1024;
 
-/// How links to one server are made.
 #[derive(Debug)]
 pub(super) struct Dialler {
     address: SocketAddrAny,
     sessions: Option<Sessions>,
     undelayed: bool,
-    /// Bytes the kernel may hold for a slow reader.
+    /// Bytes that the kernel may buffer for a slow reader.
     receive_buffer: Option<usize>,
 }
 
 impl Dialler {
-    /// `undelayed`: nothing of a request may wait for an ACK. `protocols` are offered under TLS.
-    ///
-    /// # Errors
-    /// The path of a Unix socket is too long; certificates cannot be read.
+    /// `undelayed`: no part of a request may wait for an ACK. `protocols` are offered under TLS. Errors: the path of a
+    /// Unix socket is too long; certificates cannot be read.
     pub(super) fn new(target: &Target, pace: Pace, undelayed: bool, protocols: &[&str]) -> Result<Self> {
         let address = match &target.address {
             Address::Tcp(address) => SocketAddrAny::from(*address),
@@ -41,20 +38,18 @@ impl Dialler {
     }
 
     /// Begins a connection. The link may be connected or still connecting; the first write shows which, and why a
-    /// connect failed. After trouble with this link, the next one may still succeed.
-    ///
-    /// # Errors
-    /// No socket can be made at all: limits of the process or the machine.
+    /// connect failed. After trouble with this link, the next one may still succeed. Errors: no socket can be created
+    /// at all, because of limits of the process or the machine.
     pub(super) fn dial(&self) -> Result<Result<Link, Trouble>> {
         let family = self.address.address_family();
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let socket = net::socket_with(family, SocketType::STREAM, flags, None).map_err(no_socket)?;
-        // Nagle's algorithm would hold the last piece of a large body back until the server's delayed ACK, 40 ms.
+        // Nagle's algorithm would hold back the last piece of a large body until the server's delayed ACK, 40 ms.
         if self.undelayed && family != AddressFamily::UNIX {
             sockopt::set_tcp_nodelay(&socket, true).map_err(no_socket)?;
         }
         if let Some(bytes) = self.receive_buffer {
-            // Before the connect, which announces the window. A kernel that gives more makes the peer less slow.
+            // Before the connect, which announces the window. With a larger buffer, the peer is less slow.
             let _ = sockopt::set_socket_recv_buffer_size(&socket, bytes.min(1 << 20));
         }
         let session = match self.sessions.as_ref().map(Sessions::begin).transpose() {
@@ -68,27 +63,28 @@ impl Dialler {
     }
 }
 
-/// A connection to the server, perhaps still on its way.
+/// A connection to the server, possibly still being established.
 #[derive(Debug)]
 pub(super) struct Link {
     socket: OwnedFd,
     session: Option<Box<Session>>,
 }
 
-/// Why a link is of no use any more.
+/// Why a link is no longer usable.
 #[derive(Debug)]
 pub(super) enum Trouble {
     Os(Errno),
     Tls(String),
 }
 
-/// The result of a read.
 pub(super) enum Read {
-    /// So many bytes of plaintext, and perhaps more to come at once.
-    Bytes { length: usize, more: bool },
-    /// Nothing for now.
+    /// This many bytes of plaintext; more may be available immediately.
+    Bytes {
+        length: usize,
+        more: bool,
+    },
     Nothing,
-    /// Nothing ever again.
+    /// Nothing more, ever.
     End,
 }
 
@@ -99,28 +95,23 @@ impl AsFd for Link {
 }
 
 impl Link {
-    /// Whether plaintext can go as soon as the socket takes it.
+    /// Whether plaintext can be sent as soon as the socket accepts it.
     #[inline]
     pub(super) fn is_ready(&self) -> bool {
         self.session.as_ref().is_none_or(|session| session.is_ready())
     }
 
-    /// Whether TLS is spoken.
     #[inline]
     pub(super) fn is_tls(&self) -> bool {
         self.session.is_some()
     }
 
-    /// Version of TLS and protocol that were negotiated.
     pub(super) fn negotiated(&self) -> Option<(String, Option<String>)> {
         self.session.as_ref().filter(|session| session.is_ready()).map(|session| session.negotiated())
     }
 
-    /// Sends plaintext as far as the kernel takes it. Under TLS what was taken may be on its way still: see
-    /// [`Link::flush`].
-    ///
-    /// # Errors
-    /// `AGAIN` where the socket takes nothing for now.
+    /// Sends plaintext as far as the kernel accepts it. Under TLS, accepted data may still be pending: see
+    /// [`Link::flush`]. Errors: `AGAIN` if the socket currently accepts nothing.
     #[inline]
     pub(super) fn write(&mut self, bytes: &[u8]) -> Result<usize, Trouble> {
         if self.session.is_some() {
@@ -136,16 +127,13 @@ impl Link {
         };
         let taken = session.send(bytes).map_err(Trouble::Tls)?;
         match self.flush() {
-            // Taken is taken: the next flush sends it.
+            // TLS has accepted it, so the next flush sends it.
             Ok(()) | Err(Trouble::Os(Errno::AGAIN)) => Ok(taken),
             Err(trouble) => Err(trouble),
         }
     }
 
-    /// Sends what TLS has ready.
-    ///
-    /// # Errors
-    /// `AGAIN` where the socket takes nothing for now.
+    /// Sends TLS's pending data. Errors: `AGAIN` if the socket currently accepts nothing.
     #[inline]
     pub(super) fn flush(&mut self) -> Result<(), Trouble> {
         let Some(session) = &mut self.session else { return Ok(()) };
@@ -156,8 +144,8 @@ impl Link {
         Ok(())
     }
 
-    /// Reads plaintext into `buffer`, which has [`READ_BYTES`]. `limit` is the most bytes to take from the socket.
-    /// `raw`, as large, is for bytes that are not decrypted yet.
+    /// Reads plaintext into `buffer`, which has [`READ_BYTES`]. `limit` is the maximum to take from the socket. `raw`
+    /// has the same size and holds bytes not decrypted yet.
     #[inline]
     pub(super) fn read(&mut self, buffer: &mut [u8], raw: &mut [u8], limit: usize) -> Result<Read, Trouble> {
         if self.session.is_some() {
@@ -167,7 +155,7 @@ impl Link {
         self.receive(&mut buffer[..limit])
     }
 
-    /// Reads what the socket has, whatever it is, as far as there is room.
+    /// Reads any data from the socket, as far as there is room.
     #[inline]
     fn receive(&self, room: &mut [u8]) -> Result<Read, Trouble> {
         match net::recv(&self.socket, &mut *room, RecvFlags::empty()) {
@@ -180,7 +168,7 @@ impl Link {
     }
 
     fn read_tls(&mut self, buffer: &mut [u8], raw: &mut [u8], limit: usize) -> Result<Read, Trouble> {
-        // A record that began earlier may add its beginning to the plaintext of what is read now.
+        // A record that began earlier may add its plaintext to that of the data read now.
         let limit = limit.min(raw.len()).min(buffer.len() / 2);
         if self.session.as_ref().is_none_or(|session| session.peer_closed()) {
             return Ok(Read::End);
@@ -197,7 +185,7 @@ impl Link {
             length = end;
         };
         let received = session.receive(&mut raw[..read], &mut take);
-        // Alerts and the end of the handshake; what does not go now goes with the next write.
+        // Alerts and the end of the handshake; the rest goes with the next write.
         match self.flush() {
             Ok(()) | Err(Trouble::Os(Errno::AGAIN)) => {}
             Err(trouble) if received.is_ok() => return Err(trouble),
@@ -212,14 +200,14 @@ impl Link {
     }
 }
 
-/// Maps an error of connect, send or recv to the failure of the request.
+/// Maps an error of connect, send, or recv to the failure of the request.
 pub(super) fn failure(errno: Errno, established: bool) -> Failure {
     match errno {
         Errno::ADDRNOTAVAIL | Errno::ADDRINUSE => Failure::Ports,
-        // The kernel's own patience with the peer is over.
+        // The kernel's own timeout for the peer has expired.
         Errno::TIMEDOUT => Failure::Timeout,
         Errno::CONNRESET | Errno::PIPE => Failure::Reset,
-        // Refused, unreachable, forbidden by a firewall, no such Unix socket, or the backlog of one is full.
+        // Refused, unreachable, blocked by a firewall, a missing Unix socket, or one with a full backlog.
         _ if !established => Failure::Refused,
         _ => Failure::Reset,
     }
@@ -227,25 +215,22 @@ pub(super) fn failure(errno: Errno, established: bool) -> Failure {
 
 fn no_socket(errno: Errno) -> Error {
     match errno {
-        Errno::MFILE => descriptors_short("the process has no file descriptor left".to_owned(), None),
+        Errno::MFILE => descriptors_short("this process has run out of file descriptors".to_owned(), None),
         Errno::NFILE => {
-            Error::machine("the machine has no file descriptor left").hint("raise `fs.file-max` with sysctl")
+            Error::machine("this machine has run out of file descriptors").hint("raise `fs.file-max` with sysctl")
         }
-        errno => Error::machine(format!("cannot make a socket: {}", loadline_base::error::plain(&errno.into()))),
+        errno => Error::machine(format!("cannot create a socket: {}", loadline_base::error::plain(&errno.into()))),
     }
 }
 
-/// Makes room for the connections: raises the soft limit of file descriptors as far as the hard one allows, and
-/// refuses early what would fail in the middle.
-///
-/// # Errors
-/// The connections do not fit under the limit.
+/// Raises the soft limit of file descriptors as far as the hard limit allows, and fails early if the connections do not
+/// fit. Errors: the connections do not fit under the limit.
 pub(super) fn check_descriptors(connections: u64) -> Result<()> {
     let limits = getrlimit(Resource::Nofile);
     let Some(limit) = limits.current else { return Ok(()) };
-    // Without /proc the limit only shows when a socket fails.
+    // Without /proc, the limit shows only when a socket fails.
     let open = std::fs::read_dir("/proc/self/fd").map_or(0, |entries| entries.count() as u64);
-    // A few for files that are opened later.
+    // A few more for files that are opened later.
     let needed = connections + open + 16;
     if needed <= limit {
         return Ok(());
@@ -257,7 +242,7 @@ pub(super) fn check_descriptors(connections: u64) -> Result<()> {
     }
     let hard = limits.maximum.unwrap_or(limit);
     Err(descriptors_short(
-        format!("{connections} connections and the {open} files open now need more file descriptors than {hard}"),
+        format!("{connections} connections plus {open} open files exceed the limit of {hard} file descriptors"),
         Some(needed),
     ))
 }
@@ -273,7 +258,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_of_the_kernel_have_one_meaning() {
+    fn kernel_errors_map_to_failures() {
         for (errno, established, expected) in [
             (Errno::CONNREFUSED, false, Failure::Refused),
             (Errno::HOSTUNREACH, false, Failure::Refused),
@@ -289,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_connections_are_refused_with_the_numbers_and_a_way_out() {
+    fn too_many_connections_fail_with_numbers_and_a_hint() {
         assert!(check_descriptors(1).is_ok());
         let error = check_descriptors(1 << 40).unwrap_err();
         assert!(error.what.contains("1099511627776 connections"), "{error}");

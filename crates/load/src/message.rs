@@ -1,5 +1,5 @@
-//! The requests of a phase as bytes. Constant parts are encoded once; placeholders are filled in for each request.
-//! Bodies too large to keep are made or read piece by piece while they are sent.
+//! The requests of a phase as bytes. Constant parts are encoded once; placeholders are filled in per request. Bodies
+//! too large to keep in memory are generated or read piece by piece during sending.
 
 use super::schedule::Share;
 use super::template::{Template, decimal};
@@ -12,14 +12,14 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// Headers the engine writes itself, because framing and persistence depend on them.
+/// Headers that the engine writes itself, because framing and persistence depend on them.
 const OWN_HEADERS: [&str; 4] = ["Content-Length", "Connection", "Transfer-Encoding", "Expect"];
-/// Bodies up to this size are kept in one piece with their head: one send carries both.
+/// Bodies up to this size are stored with their head, so that one send covers both.
 const BODY_KEPT_MAX: u64 = 1 << 20;
-/// Generated bodies beyond it repeat a block of this size; files are read in pieces of it.
+/// Larger generated bodies repeat a block of this size; files are read in pieces of it.
 const BLOCK_BYTES: usize = 256 * 1024;
 
-/// The requests of a phase, and which comes next.
+/// The requests of a phase, and the choice of the next.
 #[derive(Debug)]
 pub(super) struct Messages {
     all: Vec<Message>,
@@ -30,7 +30,7 @@ pub(super) struct Messages {
 /// The order of the requests and their numbers, the same for every protocol.
 #[derive(Debug)]
 pub(super) struct RequestOrder {
-    /// Sums of the weights up to and with each.
+    /// Cumulative weights.
     weights: Vec<u64>,
     choice: SplitMix64,
     /// For the placeholders.
@@ -58,8 +58,8 @@ impl RequestOrder {
         }
     }
 
-    /// The index of the next request, drawn by weight, and its number: every request is counted, not only those that
-    /// show it.
+    /// The index of the next request, drawn by weight, and its number. Every request is counted, even if it does not
+    /// use the number.
     #[inline]
     pub(super) fn next(&mut self) -> (usize, u64) {
         let number = self.sequence;
@@ -73,25 +73,24 @@ impl RequestOrder {
     }
 }
 
-/// One request of a phase.
 #[derive(Debug)]
 pub(super) struct Message {
     front: Front,
     long: Option<Long>,
-    /// The properties of a correct answer to it.
+    /// The criteria for a correct response.
     pub(super) wanted: Wanted,
     /// Whether the body waits for `100 Continue`.
     pub(super) waits: bool,
 }
 
-/// Head and, unless it is long, body.
+/// The head and, unless it is long, the body.
 #[derive(Debug)]
 enum Front {
     Fixed { bytes: Vec<u8>, head: usize },
     Filled { head: Template, body: Option<Template>, fixed_body: Vec<u8> },
 }
 
-/// A body that is not kept.
+/// A body that is not kept in memory.
 #[derive(Debug)]
 pub(super) struct Long {
     pub(super) bytes: u64,
@@ -104,27 +103,24 @@ enum BodySource {
     File { path: PathBuf, file: File },
 }
 
-/// The sizes of a request that is being sent, which may differ from request to request.
+/// The sizes of a request being sent, which may differ between requests.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Extent {
-    /// Bytes of the head.
     pub(super) head: u64,
     /// Bytes of head and body.
     pub(super) whole: u64,
 }
 
 impl Messages {
-    /// Encodes the requests of `work`; their sequence numbers are those of a share.
-    ///
-    /// # Errors
-    /// The body's file cannot be read, or the path or a header is not allowed in a request.
+    /// Encodes the requests of `work`, numbered for a share. Errors: the body's file cannot be read, or the path or a
+    /// header is not allowed in a request.
     pub(super) fn encode(work: &Work, host: &str, seed: u64, share: Share) -> Result<Self> {
         let all =
             work.requests().map(|request| Message::encode(work, request, host, seed)).collect::<Result<Vec<_>>>()?;
         Ok(Self { all, order: RequestOrder::new(work, seed, share), scratch: Vec::new() })
     }
 
-    /// The index of the next request, drawn by weight; its bytes go to `own` where they are not the same each time.
+    /// The index of the next request, drawn by weight; its bytes go to `own` if they vary.
     #[inline]
     pub(super) fn next(&mut self, own: &mut Vec<u8>) -> (u32, Extent) {
         let (index, number) = self.order.next();
@@ -149,12 +145,12 @@ impl Messages {
         self.all.len()
     }
 
-    /// Whether the bytes of any differ from request to request.
+    /// Whether the bytes of any request vary.
     pub(super) fn have_placeholders(&self) -> bool {
         self.all.iter().any(|message| matches!(message.front, Front::Filled { .. }))
     }
 
-    /// The longest head and body that are sent in one piece: what fits a segment is never delayed.
+    /// The longest head and body sent in one piece: data that fits a segment is never delayed.
     pub(super) fn longest(&self) -> usize {
         self.all.iter().map(Message::longest).max().unwrap_or(0)
     }
@@ -197,7 +193,7 @@ impl Message {
         Ok(Self { front, long, wanted: Wanted::of(work, request), waits: request.expect_continue })
     }
 
-    /// Fills the placeholders in; returns the length of the head.
+    /// Fills in the placeholders; returns the length of the head.
     fn fill(&self, own: &mut Vec<u8>, scratch: &mut Vec<u8>, sequence: u64, random: &mut SplitMix64) -> usize {
         own.clear();
         let Front::Filled { head, body, fixed_body } = &self.front else { return 0 };
@@ -217,11 +213,8 @@ impl Message {
         length
     }
 
-    /// The bytes from `sent` on that are at hand: all that is left, or a piece of a long body, which may go to
-    /// `block`. Empty at the end.
-    ///
-    /// # Errors
-    /// The body's file cannot be read any more, or has become shorter.
+    /// The next available bytes from `sent`: all the rest, or a piece of a long body, possibly in `block`. Empty at the
+    /// end. Errors: the body's file can no longer be read, or has become shorter.
     #[inline]
     pub(super) fn piece<'a>(&'a self, own: &'a [u8], sent: u64, block: &'a mut Vec<u8>) -> Result<&'a [u8]> {
         let front = match &self.front {
@@ -246,10 +239,8 @@ impl Message {
 }
 
 impl Long {
-    /// The bytes from `offset` on that are at hand; empty at the end.
-    ///
-    /// # Errors
-    /// The file cannot be read any more, or has become shorter.
+    /// The next available bytes from `offset`; empty at the end. Errors: the file can no longer be read, or has become
+    /// shorter.
     #[cold]
     pub(super) fn piece<'a>(&'a self, offset: u64, block: &'a mut Vec<u8>) -> Result<&'a [u8]> {
         let left = self.bytes.saturating_sub(offset);
@@ -265,7 +256,7 @@ impl Long {
                     return Ok(&[]);
                 }
                 match file.read_at(block, offset) {
-                    Ok(0) => Err(Error::request(format!("{} has become shorter while it was sent", path.display()))),
+                    Ok(0) => Err(Error::request(format!("{} shrank while it was being sent", path.display()))),
                     Ok(read) => Ok(&block[..read]),
                     Err(cause) => Err(Error::io("read", path, &cause)),
                 }
@@ -274,7 +265,7 @@ impl Long {
     }
 }
 
-/// The body that is kept, its template if it has placeholders, and the body that is not kept.
+/// The stored body, its template if it has placeholders, and the body that is not stored.
 pub(super) fn body_of(request: &Request, seed: u64) -> Result<(Vec<u8>, Option<Template>, Option<Long>)> {
     let block = |bytes: u64, block: Vec<u8>| Long { bytes, source: BodySource::Block(block) };
     Ok(match &request.body {
@@ -299,7 +290,7 @@ pub(super) fn body_of(request: &Request, seed: u64) -> Result<(Vec<u8>, Option<T
 fn file_body(path: &Path) -> Result<(Vec<u8>, Option<Template>, Option<Long>)> {
     let failed = |cause: std::io::Error| {
         Error::request(format!("cannot read the body {}: {}", path.display(), loadline_base::error::plain(&cause)))
-            .hint("name a file that exists and is readable")
+            .hint("specify a file that exists and is readable")
     };
     let file = File::open(path).map_err(failed)?;
     let meta = file.metadata().map_err(failed)?;
@@ -310,7 +301,7 @@ fn file_body(path: &Path) -> Result<(Vec<u8>, Option<Template>, Option<Long>)> {
     Ok((bounded::bytes_of(file, BODY_KEPT_MAX).map_err(failed)?, None, None))
 }
 
-/// Printable text that does not compress to nothing: 64 letters, ten from each random number.
+/// Printable text that does not compress well: 64 letters, ten per random number.
 fn text(length: usize, seed: u64) -> Vec<u8> {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let mut random = SplitMix64::new(seed);
@@ -323,7 +314,7 @@ fn text(length: usize, seed: u64) -> Vec<u8> {
     bytes
 }
 
-/// Whether a request says how long its body is.
+/// Whether a request states the length of its body.
 pub(super) fn tells_length(method: Method, length: u64) -> bool {
     !matches!(method, Method::Get | Method::Head | Method::Options) || length > 0
 }
@@ -333,14 +324,14 @@ pub(super) fn check_path(path: &str) -> Result<()> {
     if path.starts_with('/') && Template::parse(path)?.literals().all(sound) {
         return Ok(());
     }
-    Err(Error::request(format!("`{path}` cannot stand in a request line"))
-        .hint("begin the path with `/` and write other characters as %XX"))
+    Err(Error::request(format!("`{path}` is not valid in a request line"))
+        .hint("start the path with `/` and percent-encode special characters (%XX)"))
 }
 
 pub(super) fn check_header(name: &str, value: &str) -> Result<()> {
     if OWN_HEADERS.iter().any(|own| own.eq_ignore_ascii_case(name)) {
-        return Err(Error::request(format!("the header `{name}` is written by the load engine"))
-            .hint("drop it; body, keep-alive and expect-continue are options of their own"));
+        return Err(Error::request(format!("Loadline writes the header `{name}` itself"))
+            .hint("remove it; use the options for body, keep-alive, or expect-continue"));
     }
     let sound = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic() && byte != b':');
     if sound && !value.contains(['\r', '\n', '\0']) {
@@ -365,7 +356,7 @@ mod tests {
         Messages::encode(work, host, 7, Share::WHOLE)
     }
 
-    /// The next request, byte for byte, with what its extent says.
+    /// The next request, byte for byte, with its extent.
     fn next(messages: &mut Messages) -> (String, Extent) {
         let (mut own, mut block, mut whole) = (Vec::new(), Vec::new(), Vec::new());
         let (index, extent) = messages.next(&mut own);
@@ -374,7 +365,7 @@ mod tests {
             if piece.is_empty() {
                 break;
             }
-            // As a kernel that takes a part only.
+            // Like a kernel that accepts only a part.
             let taken = piece.len().min(100_000);
             let piece = piece[..taken].to_vec();
             whole.extend_from_slice(&piece);
@@ -390,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn heads_hold_what_the_body_and_the_connection_need() {
+    fn heads_match_body_and_connection() {
         let get = work(Method::Get, &[("X-A", "b c")], Body::None, true);
         assert_eq!(encoded(&get), "GET /a?b HTTP/1.1\r\nHost: h:1\r\nX-A: b c\r\n\r\n");
         let head = work(Method::Head, &[], Body::None, true);
@@ -410,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn placeholders_are_filled_for_each_request() {
+    fn placeholders_are_filled_per_request() {
         let mut filled = work(Method::Post, &[("Id", "{seq}")], Body::Text("<{seq}{seq}>".to_owned()), true);
         filled.request.path = "/{rand 5 5}/{seq}".to_owned();
         filled.request.expect_continue = true;
@@ -440,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn long_bodies_are_made_or_read_in_pieces() {
+    fn long_bodies_are_generated_or_read_in_pieces() {
         let size = 3 * BODY_KEPT_MAX + 17;
         let generated = encoded(&work(Method::Put, &[], Body::Generated(Bytes(size)), true));
         let body = generated.split_once("\r\n\r\n").unwrap().1;
@@ -456,7 +447,7 @@ mod tests {
         std::fs::write(&path, "short").unwrap();
         let mut block = Vec::new();
         let error = messages.get(index).piece(&[], extent.head + 100, &mut block).unwrap_err();
-        assert!(error.what.contains("shorter"), "{error}");
+        assert!(error.what.contains("shrank"), "{error}");
     }
 
     #[test]
@@ -471,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_break_the_request_is_refused() {
+    fn invalid_requests_are_rejected() {
         for (name, value) in [("connection", "close"), ("A", "b\r\nC: d"), ("", "x"), ("a b", "x"), ("expect", "x")] {
             assert!(encode(&work(Method::Get, &[(name, value)], Body::None, true), "h").is_err(), "{name}");
         }

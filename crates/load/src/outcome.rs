@@ -1,4 +1,4 @@
-//! The outcome of a phase of load: counts by kind, the histogram, the reason why it ended.
+//! The outcome of a load phase: counts by kind, the histogram, and why it ended.
 
 use super::tally::Failure;
 use crate::work::{Condition, Measured, Statistic, Time};
@@ -9,84 +9,84 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::AddAssign;
 
-/// Everything one call of [`drive`](super::drive) saw.
+/// Everything that one call of [`drive`](super::drive) saw.
 ///
-/// `requests == ok + failures.total()`; requests begun but neither answered nor failed are `in_flight`.
+/// `requests == ok + failures.total()`; requests that began but neither finished nor failed are `in_flight`.
 #[derive(Clone)]
 pub struct Outcome {
-    /// When the first request was begun, on the clock that was given.
+    /// When the first request began, on the given clock.
     pub start_ns: u64,
-    /// From the first start to the end of the last request, the drain after a planned end included.
+    /// From the first start to the end of the last request, including the drain after a planned end.
     pub elapsed_ns: u64,
-    /// Requests answered or failed.
+    /// Requests that got a response or failed.
     pub requests: u64,
-    /// Requests answered correctly: the expected status, complete, within the timeout.
+    /// Correct responses: with the expected status, complete, and within the timeout.
     pub ok: u64,
     /// Failed requests, by kind.
     pub failures: Failures,
-    /// Answered correctly within `rate_span_ns`.
+    /// Correct responses within `rate_span_ns`.
     pub rate_ok: u64,
-    /// The span of the achieved rate: the planned span where time ends the phase, else `elapsed_ns`.
-    /// So the few requests that are still under way at a planned end, however slow, are in the histogram and the
-    /// counts but neither raise nor lower the rate.
+    /// The span for the achieved rate: the planned span if time ends the phase, otherwise `elapsed_ns`. So the few
+    /// requests still in flight at a planned end, however slow, are in the histogram and the counts but neither raise
+    /// nor lower the rate.
     pub rate_span_ns: u64,
-    /// Service time of correct answers in nanoseconds: from the actual start to the last byte.
-    /// The actual start is the first byte sent or, for a request that had to open its connection, the connect.
-    /// Three significant digits; none is longer than the timeout.
+    /// Service time of correct responses in nanoseconds: from the actual start to the last byte. The actual start is
+    /// the first byte sent or, for a request that had to open its connection, the connect. Three significant digits;
+    /// never longer than the timeout.
     pub service: Histogram<u64>,
-    /// Response time of correct answers in nanoseconds, from the intended start; only in an open model.
+    /// Response time of correct responses in nanoseconds, from the intended start; only in an open model.
     pub response: Option<Histogram<u64>>,
-    /// Schedule lag in nanoseconds, of every request begun: from the moment at which it was due and a connection was
-    /// free for it, to its actual start. The generator's own fault. Only in an open model.
+    /// Schedule lag in nanoseconds of every request begun: from the moment when it was due and a connection was free,
+    /// to its actual start. Caused by the generator itself. Only in an open model.
     pub lag: Option<Histogram<u64>>,
-    /// Requests the plan wanted to start within `rate_span_ns`; `None` in a closed model.
+    /// Requests that the plan scheduled within `rate_span_ns`; `None` in a closed model.
     pub offered: Option<u64>,
-    /// Requests that waited for a free connection, however shortly; 0 in a closed model.
+    /// Requests that waited for a free connection, however briefly; 0 in a closed model.
     pub queued: u64,
-    /// The most requests that waited at once.
+    /// Maximum number of requests waiting at one time.
     pub queue_max: u64,
     /// Ages in nanoseconds of the requests behind `failures.unanswered`: from the intended start to the end of the
     /// drain.
     pub unanswered: Histogram<u64>,
-    /// Requests under way when it was stopped or given up; 0 otherwise.
+    /// Requests in flight when the phase was stopped or given up; 0 otherwise.
     pub in_flight: u64,
-    /// Connections that the plan has, those a growing pool came to included.
+    /// Connections of the plan, including those that a growing pool opened.
     pub connections_asked: u64,
-    /// Connections established, over and over where requests close them.
+    /// Connections established, including repeated ones if requests close them.
     pub connections_opened: u64,
-    /// The most that were established at once.
+    /// Maximum number of connections established at one time.
     pub connections_open_max: u64,
-    /// Correct and failed answers of each request of the plan, in its order.
+    /// Correct and failed responses per request of the plan, in its order.
     pub by_request: Vec<(u64, u64)>,
-    /// Requests that came due and never began: they are in `failures.unanswered`, and of no request of the plan.
+    /// Requests that came due but never began: counted in `failures.unanswered`, but not for any request of the plan.
     pub never_begun: u64,
-    /// One row for each request, or a fair sample of them, by start; empty where none were asked for.
+    /// One row per request, or a uniform sample, by start; empty if none were requested.
     pub rows: Vec<Row>,
     /// The first TLS error in words.
     pub tls_trouble: Option<String>,
-    /// Whether `ended` says the same.
+    /// Whether `ended` contains the same error.
     pub tls_told: bool,
-    /// The protocol stack that spoke to the server: `http/1.1`, `http/1.1 over TLSv1.3`, `http/2` and the like.
+    /// The protocol stack: `http/1.1`, `http/1.1 over TLSv1.3`, `http/2`, and so on.
     pub backend: String,
-    /// Bytes of requests handed to the kernel.
+    /// Request bytes passed to the kernel.
     pub bytes_sent: u64,
-    /// Bytes of answers, heads included.
+    /// Response bytes, including heads.
     pub bytes_received: u64,
-    /// The statuses behind `failures.status`, with how often each came.
+    /// The statuses behind `failures.status`, with their counts.
     pub wrong_statuses: BTreeMap<u16, u64>,
     /// Why the phase ended.
     pub ended: End,
-    /// CPU time of the threads that drove.
+    /// CPU time of the load threads.
     pub cpu_ns: u64,
-    /// Threads that drove.
+    /// Number of load threads.
     pub threads: u32,
 }
 
 impl Outcome {
-    /// The outcome of a phase with so many requests in its plan, before the first of them begins.
+    /// The outcome of a phase with this many requests in its plan, before the first of them begins.
     pub(super) fn new(requests: usize, is_open: bool) -> Result<Self> {
-        // Three significant digits; it grows with its largest value: room for a timeout or a day would be resident from
-        // the beginning, a quarter of a MiB each.
+        // Three significant digits; it grows with its largest value, because room for a timeout or a day would be
+        // resident from the beginning, a quarter of a MiB each.
         let times = Histogram::new(3).map_err(|cause| Error::bug(format!("no histogram of nanoseconds: {cause}")))?;
         let of_open_model = is_open.then(|| times.clone());
         Ok(Self {
@@ -129,12 +129,12 @@ impl Outcome {
         (self.rate_span_ns > 0).then(|| offered as f64 * 1e9 / self.rate_span_ns as f64)
     }
 
-    /// Returns the first TLS error, unless `ended` already says it.
+    /// Returns the first TLS error, unless `ended` already contains it.
     pub fn tls_untold(&self) -> Option<&str> {
         self.tls_trouble.as_deref().filter(|_| !self.tls_told)
     }
 
-    /// Correct answers per second.
+    /// Correct responses per second.
     pub fn achieved_per_s(&self) -> f64 {
         match self.rate_span_ns {
             0 => 0.0,
@@ -143,7 +143,7 @@ impl Outcome {
     }
 }
 
-/// Prints only the figures that matter at a glance: a histogram prints thousands of numbers.
+/// Prints only the main figures: a histogram prints thousands of numbers.
 impl fmt::Debug for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Outcome")
@@ -159,35 +159,34 @@ impl fmt::Debug for Outcome {
     }
 }
 
-/// Failed requests by kind; a request fails in one way only.
+/// Failed requests by kind; each request counts once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Failures {
-    /// Complete answers with another status than the expected one.
+    /// Complete responses with an unexpected status.
     pub status: u64,
-    /// Answers that were cut off.
+    /// Truncated responses.
     pub short: u64,
-    /// Connections that were not accepted: refused or unreachable.
+    /// Connections refused, or host unreachable.
     pub refused: u64,
-    /// Connections that ended before the first byte of the answer, or were reset at any time.
-    /// A server that silently closes a keep-alive connection between two requests counts here too: the request was
-    /// sent and got no answer, and repeating it unseen would hide that.
+    /// Connections closed before the first byte of the response, or reset at any time. This includes keep-alive
+    /// connections that the server closed silently between two requests; Loadline does not retry such requests.
     pub reset: u64,
-    /// No complete answer within the timeout, the connect included.
+    /// No complete response within the timeout, including the connect.
     pub timeout: u64,
     /// No local port was free for the connection.
     pub ports: u64,
-    /// The answer was not HTTP, or was longer than its length.
+    /// Responses that were not valid HTTP, or longer than declared.
     pub protocol: u64,
-    /// Complete answers that failed a check of length, header or body.
+    /// Complete responses that failed a check of length, header, or body.
     #[serde(default)]
     pub check: u64,
-    /// No TLS session: certificate, name, version, alert.
+    /// TLS handshake failures: certificate, name, version, or alert.
     #[serde(default)]
     pub tls: u64,
-    /// Due in an open model, but without an answer at the end of the drain.
+    /// Requests of an open model without a response at the end of the drain.
     #[serde(default)]
     pub unanswered: u64,
-    /// Failures of unknown kind: only if an outside tool drove the load, or the subject counted its own work.
+    /// Failures of unknown kind, if an external tool drove the load or the subject counted its own work.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub other: u64,
 }
@@ -225,7 +224,6 @@ impl Failures {
         ]
     }
 
-    /// The count of a kind.
     pub(super) fn of(&mut self, failure: Failure) -> &mut u64 {
         match failure {
             Failure::Status(_) => &mut self.status,
@@ -259,8 +257,8 @@ impl AddAssign for Failures {
     }
 }
 
-/// A figure of a time in milliseconds, from its histogram of nanoseconds; `None` where that is empty. Response time is
-/// the usual one where there is one.
+/// A time figure in milliseconds, from its histogram of nanoseconds; `None` if that is empty. The usual time is
+/// response time, if there is one.
 fn time_ms(
     service: &Histogram<u64>,
     response: Option<&Histogram<u64>>,
@@ -298,80 +296,80 @@ impl Measured for Outcome {
 /// Why a phase ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum End {
-    /// All that was planned was done.
+    /// Everything planned was done.
     Done,
     /// [`Control::stop`](super::Control::stop) was called.
     Stopped,
-    /// To go on was hopeless; the sentence says why.
+    /// Continuing was hopeless; the sentence says why.
     GaveUp(String),
-    /// A stop condition of the plan held over an interval; the sentence says which, and the figure.
+    /// A stop condition of the plan held over an interval; the sentence names it and the figure.
     Met(String),
 }
 
-/// One request as it went. All moments are on the clock that was given.
+/// One request as it happened. All moments are on the given clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Row {
-    /// When the request was meant to start; the actual start in a closed model.
+    /// The intended start; the actual start in a closed model.
     pub intended_ns: u64,
-    /// When the request did start.
+    /// The actual start.
     pub started_ns: u64,
-    /// When its connection stood; equal to `started_ns` where it stood before.
+    /// When its connection was established; equal to `started_ns` if it already was.
     pub connected_ns: u64,
-    /// When the first bytes of the answer came; equal to `ended_ns` where none came.
+    /// When the first bytes of the response arrived; equal to `ended_ns` if there were none.
     pub first_byte_ns: u64,
-    /// When the answer was complete or the request failed.
+    /// When the response was complete or the request failed.
     pub ended_ns: u64,
-    /// Bytes of the answer's body.
+    /// Bytes of the response body.
     pub body_bytes: u64,
-    /// Number of the request in the plan, from 0; `None` where it never began.
+    /// Number of the request in the plan, from 0; `None` if it never began.
     pub request: Option<u32>,
-    /// Number of the connection, from 0; `None` where it never began.
+    /// Number of the connection, from 0; `None` if it never began.
     pub connection: Option<u32>,
-    /// Status; 0 where none came.
+    /// Status; 0 if there was none.
     pub status: u16,
-    /// The kind of failure, as in [`Failures::kinds`]; `None` for a correct answer.
+    /// The kind of failure, as in [`Failures::kinds`]; `None` for a correct response.
     pub failure: Option<&'static str>,
 }
 
-/// About a second of a phase, lent while it runs; the last one is shorter.
+/// About a second of a phase, lent during the run; the last one is shorter.
 ///
 /// The intervals of a phase leave no gap, and their histograms and counts add up to the outcome's.
 #[derive(Clone)]
 pub struct Interval {
-    /// The beginning of the interval, on the clock that was given.
+    /// The beginning of the interval, on the given clock.
     pub start_ns: u64,
     /// The end of the interval.
     pub end_ns: u64,
-    /// Service time of the correct answers that came in it, in nanoseconds.
+    /// Service time of the interval's correct responses, in nanoseconds.
     pub service: Histogram<u64>,
-    /// Response time of the same answers; `None` in a closed model.
+    /// Response time of the same responses; `None` in a closed model.
     pub response: Option<Histogram<u64>>,
-    /// Correct answers in it.
+    /// Correct responses in it.
     pub ok: u64,
     /// Requests that failed in it.
     pub failed: u64,
-    /// Requests that the plan wanted to start in it; `None` in a closed model.
+    /// Requests that the plan scheduled in it; `None` in a closed model.
     pub offered: Option<u64>,
-    /// Bytes of answers in it, heads included.
+    /// Response bytes in it, including heads.
     pub bytes_received: u64,
     /// Connections established at its end.
     pub open_connections: u64,
-    /// Requests that wait for a connection at its end; 0 in a closed model.
+    /// Requests waiting for a connection at its end; 0 in a closed model.
     pub queue: u64,
 }
 
-/// Shorter intervals are judged by no condition: the rest of a phase says little.
+/// Conditions do not apply to shorter intervals: the rest of a phase says little.
 const JUDGED_NS_MIN: u64 = 500_000_000;
 
 impl Interval {
-    /// The first of the stop conditions that holds over it, in words.
+    /// The first stop condition that holds over it, in words.
     pub(super) fn met(&self, stop: &[Condition]) -> Option<String> {
         if self.end_ns.saturating_sub(self.start_ns) < JUDGED_NS_MIN {
             return None;
         }
         stop.iter().find_map(|condition| {
             let (holds, value) = condition.judge(self)?;
-            holds.then(|| format!("the stop condition {condition} held ({})", condition.show(value)))
+            holds.then(|| format!("the stop condition {condition} was met ({})", condition.show(value)))
         })
     }
 }
@@ -397,24 +395,24 @@ impl fmt::Debug for Interval {
     }
 }
 
-/// When going on is hopeless.
+/// When continuing is hopeless.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GiveUp {
-    /// Failures in a row, whatever their kind.
+    /// Consecutive failures of any kind.
     pub failures_in_a_row: u64,
-    /// Time without a correct answer while requests were begun.
+    /// Time without a correct response while requests were begun.
     pub silence_ns: u64,
 }
 
 impl GiveUp {
-    /// No hiccup fails this many requests in a row, and at 10 ms between connects a dead server reaches it in seconds.
+    /// No hiccup fails this many consecutive requests; a dead server, at 10 ms per connect, reaches it in seconds.
     pub const FAILURES_IN_A_ROW_MIN: u64 = 1000;
-    /// With many connections one hiccup fails all requests on each; four times that is no hiccup.
+    /// With many connections, one hiccup fails all their requests; four times that is no hiccup.
     pub const FAILURES_PER_CONNECTION: u64 = 4;
-    /// One timeout may be the longest pause a healthy server makes; three in a row without one answer are not.
+    /// One timeout may be the longest pause of a healthy server; three in a row without any response are not.
     pub const SILENCE_TIMEOUTS: u64 = 3;
 
-    /// The default bounds.
+    /// The default limits.
     pub fn for_work(work: &crate::work::Work) -> Self {
         let connections = u64::from(work.schedule.connections_max()) * u64::from(work.protocol.streams());
         Self {

@@ -1,50 +1,49 @@
-//! Reads HTTP/1.1 answers fed in arbitrary pieces, keeping nothing but the head while it is incomplete.
-//! Bodies are counted and searched, not stored. It does no IO: bytes in, [`Progress`] out.
+//! Parses HTTP/1.1 responses fed in arbitrary pieces, storing only an incomplete head. Bodies are counted and searched,
+//! not stored. It does no I/O: bytes in, [`Progress`] out.
 
 use super::chunked::{Chunks, Skipped};
 use super::wanted::{Search, Wanted};
 use httparse::{ParserConfig, Response, Status};
 use std::mem::{self, MaybeUninit};
 
-/// A head larger than this is no answer: 8 to 64 KiB is what servers and proxies allow themselves.
+/// A larger head is not a response: servers and proxies limit themselves to 8 to 64 KiB.
 pub(super) const HEAD_BYTES_MAX: usize = 64 * 1024;
-/// Headers parsed without touching the heap; application servers send 5 to 30.
+/// Headers parsed without heap allocation; application servers send 5 to 30.
 const HEADERS: usize = 64;
-/// Headers parsed at all: a head of the largest size made of 30-byte lines.
+/// Maximum number of headers: a head of the largest size made of 30-byte lines.
 const HEADERS_MAX: usize = 2048;
 
-/// The facts of a complete response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct ResponseFacts {
     /// The status code, 100–999.
     pub(super) status: u16,
-    /// Whether the server lets the connection carry another request.
+    /// Whether the server allows another request on the connection.
     pub(super) keep_alive: bool,
-    /// Bytes of the body, without the framing of chunks.
+    /// Bytes of the body, without chunk framing.
     pub(super) body_bytes: u64,
-    /// Whether the headers and the text that were wanted are there.
+    /// Whether the wanted headers and text are present.
     pub(super) fits: bool,
 }
 
-/// How far a piece of an answer led.
+/// The result of feeding a piece of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Progress {
-    /// The answer goes on.
+    /// The response continues.
     More,
-    /// The answer is complete; this many bytes of the piece do not belong to it.
+    /// The response is complete; this many bytes of the piece do not belong to it.
     Done { answer: ResponseFacts, left: usize },
-    /// The bytes are no HTTP/1.x answer.
+    /// The bytes are not an HTTP/1.x response.
     Broken,
 }
 
-/// The meaning of the end of the stream for the answer under way.
+/// What the end of the stream means for the current response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// Not one byte of the answer had come.
+    /// No byte of the response had arrived.
     Nothing,
-    /// The answer was cut off.
+    /// The response was truncated.
     Cut,
-    /// The end of the stream is the end of this answer.
+    /// The end of the stream is the end of this response.
     Done(ResponseFacts),
 }
 
@@ -55,8 +54,8 @@ struct Head {
     body: ParserState,
 }
 
-/// Parses heads and remembers the last one: servers repeat the same head, apart from the second in `Date`,
-/// and to compare it instead of parsing it saves 3 % of the CPU time per request (`perf`, nginx, 25 connections).
+/// Parses heads and remembers the last one: servers repeat the same head, except for the second in `Date`. Comparing
+/// instead of parsing saves 3% of the CPU time per request (`perf`, nginx, 25 connections).
 #[derive(Debug, Default)]
 pub(super) struct Heads {
     last: Vec<u8>,
@@ -73,7 +72,7 @@ impl Heads {
     #[inline]
     fn parse(&mut self, bytes: &[u8]) -> Parsed {
         match self.meaning {
-            // A complete head ends in an empty line, so equal bytes are the same head, whatever follows.
+            // A complete head ends with an empty line, so equal bytes are the same head, whatever follows.
             Some(head) if bytes.starts_with(&self.last) => Parsed::Complete(head, self.last.len()),
             _ => self.parse_anew(bytes),
         }
@@ -101,7 +100,7 @@ impl Heads {
     }
 }
 
-/// The head at the start of `bytes` (`None` where its headers contradict each other) and its length.
+/// The head at the start of `bytes` (`None` if its headers are contradictory) and its length.
 fn parse_head<'a>(
     bytes: &'a [u8],
     headers: &mut [MaybeUninit<httparse::Header<'a>>],
@@ -113,8 +112,8 @@ fn parse_head<'a>(
     }
 }
 
-/// Status, persistence and the framing of the body (RFC 9112, section 6.3). `None` if the head contradicts itself, has
-/// a status below 100, or answers an upgrade (101) that the engine never asks for.
+/// Status, persistence, and the framing of the body (RFC 9112, section 6.3). `None` if the head is contradictory, has a
+/// status below 100, or accepts an upgrade (101), which the engine never requests.
 fn understand(response: &Response<'_, '_>) -> Option<Head> {
     let (status, version) = (response.code?, response.version?);
     let (mut length, mut chunked, mut coded, mut close, mut keep) = (None, false, false, false, false);
@@ -134,7 +133,7 @@ fn understand(response: &Response<'_, '_>) -> Option<Head> {
         }
     }
     let body = match status {
-        // 101 answers an upgrade, which is never asked for.
+        // 101 accepts an upgrade, which the engine never requests.
         0..=99 | 101 => return None,
         100..=199 | 204 | 304 => ParserState::Length(0),
         _ if chunked => ParserState::Chunked(Chunks::default()),
@@ -158,7 +157,7 @@ fn tokens(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii)
 }
 
-/// The part that is read next: a head, or the rest of a body with one of three framings.
+/// What is read next: a head, or the rest of a body with one of three framings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum ParserState {
     #[default]
@@ -169,16 +168,16 @@ enum ParserState {
     UntilClose,
 }
 
-/// The answer under way on one connection.
+/// The current response on one connection.
 #[derive(Debug, Default)]
 pub(super) struct ResponseReader {
     state: ParserState,
     answer: ResponseFacts,
-    /// The beginning of a head that came in pieces.
+    /// The beginning of a head that arrived in pieces.
     carry: Option<Box<[u8]>>,
-    /// A `100 Continue` came.
+    /// A `100 Continue` arrived.
     continued: bool,
-    /// For the text that the body must contain; made when there is one.
+    /// For the text that the body must contain, if any.
     search: Option<Box<Search>>,
 }
 
@@ -192,7 +191,7 @@ impl ResponseReader {
         self.read(heads, wanted, &whole)
     }
 
-    /// Returns what the end of the stream means now; forgets the answer under way.
+    /// Returns what the end of the stream means now; drops the current response.
     pub(super) fn end(&mut self, wanted: &Wanted) -> Ending {
         let state = mem::take(&mut self.state);
         match state {
@@ -202,12 +201,12 @@ impl ResponseReader {
         }
     }
 
-    /// Whether a `100 Continue` came since this was asked last.
+    /// Whether a `100 Continue` arrived since the last call.
     pub(super) fn take_continued(&mut self) -> bool {
         mem::take(&mut self.continued)
     }
 
-    /// The status of the answer under way; 0 while its head is incomplete.
+    /// The status of the current response; 0 while its head is incomplete.
     pub(super) fn status(&self) -> u16 {
         if self.state == ParserState::Head { 0 } else { self.answer.status }
     }
@@ -230,14 +229,14 @@ impl ResponseReader {
     }
 
     fn begin_body(&mut self, head: Head, wanted: &Wanted, bytes: &[u8]) {
-        // 1xx only announces the answer.
+        // 1xx only precedes the response.
         if head.status < 200 {
             self.continued |= head.status == 100;
             return;
         }
         let fits = !wanted.names_headers() || wanted.finds_headers(bytes);
         self.state = if wanted.bodiless { ParserState::Length(0) } else { head.body };
-        // A body until the close closes; an answer to HEAD has none, whatever its head says.
+        // Only a body that ends with the stream closes; a response to HEAD has none, whatever its head says.
         let keep_alive = head.keep_alive && self.state != ParserState::UntilClose;
         self.answer = ResponseFacts { status: head.status, keep_alive, body_bytes: 0, fits };
         if wanted.body.is_some() {
@@ -292,7 +291,6 @@ mod tests {
     use crate::reference::{self, StreamVerdict, read};
     use proptest::prelude::*;
 
-    /// The verdict of both readers.
     fn whole(stream: &[u8]) -> StreamVerdict {
         let (first, reference) =
             (read(&mut Heads::default(), false, std::iter::once(stream)), reference::judge(stream, false));
@@ -307,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_of_every_framing() {
+    fn responses_with_every_framing() {
         check("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi", 200, true, 0, 2);
         check("HTTP/1.1 200 OK\r\ncontent-length: 2\r\nConnection: x, Close\r\n\r\nhi", 200, false, 0, 2);
         check("HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nhi", 200, false, 0, 2);
@@ -333,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_whole_answer_is_broken_or_cut() {
+    fn incomplete_responses_are_broken_or_truncated() {
         let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
         for stream in [
             "garbage\r\n\r\n".to_owned(),
@@ -368,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_the_stream_means_nothing_cut_or_done() {
+    fn the_end_of_the_stream_is_classified() {
         let head = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n";
         let mut heads = Heads::default();
         let (mut reader, wanted) = (ResponseReader::default(), Wanted::default());
@@ -380,7 +378,7 @@ mod tests {
         }
     }
 
-    /// Answers that are sound, and the status each carries.
+    /// Valid responses, each with its status.
     fn sound() -> impl Strategy<Value = Vec<u8>> {
         let body = prop::collection::vec(any::<u8>(), 0..300);
         let headers = prop::collection::vec("[A-Za-z-]{1,12}: [ -~]{0,30}\r\n", 0..6).prop_map(|lines| lines.concat());
@@ -407,7 +405,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn sound_and_mangled_answers_read_alike_whole_and_in_pieces(
+        fn valid_and_mangled_responses_parse_alike_whole_and_in_pieces(
             mut stream in sound(),
             changes in prop::collection::vec((any::<usize>(), any::<u8>()), 0..8),
             cuts in any::<u8>(),
@@ -420,7 +418,7 @@ mod tests {
         }
 
         #[test]
-        fn noise_is_read_alike(stream in prop::collection::vec(any::<u8>(), 1..2000)) {
+        fn noise_parses_alike(stream in prop::collection::vec(any::<u8>(), 1..2000)) {
             reference::check(&stream);
         }
     }

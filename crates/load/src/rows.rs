@@ -1,14 +1,13 @@
-//! Rows of single requests: all of them up to a bound, a fair sample beyond, so that memory stays bounded. Failed ones
-//! may be kept apart, so that a few among many do not vanish.
+//! Rows of single requests: all of them up to a limit, then a uniform sample, which limits memory. Failed ones may be
+//! kept separately, because a few among many would be lost.
 
 use super::outcome::Row;
 use loadline_base::numbers::SplitMix64;
 
-/// The rows of a phase.
 #[derive(Debug)]
 pub(super) struct Rows {
     all: Reservoir,
-    /// `None` where failed requests are among the others.
+    /// `None` if failed requests are among the others.
     failed: Option<Reservoir>,
 }
 
@@ -17,31 +16,29 @@ impl Rows {
         Self { all: Reservoir::new(max, seed), failed: None }
     }
 
-    /// Failed requests get a bound of their own, unless it is 0.
+    /// Failed requests get their own limit, unless it is 0.
     pub(super) fn with_failed_apart(mut self, max: usize, seed: u64) -> Self {
         self.failed = (max > 0).then(|| Reservoir::new(max, seed));
         self
     }
 
-    /// Whether any are kept.
     #[inline]
     pub(super) fn wanted(&self) -> bool {
         self.all.max > 0 || self.failed.is_some()
     }
 
-    /// A correct answer; `row` is only called where it is kept.
+    /// Counts a correct response; calls `row` only if the row is kept.
     #[inline]
     pub(super) fn answered(&mut self, row: impl FnOnce() -> Row) {
         self.all.offer(row);
     }
 
-    /// A failed request.
     #[inline]
     pub(super) fn failed(&mut self, row: impl FnOnce() -> Row) {
         self.failed.as_mut().unwrap_or(&mut self.all).offer(row);
     }
 
-    /// The rows that were kept, by start.
+    /// The kept rows, by start.
     pub(super) fn finish(self) -> Vec<Row> {
         let mut kept = self.all.kept;
         kept.extend(self.failed.into_iter().flat_map(|failed| failed.kept));
@@ -50,16 +47,16 @@ impl Rows {
     }
 }
 
-/// Keeps each row it was offered with the same probability (reservoir sampling, algorithm L: Li, "Reservoir-sampling
-/// algorithms of time complexity O(n(1 + log(N/n)))", ACM TOMS 20, 1994). Random numbers are drawn for rows that are
-/// kept only; any other costs a decrement.
+/// Keeps each row with the same probability (reservoir sampling, algorithm L: Li, "Reservoir-sampling algorithms of
+/// time complexity O(n(1 + log(N/n)))", ACM TOMS 20, 1994). Only kept rows draw random numbers; any other costs a
+/// decrement.
 #[derive(Debug)]
 struct Reservoir {
     kept: Vec<Row>,
     max: usize,
-    /// Rows to pass over before the next that is kept.
+    /// Rows to skip before the next one that is kept.
     skip: u64,
-    /// Li's W: the largest of the random keys that the rows kept would have.
+    /// Li's W: the largest of the random keys that the kept rows would have.
     largest_key: f64,
     random: SplitMix64,
 }
@@ -74,7 +71,7 @@ impl Reservoir {
     fn offer(&mut self, row: impl FnOnce() -> Row) {
         match self.skip {
             0 => self.keep(row()),
-            // No phase has 2^64 rows: with a bound of 0 none is kept.
+            // No phase has 2^64 rows: with a limit of 0, none is kept.
             skip => self.skip = skip - 1,
         }
     }
@@ -90,9 +87,9 @@ impl Reservoir {
             }
         }
         if self.kept.len() == self.max {
-            // exp(-E/n) with E exponential is the n-th root of a uniform number.
+            // exp(-E/n) with exponential E is the n-th root of a uniform number.
             self.largest_key *= (-self.random.exponential() / self.max as f64).exp();
-            // Saturates, where all is full for good.
+            // Saturates once no more rows can be kept.
             self.skip = (self.random.exponential() / -(-self.largest_key).ln_1p()) as u64;
         }
     }
@@ -124,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn all_are_kept_up_to_the_bound_and_a_fair_sample_beyond() {
+    fn all_rows_are_kept_up_to_the_limit_then_sampled() {
         assert_eq!(kept(1000, 1000, 1), (0..1000).map(row).collect::<Vec<_>>());
         let sample = kept(1000, 100_000, 1);
         assert_eq!(sample.len(), 1000);
@@ -135,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn each_of_ten_is_kept_as_often_as_any_other() {
+    fn each_row_is_kept_equally_often() {
         let mut counts = [0u32; 10];
         for seed in 0..20_000 {
             for row in kept(3, 10, seed * 7919) {
@@ -147,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn failed_ones_kept_apart_do_not_vanish_and_take_no_room_from_the_others() {
+    fn separately_kept_failures_take_no_room_from_others() {
         let mut rows = Rows::new(100, 1).with_failed_apart(10, 2);
         for number in 0..100_000 {
             match number % 20_000 {
@@ -163,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_bound_nothing_is_kept_or_made() {
+    fn a_zero_limit_keeps_nothing() {
         let mut rows = Rows::new(0, 1);
         assert!(!rows.wanted());
         rows.answered(|| unreachable!("no row is made"));

@@ -1,6 +1,6 @@
-//! When requests are meant to start. The engine asks one question, [`Arrivals::next`], whenever a connection is free,
-//! and does not know the model. Arrivals are drawn one by one from a [`Cursor`] of a few words, so those that wait
-//! need no queue: a second cursor runs ahead with the time and counts them.
+//! The intended starts of requests. The engine calls only [`Arrivals::next`], whenever a connection is free, and does
+//! not know the model. Arrivals are drawn one by one from a [`Cursor`] of a few words. Waiting arrivals need no queue:
+//! a second cursor follows the clock and counts them.
 
 use crate::work::{self, Rate, Schedule, Spacing, Until};
 use loadline_base::bounded;
@@ -9,22 +9,21 @@ use loadline_base::numbers::SplitMix64;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Some 20 million starts; their times take as much memory again.
+/// About 20 million starts; their parsed times take the same amount of memory again.
 const STARTS_BYTES_MAX: u64 = 256 << 20;
 
 /// The answer to "may a request start now?".
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Arrival {
-    /// Start one, which was meant to start at `intended_ns` (now or earlier).
+    /// Start a request that was meant to start at `intended_ns` (now or earlier).
     Due { intended_ns: u64 },
     /// None before this moment.
     At(u64),
-    /// None ever again.
+    /// No more starts.
     Done,
 }
 
-/// One thread's share of the arrivals and connections of a phase: those whose number leaves `index` when divided by
-/// `count`.
+/// One thread's share of a phase's arrivals and connections: those whose number is `index` modulo `count`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Share {
     pub(super) index: u64,
@@ -41,7 +40,7 @@ impl Share {
     }
 }
 
-/// The arrivals of one phase, or one thread's share of them.
+/// The arrivals of a phase, or one thread's share of them.
 #[derive(Debug, Clone)]
 pub(super) struct Arrivals {
     model: Model,
@@ -76,8 +75,8 @@ struct Cursor {
 
 #[derive(Debug, Clone)]
 enum ArrivalSource {
-    /// The start of a request lies where the integral of the rate reaches `reached`: 0, 1, 2, … or, at random, the
-    /// sum of exponential gaps. So every rate can be spaced either way.
+    /// A request starts when the integral of the rate reaches `reached`: 0, 1, 2, … or, at random, the sum of
+    /// exponential gaps. So every rate supports both spacings.
     Rate {
         rate: Rate,
         seconds: f64,
@@ -93,10 +92,8 @@ enum ArrivalSource {
 }
 
 impl Arrivals {
-    /// A share of the arrivals of a schedule; [`Arrivals::start`] says when it begins.
-    ///
-    /// # Errors
-    /// `Request` where the file of starts cannot be read or understood.
+    /// A share of a schedule's arrivals; [`Arrivals::start`] sets when it begins. Errors: `Request` if the file of
+    /// starts cannot be read or parsed.
     pub(super) fn of(schedule: &Schedule, seed: u64, share: Share) -> Result<Self> {
         match schedule {
             Schedule::Closed { until, .. } => {
@@ -115,7 +112,6 @@ impl Arrivals {
         }
     }
 
-    /// The phase begins.
     pub(super) fn start(&mut self, at_ns: u64) {
         if let Model::Open { start_ns, .. } = &mut self.model {
             *start_ns = at_ns;
@@ -155,7 +151,7 @@ impl Arrivals {
         }
     }
 
-    /// Whether none is left to be taken.
+    /// Whether none is left to take.
     pub(super) fn are_over(&self, now_ns: u64) -> bool {
         match &self.model {
             Model::Closed => self.begun >= self.requests_max || now_ns >= self.end_ns,
@@ -163,7 +159,7 @@ impl Arrivals {
         }
     }
 
-    /// How many have come due and were not taken; 0 in a closed model.
+    /// How many are due and not taken; 0 in a closed model.
     pub(super) fn waiting(&mut self, now_ns: u64) -> u64 {
         match &mut self.model {
             Model::Closed => 0,
@@ -187,7 +183,7 @@ impl Arrivals {
         }
     }
 
-    /// How many the plan wanted to start until now; `None` in a closed model.
+    /// How many starts the plan scheduled until now; `None` in a closed model.
     pub(super) fn offered(&mut self, now_ns: u64) -> Option<u64> {
         self.waiting(now_ns);
         match &self.model {
@@ -196,17 +192,17 @@ impl Arrivals {
         }
     }
 
-    /// Whether the plan sets the intended start, so that response time differs from service time.
+    /// Whether the plan sets the intended start, which makes response time differ from service time.
     pub(super) fn is_open(&self) -> bool {
         !matches!(self.model, Model::Closed)
     }
 
-    /// The planned end; `u64::MAX` where a count ends it.
+    /// The planned end; `u64::MAX` if a count ends the phase.
     pub(super) fn end_ns(&self) -> u64 {
         self.end_ns
     }
 
-    /// No more requests than this will start; `u64::MAX` where time ends it.
+    /// Maximum number of starts; `u64::MAX` if time ends the phase.
     pub(super) fn requests_max(&self) -> u64 {
         self.requests_max
     }
@@ -222,7 +218,7 @@ impl Cursor {
         cursor
     }
 
-    /// Moves on to the next start of its share.
+    /// Advances to the next start of its share.
     fn step(&mut self) {
         for _ in 0..self.share.count {
             self.next = self.next.and_then(|_| self.source.draw());
@@ -231,7 +227,7 @@ impl Cursor {
 }
 
 impl ArrivalSource {
-    /// The source, how many starts it has at most, and its planned length in nanoseconds.
+    /// The source, its maximum number of starts, and its planned length in nanoseconds.
     fn of(arrivals: &work::Arrivals, seed: u64) -> Result<(Self, u64, u64)> {
         match arrivals {
             work::Arrivals::Rate { rate, spacing, until } => {
@@ -240,7 +236,7 @@ impl ArrivalSource {
                     Until::Requests(requests) => (*requests, *requests as f64 / rate.mean()),
                     Until::Elapsed(span) => (u64::MAX, span.as_s()),
                 };
-                // The first random start does not lie at the beginning.
+                // The first random start is not at the beginning.
                 let (mut random, mut reached) = (random, 0.0);
                 if let Some(random) = &mut random {
                     reached = random.exponential();
@@ -252,7 +248,7 @@ impl ArrivalSource {
                 let starts_ns = read_starts(path)?;
                 let requests = starts_ns.len() as u64;
                 let last_ns = starts_ns.last().copied().unwrap_or(0);
-                // The last start has a share of the time as the others have.
+                // The last start has its share of the time like the others.
                 let length_ns = match requests {
                     0 | 1 => last_ns + 1_000_000_000,
                     n => last_ns + (last_ns / (n - 1)).max(1),
@@ -275,7 +271,7 @@ impl ArrivalSource {
                 *number += 1;
                 match random {
                     Some(random) => *reached += random.exponential(),
-                    // Counted again: sums of many small steps drift.
+                    // Computed from the number, because sums of many small steps drift.
                     None => *reached = *number as f64,
                 }
                 Some((at_s * 1e9).round() as u64)
@@ -289,7 +285,7 @@ impl ArrivalSource {
     }
 }
 
-/// When the integral of the rate reaches `reached`, in seconds; `None` where it never does.
+/// When the integral of the rate reaches `reached`, in seconds; `None` if it never does.
 fn when(rate: &Rate, seconds: f64, reached: f64) -> Option<f64> {
     match *rate {
         Rate::Constant(rate) => Some(reached / rate),
@@ -309,7 +305,7 @@ fn when(rate: &Rate, seconds: f64, reached: f64) -> Option<f64> {
     }
 }
 
-/// Solves `from·t + (to − from)·t²/(2·seconds) = reached` for t, in the form that does not cancel.
+/// Solves `from·t + (to − from)·t²/(2·seconds) = reached` for t, in the form without cancellation.
 fn on_ramp(from: f64, to: f64, seconds: f64, reached: f64) -> Option<f64> {
     if reached == 0.0 {
         return Some(0.0);
@@ -320,12 +316,12 @@ fn on_ramp(from: f64, to: f64, seconds: f64, reached: f64) -> Option<f64> {
     (root >= 0.0).then(|| 2.0 * reached / (from + root.sqrt()))
 }
 
-/// A line a start: seconds as a decimal number, ascending; empty lines and those that begin with `#` are skipped.
+/// One start per line, in ascending decimal seconds; skips empty lines and those that begin with `#`.
 fn read_starts(path: &Path) -> Result<Vec<u64>> {
     let text = bounded::text_named(path, STARTS_BYTES_MAX).map_err(|cause| {
         Error::request(format!("cannot read the schedule {}: {}", path.display(), loadline_base::error::plain(&cause)))
     })?;
-    const FORM: &str = "write a start on each line, in seconds since the beginning of the phase: `0.125`";
+    const FORM: &str = "write one start time per line, in seconds from the beginning of the phase, such as `0.125`";
     let mut starts_ns = Vec::new();
     for (number, line) in text.lines().enumerate() {
         let line = line.trim();
@@ -343,12 +339,12 @@ fn read_starts(path: &Path) -> Result<Vec<u64>> {
         starts_ns.push(start_ns);
     }
     if starts_ns.is_empty() {
-        return Err(Error::request(format!("the schedule {} has no start", path.display())).hint(FORM));
+        return Err(Error::request(format!("the schedule {} has no start times", path.display())).hint(FORM));
     }
     Ok(starts_ns)
 }
 
-/// A span in nanoseconds; 584 years at most.
+/// A span in nanoseconds, up to 584 years.
 pub(super) fn nanoseconds(span: std::time::Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }
@@ -387,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn closed_arrivals_are_due_when_asked() {
+    fn closed_arrivals_are_always_due() {
         let closed = |until| {
             let schedule = Schedule::Closed { connections: 1, until, think: Span::default() };
             started(&schedule, 1000, 1, Share::WHOLE)
@@ -403,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn constant_arrivals_keep_their_intended_start_however_late_they_are_asked() {
+    fn late_arrivals_keep_their_intended_start() {
         let schedule = open(Rate::Constant(1e8), Spacing::Even, Until::Requests(3));
         let mut constant = started(&schedule, 100, 1, Share::WHOLE);
         assert_eq!(constant.next(95), Arrival::At(100));
@@ -419,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_and_a_time_make_an_exact_count() {
+    fn a_rate_and_a_time_give_an_exact_count() {
         let count = |rate, seconds| starts(&open(rate, Spacing::Even, Until::Elapsed(Span::seconds(seconds)))).len();
         assert_eq!(count(Rate::Constant(500.0), 20), 10_000);
         assert_eq!(count(Rate::Constant(3.0), 7), 21);
@@ -430,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ramp_and_a_staircase_are_where_their_rate_says() {
+    fn ramps_and_staircases_follow_their_rate() {
         let seconds = |starts: &[u64], from: f64, to: f64| {
             starts.iter().filter(|ns| (from..to).contains(&(**ns as f64 / 1e9))).count()
         };
@@ -443,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn after_the_close_none_begins_and_what_was_offered_stays() {
+    fn after_the_close_none_begins_and_offered_stays() {
         let until = Until::Elapsed(Span::seconds(10));
         let closed = Schedule::Closed { connections: 1, until, think: Span::default() };
         for (schedule, offered) in [(open(Rate::Constant(1.0), Spacing::Even, until), Some(3)), (closed, None)] {
@@ -456,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn random_arrivals_have_the_rate_the_spread_and_the_seed() {
+    fn random_arrivals_follow_rate_spread_and_seed() {
         let schedule = open(Rate::Constant(1000.0), Spacing::Poisson, Until::Elapsed(Span::seconds(100)));
         let drawn = starts(&schedule);
         // Five standard deviations of 100,000.
@@ -470,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_read_line_by_line_and_refused_with_its_line() {
+    fn a_bad_file_is_rejected_with_its_line() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("starts");
         let schedule = Schedule::Open { arrivals: work::Arrivals::File(path.clone()), pool: Pool::fixed(1) };
@@ -492,7 +488,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn shares_are_the_whole(
+        fn shares_add_up_to_the_whole(
             from in 1.0..2000.0f64, to in 1.0..2000.0f64, steps in 2u32..9, kind in 0..3u8, random: bool,
             threads in 1u64..5, counted: bool,
         ) {
@@ -521,7 +517,7 @@ mod tests {
         }
 
         #[test]
-        fn counts_are_divided_without_a_rest(total in 0u64..10_000, count in 1u64..9) {
+        fn counts_are_divided_without_remainder(total in 0u64..10_000, count in 1u64..9) {
             prop_assert_eq!((0..count).map(|index| Share { index, count }.of(total)).sum::<u64>(), total);
         }
     }

@@ -1,5 +1,5 @@
-//! A server for tests: one thread for each connection, answers written by a closure of the test. The listener and the
-//! counts are the same for every protocol.
+//! A server for tests: one thread per connection, responses written by a closure of the test. Listener and counts are
+//! the same for every protocol.
 
 use loadline_base::clock::Clock;
 use std::io::{self, Read, Write};
@@ -24,9 +24,9 @@ pub(super) struct Exchange<'a> {
     pub(super) stream: &'a mut TcpStream,
     /// The head, without its empty line.
     pub(super) head: &'a str,
-    /// The body, as far as it was announced.
+    /// The body, up to the announced length.
     pub(super) body: &'a [u8],
-    /// Counts all requests, from 0.
+    /// The number of the request, from 0.
     pub(super) nth: u64,
     pub(super) over: &'a AtomicBool,
 }
@@ -38,7 +38,7 @@ impl Exchange<'_> {
         Ok(Next::Keep)
     }
 
-    /// Answers nothing until the test is over.
+    /// Sends nothing until the test ends.
     pub(super) fn hang(&self) -> io::Result<Next> {
         while !self.over.load(SeqCst) {
             thread::sleep(Duration::from_millis(1));
@@ -47,13 +47,12 @@ impl Exchange<'_> {
     }
 }
 
-/// The counts of a server, and whether its test is over.
 #[derive(Default)]
 pub(super) struct ServerCounts {
     pub(super) over: AtomicBool,
     pub(super) requests: AtomicU64,
     pub(super) connections: AtomicU64,
-    /// Requests under way now and at most, where the protocol has several on a connection.
+    /// Requests in flight, now and at most, if the protocol has several per connection.
     pub(super) busy: AtomicU64,
     pub(super) busy_max: AtomicU64,
 }
@@ -80,7 +79,7 @@ impl ScriptedServer {
         Self::listen(address, move |listener, counts| accept(listener, counts, &script))
     }
 
-    /// Listens at an address, on a thread that accepts until the test is over.
+    /// Listens at an address, on a thread that accepts until the test ends.
     pub(super) fn listen(address: &str, accept: impl FnOnce(TcpListener, &Arc<ServerCounts>) + Send + 'static) -> Self {
         let listener = TcpListener::bind(address).unwrap();
         listener.set_nonblocking(true).unwrap();
@@ -93,7 +92,6 @@ impl ScriptedServer {
         Self { address, counts, thread: Some(thread) }
     }
 
-    /// Requests read so far.
     pub(super) fn requests(&self) -> u64 {
         self.counts.requests.load(SeqCst)
     }
@@ -103,7 +101,7 @@ impl ScriptedServer {
         self.counts.connections.load(SeqCst)
     }
 
-    /// The most requests that were under way at once.
+    /// Maximum number of requests in flight.
     pub(super) fn busy_max(&self) -> u64 {
         self.counts.busy_max.load(SeqCst)
     }
@@ -126,7 +124,7 @@ fn accept(listener: TcpListener, counts: &Arc<ServerCounts>, script: &Arc<Script
                 counts.connections.fetch_add(1, SeqCst);
                 let (counts, script) = (Arc::clone(counts), Arc::clone(script));
                 threads.push(thread::spawn(move || {
-                    // A broken connection is what many tests are about.
+                    // Many tests are about broken connections.
                     if !matches!(serve(&mut stream, &counts, &*script), Ok(Next::Abort)) {
                         let _ = stream.shutdown(Shutdown::Both);
                     }
@@ -141,7 +139,7 @@ fn accept(listener: TcpListener, counts: &Arc<ServerCounts>, script: &Arc<Script
     }
 }
 
-/// Serves until the script wants no more; returns how it ended.
+/// Serves until the script ends; returns how it ended.
 fn serve(stream: &mut TcpStream, counts: &ServerCounts, script: &Script) -> io::Result<Next> {
     stream.set_nonblocking(false)?;
     stream.set_nodelay(true)?;
@@ -191,7 +189,7 @@ fn read_request(
     Ok(Some((head, body)))
 }
 
-/// Reads a few bytes: a slow reader, so that large uploads meet a full send buffer.
+/// Reads a few bytes: a slow reader, so that large uploads fill the send buffer.
 fn read_more(stream: &mut TcpStream, bytes: &mut Vec<u8>, over: &AtomicBool) -> io::Result<bool> {
     let mut piece = [0; 8192];
     loop {
@@ -206,7 +204,7 @@ fn read_more(stream: &mut TcpStream, bytes: &mut Vec<u8>, over: &AtomicBool) -> 
     }
 }
 
-/// Waits until it holds, for at most ten seconds.
+/// Waits until the condition holds, for at most ten seconds.
 pub(super) fn wait_until(clock: Clock, mut holds: impl FnMut() -> bool) {
     let give_up_s = clock.now_s() + 10.0;
     while !holds() {

@@ -1,4 +1,4 @@
-//! Counts while a phase runs: each request ends here, once, as correct or as one kind of failure.
+//! Counts during a phase: each request ends here once, as correct or as one kind of failure.
 
 use super::outcome::{Failures, GiveUp, Interval, Outcome, Row};
 use super::rows::Rows;
@@ -6,7 +6,6 @@ use crate::work::Condition;
 use hdrhistogram::Histogram;
 use loadline_base::error::{Error, Result};
 
-/// How one request failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Failure {
     Status(u16),
@@ -22,19 +21,19 @@ pub(super) enum Failure {
 }
 
 impl Failure {
-    /// Describes what happened, as the end of a sentence.
+    /// Describes the failure, as the end of a sentence.
     fn sentence(self) -> String {
         match self {
-            Self::Status(status) => format!("was answered with status {status}"),
-            Self::Short => "got a short answer".to_owned(),
-            Self::Refused => "was refused a connection".to_owned(),
+            Self::Status(status) => format!("got status {status}"),
+            Self::Short => "got a truncated response".to_owned(),
+            Self::Refused => "was refused".to_owned(),
             Self::Reset => "lost its connection".to_owned(),
             Self::Timeout => "timed out".to_owned(),
             Self::Ports => "found no free local port".to_owned(),
-            Self::Protocol => "got what is no HTTP answer".to_owned(),
-            Self::Check => "failed a check of its answer".to_owned(),
-            Self::Tls => "got no TLS session".to_owned(),
-            Self::Unanswered => "had no answer at the end".to_owned(),
+            Self::Protocol => "got a response that is not HTTP".to_owned(),
+            Self::Check => "failed a response check".to_owned(),
+            Self::Tls => "failed in the TLS handshake".to_owned(),
+            Self::Unanswered => "had no response by the end".to_owned(),
         }
     }
 
@@ -46,27 +45,27 @@ impl Failure {
     }
 }
 
-/// How late a request may start or be answered is not bounded by the timeout; a day is as good as never.
+/// The timeout does not limit how late a request starts or finishes; a day is as good as never.
 const DAY_NS: u64 = 86_400_000_000_000;
 
-/// Counts while a phase runs.
+/// Counts during a phase.
 pub(super) struct Tally {
-    /// The outcome of the phase so far, without the times and the received bytes of the interval under way.
+    /// The outcome of the phase so far, without the times and received bytes of the current interval.
     pub(super) sum: Outcome,
-    /// The interval under way, its connections and queue as they are now. In a closed model its histogram is the only
-    /// one that the hot path touches.
+    /// The current interval, with its current connections and queue. In a closed model, its histogram is the only one
+    /// on the hot path.
     pub(super) interval: Interval,
     pub(super) rows: Rows,
     pub(super) last_end_ns: u64,
     pub(super) failures_in_a_row: u64,
     pub(super) last_failure: Option<Failure>,
     rate_end_ns: u64,
-    /// Since when requests are begun without a correct answer to any; `u64::MAX` right after one.
+    /// Since when requests have begun without a correct response; `u64::MAX` right after one.
     waiting_since_ns: u64,
 }
 
 impl Tally {
-    /// `requests` are in the plan. Response time and lag are kept in an open model only.
+    /// `requests` is the number in the plan. Response time and lag are recorded only in an open model.
     pub(super) fn new(requests: usize, rows: Rows, is_open: bool) -> Result<Self> {
         let sum = Outcome::new(requests, is_open)?;
         let interval = Interval {
@@ -93,13 +92,13 @@ impl Tally {
         })
     }
 
-    /// Counts from `start_ns`; answers after `rate_end_ns` are left out of the rate.
+    /// Counts from `start_ns`; the rate excludes responses after `rate_end_ns`.
     pub(super) fn start(&mut self, start_ns: u64, rate_end_ns: u64) {
         (self.sum.start_ns, self.last_end_ns, self.interval.start_ns) = (start_ns, start_ns, start_ns);
         self.rate_end_ns = rate_end_ns;
     }
 
-    /// A request begins on a connection that is free since `free_ns`.
+    /// A request begins on a connection that has been free since `free_ns`.
     #[inline]
     pub(super) fn begun(&mut self, intended_ns: u64, free_ns: u64, now_ns: u64) {
         if let Some(lag) = &mut self.sum.lag {
@@ -110,7 +109,7 @@ impl Tally {
         self.waiting_since_ns = self.waiting_since_ns.min(now_ns);
     }
 
-    /// A correct answer within the timeout.
+    /// A correct response within the timeout.
     #[inline]
     pub(super) fn answered(&mut self, ended: Row) {
         record(&mut self.interval.service, ended.ended_ns - ended.started_ns);
@@ -130,13 +129,13 @@ impl Tally {
         self.rows.answered(|| row(&ended, None));
     }
 
-    /// Returns the counters of a request of the plan. A request that never began was not drawn yet, so it has none.
+    /// Returns the counters of a request of the plan. A request that never began was not drawn, so it has none.
     #[inline]
     fn of_request(&mut self, ended: &Row) -> Option<&mut (u64, u64)> {
         self.sum.by_request.get_mut(ended.request? as usize)
     }
 
-    /// A failure of TLS; its first words are kept.
+    /// A TLS failure; the first message is kept.
     pub(super) fn tls_failed(&mut self, words: String) -> Failure {
         self.sum.tls_trouble.get_or_insert(words);
         Failure::Tls
@@ -163,7 +162,7 @@ impl Tally {
         self.rows.failed(|| row(&ended, Some(failure.kind())));
     }
 
-    /// Why going on is hopeless, if it is.
+    /// Why continuing is hopeless, if it is.
     pub(super) fn hopeless(&self, bounds: &GiveUp, now_ns: u64) -> Option<String> {
         let words = || self.sum.tls_trouble.as_ref().map_or(String::new(), |words| format!(": {words}"));
         let last = || match self.last_failure {
@@ -172,18 +171,18 @@ impl Tally {
             None => String::new(),
         };
         if self.failures_in_a_row >= bounds.failures_in_a_row {
-            // The bound, not the count: one round of several connections may bring more failures than the last one.
+            // Names the limit, not the count: one round of several connections may bring several failures.
             return Some(format!("{} requests in a row failed{}", bounds.failures_in_a_row, last()));
         }
         let silence_ns = now_ns.saturating_sub(self.waiting_since_ns);
         if silence_ns < bounds.silence_ns {
             return None;
         }
-        Some(format!("no correct answer for {:.1} s{}", silence_ns as f64 / 1e9, last()))
+        Some(format!("no successful response for {:.1} s{}", silence_ns as f64 / 1e9, last()))
     }
 
-    /// Hands out the interval under way, which ends at `end_ns`, merges it into the sum and begins the next. `offered`
-    /// requests were offered since the phase began. The first of the stop conditions that held over it, in words.
+    /// Reports the current interval, which ends at `end_ns`, merges it into the sum, and begins the next. `offered`
+    /// counts since the phase began. Returns the first stop condition that held over it, in words.
     pub(super) fn end_interval(
         &mut self,
         end_ns: u64,
@@ -210,14 +209,14 @@ impl Tally {
     }
 }
 
-/// The row of a request: it has no moment outside its time, though the engine leaves those at 0 that never came.
+/// The row of a request. Moments that never came, which are 0 in the engine, are moved into its time.
 fn row(ended: &Row, failure: Option<&'static str>) -> Row {
     let Row { started_ns, connected_ns, first_byte_ns, ended_ns, .. } = *ended;
     let first_byte_ns = if first_byte_ns == 0 { ended_ns } else { first_byte_ns.min(ended_ns) };
     Row { connected_ns: connected_ns.clamp(started_ns, ended_ns), first_byte_ns, failure, ..*ended }
 }
 
-/// A histogram that grows has room for every time up to a day.
+/// A growing histogram has room for every time up to a day.
 #[inline]
 fn record(histogram: &mut Histogram<u64>, ns: u64) {
     let _ = histogram.record(ns.min(DAY_NS));
@@ -230,7 +229,7 @@ mod tests {
     fn tally(start_ns: u64, rate_end_ns: u64) -> Tally {
         let mut tally = Tally::new(1, Rows::new(0, 1), true).unwrap();
         tally.start(start_ns, rate_end_ns);
-        // As many as any test ends without a beginning.
+        // As many as any test ends without beginning them.
         tally.sum.in_flight = 100;
         tally
     }
@@ -274,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_after_the_planned_end_count_but_not_for_the_rate() {
+    fn responses_after_the_planned_end_do_not_count_for_the_rate() {
         let mut tally = tally(0, 1000);
         tally.answered(ended(0, 1000));
         tally.answered(ended(900, 1001));
@@ -282,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn hopeless_after_failures_in_a_row_or_silence_and_a_correct_answer_resets_both() {
+    fn hopeless_after_failures_or_silence_until_a_correct_response() {
         let bounds = GiveUp { failures_in_a_row: 3, silence_ns: 1000 };
         let mut tally = tally(0, u64::MAX);
         tally.failed(Failure::Status(503), ended(0, 1));
@@ -293,19 +292,19 @@ mod tests {
         tally.begun(500, 500, 500);
         tally.failed(Failure::Short, ended(500, 501));
         assert_eq!(tally.hopeless(&bounds, 1499), None);
-        assert_eq!(tally.hopeless(&bounds, 1500).unwrap(), "no correct answer for 0.0 s; the last got a short answer");
+        assert_eq!(
+            tally.hopeless(&bounds, 1500).unwrap(),
+            "no successful response for 0.0 s; the last got a truncated response"
+        );
         tally.failed(Failure::Refused, ended(500, 502));
         tally.failed(Failure::Status(503), ended(500, 503));
-        assert_eq!(
-            tally.hopeless(&bounds, 504).unwrap(),
-            "3 requests in a row failed; the last was answered with status 503"
-        );
+        assert_eq!(tally.hopeless(&bounds, 504).unwrap(), "3 requests in a row failed; the last got status 503");
         assert_eq!(tally.sum.failures.total(), 5);
         assert_eq!(tally.sum.wrong_statuses, [(404, 1), (503, 2)].into());
     }
 
     #[test]
-    fn response_time_runs_from_the_intended_start_and_lag_is_not_waiting() {
+    fn response_time_begins_at_the_intended_start_and_lag_excludes_waiting() {
         let mut tally = tally(0, u64::MAX);
         tally.begun(100, 450, 500);
         tally.answered(Row { intended_ns: 100, ..ended(500, 600) });
@@ -327,7 +326,7 @@ mod tests {
         tally.failed(Failure::Check, ended(0, 1));
         tally.answered(ended(0, 1));
         let met = tally.end_interval(1_000_001_000, None, &stop, &mut |_| {}).unwrap().unwrap();
-        assert_eq!(met, "the stop condition failed>10% held (50 %)");
+        assert_eq!(met, "the stop condition failed>10% was met (50%)");
         assert_eq!(tally.end_interval(2_000_001_000, None, &stop, &mut |_| {}).unwrap(), None);
     }
 

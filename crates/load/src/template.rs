@@ -1,4 +1,4 @@
-//! Text with placeholders, taken apart once and filled in for each request: `{seq}` and `{rand LOW HIGH}`.
+//! Text with placeholders, parsed once and filled in per request: `{seq}` and `{rand LOW HIGH}`.
 
 use loadline_base::error::{Error, Result};
 use loadline_base::numbers::SplitMix64;
@@ -12,7 +12,7 @@ pub(super) struct Template(Vec<Segment>);
 enum Segment {
     Literal(Vec<u8>),
     Sequence,
-    /// A number from `low` on, `span` different ones.
+    /// A number from `low`, of `span` possible ones.
     Random {
         low: u64,
         span: u64,
@@ -20,10 +20,7 @@ enum Segment {
 }
 
 impl Template {
-    /// Takes a text apart.
-    ///
-    /// # Errors
-    /// `Request` for a `{rand …}` without two numbers in order.
+    /// Parses a text. Errors: `Request` for a `{rand …}` without two numbers in order.
     pub(super) fn parse(text: &str) -> Result<Self> {
         let mut segments = Vec::new();
         let mut rest = text;
@@ -37,7 +34,7 @@ impl Template {
         Ok(Self(segments))
     }
 
-    /// Whether it is the same each time.
+    /// Whether it is always the same.
     pub(super) fn is_fixed(&self) -> bool {
         self.0.iter().all(|segment| matches!(segment, Segment::Literal(_)))
     }
@@ -62,7 +59,7 @@ impl Template {
     }
 }
 
-/// Text before, placeholder, text after; `None` where none is left.
+/// Text before, placeholder, text after; `None` if none is left.
 fn first_placeholder(text: &str) -> Result<Option<(&str, Segment, &str)>> {
     let mut from = 0;
     while let Some(open) = text[from..].find('{').map(|at| from + at) {
@@ -92,9 +89,8 @@ fn placeholder(inside: &str) -> Result<Option<Segment>> {
     }
 }
 
-/// Appends a number in digits.
 pub(super) fn decimal(out: &mut Vec<u8>, number: u64) {
-    // Memory takes all that is written.
+    // Writing to memory never fails.
     let _ = write!(out, "{number}");
 }
 
@@ -109,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn placeholders_are_filled_and_other_braces_stay() {
+    fn placeholders_are_filled_and_other_braces_kept() {
         assert_eq!(filled("/item/{seq}?again={seq}", 42), "/item/42?again=42");
         assert_eq!(filled("{\"id\": {seq}, \"a\": {}}", 0), "{\"id\": 0, \"a\": {}}");
         assert_eq!(filled("{seq", 1), "{seq");
@@ -130,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_range_is_refused() {
+    fn a_wrong_range_is_rejected() {
         for text in ["{rand}", "{rand 1}", "{rand 2 1}", "{rand a b}", "{rand 1 2 3}", "{rand -1 2}"] {
             assert!(Template::parse(text).is_err(), "{text}");
         }

@@ -1,5 +1,5 @@
-//! One phase on several threads that share nothing: each has its part of the connections and of the arrivals. Their
-//! intervals and outcomes are merged; histograms merge exactly.
+//! One phase on several threads that share nothing: each has its part of the connections and arrivals. Their intervals
+//! and outcomes are merged; histograms merge exactly.
 
 use super::outcome::{End, Interval, Outcome};
 use super::schedule::Share;
@@ -14,22 +14,19 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// How often the counters of the threads are summed up and a stop is passed on.
+/// How often the threads' counters are summed up and a stop is passed on.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// A report from a thread.
 enum ThreadReport {
     Interval { number: u64, last: bool, interval: Box<Interval> },
     Done(Box<Result<Outcome>>),
 }
 
-/// Runs the phase on `threads` threads, each pinned to the next of `cpus`, round and round; on the calling thread where
-/// it is one and no CPU is named.
+/// Runs the phase on `threads` threads, each pinned to the next of `cpus` in a cycle; on the calling thread if there is
+/// only one and no CPU is given.
 ///
-/// As [`drive`](super::drive) otherwise. More threads than connections are of no use and not started.
-///
-/// # Errors
-/// As [`drive`](super::drive); the first thread that cannot go on stops the others.
+/// Otherwise like [`drive`](super::drive). Starts no more threads than connections. Errors: as for
+/// [`drive`](super::drive); the first thread that cannot continue stops the others.
 pub fn drive_threads(
     plan: &Plan,
     clock: Clock,
@@ -61,12 +58,12 @@ pub fn drive_threads(
 struct Together {
     threads: u32,
     clock: Clock,
-    /// How many are ready, and the start once all are.
+    /// The number of ready threads, and the start once all are ready.
     ready: Mutex<(u32, Option<u64>)>,
     all: Condvar,
 }
 
-/// A thread that panicked is never ready; the others do not wait for it for ever.
+/// A panicked thread is never ready; the others do not wait for it forever.
 const READY_WITHIN: Duration = Duration::from_secs(60);
 
 impl Together {
@@ -74,7 +71,7 @@ impl Together {
         Self { threads, clock, ready: Mutex::new((0, None)), all: Condvar::new() }
     }
 
-    /// Waits for the others; the start of all.
+    /// Waits for the others; returns the common start.
     fn start_ns(&self) -> u64 {
         let mut ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
         ready.0 += 1;
@@ -99,13 +96,13 @@ fn run(
     if let Some(cpu) = cpu {
         let mut set = CpuSet::new();
         set.set(cpu as usize);
-        // Fails for a CPU that is gone: the thread then runs where it may.
+        // Fails if the CPU is gone: the thread then runs on any allowed one.
         let _ = sched_setaffinity(None, &set);
     }
     let mut held: Option<(u64, Box<Interval>)> = None;
     let mut number = 0;
     let outcome = drive_share(plan, share, together.clock, control, &|| together.start_ns(), &mut |interval| {
-        // An interval is known to be the last one when none follows it.
+        // An interval is known to be the last only if none follows.
         if let Some((number, interval)) = held.take() {
             let _ = sender.send(ThreadReport::Interval { number, last: false, interval });
         }
@@ -115,17 +112,16 @@ fn run(
     if let Some((number, interval)) = held {
         let _ = sender.send(ThreadReport::Interval { number, last: true, interval });
     }
-    // Fails only where the merger is gone, and with it whoever wants the outcome.
+    // Fails only if the receiver is gone, and then the outcome is not needed.
     let _ = sender.send(ThreadReport::Done(Box::new(outcome)));
 }
 
-/// Merges the reports of the threads.
 struct Merger<'a> {
     whole: &'a Control,
     parts: &'a [Control],
     stop: &'a [Condition],
     met: Option<String>,
-    /// Intervals that not all threads have delivered, with how many have.
+    /// Intervals that some threads have not delivered yet, with the number of deliveries.
     open: BTreeMap<u64, (usize, Box<Interval>)>,
     outcome: Option<Outcome>,
     trouble: Option<Error>,
@@ -142,7 +138,7 @@ impl<'a> Merger<'a> {
             match receiver.recv_timeout(LOOK_EVERY) {
                 Ok(message) => self.take(message, on_interval)?,
                 Err(RecvTimeoutError::Timeout) => {}
-                // A thread that panicked says nothing; the scope passes its panic on.
+                // A panicked thread sends nothing; the scope propagates its panic.
                 Err(RecvTimeoutError::Disconnected) => break,
             }
             self.publish();
@@ -159,7 +155,7 @@ impl<'a> Merger<'a> {
                 outcome.rows.sort_by_key(|row| (row.started_ns, row.ended_ns));
                 Ok(outcome)
             }
-            (None, None) => Err(Error::bug("no thread of the load engine came to an end")),
+            (None, None) => Err(Error::bug("no load engine thread finished")),
         }
     }
 
@@ -174,7 +170,7 @@ impl<'a> Merger<'a> {
     fn take(&mut self, message: ThreadReport, on_interval: &mut dyn FnMut(&Interval)) -> Result<()> {
         match message {
             ThreadReport::Interval { number, last, interval } => {
-                // The partial interval at the end joins the last whole interval that is still open, or stays separate.
+                // The partial interval at the end joins the last full interval that is still open, or stays separate.
                 let number =
                     if last { number.min(self.open.keys().next_back().map_or(number, |n| *n)) } else { number };
                 match self.open.get_mut(&number) {
@@ -196,7 +192,7 @@ impl<'a> Merger<'a> {
         Ok(())
     }
 
-    /// One thread is done. One that gave up, met a stop condition or could not go on ends the phase for all.
+    /// A thread has finished. If it gave up, met a stop condition, or could not continue, it ends the phase for all.
     fn finish(&mut self, outcome: Result<Outcome>) -> Result<()> {
         let early = !matches!(&outcome, Ok(Outcome { ended: End::Done, .. }));
         match (outcome, &mut self.outcome) {
@@ -210,7 +206,7 @@ impl<'a> Merger<'a> {
         Ok(())
     }
 
-    /// Hands out, in order, what all threads have delivered.
+    /// Reports, in order, the intervals that all threads have delivered.
     fn hand_out_complete(&mut self, on_interval: &mut dyn FnMut(&Interval)) {
         while let Some(entry) = self.open.first_entry().filter(|entry| entry.get().0 == self.parts.len()) {
             let interval = entry.remove().1;
@@ -264,7 +260,7 @@ fn add(sum: &mut Outcome, other: Outcome) -> Result<()> {
     merge_some(&mut sum.lag, other.lag.as_ref())?;
     sum.offered = sum.offered.zip(other.offered).map(|(a, b)| a + b);
     sum.queued += other.queued;
-    // An upper bound: the queues of two threads need not be longest at the same moment.
+    // An upper bound: two threads' queues need not be longest at the same moment.
     sum.queue_max += other.queue_max;
     merge(&mut sum.unanswered, &other.unanswered)?;
     sum.in_flight += other.in_flight;

@@ -1,22 +1,20 @@
-//! Moments at which the engine looks at a connection again: a rest ends, bytes may go, a wait is over.
+//! The times at which the engine returns to a connection: a rest ends, bytes may be sent, or a wait is over.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// The action that is due on a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Due {
     /// The connection has rested or thought, and is free for a request.
     Free,
-    /// The connection may send on.
     Send,
-    /// The connection may read on.
+    /// The connection may continue reading.
     Receive,
     /// The connection has waited long enough for `100 Continue`.
     Continue,
 }
 
-/// Moments and connections, the earliest first. No moment is taken back: the engine looks whether it still matters.
+/// Moments and connections, earliest first. Entries are never removed: the engine checks whether they still matter.
 #[derive(Debug, Default)]
 pub(super) struct Timers(BinaryHeap<Reverse<(u64, usize, Due)>>);
 
@@ -46,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_earliest_comes_first_and_none_too_early() {
+    fn timers_fire_in_order_and_not_early() {
         let mut timers = Timers::default();
         assert_eq!((timers.next_ns(), timers.pop(u64::MAX)), (u64::MAX, None));
         timers.set(20, 1, Due::Free);

@@ -1,4 +1,4 @@
-//! TLS as bytes in, bytes out: rustls without buffers of its own, so that an idle connection holds none.
+//! TLS as bytes in, bytes out: rustls without its own buffers, so that an idle connection holds none.
 
 use crate::files::{certificates, key, trusted};
 use crate::work::Tls;
@@ -13,12 +13,12 @@ use rustls::{ClientConfig, DigitallySignedStruct, SignatureScheme};
 use std::fmt;
 use std::sync::Arc;
 
-/// Plaintext that goes into one record at most (RFC 8446, section 5.1).
+/// Maximum plaintext per record (RFC 8446, section 5.1).
 const RECORD_BYTES: usize = 16 * 1024;
-/// The most that a record adds in the cipher suites offered, rounded up.
+/// Maximum overhead of a record in the offered cipher suites, rounded up.
 const RECORD_EXTRA: usize = 256;
 
-/// How sessions with one server are made. Cloned for threads, it shares tickets for resumption.
+/// Creates sessions with one server. Clones for threads share resumption tickets.
 #[derive(Debug, Clone)]
 pub(super) struct Sessions {
     config: Arc<ClientConfig>,
@@ -27,37 +27,32 @@ pub(super) struct Sessions {
 
 impl Sessions {
     /// Sessions with the server `host` (a name or an address, with or without a port) that offer `protocols` (ALPN).
-    ///
-    /// # Errors
-    /// `Request` if the own certificates cannot be read; `Machine` if the machine trusts no authority.
+    /// Errors: `Request` if the client's certificates cannot be read; `Machine` if the machine trusts no authority.
     pub(super) fn new(tls: &Tls, host: &str, protocols: &[&str]) -> Result<Self> {
         let provider = crate::files::provider();
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
-            .map_err(|cause| Error::bug(format!("no TLS version is left: {cause}")))?;
+            .map_err(|cause| Error::bug(format!("no TLS version is available: {cause}")))?;
         let builder = builder.dangerous().with_custom_certificate_verifier(Arc::new(Trust::new(tls, provider)?));
         let mut config = match &tls.cert {
             Some(cert) => builder
                 .with_client_auth_cert(certificates(cert)?, key(tls.key.as_ref().unwrap_or(cert))?)
                 .map_err(|cause| {
-                    Error::request(format!("cannot show the certificate {}: {cause}", cert.display()))
-                        .hint("certificate and key must belong together")
+                    Error::request(format!("cannot present the certificate {}: {cause}", cert.display()))
+                        .hint("the certificate and the key must match")
                 })?,
             None => builder.with_no_client_auth(),
         };
         config.alpn_protocols = protocols.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
         let bare = bare_host(host);
         let name = ServerName::try_from(bare.to_owned()).map_err(|_| {
-            Error::request(format!("`{bare}` is not a name that a certificate could have"))
-                .hint("use a host name or an address")
+            Error::request(format!("`{bare}` is not a valid server name for TLS"))
+                .hint("use a host name or an IP address")
         })?;
         Ok(Self { config: Arc::new(config), name })
     }
 
-    /// A session about to begin: its first message is ready to be sent.
-    ///
-    /// # Errors
-    /// In rustls' words.
+    /// A new session, with its first message ready to send. Errors: rustls' message.
     pub(super) fn begin(&self) -> std::result::Result<Session, String> {
         let connection = UnbufferedClientConnection::new(Arc::clone(&self.config), self.name.clone())
             .map_err(|cause| cause.to_string())?;
@@ -79,12 +74,11 @@ fn bare_host(host: &str) -> &str {
     }
 }
 
-/// One TLS session of a client.
 pub(super) struct Session {
     connection: UnbufferedClientConnection,
-    /// The beginning of a record that came in pieces.
+    /// The beginning of a record that arrived in pieces.
     kept: Vec<u8>,
-    /// Records to be sent, of which `sent` bytes are.
+    /// Records to send; `sent` bytes are sent already.
     out: Vec<u8>,
     sent: usize,
     ready: bool,
@@ -98,13 +92,13 @@ impl fmt::Debug for Session {
 }
 
 impl Session {
-    /// Whether the handshake is over and plaintext may go.
+    /// Whether the handshake has finished and plaintext can be sent.
     #[inline]
     pub(super) fn is_ready(&self) -> bool {
         self.ready
     }
 
-    /// Whether the server has said that it sends nothing more.
+    /// Whether the server has announced that it sends nothing more.
     pub(super) fn peer_closed(&self) -> bool {
         self.peer_closed
     }
@@ -117,13 +111,13 @@ impl Session {
         (version, protocol)
     }
 
-    /// Records that wait to be sent.
+    /// Records waiting to be sent.
     #[inline]
     pub(super) fn pending(&self) -> &[u8] {
         &self.out[self.sent..]
     }
 
-    /// So many bytes of [`Session::pending`] were sent.
+    /// Marks this many bytes of [`Session::pending`] as sent.
     pub(super) fn was_sent(&mut self, bytes: usize) {
         self.sent += bytes;
         if self.sent == self.out.len() {
@@ -132,10 +126,8 @@ impl Session {
         }
     }
 
-    /// Takes what came from the server and hands the plaintext on.
-    ///
-    /// # Errors
-    /// In rustls' words: certificates, alerts, broken records. The alert to the server is pending then.
+    /// Takes data from the server and passes on the plaintext. Errors: rustls' message about certificates, alerts, or
+    /// broken records. The alert to the server is then pending.
     pub(super) fn receive(
         &mut self,
         bytes: &mut [u8],
@@ -154,10 +146,7 @@ impl Session {
         Ok(())
     }
 
-    /// Encrypts at most one record; returns how much of the plaintext it took.
-    ///
-    /// # Errors
-    /// In rustls' words.
+    /// Encrypts at most one record; returns how much of the plaintext it took. Errors: rustls' message.
     pub(super) fn send(&mut self, plaintext: &[u8]) -> std::result::Result<usize, String> {
         let piece = &plaintext[..plaintext.len().min(RECORD_BYTES)];
         let start = self.out.len();
@@ -165,7 +154,7 @@ impl Session {
         let UnbufferedStatus { state, .. } = self.connection.process_tls_records(&mut []);
         let written = match state.map_err(|cause| cause.to_string())? {
             ConnectionState::WriteTraffic(mut traffic) => traffic.encrypt(piece, &mut self.out[start..]),
-            // Nothing else is left in a session that is ready; to take nothing is safe.
+            // A ready session has nothing else left, so taking nothing is safe.
             _ => {
                 self.out.truncate(start);
                 return Ok(0);
@@ -181,7 +170,7 @@ impl Session {
         }
     }
 
-    /// Lets rustls work through the bytes; returns how many it is done with.
+    /// Lets rustls process the bytes; returns how many it consumed.
     fn advance(&mut self, bytes: &mut [u8], plaintext: &mut dyn FnMut(&[u8])) -> std::result::Result<usize, String> {
         let mut used = 0;
         loop {
@@ -218,10 +207,10 @@ impl Session {
         }
     }
 
-    /// Encodes the alert that gives the server the reason.
+    /// Encodes the alert that tells the server the reason.
     fn say_last_words(&mut self) {
         if let Ok(ConnectionState::EncodeTlsData(mut data)) = self.connection.process_tls_records(&mut []).state {
-            // The session is over; an alert that does not come out changes nothing.
+            // The session is over, so a lost alert does not matter.
             let _ = encode(&mut data, &mut self.out);
         }
     }
@@ -242,14 +231,14 @@ fn encode<D>(data: &mut rustls::unbuffered::EncodeTlsData<'_, D>, out: &mut Vec<
     }
 }
 
-/// The certificates that a session trusts. In any case, the signatures of a handshake must be those of its certificate.
+/// The certificates that a session trusts. In any case, handshake signatures must match the certificate.
 #[derive(Debug)]
 struct Trust {
-    /// Chains to an authority that the machine or the user trusts; `None` for `--insecure`, where any certificate will
-    /// do.
+    /// Verifies chains to an authority that the machine or the user trusts; `None` for `--insecure`, which accepts any
+    /// certificate.
     chains: Option<Arc<WebPkiServerVerifier>>,
     /// Certificates that the user named. Each is also trusted as a server certificate, under its own names: people test
-    /// with `openssl req -x509`, which makes an authority whose extensions do not allow a server.
+    /// with `openssl req -x509`, which creates an authority whose extensions do not allow a server.
     named: Vec<CertificateDer<'static>>,
     algorithms: WebPkiSupportedAlgorithms,
 }
@@ -263,12 +252,12 @@ impl Trust {
         let named = tls.ca.as_deref().map(certificates).transpose()?.unwrap_or_default();
         let roots = trusted(&named);
         if roots.is_empty() {
-            return Err(Error::machine("this machine trusts no certificate authority")
-                .hint("install its CA certificates, or give `--ca FILE` or `--insecure`"));
+            return Err(Error::machine("this machine has no trusted CA certificates")
+                .hint("install CA certificates, or specify `--ca FILE` or `--insecure`"));
         }
         let chains = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider)
             .build()
-            .map_err(|cause| Error::bug(format!("no verifier of certificates: {cause}")))?;
+            .map_err(|cause| Error::bug(format!("no certificate verifier: {cause}")))?;
         Ok(Self { chains: Some(chains), named, algorithms })
     }
 }
@@ -327,15 +316,15 @@ mod tests {
     }
 
     #[test]
-    fn a_file_without_certificates_is_refused() {
+    fn a_file_without_certificates_is_rejected() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("ca.pem");
         let tls = Tls { ca: Some(path.clone()), ..Tls::default() };
         assert!(Sessions::new(&tls, "localhost", &[]).unwrap_err().what.contains("ca.pem"));
         std::fs::write(&path, "nothing\n").unwrap();
-        assert!(Sessions::new(&tls, "localhost", &[]).unwrap_err().what.contains("none in it"));
+        assert!(Sessions::new(&tls, "localhost", &[]).unwrap_err().what.contains("it contains none"));
         let tls = Tls { insecure: true, cert: Some(path.clone()), ..Tls::default() };
-        assert!(Sessions::new(&tls, "localhost", &[]).unwrap_err().what.contains("none in it"));
+        assert!(Sessions::new(&tls, "localhost", &[]).unwrap_err().what.contains("it contains none"));
     }
 
     #[test]

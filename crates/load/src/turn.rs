@@ -1,5 +1,4 @@
-//! Shared parts of the loops of all protocols: how long a turn may take, how it waits, and what it means that nothing
-//! is due.
+//! Shared parts of all protocols' event loops: the length of a turn, waiting, and what to do when nothing is due.
 
 use super::course::PhaseCourse;
 use super::outcome::{End, Interval};
@@ -11,15 +10,15 @@ use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::time::Timespec;
 
-/// Events taken from the kernel at once. More would make the last of a batch wait for the first.
+/// Events taken from the kernel per call. With more, the last of a batch would wait too long.
 const EVENTS_PER_TURN: usize = 256;
-/// Requests begun before answers are looked at again, so that opening thousands of connections does not delay the
-/// reading of the first answers.
+/// Requests begun before responses are read again, so that opening thousands of connections does not delay the first
+/// responses.
 pub(super) const BEGUN_PER_TURN: usize = 256;
-/// Half of the promise that a stop is heard within 100 ms.
+/// Half of the guarantee that a stop takes effect within 100 ms.
 const TURN_NS_MAX: u64 = 50_000_000;
 
-/// The next action after requests were begun.
+/// What to do after requests were begun.
 pub(super) enum Turn {
     /// Wait for events, at most until this moment.
     Until(u64),
@@ -39,21 +38,18 @@ impl Turn {
     }
 }
 
-/// A protocol's half of the loop: what it does in a turn.
+/// A protocol's half of the event loop: its work in a turn.
 pub(super) trait Turning<'a> {
-    /// The phase it goes through.
     fn course(&mut self) -> &mut PhaseCourse<'a>;
     /// Fails the requests that have taken too long.
     fn check(&mut self, now_ns: u64);
-    /// Does what its time has come for.
     fn wake(&mut self, now_ns: u64) -> Result<()>;
-    /// Begins the requests that are due.
     fn begin_due(&mut self, now_ns: u64) -> Result<Turn>;
-    /// Waits for events until this moment at most, and moves on what they are about.
+    /// Waits for events until this moment at most, and handles them.
     fn attend(&mut self, events: &mut Vec<epoll::Event>, until_ns: u64) -> Result<()>;
 }
 
-/// Turns until the phase is over; returns why it is over.
+/// Loops until the phase is over; returns why it ended.
 pub(super) fn run<'a>(engine: &mut impl Turning<'a>, on_interval: &mut dyn FnMut(&Interval)) -> Result<End> {
     let mut events = Vec::with_capacity(EVENTS_PER_TURN);
     loop {
@@ -62,7 +58,7 @@ pub(super) fn run<'a>(engine: &mut impl Turning<'a>, on_interval: &mut dyn FnMut
             engine.check(now_ns);
         }
         if let Some(end) = engine.course().tick(now_ns, on_interval)? {
-            // Answers that have already arrived still count; nothing follows them.
+            // Responses that have already arrived still count; nothing follows them.
             engine.course().arrivals.close();
             engine.attend(&mut events, now_ns)?;
             return Ok(end);
@@ -75,13 +71,10 @@ pub(super) fn run<'a>(engine: &mut impl Turning<'a>, on_interval: &mut dyn FnMut
     }
 }
 
-/// Waits for events, until `until_ns` at most, and never longer than a turn may take.
-///
-/// # Errors
-/// The machine has no epoll to give.
+/// Waits for events, at most until `until_ns`, and never longer than a turn. Errors: the machine cannot provide epoll.
 pub(super) fn wait(epoll: &OwnedFd, events: &mut Vec<epoll::Event>, now_ns: u64, until_ns: u64) -> Result<()> {
     let pause_ns = until_ns.saturating_sub(now_ns).min(TURN_NS_MAX);
-    // No second is full.
+    // Always less than a second.
     let timeout = Timespec { tv_sec: 0, tv_nsec: pause_ns as _ };
     match epoll::wait(epoll, spare_capacity(events), Some(&timeout)) {
         Ok(_) | Err(Errno::INTR) => Ok(()),
@@ -93,7 +86,7 @@ pub(super) fn wait(epoll: &OwnedFd, events: &mut Vec<epoll::Event>, now_ns: u64,
 pub(super) fn no_epoll(errno: Errno) -> Error {
     let error = Error::machine(format!("epoll failed: {}", loadline_base::error::plain(&errno.into())));
     match errno {
-        Errno::MFILE | Errno::NFILE => error.hint("raise the limit of file descriptors with `ulimit -n N`"),
+        Errno::MFILE | Errno::NFILE => error.hint("raise the file descriptor limit with `ulimit -n N`"),
         Errno::NOSPC => error.hint("raise `fs.epoll.max_user_watches` with sysctl"),
         Errno::NOSYS => error.hint("Loadline needs Linux 5.11 or newer"),
         _ => error,

@@ -1,18 +1,18 @@
-//! The properties of a correct answer to a request, and the search for them in the bytes received.
+//! The criteria for a correct response, and the search for them in the received bytes.
 
 use super::response::ResponseFacts;
 use super::tally::Failure;
 use crate::work::{ExpectStatus, Method, Request, Work};
 
-/// The properties of a correct answer to one request.
+/// The criteria for a correct response to one request.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Wanted {
     status: ExpectStatus,
     length: Option<u64>,
     headers: Vec<(String, Option<String>)>,
-    /// Text that the body contains; not empty.
+    /// Text that the body must contain; not empty.
     pub(super) body: Option<Vec<u8>>,
-    /// Whether no body follows the head, whatever it says: an answer to HEAD.
+    /// Whether no body follows the head, whatever it says: a response to HEAD.
     pub(super) bodiless: bool,
 }
 
@@ -28,7 +28,7 @@ impl Wanted {
         }
     }
 
-    /// How a complete answer fails, if it does.
+    /// How a complete response fails, if it does.
     #[inline]
     pub(super) fn judge(&self, answer: &ResponseFacts) -> Option<Failure> {
         if !self.status.accepts(answer.status) {
@@ -43,7 +43,6 @@ impl Wanted {
         !self.headers.is_empty()
     }
 
-    /// Whether a head has all headers that are wanted.
     pub(super) fn finds_headers(&self, head: &[u8]) -> bool {
         let lines = || head.split(|&byte| byte == b'\n').skip(1);
         self.finds_among(|| {
@@ -54,7 +53,6 @@ impl Wanted {
         })
     }
 
-    /// Whether headers given one by one have all that are wanted.
     pub(super) fn finds_among<'a, I>(&self, headers: impl Fn() -> I) -> bool
     where
         I: Iterator<Item = (&'a [u8], &'a [u8])>,
@@ -68,11 +66,11 @@ impl Wanted {
     }
 }
 
-/// A search for a text in a body that comes in pieces.
+/// A search for a text in a body that arrives in pieces.
 #[derive(Debug, Default)]
 pub(super) struct Search {
     found: bool,
-    /// The end of the pieces before, shorter than the text.
+    /// The end of the previous pieces, shorter than the text.
     tail: Vec<u8>,
 }
 
@@ -87,7 +85,6 @@ impl Search {
         self.found
     }
 
-    /// Looks on in the next piece.
     pub(super) fn look(&mut self, text: &[u8], piece: &[u8]) {
         if self.found || piece.is_empty() {
             return;
@@ -97,7 +94,7 @@ impl Search {
             return;
         }
         let kept = text.len() - 1;
-        // The text may begin in the tail and end at the beginning of this piece.
+        // The text may begin in the tail and end in this piece.
         self.tail.extend_from_slice(&piece[..piece.len().min(kept)]);
         self.found = contains(&self.tail, text);
         if piece.len() >= kept {
@@ -133,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_are_found_by_name_and_by_value() {
+    fn headers_are_matched_by_name_and_value() {
         let head = b"HTTP/1.1 200 OK\r\nX-A:  b \r\nx-c: d\r\n\r\n";
         assert!(wanted(&[("x-a", None), ("X-C", Some("d"))]).finds_headers(head));
         assert!(wanted(&[("X-A", Some("b"))]).finds_headers(head));
@@ -144,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_judged_by_status_first() {
+    fn a_response_is_judged_by_status_first() {
         let wanted = Wanted { length: Some(2), ..Wanted::default() };
         let answer = ResponseFacts { status: 200, keep_alive: true, body_bytes: 2, fits: true };
         assert_eq!(wanted.judge(&answer), None);
@@ -155,7 +152,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_text_is_found_however_the_body_is_cut(
+        fn a_text_is_found_however_the_body_is_split(
             body in prop::collection::vec(0u8..3, 0..60),
             text in prop::collection::vec(0u8..3, 1..6),
             cuts in prop::collection::vec(0usize..60, 0..20),

@@ -1,16 +1,16 @@
-//! Every reason to distrust a number, as one enum. Each says what was seen and what to do next.
-//! Pure code computes the doubts. The archive stores them, and reports show them next to the number they touch.
+//! Every reason to distrust a number, as one enum, with what was seen and a next step. Pure code computes doubts, the
+//! archive stores them, and reports show them next to the number concerned.
 
-/// The name of the only mark of an account.
+/// The name of an account's only mark.
 pub const NOW: &str = "now";
 
 /// Names a mark among several.
 fn at(mark: &str) -> String {
-    if mark == NOW { String::new() } else { format!(" at mark {mark}") }
+    if mark == NOW { String::new() } else { format!(" at the mark {mark}") }
 }
 
-/// Makes an enum of doubts: of each its values, what was seen, in one sentence, and one thing to do about it. Groups
-/// with an enum of their own stand among the others in JSON, told apart by their kind.
+/// Defines an enum of doubts, each with its values, a sentence on what was seen, and a next step. Groups with their own
+/// enum are inlined in JSON, where the kind identifies them.
 macro_rules! doubts {
     (
         $(#[$about:meta])*
@@ -30,11 +30,11 @@ macro_rules! doubts {
         }
 
         impl $name {
-            /// Returns what was seen, in one sentence.
+            /// A sentence on what was seen.
             pub fn text(&self) -> String {
                 match self {
                     $(Self::$kind $({ $($value),* })? => {
-                        // A sentence need not have every value.
+                        // Not every sentence uses every value.
                         $($(let _ = $value;)*)?
                         $text
                     })*
@@ -42,7 +42,7 @@ macro_rules! doubts {
                 }
             }
 
-            /// Returns one thing to do about it.
+            /// A next step.
             pub fn next(&self) -> &'static str {
                 match self {
                     $(Self::$kind $({ $($value: _),* })? => $next,)*
@@ -50,7 +50,7 @@ macro_rules! doubts {
                 }
             }
 
-            /// Whether both doubt the same thing for the same reason, with whatever values.
+            /// Whether both are the same doubt with possibly different values.
             pub fn is_like(&self, other: &Self) -> bool {
                 match (self, other) {
                     $((Self::$group(one), Self::$group(other)) => one.is_like(other),)*
@@ -82,21 +82,21 @@ pub use place::Place;
 use crate::units::{Bytes, Millicpus, grouped, milliseconds, per_second};
 use serde::{Deserialize, Serialize};
 
-/// The memory that a JVM can run out of.
+/// Memory that a JVM can exhaust.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum MemoryPool {
-    /// Buffers outside of the heap.
+    /// Direct buffers.
     DirectMemory,
-    /// Any other: the heap, metaspace, threads.
+    /// Anything else: heap, metaspace, threads.
     #[default]
     Other,
 }
 
 impl MemoryPool {
-    /// The pool that a `java.lang.OutOfMemoryError` names: `Direct buffer memory` (JDK 11), `Cannot reserve … bytes of
-    /// direct buffer memory` (17 and newer).
+    /// The pool in a `java.lang.OutOfMemoryError`: `Direct buffer memory` (JDK 11), `Cannot reserve … bytes of direct
+    /// buffer memory` (17 and later).
     pub fn named_in(error: &str) -> Self {
         if error.to_ascii_lowercase().contains("direct") { Self::DirectMemory } else { Self::Other }
     }
@@ -118,7 +118,7 @@ doubts! {
             #[serde(default)]
             memory_stall_share: Option<f64>,
         } => noisy(phase, *foreign_cores, *steal_share, *memory_stall_share),
-            "repeat it on a quiet machine, and more than once";
+            "repeat the measurement on a quiet machine, and more than once";
         /// The load generator used nearly all of its CPU: the rate may be its own limit.
         GeneratorSaturated {
             /// The phase affected.
@@ -128,18 +128,18 @@ doubts! {
             /// CPU time of the subject over elapsed time and its CPUs, 0–1, where known.
             subject_share: Option<f64>,
         } => {
-            let subject = subject_share.map(|share| format!(", the subject {:.0} % of its own", share * 100.0));
+            let subject = subject_share.map(|share| format!(", and the subject used {:.0}% of its own", share * 100.0));
             format!(
-                "the load generator may be the limit: in {phase} it used {:.0} % of its CPU{}",
+                "the load generator may be the bottleneck: in {phase}, it used {:.0}% of its CPU{}",
                 cpu_share * 100.0,
                 subject.unwrap_or_default()
             )
         },
-            "give it its own CPU (`--load-cpus`) or more threads (`load --threads`), or read the rate as a \
-                 lower bound";
+            "give it its own CPU (`--load-cpus`) or more threads (`load --threads`), or treat the rate as a lower \
+             bound";
         /// Subject and load generator share their CPUs.
-        SharedCpus => "subject and load generator share their CPUs".to_owned(),
-            "on a machine with two or more cores they are kept apart (`--cpus`, `--load-cpus`)";
+        SharedCpus => "the subject and the load generator share CPUs".to_owned(),
+            "use a machine with two or more cores, or separate them with `--cpus` and `--load-cpus`";
         /// The JVM chose its collector by the few CPUs it was given, not by its own wish.
         CollectorByCpus {
             /// CPUs the subject may use.
@@ -147,11 +147,11 @@ doubts! {
             /// CPUs of the machine.
             #[cfg_attr(test, schemars(range(min = 1)))]
             cores: u32,
-            /// The collector in force.
+            /// The collector in effect.
             collector: String,
-        } => format!("the JVM chose {collector} GC because it sees {cpus} of {cores} CPUs"),
-            "choose your own (`-XX:+UseG1GC` in the command, or `--gc`), or give it more CPUs (`--cpus all` shares \
-                 those of the load)";
+        } => format!("the JVM chose {collector} GC because it sees only {cpus} of {cores} CPUs"),
+            "choose a collector yourself (`-XX:+UseG1GC` in the command, or `--gc`), or give the JVM more CPUs \
+             (`--cpus all` shares those of the load generator)";
         /// The CPU limit of the subject held it back in many periods.
         Throttled {
             /// The phase affected.
@@ -162,9 +162,10 @@ doubts! {
             cpu_limit_millicpus: u64,
         } => {
             let limit = Millicpus(*cpu_limit_millicpus);
-            format!("in {phase} the limit of {limit} held the subject back in {:.0} % of the periods", share * 100.0)
+            format!("in {phase}, the CPU limit of {limit} throttled the subject in {:.0}% of the \
+                 periods", share * 100.0)
         },
-            "its times are those under that limit; to see the server's own, raise `--cpu-limit` or offer less";
+            "the times include this throttling; to see the server's own times, raise `--cpu-limit` or lower the load";
         /// The warm-up ended before the subject was warm.
         NeverWarm {
             /// How long it took.
@@ -173,12 +174,12 @@ doubts! {
             why: Vec<String>,
         } => {
             let why = match why.as_slice() {
-                [] => "too few answers, or no CPU time, to tell".to_owned(),
-                some => format!("in its last seconds {}", some.join(", ")),
+                [] => "too few responses or no CPU times to judge by".to_owned(),
+                some => format!("at the end, {}", some.join(", ")),
             };
             format!("the subject was not warm after {seconds:.0} s of warm-up: {why}")
         },
-            "read CPU times as those of a young JVM; `--warmup steady:5m` warms up for longer";
+            "CPU times include warm-up work; `--warmup steady:5m` allows a longer warm-up";
         /// Not one collection ran under the load, so what is resident of the heap depends on how long that lasted.
         NoCollection {
             /// How long the phases of work lasted.
@@ -187,29 +188,32 @@ doubts! {
             heap_bytes: u64,
         } => {
             let heap = Bytes(*heap_bytes);
-            format!("no collection ran in {seconds:.0} s of load: {heap} of heap held everything it allocated")
+            format!("no GC ran during {seconds:.0} s of load, so the {heap} heap still holds everything that was \
+                allocated")
         },
-            "to compare memory, give all sides one heap that the load fills (`--jvm=-Xmx64m`), or use a longer load";
-        /// Options that were asked for and are not in force.
+            "to compare memory, give every configuration the same heap, small enough for the load to fill \
+             (`--jvm=-Xmx64m`), or run the load longer";
+        /// Options that were asked for and are not in effect.
         FlagsIgnored {
             /// The options as typed, or the JVM's own line in backticks.
             flags: Vec<String>,
         } => format!("the JVM ignored {}", flags.join(" ")),
-            "drop them or choose a JDK that knows them; two configurations may be equal";
-        /// Options in force with another value than asked.
+            "remove these options, or use a JDK that supports them; without them, two configurations may be \
+             identical";
+        /// Options in effect with another value than asked.
         FlagChanged {
             /// As typed.
             asked: String,
             /// As `VM.flags` shows it.
             in_force: String,
-        } => format!("{asked} was requested, {in_force} is in force"),
-            "compare the values in force, not those requested";
+        } => format!("{asked} was requested, but {in_force} is in effect"),
+            "compare the values in effect, not those requested";
         /// Variables that were set for the subject and that the process which serves has not, or with other values.
         VariablesLost {
             /// As `NAME=VALUE`, as they were set.
             variables: Vec<String>,
-        } => format!("the serving process lacks {}", variables.join(" ")),
-            "its launcher sets its own environment: set them there";
+        } => format!("the server process does not have {}", variables.join(" ")),
+            "its launcher sets its own environment; set them there";
         /// Requests failed.
         LoadFailures {
             /// The phase affected.
@@ -221,7 +225,7 @@ doubts! {
             /// In words, by kind.
             kinds: String,
         } => format!("{} of {} requests failed in {phase}: {kinds}", grouped(*failed), grouped(*requests)),
-            "check the URL and `--expect-status`; a weighed server's output is in the archive";
+            "check the URL and `--expect-status`; the output of a server that Loadline started is in the archive";
         /// The server answered, and later refused connections.
         ServerGone {
             /// The phase affected.
@@ -231,11 +235,11 @@ doubts! {
             /// Connections that were refused.
             refused: u64,
         } => format!(
-            "the server answered, but {after_s:.0} s into {phase} it refused connections ({} in all): it died or was \
-             restarted",
+            "the server responded at first, but {after_s:.0} s into {phase} it refused connections ({} in total): it \
+                died or restarted",
             grouped(*refused)
         ),
-            "read its log; `loadline post-mortem` says whether the kernel killed it for lack of memory";
+            "read its log; `loadline post-mortem` shows whether the kernel killed it for lack of memory";
         /// A phase ended before its plan did.
         CutShort {
             /// The phase affected.
@@ -243,7 +247,7 @@ doubts! {
             /// Why.
             why: String,
         } => format!("{phase} ended early: {why}"),
-            "its figures cover less work than planned; do not compare them";
+            "its numbers cover less work than planned, so do not compare them";
         /// The program that drove the load ended with a code by which it says that its own targets were missed.
         DriverThresholds {
             /// The phase affected.
@@ -252,27 +256,28 @@ doubts! {
             tool: String,
             /// Its exit code.
             code: i32,
-        } => format!("{tool} ended with exit code {code} in {phase}: its own thresholds were crossed"),
-            "the driver's log names them; the measurements do not depend on them";
+        } => format!("{tool} exited with code {code} in {phase} because its own thresholds were exceeded"),
+            "the driver's log names the thresholds; the measurements do not depend on them";
         /// The program that drove the load printed no report of a known format.
         DriverNotRead {
             /// The phase affected.
             phase: String,
-        } => format!("the output of the driver of {phase} was not read"),
-            "its requests and times are unknown; let it print the report of wrk, ab, oha, k6, h2load or Hyperfoil";
+        } => format!("the output of the driver of {phase} could not be read"),
+            "its requests and times are unknown; it must print a report in the format of wrk, ab, oha, k6, h2load, or \
+             Hyperfoil";
         /// Operations that the subject counted as failed.
         OperationsFailed {
             /// The phase affected.
             phase: String,
-            /// How many.
+            /// Number of buffers.
             failed: u64,
             /// The number of all operations.
             operations: u64,
         } => {
             let (failed, operations) = (grouped(*failed), grouped(*operations));
-            format!("{failed} of {operations} operations of the subject failed in {phase}")
+            format!("{failed} of {operations} operations that the subject counted failed in {phase}")
         },
-            "look for the reason in the subject's log in the archive";
+            "the subject's log, which is in the archive, may show why";
         /// The subject did not wait at its markers until it was weighed.
         MarkersNotAwaited {
             /// The marks affected.
@@ -283,25 +288,27 @@ doubts! {
             let marks = marks.join(", ");
             format!("the subject kept running while it was weighed at {marks}, up to {late_ms:.0} ms after its marker")
         },
-            "print `wait=1` with the marker, and read a line from standard input before continuing";
+            "have the subject print `wait=1` with the marker, and then read a line from standard input before it \
+             continues";
         /// The JVM sized itself for more memory than its limit.
         LimitNotSeen {
-            /// The limit in force.
+            /// The limit in effect.
             limit_bytes: u64,
             /// The largest heap the JVM chose by itself.
             heap_bytes_max: u64,
         } => {
             let (heap, limit) = (Bytes(*heap_bytes_max), Bytes(*limit_bytes));
-            format!("the JVM does not see its limit: it may use a heap of {heap} under a limit of {limit}")
+            format!("the JVM does not see its memory limit: its heap may grow to {heap}, but the limit is {limit}")
         },
-            "see what stands out for the cause, or set `-Xmx`";
+            "the findings show the cause; setting `-Xmx` avoids the problem";
         /// Half of the answers took about 40 ms: Nagle's algorithm against delayed acknowledgements.
         Plateau40Ms {
             /// The phase affected.
             phase: String,
             /// Median service time.
             p50_ms: f64,
-        } => format!("half of the answers in {phase} took about {p50_ms:.0} ms, the time of a delayed acknowledgement"),
+        } => format!("half of the responses in {phase} took about {p50_ms:.0} ms, the usual delay of a delayed TCP \
+            acknowledgment"),
             "set TCP_NODELAY; for the JDK's httpserver: `-Dsun.net.httpserver.nodelay=true`";
         /// The kernel gives huge pages to everyone: idle stacks and heaps weigh more.
         HugePagesAlways => "transparent huge pages are set to `always`".to_owned(),
@@ -310,20 +317,20 @@ doubts! {
         SwapInUse {
             /// Swapped out at the worst mark.
             swap_bytes: u64,
-        } => format!("{} of the subject were swapped out, so RSS understates its memory", Bytes(*swap_bytes)),
-            "turn swap off while weighing, or add it to RSS";
+        } => format!("{} of the subject's memory was swapped out, so RSS understates it", Bytes(*swap_bytes)),
+            "turn swap off while you weigh, or add the swapped amount to RSS";
         /// The counters of the JVM could not be read; heap and GC figures are missing or coarser.
         CountersMissing {
             /// Why.
             why: String,
         } => format!("no JVM counters: {why}"),
             "leave `-XX:+UsePerfData` on (the default)";
-        /// The JVM could not be asked; full GC, flags in force and NMT are missing.
+        /// The JVM could not be asked; full GC, flags in effect and NMT are missing.
         AttachMissing {
             /// Why.
             why: String,
         } => format!("the JVM could not be queried: {why}"),
-            "leave attaching enabled, and run as the subject's user or as root";
+            "leave attaching enabled, and run Loadline as the subject's user or as root";
         /// A figure of a mark could not be read.
         ReadFailed {
             /// The mark.
@@ -334,21 +341,23 @@ doubts! {
             of if of.is_empty() => why.clone(),
             of => format!("{}: {why}", of.trim_start()),
         },
-            "if no other doubt says why, `loadline doctor` shows what can be read here";
+            "unless another doubt explains why, run `loadline doctor` to see what Loadline can read here";
         /// Part of what an account needs could not be read.
         AccountPartial {
             /// The first mark affected.
             mark: String,
             /// The missing source, and why it is missing.
             why: String,
-        } => format!("the account{} lacks a source: {why}", at(mark)),
-            "run Loadline as root or with CAP_SYS_PTRACE; if it already does, this kernel lacks the source";
+        } => format!("the account{} could not use one of its sources: {why}", at(mark)),
+            "run Loadline as root or with CAP_SYS_PTRACE; if it already runs that way, this kernel does not provide \
+             the source";
         /// The script of `loadline capture` could not collect something.
         BundleLacks {
             /// The thing, and the reason.
             what: String,
         } => format!("the bundle lacks {what}"),
-            "capture again where it is available, such as from a debug container; until then, rows may be missing";
+            "capture again where it is available; `jcmd` may be on the PATH, in `JAVA_HOME`, or next to the JVM's \
+             `java`";
         /// The heaps of malloc could not be split into live and retained, or not all.
         MallocUnsplit {
             /// The first mark affected.
@@ -359,9 +368,10 @@ doubts! {
             why: String,
         } => {
             let unsplit = Bytes(*unsplit_bytes);
-            format!("{unsplit} of malloc are not split into live and retained{}: {why}", at(mark))
+            format!("{unsplit} of malloc memory could not be split into live and retained{}: {why}", at(mark))
         },
-            "with glibc, `jcmd PID System.trim_native_heap` (JDK 17.0.9 and newer) returns the retained memory";
+            "with glibc, `jcmd PID System.trim_native_heap` (JDK 17.0.9 and newer) trims it and prints how much was \
+             released";
         /// Options and variables were set that only another allocator heeds.
         AllocatorIgnores {
             /// Whose malloc it is.
@@ -369,7 +379,7 @@ doubts! {
             /// Names of variables and options.
             options: Vec<String>,
         } => format!("the allocator is {allocator}, which ignores these settings: {}", options.join(" ")),
-            "use an image with glibc, or drop them";
+            "use an image with glibc, or remove the settings";
         /// More of RSS than usual has no owner.
         Unexplained {
             /// The first mark affected.
@@ -378,16 +388,17 @@ doubts! {
             unexplained_bytes: u64,
             /// The same as a share of RSS, 0–1.
             share: f64,
-        } => format!("{} of RSS have no owner{} ({:.1} %)", Bytes(*unexplained_bytes), at(mark), share * 100.0),
-            "`loadline account` lists it with `--by region`; NMT may know its owner";
+        } => format!("{} of RSS has no known owner{} ({:.1}%)", Bytes(*unexplained_bytes), at(mark), share * 100.0),
+            "`loadline account` with `--by region` lists these pages; Native Memory Tracking may identify their owner";
         /// The process changed while its account was taken.
         AccountMoved {
             /// The first mark affected.
             mark: String,
             /// By how much what was read differs from the kernel's sums.
             moved_bytes: u64,
-        } => format!("{} changed while the account{} was taken", Bytes(*moved_bytes), at(mark)),
-            "repeat it on a quiet machine, where threads can be paused (an account: without `--no-stop`)";
+        } => format!("{} changed while the account{} was being taken", Bytes(*moved_bytes), at(mark)),
+            "repeat it on a quiet machine, where Loadline can pause the threads (for an account, without \
+             `--no-stop`)";
         /// The Java heap is mapped several times, and RSS counts it as often (ZGC without generations).
         HeapMultiMapped {
             /// Java heap in RSS.
@@ -396,14 +407,17 @@ doubts! {
             pss_bytes: u64,
         } => {
             let (rss, pss) = (Bytes(*rss_bytes), Bytes(*pss_bytes));
-            format!("ZGC maps its heap several times: RSS counts {rss} for {pss} of memory")
+            format!("ZGC maps its heap several times, so RSS counts {rss} for {pss} of memory")
         },
-            "read the column PSS, which counts each page once";
+            "use the PSS column, which counts each page once";
         /// Part of the subject is in huge pages, each of which is resident as a whole.
         HugePagesInUse {
             /// How much.
             huge_bytes: u64,
-        } => format!("{} are in transparent huge pages, which are resident as a whole", Bytes(*huge_bytes)),
+        } => format!(
+            "{} is in transparent huge pages, which are fully resident even if only partly used",
+            Bytes(*huge_bytes)
+        ),
             "compare with `madvise` or `never` in /sys/kernel/mm/transparent_hugepage/enabled";
         /// The heap, or another pool, was exhausted.
         OutOfMemoryError {
@@ -413,7 +427,8 @@ doubts! {
             #[serde(default)]
             pool: MemoryPool,
         } => format!("the subject printed `{error}`"),
-            "raise the pool it names (`--heap` for the Java heap); no figure shows work that a dead thread left";
+            "raise the limit of the named pool (`--heap` for the Java heap). The numbers do not include work \
+             that a dead thread left undone";
         /// Several JVMs run below the command; only one was weighed.
         SeveralJvms {
             /// The one weighed.
@@ -421,7 +436,7 @@ doubts! {
             /// The others.
             others: Vec<u32>,
         } => several("JVMs", *pid, others),
-            "start the server itself as the command, or pick it by `--url`";
+            "start the server directly as the command, or select it with `--url`";
         /// Several processes run below the command of a subject that is no JVM; only one was weighed.
         SeveralProcesses {
             /// The one weighed.
@@ -429,10 +444,10 @@ doubts! {
             /// The others.
             others: Vec<u32>,
         } => several("processes", *pid, others),
-            "weigh all of them (`processes: all`), or `exec` the server in the script";
+            "weigh all of them (`processes: all`), or `exec` the server at the end of the script";
         /// Several processes form the subject, and RSS counts the pages they share once for each.
         SharedCountedOften {
-            /// How many.
+            /// Number of buffers.
             processes: u64,
             /// The sum of their RSS at the first mark.
             rss_bytes: u64,
@@ -440,17 +455,17 @@ doubts! {
             pss_bytes: u64,
         } => {
             let (rss, pss) = (Bytes(*rss_bytes), Bytes(*pss_bytes));
-            format!("{processes} processes share pages: RSS counts {rss} for {pss} of memory")
+            format!("{processes} processes share pages, so RSS counts {rss} for {pss} of memory")
         },
-            "read PSS, which counts each page once; it is the weight of the subject";
+            "compare PSS instead, which counts each page once";
         /// The subject has more processes than Loadline weighs, so every sum lacks the others.
         ProcessesLeftOut {
             /// Processes that were not weighed.
             left_out: u64,
             /// The most that are weighed.
             most: u64,
-        } => format!("{left_out} processes of the subject were not weighed: the maximum is {most}"),
-            "weigh the processes of one service, without `processes: all`";
+        } => format!("{left_out} processes of the subject were not weighed; the maximum is {most}"),
+            "weigh the processes of a single service, without `processes: all`";
         /// A process of the subject that an earlier mark has ended before the subject did.
         ProcessEnded {
             /// Its id.
@@ -459,22 +474,23 @@ doubts! {
             name: String,
             /// When that was seen: a mark, or the end of a phase.
             at: String,
-        } => format!("a process of the subject ended before the subject did: pid {pid} ({name}) was gone at {at}"),
-            "look at the subject's log; marks before and after weigh different things";
+        } => format!("a process of the subject exited before the subject did: pid {pid} ({name}) no longer existed at \
+                      {at}"),
+            "read the subject's log; marks before and after that time cover different sets of processes";
         /// The folder of a trial could not be removed.
         WorkFolderLeft {
             /// The path of the folder.
             folder: String,
             /// Why.
             why: String,
-        } => format!("the folder {folder} could not be removed: {why}"),
-            "remove it by hand, or let the next start of Loadline try again";
+        } => format!("the directory {folder} could not be removed: {why}"),
+            "remove it yourself, or let the next Loadline run try again";
         /// The subject's log could not be kept whole.
         LogIncomplete {
             /// Why.
             why: String,
         } => format!("the subject's log is incomplete: {why}"),
-            "free space in the archive's folder";
+            "free some space on the disk that holds the archive";
         /// Fewer correct answers came than the plan offered.
         AchievedBelowOffered {
             /// The phase affected.
@@ -486,17 +502,18 @@ doubts! {
         } => {
             let percent = achieved_per_s / offered_per_s * 100.0;
             let [offered, achieved] = [offered_per_s, achieved_per_s].map(|rate| per_second(*rate));
-            format!("offered {offered}/s in {phase}, achieved {achieved}/s ({percent:.1} %)")
+            format!("the load offered {offered}/s in {phase}, but only {achieved}/s were achieved ({percent:.1}%)")
         },
-            "compare the lag (the generator) with the queue (`--connections`, `--connections-max`); if both are \
-                 small, the server is the limit";
+            "compare the lag (the load generator) with the queue (`--connections`, `--connections-max`). If both \
+             are small, the server is the bottleneck";
         /// The generator sent late although a connection was free.
         GeneratorLag {
             /// The phase affected.
             phase: String,
             /// 99th percentile of the delay.
             lag_ms_p99: f64,
-        } => format!("the load generator was late in {phase}: 99th percentile {} ms", milliseconds(*lag_ms_p99)),
+        } => format!("the load generator sent requests late in {phase} (99th percentile: {} \
+            ms)", milliseconds(*lag_ms_p99)),
             "give it its own CPU (`--load-cpus`); response times include this delay, service times do not";
         /// Nearly all local ports were in use or not yet free again.
         PortsNearExhaustion {
@@ -526,33 +543,37 @@ doubts! {
     Place,
 }
 
-/// More runs than is weighed.
+/// More processes than are measured.
 fn several(what: &str, pid: u32, others: &[u32]) -> String {
     let others = others.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
     format!("several {what} run below the command; Loadline weighed {pid}, not {others}")
 }
 
-/// Ports that are not free again: those in TIME_WAIT, or, where these do not count, those that a second takes.
+/// Ports in use: those in TIME_WAIT or, if these do not count, those used per second.
 fn spent(phase: &str, ports: String, time_wait: Option<u64>, connects_per_s: f64) -> String {
     match time_wait {
         Some(waiting) => {
             let waiting = grouped(waiting);
-            format!("local ports run out: after {phase} {waiting} connections were in TIME_WAIT, of {ports} ports")
+            format!(
+                "local ports are running out: after {phase}, {waiting} connections were in TIME_WAIT, out of \
+                 {ports} ports"
+            )
         }
         None => {
             let rate = per_second(connects_per_s);
-            format!("local ports run out: {phase} opened {rate} connections per second from {ports} ports")
+            format!("local ports are running out: {phase} opened {rate} connections per second from {ports} ports")
         }
     }
 }
 
-/// Says what others took of the machine, as far as it is known.
+/// What other programs used of the machine, as far as known.
 fn noisy(phase: &str, foreign_cores: Option<f64>, steal_share: f64, memory_stall_share: Option<f64>) -> String {
-    let foreign = foreign_cores.map(|cores| format!(" other programs used {cores:.2} cores,")).unwrap_or_default();
-    // A stall of less than a tenth of a percent is no news.
-    let stalled = memory_stall_share.filter(|share| *share >= 0.0005);
-    let stalled =
-        stalled.map(|share| format!(", and for {:.1} % of the time a program waited for memory", share * 100.0));
-    let stalled = stalled.unwrap_or_default();
-    format!("noisy machine: during {phase}{foreign} {:.1} % was stolen{stalled}", steal_share * 100.0)
+    // A share that prints as 0.0% is irrelevant.
+    let percent = |share: f64, what: &str| (share >= 0.0005).then(|| format!("{what} {:.1}%", share * 100.0));
+    let foreign = foreign_cores.map(|cores| format!("other programs used {cores:.2} cores"));
+    let stolen = percent(steal_share, "the hypervisor took").map(|text| text + " of the CPU time");
+    let stalled = memory_stall_share.and_then(|share| percent(share, "programs waited for memory"));
+    let stalled = stalled.map(|text| text + " of the time");
+    let found: Vec<String> = foreign.into_iter().chain(stolen).chain(stalled).collect();
+    format!("noisy machine: during {phase}, {}", found.join(", and "))
 }

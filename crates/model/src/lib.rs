@@ -1,7 +1,7 @@
-//! The values that all of Loadline speaks of: scenarios and their settings, plans of trials, records of measurements,
-//! and doubts about it, each with the JSON or YAML in which it is kept.
+//! The data types shared by all of Loadline: scenarios and settings, trial plans, records of measurements, and doubts,
+//! with their JSON or YAML forms.
 //!
-//! This crate only computes: it must not read a file, start a process, or look at a clock.
+//! This crate does no I/O: it reads no files, starts no processes, and uses no clock.
 
 use loadline_base::{error, units};
 use loadline_jvm::observe;

@@ -1,9 +1,8 @@
-//! The published schemas: `docs/*.schema.json` hold what the types give, and a test compares them.
-//! After a change of a type `LOADLINE_SCHEMAS=write cargo test -p loadline-model schemas` writes them again.
+//! The published schemas, `docs/*.schema.json`, are generated from types, and a test compares them. After changing a
+//! type, `LOADLINE_SCHEMAS=write cargo test -p loadline-model schemas` regenerates them.
 //!
-//! A description is the doc comment of a field, its unit the one in the field's name. A field of a document is required
-//! unless it is left out where there is nothing to say, or came later (`serde(default)`), so that older documents still
-//! fit.
+//! A description is a field's doc comment; the unit is in the field's name. A document's field is required unless it is
+//! omitted when empty, or was added later (`serde(default)`), so that older documents stay valid.
 
 use crate::record::{
     AccountDocument, AccountsDocument, AdviceDocument, ChangesDocument, ChargeDocument, Document, EntryResult,
@@ -14,55 +13,55 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-/// Set to `write`, it writes the schemas instead of comparing them.
+/// If set to `write`, writes the schemas instead of comparing them.
 const WRITE: &str = "LOADLINE_SCHEMAS";
-/// Words in the name of a number that can only be 0 or more.
+/// Words in the names of nonnegative numbers.
 const NEVER_NEGATIVE: [&str; 16] = [
     "s", "ms", "us", "seconds", "share", "cores", "average", "p50", "p75", "p90", "p99", "p999", "p9999", "min", "max",
     "mean",
 ];
-const RESULTS: &str = "What `--json` prints: the conditions, every trial with its marks and phases, and what the trials \
-    say together. Sizes of marks are integers in bytes; times and rates are numbers with the unit in the name, and \
-    metrics name their unit; what was not measured is null, never 0. Fields may be added in later versions and are never \
-    renamed, so a reader skips what it does not know.";
-const ACCOUNT: &str = "What `loadline account PID --json` prints: who holds the resident memory of a JVM. Sizes are \
-    integers in bytes; times are numbers with the unit in the name; what was not measured is null, never 0. Fields may \
-    be added in later versions and are never renamed, so a reader skips what it does not know.";
-const ACCOUNTS: &str = "What `loadline account --all --json` prints: the accounts of all JVMs of a machine. Fields may be \
-    added in later versions and are never renamed, so a reader skips what it does not know.";
-const CHANGES: &str = "What `loadline account PID --against FILE --json` prints: two accounts of a JVM and what changed \
-    between them. Fields may be added in later versions and are never renamed, so a reader skips what it does not know.";
-const CHARGE: &str = "What `loadline account --cgroup PATH --json` prints: what a container is charged for, by owner. Fields may \
-    be added in later versions and are never renamed, so a reader skips what it does not know.";
-const ADVICE: &str = "What `loadline advise --json` prints: the sizes to set for JVMs that run, with the arithmetic. Sizes are \
-    integers in bytes; what is not known is null, never 0. Fields may be added in later versions and are never renamed, so \
-    a reader skips what it does not know.";
-const LOAD: &str = "What `loadline load --json` prints. Fields may be added; none is renamed or removed.";
-
-const WATCH: &str = "What `loadline watch --once --json` prints: every JVM that is watched, with what it holds and what \
-    it does over time. Fields may be added; none is renamed or removed.";
-const FLEET_RESULT: &str = "What `loadline merge --json` prints: every service of a plan with its line beside what it has, the nodes \
-    that worked, and the comparison whose blocks they made. Sizes are integers in bytes; what is not known is null, never \
-    0. Fields may be added; none is renamed or removed.";
-const HISTORY: &str = "What `loadline history --json` prints: chosen metrics over archives, point by point, with what \
-    changed when. Sizes of metrics are in bytes, and metrics name their unit; what was not measured is null, never 0. \
-    Fields may be added; none is renamed or removed.";
-const POST_MORTEM: &str = "What `loadline watch --post-mortem --json` prints: how a JVM ended, what it held, what grew. \
-    Fields may be added; none is renamed or removed.";
-const OOM: &str = "What `loadline post-mortem --json` prints: who was killed by which limit, and who held what then. Fields \
-    may be added in later versions and are never renamed, so a reader skips what it does not know.";
-const PLAN: &str = "One trial as `series` plans it: all that it needs but the contents of its files, of which \
-    `configuration.inputs` is the hash. Relative paths start from the folder in which the plan lies. Fields may be added; \
-    none is renamed or removed.";
-
-const FLEET_PLAN: &str = "One line of a plan that `loadline plan` makes: its header in the first one, an entry in each of \
-    the others. Relative paths start from the folder in which the plan lies. Fields may be added; none is renamed or \
-    removed.";
-
-const FLEET: &str = "Services whose load lines are searched night after night: the file that `loadline plan` takes.";
-const FLEET_ENTRY: &str = "The answer to one entry of a plan: what `loadline work` writes to `index-N/result.json`. Sizes \
-    are integers in bytes; what was not measured is null, never 0. Fields may be added; none is renamed or removed.";
-const SCENARIO: &str = "What to run: the file `NAME.loadline.yaml` that `loadline run` takes.";
+const RESULTS: &str = "Output of `--json`: the conditions, every trial with its marks and phases, and the conclusions from all \
+    trials together. Sizes at marks are integers in bytes; times and rates have the unit in their name, and metrics \
+    name their unit. A value that was not measured is null, never 0. Later versions may add fields but \
+    never rename any, so readers should ignore unknown fields.";
+const ACCOUNT: &str = "Output of `loadline account PID --json`: the resident memory of a JVM by owner. Sizes are \
+    integers in bytes; times have the unit in their name. A value that was not measured is null, never 0. Later \
+    versions may add fields but never rename any, so readers should ignore unknown fields.";
+const ACCOUNTS: &str = "Output of `loadline account --all --json`: the accounts of all JVMs on a machine. Later \
+    versions may add fields but never rename any, so readers should ignore unknown fields.";
+const CHANGES: &str = "Output of `loadline account PID --against FILE --json`: two accounts of a JVM and the \
+    changes between them. Later versions may add fields but never rename any, so readers should ignore unknown \
+    fields.";
+const CHARGE: &str = "Output of `loadline account --cgroup PATH --json`: the memory charged to a container, by \
+    owner. Later versions may add fields but never rename any, so readers should ignore unknown fields.";
+const ADVICE: &str = "Output of `loadline advise --json`: recommended sizes for running JVMs, with the calculation. \
+    Sizes are integers in bytes. A value that is not known is null, never 0. Later versions may add fields but \
+    never rename any, so readers should ignore unknown fields.";
+const LOAD: &str = "Output of `loadline load --json`. Later versions may add fields but never rename or remove any.";
+const WATCH: &str = "Output of `loadline watch --once --json`: every watched JVM, with its memory use and trend. \
+    Later versions may add fields but never rename or remove any.";
+const FLEET_RESULT: &str = "Output of `loadline merge --json`: every service of a plan with its load line and its \
+    current limit, the nodes, and the comparison whose blocks they ran. Sizes are integers in bytes. A value that \
+    is not known is null, never 0. Later versions may add fields but never rename or remove any.";
+const HISTORY: &str = "Output of `loadline history --json`: selected metrics over archives, point by point, and \
+    when each changed. Sizes are in bytes, and metrics name their unit. A value that was not measured is null, \
+    never 0. Later versions may add fields but never rename or remove any.";
+const POST_MORTEM: &str = "Output of `loadline watch --post-mortem --json`: how a JVM exited, its last memory use, \
+    and what grew. Later versions may add fields but never rename or remove any.";
+const OOM: &str = "Output of `loadline post-mortem --json`: the killed processes, the limits that they hit, and the \
+    memory in use at the time. Later versions may add fields but never rename any, so readers should ignore unknown \
+    fields.";
+const PLAN: &str = "One planned trial: everything that it needs except the contents of its files, whose hash is \
+    `configuration.inputs`. Paths are relative to the plan's directory. Later versions may add fields but \
+    never rename or remove any.";
+const FLEET_PLAN: &str = "One line of the output of `loadline plan`: the first line is the header, and each further \
+    line an entry. Paths are relative to the plan's directory. Later versions may add fields but never \
+    rename or remove any.";
+const FLEET: &str = "Services whose load lines are searched every night: the file that `loadline plan` reads.";
+const FLEET_ENTRY: &str = "Result of one entry of a plan, which `loadline work` writes to `index-N/result.json`. \
+    Sizes are integers in bytes. A value that was not measured is null, never 0. Later versions may add fields but \
+    never rename or remove any.";
+const SCENARIO: &str = "A scenario: the file `NAME.loadline.yaml` that `loadline run` reads.";
 
 /// A line of a plan.
 #[derive(JsonSchema, serde::Serialize)]
@@ -84,7 +83,7 @@ enum Use {
     Written,
 }
 
-/// The schema of a document that is printed.
+/// The schema of a printed document.
 fn printed<T: JsonSchema>(title: &str, description: &str) -> Value {
     let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
     let mut schema = generator.into_root_schema_for::<T>().to_value();
@@ -97,7 +96,7 @@ fn printed<T: JsonSchema>(title: &str, description: &str) -> Value {
     schema
 }
 
-/// The schema of a file that is written by hand.
+/// The schema of a user-written file.
 fn written(schema: schemars::Schema, title: &str, description: &str) -> Value {
     let mut schema = schema.to_value();
     schema["title"] = json!(title);
@@ -106,7 +105,7 @@ fn written(schema: schemars::Schema, title: &str, description: &str) -> Value {
     schema
 }
 
-/// Doubts say their kind. A reader may meet one that it does not know, so each kind says only what belongs to it.
+/// Splits doubts by kind. Readers may encounter unknown kinds, so each kind constrains only itself.
 fn doubts_by_kind(definitions: &mut Value) {
     let mut kinds = Vec::new();
     collect_kinds(&definitions["DoubtRecord"], definitions, &mut kinds);
@@ -125,11 +124,11 @@ fn doubts_by_kind(definitions: &mut Value) {
     };
     let record = &definitions["DoubtRecord"];
     let mut properties = record["properties"].clone();
-    properties["kind"] = json!({"type": "string", "description": "Which reason."});
+    properties["kind"] = json!({"type": "string", "description": "The kind of doubt."});
     let cases: Vec<Value> = kinds.into_iter().map(case).collect();
     let doubt = json!({
-        "description": "A reason to distrust a number. Its kind says which further fields it has; a reader that does not \
-            know the kind has `text` and `next`.",
+        "description": "A reason to distrust a number. Further fields depend on `kind`; readers that do not know the \
+            kind can use `text` and `next`.",
         "type": "object",
         "properties": properties,
         "required": ["kind", "text", "next"],
@@ -155,8 +154,8 @@ fn collect_kinds(schema: &Value, definitions: &Value, found: &mut Vec<Map<String
     }
 }
 
-/// Makes a generated schema one for readers of JSON: no Rust in descriptions, units told, what came later not required,
-/// null only where it is printed.
+/// Adapts a generated schema for JSON readers: no Rust in descriptions, explicit units, later fields optional, null
+/// only where it is printed.
 fn readable(schema: &mut Value, of: Use) {
     let fields = match schema {
         Value::Array(all) => return all.iter_mut().for_each(|one| readable(one, of)),
@@ -170,7 +169,7 @@ fn readable(schema: &mut Value, of: Use) {
     if let Some(Value::String(text)) = fields.get_mut("description") {
         *text = plain(text);
     }
-    // The width of a number is Rust's.
+    // A number's format is its Rust type.
     if fields.get("format").is_some_and(|format| format != "date-time") {
         fields.remove("format");
     }
@@ -198,8 +197,8 @@ fn properties_of(fields: &mut Map<String, Value>) -> impl Iterator<Item = (&Stri
     fields.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten()
 }
 
-/// Removes fields with a default of their own from `required`; a type all of whose fields have one is merely read
-/// leniently. A field that may be left out is never printed as null.
+/// Removes fields with their own default from `required`, unless all fields have one, which only means lenient parsing.
+/// An optional field is never printed as null.
 fn require(fields: &mut Map<String, Value>) {
     let printed = fields.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
     properties_of(fields).filter(|(name, _)| !printed.contains(&json!(name))).for_each(|(_, one)| without_null(one));
@@ -212,7 +211,7 @@ fn require(fields: &mut Map<String, Value>) {
     }
 }
 
-/// Takes null from what a property may be.
+/// Removes null from a property's types.
 fn without_null(property: &mut Value) {
     let Some(fields) = property.as_object_mut() else { return };
     if let Some(Value::Array(types)) = fields.get_mut("type") {
@@ -231,31 +230,18 @@ fn without_null(property: &mut Value) {
     }
 }
 
-/// A doc comment as a reader of JSON needs it: one line, no links to Rust, the word that JSON has for `None`.
+/// A doc comment adapted to JSON: one line, no links to Rust, `null` instead of `None`.
 fn plain(comment: &str) -> String {
     comment.replace('\n', " ").replace("[`", "`").replace("`]", "`").replace("`None`", "null").replace("`null`", "null")
 }
 
-/// Adds to a number's description the unit that its name carries, and a minimum of 0 where it is never negative.
+/// Adds the unit in a number's name to its description, and a minimum of 0 if it is never negative.
 fn measure(name: &str, property: &mut Value) {
     let is = |kind: &str| {
         property["type"] == kind || property["type"].as_array().is_some_and(|all| all.contains(&json!(kind)))
     };
-    let (number, integer) = (is("number"), is("integer"));
-    if !number && !integer {
-        return;
-    }
-    let words: Vec<&str> = name.split('_').collect();
-    if number && property.get("minimum").is_none() && words.iter().any(|word| NEVER_NEGATIVE.contains(word)) {
+    if is("number") && property.get("minimum").is_none() && name.split('_').any(|word| NEVER_NEGATIVE.contains(&word)) {
         property["minimum"] = json!(0);
-    }
-    let units = [("bytes", "bytes", "bytes"), ("ms", "ms", "ms"), ("us", "µs", "µs"), ("s", "s", "econds")];
-    let unit = units.into_iter().find(|(word, ..)| words.contains(word) && !name.ends_with("_per_s"));
-    let text = property["description"].as_str().unwrap_or_default();
-    if let Some((_, unit, _)) = unit.filter(|(.., told)| !text.contains(told)) {
-        let clause = ["; ", ". ", ": "].into_iter().filter_map(|end| text.find(end)).min();
-        let end = clause.unwrap_or(text.trim_end_matches('.').len());
-        property["description"] = json!(format!("{}, {unit}{}", &text[..end], &text[end..]));
     }
 }
 
@@ -264,23 +250,23 @@ fn the_published_schemas_are_those_of_the_types() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     let [scenario, fleet] = schemas_of_files();
     let schemas = [
-        ("results", printed::<Document>("Result document of Loadline", RESULTS)),
+        ("results", printed::<Document>("Loadline result", RESULTS)),
         ("account", printed::<AccountDocument>("Account of a running JVM", ACCOUNT)),
-        ("accounts", printed::<AccountsDocument>("Accounts of all JVMs of a machine", ACCOUNTS)),
-        ("account-changes", printed::<ChangesDocument>("What changed between two accounts", CHANGES)),
+        ("accounts", printed::<AccountsDocument>("Accounts of all JVMs on a machine", ACCOUNTS)),
+        ("account-changes", printed::<ChangesDocument>("Changes between two accounts", CHANGES)),
         ("advice", printed::<AdviceDocument>("Advice on the sizes of JVMs", ADVICE)),
-        ("oom", printed::<OomDocument>("Kills for lack of memory", OOM)),
-        ("charge", printed::<ChargeDocument>("Charge of a container", CHARGE)),
-        ("load", printed::<LoadDocument>("Load of Loadline", LOAD)),
+        ("oom", printed::<OomDocument>("OOM kills", OOM)),
+        ("charge", printed::<ChargeDocument>("Memory charged to a container", CHARGE)),
+        ("load", printed::<LoadDocument>("Loadline load test", LOAD)),
         ("fleet-result", printed::<FleetDocument>("Table of a fleet", FLEET_RESULT)),
-        ("history", printed::<HistoryDocument>("History of Loadline", HISTORY)),
-        ("post-mortem", printed::<PostMortem>("Post-mortem of Loadline", POST_MORTEM)),
-        ("watch", printed::<WatchDocument>("Watched by Loadline", WATCH)),
-        ("fleet-entry", printed::<EntryResult>("Answer to an entry of a plan", FLEET_ENTRY)),
+        ("history", printed::<HistoryDocument>("Loadline history", HISTORY)),
+        ("post-mortem", printed::<PostMortem>("Loadline post-mortem", POST_MORTEM)),
+        ("watch", printed::<WatchDocument>("JVMs watched by Loadline", WATCH)),
+        ("fleet-entry", printed::<EntryResult>("Result of an entry of a plan", FLEET_ENTRY)),
         ("plan", printed::<TrialPlan>("Plan of a trial", PLAN)),
         ("fleet-plan", printed::<PlanLine>("Plan of a fleet", FLEET_PLAN)),
-        ("fleet", written(fleet, "Fleet of Loadline", FLEET)),
-        ("scenario", written(scenario, "Scenario of Loadline", SCENARIO)),
+        ("fleet", written(fleet, "Loadline fleet", FLEET)),
+        ("scenario", written(scenario, "Loadline scenario", SCENARIO)),
     ];
     for (name, schema) in schemas {
         let path = folder.join(format!("{name}.schema.json"));
@@ -294,17 +280,4 @@ fn the_published_schemas_are_those_of_the_types() {
             "docs/{name}.schema.json is not what the types give: {WRITE}=write cargo test -p loadline-model schemas"
         );
     }
-}
-
-#[test]
-fn a_number_tells_its_unit_in_its_first_clause() {
-    let told = |name: &str, description: &str| {
-        let mut property = json!({"type": ["number", "null"], "description": description});
-        measure(name, &mut property);
-        property["description"].as_str().unwrap().to_owned()
-    };
-    assert_eq!(told("peak_bytes", "The largest; null on v1."), "The largest, bytes; null on v1.");
-    assert_eq!(told("took_ms", "How long it took."), "How long it took, ms.");
-    assert_eq!(told("at_s", "Seconds since then."), "Seconds since then.");
-    assert_eq!(told("rate_per_s", "Of the phase."), "Of the phase.");
 }

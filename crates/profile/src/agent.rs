@@ -1,28 +1,29 @@
-//! async-profiler in a JVM: as an option of its start, or loaded into one that runs.
+//! async-profiler in a JVM: as a startup option, or loaded into a running JVM.
 //!
-//! Its options are words between commas. Errors do not come back through the attach socket, but for a code (100: it
-//! does not take the options; 200: it did not do it); it prints them, and the option `log` lets it print into a file:
+//! Its options are separated by commas. The attach socket returns only a code for errors (100: invalid options; 200:
+//! failed). The profiler prints the errors, and the option `log` redirects them to a file:
 //!
 //! ```text
 //! start,nativemem=0,alloc=65536,live,lib,features=comptask,jfr,jfropts=31,…,file=…,log=…
 //! [ERROR] Profiler already started
 //! ```
 //!
-//! # What stays in a JVM
-//! The library cannot be unloaded (it is linked with `-z nodelete`). After [`Session::stop`] it records nothing and has
-//! no thread, no file and no open descriptor. These stay until the JVM ends: its mapping (2.5 MiB of address space),
-//! its tables of symbols (18 MiB of RSS with JDK 17 and 25 on x86_64), and its hooks, which `malloc` and `free` of all
-//! libraries go through. Methods that it traced are as they were before (seen with `-Xlog:redefine`). A second
-//! recording uses the copy that is loaded.
+//! # What remains in a JVM
+//! The library cannot be unloaded (it is linked with `-z nodelete`). After [`Session::stop`], it records nothing and
+//! has no thread, file, or open descriptor. These remain until the JVM ends: its mapping (2.5 MiB of address space),
+//! its symbol tables (18 MiB of RSS with JDK 17 and 25 on x86_64), and its hooks, through which all libraries call
+//! `malloc` and `free`. Traced methods are restored (seen with `-Xlog:redefine`). A second recording uses the loaded
+//! copy.
 
 use crate::calls::trace_words;
-use crate::folder::{Folder, is_plain};
+use crate::folder::{is_plain, temporary, text};
 use crate::library::{FILE_NAME, Library};
 use loadline_base::clock::Clock;
 use loadline_base::error::{Error, Result};
 use loadline_jvm::observe::Unavailable;
 use loadline_jvm::observe::attach::Attach;
 use loadline_jvm::observe::maps;
+use loadline_jvm::observe::own_folder::OwnFolder;
 use loadline_jvm::observe::procfs::Process;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -30,30 +31,30 @@ use std::time::Duration;
 
 const RECORDING: &str = "recording.jfr";
 const LOG: &str = "profiler.log";
-/// Bytes that are read of the profiler's log.
+/// Maximum bytes read of the profiler's log.
 const LOG_BYTES_MAX: u64 = 64 << 10;
-/// Lines of it that an error carries.
+/// Maximum number of log lines in an error.
 const LINES_MAX: usize = 5;
-/// To load the library and start takes some 100 ms, and a second or two where a JVM has 100,000 classes; to stop it
-/// writes the tables of all stacks.
+/// Loading and starting take about 100 ms, or one to two seconds in a JVM with 100,000 classes; stopping writes the
+/// tables of all stacks.
 const WITHIN: Duration = Duration::from_secs(60);
-/// The profiler stops by itself so long after it should have been stopped: Loadline may have been killed.
+/// The profiler stops on its own this long after the planned end, in case Loadline was killed.
 const GRACE: Duration = Duration::from_secs(60);
-/// One part of a recording has at most so many bytes: some 1.5 million events, which are sorted in 50 MB.
+/// Maximum size of a recording's chunk: about 1.5 million events, which take 50 MB to sort.
 const CHUNK_BYTES: u64 = 32 << 20;
-/// Parts that are complete can be read after the JVM was killed. Each has all tables, some MB on a large server.
+/// Complete chunks are readable even after the JVM was killed. Each contains all tables, some MB on a large server.
 const CHUNK_S: u64 = 60;
-/// Neither the machine nor the properties of the JVM, which may be secrets, its libraries, its CPU or its heap: bits 0
-/// to 4 of async-profiler's `JfrOption`.
+/// Excludes the machine and the JVM's properties (which may be secrets), libraries, CPU, and heap: bits 0 to 4 of
+/// async-profiler's `JfrOption`.
 const JFR_OPTIONS: u32 = 31;
-/// A few hundred samples show the origin of live objects. A busy JVM allocates some 100 MB/s.
+/// A few hundred samples show the origin of live objects. A busy JVM allocates about 100 MB/s.
 const HEAP_EVERY_BYTES: u64 = 64 << 10;
 
-/// The words that start a recording into a file of this folder: each native allocation, so that sizes are exact, some
-/// of the objects that are alive at the end, and each start of a process and opening of a file.
+/// The options that start a recording in this directory: each native allocation, for exact sizes, a sample of the
+/// objects alive at the end, and each start of a process and opening of a file.
 fn start_words(folder: &Path) -> String {
     let (file, log) = (folder.join(RECORDING), folder.join(LOG));
-    // `lib`: frames name their library; `comptask`: a compiler's stack names what is compiled.
+    // `lib`: frames include their library; `comptask`: a compiler's stack includes the method being compiled.
     format!(
         "start,nativemem=0,alloc={HEAP_EVERY_BYTES},live,lib,features=comptask{},jfr,jfropts={JFR_OPTIONS},\
          chunksize={CHUNK_BYTES},chunktime={CHUNK_S},file={},log={}",
@@ -63,53 +64,47 @@ fn start_words(folder: &Path) -> String {
     )
 }
 
-/// A JVM that is to be started with the profiler: the option, and where it will record.
+/// A JVM to be started with the profiler: the option, and the path of the recording.
 ///
-/// The files are in a private folder, removed with this value, as the library may be: it must outlive the JVM. A JVM
-/// under another user cannot write there.
+/// The files, possibly including the library, are in a private directory that is removed with this value: it must
+/// outlive the JVM. A JVM of another user cannot write there.
 #[derive(Debug)]
 pub struct Launch {
-    /// The option of `java`: `-agentpath:…`. It has no spaces, and so can be in `JAVA_TOOL_OPTIONS`, too.
+    /// The option of `java`: `-agentpath:…`. It contains no spaces, so `JAVA_TOOL_OPTIONS` can contain it.
     pub argument: String,
-    /// The profiler's library, which the option names.
+    /// The profiler's library, which the option refers to.
     pub library: Library,
-    folder: Folder,
+    folder: OwnFolder,
 }
 
 impl Launch {
-    /// Makes the folder and the option.
-    ///
-    /// # Errors
-    /// If no folder can be made.
+    /// Creates the directory and the option. Fails if no directory can be created.
     pub fn prepare(library: Library) -> Result<Self> {
-        let folder = Folder::temporary(&[RECORDING, LOG])?;
+        let folder = temporary(&[RECORDING, LOG])?;
         let argument = format!("-agentpath:{}={}", library.path().display(), start_words(folder.path()));
         Ok(Self { argument, library, folder })
     }
 
-    /// The recording, once the JVM has ended. A JVM that was killed leaves one that is cut off.
-    ///
-    /// # Errors
-    /// If the profiler did not start, with its words; if the JVM was started without the option.
+    /// The recording, once the JVM has exited; truncated if the JVM was killed. Fails if the JVM was started without
+    /// the option, or if the profiler did not start, with its messages.
     pub fn recording(&self) -> Result<File> {
-        let said = self.folder.text(LOG, LOG_BYTES_MAX);
+        let said = text(&self.folder, LOG, LOG_BYTES_MAX);
         if let Some(error) = refusal(&said) {
             return Err(error);
         }
         self.folder.file(RECORDING).map_err(|cause| {
             Error::subject(format!("the JVM left no recording: {}", loadline_base::error::plain(&cause)))
-                .hint("the option of the profiler must reach the JVM: a script may start it with other options")
+                .hint("the profiler's option must reach the JVM; a script may start the JVM with other options")
         })
     }
 }
 
-/// A recording in a JVM that runs.
+/// A recording in a running JVM.
 #[derive(Debug)]
 pub struct Session {
     attach: Attach,
     process: Process,
-    folder: Folder,
-    /// The library as the JVM names it.
+    folder: OwnFolder,
     library: PathBuf,
     stopped: bool,
 }
@@ -117,30 +112,27 @@ pub struct Session {
 /// The result of a session.
 #[derive(Debug)]
 pub struct Recorded {
-    /// The recording; its name is gone already.
+    /// The recording; its name is already removed.
     pub file: File,
-    /// Why it may be incomplete, with the words of the JVM or of the profiler.
+    /// Why it may be incomplete, as reported by the JVM or the profiler.
     pub doubt: Option<String>,
 }
 
 impl Session {
-    /// Loads the library into a running JVM and starts to record. Sends what `jcmd` would send (see
-    /// [`loadline_jvm::observe::attach`]). If Loadline is killed, the profiler stops by itself a minute after
-    /// `within`, the time that the recording is meant to take.
-    ///
-    /// # Errors
-    /// If the JVM cannot be attached to, forbids agents or cannot load the library, or if another profiler records.
-    /// The error has the words of the JVM or of the profiler.
+    /// Loads the library into a running JVM and starts recording. Sends what `jcmd` would send (see
+    /// [`loadline_jvm::observe::attach`]). If Loadline is killed, the profiler stops on its own a minute after
+    /// `within`, the planned duration. Fails if the JVM cannot be attached to, forbids agents, or cannot load the
+    /// library, or if another profiler is recording. The error contains the message of the JVM or the profiler.
     pub fn start(process: Process, library: &Library, within: Duration, clock: &Clock) -> Result<Self> {
         library.fits(&process, clock)?;
         let status = process.status(clock).map_err(refused)?.value;
         let attach = Attach::connect(&process, clock).map_err(refused)?.value;
-        // The same name each time: the JVM then finds the library that it has loaded, instead of one more.
+        // Always the same name, so the JVM finds the library that it has already loaded.
         let name = format!(".loadline-profiler-{}", status.ns_pid);
         let files = &[RECORDING, LOG, FILE_NAME];
         let owner = (status.euid, status.egid);
         let made = attach.in_tmp(|tmp| {
-            let folder = Folder::taken(tmp, (&name, Path::new("/tmp")), files, owner)?;
+            let folder = OwnFolder::taken(tmp, (&name, Path::new("/tmp")), files, owner)?;
             folder.write(FILE_NAME, library.bytes())?;
             Ok(folder)
         });
@@ -151,7 +143,7 @@ impl Session {
         let words = format!("{},timeout={stops_after}", start_words(session.folder.path()));
         let mut started = session.order(&words);
         if started.as_ref().is_err_and(|error| error.what.contains("No such file")) {
-            // musl looks for the file of a copy that it has loaded, and that one is gone: a second one is loaded.
+            // musl looks for the file of the loaded copy, which is gone, so a second one is loaded.
             session.library = session.folder.path().join(FILE_NAME);
             started = session.order(&words);
         }
@@ -163,10 +155,8 @@ impl Session {
         Ok(session)
     }
 
-    /// Ends the recording and removes what was put into the JVM's `/tmp`.
-    ///
-    /// # Errors
-    /// If there is no recording. If the JVM has ended, the result is what it had written, with a doubt.
+    /// Ends the recording and removes the files from the JVM's `/tmp`. Fails if there is no recording. If the JVM has
+    /// ended, returns what it had written, with a doubt.
     pub fn stop(mut self) -> Result<Recorded> {
         let ended = self.end();
         let file = self.folder.file(RECORDING);
@@ -174,7 +164,7 @@ impl Session {
             (Ok(file), Ok(())) => Ok(Recorded { file, doubt: None }),
             (Ok(file), Err(error)) => {
                 let gone = !self.process.is_alive();
-                let why = if gone { "the JVM ended while it was recorded".to_owned() } else { error.what };
+                let why = if gone { "the JVM exited during the recording".to_owned() } else { error.what };
                 Ok(Recorded { file, doubt: Some(why) })
             }
             (Err(_), Err(error)) => Err(error),
@@ -190,7 +180,7 @@ impl Session {
         ended
     }
 
-    /// Without an action and without a log: the profiler closes the file that it printed into.
+    /// Without an action or a log, the profiler closes its log file.
     fn close_log(&self) {
         let _ = self.attach.load_library(&self.shown(), "loglevel=none", WITHIN);
     }
@@ -199,35 +189,35 @@ impl Session {
         self.library.display().to_string()
     }
 
-    /// Lets the profiler do something, with what it printed where it did not.
+    /// Sends a command to the profiler; on failure, returns its output.
     fn order(&self, words: &str) -> Result<()> {
         self.attach
             .load_library(&self.shown(), words, WITHIN)
-            .map_err(|cause| refusal(&self.folder.text(LOG, LOG_BYTES_MAX)).unwrap_or_else(|| refused(cause)))
+            .map_err(|cause| refusal(&text(&self.folder, LOG, LOG_BYTES_MAX)).unwrap_or_else(|| refused(cause)))
     }
 }
 
 impl Drop for Session {
     fn drop(&mut self) {
         if !self.stopped {
-            // The caller has given up: no one is left to read an error.
+            // The caller has given up, so nothing reads an error.
             let _ = self.end();
         }
     }
 }
 
-/// The copy of async-profiler that the JVM has loaded already, by the name that it has for the JVM: a second copy would
-/// record as well, and neither knows of the other.
+/// The copy of async-profiler that the JVM has already loaded, by the JVM's name for it. A second copy would record
+/// too, and neither knows about the other.
 fn loaded(process: &Process, clock: &Clock) -> Option<PathBuf> {
     let mappings = maps::read(process, clock).ok()?.value;
     let own = mappings.iter().find(|mapping| mapping.file_name().starts_with("libasyncProfiler"))?;
     let path = own.file()?;
-    // A path that options cannot name was loaded by somebody who did not need to.
+    // Another program loaded a path that options cannot contain.
     let path = PathBuf::from(path.strip_suffix(" (deleted)").unwrap_or(path));
     is_plain(&path).then_some(path)
 }
 
-/// Why the JVM did not do it, with what would allow it.
+/// Why the JVM refused, with the way to allow it.
 fn refused(cause: Unavailable) -> Error {
     let error = Error::machine(format!("the profiler cannot be loaded into the JVM: {}", cause.why));
     match () {
@@ -244,14 +234,13 @@ fn refused(cause: Unavailable) -> Error {
     }
 }
 
-/// The errors that the profiler printed.
 fn refusal(said: &str) -> Option<Error> {
     let lines = said.lines().filter(|line| line.contains("[ERROR]"));
     let lines: Vec<String> = lines.map(|line| line.replace("[ERROR]", "").trim().to_owned()).take(LINES_MAX).collect();
     let first = lines.first()?;
     let error = match first.as_str() {
-        "Profiler already started" => Error::machine("another profiler records in this JVM already")
-            .hint("stop it, as with `asprof stop PID`, and try again"),
+        "Profiler already started" => Error::machine("another profiler is already recording in this JVM")
+            .hint("stop it (`asprof stop PID`), and try again"),
         words => Error::machine(format!("the profiler did not start: {words}")),
     };
     Some(error.said(lines))
@@ -262,7 +251,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_are_words_between_commas() {
+    fn options_are_separated_by_commas() {
         let traced = "trace=java.lang.ProcessBuilder.start,trace=sun.nio.ch.FileChannelImpl.open,\
             trace=java.io.RandomAccessFile.open,trace=java.io.FileOutputStream.open";
         let expect = format!(
@@ -273,17 +262,17 @@ mod tests {
     }
 
     #[test]
-    fn words_of_the_profiler_become_errors() {
+    fn profiler_messages_become_errors() {
         assert!(refusal("Profiling started\n").is_none());
         let busy = refusal("[ERROR] Profiler already started\n").unwrap();
-        assert_eq!(busy.what, "another profiler records in this JVM already");
+        assert_eq!(busy.what, "another profiler is already recording in this JVM");
         let other = refusal("[WARN] x\n[ERROR] Could not open Flight Recorder output file\n").unwrap();
         assert_eq!(other.what, "the profiler did not start: Could not open Flight Recorder output file");
         assert_eq!(other.said, ["Could not open Flight Recorder output file"]);
     }
 
     #[test]
-    fn what_would_allow_an_agent_is_the_hint() {
+    fn the_hint_says_how_to_allow_agents() {
         let hint = |why: &str| refused(Unavailable::new("attach", why)).hint.unwrap_or_default();
         assert!(hint("Dynamic agent loading is not enabled. Use …").contains("+EnableDynamicAgentLoading"));
         assert!(hint("the JVM runs with -XX:+DisableAttachMechanism").contains("without"));

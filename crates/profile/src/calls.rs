@@ -1,8 +1,8 @@
-//! Calls of Java methods that take memory which no allocation shows: child processes and files.
+//! Calls of Java methods whose memory use no allocation shows: starting processes and opening files.
 //!
-//! async-profiler (4.2 and newer) rewrites the methods that its option `trace` names, and records each call with its
-//! stack. A class whose name is the beginning of a traced one's counts as traced, too (seen in 4.4: `java.io.File`).
-//! An older async-profiler prints a warning and does the rest.
+//! async-profiler (4.2 and newer) instruments the methods in its option `trace`, and records each call with its stack.
+//! If a class name is the prefix of a traced one, it is traced too (seen in 4.4: `java.io.File`). Older versions print
+//! a warning and do the rest.
 
 use crate::stack::Frame;
 
@@ -11,12 +11,12 @@ use crate::stack::Frame;
 pub enum Call {
     /// It starts a child process.
     StartsProcess,
-    /// It opens a file which may be written to.
+    /// It opens a file that may be written to.
     OpensFile,
 }
 
-/// The methods that are traced. All ways of `java.base` to start a process or to open a file for writing end in one of
-/// them (JDK 11 to 27).
+/// The traced methods. In `java.base`, every way to start a process or open a file for writing ends in one of them (JDK
+/// 11 to 27).
 const TRACED: [(&str, &str, Call); 4] = [
     ("java.lang.ProcessBuilder", "start", Call::StartsProcess),
     ("sun.nio.ch.FileChannelImpl", "open", Call::OpensFile),
@@ -27,16 +27,16 @@ const TRACED: [(&str, &str, Call); 4] = [
 /// Callers that only read: methods of `java.nio.file.Files`.
 const READING_METHODS: [&str; 6] =
     ["newInputStream", "newBufferedReader", "readAllBytes", "readAllLines", "readString", "lines"];
-/// Classes that only read: of the JVM, and archives that it takes classes from.
+/// Classes that only read: the JVM's, and archives from which it loads classes.
 const READING_CLASSES: [&str; 3] = ["java.util.zip.ZipFile", "java.lang.ClassLoader", "jdk.internal.loader."];
 
-/// The words that make the profiler trace these methods, each after a comma.
+/// The options that make the profiler trace these methods, each after a comma.
 pub(crate) fn trace_words() -> String {
     TRACED.iter().map(|(class, method, _)| format!(",trace={class}.{method}")).collect()
 }
 
-/// The purpose of a recorded call by its stack, the innermost frame first. `None` for a method that is not traced, for
-/// a file that is only read, and for the inner one of two recorded calls that start the same process.
+/// The purpose of a recorded call, from its stack with the innermost frame first. `None` for an untraced method, a file
+/// that is only read, and the inner one of two recorded calls that start the same process.
 pub(crate) fn call_of<'f>(mut frames: impl Iterator<Item = &'f Frame> + Clone) -> Option<Call> {
     let is_of = |frame: &Frame, class: &str, method: &str| &*frame.class == class && &*frame.method == method;
     let inner = frames.next()?;
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_counts_once_whichever_way_it_was_started() {
+    fn a_process_counts_once_however_it_was_started() {
         check("java.lang.ProcessBuilder.start:1073 Ocr.main:18", Some(Call::StartsProcess));
         check("java.lang.ProcessBuilder.start:1110 java.lang.ProcessBuilder.start:1073 Ocr.main:18", None);
         let pipeline = "java.lang.ProcessBuilder.start:1110 java.lang.ProcessBuilder.startPipeline:1300 Ocr.main:18";
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_are_only_read_do_not_count() {
+    fn read_only_files_do_not_count() {
         let opened = "sun.nio.ch.FileChannelImpl.open:154 sun.nio.fs.UnixChannelFactory.newFileChannel:134";
         check(&format!("{opened} java.nio.channels.FileChannel.open:298 Uploads.spool:24"), Some(Call::OpensFile));
         check(&format!("{opened} java.nio.file.Files.newOutputStream:227 Uploads.spool:24"), Some(Call::OpensFile));

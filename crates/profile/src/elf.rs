@@ -1,9 +1,9 @@
-//! The needs of a native library, by its file (man 5 elf): 64-bit little-endian, from its sections.
+//! The requirements of a native library, from the sections of its file (man 5 elf): 64-bit little-endian.
 //!
-//! The sections tell the machine it is for, the libraries it names, and the functions it wants from others. The
-//! functions decide whether a library that was linked with glibc can be loaded with musl. Musl takes the names of
-//! glibc's libraries for its own and ignores versions, so only functions that it does not have are missing.
-//! async-profiler's library (4.1 to 4.4) wants none of these: one file serves both.
+//! The sections give the library's machine, the libraries it depends on, and the functions it imports. The functions
+//! decide whether musl can load a library linked with glibc. musl provides the names of glibc's libraries and ignores
+//! versions, so only functions that it lacks are missing. async-profiler's library (4.1 to 4.4) needs none of these:
+//! one file serves both.
 
 const MAGIC: &[u8] = b"\x7fELF";
 /// Class 64-bit, little-endian.
@@ -17,7 +17,7 @@ const DYNSYM: u64 = 11;
 const DYNAMIC: u64 = 6;
 /// `DT_NEEDED`.
 const NEEDED: u64 = 1;
-/// `STB_WEAK`: what may be missing.
+/// `STB_WEAK`: may be missing.
 const WEAK: u8 = 2;
 
 /// The contents of a library's file.
@@ -25,11 +25,11 @@ const WEAK: u8 = 2;
 pub(crate) struct Elf {
     /// `e_machine`.
     machine: u64,
-    /// The libraries that it names.
+    /// The libraries that it depends on.
     pub(crate) needed: Vec<String>,
-    /// Functions and data that it wants and may not miss.
+    /// Functions and data that it requires.
     pub(crate) wanted: Vec<String>,
-    /// Functions and data that it has for others.
+    /// Functions and data that it exports.
     pub(crate) given: Vec<String>,
 }
 
@@ -45,7 +45,7 @@ fn name(strings: &[u8], at: u64) -> Option<String> {
 }
 
 impl Elf {
-    /// Reads a whole file; `None` for what is no 64-bit little-endian ELF file, or is cut.
+    /// Parses a whole file; `None` if it is truncated or not a 64-bit little-endian ELF file.
     pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
         if !bytes.starts_with(MAGIC) || bytes.get(4..6)? != FORM {
             return None;
@@ -97,7 +97,6 @@ impl Elf {
         }
     }
 
-    /// The machine as Java and Linux call it.
     pub(crate) fn machine(&self) -> String {
         match self.machine {
             3 => "x86".to_owned(),
@@ -112,7 +111,6 @@ impl Elf {
         }
     }
 
-    /// Whether it names glibc.
     pub(crate) fn needs_glibc(&self) -> bool {
         self.needed.iter().any(|name| name == "libc.so.6")
     }
@@ -122,7 +120,7 @@ impl Elf {
 pub(crate) mod tests {
     use super::*;
 
-    /// A library for a machine that names others, wants some functions and gives others.
+    /// A library for a machine, with its dependencies, imports, and exports.
     pub(crate) fn made_up(machine: u16, needed: &[&str], wanted: &[&str], given: &[&str]) -> Vec<u8> {
         let mut strings = vec![0];
         let mut keep = |text: &str| {
@@ -165,7 +163,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_library_says_what_it_is_for_and_what_it_needs() {
+    fn a_library_has_its_machine_and_requirements() {
         let bytes = made_up(183, &["libc.so.6", "libdl.so.2"], &["malloc"], &["Agent_OnLoad"]);
         let elf = Elf::parse(&bytes).unwrap();
         assert_eq!(elf.machine(), "aarch64");

@@ -1,18 +1,18 @@
-//! The bytes that are live, by allocations and frees in the order of time; pure.
+//! Computes live bytes from allocations and frees in time order; does no I/O.
 //!
-//! The peak of the total is kept without looking at all counters when it moves: a counter notes what it holds before it
-//! changes, if the total has peaked since its last change.
+//! The total's peak is tracked without visiting all counters whenever it rises: before a counter changes, it notes its
+//! current bytes if the total has peaked since its last change.
 //!
-//! async-profiler notes a free after it was done and an allocation after it was made. So another thread may get the
-//! same address, and note it, before the free of the earlier one is noted. An allocation at an address that is live
-//! therefore means that a free of it is still to come, and that free is not counted against the new one.
+//! async-profiler records a free after it happened and an allocation after it was made. So another thread may get the
+//! same address and record it before the earlier free is recorded. An allocation at a live address therefore means that
+//! a free is still to come, which must not be counted against the new allocation.
 
 use std::collections::HashMap;
 
-/// How long after the new allocation a late free may be noted. A thread that lost its CPU in between gets it back
-/// within some 100 ms, even on a loaded machine. A container that used up its quota takes a few of these.
+/// How long after the new allocation a late free may be recorded. A thread that loses its CPU in between gets it back
+/// within about 100 ms, even on a busy machine. A container that used up its quota takes a few of these.
 const LATE_NS: u64 = 500_000_000;
-/// Live allocations that are followed; each takes some 60 bytes.
+/// Maximum number of live allocations tracked; each takes about 60 bytes.
 const LIVE_MAX: usize = 4 << 20;
 
 /// One `profiler.Malloc` or `profiler.Free`.
@@ -23,13 +23,11 @@ pub(crate) struct Event {
     pub(crate) address: u64,
     /// Bytes; `None` for a free.
     pub(crate) bytes: Option<u64>,
-    /// Place of the stack.
     pub(crate) stack: u32,
-    /// The thread.
     pub(crate) thread: u32,
 }
 
-/// Bytes and counts of a stack, a site or the whole process.
+/// Bytes and counts of a stack, a site, or the whole process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Uses {
     /// Allocations.
@@ -38,15 +36,15 @@ pub struct Uses {
     pub allocations_then: u64,
     /// Bytes allocated.
     pub bytes_allocated: u64,
-    /// Bytes that were freed again while the recording ran.
+    /// Bytes freed during the recording.
     pub bytes_freed: u64,
     /// Bytes not freed at the end.
     pub bytes_end: u64,
-    /// Bytes not freed at the moment that was asked for; those at the end where none was.
+    /// Bytes not freed at the requested moment, or at the end if none was requested.
     pub bytes_then: u64,
     /// Bytes live when the total of the whole process was at its peak.
     pub bytes_at_peak: u64,
-    /// Bytes at this one's own peak.
+    /// Bytes at its own peak.
     pub bytes_peak: u64,
 }
 
@@ -55,12 +53,12 @@ struct Counter {
     uses: Uses,
     /// Allocations not freed.
     live: u64,
-    /// The peak of the total at which `bytes_at_peak` was noted.
+    /// The peak of the total for which `bytes_at_peak` was noted.
     noted: u64,
 }
 
 impl Counter {
-    /// Before a change: what is held now was held at the last peak.
+    /// Called before a change: the current bytes were also held at the last peak.
     fn note(&mut self, peak: u64) {
         if self.noted < peak {
             self.noted = peak;
@@ -96,12 +94,11 @@ struct LiveAllocation {
     owed: bool,
 }
 
-/// All stacks of one kind together.
 #[derive(Debug, Clone, Copy, Default)]
 struct KindTotals {
     bytes: u64,
     bytes_peak: u64,
-    /// How often the bytes were more than ever.
+    /// Number of times that the bytes reached a new maximum.
     peaks: u64,
 }
 
@@ -113,31 +110,30 @@ struct Share {
     bytes: u64,
 }
 
-/// Counters of stacks and of the groups and kinds that stacks belong to.
+/// Counters of stacks, and of the groups and kinds that they belong to.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     live: HashMap<u64, LiveAllocation>,
     stacks: Vec<Counter>,
     groups: Vec<Counter>,
-    /// The group of each stack.
     group_of: Vec<u32>,
     kinds: Vec<KindTotals>,
     /// For each stack.
     shares: Vec<Share>,
     total: Counter,
-    /// The moment whose bytes are kept, in nanoseconds since 1970, until an event after it comes.
+    /// The requested moment, in nanoseconds since 1970, until an event after it.
     then_ns: Option<u64>,
     is_kept: bool,
     peak: u64,
     peak_at_ns: u64,
-    /// Frees of what was allocated before the recording, or was not recorded.
+    /// Frees of allocations made before the recording, or not recorded.
     pub(crate) frees_unknown: u64,
-    /// Allocations that were counted and not followed, because too many are live.
+    /// Allocations that were counted but not tracked, because too many are live.
     pub(crate) unfollowed: u64,
 }
 
 impl Ledger {
-    /// Keeps what is live at this moment, in nanoseconds since 1970, in addition to what is live at the end.
+    /// Also records what is live at this moment, in nanoseconds since 1970.
     pub(crate) fn keep(&mut self, then_ns: u64) {
         self.then_ns = Some(then_ns);
     }
@@ -150,7 +146,7 @@ impl Ledger {
         (self.then_ns, self.is_kept) = (None, true);
     }
 
-    /// Says which group and which kind a stack belongs to. Stacks come in the order of their places.
+    /// Assigns a stack to its group and kind. Stacks come in the order of their indices.
     pub(crate) fn stack(&mut self, stack: u32, group: u32, kind: u32) {
         self.stacks.resize(self.stacks.len().max(stack as usize + 1), Counter::default());
         self.groups.resize(self.groups.len().max(group as usize + 1), Counter::default());
@@ -161,7 +157,7 @@ impl Ledger {
         self.shares[stack as usize].kind = kind;
     }
 
-    /// Counts an event; they come in the order of time.
+    /// Counts an event; events come in time order.
     pub(crate) fn count(&mut self, event: Event) {
         if self.then_ns.is_some_and(|then| event.at_ns > then) {
             self.keep_now();
@@ -175,8 +171,8 @@ impl Ledger {
     fn malloc(&mut self, event: Event, bytes: u64) {
         let mut owed = false;
         if let Some(before) = self.live.remove(&event.address) {
-            // One thread's events are in order: its free would have been noted before. It was lost, or the allocation
-            // is noted twice, by a function of malloc that calls another.
+            // Events of one thread are in order, so its free would already be recorded. The free was lost, or the
+            // allocation was recorded twice by nested malloc functions.
             owed = before.thread != event.thread;
             self.take(before);
         }
@@ -186,7 +182,7 @@ impl Ledger {
         }
         let live = LiveAllocation { bytes, at_ns: event.at_ns, stack: event.stack, thread: event.thread, owed };
         self.live.insert(event.address, live);
-        // An allocation after the moment that was asked for, such as one of a heap dump, makes no peak.
+        // An allocation after the requested moment, such as one of a heap dump, does not count for the peak.
         let may_peak = !self.is_kept;
         if let Some(kind) = self.share(event.stack) {
             kind.bytes = kind.bytes.saturating_add(bytes);
@@ -228,7 +224,7 @@ impl Ledger {
         self.total.subtract(live.bytes, peak);
     }
 
-    /// Before a stack changes: notes what it held at the last peak of its kind. The kind.
+    /// Called before a stack changes: notes its bytes at the last peak of its kind. Returns the kind.
     fn share(&mut self, stack: u32) -> Option<&mut KindTotals> {
         let share = self.shares.get_mut(stack as usize)?;
         let kind = self.kinds.get_mut(share.kind as usize)?;
@@ -239,14 +235,13 @@ impl Ledger {
         Some(kind)
     }
 
-    /// The counters of a stack and of its group.
     fn each(&mut self, stack: u32, mut change: impl FnMut(&mut Counter)) {
         let group = self.group_of.get(stack as usize).copied();
         self.stacks.get_mut(stack as usize).map(&mut change);
         group.and_then(|group| self.groups.get_mut(group as usize)).map(&mut change);
     }
 
-    /// Ends the recording: the uses of all stacks, of all groups and of the whole, and when the whole was at its peak.
+    /// Ends the recording; returns the uses of all stacks, all groups, and the total, and the time of the total's peak.
     pub(crate) fn close(mut self) -> Closed {
         if !self.is_kept {
             self.keep_now();
@@ -270,11 +265,10 @@ impl Ledger {
     }
 }
 
-/// The sums of a ledger.
 #[derive(Debug)]
 pub(crate) struct Closed {
     pub(crate) stacks: Vec<Uses>,
-    /// Bytes of each stack when its kind held most, until the moment that was asked for.
+    /// Bytes of each stack at its kind's peak, up to the requested moment.
     pub(crate) at_kind_peak: Vec<u64>,
     pub(crate) groups: Vec<Uses>,
     pub(crate) total: Uses,
@@ -295,7 +289,7 @@ mod tests {
         Event { at_ns: at_ms * MS, address, bytes: None, stack: 0, thread }
     }
 
-    /// Stacks 0 and 1 are of group 0, stack 2 of group 1; stacks 1 and 2 are of kind 1, stack 0 of kind 0.
+    /// Stacks 0 and 1 belong to group 0, stack 2 to group 1; stacks 1 and 2 belong to kind 1, stack 0 to kind 0.
     fn closed(events: &[Event]) -> Closed {
         let mut ledger = Ledger::default();
         for (stack, group, kind) in [(0, 0, 0), (1, 0, 1), (2, 1, 1)] {
@@ -306,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn end_and_peak_are_told_apart() {
+    fn end_and_peak_are_distinguished() {
         let closed = closed(&[
             malloc(1, 0x10, 100, 0, 1),
             malloc(2, 0x20, 300, 2, 2),
@@ -337,7 +331,7 @@ mod tests {
 
     #[test]
     fn stacks_of_a_kind_add_up_to_its_peak() {
-        // Kind 0 peaks at 9, long before the whole does; kind 1 at 60 + 30, between the peaks of its stacks.
+        // Kind 0 peaks at 9, long before the total does; kind 1 at 60 + 30, between the peaks of its stacks.
         let closed = closed(&[
             malloc(1, 0x10, 9, 0, 1),
             free(2, 0x10, 1),
@@ -354,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_live_at_a_moment_is_kept() {
+    fn live_memory_at_a_moment_is_kept() {
         let mut ledger = Ledger::default();
         ledger.stack(0, 0, 0);
         ledger.keep(3 * MS);
@@ -374,19 +368,19 @@ mod tests {
     }
 
     #[test]
-    fn a_free_that_is_noted_late_does_not_free_the_next_allocation() {
-        // Thread 1 frees 0x10; thread 2 gets it and notes it first.
+    fn a_late_free_does_not_free_the_next_allocation() {
+        // Thread 1 frees 0x10; thread 2 gets it and records that first.
         let end = |events: &[Event]| closed(events).total.bytes_end;
         assert_eq!(end(&[malloc(1, 0x10, 100, 0, 1), malloc(5, 0x10, 70, 0, 2), free(6, 0x10, 1)]), 70);
-        // Its own thread frees it, or somebody does much later: that is the new one.
+        // Its own thread frees it, or another one does much later: that is the new allocation.
         assert_eq!(end(&[malloc(1, 0x10, 100, 0, 1), malloc(5, 0x10, 70, 0, 2), free(6, 0x10, 2)]), 0);
         assert_eq!(end(&[malloc(1, 0x10, 100, 0, 1), malloc(5, 0x10, 70, 0, 2), free(900, 0x10, 3)]), 0);
-        // Noted twice by one thread: one allocation.
+        // Recorded twice by one thread: one allocation.
         assert_eq!(end(&[malloc(1, 0x10, 100, 0, 1), malloc(1, 0x10, 100, 0, 1)]), 100);
     }
 
     #[test]
-    fn what_was_never_allocated_is_counted_aside() {
+    fn unknown_frees_are_counted_separately() {
         let mut ledger = Ledger::default();
         ledger.stack(0, 0, 0);
         ledger.count(free(1, 0x10, 1));

@@ -1,7 +1,7 @@
-//! Runs async-profiler on a JVM and reads its recording: bytes by call site, by owner, at the end and at the peak.
+//! Runs async-profiler on a JVM and reads its recording: bytes by call site and owner, at the end and at the peak.
 //!
-//! This crate must not know a load, a trial or a report. It starts no process: who starts a JVM adds the option that
-//! [`agent::Launch`] gives.
+//! This crate must not know about loads, trials, or reports. It starts no processes: callers that start a JVM add the
+//! option from [`agent::Launch`].
 
 pub mod agent;
 pub mod calls;

@@ -1,20 +1,21 @@
-//! Finds async-profiler's library, and says whether a JVM can load it.
+//! Finds async-profiler's library and checks whether a JVM can load it.
 //!
-//! In this order: the path that was given (the library, or the jar that Maven Central has of it); next to the
-//! running program; the newest version in the local Maven repository. A jar holds one library for each machine:
+//! Searches in this order: the given path (the library, or the jar from Maven Central); next to the running program;
+//! the newest version in the local Maven repository. A jar contains one library per machine:
 //!
 //! ```text
 //! async-profiler-4.4.jar: linux-arm64/libasyncProfiler.so  linux-x64/libasyncProfiler.so  macos/libasyncProfiler.so
 //! ```
 
 use crate::elf::Elf;
-use crate::folder::{Folder, exists, is_plain};
+use crate::folder::{exists, is_plain, temporary};
 use flate2::read::DeflateDecoder;
 use loadline_base::bounded;
 use loadline_base::clock::Clock;
 use loadline_base::error::{Error, Result, plain};
 use loadline_jvm::kernel::mapping::Mapping;
 use loadline_jvm::observe::maps::{self, Allocator};
+use loadline_jvm::observe::own_folder::OwnFolder;
 use loadline_jvm::observe::procfs::Process;
 use rawzip::{CompressionMethod, RECOMMENDED_BUFFER_SIZE, ZipArchive};
 use std::ffi::OsString;
@@ -22,35 +23,34 @@ use std::path::{Path, PathBuf};
 
 /// Its file name.
 pub const FILE_NAME: &str = "libasyncProfiler.so";
-/// The newest version that was tried, with JDK 17, 25 and 27.
+/// The newest version tested, with JDK 17, 25, and 27.
 pub const VERSION: &str = "4.4";
-/// In the local repository of Maven.
+/// Path in the local Maven repository.
 const IN_REPOSITORY: &str = "tools/profiler/async-profiler";
 /// The library of 4.4 has 0.6 MB.
 const LIBRARY_BYTES_MAX: u64 = 32 << 20;
-/// libjvm and the C library of a JVM, of which the symbols are read.
+/// Maximum size of libjvm and a JVM's C library, whose symbols are read.
 const SYSTEM_BYTES_MAX: u64 = 64 << 20;
-/// Entries of a jar; async-profiler's has 20.
+/// Maximum number of entries in a jar; async-profiler's has 20.
 const ENTRIES_MAX: usize = 10_000;
-/// Functions that are named in an error.
+/// Maximum number of functions listed in an error.
 const MISSING_MAX: usize = 3;
 
-/// async-profiler's library, ready to be loaded by a JVM of this machine.
+/// async-profiler's library, ready to be loaded by a JVM on this machine.
 #[derive(Debug)]
 pub struct Library {
     path: PathBuf,
     elf: Elf,
     bytes: Vec<u8>,
-    /// The folder that it was unpacked into; removed with this value.
-    unpacked: Option<Folder>,
+    /// The directory that it was unpacked into; removed with this value.
+    unpacked: Option<OwnFolder>,
 }
 
-/// The places to look for a library.
 #[derive(Debug, Clone, Default)]
 struct Places {
-    /// The folder of the running program.
+    /// The running program's directory.
     program: Option<PathBuf>,
-    /// The local repository of Maven.
+    /// The local Maven repository.
     repository: Option<PathBuf>,
 }
 
@@ -65,7 +65,7 @@ impl Places {
         }
     }
 
-    /// Files that there are, the best first.
+    /// Existing files, best first.
     fn candidate(&self) -> Option<PathBuf> {
         let beside = self
             .program
@@ -78,13 +78,13 @@ impl Places {
     }
 }
 
-/// The jar of the highest version in a folder of versions.
+/// The jar of the newest version in a directory of versions.
 fn newest_jar(versions: &Path) -> Option<PathBuf> {
     let found = std::fs::read_dir(versions).ok()?.flatten().take(ENTRIES_MAX);
     let jar = |version: OsString| {
         let version = version.into_string().ok()?;
         let jar = versions.join(&version).join(format!("async-profiler-{version}.jar"));
-        // A release goes before what leads to it, `4.4-rc1`.
+        // A release precedes its candidates, such as `4.4-rc1`.
         let (numbers, rest) = version.split_once('-').unwrap_or((&version, "~"));
         let numbers: Vec<u64> = numbers.split('.').map(|part| part.parse().unwrap_or(0)).collect();
         exists(&jar).then(|| ((numbers, rest.to_owned()), jar))
@@ -92,7 +92,7 @@ fn newest_jar(versions: &Path) -> Option<PathBuf> {
     found.filter_map(|entry| jar(entry.file_name())).max().map(|(_, jar)| jar)
 }
 
-/// `linux-x64` in the jar; `None` for machines that it has no library for.
+/// `linux-x64` in the jar; `None` for machines without a library in it.
 fn folder_in_jar(machine: &str) -> Option<&'static str> {
     match machine {
         "x86_64" => Some("linux-x64"),
@@ -102,10 +102,8 @@ fn folder_in_jar(machine: &str) -> Option<&'static str> {
 }
 
 impl Library {
-    /// Finds the library. A given file is taken or refused; without one, the usual places are searched.
-    ///
-    /// # Errors
-    /// If there is no such file, with the command that gets one; if it is no library, or one for another machine.
+    /// Finds the library. Checks only the given file; without one, searches the usual places. Fails if there is no such
+    /// file, with the command that downloads one, or if it is not a library for this machine.
     pub fn find(given: Option<&Path>) -> Result<Self> {
         Self::find_in(given, &Places::here(), std::env::consts::ARCH)
     }
@@ -113,8 +111,10 @@ impl Library {
     fn find_in(given: Option<&Path>, places: &Places, machine: &str) -> Result<Self> {
         let path = given.map(Path::to_path_buf).or_else(|| places.candidate()).ok_or_else(|| {
             let get = format!("mvn dependency:get -Dartifact=tools.profiler:async-profiler:{VERSION}");
-            Error::machine(format!("there is no {FILE_NAME} next to this program or in the local Maven repository"))
-                .hint(format!("get it with `{get}`"))
+            Error::machine(format!(
+                "async-profiler ({FILE_NAME}) was not found next to loadline or in the local Maven repository"
+            ))
+            .hint(format!("get it with `{get}`"))
         })?;
         Self::open(&path, machine)
     }
@@ -129,17 +129,17 @@ impl Library {
         let elf =
             Elf::parse(&bytes).ok_or_else(|| Error::request(format!("{shown} is not a 64-bit native library")))?;
         if elf.machine() != machine {
-            let what = format!("{shown} is a library for {}, and this machine is {machine}", elf.machine());
+            let what = format!("{shown} is a library for {}, but this machine is {machine}", elf.machine());
             return Err(Error::request(what));
         }
         if !elf.given.iter().any(|name| name == "Agent_OnAttach") {
-            let what = format!("{shown} is no agent of a JVM: it has no `Agent_OnAttach`");
-            return Err(Error::request(what).hint(format!("name async-profiler's {FILE_NAME}, or its jar")));
+            let what = format!("{shown} is not a JVM agent: it has no `Agent_OnAttach`");
+            return Err(Error::request(what).hint(format!("specify async-profiler's {FILE_NAME}, or its jar")));
         }
         let whole = std::path::absolute(path).map_err(|cause| Error::io("find", path, &cause))?;
         let mut library = Self { path: whole, elf, bytes, unpacked: None };
         if is_jar || !is_plain(&library.path) {
-            let folder = Folder::temporary(&[FILE_NAME])?;
+            let folder = temporary(&[FILE_NAME])?;
             let written = folder.write(FILE_NAME, &library.bytes);
             written.map_err(|cause| Error::io("write", folder.path(), &cause))?;
             library.path = folder.path().join(FILE_NAME);
@@ -148,36 +148,32 @@ impl Library {
         Ok(library)
     }
 
-    /// Its path, for a JVM that this program starts. The path has only characters that an option can have. The file
-    /// goes with this value if the library came from a jar or its own path has other characters.
+    /// Its path, for a JVM that this program starts, with only characters that options can contain. The file is removed
+    /// with this value if it came from a jar or if its own path has other characters.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Its file, to be copied to where a JVM in a container sees it.
+    /// Its contents, to be copied to where a JVM in a container sees them.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Whether a running JVM can load it: its machine, its C library.
-    ///
-    /// # Errors
-    /// If it cannot, with the machine or C library of both; if the JVM's mappings cannot be read.
+    /// Checks whether a running JVM can load it: machine and C library. Fails if it cannot, with the machines or C
+    /// libraries of both, or if the JVM's mappings cannot be read.
     pub fn fits(&self, process: &Process, clock: &Clock) -> Result<()> {
         let mappings = maps::read(process, clock).map_err(|cause| Error::machine(cause.why))?.value;
         let read = |mapping: &Mapping| {
             let path = format!("/proc/{}/root{}", process.pid(), mapping.file()?);
             Elf::parse(&bounded::bytes(Path::new(&path), SYSTEM_BYTES_MAX).ok()?)
         };
-        // The file of the JVM may be gone, after an upgrade: then the JVM says itself what it cannot load.
+        // After an upgrade, the JVM's file may be gone: then the JVM itself reports what it cannot load.
         let Some(libjvm) = mappings.iter().find(|mapping| mapping.file_name() == "libjvm.so") else {
             return Err(Error::request(format!("process {} has no libjvm.so: it is not a HotSpot JVM", process.pid())));
         };
         if let Some(jvm) = read(libjvm).filter(|jvm| jvm.machine() != self.elf.machine()) {
             let (own, theirs) = (self.elf.machine(), jvm.machine());
-            return Err(Error::request(format!(
-                "the profiler is a library for {own}, and the JVM is one for {theirs}"
-            )));
+            return Err(Error::request(format!("the profiler is built for {own}, but the JVM for {theirs}")));
         }
         let musl = mappings.iter().find(|mapping| Allocator::of([*mapping]) == Allocator::Musl);
         match musl.and_then(read) {
@@ -193,18 +189,17 @@ impl Library {
         if !self.elf.needs_glibc() || missing.is_empty() {
             return Ok(());
         }
-        let what = "the profiler is a library for glibc, and the JVM is one for musl";
+        let what = "the profiler is built for glibc, but the JVM for musl";
         Err(Error::request(format!("{what}, which has no `{}`", missing.join("`, `")))
-            .hint(format!("take async-profiler {VERSION}, whose library serves both")))
+            .hint(format!("use async-profiler {VERSION}, which supports both")))
     }
 }
 
-/// The library for a machine in a jar.
 fn unpack(jar: &Path, machine: &str) -> Result<Vec<u8>> {
     let shown = jar.display();
     let Some(folder) = folder_in_jar(machine) else {
         return Err(Error::machine(format!(
-            "async-profiler has no library for {machine}, only for x86_64 and aarch64"
+            "async-profiler has no library for {machine}; it supports x86_64 and aarch64"
         )));
     };
     let wanted = format!("{folder}/{FILE_NAME}");
@@ -228,7 +223,7 @@ fn unpack(jar: &Path, machine: &str) -> Result<Vec<u8>> {
         return bytes.map_err(|cause| Error::request(format!("{wanted} in {shown} cannot be read: {}", plain(&cause))));
     }
     Err(Error::request(format!("{shown} has no {wanted}"))
-        .hint("name the jar of `tools.profiler:async-profiler`, or its library"))
+        .hint("specify the jar of `tools.profiler:async-profiler`, or its library"))
 }
 
 #[cfg(test)]
@@ -245,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jar_gives_the_library_of_the_machine() {
+    fn a_jar_contains_the_machines_library() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a b,c.jar");
         let whole =
@@ -258,7 +253,7 @@ mod tests {
         drop(library);
         assert!(!exists(unpacked.parent().unwrap()), "the folder goes with the library");
         let why = Library::open(&path, "riscv64").unwrap_err().what;
-        assert_eq!(why, "async-profiler has no library for riscv64, only for x86_64 and aarch64");
+        assert_eq!(why, "async-profiler has no library for riscv64; it supports x86_64 and aarch64");
         for cut in (0..whole.len()).step_by(7) {
             std::fs::write(&path, &whole[..cut]).unwrap();
             assert!(Library::open(&path, "aarch64").is_err(), "cut at {cut}");
@@ -266,12 +261,12 @@ mod tests {
     }
 
     #[test]
-    fn another_machine_is_refused_with_both_names() {
+    fn another_machine_is_rejected_with_both_names() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(FILE_NAME);
         std::fs::write(&path, agent(ARM)).unwrap();
         let why = Library::open(&path, "x86_64").unwrap_err().what;
-        assert_eq!(why, format!("{} is a library for aarch64, and this machine is x86_64", path.display()));
+        assert_eq!(why, format!("{} is a library for aarch64, but this machine is x86_64", path.display()));
         std::fs::write(&path, made_up(X86, &[], &[], &["main"])).unwrap();
         let why = Library::open(&path, "x86_64").unwrap_err().what;
         assert!(why.contains("no `Agent_OnAttach`"), "{why}");
@@ -281,13 +276,13 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_version_of_the_repository_is_taken_and_the_library_beside_the_program_before_it() {
+    fn a_library_next_to_the_program_precedes_the_newest_in_the_repository() {
         let folder = tempfile::tempdir().unwrap();
         let repository = folder.path().join("repository");
         for version in ["4.1", "4.10", "4.10-rc1", "4.9", "5.0"] {
             let place = repository.join(IN_REPOSITORY).join(version);
             std::fs::create_dir_all(&place).unwrap();
-            // The version that Maven has only tried to get has no jar.
+            // Maven has only tried to download this version, so it has no jar.
             if version != "5.0" {
                 std::fs::write(place.join(format!("async-profiler-{version}.jar")), "").unwrap();
             }
@@ -306,14 +301,14 @@ mod tests {
     }
 
     #[test]
-    fn a_library_for_glibc_is_refused_where_musl_lacks_what_it_wants() {
+    fn a_glibc_library_is_rejected_if_musl_lacks_its_functions() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(FILE_NAME);
         std::fs::write(&path, agent(X86)).unwrap();
         let library = Library::open(&path, "x86_64").unwrap();
         let musl = |given: &[&str]| Elf::parse(&made_up(X86, &[], &[], given)).unwrap();
         let why = library.fits_musl(&musl(&["malloc"])).unwrap_err().what;
-        assert!(why.ends_with("the JVM is one for musl, which has no `gnu_get_libc_version`"), "{why}");
+        assert!(why.ends_with("the JVM for musl, which has no `gnu_get_libc_version`"), "{why}");
         assert!(library.fits_musl(&musl(&["malloc", "gnu_get_libc_version"])).is_ok());
     }
 }

@@ -1,7 +1,7 @@
-//! The purpose of native memory, by the frames of its allocation.
+//! The purpose of native memory, from the frames of its allocation.
 //!
-//! Frames are looked at from the allocation upward, and the first that tells decides: everything above it only led
-//! there. Names are those of HotSpot 17 to 25 as async-profiler prints them (`lib`: the library is the class):
+//! Frames are examined from the allocation upward, and the first known one decides, because everything above only led
+//! to it. Names are those of HotSpot 17 to 25 as async-profiler prints them (`lib`: the library is the class):
 //!
 //! ```text
 //! libasyncProfiler.so`malloc_hook  libjvm.so`os::malloc  libjvm.so`Unsafe_AllocateMemory0  jdk.internal.misc.Unsafe.…
@@ -14,52 +14,52 @@ use std::fmt;
 /// The purpose of native memory.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Owner {
-    /// Memory outside the heap that Java code asked for.
+    /// Memory outside the heap that Java code requested.
     Direct(DirectBy),
     /// The state of a `java.util.zip.Deflater` or `Inflater`: 262 and 40 KiB each, until `end()` or a collection.
     Zlib,
     /// A native library that is not the JDK's, by its file name.
     Library(String),
-    /// A JIT compiler, for the time of a compilation.
+    /// A JIT compiler during a compilation.
     Compiler {
-        /// `C1`, `C2`, or `JIT` where the frames do not tell.
+        /// `C1`, `C2`, or `JIT` if the frames do not show which.
         name: &'static str,
         /// The method being compiled, `com.shop.Orders.total`, if the recording has it (`features=comptask`).
         method: Option<String>,
     },
-    /// Class files, names, and what the JVM keeps of a class outside of metaspace.
+    /// Class files, names, and the JVM's class data outside metaspace.
     ClassLoading,
     /// Structures of the garbage collector.
     Gc,
-    /// The JVM's own structures of a thread, without its stack.
+    /// The JVM's own structures for a thread, without its stack.
     Threads,
     /// Other parts of the JVM.
     Jvm,
-    /// Native code of the JDK outside of the JVM, by the file name of its library.
+    /// Native code of the JDK outside the JVM, by its library's file name.
     JdkLibrary(String),
-    /// The profiler itself, which reads the symbols of each library that is loaded.
+    /// The profiler itself, which reads the symbols of each loaded library.
     Profiler,
-    /// The frames do not tell.
+    /// The frames do not show the purpose.
     Unknown,
 }
 
-/// By which way Java code asked for memory outside the heap.
+/// How Java code requested memory outside the heap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum DirectBy {
-    /// `sun.nio.ch.Util.getTemporaryDirectBuffer`: kept for each thread that reads into or writes from heap buffers.
+    /// `sun.nio.ch.Util.getTemporaryDirectBuffer`: cached per thread that uses channels with heap buffers.
     TemporaryBuffer,
-    /// Netty's pools and its buffers without a cleaner.
+    /// Netty's pools, and its buffers without a cleaner.
     Netty,
     /// `ByteBuffer.allocateDirect`.
     ByteBuffer,
     /// An `Arena` of `java.lang.foreign`.
     Arena,
-    /// `Unsafe.allocateMemory` by anyone else.
+    /// `Unsafe.allocateMemory` by other callers.
     Unsafe,
 }
 
 impl Owner {
-    /// The owner without what tells apart memory of one kind: the method that is compiled.
+    /// The owner without details within a kind: the method being compiled.
     pub fn kind(&self) -> Self {
         match self {
             Self::Compiler { name, .. } => Self::Compiler { name, method: None },
@@ -71,10 +71,10 @@ impl Owner {
 impl fmt::Display for Owner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Direct(DirectBy::TemporaryBuffer) => f.write_str("direct memory, temporary buffers of NIO"),
+            Self::Direct(DirectBy::TemporaryBuffer) => f.write_str("direct memory, NIO temporary buffers"),
             Self::Direct(DirectBy::Netty) => f.write_str("direct memory, Netty"),
             Self::Direct(DirectBy::ByteBuffer) => f.write_str("direct memory"),
-            Self::Direct(DirectBy::Arena) => f.write_str("direct memory, arenas of java.lang.foreign"),
+            Self::Direct(DirectBy::Arena) => f.write_str("direct memory, java.lang.foreign arenas"),
             Self::Direct(DirectBy::Unsafe) => f.write_str("direct memory, Unsafe"),
             Self::Zlib => f.write_str("zlib"),
             Self::Library(name) => write!(f, "native library {name}"),
@@ -91,11 +91,11 @@ impl fmt::Display for Owner {
     }
 }
 
-/// The beginning of the profiler's file name.
+/// The prefix of the profiler's file name.
 pub const PROFILER_LIBRARY: &str = "libasyncProfiler";
 
-/// Libraries that pass memory on to their callers: the profiler, the C and C++ libraries, the loader, and zlib, which
-/// the JDK of some distributions shares with other libraries. Beginnings of file names.
+/// Libraries that allocate on behalf of their callers: the profiler, the C and C++ libraries, the loader, and zlib,
+/// which the JDK of some distributions shares with other libraries. File name prefixes.
 const PASSING_LIBRARIES: &[&str] = &[
     PROFILER_LIBRARY,
     "libc.so",
@@ -115,7 +115,7 @@ const PASSING_LIBRARIES: &[&str] = &[
     "libmimalloc",
 ];
 
-/// Functions of libjvm that pass memory on for others: beginnings.
+/// Prefixes of libjvm functions that allocate on behalf of their callers.
 const PASSING_FUNCTIONS: &[&str] = &[
     "os::malloc",
     "os::realloc",
@@ -148,10 +148,10 @@ const PASSING_FUNCTIONS: &[&str] = &[
     "safe_malloc",
 ];
 
-/// Memory that `Unsafe` was asked for; who asked it is looked for then.
+/// Memory from `Unsafe`; the search for its caller continues.
 const UNSAFE: Owner = Owner::Direct(DirectBy::Unsafe);
 
-/// Functions of libjvm by owner: beginnings, the first that fits.
+/// Functions of libjvm by owner: prefixes, the first match counts.
 const FUNCTIONS: &[(&str, Owner)] = &[
     ("Unsafe_AllocateMemory", UNSAFE),
     ("Unsafe_ReallocateMemory", UNSAFE),
@@ -217,7 +217,7 @@ const FUNCTIONS: &[(&str, Owner)] = &[
     ("Universe::initialize_heap", Owner::Gc),
 ];
 
-/// Libraries that a JDK brings with libjvm: names without `lib` and `.so`.
+/// Libraries that a JDK ships with libjvm: names without `lib` and `.so`.
 const JDK_LIBRARIES: &[&str] = &[
     "attach",
     "awt",
@@ -264,7 +264,7 @@ fn begins(name: &str, beginnings: &[&str]) -> bool {
     beginnings.iter().any(|beginning| name.starts_with(beginning))
 }
 
-/// Whether a native frame only passes memory on for the one that called it.
+/// Whether a native frame only allocates on behalf of its caller.
 pub(crate) fn passes_on(frame: &Frame) -> bool {
     let library = &*frame.class;
     match library {
@@ -273,9 +273,9 @@ pub(crate) fn passes_on(frame: &Frame) -> bool {
     }
 }
 
-/// Whether each allocation on this stack stands for a thread that was started, or for a class loader that was made: the
-/// object that HotSpot 11 to 25 allocates once for each (`JavaThread`, `ClassLoaderData`). A hidden class does not
-/// count, although it has a `ClassLoaderData` of its own. False where libjvm has only the symbols that it exports.
+/// Whether each allocation on this stack represents a started thread or a created class loader: HotSpot 11 to 25
+/// allocate one such object for each (`JavaThread`, `ClassLoaderData`). Hidden classes do not count, although they have
+/// their own `ClassLoaderData`. False if libjvm has only its exported symbols.
 pub(crate) fn is_one_each<'f>(mut frames: impl Iterator<Item = &'f Frame> + Clone, owner: &Owner) -> bool {
     let objects: &[&str] = match owner {
         Owner::Threads => &["Thread::allocate", "JVM_StartThread"],
@@ -288,7 +288,7 @@ pub(crate) fn is_one_each<'f>(mut frames: impl Iterator<Item = &'f Frame> + Clon
     !is_hidden && first.is_some_and(|frame| !frame.is_java() && begins(&frame.method, objects))
 }
 
-/// The owner of what was allocated on this stack, the innermost frame first, by this thread.
+/// The owner of memory allocated on this stack (innermost frame first) by this thread.
 pub(crate) fn owner_of<'f>(frames: impl Iterator<Item = &'f Frame> + Clone, thread: &str) -> Owner {
     if frames.clone().any(is_of_profiler) {
         return Owner::Profiler;
@@ -316,14 +316,14 @@ pub(crate) fn owner_of<'f>(frames: impl Iterator<Item = &'f Frame> + Clone, thre
     }
 }
 
-/// Whether the profiler does work of its own here: its hooks only pass on what the program asks for. Functions of its
-/// classes have names with `::`; without symbols nothing is taken for its own.
+/// Whether the profiler does its own work here: its hooks only pass on what the program requests. Functions of its
+/// classes have names with `::`; without symbols, nothing counts as its own.
 fn is_of_profiler(frame: &Frame) -> bool {
     let is_hook = frame.method.ends_with("_hook");
     frame.class.starts_with(PROFILER_LIBRARY) && frame.method.contains("::") && !is_hook
 }
 
-/// The owner that a native frame tells; `None` for a part of the JVM that works for its caller.
+/// The owner that a native frame shows; `None` for a part of the JVM that works for its caller.
 fn of_native(frame: &Frame) -> Option<Owner> {
     let library = &*frame.class;
     if library == "libjvm.so" || library.is_empty() {
@@ -347,7 +347,7 @@ fn is_zgc(function: &str) -> bool {
     function.starts_with('Z') && function[1..].starts_with(|second: char| second.is_ascii_uppercase())
 }
 
-/// The owner that a Java frame tells, if the native frames below it are not known.
+/// The owner that a Java frame shows, if the native frames below it are unknown.
 fn of_java(frame: &Frame) -> Option<Owner> {
     match &*frame.class {
         "jdk.internal.misc.Unsafe" | "sun.misc.Unsafe" if frame.method.contains("llocateMemory") => Some(UNSAFE),
@@ -375,10 +375,10 @@ fn direct_by<'f>(frames: impl Iterator<Item = &'f Frame> + Clone) -> DirectBy {
     }
 }
 
-/// A compiler's thread, and the method that it compiles: the only Java frame of its stack, put there by `comptask`.
+/// A compiler's thread and the method being compiled: the only Java frame of its stack, added by `comptask`.
 fn compiler<'f>(frames: impl Iterator<Item = &'f Frame> + Clone, thread: &str) -> Option<Owner> {
     let calls = |function: &str| frames.clone().any(|frame| !frame.is_java() && frame.method.starts_with(function));
-    // `CompileBroker::compile_method` is what any thread calls to have something compiled.
+    // Any thread calls `CompileBroker::compile_method` to request a compilation.
     if Purpose::of(thread) != Purpose::Jit
         && !calls("CompileBroker::compiler_thread_loop")
         && !calls("CompileBroker::invoke_compiler")
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn direct_memory_by_the_way_it_was_asked_for() {
+    fn direct_memory_by_kind_of_request() {
         let under = |java: &str, by| {
             let stack = "libasyncProfiler.so`malloc_hook libjvm.so`os::malloc libjvm.so`Unsafe_AllocateMemory0 \
                          jdk.internal.misc.Unsafe.allocateMemory0";
@@ -420,7 +420,7 @@ mod tests {
             DirectBy::TemporaryBuffer,
         );
         under("io.netty.util.internal.PlatformDependent.allocateMemory io.netty.buffer.PoolArena.x", DirectBy::Netty);
-        // A handler of Netty's that makes a buffer of its own.
+        // A Netty handler that creates its own buffer.
         under("java.nio.ByteBuffer.allocateDirect A.read io.netty.channel.X.fire", DirectBy::ByteBuffer);
         under("jdk.internal.foreign.NativeMemorySegmentImpl.makeNativeSegment A.a", DirectBy::Arena);
         under("A.a", DirectBy::Unsafe);
@@ -470,13 +470,13 @@ mod tests {
     }
 
     #[test]
-    fn work_of_the_profiler_is_not_the_programs() {
+    fn the_profilers_work_is_not_the_programs() {
         let load = "libjvm.so`os::dll_load libjava.so`Java_jdk_internal_loader_NativeLibraries_load A.a";
         let hook = "libasyncProfiler.so`Profiler::dlopen_hook";
         let parse = "libasyncProfiler.so`realloc_hook libasyncProfiler.so`DwarfParser::addRecord";
         check(&format!("{parse} {hook} {load}"), "x", &Owner::Profiler);
         check(&format!("libstdc++.so.6`operator new libasyncProfiler.so`Symbols::parse {hook}"), "x", &Owner::Profiler);
-        // A library that allocates while it is loaded.
+        // A library that allocates while it is being loaded.
         let own = "libasyncProfiler.so`malloc_hook librocks.so`init ld-linux-x86-64.so.2`_dl_init";
         check(&format!("{own} {hook} {load}"), "x", &Owner::Library("librocks.so".into()));
         // Without symbols.
@@ -494,7 +494,7 @@ mod tests {
         let method = Some("com.shop.Scores.of".to_owned());
         check(stack, "C2 CompilerThre", &Owner::Compiler { name: "C2", method });
         check("libjvm.so`Arena::grow", "C1 CompilerThre", &Owner::Compiler { name: "C1", method: None });
-        // A thread of the application that asks for a compilation.
+        // An application thread that requests a compilation.
         check("libjvm.so`CompileTask::x libjvm.so`CompileBroker::compile_method A.a", "web-1", &Owner::Jvm);
     }
 }

@@ -1,4 +1,4 @@
-//! Reads a recording of async-profiler (4.1 to 4.4): native memory, live objects and calls, by stack and by site.
+//! Reads async-profiler recordings (4.1 to 4.4): native memory, live objects, and calls, by stack and site.
 //!
 //! The events, as `jfr print` shows them:
 //!
@@ -10,9 +10,9 @@
 //! jdk.ActiveSetting { name = "nativemem", value = "0" }
 //! ```
 //!
-//! Events of several threads lie in buffers that are written as they fill, so each chunk is sorted by time. Chunks
-//! follow each other: a chunk ends with all buffers written. Memory holds the events and tables of one chunk, the live
-//! allocations, and each stack once. Each of these has a bound, and a note says when it is reached.
+//! Events of several threads are in buffers that are written as they fill, so each chunk is sorted by time. Chunks are
+//! in sequence, because a chunk ends after all buffers are written. Memory holds one chunk's events and tables, the
+//! live allocations, and each stack once. Each of these is limited, and a note says if a limit was reached.
 
 use crate::calls::{Call, call_of};
 use crate::jfr::{Chunk, Event, Fault, Input, InputResult, Plan, RawFrame, RecordingFile, Text, Types, Value};
@@ -28,43 +28,41 @@ use std::fmt;
 use std::io::{Read, Seek};
 use std::time::Duration;
 
-/// Events that are sorted at once: 160 MiB. A recording that [`crate::agent`] started has a third of that in a chunk.
+/// Maximum events sorted at the same time: 160 MiB. Chunks of [`crate::agent`]'s recordings have a third of that.
 const EVENTS_MAX: usize = 4 << 20;
-/// Bytes that distinct frames and stacks may take: 200,000 stacks of 100 frames take 90 MiB.
+/// Maximum bytes of distinct frames and stacks: 200,000 stacks of 100 frames take 90 MiB.
 const STACKS_BYTES_MAX: usize = 256 << 20;
-/// Bytes that names of threads and of classes may take.
+/// Maximum bytes of thread and class names.
 const NAMES_BYTES_MAX: usize = 128 << 20;
-/// Chunks of a recording: 16 hours of async-profiler's, at one a minute.
+/// Maximum number of chunks in a recording: 16 hours of async-profiler's, at one a minute.
 const CHUNKS_MAX: usize = 1000;
-/// Names of threads that are kept of a stack.
 const THREADS_MAX: usize = 8;
-/// Distinct threads that are kept.
 const THREADS_KEPT_MAX: usize = 1 << 20;
-/// Rows of live objects: a class at a stack.
+/// Maximum rows of live objects: a class and a stack each.
 const OBJECTS_MAX: usize = 1 << 20;
 
-/// A recording of a JVM, as sums.
+/// A JVM's recording, aggregated.
 #[derive(Debug, Default)]
 pub struct Recording {
     stacks: Stacks,
-    /// Native memory by stack, the largest at the peak or the end first. Stacks that share a site follow each other
-    /// only in [`Recording::sites`].
+    /// Native memory by stack, largest at the peak or the end first. Stacks that share a site are grouped only in
+    /// [`Recording::sites`].
     pub native: Vec<NativeUse>,
-    /// Native memory by site, the largest at the peak or the end first.
+    /// Native memory by site, largest at the peak or the end first.
     pub sites: Vec<Site>,
     /// All native memory together.
     pub total: Uses,
-    /// Seconds from the start of the recording to the peak of the total; `None` where nothing was allocated.
+    /// Seconds from the start of the recording to the total's peak; `None` if nothing was allocated.
     pub peak_at_s: Option<f64>,
-    /// Objects that were still alive at the end, by class and stack, the largest first.
+    /// Objects still alive at the end, by class and stack, largest first.
     pub live: Vec<HeapUse>,
-    /// Processes that were started and files that were opened, by site, the most calls first.
+    /// Started processes and opened files, by site, most calls first.
     pub calls: Vec<CallSite>,
-    /// Frees of what was allocated before the recording, or was not recorded.
+    /// Frees of allocations made before the recording, or not recorded.
     pub frees_unknown: u64,
-    /// Every how many bytes a native allocation was recorded; 0 is every one. `None` where the recording does not say.
+    /// The sampling interval of native allocations in bytes; 0 means that all were recorded, `None` unknown.
     pub native_every: Option<u64>,
-    /// Reasons to read the figures with care.
+    /// Reasons to interpret the figures with care.
     pub notes: Vec<Note>,
 }
 
@@ -73,20 +71,19 @@ pub struct Recording {
 pub struct NativeUse {
     /// For [`Recording::frames`].
     pub stack: StackId,
-    /// Place in [`Recording::sites`].
+    /// Index into [`Recording::sites`].
     pub site: usize,
     /// Bytes and counts.
     pub uses: Uses,
-    /// Bytes live when all memory of the same kind ([`Owner::kind`]) was at its peak, until the moment that was asked
-    /// for.
+    /// Bytes live when all memory of the same kind ([`Owner::kind`]) was at its peak, up to the requested moment.
     pub bytes_at_kind_peak: u64,
-    /// The threads that allocated, by name, the first eight.
+    /// The names of the first eight allocating threads.
     pub threads: Vec<String>,
-    /// How many threads more.
+    /// The number of further threads.
     pub threads_more: u64,
 }
 
-/// Native memory of one line of code, or of one of the JVM's own works.
+/// Native memory of one line of code, or of one activity of the JVM itself.
 #[derive(Debug, Clone)]
 pub struct Site {
     /// The purpose of the memory.
@@ -95,7 +92,7 @@ pub struct Site {
     pub place: Place,
     /// Bytes and counts of all its stacks; its own peak is that of their sum.
     pub uses: Uses,
-    /// Places in [`Recording::native`], in the order there.
+    /// Indices into [`Recording::native`], in its order.
     pub stacks: Vec<usize>,
 }
 
@@ -112,27 +109,27 @@ pub struct HeapUse {
     pub samples: Samples,
 }
 
-/// Calls of one purpose from one line of code.
+/// Calls with one purpose from one line of code.
 #[derive(Debug, Clone)]
 pub struct CallSite {
     /// The purpose.
     pub call: Call,
     /// The line.
     pub place: Place,
-    /// How many.
+    /// Number of calls.
     pub calls: u64,
-    /// The stack with the most of them, for [`Recording::frames`].
+    /// The stack with the most calls, for [`Recording::frames`].
     pub stack: StackId,
 }
 
-/// The objects that sampling has seen, and what they stand for.
+/// The sampled objects, and the estimated total.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Samples {
     /// Objects recorded.
     pub objects: u64,
-    /// Bytes of these.
+    /// Their bytes.
     pub bytes: u64,
-    /// Estimate of the bytes of all such objects: those recorded and those that sampling passed over.
+    /// Estimated bytes of all such objects, sampled or not.
     pub bytes_estimated: f64,
 }
 
@@ -140,37 +137,37 @@ pub struct Samples {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct StackId(u32);
 
-/// A reason to read the figures with care.
+/// A reason to interpret the figures with care.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Note {
     /// The file ends before the recording does: the JVM was killed, or the disk is full.
     Cut,
-    /// The last part has no tables, because it was cut: its events have no stacks. They are counted as `no stack`.
+    /// The last chunk was truncated and has no tables, so its events have no stacks. They are counted as `no stack`.
     WithoutStacks,
-    /// The file is damaged. The figures are of the part that could be read.
+    /// The file is damaged. The figures cover the readable part.
     Damaged {
-        /// Byte of the file.
+        /// Byte offset in the file.
         at: u64,
         /// The damage.
         why: &'static str,
     },
-    /// So many events could not be read.
+    /// This many events could not be read.
     EventsDamaged(u64),
     /// Nothing was recorded at all.
     Empty,
-    /// The profiler recorded, but no native allocation: none was made, or `nativemem` was not asked for.
+    /// The profiler recorded no native allocation: there was none, or `nativemem` was not requested.
     NoNative,
-    /// Frees were not recorded (`nofree`), or none came: what is live cannot be told.
+    /// Frees were not recorded (`nofree`), or there were none: live memory is unknown.
     NoFrees,
-    /// More events in one part than are sorted at once: what is live may be off by what was out of order.
+    /// A chunk has more events than can be sorted at the same time: live memory may be off by the events out of order.
     Unsorted,
-    /// So many allocations were not followed, because too many are live.
+    /// This many allocations were not tracked, because too many are live.
     Unfollowed(u64),
-    /// More distinct stacks than are kept; the rest is counted as `no stack`.
+    /// There are more distinct stacks than are kept; the rest is counted as `no stack`.
     TooManyStacks,
-    /// More classes and stacks of objects than are kept; the rest is left out.
+    /// There are more classes and stacks of objects than are kept; the rest is omitted.
     TooManyObjects,
-    /// More parts than are read.
+    /// There are more chunks than are read.
     TooManyChunks,
 }
 
@@ -178,40 +175,37 @@ impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Cut => {
-                f.write_str("the recording was cut off: the JVM was killed while it recorded, or the disk is full")
+                f.write_str("the recording is truncated: the JVM was killed during the recording, or the disk is full")
             }
-            Self::WithoutStacks => f.write_str("the last part has no stacks: the profiler writes them when it stops"),
+            Self::WithoutStacks => {
+                f.write_str("the last part has no stacks, because the profiler writes them when it stops")
+            }
             Self::Damaged { at, why } => write!(f, "the recording is damaged at byte {at}: {why}"),
             Self::EventsDamaged(count) => write!(f, "{count} events cannot be read"),
-            Self::Empty => f.write_str("nothing was recorded: the profiler did not start, or no allocation was made"),
+            Self::Empty => f.write_str("nothing was recorded: the profiler did not start, or nothing was allocated"),
             Self::NoNative => f.write_str("no native allocation was recorded"),
-            Self::NoFrees => f.write_str("no free was recorded: the bytes are those allocated, freed or not"),
+            Self::NoFrees => f.write_str("no frees were recorded, so the bytes include memory that was freed"),
             Self::Unsorted => {
-                f.write_str("one part of the recording has too many events to sort at once: bytes are approximate")
+                f.write_str("one part of the recording has too many events to sort at once, so bytes are approximate")
             }
-            Self::Unfollowed(count) => write!(f, "{count} allocations were left out: too many are live"),
-            Self::TooManyStacks => f.write_str("the recording has too many stacks: some are counted as `no stack`"),
+            Self::Unfollowed(count) => write!(f, "{count} allocations were left out because too many are live"),
+            Self::TooManyStacks => f.write_str("the recording has too many stacks, so some are counted as `no stack`"),
             Self::TooManyObjects => {
-                f.write_str("the recording has too many classes and stacks of objects: some are left out")
+                f.write_str("the recording has too many classes and stacks of objects, so some are left out")
             }
-            Self::TooManyChunks => f.write_str("the recording has too many parts: the last ones are left out"),
+            Self::TooManyChunks => f.write_str("the recording has too many parts, so the last ones are left out"),
         }
     }
 }
 
 impl Recording {
-    /// Reads a recording to its end, or as far as it can be read, which [`Recording::notes`] says.
-    ///
-    /// # Errors
-    /// If the file cannot be read, or is no recording.
+    /// Reads a recording to its end, or as far as it is readable (see [`Recording::notes`]). Fails if the file cannot
+    /// be read, or is not a recording.
     pub fn read(file: impl Read + Seek) -> Result<Self> {
         Self::read_at(file, None)
     }
 
-    /// The same, with what was live at a moment since 1970, as [`Uses::bytes_then`].
-    ///
-    /// # Errors
-    /// As [`Recording::read`].
+    /// Also computes what was live at a moment since 1970, as [`Uses::bytes_then`].
     pub fn read_at(mut file: impl Read + Seek, then: Option<Duration>) -> Result<Self> {
         let mut reader = RecordingReader::default();
         if let Some(then) = then {
@@ -226,13 +220,13 @@ impl Recording {
         }
     }
 
-    /// The frames of a stack, the innermost first.
+    /// The frames of a stack, innermost first.
     pub fn frames(&self, stack: StackId) -> impl DoubleEndedIterator<Item = &Frame> + Clone {
         self.stacks.frames(stack.0)
     }
 
-    /// Threads that a site started, or class loaders that it made, which were there at the moment of
-    /// [`Uses::bytes_then`]; 0 for memory of another purpose, and where libjvm is stripped of its symbols.
+    /// Threads started or class loaders created by a site that existed at the moment of [`Uses::bytes_then`]; 0 for
+    /// memory with another purpose, and if libjvm is stripped.
     pub fn made_at(&self, site: &Site) -> u64 {
         let stacks = site.stacks.iter().filter_map(|place| self.native.get(*place));
         let each = stacks.filter(|own| is_one_each(self.frames(own.stack), &site.owner));
@@ -245,13 +239,12 @@ impl Recording {
         self.below_place(&site.place, largest.map_or(StackId(u32::MAX), |largest| largest.stack))
     }
 
-    /// The frames of a stack from a place on it down to the innermost.
+    /// The frames of a stack from a place down to the innermost.
     pub fn below_place(&self, place: &Place, stack: StackId) -> Vec<&Frame> {
         below(self.stacks.frames(stack.0), place)
     }
 }
 
-/// The types of events that are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum EventKind {
     Malloc,
@@ -261,7 +254,7 @@ enum EventKind {
     Setting,
 }
 
-/// The type of each of them, and the fields of it that are taken.
+/// Each event's type, and the wanted fields.
 const EVENTS: [(&str, EventKind, [&str; 5]); 5] = [
     ("profiler.Malloc", EventKind::Malloc, ["startTime", "eventThread", "stackTrace", "address", "size"]),
     ("profiler.Free", EventKind::Free, ["startTime", "eventThread", "stackTrace", "address", "size"]),
@@ -274,7 +267,7 @@ const EVENTS: [(&str, EventKind, [&str; 5]); 5] = [
     ("jdk.ActiveSetting", EventKind::Setting, ["name", "value", "", "", ""]),
 ];
 
-/// How the events of a chunk are read, by the ids of their types.
+/// How to read the events of a chunk, by type id.
 #[derive(Debug, Default)]
 struct Plans(HashMap<u64, Option<(EventKind, Plan)>>);
 
@@ -295,7 +288,7 @@ impl Plans {
     }
 }
 
-/// From the keys of a chunk's tables to places in the whole recording.
+/// Maps the keys of a chunk's tables to indices in the whole recording.
 #[derive(Debug, Default)]
 struct Keys {
     stacks: HashMap<u64, u32>,
@@ -313,22 +306,20 @@ struct StackThreads {
 struct RecordingReader {
     stacks: Stacks,
     ledger: Ledger,
-    /// Sites by owner and place; the place of each in the ledger's groups.
+    /// Sites by owner and place, with their group index in the ledger.
     sites: HashMap<(Owner, Place), u32>,
     site_of: HashMap<u32, u32>,
-    /// The place of each kind of owner in the ledger.
+    /// The index of each kind of owner in the ledger.
     kinds: HashMap<Owner, u32>,
     threads: Vec<(u64, String)>,
     thread_places: HashMap<(u64, String), u32>,
     stack_threads: HashMap<u32, StackThreads>,
-    /// The events of the chunk being read.
     events: Vec<ledger::Event>,
     live: HashMap<(String, u32), Samples>,
-    /// Recorded calls by stack.
     calls: HashMap<u32, u64>,
     native_every: Option<u64>,
     heap_every: Option<u64>,
-    /// Bytes that names of threads and classes take.
+    /// Bytes of thread and class names.
     names_bytes: usize,
     mallocs: u64,
     frees: u64,
@@ -336,7 +327,7 @@ struct RecordingReader {
     notes: Vec<Note>,
 }
 
-/// Ticks to nanoseconds since 1970. Each chunk has its own frequency: only differences within a chunk are
+/// Converts ticks to nanoseconds since 1970. Each chunk has its own frequency: only differences within a chunk are
 /// scaled by it.
 fn nanoseconds(chunk: &Chunk, ticks: u64) -> u64 {
     let since = u128::from(ticks.saturating_sub(chunk.start_ticks));
@@ -411,9 +402,9 @@ impl RecordingReader {
         Ok(())
     }
 
-    /// Counts what was read of the chunk, in the order of time.
+    /// Counts the chunk's events in time order.
     fn sort(&mut self) {
-        // Stable: where the clock did not move on, the order of the file holds.
+        // Stable: events with equal times keep the order of the file.
         self.events.sort_by_key(|event| event.at_ns);
         if let Some(first) = self.events.first() {
             self.first_ns.get_or_insert(first.at_ns);
@@ -450,7 +441,7 @@ impl RecordingReader {
                 let stack = self.stack(keys, chunk, stack, thread);
                 *self.calls.entry(stack).or_default() += 1;
             }
-            _ if i64::try_from(size).is_err() => return Err(Fault::Damage("a size below zero")),
+            _ if i64::try_from(size).is_err() => return Err(Fault::Damage("a negative size")),
             EventKind::Malloc => {
                 let stack = self.stack(keys, chunk, stack, thread);
                 self.mallocs += 1;
@@ -481,7 +472,7 @@ impl RecordingReader {
             Value::Number(key) => chunk.tables.string(&Text::Pooled(*key)).to_owned(),
             Value::Missing => String::new(),
         };
-        // -1 is the profiler's own word for what was not asked for.
+        // The profiler writes -1 for what was not requested.
         let every = || text(&values[1]).parse::<i64>().ok().and_then(|every| u64::try_from(every).ok());
         match text(&values[0]).as_str() {
             "nativemem" => self.native_every = every(),
@@ -490,7 +481,6 @@ impl RecordingReader {
         }
     }
 
-    /// The place of a thread.
     fn thread(&mut self, keys: &mut Keys, chunk: &Chunk, key: u64) -> u32 {
         if let Some(place) = keys.threads.get(&key) {
             return *place;
@@ -511,7 +501,7 @@ impl RecordingReader {
         place
     }
 
-    /// The place of a stack; one that is new gets its site.
+    /// The index of a stack; a new one gets its site.
     fn stack(&mut self, keys: &mut Keys, chunk: &Chunk, key: u64, thread: u32) -> u32 {
         if let Some(place) = keys.stacks.get(&key) {
             return *place;
@@ -595,7 +585,7 @@ impl RecordingReader {
     }
 }
 
-/// Whether a file that is shorter than a header begins as one.
+/// Whether a file shorter than a header begins like one.
 fn is_cut_magic(input: &mut Input<'_>, len: u64) -> InputResult<bool> {
     if len >= 68 {
         return Ok(false);
@@ -611,12 +601,12 @@ fn is_cut_magic(input: &mut Input<'_>, len: u64) -> InputResult<bool> {
     Ok(true)
 }
 
-/// The order of rows: bytes at the end or at the peak, whichever is more.
+/// The sort key of rows: bytes at the end or at the peak, whichever is more.
 fn weight(uses: &Uses) -> u64 {
     uses.bytes_end.max(uses.bytes_at_peak)
 }
 
-/// The sites, the largest first; the rows of native memory get the places.
+/// The sites, largest first; stores their indices in the rows of native memory.
 fn sites(known: HashMap<(Owner, Place), u32>, groups: &[Uses], native: &mut [NativeUse]) -> Vec<Site> {
     let mut sites: Vec<(u32, Site)> = known
         .into_iter()
@@ -638,8 +628,8 @@ fn sites(known: HashMap<(Owner, Place), u32>, groups: &[Uses], native: &mut [Nat
 }
 
 impl Samples {
-    /// HotSpot picks an allocation of `size` bytes with the probability 1 − e^(−size ÷ every), so that each stands for
-    /// the inverse (JEP 331: geometric distribution with the mean `every`).
+    /// HotSpot samples an allocation of `size` bytes with probability 1 − e^(−size ÷ every), so each one represents the
+    /// inverse (JEP 331: geometric distribution with mean `every`).
     fn add(&mut self, size: u64, every: Option<u64>) {
         let every = every.unwrap_or(0) as f64;
         let chance = if every > 0.0 { -(-(size as f64) / every).exp_m1() } else { 1.0 };
@@ -661,7 +651,7 @@ fn heap_uses(rows: HashMap<(String, u32), Samples>, stacks: &Stacks) -> Vec<Heap
     uses
 }
 
-/// The calls whose purpose is known, by site.
+/// The calls with a known purpose, by site.
 fn call_sites(rows: HashMap<u32, u64>, stacks: &Stacks) -> Vec<CallSite> {
     let mut rows: Vec<(u32, u64)> = rows.into_iter().collect();
     rows.order_by_key(|(stack, calls)| (std::cmp::Reverse(*calls), *stack));

@@ -1,4 +1,4 @@
-//! Recordings that are made up, damaged and cut, and one of async-profiler 4.4 in JDK 17.
+//! Recordings that are generated, damaged, and truncated, and one from async-profiler 4.4 in JDK 17.
 
 use super::*;
 use crate::jfr::made_up::{self, Bytes, free, live, malloc, setting, trace};
@@ -35,7 +35,7 @@ const COMPILING: &str = "C2 compiler, compiling com.shop.Scores.of";
 
 #[test]
 fn bytes_by_site_at_the_end_and_at_the_peak() {
-    // The file has them in another order than time.
+    // The file's order is not the time order.
     let bytes = of(&[
         setting("nativemem", "0"),
         free(30, 12, 0x200),
@@ -83,7 +83,7 @@ fn calls_are_counted_by_site() {
 }
 
 #[test]
-fn chunks_follow_each_other_and_keys_are_of_their_chunk() {
+fn keys_are_local_to_their_chunk() {
     let first = of(&[malloc(10, 11, 1, 0x100, 1000), malloc(11, 11, 1, 0x101, 7)]);
     // In the second, key 1 is another stack; it frees what the first allocated.
     let renamed: Vec<Bytes> = vec![
@@ -102,7 +102,7 @@ fn chunks_follow_each_other_and_keys_are_of_their_chunk() {
 }
 
 #[test]
-fn sampled_allocations_stand_for_the_bytes_between_them() {
+fn samples_represent_the_bytes_between_them() {
     let bytes = of(&[
         setting("nativemem", "4096"),
         setting("alloc", "1000"),
@@ -122,7 +122,7 @@ fn sampled_allocations_stand_for_the_bytes_between_them() {
 }
 
 #[test]
-fn an_empty_recording_says_what_it_means() {
+fn an_empty_recording_is_explained() {
     let notes = |bytes: &[u8]| read(bytes).notes;
     assert_eq!(notes(b""), [Note::Empty]);
     assert_eq!(notes(&of(&[])), [Note::Empty]);
@@ -135,10 +135,10 @@ fn an_empty_recording_says_what_it_means() {
 }
 
 #[test]
-fn a_recording_that_was_cut_off_keeps_what_is_whole() {
+fn a_truncated_recording_keeps_complete_parts() {
     let whole = of(&[malloc(10, 11, 1, 0x100, 1000), free(11, 11, 0x1)]);
     let mut cut = of(&[malloc(10, 11, 1, 0x200, 70), free(11, 11, 0x2)]);
-    // As a killed JVM leaves it: no tables, and a header that says nothing.
+    // As a killed JVM leaves it: no tables, and an incomplete header.
     let tables: usize = made_up::tables().iter().map(|bytes| bytes.0.len()).sum();
     cut.truncate(cut.len() - tables);
     cut[8..16].copy_from_slice(&(1_u64 << 30).to_be_bytes());
@@ -148,7 +148,7 @@ fn a_recording_that_was_cut_off_keeps_what_is_whole() {
     assert_eq!(recording.notes, [Note::WithoutStacks, Note::Cut]);
 }
 
-/// Neither a panic nor more than the file can hold; and an error, a note, or less than the whole.
+/// Neither panics nor finds more than the file contains, and returns an error, a note, or less than the whole.
 fn survives(bytes: &[u8], whole: &Recording) {
     if let Ok(read) = Recording::read(Cursor::new(bytes)) {
         assert!(!read.notes.is_empty(), "{} bytes: no note", bytes.len());
@@ -160,7 +160,7 @@ fn survives(bytes: &[u8], whole: &Recording) {
 }
 
 #[test]
-fn cut_at_every_byte() {
+fn truncated_at_every_byte() {
     let made_up = of(&[malloc(10, 11, 1, 0x100, 1000), malloc(12, 11, 3, 0x200, 9), free(11, 11, 0x100)]);
     for bytes in [&made_up, SAMPLE] {
         let whole = read(bytes);
@@ -178,7 +178,7 @@ fn any_byte_may_be_wrong() {
         for wrong in [0, 1, 0x7f, 0x80, 0xff, whole[at] ^ 1, whole[at].wrapping_add(1)] {
             let mut bytes = whole.clone();
             bytes[at] = wrong;
-            // The figures may differ: a wrong byte of a size cannot be recognised.
+            // The figures may differ: a wrong byte of a size cannot be detected.
             if let Ok(read) = Recording::read(Cursor::new(bytes)) {
                 assert!(read.sites.len() <= 4);
             }
@@ -187,7 +187,7 @@ fn any_byte_may_be_wrong() {
 }
 
 #[test]
-fn hostile_types_and_counts_end_at_once() {
+fn hostile_types_and_counts_end_immediately() {
     let types = |change: &dyn Fn(&mut Vec<made_up::TypeSpec>)| {
         let mut types = made_up::types();
         change(&mut types);
@@ -214,10 +214,10 @@ fn hostile_types_and_counts_end_at_once() {
     damage(&malloc_with(400), malloc(1, 11, 1, 1, 1), &made_up::tables());
     damage(&malloc_with(508), malloc(1, 11, 1, 1, 1), &made_up::tables());
     damage(&malloc_with(12_345), malloc(1, 11, 1, 1, 1), &made_up::tables());
-    // An array of nothing, four thousand million times.
+    // An array of four billion empty values.
     let many = made_up::event(made_up::MALLOC, &Bytes::default().integer(1 << 32));
     damage(&malloc_with(500), many, &made_up::tables());
-    // Pools of a count that is not there, of a type that is not, of keys that lead to themselves.
+    // Pools with a wrong count, of an unknown type, and with keys that refer to themselves.
     let plain = made_up::metadata(&made_up::types());
     let pool =
         |content: &[u64]| vec![made_up::event(1, &Bytes::default().integers(&[0, 0, 0]).byte(1).integers(content))];
@@ -231,7 +231,7 @@ fn hostile_types_and_counts_end_at_once() {
     let recording =
         read(&made_up::chunk(0, &plain, &[malloc(1, 11, 3, 1, 1)], &[made_up::tables(), vec![circle]].concat()));
     check_sites(&recording, &[("com.shop.Orders.(Orders.java:99)", 1, 1)]);
-    // A size below zero is no size.
+    // A negative size is invalid.
     let recording = damage(&plain, malloc(1, 11, 1, 1, u64::MAX), &made_up::tables());
     assert_eq!(recording.total.bytes_end, 3);
 }

@@ -1,18 +1,16 @@
-//! The line of the application that a stack belongs to.
+//! Attributes a stack to a line of the application.
 //!
-//! From the allocation upward, it is the first frame that is neither the JDK's nor a framework's nor generated. Without
-//! such a frame, it is the innermost frame of a framework, then that of the JDK, then a name for what the JVM did by
-//! itself.
+//! From the allocation upward, this is the first frame that belongs neither to the JDK nor to a framework and is not
+//! generated. Without such a frame, it is the innermost frame of a framework, then of the JDK, then a name for the
+//! JVM's own activity.
 
 use crate::owner::{Owner, owner_of, passes_on};
 use crate::stack::Frame;
+use loadline_base::java_names::is_of_jdk;
 use std::fmt;
 
-/// The JDK's packages.
-const JDK: &[&str] = &["java.", "javax.", "jdk.", "sun.", "com.sun."];
-
-/// Frameworks and libraries that call an application or do its work: packages that no application's own code is in.
-/// A library that is not here counts as the application's code, and is then named as the site.
+/// Packages of frameworks and libraries that call an application or work on its behalf, and that never contain
+/// application code. An unlisted library counts as application code and is reported as the site.
 const FRAMEWORKS: &[&str] = &[
     // Servers and clients.
     "io.netty.",
@@ -69,7 +67,7 @@ const FRAMEWORKS: &[&str] = &[
     "clojure.",
     "org.jruby.",
     "org.graalvm.",
-    // Libraries that work for everybody.
+    // General-purpose libraries.
     "com.fasterxml.",
     "com.google.gson.",
     "com.google.common.",
@@ -83,7 +81,7 @@ const FRAMEWORKS: &[&str] = &[
     "org.xerial.",
     "org.apache.kafka.",
     "com.github.benmanes.caffeine.",
-    // Engines that run the application's scripts, rules and templates.
+    // Engines that run the application's scripts, rules, and templates.
     "org.mozilla.javascript.",
     "org.openjdk.nashorn.",
     "org.python.",
@@ -100,7 +98,7 @@ const FRAMEWORKS: &[&str] = &[
     "com.github.mustachejava.",
     "com.hubspot.jinjava.",
     "net.sf.jasperreports.",
-    // Libraries that generate classes, and those that keep data in native memory.
+    // Libraries that generate classes, or keep data in native memory.
     "javassist.",
     "org.objectweb.asm.",
     "com.esotericsoftware.",
@@ -126,7 +124,7 @@ const FRAMEWORKS: &[&str] = &[
     "software.amazon.awssdk.",
 ];
 
-/// In the names of classes that are made while a program runs or is built, in the application's own packages.
+/// In the names of classes that are generated at run time or build time, in the application's own packages.
 const GENERATED: &[&str] = &[
     "$$Lambda",
     "$$EnhancerBy",
@@ -148,20 +146,20 @@ const GENERATED: &[&str] = &[
 pub enum PlaceKind {
     /// The application's code.
     Application,
-    /// A framework's: no frame of the application is on the stack.
+    /// A framework's: the stack has no application frame.
     Framework,
-    /// The JDK's: neither is on the stack.
+    /// The JDK's: the stack has neither.
     Jdk,
-    /// The JVM's own, or that of a native library on a thread without Java code.
+    /// The JVM's own, or a native library's on a thread without Java code.
     Native,
 }
 
-/// The code that asked for memory.
+/// The code that requested memory.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Place {
     /// The kind of code.
     pub kind: PlaceKind,
-    /// The frame; `None` where the JVM worked by itself and a name says more.
+    /// The frame; `None` if the JVM acted on its own and a name says more.
     pub frame: Option<Frame>,
     /// The name of a place without a frame: `C2 compiler, compiling Scores.of`, ``symbol `X` of libfoo.so``.
     pub name: String,
@@ -177,34 +175,30 @@ impl fmt::Display for Place {
     }
 }
 
-fn is_of(class: &str, packages: &[&str]) -> bool {
-    packages.iter().any(|package| class.starts_with(package))
-}
-
 fn is_generated(class: &str) -> bool {
     GENERATED.iter().any(|mark| class.contains(mark))
 }
 
-/// The kind of code of a Java frame; `None` for one that is generated.
+/// The kind of code of a Java frame; `None` for a generated one.
 fn kind_of(frame: &Frame) -> Option<PlaceKind> {
     match &*frame.class {
         "" => None,
-        class if is_of(class, JDK) => Some(PlaceKind::Jdk),
-        class if is_of(class, FRAMEWORKS) => Some(PlaceKind::Framework),
+        class if is_of_jdk(class) => Some(PlaceKind::Jdk),
+        class if FRAMEWORKS.iter().any(|package| class.starts_with(package)) => Some(PlaceKind::Framework),
         class if is_generated(class) => None,
         _ => Some(PlaceKind::Application),
     }
 }
 
-/// The kind of code of any frame; code that is generated counts as a framework's.
+/// The kind of code of any frame; generated code counts as a framework's.
 pub fn code_of(frame: &Frame) -> PlaceKind {
     if frame.is_java() { kind_of(frame).unwrap_or(PlaceKind::Framework) } else { PlaceKind::Native }
 }
 
-/// The owner and the place of a stack, the innermost frame first, on this thread.
+/// The owner and the place of a stack (innermost frame first) on this thread.
 pub(crate) fn locate<'f>(frames: impl DoubleEndedIterator<Item = &'f Frame> + Clone, thread: &str) -> (Owner, Place) {
     let owner = owner_of(frames.clone(), thread);
-    // The Java frame on a compiler's stack is what is compiled, not what runs.
+    // The Java frame on a compiler's stack is being compiled, not executed.
     if let Owner::Compiler { .. } = owner {
         let place = Place { kind: PlaceKind::Native, frame: None, name: owner.to_string() };
         return (owner, place);
@@ -232,8 +226,7 @@ fn native_name<'f>(mut frames: impl Iterator<Item = &'f Frame> + Clone, owner: &
     }
 }
 
-/// The frames of a stack from its place down to the allocation, in this order; all of them if the place is not one of
-/// its frames.
+/// The frames of a stack from its place down to the allocation; all of them if the place is not one of its frames.
 pub(crate) fn below<'f>(frames: impl DoubleEndedIterator<Item = &'f Frame> + Clone, place: &Place) -> Vec<&'f Frame> {
     let inner = match &place.frame {
         Some(frame) => frames.clone().position(|own| own == frame).map_or(usize::MAX, |at| at + 1),
@@ -249,7 +242,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::stack::FrameKind;
 
-    /// `lib.so`symbol` for native frames, `a.B.method:12` for those of Java; the innermost first.
+    /// Parses `lib.so`symbol` for native frames and `a.B.method:12` for Java frames, innermost first.
     pub(crate) fn frames(text: &str) -> Vec<Frame> {
         let frame = |word: &str| match word.split_once('`') {
             Some((class, method)) => {
@@ -292,7 +285,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn generated_frames_are_no_site() {
+    fn generated_frames_are_not_a_site() {
         let under = |generated: &str| {
             let stack = format!("java.util.zip.Deflater.init:1 {generated} com.shop.Orders$Row.x:7");
             check(&stack, PlaceKind::Application, "com.shop.Orders$Row.x(Orders.java:7)");

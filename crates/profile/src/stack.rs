@@ -1,4 +1,4 @@
-//! Frames and stacks, each kept once.
+//! Frames and stacks, each stored once.
 
 use loadline_base::java_names::{java_name, plain_class};
 use std::collections::HashMap;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 /// The kind of code of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum FrameKind {
-    /// A Java method, interpreted, compiled or inlined.
+    /// A Java method: interpreted, compiled, or inlined.
     Java,
     /// A C function or a stub.
     Native,
@@ -19,7 +19,7 @@ pub enum FrameKind {
 }
 
 impl FrameKind {
-    /// By the description in a recording: `Interpreted`, `JIT compiled`, `C1 compiled`, `Inlined`, `Native`, `C++`,
+    /// From the description in a recording: `Interpreted`, `JIT compiled`, `C1 compiled`, `Inlined`, `Native`, `C++`,
     /// `Kernel`.
     pub(crate) fn described(text: &str) -> Self {
         match text {
@@ -34,11 +34,11 @@ impl FrameKind {
 /// One call on a stack.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Frame {
-    /// The class with its package, `com.shop.Orders$Row`; for native frames the file name of the library, if known.
+    /// The fully qualified class, `com.shop.Orders$Row`; for native frames, the library's file name, if known.
     pub class: Arc<str>,
     /// The method, or the native symbol without its arguments.
     pub method: Arc<str>,
-    /// The line in the source, from 1, if the class has line numbers.
+    /// The source line, from 1, if the class has line numbers.
     pub line: Option<u32>,
     /// The kind of code.
     pub kind: FrameKind,
@@ -55,14 +55,14 @@ impl Frame {
         self.class.rsplit('.').next().unwrap_or(&self.class)
     }
 
-    /// The name of the source file, derived from the outermost class: recordings have no names of files. A class of
-    /// Kotlin or Scala is shown with `.java`, too.
+    /// The source file's name, derived from the outermost class, because recordings lack file names. Kotlin and Scala
+    /// classes are shown with `.java` too.
     pub fn source_file(&self) -> Option<String> {
         let outer = self.class_brief().split('$').next().filter(|outer| !outer.is_empty())?;
         self.is_java().then(|| format!("{outer}.java"))
     }
 
-    /// `Orders.export(Orders.java:88)`: as [`fmt::Display`], without the package.
+    /// `Orders.export(Orders.java:88)`: like [`fmt::Display`], without the package.
     pub fn brief(&self) -> String {
         self.shown(self.class_brief())
     }
@@ -88,15 +88,15 @@ impl fmt::Display for Frame {
     }
 }
 
-/// The name of a class as Java source has it, from the JVM's own; a hidden class loses its number and its address.
+/// Converts the JVM's class name to that of Java source; a hidden class loses its number and address.
 pub(crate) fn class_name(internal: &str) -> String {
     let name = java_name(internal);
-    // The dimensions of an array follow the part that is lost.
+    // The array dimensions follow the dropped part.
     let (element, dimensions) = name.split_at(name.find("[]").unwrap_or(name.len()));
     plain_class(element).to_owned() + dimensions
 }
 
-/// Frames and stacks, each once. A stack is a row of places in the list of frames, the innermost first.
+/// Frames and stacks, each stored once. A stack is a list of frame indices, innermost first.
 #[derive(Debug, Default)]
 pub(crate) struct Stacks {
     frames: Vec<Frame>,
@@ -107,7 +107,6 @@ pub(crate) struct Stacks {
 }
 
 impl Stacks {
-    /// The place of a frame.
     pub(crate) fn keep_frame(&mut self, frame: Frame) -> u32 {
         if let Some(place) = self.frame_places.get(&frame) {
             return *place;
@@ -119,7 +118,6 @@ impl Stacks {
         place
     }
 
-    /// The place of a stack.
     pub(crate) fn keep(&mut self, stack: &[u32]) -> u32 {
         if let Some(place) = self.stack_places.get(stack) {
             return *place;
@@ -132,12 +130,12 @@ impl Stacks {
         place
     }
 
-    /// Bytes that frames and stacks take, about.
+    /// Approximate bytes of frames and stacks.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// The frames of a stack, the innermost first.
+    /// The frames of a stack, innermost first.
     pub(crate) fn frames(&self, stack: u32) -> impl DoubleEndedIterator<Item = &Frame> + Clone {
         let places = self.stacks.get(stack as usize).map_or(&[][..], |stack| stack);
         places.iter().filter_map(|place| self.frames.get(*place as usize))
@@ -153,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_read_as_java_prints_them() {
+    fn frames_are_formatted_like_javas() {
         let java = |class: &str, line| frame(class, "export", line, FrameKind::Java);
         assert_eq!(java("com.shop.Orders", 88).to_string(), "com.shop.Orders.export(Orders.java:88)");
         assert_eq!(java("com.shop.Orders", 88).brief(), "Orders.export(Orders.java:88)");
@@ -165,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_classes_are_those_of_source() {
+    fn class_names_are_those_of_source() {
         let cases = [
             ("[[Ljava/lang/String;", "java.lang.String[][]"),
             ("[Lcom/shop/Orders$$Lambda$14/0x00007f31a8;", "com.shop.Orders$$Lambda[]"),
@@ -179,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_stacks_are_kept_once() {
+    fn equal_stacks_are_stored_once() {
         let mut stacks = Stacks::default();
         let a = stacks.keep_frame(frame("A", "a", 1, FrameKind::Java));
         assert_eq!(stacks.keep_frame(frame("A", "a", 1, FrameKind::Java)), a);

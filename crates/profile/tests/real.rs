@@ -1,4 +1,4 @@
-//! The real profiler in real JVMs: what was planted is at its line. Skipped, with a word, where either is missing;
+//! The real profiler in real JVMs must find planted memory at its line. Skipped with a message if either is missing;
 //! `LOADLINE_PROFILER=required` makes that an error.
 
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a test that cannot go on fails, and shows its figures")]
@@ -23,7 +23,7 @@ const DEFLATERS: u64 = 20;
 const DEFLATER_BYTES: u64 = 262_000;
 const WITHIN: Duration = Duration::from_secs(60);
 
-/// Every `java` there is: on PATH, and where distributions install JDKs.
+/// Every `java` on this machine: on PATH, and where distributions install JDKs.
 fn javas() -> Vec<PathBuf> {
     let on_path = std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect::<Vec<_>>());
     let mut folders = on_path.unwrap_or_default();
@@ -48,7 +48,6 @@ fn library() -> Option<Library> {
     }
 }
 
-/// A JVM that is ended with the test.
 struct Jvm {
     child: Child,
     folder: tempfile::TempDir,
@@ -56,18 +55,18 @@ struct Jvm {
 }
 
 impl Jvm {
-    /// `Plants` with these options of the JVM, and this wait before and after what it plants.
+    /// Starts `Plants` with these JVM options, and this wait before and after it plants.
     fn start(java: &Path, options: &[&str], wait_ms: u32) -> Self {
         Self::start_by(&["env"], java, options, wait_ms)
     }
 
-    /// The same by a command that becomes the JVM.
+    /// Starts it with a command that becomes the JVM.
     #[expect(clippy::disallowed_methods, reason = "only `subject` starts processes, and this crate must not know it")]
     fn start_by(words: &[&str], java: &Path, options: &[&str], wait_ms: u32) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/samples/Plants.java");
         let log = std::fs::File::create(folder.path().join("log")).unwrap();
-        // Read by other users, too.
+        // Other users read it too.
         std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).unwrap();
         std::fs::copy(source, folder.path().join("Plants.java")).unwrap();
         let mut command = Command::new(words[0]);
@@ -122,13 +121,13 @@ fn site<'r>(recording: &'r Recording, line: &str, owner: &Owner) -> &'r Site {
     })
 }
 
-/// The folder that a session makes in the `/tmp` of a JVM.
+/// The directory that a session creates in a JVM's `/tmp`.
 fn folder_of(pid: u32) -> PathBuf {
     let root = Path::new("/proc").join(pid.to_string()).join("root");
     root.join(format!("tmp/.loadline-profiler-{pid}"))
 }
 
-/// At least 95 % of what `Plants` plants is at its line.
+/// At least 95% of what `Plants` plants is at its line.
 #[track_caller]
 fn check_plants(recording: &Recording, what: &str) {
     let direct = Owner::Direct(DirectBy::ByteBuffer);
@@ -172,7 +171,7 @@ fn a_jvm_that_starts_with_the_profiler_leaves_the_planted_bytes_at_their_lines()
 }
 
 #[test]
-fn a_running_jvm_is_recorded_and_goes_on() {
+fn a_running_jvm_is_recorded_and_continues() {
     let Some(library) = library() else { return };
     for java in javas() {
         let jvm = Jvm::start(&java, &[], 8000);
@@ -194,11 +193,11 @@ fn a_running_jvm_is_recorded_and_goes_on() {
         let open = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().flatten();
         let open: Vec<_> = open.filter_map(|fd| std::fs::read_link(fd.path()).ok()).collect();
         assert!(!open.iter().any(|path| path.to_string_lossy().contains("loadline-profiler")), "{open:?}");
-        // The planted bytes are in it, touched or not; the rest is the profiler's and the JVM's.
+        // Includes the planted bytes, touched or not; the rest is the profiler's and the JVM's.
         println!("{}: RSS {} KiB before, {} KiB after", java.display(), before >> 10, jvm.rss() >> 10);
         assert!(Attach::connect(&jvm.process(), &jvm.clock).unwrap().value.jcmd("VM.version").is_ok());
         assert!(!jvm.log().contains("Profiling") && !jvm.log().contains("dynamically"), "{}", jvm.log());
-        // Once more: the copy that is loaded serves again.
+        // A second session reuses the loaded copy.
         let again = start(jvm.process()).unwrap();
         assert!(again.stop().is_ok());
         let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
@@ -208,7 +207,7 @@ fn a_running_jvm_is_recorded_and_goes_on() {
 }
 
 #[test]
-fn a_jvm_that_is_killed_leaves_a_doubt_and_what_it_had_written() {
+fn a_killed_jvm_leaves_a_partial_recording_and_a_doubt() {
     let Some(library) = library() else { return };
     let Some(java) = javas().pop() else { return };
     let mut jvm = Jvm::start(&java, &[], 3000);
@@ -219,13 +218,13 @@ fn a_jvm_that_is_killed_leaves_a_doubt_and_what_it_had_written() {
     jvm.child.kill().unwrap();
     jvm.child.wait().unwrap();
     let recorded = session.stop().unwrap();
-    assert_eq!(recorded.doubt.as_deref(), Some("the JVM ended while it was recorded"));
+    assert_eq!(recorded.doubt.as_deref(), Some("the JVM exited during the recording"));
     let recording = Recording::read(recorded.file).unwrap();
     assert!(recording.notes.contains(&Note::Cut), "{:?}", recording.notes);
 }
 
 #[test]
-fn a_jvm_that_refuses_says_why() {
+fn a_refusal_has_a_reason() {
     let Some(library) = library() else { return };
     for java in javas() {
         let refused = |options: &[&str]| {
@@ -239,7 +238,7 @@ fn a_jvm_that_refuses_says_why() {
         let error = refused(&["-XX:+DisableAttachMechanism"]).unwrap_err();
         assert!(error.what.contains("DisableAttachMechanism"), "{error}");
         match refused(&["-XX:+IgnoreUnrecognizedVMOptions", "-XX:-EnableDynamicAgentLoading"]) {
-            // JDK 17 has no such option.
+            // JDK 17 does not have this option.
             Ok(stopped) => assert!(stopped.is_ok()),
             Err(error) => {
                 assert!(error.what.contains("Dynamic agent loading is not enabled"), "{error}");
@@ -257,14 +256,14 @@ fn another_recording_is_not_disturbed() {
     let mut jvm = Jvm::start(&java, &[&launch.argument], 1500);
     jvm.wait_for("READY");
     let error = Session::start(jvm.process(), &library, WITHIN, &jvm.clock).unwrap_err();
-    assert_eq!(error.what, "another profiler records in this JVM already");
+    assert_eq!(error.what, "another profiler is already recording in this JVM");
     jvm.wait();
     check_plants(&Recording::read(launch.recording().unwrap()).unwrap(), "with a second profiler");
 }
 
-/// A JVM of another user, and one with a `/tmp` of its own, as in a container: each sees the library in its `/tmp`.
+/// A JVM of another user, and one with its own `/tmp` as in a container: each sees the library in its `/tmp`.
 #[test]
-fn a_jvm_of_another_user_or_with_its_own_tmp_is_recorded() {
+fn another_users_jvm_or_one_with_its_own_tmp_is_recorded() {
     let Some(library) = library() else { return };
     let Some(java) = javas().pop() else { return };
     let other = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
@@ -274,7 +273,7 @@ fn a_jvm_of_another_user_or_with_its_own_tmp_is_recorded() {
             skip("LOADLINE_MACHINE", &format!("`{}` is not allowed", by[0]));
             continue;
         }
-        // A folder that lies in `/tmp` is out of sight then: one next to this test's program is not.
+        // A directory in `/tmp` is then invisible; one next to this test's program is not.
         let beside = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         std::fs::set_permissions(beside.path(), PermissionsExt::from_mode(0o755)).unwrap();
         let words: Vec<&str> =
@@ -291,7 +290,7 @@ fn a_jvm_of_another_user_or_with_its_own_tmp_is_recorded() {
     }
 }
 
-/// Whether a command can do something else.
+/// Whether a command can run another one.
 #[expect(clippy::disallowed_methods, reason = "only `subject` starts processes, and this crate must not know it")]
 fn works(by: &[&str]) -> bool {
     let mut command = Command::new(by[0]);

@@ -1,11 +1,11 @@
-//! The documents of `--json`: `docs/results.schema.json`, `docs/account.schema.json`, `docs/accounts.schema.json`,
-//! `docs/account-changes.schema.json` and `docs/load.schema.json` describe them.
+//! The documents of `--json`, described by `docs/results.schema.json`, `docs/account.schema.json`,
+//! `docs/accounts.schema.json`, `docs/account-changes.schema.json`, and `docs/load.schema.json`.
 
 use serde::Serialize;
 
-/// A document, indented, with a newline at its end.
+/// An indented document with a final newline.
 pub fn document(document: &impl Serialize) -> String {
-    // Plain values with string keys cannot fail to encode; an empty document would be the visible sign.
+    // Plain values with string keys always serialize; a failure would be visible as an empty document.
     let mut text = serde_json::to_string_pretty(document).unwrap_or_default();
     text.push('\n');
     text

@@ -1,22 +1,17 @@
-//! Results as people read them: `summary` builds a page of each (`page`), `terminal`, `html` and `export::markdown`
-//! print it.
-//! Only this crate writes to stdout or holds markup. It must not measure, and it must not judge.
+//! Presents results: `summary` builds a page for each, and `terminal`, `html`, and `export::markdown` print it. Only
+//! this crate writes to stdout or contains markup. It neither measures nor judges.
 
 use loadline_base::{error, units};
 use loadline_comparison as comparison;
 use loadline_diagnosis as diagnosis;
 use loadline_jvm::owner;
 use loadline_model::{doubt, record, scenario};
+#[cfg(test)]
+use loadline_samples::{find as find_sample, fleet as fleet_sample, history as history_sample, tune as tune_sample};
 use loadline_search as search;
 
 mod chart;
 pub mod export;
-#[cfg(test)]
-mod find_sample;
-#[cfg(test)]
-mod fleet_sample;
-#[cfg(test)]
-mod history_sample;
 mod html;
 mod json;
 mod markup;
@@ -28,8 +23,6 @@ mod snippets;
 mod summary;
 mod table;
 mod terminal;
-#[cfg(test)]
-mod tune_sample;
 mod width;
 mod words;
 

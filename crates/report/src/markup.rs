@@ -1,40 +1,36 @@
-//! Markup that cannot be broken by the text in it: text is escaped, and only markup goes in unchanged.
-//! Serves HTML and SVG alike, so control characters, which XML does not allow, are shown by their number.
+//! Injection-safe markup: text is escaped, and only markup is inserted unchanged. Used for HTML and SVG, so control
+//! characters, which XML forbids, are shown by number.
 
 use std::fmt::{Display, Write};
 
-/// A piece of HTML or SVG. There is no way to put foreign text in unescaped.
+/// A piece of HTML or SVG. Untrusted text cannot be inserted without escaping.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Markup(String);
 
-/// An attribute: its name and its value.
 pub(super) type Attribute<'a> = (&'static str, &'a dyn Display);
 
 impl Markup {
-    /// An empty piece.
     pub(super) fn new() -> Self {
         Self::default()
     }
 
-    /// Markup of Loadline's own.
+    /// Loadline's own markup.
     pub(super) fn fixed(text: &'static str) -> Self {
         Self(text.to_owned())
     }
 
-    /// Foreign text.
     pub(super) fn text(&mut self, text: impl Display) -> &mut Self {
         // Writing to a string cannot fail.
         let _ = write!(Escaped(&mut self.0), "{text}");
         self
     }
 
-    /// Appends more markup.
     pub(super) fn append(&mut self, other: &Self) -> &mut Self {
         self.0.push_str(&other.0);
         self
     }
 
-    /// An element with what `inside` puts into it.
+    /// An element whose content `inside` writes.
     pub(super) fn element(
         &mut self,
         name: &'static str,
@@ -50,27 +46,25 @@ impl Markup {
         self
     }
 
-    /// An element that holds only text.
+    /// An element that contains only text.
     pub(super) fn words(&mut self, name: &'static str, attributes: &[Attribute<'_>], text: impl Display) -> &mut Self {
         self.element(name, attributes, |inside| {
             inside.text(text);
         })
     }
 
-    /// An element of SVG that holds nothing.
+    /// An empty SVG element.
     pub(super) fn empty(&mut self, name: &'static str, attributes: &[Attribute<'_>]) -> &mut Self {
         self.open(name, attributes);
         self.0.push_str("/>");
         self
     }
 
-    /// A line break in the source, for those who read it.
     pub(super) fn line(&mut self) -> &mut Self {
         self.0.push('\n');
         self
     }
 
-    /// The text that goes into a file.
     pub(super) fn as_str(&self) -> &str {
         &self.0
     }
@@ -88,7 +82,7 @@ impl Markup {
     }
 }
 
-/// Takes text and hands it on escaped.
+/// Escapes text and passes it on.
 struct Escaped<'a>(&'a mut String);
 
 impl Write for Escaped<'_> {
@@ -110,7 +104,7 @@ impl Write for Escaped<'_> {
     }
 }
 
-/// Invisible characters that change the visible ones: controls, changes of direction, zero-width blanks.
+/// Invisible characters that affect visible ones: controls, directional marks, zero-width characters.
 pub(super) fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(c,

@@ -1,11 +1,15 @@
-//! The live line on stderr while a trial runs, and the messages around it.
+//! The live line on stderr during a trial, and messages around it.
 
 use crate::record::Second;
 use crate::terminal::{LINE_COLUMNS, WIDTH, folded_lines};
 use crate::units::{Bytes, Span, grouped, milliseconds, per_second, visible};
+use rustix::termios::tcgetwinsize;
 use std::io::{IsTerminal, Write};
 
-/// Progress on stderr: a line rewritten in place on a terminal, one line for each step elsewhere, nothing when quiet.
+/// A narrower size is assumed to be unknown.
+const COLUMNS_MIN: usize = 20;
+
+/// Progress on stderr: a line rewritten in place on a terminal, one line per step elsewhere, nothing when quiet.
 #[derive(Debug)]
 pub struct Progress {
     quiet: bool,
@@ -14,27 +18,28 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Progress on stderr, unless `quiet`.
+    /// Creates the output; silent if `quiet`.
     pub fn new(quiet: bool) -> Self {
         Self { quiet, terminal: std::io::stderr().is_terminal(), live: false }
     }
 
-    /// A step worth a line of its own.
+    /// Prints a step on its own line.
     pub fn step(&mut self, text: &str) {
         if !self.quiet {
             self.warn(text);
         }
     }
 
-    /// The state of what runs, in words; shown on a terminal only.
+    /// Shows the current activity, only on a terminal.
     pub fn live_text(&mut self, text: &str) {
         if !self.quiet && self.terminal {
-            write_stderr(&format!("\r\x1b[K  {}", visible(text)));
+            let line: String = visible(text).chars().take(columns_of_terminal() - 3).collect();
+            write_stderr(&format!("\r\x1b[K  {line}"));
             self.live = true;
         }
     }
 
-    /// The state of the running phase of a trial; shown on a terminal only.
+    /// Shows the current state of a phase, only on a terminal.
     pub fn live(&mut self, phase: &str, done: u64, failed: u64, rate_per_s: f64, rss_bytes: u64) {
         let failures = if failed > 0 { format!("{} failed, ", grouped(failed)) } else { String::new() };
         let answers = match done + failed {
@@ -44,14 +49,14 @@ impl Progress {
         self.live_text(&format!("{phase}: {answers}RSS {}", Bytes(rss_bytes)));
     }
 
-    /// Prints something that the user must know, even when quiet.
+    /// Prints an important message, even when quiet.
     pub fn warn(&mut self, text: &str) {
         let clear = self.clear();
-        let columns = if self.terminal { WIDTH } else { LINE_COLUMNS };
+        let columns = if self.terminal { columns_of_terminal() } else { LINE_COLUMNS };
         write_stderr(&format!("{clear}{}", folded_lines(text, columns)));
     }
 
-    /// Takes the live line away.
+    /// Clears the live line.
     pub fn clear_line(&mut self) {
         let clear = self.clear();
         write_stderr(clear);
@@ -62,18 +67,24 @@ impl Progress {
     }
 }
 
-/// A closed stderr is no reason to stop weighing.
+/// The terminal's columns, at most a page's; a tiny value means an unknown size.
+fn columns_of_terminal() -> usize {
+    let columns = tcgetwinsize(std::io::stderr()).map_or(0, |size| usize::from(size.ws_col));
+    if columns < COLUMNS_MIN { WIDTH } else { columns.min(WIDTH) }
+}
+
+/// A closed stderr is no reason to stop measuring.
 fn write_stderr(text: &str) {
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }
 
-/// The last second of a load without a trial:
-/// `steady 3s of 10s: 4,998/s, p50 0.412 p99 1.23 ms, 3 failed, 25 open, 12 wait`.
+/// The last second of a load without a trial: `steady 3s of 10s: 4,998/s, p50 0.412 p99 1.23 ms, 3 failed, 25 open, 12
+/// waiting`.
 pub fn load_line(second: &Second, elapsed_s: f64, planned: Option<Span>) -> String {
     let rate = per_second(second.achieved_per_s);
     let of = match planned {
-        // Requests that are due or in flight at the end are still awaited.
-        Some(span) if elapsed_s > span.as_s() + 0.5 => format!(" of {span} (drain)"),
+        // At the end, the load still waits for due and in-flight requests.
+        Some(span) if elapsed_s > span.as_s() + 0.5 => format!(" of {span} (draining)"),
         Some(span) => format!(" of {span}"),
         None => String::new(),
     };
@@ -86,7 +97,7 @@ pub fn load_line(second: &Second, elapsed_s: f64, planned: Option<Span>) -> Stri
     }
     text.push_str(&format!(", {} open", grouped(second.open_connections)));
     if let Some(waiting) = second.queue.filter(|waiting| *waiting > 0) {
-        text.push_str(&format!(", {} wait", grouped(waiting)));
+        text.push_str(&format!(", {} waiting", grouped(waiting)));
     }
     text
 }
@@ -108,9 +119,9 @@ mod tests {
             service_ms: Some(times),
             ..Second::default()
         };
-        let expect = "steady 3s of 10s: 4,998/s, p50 0.412 p99 1.23 ms, 3 failed, 25 open, 12 wait";
+        let expect = "steady 3s of 10s: 4,998/s, p50 0.412 p99 1.23 ms, 3 failed, 25 open, 12 waiting";
         assert_eq!(load_line(&second, 3.01, Some(Span::seconds(10))), expect);
-        assert!(load_line(&second, 11.2, Some(Span::seconds(10))).starts_with("steady 11s of 10s (drain): "));
+        assert!(load_line(&second, 11.2, Some(Span::seconds(10))).starts_with("steady 11s of 10s (draining): "));
         assert!(load_line(&second, 11.2, None).starts_with("steady 11s: "));
     }
 }

@@ -1,36 +1,36 @@
-//! Numbers with their unit, as people read them. Digits, sign and unit stay apart until they are printed.
+//! Numbers with units for display. Digits, sign, and unit stay separate until they are printed.
 
 use crate::record::{BudgetRecord, ComparisonRecord, LeastRecord, Unit};
 use crate::units::{MIB, grouped, milliseconds, per_second};
 use crate::words::dash;
 use std::fmt;
 
-/// A number for machines: the shortest text that reads back as the same number; empty without a value.
+/// A number for machines: the shortest text that round-trips; empty without a value.
 pub(crate) fn plain(value: Option<f64>) -> String {
     value.filter(|value| value.is_finite()).map(|value| value.to_string()).unwrap_or_default()
 }
 
-/// A value for people: `60.1 MiB`, `4.21 ms`, `5,000/s`; a dash without a value.
+/// A value for display: `60.1 MiB`, `4.21 ms`, `5,000/s`; a dash without a value.
 pub(crate) fn shown(unit: Unit, value: Option<f64>) -> String {
     value.map_or_else(dash, |value| Quantity::new(unit, value).to_string())
 }
 
-/// A difference for people, always with its sign: `+12.1 MiB`, `-4.21 ms`, `0.0 MiB`.
+/// A signed difference for display: `+12.1 MiB`, `-4.21 ms`, `0.0 MiB`.
 pub(crate) fn signed(unit: Unit, value: Option<f64>) -> String {
     value.map_or_else(dash, |value| Quantity::new(unit, value).difference().to_string())
 }
 
-/// A ratio as a change: `+20.1 %`; a dash without a ratio.
+/// A ratio as a change: `+20.1%`; a dash without a ratio.
 pub(crate) fn change(ratio: Option<f64>) -> String {
     signed_percent(ratio.map(|ratio| ratio - 1.0))
 }
 
-/// A share of something with its sign: `+20.1 %`.
+/// A signed percentage: `+20.1%`.
 pub(crate) fn signed_percent(share: Option<f64>) -> String {
     share.map_or_else(dash, |share| Quantity::of(Form::CHANGE, share).difference().to_string())
 }
 
-/// A number of a budget in the metric's unit; a change, or a share of the baseline, with its sign.
+/// A budget's number in the metric's unit; a change, or a share of the baseline, has a sign.
 pub(crate) fn budget_number(budget: &BudgetRecord, value: Option<f64>) -> String {
     match budget.unit {
         _ if budget.relative => signed_percent(value),
@@ -40,20 +40,20 @@ pub(crate) fn budget_number(budget: &BudgetRecord, value: Option<f64>) -> String
     }
 }
 
-/// The printed form of numbers of a unit: scale, digits and suffix.
+/// How to print numbers of a unit: scale, digits, and suffix.
 #[derive(Debug, Clone, Copy)]
 struct Form {
-    /// The size of one printed unit in the metric's unit.
+    /// One printed unit in the metric's unit.
     scale: f64,
     digits: fn(f64) -> String,
     suffix: &'static str,
 }
 
 impl Form {
-    /// Changes: shares with one decimal fewer than others, since they have intervals.
-    const CHANGE: Self = Self { scale: 0.01, digits: one_decimal, suffix: " %" };
+    /// Changes have one decimal fewer than other shares, because they have intervals.
+    const CHANGE: Self = Self { scale: 0.01, digits: one_decimal, suffix: "%" };
 
-    /// One form for numbers that are read side by side: seconds are printed in ms if all values are below a second.
+    /// A common form for related numbers: seconds are printed in ms if all are below one second.
     fn of(unit: Unit, values: &[f64]) -> Self {
         let (scale, digits, suffix): (f64, fn(f64) -> String, _) = match unit {
             Unit::Bytes => (MIB as f64, one_decimal, " MiB"),
@@ -61,7 +61,7 @@ impl Form {
             Unit::Milliseconds => (1.0, milliseconds, " ms"),
             Unit::Seconds if values.iter().all(|value| value.abs() < 1.0) => (1e-3, milliseconds, " ms"),
             Unit::Seconds => (1.0, milliseconds, " s"),
-            Unit::Share => (0.01, two_decimals, " %"),
+            Unit::Share => (0.01, two_decimals, "%"),
             Unit::Count => (1.0, |n| if n.fract() == 0.0 { grouped(n as u64) } else { one_decimal(n) }, ""),
             Unit::BytesPerRequest if values.iter().any(|value| value.abs() >= 1024.0) => (1024.0, tenths, " KiB"),
             Unit::BytesPer | Unit::BytesPerRequest => (1.0, tenths, " B"),
@@ -72,8 +72,8 @@ impl Form {
     }
 }
 
-/// The unit to show for numbers up to `largest`, with its size in the metric's unit: the same for an axis and for the
-/// numbers next to it.
+/// The display unit for numbers up to `largest`, and its size in the metric's unit: the same for an axis and its
+/// numbers.
 pub(crate) fn scale(unit: Unit, largest: f64) -> (f64, &'static str) {
     let Form { scale, suffix, .. } = Form::of(unit, &[largest]);
     (scale, suffix)
@@ -87,17 +87,17 @@ fn two_decimals(number: f64) -> String {
     format!("{number:.2}")
 }
 
-/// One decimal, thousands apart: `15,360.5`.
+/// One decimal and thousands separators: `15,360.5`.
 fn tenths(size: f64) -> String {
     let text = format!("{size:.1}");
     let whole = text.split_once('.').and_then(|(whole, tenth)| Some((whole.parse().ok()?, tenth)));
     whole.map_or(text.clone(), |(whole, tenth)| format!("{}.{tenth}", grouped(whole)))
 }
 
-/// A number with its unit. Prints the unit, a sign below 0, and a dash for a value that is not a number.
+/// A number with its unit. Prints the unit, a minus sign, and a dash for NaN.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Quantity {
-    /// Empty for a value that rounds to 0, and for a value above 0 unless it is a difference.
+    /// Empty for a value that rounds to 0, and for positive values unless they are differences.
     sign: &'static str,
     digits: String,
     unit: &'static str,
@@ -105,7 +105,7 @@ pub struct Quantity {
 }
 
 impl Quantity {
-    /// The number alone.
+    /// The number without an interval.
     pub(crate) fn new(unit: Unit, value: f64) -> Self {
         Self::of(Form::of(unit, &[value]), value)
     }
@@ -120,17 +120,16 @@ impl Quantity {
         Self { sign, digits, unit: form.suffix, is_above_zero: value > 0.0 && !is_zero }
     }
 
-    /// The quantity with a sign above 0 too.
+    /// Adds a plus sign to positive values.
     pub(crate) fn difference(self) -> Self {
         Self { sign: if self.is_above_zero { "+" } else { self.sign }, ..self }
     }
 
-    /// The quantity with a minus as wide as a plus.
     pub(crate) fn wide(self) -> Self {
         Self { sign: if self.sign == "-" { "\u{2212}" } else { self.sign }, ..self }
     }
 
-    /// The quantity without its unit, which the title of a table has.
+    /// Omits the unit, which is in the table's title.
     pub(crate) fn bare(self) -> Self {
         Self { unit: "", ..self }
     }
@@ -152,28 +151,24 @@ impl fmt::Display for Quantity {
     }
 }
 
-/// An estimate with the ends of its interval, all three in one unit, which is printed once:
-/// `-12.3 MiB (-14.9 … -9.8)`.
+/// An estimate with its interval, in a common unit that is printed once: `-12.3 MiB (-14.9 … -9.8)`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Estimate {
-    /// The estimate itself.
     pub(crate) centre: Quantity,
     ends: Option<[Quantity; 2]>,
 }
 
 impl Estimate {
-    /// An estimate in a unit.
     pub(crate) fn new(unit: Unit, centre: f64, ends: Option<(f64, f64)>) -> Self {
         let (low, high) = ends.unwrap_or((centre, centre));
         Self::of(Form::of(unit, &[centre, low, high]), centre, ends)
     }
 
-    /// An estimate of a change, which is a share.
     pub(crate) fn change(centre: f64, ends: Option<(f64, f64)>) -> Self {
         Self::of(Form::CHANGE, centre, ends)
     }
 
-    /// Returns the judged value of a comparison: the difference, or the change if the least that matters is a share.
+    /// The judged value of a comparison: the difference, or the change if the least relevant difference is a share.
     pub(crate) fn judged(comparison: &ComparisonRecord) -> Self {
         let of = match (comparison.least, comparison.ratio) {
             (LeastRecord::Relative(_), Some(ratio)) => {
@@ -190,17 +185,15 @@ impl Estimate {
         Self { centre: quantity(centre), ends: ends.map(|(low, high)| [low, high].map(quantity)) }
     }
 
-    /// The estimate as a difference.
     pub(crate) fn difference(self) -> Self {
         Self { centre: self.centre.difference(), ends: self.ends.map(|ends| ends.map(Quantity::difference)) }
     }
 
-    /// The estimate with wide signs.
     pub(crate) fn wide(self) -> Self {
         Self { centre: self.centre.wide(), ends: self.ends.map(|ends| ends.map(Quantity::wide)) }
     }
 
-    /// `-14.9 … -9.8`; a dash if there is no interval.
+    /// `-14.9 … -9.8`; a dash without an interval.
     pub(crate) fn interval(&self) -> String {
         self.ends.as_ref().map_or_else(dash, |[low, high]| format!("{} … {}", low.number(), high.number()))
     }
@@ -229,7 +222,7 @@ mod tests {
             (Unit::Milliseconds, -42.149, "-42.1 ms"),
             (Unit::Seconds, 0.0625, "62.5 ms"),
             (Unit::Seconds, 4.2149, "4.21 s"),
-            (Unit::Share, 0.0125, "1.25 %"),
+            (Unit::Share, 0.0125, "1.25%"),
             (Unit::Count, 50_000.0, "50,000"),
             (Unit::Count, 1.5, "1.5"),
             (Unit::BytesPer, 466.24, "466.2 B"),
@@ -250,9 +243,9 @@ mod tests {
         assert_eq!(signed(Unit::Milliseconds, Some(-0.5)), "-0.500 ms");
         assert_eq!(signed(Unit::Bytes, Some(-1.0)), "0.0 MiB");
         assert_eq!(signed(Unit::Bytes, None), "-");
-        assert_eq!(change(Some(1.2006)), "+20.1 %");
-        assert_eq!(change(Some(0.9)), "-10.0 %");
-        assert_eq!(change(Some(1.0)), "0.0 %");
+        assert_eq!(change(Some(1.2006)), "+20.1%");
+        assert_eq!(change(Some(0.9)), "-10.0%");
+        assert_eq!(change(Some(1.0)), "0.0%");
         assert_eq!(change(None), "-");
     }
 

@@ -1,5 +1,5 @@
-//! Lines for Docker, Kubernetes and systemd that set a limit that was found, or the result that tuning proved.
-//! Options and variables are foreign text. Each kind quotes them by the rules of its reader.
+//! Settings for Docker, Kubernetes, and systemd that apply a limit found, or a confirmed tuning. Options and variables
+//! are untrusted; each kind is quoted by its consumer's rules.
 
 use super::page::{Literal, Part};
 use crate::record::{AdviceRecord, FindRecord, ImageRecord, Trial, TuneOutcome, TuneRecord};
@@ -7,51 +7,49 @@ use crate::scenario::{Change, Gc, shell_word, shell_words};
 use crate::units::{Bytes, MIB, steers, visible};
 use crate::words::word_of;
 
-/// The variable that gives a JVM options without changing its command line.
+/// The variable for JVM options outside the command line.
 const VARIABLE: &str = "JAVA_TOOL_OPTIONS";
-/// The variable that wins over the command line: the JVM reads it last (`Arguments::parse`, JDK 8 to 27).
+/// The variable that overrides the command line: the JVM reads it last (`Arguments::parse`, JDK 8 to 27).
 const LAST_VARIABLE: &str = "_JAVA_OPTIONS";
-/// The variable that names libraries to load before all others (ld.so(8)).
+/// The variable for libraries to load first (ld.so(8)).
 const PRELOAD: &str = "LD_PRELOAD";
-/// Options that name a file of classes, which only the JDK that wrote it accepts (JEP 310, 350, 483).
+/// Options with a class archive, which only the JDK that wrote it accepts (JEP 310, 350, 483).
 const OF_CLASSES: [&str; 2] = ["-XX:SharedArchiveFile=", "-XX:AOTCache="];
-/// The title of what no line can set.
+/// The title of instructions that are not settings.
 const NOTE: &str = "note";
-/// The two names of the largest heap.
+/// Both names of the maximum heap.
 const HEAP_MAX: [&str; 2] = ["-Xmx", "-XX:MaxHeapSize="];
-/// The setting of an option such as `-XX:+UseG1GC`.
+/// The name of the setting behind options such as `-XX:+UseG1GC`.
 const COLLECTOR: &str = "collector";
-/// Options that choose the largest heap by the memory of the host. The JVM heeds them only if nothing sets the largest
-/// heap (`Arguments::set_heap_size`, JDK 11 to 27).
+/// Options that size the heap by the host's memory. The JVM ignores them if the maximum heap is set
+/// (`Arguments::set_heap_size`, JDK 11 to 27).
 const HEAP_SHARES: [&str; 2] = ["-XX:MaxRAMPercentage=", "-XX:MaxRAM="];
 
-/// The JVM options to set, including that of the heap.
+/// The JVM options to set, including the heap's.
 pub(crate) fn options(find: &FindRecord) -> Vec<String> {
     let given = find.options.iter().any(|option| option.starts_with("-Xmx"));
     let heap = find.heap_bytes.filter(|_| !given).map(|heap| format!("-Xmx{}", Bytes(heap).java()));
     heap.into_iter().chain(find.options.iter().cloned()).collect()
 }
 
-/// The values that are set together.
+/// Values to set together.
 #[derive(Debug, Default)]
 struct Setting {
     limit_mib: Option<u64>,
-    /// JVM options.
     options: Vec<String>,
-    /// Variables of the environment with their values.
+    /// Environment variables.
     env: Vec<(String, String)>,
-    /// Arguments of the program, which no variable can pass on.
+    /// Program arguments, which variables cannot pass.
     args: Vec<String>,
-    /// A library that is loaded before all others.
+    /// A library to load first.
     preload: Option<String>,
     /// The server's own options to remove.
     gone: Vec<String>,
-    /// Changes that cannot be set in any of these ways, as a user types them.
+    /// Other changes, as typed.
     others: Vec<String>,
 }
 
 impl Setting {
-    /// All foreign text in it.
     fn foreign(&self) -> impl Iterator<Item = &str> {
         let env = self.env.iter().flat_map(|(name, value)| [name, value]);
         self.options
@@ -65,15 +63,15 @@ impl Setting {
     }
 }
 
-/// Returns the lines for each kind of host; none if no limit was found. `trial` is one that held.
+/// The settings for each kind of host; empty without a limit. `trial` is one that passed.
 pub(crate) fn snippets(find: &FindRecord, trial: Option<&Trial>) -> Vec<Literal> {
     let Some(limit) = find.limit_bytes else { return Vec::new() };
     let setting = Setting { limit_mib: Some(limit.div_ceil(MIB)), options: options(find), ..Setting::default() };
     for_hosts(&setting, trial, |word| begins(word, &HEAP_MAX))
 }
 
-/// Returns the lines that set a proved tuning on each kind of host, with its limit if one was searched for. They are
-/// empty if nothing was proved. `trial` is a trial of the subject as it is.
+/// The settings for a confirmed tuning on each kind of host, with its limit if one was found; empty if nothing was
+/// confirmed. `trial` is of the unchanged subject.
 pub(crate) fn of_tuning(tune: &TuneRecord, trial: Option<&Trial>) -> Vec<Literal> {
     let mut setting = Setting::default();
     for change in &tune.changes {
@@ -97,13 +95,13 @@ pub(crate) fn of_tuning(tune: &TuneRecord, trial: Option<&Trial>) -> Vec<Literal
     }
     if let Some(tuned) = tune.lines.as_ref().and_then(|lines| lines.tuned.as_ref()) {
         setting.limit_mib = tuned.limit_bytes.map(|limit| limit.div_ceil(MIB)).or(setting.limit_mib);
-        // A limit holds only with the heap that was found with it.
+        // A limit is valid only with the heap found with it.
         let of_line = options(tuned).into_iter().filter(|_| tuned.limit_bytes.is_some());
         let new = of_line.filter(|option| !setting.options.iter().any(|own| subject_of(own) == subject_of(option)));
         let new: Vec<String> = new.collect();
         setting.options.extend(new);
     }
-    // With other CPUs the JVM might choose another collector, for which nothing was proved.
+    // With other CPUs, the JVM might choose another collector, which was not tested.
     let names_collector = setting.options.iter().any(|option| subject_of(option) == COLLECTOR);
     let chosen = trial.and_then(Trial::collector_by_cpus).filter(|_| !names_collector);
     setting.options.extend(chosen.into_iter().flat_map(Gc::options));
@@ -115,12 +113,12 @@ fn begins(option: &str, heads: &[&str]) -> bool {
     heads.iter().any(|head| option.starts_with(head))
 }
 
-/// Whether a word of the command line cancels an option that a variable passes on.
+/// Whether a command-line word overrides an option in a variable.
 fn overrides(word: &str, option: &str) -> bool {
     subject_of(word) == subject_of(option) || begins(word, &HEAP_MAX) && begins(option, &HEAP_SHARES)
 }
 
-/// Returns the setting that a JVM option controls. Given two options for it, the JVM takes one or refuses both.
+/// The setting behind a JVM option. Of two options for it, the JVM uses one or rejects both.
 fn subject_of(option: &str) -> &str {
     if begins(option, &HEAP_MAX) {
         return HEAP_MAX[0];
@@ -134,29 +132,29 @@ fn subject_of(option: &str) -> &str {
     }
 }
 
-/// The lines for each kind of host. `wins` tells which words of the trial's command line override the variable, unless
-/// they are themselves set.
+/// The settings for each kind of host. `wins` tells which words of the trial's command line override the variable,
+/// unless they are set too.
 fn for_hosts(setting: &Setting, trial: Option<&Trial>, wins: impl Fn(&str) -> bool) -> Vec<Literal> {
     let snippet = |title: &str, lines: Vec<String>| Literal { title: title.to_owned(), lines };
     let image = trial.and_then(|trial| trial.image.as_ref());
-    // Characters that steer a terminal cannot be both shown safely and copied.
+    // Control characters cannot be both shown safely and copied.
     let own = image.map_or("", |image| image.tool_options.as_str());
     let foreign = setting.foreign().chain([own]).chain(image.map(|image| image.name.as_str()));
     if foreign.into_iter().any(|text| text.chars().any(steers)) {
-        let why = "the options hold characters that cannot be shown (--json has them)";
+        let why = "the options contain characters that cannot be shown (--json has them)";
         let limit = setting.limit_mib.map_or(String::new(), |mib| format!("set a limit of {mib} MiB; "));
-        return vec![snippet("to set it", vec![format!("{limit}{why}")])];
+        return vec![snippet("settings", vec![format!("{limit}{why}")])];
     }
     let words: Vec<&String> = trial
         .iter()
         .flat_map(|trial| &trial.command)
         .chain(image.iter().flat_map(|image| &image.heap_options))
         .collect();
-    // A script sets what the command does not show, and only one variable wins over it.
+    // A script may set what the command does not show, and only one variable overrides it.
     let (gone, hidden): (Vec<&String>, Vec<&String>) =
         setting.gone.iter().partition(|word| trial.is_none() || words.contains(word));
     let variable = if hidden.is_empty() { VARIABLE } else { LAST_VARIABLE };
-    // The lines would replace the variable's present value, from the image or a remedy, so they repeat it.
+    // The settings replace the variable's current value, from the image or a remedy, so they repeat it.
     let own = Some(own.to_owned()).filter(|own| !own.is_empty() && !setting.options.is_empty() && hidden.is_empty());
     let given = setting.env.iter().filter(|(name, _)| name == variable).map(|(_, value)| value.clone());
     let options = setting.options.iter().map(|option| tool_option(option));
@@ -167,10 +165,10 @@ fn for_hosts(setting: &Setting, trial: Option<&Trial>, wins: impl Fn(&str) -> bo
     env.extend(Some(value.as_str()).filter(|value| !value.is_empty()).map(|value| (variable, value)));
     let mut found = Vec::new();
     if setting.limit_mib.is_some() || !env.is_empty() {
-        found.push(snippet("to set it with Docker", docker(setting.limit_mib, &env, image)));
-        found.push(snippet("to set it for a container of Kubernetes", kubernetes(setting.limit_mib, &env, image)));
+        found.push(snippet("settings for Docker", docker(setting.limit_mib, &env, image)));
+        found.push(snippet("settings for a Kubernetes container", kubernetes(setting.limit_mib, &env, image)));
         if image.is_none() {
-            found.push(snippet("to set it in a unit of systemd", systemd(setting.limit_mib, &env)));
+            found.push(snippet("settings for a systemd unit", systemd(setting.limit_mib, &env)));
         }
     }
     let mut notes = Vec::new();
@@ -180,39 +178,38 @@ fn for_hosts(setting: &Setting, trial: Option<&Trial>, wins: impl Fn(&str) -> bo
     let whose = if image.is_some() { "the image's command" } else { "the command" };
     let listed = |words: &[&String]| shell_words(&words.iter().copied().cloned().collect::<Vec<_>>());
     if !gone.is_empty() {
-        notes.push(format!("Take {} out of {whose}, as the trials did.", listed(&gone)));
+        notes.push(format!("Remove {} from {whose}, as the trials did.", listed(&gone)));
     }
     if !hidden.is_empty() {
-        let until = format!(" Until then only {LAST_VARIABLE} overrides it; {VARIABLE} does not.");
+        let until = format!(" Until you do, only {LAST_VARIABLE} overrides it; {VARIABLE} does not.");
         let until = if value.is_empty() { "" } else { until.as_str() };
-        notes.push(format!("A script or a variable sets {}: change it there.{until}", listed(&hidden)));
+        notes.push(format!("A script or a variable sets {}. Change it there.{until}", listed(&hidden)));
     }
     if !value.is_empty() && !winners.is_empty() && hidden.is_empty() {
-        notes.push(format!("Take {} out of {whose}: it overrides {VARIABLE}.", winners.join(" ")));
+        notes.push(format!("Remove {} from {whose}: it overrides {VARIABLE}.", winners.join(" ")));
     }
     if !setting.args.is_empty() {
-        notes.push(format!("Append to the program's own arguments: {}", shell_words(&setting.args)));
+        notes.push(format!("Append this to the program's own arguments: {}", shell_words(&setting.args)));
     }
     if let Some(library) = &setting.preload {
         notes.push(format!("{library} must exist where the server runs."));
     }
     let classes = |option: &String| OF_CLASSES.iter().find_map(|head| option.strip_prefix(head).map(str::to_owned));
     for file in setting.options.iter().filter_map(classes) {
-        notes.push(format!("{file} must exist where the server runs, made by the same JDK of the same classes."));
+        notes.push(format!("{file} must exist where the server runs, created by the same JDK from the same classes."));
     }
     if !setting.others.is_empty() {
-        notes.push(format!("Set as well, as in the trials: {}", shell_words(&setting.others)));
+        notes.push(format!("Also set, as in the trials: {}", shell_words(&setting.others)));
     }
     found.extend((!notes.is_empty()).then(|| snippet(NOTE, notes)));
     found
 }
 
-/// Whether the trial itself put this word into the command.
 fn is_put(trial: Option<&Trial>, word: &String) -> bool {
     trial.and_then(|trial| trial.jvm.as_ref()).is_some_and(|jvm| jvm.options.contains(word))
 }
 
-/// The parts of a page with these lines; notes are words, which may be wrapped.
+/// The page's parts with these lines; notes are prose that may wrap.
 pub(crate) fn parts(found: Vec<Literal>) -> impl Iterator<Item = Part> {
     found.into_iter().map(|of| match of.title == NOTE {
         true => Part::under(NOTE, of.lines.into_iter().map(Part::Text)),
@@ -220,7 +217,7 @@ pub(crate) fn parts(found: Vec<Literal>) -> impl Iterator<Item = Part> {
     })
 }
 
-/// Without `--memory-swap`, Docker would allow as much swap again; the trials had no swap.
+/// Without `--memory-swap`, Docker allows the same amount of swap; the trials had none.
 fn docker(limit_mib: Option<u64>, env: &[(&str, &str)], image: Option<&ImageRecord>) -> Vec<String> {
     let tool = image.map_or("docker", |image| image.tool.as_str());
     let mut line = format!("{tool} run");
@@ -244,7 +241,7 @@ fn kubernetes(limit_mib: Option<u64>, env: &[(&str, &str)], image: Option<&Image
     for (name, value) in env {
         let is_plain = name.chars().all(|c| c.is_ascii_uppercase() || c == '_');
         lines.push(format!("  - name: {}", if is_plain { (*name).to_owned() } else { double_quoted(name) }));
-        // Kubernetes expands `$(NAME)`, and reads a doubled sign as a single one.
+        // Kubernetes expands `$(NAME)`, and reads `$$` as `$`.
         lines.push(format!("    value: {}", double_quoted(&value.replace('$', "$$"))));
     }
     lines
@@ -255,7 +252,7 @@ fn systemd(limit_mib: Option<u64>, env: &[(&str, &str)]) -> Vec<String> {
     if let Some(mib) = limit_mib {
         lines.extend([format!("MemoryMax={mib}M"), "MemorySwapMax=0".to_owned()]);
     }
-    // systemd expands `%h` and the like, and reads a doubled sign as a single one.
+    // systemd expands specifiers such as `%h`, and reads `%%` as `%`.
     let quoted = |(name, value): &(&str, &str)| double_quoted(&format!("{name}={value}").replace('%', "%%"));
     lines.extend(env.iter().map(|variable| format!("Environment={}", quoted(variable))));
     lines
@@ -264,26 +261,27 @@ fn systemd(limit_mib: Option<u64>, env: &[(&str, &str)]) -> Vec<String> {
 /// A host whose own files take a patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum PatchHost {
-    /// A strategic merge patch of a workload of Kubernetes.
+    /// A strategic merge patch for a Kubernetes workload.
     Kubernetes,
-    /// A further file for Compose.
+    /// A Compose override file.
     Compose,
-    /// A drop-in of a unit of systemd.
+    /// A systemd unit drop-in.
     Systemd,
 }
 
-/// The lines of an advice for a file of this host, with its proof and what to remove as comments. `own` is the present
-/// value of the variable for JVM options, which the patch keeps. Without a limit only the reason is left.
+/// The settings for an advice in a file of this host, with the command to test it and the options to remove as
+/// comments. `own` is the current value of the JVM options variable, which the patch keeps. Without a limit, only the
+/// reason remains.
 pub fn patch(host: PatchHost, advice: &AdviceRecord, own: Option<&str>) -> String {
-    let mut lines = vec![format!("# {}: unproved, confidence {}", visible(&advice.name), word_of(advice.confidence))];
+    let mut lines = vec![format!("# {}: untested, {} confidence", visible(&advice.name), word_of(advice.confidence))];
     let is_shown = !advice.options.iter().map(String::as_str).chain(own).any(|text| text.chars().any(steers));
     match advice.limit_bytes.map(|limit| limit.div_ceil(MIB)) {
         None => lines.push(format!("# no advice: {}", advice.refused.as_deref().unwrap_or("it is unknown"))),
         Some(_) if !is_shown => lines.push(format!("# {VARIABLE} holds characters that cannot be shown")),
         Some(limit_mib) => {
-            lines.push(format!("# prove it: {}", visible(&advice.prove)));
+            lines.push(format!("# test it: {}", visible(&advice.prove)));
             let without = (!advice.without.is_empty()).then(|| visible(&advice.without.join(" ")));
-            lines.extend(without.map(|words| format!("# take {words} out of the command: it overrides {VARIABLE}")));
+            lines.extend(without.map(|words| format!("# remove {words} from the command: it overrides {VARIABLE}")));
             let options = advice.options.iter().map(|option| tool_option(option));
             let value = own.map(str::to_owned).into_iter().chain(options).collect::<Vec<_>>().join(" ");
             lines.extend(of_host(host, advice, limit_mib, &value));
@@ -303,7 +301,7 @@ fn of_host(host: PatchHost, advice: &AdviceRecord, limit_mib: u64, value: &str) 
         }
         PatchHost::Compose => {
             let limit = format!("{limit_mib}m");
-            // Compose expands `$NAME`, and reads a doubled sign as a single one.
+            // Compose expands `$NAME`, and reads `$$` as `$`.
             let value = double_quoted(&value.replace('$', "$$"));
             let sizes = ["mem_limit", "memswap_limit", "mem_reservation"].map(|key| format!("    {key}: {limit}"));
             let head = ["services:".to_owned(), "  SERVICE:".to_owned()].into_iter().chain(sizes);
@@ -330,10 +328,10 @@ fn of_host(host: PatchHost, advice: &AdviceRecord, limit_mib: u64, value: &str) 
     }
 }
 
-/// The workload of a pod by its name: `shop-6f4d8b9c7d-x2vbq` is of the Deployment `shop`, `db-0` of the StatefulSet
-/// `db`, and any other of a DaemonSet.
+/// A pod's workload, by its name: `shop-6f4d8b9c7d-x2vbq` belongs to the Deployment `shop`, `db-0` to the StatefulSet
+/// `db`, any other to a DaemonSet.
 fn workload(pod: &str) -> (&'static str, String) {
-    /// The letters of made-up names (`SafeEncodeString`, Kubernetes).
+    /// The alphabet of generated names (`SafeEncodeString`, Kubernetes).
     const LETTERS: &str = "bcdfghjklmnpqrstvwxz2456789";
     let is_made = |part: &str, least: usize| part.len() >= least && part.chars().all(|c| LETTERS.contains(c));
     let Some((rest, last)) = pod.rsplit_once('-') else { return ("Deployment", pod.to_owned()) };
@@ -347,13 +345,13 @@ fn workload(pod: &str) -> (&'static str, String) {
     }
 }
 
-/// A text in quotes for YAML and systemd alike: in both, a backslash escapes itself and the quote.
+/// Quotes text for YAML and systemd: in both, a backslash escapes itself and quotes.
 fn double_quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// An option in the form that the JVM reads from its variable. The JVM splits the variable at blanks, but not inside
-/// quotes, which may begin within a word and have no escape.
+/// Quotes an option for the JVM's variable, which the JVM splits at spaces, except in quotes, which can begin within a
+/// word and have no escapes.
 fn tool_option(option: &str) -> String {
     if !option.is_empty() && !option.contains(|c: char| c.is_whitespace() || c == '"' || c == '\'') {
         return option.to_owned();
@@ -379,7 +377,6 @@ mod tests {
         snippets(&FindRecord { options: owned(options), ..find_sample::found().find.unwrap() }, None)
     }
 
-    /// A trial of this command.
     fn trial(command: &[&str]) -> Trial {
         Trial { command: owned(command), ..Trial::default() }
     }
@@ -390,7 +387,7 @@ mod tests {
         lines.collect::<Vec<_>>().join("\n")
     }
 
-    /// The options as HotSpot splits the variable (`Arguments::parse_options_buffer`).
+    /// Splits the variable as HotSpot does (`Arguments::parse_options_buffer`).
     fn as_a_jvm_reads(value: &str) -> Vec<String> {
         let (mut found, mut rest) = (Vec::new(), value.trim_start_matches(|c: char| c.is_ascii_whitespace()));
         while !rest.is_empty() {
@@ -415,7 +412,7 @@ mod tests {
         found
     }
 
-    /// The value of the variable as each reader passes it on: `sh`, YAML and Kubernetes, systemd.
+    /// The variable's value as passed on by each consumer: `sh`, YAML and Kubernetes, systemd.
     fn as_readers_hand_on(snippets: &[Literal]) -> [String; 3] {
         let docker = &snippets[0].lines[0];
         let word = docker.split_once(" -e ").unwrap().1.strip_suffix(" IMAGE").unwrap();
@@ -462,7 +459,7 @@ mod tests {
         assert!(text[0].ends_with(" -e 'JAVA_TOOL_OPTIONS=-Da=b -Xmx8m' team/app:1"), "{text:?}");
         assert_eq!(text[1..3], ["image: \"team/app:1\"", "resources:"]);
         assert!(!text.contains(&"[Service]".to_owned()), "{text:?}");
-        assert_eq!(text.last().unwrap(), "Take -Xmx64m out of the image's command: it overrides JAVA_TOOL_OPTIONS.");
+        assert_eq!(text.last().unwrap(), "Remove -Xmx64m from the image's command: it overrides JAVA_TOOL_OPTIONS.");
         let bare = FindRecord { options: Vec::new(), line: None, heap_bytes: None, ..find };
         assert!(!snippets(&bare, Some(&trial))[0].lines[0].contains("-e "), "what it sets itself stays");
     }
@@ -488,7 +485,7 @@ mod tests {
     fn what_a_command_sets_itself_is_told() {
         let find = find_sample::found().find.unwrap();
         let note = snippets(&find, Some(&trial(&["java", "-Xmx512m", "-jar", "a.jar"]))).pop().unwrap();
-        assert!(note.lines[0].starts_with("Take -Xmx512m out of the command"), "{note:?}");
+        assert!(note.lines[0].starts_with("Remove -Xmx512m from the command"), "{note:?}");
         let same = Trial { command: [owned(&["java"]), find.options.clone()].concat(), ..Trial::default() };
         assert_eq!(snippets(&find, Some(&same)).len(), 3);
     }
@@ -505,7 +502,7 @@ mod tests {
     fn what_tuning_proved_is_set_with_variables_and_options() {
         let tune = tune_sample::proved().tune.unwrap();
         insta::assert_snapshot!(text(of_tuning(&tune, None)));
-        // Without a limit none is set.
+        // Without a limit, none is set.
         let bare = of_tuning(&TuneRecord { lines: None, ..tune.clone() }, None);
         assert!(!lines(&bare).iter().any(|line| line.to_lowercase().contains("mem")), "{bare:?}");
         for (outcome, document) in tune_sample::endings() {
@@ -526,10 +523,10 @@ mod tests {
         let found = of_tuning(&tuned(changes), None);
         assert!(found[0].lines[0].contains(" -e LD_PRELOAD=libjemalloc.so.2 "), "{found:?}");
         let notes = [
-            "Append to the program's own arguments: --threads=50 'a b'",
+            "Append this to the program's own arguments: --threads=50 'a b'",
             "libjemalloc.so.2 must exist where the server runs.",
-            "app.jsa must exist where the server runs, made by the same JDK of the same classes.",
-            "Set as well, as in the trials: --jdk=25",
+            "app.jsa must exist where the server runs, created by the same JDK from the same classes.",
+            "Also set, as in the trials: --jdk=25",
         ];
         assert_eq!(found.last().unwrap().lines, notes);
         let only = of_tuning(&tuned(vec![Change::Args(owned(&["-x"]))]), None);
@@ -542,12 +539,12 @@ mod tests {
         let of = |command: &[&str]| lines(&of_tuning(&tuned(changes.clone()), Some(&trial(command))));
         let script = of(&["sh", "run.sh"]);
         assert_eq!(script[0], "docker run -e _JAVA_OPTIONS=-Xmn16m IMAGE");
-        let note = "A script or a variable sets -Xmn320m: change it there. Until then only _JAVA_OPTIONS overrides it; \
-                    JAVA_TOOL_OPTIONS does not.";
+        let note = "A script or a variable sets -Xmn320m. Change it there. Until you do, only _JAVA_OPTIONS \
+            overrides it; JAVA_TOOL_OPTIONS does not.";
         assert_eq!(script.last().unwrap(), note);
         let java = of(&["java", "-Xmn320m", "-jar", "a.jar"]);
         assert_eq!(java[0], "docker run -e JAVA_TOOL_OPTIONS=-Xmn16m IMAGE");
-        assert_eq!(java.last().unwrap(), "Take -Xmn320m out of the command, as the trials did.");
+        assert_eq!(java.last().unwrap(), "Remove -Xmn320m from the command, as the trials did.");
     }
 
     #[test]
@@ -558,7 +555,7 @@ mod tests {
             let note = found.iter().find(|snippet| snippet.title == "note");
             note.map(|note| note.lines[0].clone())
         };
-        let takes = |words: &str| Some(format!("Take {words} out of the command: it overrides JAVA_TOOL_OPTIONS."));
+        let takes = |words: &str| Some(format!("Remove {words} from the command: it overrides JAVA_TOOL_OPTIONS."));
         assert_eq!(winners(&["-XX:MaxRAMPercentage=40"]), takes("-Xmx6g"));
         assert_eq!(winners(&["-XX:+UseSerialGC"]), takes("-XX:+UseG1GC"));
         assert_eq!(winners(&["-XX:+UseStringDeduplication"]), takes("-XX:-UseStringDeduplication"));
@@ -609,7 +606,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_reader_gets_the_options_that_were_set(options in prop::collection::vec("(-D[a-z]{1,3}=)?[ -~]{0,12}", 1..4)) {
+        fn every_reader_gets_the_options_that_were_set(options in prop::collection::vec("(-D[a-z]{1,3}=)?[ \
+             -~]{0,12}", 1..4)) {
             let options: Vec<String> = options.into_iter().chain(["-Xmx8m".to_owned()]).collect();
             let words: Vec<&str> = options.iter().map(String::as_str).collect();
             for value in as_readers_hand_on(&of(&words)) {

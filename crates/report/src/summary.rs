@@ -1,5 +1,5 @@
-//! The builders: the page of a result, the answer first, doubts last.
-//! Pure: the same trials give the same words, from a fresh run or from an archive.
+//! Builds the page of a result, answer first, doubts last. Pure: the same trials give the same text, from a fresh run
+//! or from an archive.
 
 mod account;
 mod advice;
@@ -70,18 +70,16 @@ use findings::Findings;
 use numbers::side_by_side;
 use std::path::Path;
 
-/// The sources of a page of trials.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sources<'a> {
     pub(super) document: &'a Document,
-    /// The data of the charts; it refers to trials by their index.
+    /// The charts' data; refers to trials by index.
     pub(super) evidence: &'a [Evidence],
-    /// Parts that an archive lacks.
+    /// Missing parts of an archive.
     pub(super) missing: &'a [String],
 }
 
 impl<'a> Sources<'a> {
-    /// The data of the charts of a trial.
     fn of(&self, trial: &Trial) -> Option<&'a Evidence> {
         self.evidence.iter().find(|evidence| evidence.trial == trial.index)
     }
@@ -89,13 +87,13 @@ impl<'a> Sources<'a> {
 
 /// Summarizes a result. `missing` names the parts that an archive lacks.
 ///
-/// For several trials of several configurations, the page shows their comparison instead; `depth` asks for more. The
-/// same holds for the trials of a search for the load line, and for those of a tuning.
+/// For several trials of several configurations, the page shows their comparison; `depth` can request more. The same
+/// applies to the trials of searches and tunings.
 pub fn summarize(document: &Document, missing: &[String], depth: Depth) -> Page {
     page_of(Sources { document, evidence: &[], missing }, depth).within(depth)
 }
 
-/// The same with the data of its charts.
+/// Like `summarize`, with chart data.
 pub(super) fn page_of(of: Sources<'_>, depth: Depth) -> Page {
     let document = of.document;
     let mut page = match (&document.tune, &document.find) {
@@ -138,18 +136,15 @@ fn of_trials(of: Sources<'_>, depth: Depth) -> Page {
     let found = alone.and_then(|trial| trial.explanation.as_ref());
     let warmed = alone.is_some_and(|trial| trial.phases.iter().any(PhaseRecord::is_warmup));
     let grows = found.and_then(|found| found.live_growth.as_ref()).map(|of| explanation::growth(of, warmed));
-    let explained = found.and_then(|found| explanation::largest(found, mark));
-    let mut explained: Vec<Part> = explained.into_iter().chain(grows).map(Part::Text).collect();
-    // A reader who asks about a leak first wants to know that there is none.
-    if found.and_then(|found| found.live_growth.as_ref()).is_some_and(explanation::is_steady) {
-        explained.reverse();
-    }
+    let largest = found.and_then(|found| explanation::largest(found, mark));
+    // For a leak, its verdict comes first.
+    let explained: Vec<Part> = grows.into_iter().chain(largest).map(Part::Text).collect();
     let collector =
         facts::collector_doubt(trials).map(|of| Part::Text(find::sentence(&format!("{}: {}", of.text, of.next))));
     let next = next::of_trials(document);
-    // With the code that holds it, the next command comes before the account in words.
+    // If the code is known, the next command precedes the account in words.
     let told = if explained.is_empty() { [in_short, next] } else { [next, in_short] };
-    let answer = Part::Verdicts(verdicts).filled().into_iter().chain(collector).chain(explained);
+    let answer = Part::Verdicts(verdicts).filled().into_iter().chain(explained).chain(collector);
     let notes = compares.then(|| notes(document)).into_iter().flatten();
     let answer = answer.chain(notes).chain(told.into_iter().flatten());
     let mut sections = vec![
@@ -174,12 +169,12 @@ fn of_trials(of: Sources<'_>, depth: Depth) -> Page {
     finished(of, "weighed", sections, depth)
 }
 
-/// The lines below the verdicts of a comparison.
+/// The lines below a comparison's verdicts.
 fn notes(document: &Document) -> impl Iterator<Item = Part> {
     comparison::also(document).into_iter().chain(comparison::noise(document)).chain(owners::heap_notes(document))
 }
 
-/// The page of these sections, plus those that every result has; `done` describes what was done to the scenario.
+/// The page of these sections and the common ones; `done` describes what was done with the scenario.
 fn finished(of: Sources<'_>, done: &str, mut sections: Vec<Section>, depth: Depth) -> Page {
     let document = of.document;
     let explained =
@@ -199,7 +194,7 @@ fn finished(of: Sources<'_>, done: &str, mut sections: Vec<Section>, depth: Dept
     let behind = usize::from(explanation::outweighs(document));
     sections.insert(code.map_or(sections.len(), |code| code + behind), findings.section(depth));
     sections.push(doubts::section_of(document));
-    // The times of all answers, if pictures are wanted.
+    // Response time spectra, if charts are wanted.
     let spectra = if depth.whole { chart::spectra(document, of.evidence) } else { Vec::new() };
     let spectra = spectra.into_iter().map(Part::figure);
     sections.push(Section::titled(Topic::Load, "times by percentile", spectra).id("spectra"));
@@ -207,7 +202,7 @@ fn finished(of: Sources<'_>, done: &str, mut sections: Vec<Section>, depth: Dept
     Page::new(format!("{}, {done} by loadline {}", named(document), of.loadline), sections)
 }
 
-/// The scenario; with the program that a script has started, if it is named after that script: `start: shop.jar`.
+/// The scenario; with the program that a script started, if it is named after the script: `start: shop.jar`.
 fn named(document: &Document) -> String {
     let name = &document.conditions.scenario;
     let is_script =
@@ -217,7 +212,7 @@ fn named(document: &Document) -> String {
     program.map_or_else(|| name.clone(), |program| format!("{name}: {program}"))
 }
 
-/// The next command for a large owner of the only trial, if nothing explains it.
+/// The next command for the only trial's large owner, if nothing explains it.
 fn open(document: &Document) -> Option<String> {
     let [only] = document.trials.as_slice() else { return None };
     let mark = told_mark(only).filter(|mark| only.explanation.is_none() && mark.processes.is_empty())?;
@@ -225,13 +220,12 @@ fn open(document: &Document) -> Option<String> {
     next::open(account, &document.findings)?.next_trial()
 }
 
-/// Whether there is one trial, and it has an account.
 fn is_weighed_alone(document: &Document) -> bool {
     let [only] = document.trials.as_slice() else { return false };
     only.marks.iter().any(|mark| mark.account.is_some())
 }
 
-/// Every trial, or the first of each configuration; a page folds them, except for the first.
+/// Every trial, or the first of each configuration; all but the first are collapsed.
 fn each_trial(of: Sources<'_>, depth: Depth) -> Section {
     let fold = |at: usize| if at == 0 { Fold::Open } else { Fold::Closed };
     let all = &of.document.trials;
@@ -241,7 +235,7 @@ fn each_trial(of: Sources<'_>, depth: Depth) -> Section {
     Section::titled(Topic::Course, "trials", parts).id("trials")
 }
 
-/// The sections that compare the trials.
+/// The sections that compare trials.
 fn together(document: &Document, depth: Depth) -> [Section; 2] {
     let pictures = |figures: fn(&Document) -> Vec<Figure>| {
         let figures = if depth.whole { figures(document) } else { Vec::new() };
@@ -253,6 +247,6 @@ fn together(document: &Document, depth: Depth) -> [Section; 2] {
     [
         Section::titled(Topic::Answer, "comparison", verdicts.chain(pictures(chart::dots)).chain(values))
             .id("comparison"),
-        Section::titled(Topic::Answer, "weight against speed", pareto).id("pareto"),
+        Section::titled(Topic::Answer, "memory vs. speed", pareto).id("pareto"),
     ]
 }

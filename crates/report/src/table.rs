@@ -1,29 +1,29 @@
-//! A table whose cells stay a text, a quantity or a verdict until a printer writes them.
+//! A table whose cells stay text, quantities, or verdicts until they are printed.
 
 use super::quantity::{Estimate, Quantity};
 use super::words::{Standing, dash, word_of};
 use serde::Serialize;
 use std::fmt;
 
-/// A table: the first column names the rows, the others hold numbers, the last ones perhaps words.
+/// A table: the first column names the rows; the others contain numbers, and possibly words at the end.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Table {
-    /// The name of the table with the unit of its numbers.
+    /// The title with its unit.
     pub title: String,
-    /// A cell above each column.
+    /// A head per column.
     pub head: Vec<String>,
-    /// Cells; an absent number is `-`.
+    /// Cells; a missing number is `-`.
     pub rows: Vec<Vec<Cell>>,
-    /// How many of the first columns hold words; the very first always does.
+    /// The number of leading text columns, at least 1.
     pub lead: usize,
-    /// How many of the last columns hold words.
+    /// The number of trailing text columns.
     pub words: usize,
-    /// Lines below.
+    /// Lines below the table.
     pub notes: Vec<String>,
 }
 
 impl Table {
-    /// A table whose first column alone holds words, without notes.
+    /// A table with one text column and no notes.
     pub(crate) fn new<C: Into<Cell>>(
         title: impl Into<String>,
         head: impl IntoIterator<Item = impl Into<String>>,
@@ -34,52 +34,49 @@ impl Table {
         Self { title: title.into(), head, rows, ..Self::default() }
     }
 
-    /// The table with words in the first `lead` and the last `words` columns.
+    /// Sets the number of leading and trailing text columns.
     pub(crate) fn worded(self, lead: usize, words: usize) -> Self {
         Self { lead, words, ..self }
     }
 
-    /// The table with these notes.
     pub(crate) fn noted(self, notes: impl IntoIterator<Item = String>) -> Self {
         Self { notes: notes.into_iter().collect(), ..self }
     }
 
-    /// The table, if it has any row.
+    /// The table unless it is empty.
     pub(crate) fn filled(self) -> Option<Self> {
         (!self.rows.is_empty()).then_some(self)
     }
 
-    /// Whether a column holds numbers: it comes after the leading words and before the trailing ones.
+    /// Whether a column contains numbers.
     pub(crate) fn has_numbers(&self, column: usize) -> bool {
         (self.lead.max(1)..self.head.len().saturating_sub(self.words)).contains(&column)
     }
 }
 
-/// A cell of a table.
+/// A table cell.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Cell {
-    /// Words, or a number whose unit is in the title of the table.
+    /// Text, or a number whose unit is in the table's title.
     Text(String),
     /// A number with its unit.
     Quantity(Quantity),
-    /// The ends of an interval; the cell before it has the estimate and the unit.
+    /// An interval; the previous cell has the estimate and the unit.
     Interval(Estimate),
-    /// A verdict, which a page gives a sign and a colour.
+    /// A verdict, which pages show with a marker and color.
     Verdict(Standing, String),
 }
 
 impl Cell {
-    /// A verdict in its word.
     pub(crate) fn judged(verdict: impl Into<Standing> + Serialize + Copy) -> Self {
         Self::Verdict(verdict.into(), word_of(verdict))
     }
 
-    /// An estimate, and its interval for the cell behind it.
     pub(crate) fn estimate(estimate: Estimate) -> [Self; 2] {
         [estimate.centre.clone().into(), Self::Interval(estimate)]
     }
 
-    /// A metric with its unit; a dash without a value.
+    /// A value with its unit; a dash without a value.
     pub(crate) fn known(quantity: Option<Quantity>) -> Self {
         quantity.map_or_else(|| Self::Text(dash()), Self::Quantity)
     }

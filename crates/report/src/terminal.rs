@@ -1,4 +1,4 @@
-//! A page as text of 80 columns, readable without colour.
+//! Prints a page as text with 80 columns, readable without color.
 
 use super::page::{Bar, Bars, Page, Part, Section, Verdict};
 use super::table::Table;
@@ -10,19 +10,19 @@ use comfy_table::{CellAlignment, ContentArrangement, Table as Grid, presets};
 use loadline_base::order::Order as _;
 use std::io::Write;
 
-/// Lines fit an ordinary terminal.
+/// Fits an ordinary terminal.
 pub(super) const WIDTH: usize = 80;
-/// Columns of a line that goes to no terminal; a longer word keeps a line of its own.
+/// Columns if the output is not a terminal; a longer word gets its own line.
 pub(super) const LINE_COLUMNS: usize = 120;
-/// Width of the labels in a list of facts.
+/// Width of labels in a list of facts.
 const LABEL: usize = 11;
-/// A column of words is not narrowed below this width.
+/// Text columns are not narrowed further.
 const WORDS_MIN: usize = 12;
 
-/// The page as text, every line at most 80 columns wide unless a single word is longer.
+/// The page as text, at most 80 columns wide unless a single word is longer.
 pub fn render(page: &Page) -> String {
     let mut out = Lines { out: String::new(), width: WIDTH };
-    // Failures come before everything else.
+    // Failures come first.
     let (open, others): (Vec<&Verdict>, Vec<&Verdict>) =
         page.verdicts().partition(|verdict| matches!(verdict.standing, Standing::Fail | Standing::Undecided));
     open.iter().for_each(|verdict| wrapped(&mut out, &verdict.sentence(), "", "  "));
@@ -34,14 +34,13 @@ pub fn render(page: &Page) -> String {
     out.out
 }
 
-/// Parts alone, for a terminal of this width.
 pub(super) fn render_within(parts: &[Part], width: usize) -> String {
     let mut out = Lines { out: String::new(), width };
     parts.iter().for_each(|one| part(&mut out, one));
     out.out
 }
 
-/// A text with facts below it, in lines of this width.
+/// Text with facts below, wrapped to this width.
 pub(super) fn with_facts(text: &str, facts: &[(&str, String)], width: usize) -> String {
     let mut out = Lines { out: String::new(), width };
     wrapped(&mut out, text, "", "  ");
@@ -51,7 +50,7 @@ pub(super) fn with_facts(text: &str, facts: &[(&str, String)], width: usize) -> 
     out.out
 }
 
-/// Lines of a message, each folded at this width. Lines that quote a program stay as they are.
+/// A message's lines wrapped to this width. Lines that quote a program stay unchanged.
 pub(super) fn folded_lines(text: &str, columns: usize) -> String {
     let mut out = Lines { out: String::new(), width: columns };
     for line in text.split('\n') {
@@ -82,7 +81,7 @@ fn part(out: &mut Lines, of: &Part) {
         Part::Doubts(doubts) => list_doubts(out, doubts),
         Part::Literal(of) => {
             heading(out, &of.title);
-            // Lines to copy keep their blanks and their length.
+            // Lines to copy keep their whitespace and length.
             of.lines.iter().for_each(|line| push_line(out, &format!("  {line}")));
         }
         Part::Section(within) => section(out, within),
@@ -91,16 +90,12 @@ fn part(out: &mut Lines, of: &Part) {
     }
 }
 
-/// Lines of at most this many columns.
 struct Lines {
     out: String,
     width: usize,
 }
 
-/// Prints to stdout. A closed pipe ends quietly, because its reader has gone.
-///
-/// # Errors
-/// `Machine` if it cannot be written for any other reason.
+/// Prints to stdout. Ignores a closed pipe. Errors: `Machine` if the write fails for any other reason.
 pub fn print(text: &str) -> Result<()> {
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
@@ -117,12 +112,12 @@ fn heading(out: &mut Lines, text: &str) {
 }
 
 fn fact(out: &mut Lines, label: &str, text: &str) {
-    // A label wider than its column still ends before the text.
+    // Separates a label that is wider than its column.
     let first = format!("  {} ", filled(label, LABEL - 1));
     wrapped(out, text, &first, &" ".repeat(2 + LABEL));
 }
 
-/// Each doubt with what to do, if there is anything to do. Neighbours that ask for the same share one line for it.
+/// Each doubt with its next step, if any. Adjacent doubts with the same step share it.
 fn list_doubts(out: &mut Lines, doubts: &[(String, String)]) {
     for same in doubts.chunk_by(|left, right| left.1 == right.1) {
         for (text, _) in same {
@@ -134,7 +129,7 @@ fn list_doubts(out: &mut Lines, doubts: &[(String, String)]) {
     }
 }
 
-/// Breaks between words; one that is longer than the line keeps a line of its own.
+/// Wraps between words; a word longer than the line gets its own line.
 fn wrapped(out: &mut Lines, text: &str, first: &str, rest: &str) {
     let mut line = first.to_owned();
     let mut empty = true;
@@ -153,8 +148,8 @@ fn wrapped(out: &mut Lines, text: &str, first: &str, rest: &str) {
     push_line(out, &line);
 }
 
-/// The words of a text. A run in backquotes is one word, so that a command can be copied from one line; a run that is
-/// wider than the room folds, unless it is one of the usual commands.
+/// The words of a text. A quotation in backquotes is one word, so that a command can be copied from one line; unless it
+/// is a usual command, it wraps if it is too wide.
 fn words(text: &str, room: usize) -> Vec<String> {
     let folds = |run: &[String]| !run[0].ends_with("`loadline") && !run[0].ends_with("`jcmd");
     let mut words: Vec<String> = Vec::new();
@@ -174,12 +169,12 @@ fn words(text: &str, room: usize) -> Vec<String> {
             None => words.push(word),
         }
     }
-    // A single backquote quotes nothing.
+    // An unmatched backquote does not quote.
     words.extend(quoted.into_iter().flatten());
     words
 }
 
-/// A line may contain foreign text, which must not steer the terminal.
+/// A line may contain untrusted text, which must not affect the terminal.
 fn push_line(out: &mut Lines, line: &str) {
     out.out.push_str(visible(line.trim_end()).trim_end());
     out.out.push('\n');
@@ -189,7 +184,7 @@ fn grid(out: &mut Lines, table: &Table) {
     heading(out, &table.title);
     let mut grid = Grid::new();
     grid.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    // Steering characters are made visible before the width is measured: a line break would split a row in two.
+    // Escapes control characters before measuring: a line break would split a row.
     let rows = table.rows.iter().map(|row| row.iter().map(|cell| visible(&cell.to_string())).collect::<Vec<_>>());
     let rows: Vec<Vec<String>> = std::iter::once(table.head.clone()).chain(rows).collect();
     let widths = widths(table, &rows, out.width);
@@ -212,12 +207,12 @@ fn grid(out: &mut Lines, table: &Table) {
     }
 }
 
-/// Blanks before a column.
+/// Spaces before a column.
 fn gap(table: &Table, column: usize) -> usize {
     if table.has_numbers(column) { 1 } else { 2 }
 }
 
-/// The widths of the columns, of which the widest with words are narrowed until the table fits.
+/// Column widths; narrows the widest text columns until the table fits.
 fn widths(table: &Table, rows: &[Vec<String>], room: usize) -> Vec<usize> {
     let columns = 0..table.head.len();
     let widest = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| width(cell)).max();
@@ -231,7 +226,7 @@ fn widths(table: &Table, rows: &[Vec<String>], room: usize) -> Vec<usize> {
     widths
 }
 
-/// Breaks a text into lines of at most this many columns, after a blank or a sign within a name if there is one.
+/// Breaks text into lines of at most this width, preferably after a space or punctuation within a name.
 fn folded(text: &str, columns: usize) -> String {
     let (mut lines, mut rest) = (Vec::new(), text);
     while width(rest) > columns {
@@ -244,7 +239,7 @@ fn folded(text: &str, columns: usize) -> String {
     lines.join("\n")
 }
 
-/// Bars of letters, the widest one as wide as the line allows, each with its sum in MiB behind it.
+/// Text bars, the widest one as wide as possible, each followed by its sum in MiB.
 fn picture(out: &mut Lines, picture: &Bars) {
     heading(out, &picture.title);
     let total = |bar: &Bar| bar.parts.iter().fold(0u64, |sum, part| sum.saturating_add(*part));
@@ -266,7 +261,7 @@ fn picture(out: &mut Lines, picture: &Bars) {
     wrapped(out, &words.join("; "), "  ", "  ");
 }
 
-/// Divides `cells` among the parts by size: whole shares first, the remaining cells to the largest remainders.
+/// Distributes `cells` by size: whole shares first, then by largest remainder.
 fn apportioned(parts: &[u64], cells: usize) -> Vec<usize> {
     let total: u128 = parts.iter().map(|part| u128::from(*part)).sum::<u128>().max(1);
     let share = |part: &u64| u128::from(*part) * cells as u128;

@@ -1,19 +1,19 @@
-//! The width of a text on a terminal, and how to pad and cut a text to a width. A Chinese character takes two columns,
-//! a combining one none. Text outside of lines, such as a name in a picture, is counted in the same way.
+//! The display width of text, with padding and truncation. A Chinese character takes two columns, a combining one none.
+//! Also used outside terminals, such as for names in charts.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// Columns that a text takes.
+/// The columns that a text takes.
 pub(super) fn width(text: &str) -> usize {
     text.width()
 }
 
-/// A text padded with blanks to at least `columns` columns.
+/// Pads text with spaces to at least `columns`.
 pub(super) fn filled(text: &str, columns: usize) -> String {
     format!("{text}{}", " ".repeat(columns.saturating_sub(width(text))))
 }
 
-/// The beginning of a text that fits into `columns`.
+/// The longest prefix that fits into `columns`.
 pub(super) fn first(text: &str, columns: usize) -> &str {
     let mut taken = 0;
     let end = text.char_indices().find(|(_, c)| {
@@ -23,7 +23,7 @@ pub(super) fn first(text: &str, columns: usize) -> &str {
     end.map_or(text, |(at, _)| &text[..at])
 }
 
-/// The end of a text that fits into `columns`.
+/// The longest suffix that fits into `columns`.
 pub(super) fn last(text: &str, columns: usize) -> &str {
     let mut taken = 0;
     let fits = |(_, c): &(usize, char)| {

@@ -1,13 +1,13 @@
-//! Words that several outputs share: names as in the result document, verdicts, whose trials are compared.
+//! Words shared by several outputs: names as in the result document, verdicts, compared pairs.
 
 use crate::record::{BudgetVerdict, ComparisonRecord, DifferenceVerdict, Document, MetricRecord, Outcome};
 use serde::Serialize;
 
-/// Every verdict on a difference, in the order in which reports list them.
+/// All verdicts on a difference, in report order.
 pub(crate) const VERDICTS: [DifferenceVerdict; 4] =
     [DifferenceVerdict::Better, DifferenceVerdict::Worse, DifferenceVerdict::Equivalent, DifferenceVerdict::CannotTell];
 
-/// The name of a kind in the result document; empty if it has no plain name there.
+/// A kind's name in the result document; empty if it has no plain name.
 pub(crate) fn name_of(kind: impl Serialize) -> String {
     match serde_json::to_value(kind) {
         Ok(serde_json::Value::String(name)) => name,
@@ -15,20 +15,20 @@ pub(crate) fn name_of(kind: impl Serialize) -> String {
     }
 }
 
-/// The words for a kind: `not held` for `not_held` in the result document.
+/// A kind in words: `not held` for `not_held` in the result document.
 pub(crate) fn word_of(kind: impl Serialize) -> String {
     name_of(kind).replace('_', " ")
 }
 
-/// An absent number.
+/// A missing number.
 pub(crate) const NONE: &str = "-";
 
-/// An absent number, as a text of its own.
+/// A missing number as a `String`.
 pub(crate) fn dash() -> String {
     NONE.to_owned()
 }
 
-/// A name of small letters, digits and single hyphens, of at most so many characters; never empty.
+/// A nonempty name of lowercase letters, digits, and single hyphens, up to `most` characters.
 pub(crate) fn slug(text: &str, most: usize) -> String {
     let lower = text.to_ascii_lowercase();
     let words = lower.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
@@ -38,29 +38,29 @@ pub(crate) fn slug(text: &str, most: usize) -> String {
     if slug.is_empty() { "unnamed".to_owned() } else { slug.to_owned() }
 }
 
-/// The result of a judgement.
+/// The result of a judgment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
-    /// It was measured, and not judged.
+    /// Measured but not judged.
     Told,
     /// Better than the baseline.
     Better,
     /// Worse than the baseline.
     Worse,
-    /// As good as the baseline.
+    /// Equivalent to the baseline.
     Equivalent,
-    /// The trials do not show which.
+    /// The trials do not decide.
     CannotTell,
-    /// It holds.
+    /// Passed.
     Pass,
-    /// It does not hold, or it failed.
+    /// Failed.
     Fail,
-    /// It was asked and not answered.
+    /// Requested but undecided.
     Undecided,
 }
 
 impl Standing {
-    /// The class of its colour, and its signs without colour: a sign in text, and a shape in a chart.
+    /// The class of its color, and its representations without color: a sign in text, and a shape in a chart.
     pub(crate) fn look(self) -> (&'static str, &'static str, usize) {
         match self {
             Self::Told | Self::Equivalent => ("v-same", "\u{25a0}", 1),
@@ -95,22 +95,21 @@ impl From<BudgetVerdict> for Standing {
     }
 }
 
-/// How a trial ended: in a word, and as a phrase.
+/// A trial's outcome in a word, and as a phrase.
 pub(crate) fn outcome_words(outcome: Outcome) -> (&'static str, &'static str) {
     match outcome {
         Outcome::Completed => ("completed", "completed"),
-        Outcome::SubjectFailed => ("failed", "the subject failed"),
-        Outcome::Killed => ("killed", "killed for memory"),
+        Outcome::SubjectFailed => ("failed", "the server failed"),
+        Outcome::Killed => ("killed", "killed because memory ran out"),
         Outcome::Aborted => ("aborted", "aborted"),
     }
 }
 
-/// A metric of a configuration.
 pub(crate) fn metric_of<'a>(document: &'a Document, metric: &str, configuration: &str) -> Option<&'a MetricRecord> {
     document.metrics.iter().find(|of| of.metric == metric && of.configuration == configuration)
 }
 
-/// A candidate against its baseline, with the metrics that were compared.
+/// A candidate and its baseline, with the compared metrics.
 #[derive(Debug, Clone)]
 pub(crate) struct Pair<'a> {
     pub(crate) candidate: &'a str,
@@ -118,7 +117,7 @@ pub(crate) struct Pair<'a> {
     pub(crate) rows: Vec<&'a ComparisonRecord>,
 }
 
-/// Every candidate with its baseline, in the order of the comparisons: with the judged metrics, or with all others.
+/// Every candidate with its baseline in comparison order: with the judged metrics, or with all others.
 pub(crate) fn pairs(document: &Document, judged: bool) -> Vec<Pair<'_>> {
     let rows = document.comparisons.iter().filter(|row| row.primary == judged);
     let rows = rows.map(|row| ([row.candidate.as_str(), row.baseline.as_str()], row));
@@ -126,7 +125,7 @@ pub(crate) fn pairs(document: &Document, judged: bool) -> Vec<Pair<'_>> {
     found.map(|([candidate, baseline], rows)| Pair { candidate, baseline, rows }).collect()
 }
 
-/// Values under their keys, in the order in which the keys first occur; keys that are alike are one.
+/// Values grouped by key, in order of first occurrence; similar keys are merged.
 pub(crate) fn gathered<K, V>(all: impl Iterator<Item = (K, V)>, is_alike: impl Fn(&K, &K) -> bool) -> Vec<(K, Vec<V>)> {
     let mut found: Vec<(K, Vec<V>)> = Vec::new();
     for (key, value) in all {

@@ -1,9 +1,10 @@
-//! The sizes to set for a JVM that runs, from what was seen of it, without a trial.
+//! Recommends sizes for a running JVM from measurements, without trials.
 //!
 //! ```text
 //! -Xmx   live set + room (`heap_with_room`); no more than the heap was
-//! limit  -Xmx + each other owner with its growth + kernel + kept page cache + other processes, and headroom
-//!        at least the seen peak without the heap that -Xmx takes away; for a JVM younger than two minutes, with it
+//! limit  -Xmx + each other owner with its growth + kernel + kept page cache + other processes, and headroom for all
+//!        but the mapped pages of files, which the kernel can drop
+//!        at least the measured peak without the heap above -Xmx; for a JVM younger than two minutes, with it
 //! ```
 
 use crate::doubt::Doubt;
@@ -12,102 +13,104 @@ use crate::rules::rules;
 use crate::scenario::{RamShare, shell_word, shell_words};
 use crate::units::{Bytes, MIB, roughly, several};
 
-/// HotSpot takes no smaller heap (`gc_globals.hpp`, JDK 11 to 27).
+/// HotSpot accepts no smaller heap (`gc_globals.hpp`, JDK 11 to 27).
 const HEAP_LEAST: u64 = 2 * MIB;
-/// A day has a peak, a week has those of all its days.
+/// One day shows one daily peak; a week shows all of its peaks.
 const DAY_S: f64 = 86_400.0;
 const WEEK_S: f64 = 7.0 * DAY_S;
-/// Old collections by which a live set is known well.
+/// The number of old collections after which a live set is well known.
 const OLD_COLLECTIONS_MIN: u64 = 3;
-/// A younger JVM still loads classes and compiles.
+/// A younger JVM is still loading classes and compiling.
 const FRESH_S: f64 = 600.0;
-/// A JVM that is younger still has not shown which part of its heap it can do without.
+/// An even younger JVM has not shown which part of its heap it does not need.
 const YOUNG_S: f64 = 120.0;
-/// Direct memory has as much room as in a search.
+/// The same margin for direct memory as in a search.
 const DIRECT_ROOM: f64 = 1.25;
 const DIRECT_ROOM_MIB: u64 = 4;
 const DIRECT_MAX: &str = "-XX:MaxDirectMemorySize=";
-/// With less memory a JVM that is left to itself chooses Serial (`os::is_server_class_machine`, JDK 11 to 26).
+/// With less memory, a JVM chooses Serial by default (`os::is_server_class_machine`, JDK 11 to 26).
 const SERVER_CLASS: u64 = 1792 * MIB;
-/// A kernel stack (`THREAD_SIZE`, x86-64 and arm64), and an entry of a page table for each page.
+/// A kernel stack (`THREAD_SIZE`, x86-64 and arm64), and a page table entry per page.
 const KERNEL_STACK: u64 = 16 << 10;
 const PAGE: u64 = 4096;
 const PAGE_ENTRY: u64 = 8;
-/// Commands with more characters are left to the user.
+/// Longer commands are left to the user.
 const COMMAND_CHARS_MAX: usize = 400;
 
-/// A JVM as it was seen in one look, a history, or trials; [`Seen::with`] puts several together.
+/// A JVM as observed once, in a history, or in trials; [`Seen::with`] combines several observations.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Seen {
     /// The heap.
     pub heap: HeapSeen,
-    /// The most that it holds outside the heap, by owner.
+    /// Maximum memory outside the heap, by owner.
     pub parts: Vec<PartSeen>,
-    /// Kernel memory that is charged for it.
+    /// Kernel memory charged for it.
     pub kernel: u64,
-    /// Page cache that the kernel cannot take back.
+    /// Page cache that the kernel cannot reclaim.
     pub kept_cache: u64,
-    /// Anonymous memory of other processes of its container.
+    /// Anonymous memory of other processes in its container.
     pub others: u64,
+    /// Its resident pages of files, which the kernel can drop and read again.
+    pub files: u64,
     /// The largest RSS or unreclaimable charge.
     pub peak: u64,
-    /// Heap in that peak, at least.
+    /// Minimum heap in that peak.
     pub heap_at_peak: u64,
-    /// Direct memory, at most.
+    /// Maximum direct memory.
     pub direct: u64,
-    /// For how long it was watched; 0 for one look.
+    /// How long it was watched; 0 for a single observation.
     pub watched_s: f64,
-    /// How old it was; `None` where that is not known.
+    /// Its age; `None` if unknown.
     pub age_s: Option<f64>,
-    /// Lives of this name that were watched.
+    /// Number of watched lives with this name.
     pub lives: u64,
-    /// Days whose peak was near the highest one.
+    /// Number of days whose peak was near the highest one.
     pub peaks: u64,
-    /// Trials under load that ended with a full collection.
+    /// Number of trials under load that ended with a full collection.
     pub trials: u64,
-    /// The limit now.
+    /// The current limit.
     pub limit_now: Option<u64>,
-    /// The collector, as the account names it.
+    /// The collector's name in the account.
     pub collector: Option<String>,
-    /// Whether a history says that it grows without bound.
+    /// Whether a history shows that it grows without bound.
     pub grows: bool,
-    /// Reasons to distrust what its trials held, each kind once.
+    /// Reasons to distrust the trials, each kind once.
     pub doubts: Vec<Doubt>,
     /// The archive of its trials, as an argument of `find`; empty without trials.
     pub scenario: String,
 }
 
-/// A heap as it was seen.
+/// The observed heap.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct HeapSeen {
-    /// The most that the last collections left; `None` if nothing of the heap is known.
+    /// The maximum that the last collections left; `None` if nothing is known about the heap.
     pub left: Option<u64>,
-    /// How many of these collections were of the old generation; without any, `left` is an upper bound.
+    /// How many of these collections were of the old generation; if none, `left` is an upper bound.
     pub old_collections: u64,
-    /// Bytes allocated in a second, at most.
+    /// Maximum bytes allocated per second.
     pub allocated_per_s: Option<f64>,
-    /// The heap that was promised, at most.
+    /// Maximum committed heap.
     pub committed: Option<u64>,
-    /// The size that it may grow to.
+    /// Its maximum size.
     pub max: Option<u64>,
 }
 
-/// An owner outside the heap as it was seen.
+/// An observed owner outside the heap.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PartSeen {
-    /// Its name, as in the account.
+    /// Its name in the account.
     pub owner: String,
-    /// Its bytes, at most.
+    /// Its maximum bytes.
     pub bytes: u64,
-    /// How much more it had in the later half of the time; `None` where that is not known.
+    /// Growth in the later half of the time; `None` if unknown.
     pub growth: Option<u64>,
 }
 
 impl Seen {
-    /// Both together: of each number the larger one, since a limit has to hold both.
+    /// Combines both: the larger of each number, because a limit must fit both.
     #[must_use]
     pub fn with(self, other: Self) -> Self {
-        // Both the higher peak and the one that leaves more for all else have to fit.
+        // Both must fit: the higher peak, and the one that leaves more for everything else.
         let above = |of: &Self| of.peak.saturating_sub(of.heap_at_peak);
         let (peak, above) = (self.peak.max(other.peak), above(&self).max(above(&other)));
         let mut doubts = self.doubts;
@@ -132,6 +135,7 @@ impl Seen {
             kernel: self.kernel.max(other.kernel),
             kept_cache: self.kept_cache.max(other.kept_cache),
             others: self.others.max(other.others),
+            files: self.files.max(other.files),
             peak,
             heap_at_peak: peak - above,
             direct: self.direct.max(other.direct),
@@ -148,42 +152,43 @@ impl Seen {
         }
     }
 
-    /// Kernel memory of a process, where no cgroup counts it: stacks of threads and page tables.
+    /// Kernel memory of a process if no cgroup counts it: thread stacks and page tables.
     pub fn kernel_of(threads: u64, rss: u64) -> u64 {
         (threads.saturating_mul(KERNEL_STACK)).saturating_add(rss / PAGE * PAGE_ENTRY)
     }
 
-    /// How much was seen, and why it is not more.
+    /// The confidence in these observations, and why it is not higher.
     fn confidence(&self) -> (AdviceConfidence, Vec<String>) {
         let (heap, mut why) = (&self.heap, Vec::new());
         let left = heap.left.map_or(String::new(), |left| format!(" {}", Bytes(left)));
         if heap.old_collections == 0 {
             why.push(format!(
-                "no old collection ran, so the live set is unknown; the{left} in use after the last collection are an \
-                 upper bound"
+                "no old GC ran, so the live set is unknown; the{left} in use after the last GC is an upper bound"
             ));
         } else if heap.old_collections < OLD_COLLECTIONS_MIN && self.trials == 0 {
-            why.push(format!("only {} ran", several(heap.old_collections, "old collection")));
+            why.push(format!("only {} ran", several(heap.old_collections, "old GC")));
         }
         if heap.allocated_per_s.is_none() {
-            why.push("the allocation rate is unknown: the room to allocate equals the live set".to_owned());
+            why.push("the allocation rate is unknown, so the room to allocate equals the live set".to_owned());
         }
         if self.trials == 0 {
             match self.watched_s {
                 0.0 => why.push(
-                    "it was read once, which shows no peak but that of RSS; `loadline watch` sees more".to_owned(),
+                    "the JVM was read only once, so peak RSS is the only peak known; `loadline watch` collects more \
+                        data"
+                        .to_owned(),
                 ),
                 watched if watched < DAY_S => {
-                    why.push("it was watched for less than a day, so its daily peak is unknown".to_owned())
+                    why.push("the JVM was watched for less than a day, so its daily peak is unknown".to_owned())
                 }
-                watched if watched < WEEK_S => why.push("it was watched for less than a week".to_owned()),
+                watched if watched < WEEK_S => why.push("the JVM was watched for less than a week".to_owned()),
                 _ => {}
             }
         } else {
-            why.push("a trial is short, and its load differs from production".to_owned());
+            why.push("a trial is short, and its load differs from production load".to_owned());
         }
         if self.age_s.is_some_and(|age| age < FRESH_S) && self.trials == 0 {
-            why.push("it started recently: classes, compiled code and caches still grow".to_owned());
+            why.push("the JVM started recently: classes, compiled code, and caches are still growing".to_owned());
         }
         why.extend(self.doubts.iter().map(Doubt::text));
         let knows_live = heap.old_collections >= OLD_COLLECTIONS_MIN;
@@ -197,7 +202,7 @@ impl Seen {
         (confidence, why)
     }
 
-    /// `7.0 days, 3 deployments, one peak, 41 old collections`
+    /// `7.0 days, 3 deployments, one peak, 41 old GCs`
     fn evidence(&self) -> String {
         let time = match self.watched_s {
             0.0 => "one reading".to_owned(),
@@ -206,25 +211,25 @@ impl Seen {
             watched => format!("{watched:.0} s"),
         };
         let age = self.age_s.filter(|_| self.watched_s == 0.0);
-        let age = age.map(|age| format!("{} after its start", roughly(age)));
+        let age = age.map(|age| format!("{} after startup", roughly(age)));
         let lives = (self.lives > 0).then(|| several(self.lives, "deployment"));
         let trials = (self.trials > 0).then(|| format!("{} under load", several(self.trials, "trial")));
         let peaks =
             (self.peaks > 0).then(|| if self.peaks == 1 { "one peak".to_owned() } else { several(self.peaks, "peak") });
-        let old = several(self.heap.old_collections, "old collection");
+        let old = several(self.heap.old_collections, "old GC");
         [Some(time), age, lives, trials, peaks, Some(old)].into_iter().flatten().collect::<Vec<_>>().join(", ")
     }
 }
 
 impl HeapSeen {
     fn with(self, other: Self) -> Self {
-        // The remainder of an old collection is nearer the truth than an upper bound.
+        // The remainder of an old collection is closer to the truth than an upper bound.
         let left = match (self.old_collections, other.old_collections) {
             (0, 1..) => other.left,
             (1.., 0) => self.left,
             _ => self.left.max(other.left),
         };
-        // Another life, whose bound is unknown, may have gone beyond the bound of this one.
+        // Another life, whose bound is unknown, may have exceeded this one's bound.
         let is_of_both = self.left.is_some() && other.left.is_some();
         let most =
             |own: Option<u64>, other: Option<u64>| if is_of_both { Some(own?.max(other?)) } else { own.max(other) };
@@ -237,23 +242,22 @@ impl HeapSeen {
         }
     }
 
-    /// Bytes that it allocates in a second.
     fn second(self) -> Option<u64> {
         self.allocated_per_s.map(|per_s| per_s.max(0.0) as u64)
     }
 
-    /// The largest heap to set, in whole MiB.
+    /// The maximum heap to set, in whole MiB.
     fn to_set(self) -> Option<u64> {
         let left = self.left?;
         let wanted = heap_with_room(left, self.allocated_per_s);
-        // A heap that is as large as it ever was does what it did. Before an old collection it may have been young.
+        // With the largest heap so far, it works as before. Before any old collection, the JVM may have been young.
         let most = if self.old_collections > 0 { self.committed.or(self.max) } else { self.max };
         let heap = most.map_or(wanted, |most| wanted.min(most)).max(left).max(HEAP_LEAST);
         Some(whole(heap))
     }
 }
 
-/// The margin on top: that of a search where much was seen, and more where less was.
+/// The headroom: that of a search at high confidence, otherwise more.
 fn headroom(confidence: AdviceConfidence) -> f64 {
     match confidence {
         AdviceConfidence::High => 0.10,
@@ -262,7 +266,7 @@ fn headroom(confidence: AdviceConfidence) -> f64 {
     }
 }
 
-/// Returns the sizes to set; `command` is the command line of the JVM, if it is known.
+/// Returns the sizes to set; `command` is the JVM's command line, if known.
 pub fn advise(seen: &Seen, command: &[String]) -> AdviceRecord {
     let (confidence, why) = seen.confidence();
     let mut advice = AdviceRecord {
@@ -274,12 +278,15 @@ pub fn advise(seen: &Seen, command: &[String]) -> AdviceRecord {
         ..AdviceRecord::default()
     };
     let Some(heap) = seen.heap.to_set() else {
-        advice.refused = Some("its heap is unknown: it keeps no counters, and its tables cannot be read".to_owned());
+        advice.refused = Some("its heap is unknown: the JVM has no counters, and its tables cannot be read".to_owned());
         return advice;
     };
     if seen.grows {
-        advice.refused =
-            Some("it grows without bound, so no limit holds; `loadline watch --once` says what grows".to_owned());
+        advice.refused = Some(
+            "its memory grows without bound, so no limit is large enough; `loadline watch --once` shows what \
+                grows"
+                .to_owned(),
+        );
         return advice;
     }
     advice.rows = rows(seen, heap, headroom(confidence));
@@ -287,7 +294,9 @@ pub fn advise(seen: &Seen, command: &[String]) -> AdviceRecord {
     advice.heap_bytes = Some(heap);
     advice.without = command.iter().filter(|word| sets_heap(word)).cloned().collect();
     (advice.limit_bytes, advice.request_bytes) = (Some(limit), Some(limit));
-    advice.limit_as_is_bytes = Some(to_set(seen.peak, None, headroom(confidence)).0);
+    // With its current maximum, the heap may grow beyond what was resident at the peak.
+    let may_grow = seen.heap.max.map_or(0, |max| max.saturating_sub(seen.heap_at_peak));
+    advice.limit_as_is_bytes = Some(to_set(seen.peak.saturating_add(may_grow), None, headroom(confidence)).0);
     advice.options = options(seen, heap, limit, command);
     advice.share_options = RamShare::options(heap, limit);
     advice.others = rules(heap, limit, None);
@@ -295,7 +304,7 @@ pub fn advise(seen: &Seen, command: &[String]) -> AdviceRecord {
     advice
 }
 
-/// The arithmetic; the rows add up to the limit, which is in whole MiB.
+/// The calculation; the rows add up to the limit, in whole MiB.
 fn rows(seen: &Seen, heap: u64, headroom: f64) -> Vec<AdviceRow> {
     let left = seen.heap.left.unwrap_or(0);
     let live = if seen.heap.old_collections > 0 { AdvicePart::LiveSet } else { AdvicePart::LiveSetAtMost };
@@ -317,7 +326,7 @@ fn rows(seen: &Seen, heap: u64, headroom: f64) -> Vec<AdviceRow> {
     ];
     rows.extend(others.into_iter().filter(|(_, bytes)| *bytes > 0).map(|(kind, bytes)| seen_row(kind, bytes)));
     let sum = rows.iter().map(|row| row.bytes).fold(0, u64::saturating_add);
-    // The heap that was resident at the peak and that `-Xmx` takes away was not needed.
+    // Heap that was resident at the peak but exceeds `-Xmx` was not needed.
     let is_young = seen.age_s.is_some_and(|age| age < YOUNG_S);
     let given_back = if is_young { 0 } else { seen.heap_at_peak.saturating_sub(heap) };
     let needed = seen.peak.saturating_sub(given_back);
@@ -326,12 +335,14 @@ fn rows(seen: &Seen, heap: u64, headroom: f64) -> Vec<AdviceRow> {
         rows.push(AdviceRow { seen_bytes: Some(seen.peak), ..row(AdvicePart::AtPeak, above) });
     }
     let sum = sum.saturating_add(above);
-    rows.push(row(AdvicePart::Headroom, to_set(sum, None, headroom).0.saturating_sub(sum)));
+    let files = seen.files.min(sum);
+    let limit = whole(to_set(sum - files, None, headroom).0.saturating_add(files));
+    rows.push(row(AdvicePart::Headroom, limit.saturating_sub(sum)));
     rows
 }
 
-/// `-Xmx`; a ceiling of direct memory where that of the heap would starve it; and the collector that was seen, where
-/// the JVM would choose Serial for so small a limit.
+/// `-Xmx`; a direct memory ceiling if the heap's would starve it; and the current collector if the JVM would choose
+/// Serial for such a small limit.
 fn options(seen: &Seen, heap: u64, limit: u64, command: &[String]) -> Vec<String> {
     let needed = (seen.direct as f64 * DIRECT_ROOM / MIB as f64).ceil() as u64 + DIRECT_ROOM_MIB;
     let is_set = command.iter().any(|word| word.contains(DIRECT_MAX));
@@ -343,12 +354,12 @@ fn options(seen: &Seen, heap: u64, limit: u64, command: &[String]) -> Vec<String
     std::iter::once(format!("-Xmx{}", Bytes(heap).java())).chain(direct).chain(collector).collect()
 }
 
-/// Whether a word of the command sets the heap, and so wins over `JAVA_TOOL_OPTIONS` or contradicts it.
+/// Whether a word of the command sets the heap, and so overrides or contradicts `JAVA_TOOL_OPTIONS`.
 fn sets_heap(word: &str) -> bool {
     ["-Xmx", "-Xms", "-XX:MaxHeapSize=", "-XX:InitialHeapSize="].iter().any(|head| word.starts_with(head))
 }
 
-/// The command that proves the limit. Without trials, rate and URL of the load are the user's to say.
+/// The command that tests the limit. Without trials, the user must supply the rate and URL of the load.
 fn prove(seen: &Seen, limit: u64, options: &[String], command: &[String]) -> String {
     let words: Vec<String> = command.iter().filter(|word| !sets_heap(word)).cloned().collect();
     let command = shell_words(&words);

@@ -1,16 +1,15 @@
-//! The answers of the trials of a stage: values, and whether they held.
+//! The answers from a stage's trials: values, and whether they held.
 
 use super::cause::is_short;
 use super::edge::Answer;
 use crate::record::{ProbeRecord, ProbeStage, ProbeVerdict, Trial};
 
-/// The trials of a stage that count, with what they say.
 pub(super) fn counted(trials: &[Trial], stage: ProbeStage) -> impl Iterator<Item = (&Trial, &ProbeRecord)> {
     let of = trials.iter().filter_map(|trial| Some((trial, trial.probe.as_ref()?)));
     of.filter(move |(_, probe)| probe.stage == stage && probe.verdict != ProbeVerdict::Discarded)
 }
 
-/// The answers of a stage: of each trial that counts, the value that it asked, and how much room it showed below.
+/// The answers of a stage: the value of each trial that counts, and how much room it had below.
 pub(super) fn answers(
     trials: &[Trial],
     stage: ProbeStage,

@@ -1,28 +1,28 @@
-//! The cause of failure of a trial that did not hold: from the traces it left, the surest first.
+//! Why a trial failed, from the traces it left, most certain first.
 
 use crate::doubt::{Doubt, noise};
 use crate::record::{EndCause, FailureCause, Missed, PhaseRecord, ProbeRecord, Trial};
 
-/// A collector that takes this share of a phase leaves the server too little.
+/// A collector that takes this share of a phase leaves too little for the server.
 const GC_SHARE: f64 = 0.25;
-/// A collector that is asked again and again takes this share, though it leaves the server enough.
+/// With repeatedly requested collections, the collector takes this share, though it leaves enough for the server.
 const GC_SHARE_ASKED: f64 = 0.10;
-/// Pages dropped and read again, per second: a healthy server under its limit drops some at its start and then few.
+/// Pages evicted and read again, per second: a healthy server within its limit evicts some at startup and then few.
 const REFAULTS_PER_S: f64 = 500.0;
-/// The share of its file pages that a server which holds reads again, most of them while it starts:
-/// all of them a step above the edge, and some up to about 6 % above it. Measured on a fast disk: 33 % at 1.4 % above
-/// the edge, 15 % at 5.6 %, 1.2 % at 11 %; on another server 140 % at the line, 12 % at 4 % above it, 1.7 % at 8 %.
+/// The share of its file pages that a working server reads again, mostly during startup: all of them one step above the
+/// edge, and some up to about 6% above it. Measured on a fast disk: 33% at 1.4% above the edge, 15% at 5.6%, 1.2% at
+/// 11%; on another server 140% at the line, 12% at 4% above it, 1.7% at 8%.
 const REREAD_ALL: f64 = 1.0;
 const REREAD_NEAR: f64 = 0.10;
 const REREAD_FEW: f64 = 0.02;
-/// How far below a limit the edge is taken to lie at which fewer than [`REREAD_NEAR`], and fewer than [`REREAD_FEW`],
-/// were read again; less than what was measured, since a step too far costs more trials than one too few.
+/// The assumed distance to the edge from a limit at which fewer than [`REREAD_NEAR`], and fewer than [`REREAD_FEW`],
+/// were read again; less than measured, because a step too far costs more trials than one too few.
 const ROOM_FEW: f64 = 0.04;
 const ROOM_NONE: f64 = 0.06;
-/// No start is given less time, in seconds; how long one took that never became ready is not recorded.
+/// Minimum time for a startup, in seconds; the duration of one that never became ready is not recorded.
 const START_MIN_S: f64 = 10.0;
 
-/// The cause of failure of a trial that missed these numbers of its target.
+/// Why a trial that missed these numbers of its target failed.
 pub fn cause_of(trial: &Trial, missed: &[Missed]) -> FailureCause {
     let ended = trial.end.as_ref().map(|end| end.cause);
     let ran_out = trial.doubts.iter().any(|of| matches!(of.doubt, Doubt::OutOfMemoryError { .. }));
@@ -32,7 +32,7 @@ pub fn cause_of(trial: &Trial, missed: &[Missed]) -> FailureCause {
     if ran_out || ended == Some(EndCause::OutOfMemoryError) {
         return FailureCause::OutOfMemoryError;
     }
-    // A collector or a start whose code has to be read again and again is slow for want of file pages.
+    // If a collector's or a startup's code is read repeatedly, it is slow because file pages are missing.
     if refaults_per_s(trial) > REFAULTS_PER_S {
         return FailureCause::FilePages;
     }
@@ -54,7 +54,7 @@ pub fn cause_of(trial: &Trial, missed: &[Missed]) -> FailureCause {
     }
 }
 
-/// Whether the machine may be the reason for what was missed: such a trial says nothing of memory.
+/// Whether the machine may have caused the missed target: such a trial says nothing about memory.
 pub(super) fn is_disturbed(trial: &Trial, cause: FailureCause) -> bool {
     let by_others = |doubt: &Doubt| match doubt {
         Doubt::NoisyMachine { foreign_cores, steal_share, .. } => noise::takes_cpu(*foreign_cores, *steal_share),
@@ -64,7 +64,7 @@ pub(super) fn is_disturbed(trial: &Trial, cause: FailureCause) -> bool {
         && trial.doubts.iter().any(|of| by_others(&of.doubt))
 }
 
-/// Whether memory was visibly short in a trial with this cause of failure, so that it was no mishap.
+/// Whether memory was visibly short in a trial that failed for this reason, so it was no mishap.
 pub(super) fn is_short(cause: Option<FailureCause>) -> bool {
     use FailureCause::{Collections, FilePages, OomKill, OutOfMemoryError};
     matches!(cause, Some(OomKill | OutOfMemoryError | FilePages | Collections))
@@ -75,11 +75,11 @@ pub(super) fn is_of_heap(probe: &ProbeRecord) -> bool {
     matches!(probe.cause, Some(FailureCause::OutOfMemoryError | FailureCause::Collections))
 }
 
-/// How many steps of this share the edge is taken to lie below a limit that held: few where many of the file pages were
-/// read again, more where hardly any were and there are pages left to give. `None` where that does not show it.
+/// The assumed number of steps of this share from a working limit down to the edge: few if many of the file pages were
+/// read again, more if hardly any were and there are pages to spare. `None` if this does not show it.
 pub(super) fn room(trial: &Trial, reference: &Trial, file: u64, step: f64) -> Option<i32> {
     let cgroup = trial.cgroup.filter(|_| file > 0)?;
-    // A cold start faults from the disk without being short of memory, too.
+    // A cold start also faults from disk without a lack of memory.
     let at_start = reference.cgroup.map_or(0, |cgroup| cgroup.major_faults);
     let faults = cgroup.major_faults.saturating_sub(at_start);
     let again = cgroup.file_refaults.max(faults) as f64 * cgroup.page() as f64 / file as f64;
@@ -93,12 +93,12 @@ pub(super) fn room(trial: &Trial, reference: &Trial, file: u64, step: f64) -> Op
     }
 }
 
-/// Whether the collector took a part of a phase that it takes where something asks for collections all the time.
+/// Whether the collector took as much of a phase as with repeatedly requested collections.
 pub(super) fn collects(trial: &Trial) -> bool {
     trial.phases.iter().filter_map(PhaseRecord::gc_share).any(|share| share > GC_SHARE_ASKED)
 }
 
-/// File pages that were dropped and read again, or faulted in from a disk, per second of the whole trial.
+/// File pages that were evicted and read again, or faulted in from a disk, per second of the whole trial.
 fn refaults_per_s(trial: &Trial) -> f64 {
     let phases: f64 = trial.phases.iter().map(|phase| phase.seconds).sum();
     let seconds = trial.ready_s.map_or(START_MIN_S, |ready_s| ready_s + phases);
@@ -130,9 +130,9 @@ pub(super) mod tests {
         Trial { end: Some(end), ..trial() }
     }
 
-    /// Refaults over the 11 s of a trial, or of a start that never ended, which counts as 10 s.
+    /// Refaults over the 11 s of a trial, or of a startup that never ended, which counts as 10 s.
     #[test]
-    fn what_is_read_again_counts_by_the_second() {
+    fn rereads_count_per_second() {
         let with = |cgroup: CgroupRecord, ready_s: Option<f64>| Trial { cgroup: Some(cgroup), ready_s, ..trial() };
         let refaults = |n: u64| CgroupRecord { file_refaults: n, ..CgroupRecord::default() };
         let faults = |n: u64| CgroupRecord { major_faults: n, ..CgroupRecord::default() };
@@ -147,7 +147,7 @@ pub(super) mod tests {
 
     /// A trial with files of 10,000 pages, at a limit of 100 MiB.
     #[test]
-    fn room_follows_from_the_pages_that_were_read_again_and_those_that_are_left() {
+    fn room_follows_from_reread_and_remaining_pages() {
         let of = |file_refaults: u64, major_faults: u64, left_mib: u64| {
             let file_bytes = Some(left_mib << 20);
             let cgroup = CgroupRecord {
@@ -180,7 +180,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn want_of_memory_is_seen_in_its_causes_alone() {
+    fn only_memory_causes_show_a_lack_of_memory() {
         for cause in [OomKill, OutOfMemoryError, FilePages, Collections] {
             assert!(is_short(Some(cause)), "{cause:?}");
         }
@@ -203,7 +203,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_kill_is_known_from_the_cgroup_and_an_error_from_a_doubt() {
+    fn kills_come_from_the_cgroup_and_errors_from_doubts() {
         let killed = CgroupRecord { oom_kills: 1, ..CgroupRecord::default() };
         assert_eq!(cause_of(&Trial { cgroup: Some(killed), ..trial() }, &[]), OomKill);
         let spared = CgroupRecord { oom_kills: 0, ..CgroupRecord::default() };
@@ -214,7 +214,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn the_surest_trace_names_the_cause() {
+    fn the_most_certain_trace_gives_the_cause() {
         let missed = |metric: &str| {
             let (unit, text) = (Unit::Count, String::new());
             [Missed { metric: format!("{metric}.steady"), unit, value: 9.0, bound: 3.0, text }]
@@ -239,7 +239,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_busy_machine_excuses_times_and_not_a_kill() {
+    fn a_busy_machine_excuses_slowness_but_not_a_kill() {
         let of = noisy(0.8, None);
         for cause in [Times, Rate, Failures, Other] {
             assert!(is_disturbed(&of, cause), "{cause:?}");

@@ -1,4 +1,4 @@
-//! The conclusion from all trials of a search.
+//! Draws the conclusion from all trials of a search.
 
 use super::answers::counted;
 use super::course::{SearchState, rate_of, rate_step, standing};
@@ -15,11 +15,11 @@ use crate::scenario::Find;
 use crate::units::{Bytes, several};
 use statrs::distribution::{Beta, ContinuousCDF};
 
-/// How sure a proof makes: a start that failed more often than it allows would have failed in it at least once.
+/// The confidence of a proof: a server that fails to start more often than stated would have failed at least once.
 pub const PROOF_CONFIDENCE: f64 = 0.95;
-/// CPU within this of what it is where memory is no concern buys nothing more.
+/// If CPU is within this factor of its value with ample memory, more memory does not improve it.
 const KNEE_RATIO: f64 = 1.05;
-/// The line itself is the knee where it costs no more than this beyond it.
+/// The line itself is the knee if its extra cost is at most this.
 const KNEE_GAIN_MIN: f64 = 1.10;
 
 /// The result of a search for the highest rate.
@@ -42,12 +42,12 @@ fn rate(spec: &SearchSpec, trials: &[Trial]) -> Option<RateRecord> {
     })
 }
 
-/// The conclusion from these trials. `others` and `options` are left empty: they need more than trials.
+/// The conclusion from these trials. `others` and `options` remain empty: they need more than trials.
 pub fn conclude(spec: &SearchSpec, find: &Find, trials: &[Trial]) -> FindRecord {
     let standing = standing(spec, trials);
     let line = line(standing.limit_step, ProbeStage::Limit, &standing, trials);
     let warm = line.as_ref().and_then(|_| self::line(standing.warm_step, ProbeStage::Warm, &standing, trials));
-    // A user who names a limit to be proved has chosen its headroom already.
+    // A user who names a limit to prove has already chosen its headroom.
     let headroom = if spec.prove.is_some() { 0.0 } else { find.headroom };
     let soak = soak::record(standing.soak, trials);
     let outcome = match &soak {
@@ -55,7 +55,7 @@ pub fn conclude(spec: &SearchSpec, find: &Find, trials: &[Trial]) -> FindRecord 
         _ => outcome(spec, &standing, trials),
     };
     let set = match &soak {
-        // The load went on for longer, and nothing held: there is nothing to set.
+        // Nothing held under the longer load: there is nothing to set.
         Some(soak) => soak.limit_bytes.map(|limit| (limit, soak.heap_bytes)),
         None => line.as_ref().map(|line| to_set(line.limit_bytes, line.heap_bytes, headroom)),
     };
@@ -87,10 +87,10 @@ pub fn conclude(spec: &SearchSpec, find: &Find, trials: &[Trial]) -> FindRecord 
     }
 }
 
-/// The share of starts that may fail all the same, with [`PROOF_CONFIDENCE`]: the exact bound of Clopper and Pearson
-/// (1934). Every failure counts, but a trial that held counts only if it did not choose the value. If there
-/// are several candidates, the one found passed where the others failed. So the k-th may be wrong in 1 of 2^k parts of
-/// the searches that may be wrong, and all of them together are not wrong more often.
+/// The share of starts that may still fail, with [`PROOF_CONFIDENCE`]: the exact bound of Clopper and Pearson (1934).
+/// Every failure counts, but a trial that held counts only if it did not choose the value. If there are several
+/// candidates, the one found passed after the others failed. So the k-th candidate may use only 1/2^k of the allowed
+/// error, and all of them together stay within it.
 pub fn failing_share_max(held: u32, proof: ProofRecord) -> f64 {
     let ProofRecord { tried, choosing, candidates } = proof;
     let (failed, holding) = (tried.saturating_sub(held), held.saturating_sub(choosing));
@@ -99,7 +99,7 @@ pub fn failing_share_max(held: u32, proof: ProofRecord) -> f64 {
     match Beta::new(f64::from(failed) + 1.0, f64::from(holding)) {
         _ if failed == 0 && holding > 0 => 1.0 - wrong.powf(1.0 / f64::from(holding)),
         Ok(beta) => beta.inverse_cdf(1.0 - wrong).min(1.0),
-        // Not one trial that held proves anything.
+        // No trial that held is evidence.
         Err(_) => 1.0,
     }
 }
@@ -110,7 +110,7 @@ fn so_often(held: u32, tried: u32) -> String {
     format!("{held} of {}{row}", several(u64::from(tried), "trial"))
 }
 
-/// Whether the search would try smaller values if it had more time.
+/// Whether the search would try smaller values with more time.
 fn is_cut_short(spec: &SearchSpec, trials: &[Trial]) -> bool {
     let steps = |spec: &SearchSpec| {
         let standing = standing(spec, trials);
@@ -140,7 +140,6 @@ fn outcome(spec: &SearchSpec, standing: &SearchState<'_>, trials: &[Trial]) -> F
     }
 }
 
-/// The line that a stage has found.
 fn line(step: Option<EdgeStep>, stage: ProbeStage, standing: &SearchState<'_>, trials: &[Trial]) -> Option<LineRecord> {
     let EdgeStep::Found { value, held, proof, below } = step? else { return None };
     let own: Vec<(&Trial, &ProbeRecord)> =
@@ -171,7 +170,7 @@ fn line(step: Option<EdgeStep>, stage: ProbeStage, standing: &SearchState<'_>, t
     })
 }
 
-/// The heap beyond which more buys no CPU: the smallest one whose CPU per request is near that of the reference. The
+/// The heap beyond which more saves no CPU: the smallest one whose CPU per request is close to the reference's. The
 /// limit grows with it, byte for byte.
 fn knee(line: &LineRecord, trials: &[Trial]) -> Option<KneeRecord> {
     let heap = line.heap_bytes?;
@@ -188,17 +187,17 @@ fn knee(line: &LineRecord, trials: &[Trial]) -> Option<KneeRecord> {
     Some(KneeRecord { heap_bytes, limit_bytes: line.limit_bytes + heap_bytes - heap, cpu_ratio: cpu / at_line })
 }
 
-/// CPU of the subject over all measured phases in seconds, by correct answers.
+/// The subject's CPU seconds over all measured phases, per correct response.
 pub fn cpu_per_request(trial: &Trial) -> Option<f64> {
     per_request(trial, |work| work.cpu_s)
 }
 
-/// The same without the JIT's part, if that part is known in all of these phases.
+/// The same without the JIT's part, if known in all of these phases.
 pub fn cpu_without_jit_per_request(trial: &Trial) -> Option<f64> {
     per_request(trial, |work| work.cpu_by_purpose.map(|of| of.without_jit_s()))
 }
 
-/// The collector's part of the CPU per request, if that part is known in all of these phases.
+/// The collector's part of the CPU per request, if known in all of these phases.
 pub fn gc_cpu_per_request(trial: &Trial) -> Option<f64> {
     per_request(trial, |work| work.cpu_by_purpose.map(|of| of.gc_s))
 }
@@ -220,47 +219,52 @@ fn text(
 ) -> String {
     if let Some(rate) = rate(spec, trials) {
         let limit = Bytes(spec.limit_max);
-        let held = format!("{} held at {:.0}/s with {limit}", so_often(rate.held, rate.tried()), rate.rate_per_s);
-        return rate.above_per_s.map_or(held.clone(), |above| format!("{held}; at {above:.0}/s it failed"));
+        let held = format!("{} passed at {:.0}/s with {limit}", so_often(rate.held, rate.tried()), rate.rate_per_s);
+        return rate
+            .above_per_s
+            .map_or(held.clone(), |above| format!("{held}; at {above:.0}/s, the target was missed"));
     }
     let why = |stage| counted(trials, stage).last().map(|(_, probe)| probe.why.join("; ")).unwrap_or_default();
     match (outcome, line) {
         (FindOutcome::Found | FindOutcome::AtLowerBound | FindOutcome::Grows, Some(line)) => {
             let heap = line.heap_bytes.map_or_else(String::new, |heap| format!(" with a heap of {}", Bytes(heap)));
-            let held = format!("{} held at {}{heap}", so_often(line.held, line.tried()), Bytes(line.limit_bytes));
+            let held = format!("{} passed at {}{heap}", so_often(line.held, line.tried()), Bytes(line.limit_bytes));
             match line.below_bytes {
-                Some(below) => format!("{held}; at {} it failed", Bytes(below)),
+                Some(below) => format!("{held}; at {}, the target was missed", Bytes(below)),
                 None if spec.prove.is_some() => held,
-                None => format!("{held}, the smallest limit allowed"),
+                None => format!("{held}, the smallest allowed limit"),
             }
         }
         (FindOutcome::NotHeld, _) => {
-            format!("the target does not hold even with ample memory: {}", why(ProbeStage::Reference))
+            format!("the target is missed even with ample memory: {}", why(ProbeStage::Reference))
         }
         (FindOutcome::Never, _) if spec.prove.is_some() => {
             let limit = Bytes(spec.prove.unwrap_or_default());
-            format!("the target does not hold at {limit}: {}", why(ProbeStage::Limit))
+            format!("the target is missed at {limit}: {}", why(ProbeStage::Limit))
         }
         (FindOutcome::Never, _) => {
             let what = if matches!(standing.heap_step, Some(EdgeStep::Never { .. })) { "heap" } else { "limit" };
-            format!("the target held with ample memory, but at no {what} tried")
+            format!("the target was met with ample memory, but not at any {what} tried")
         }
-        _ => format!("no line after {}: {}", several(trials.len() as u64, "trial"), unfinished(spec, trials)),
+        _ => format!("no load line after {}: {}", several(trials.len() as u64, "trial"), unfinished(spec, trials)),
     }
 }
 
-/// Says why a search ended without an answer, and how to continue it.
+/// Why a search ended without a result, and how to continue it.
 fn unfinished(spec: &SearchSpec, trials: &[Trial]) -> &'static str {
     let is_too_short = |first: &Trial| spec.seconds_max.is_some_and(|most| least_s(spec, first).0 > most);
     match trials {
         trials if trials.len() as u32 >= spec.trials_max => {
-            "`--trials-max` allows no more. Go on with `--resume` and a larger `--trials-max`"
+            "`--trials-max` was reached. Continue with `--resume` and a larger `--trials-max`"
         }
         [first] if is_too_short(first) => {
-            "`--minutes` is too short for an answer. Go on with `--resume` and more of them"
+            "`--minutes` is too short for a result. Continue with `--resume` and more minutes"
         }
-        trials if is_overdue(spec, trials) => "the time is up. Go on with `--resume` and more `--minutes`",
-        _ => "the search was interrupted. Go on with `--resume`",
+        trials if is_overdue(spec, trials) => {
+            "the time limit was reached. Continue with `--resume` and more \
+            `--minutes`"
+        }
+        _ => "the search was interrupted. Continue with `--resume`",
     }
 }
 

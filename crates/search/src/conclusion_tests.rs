@@ -1,4 +1,4 @@
-//! Conclusions from trials that are put together by hand: lines, knees, headroom, lengths.
+//! Conclusions from hand-made trials: lines, knees, headroom, lengths.
 
 use super::super::course::Attempt;
 use super::super::edge;
@@ -20,7 +20,7 @@ fn phase(name: &str, ok: u64, cpu_s: Option<f64>) -> PhaseRecord {
     }
 }
 
-/// A probe of a limit and a heap in MiB that took so much CPU for 1,000 requests.
+/// A probe of a limit and a heap in MiB that took this much CPU for 1,000 requests.
 fn probe(stage: ProbeStage, limit: u64, heap: Option<u64>, verdict: ProbeVerdict, cpu_s: f64) -> Trial {
     let fails = verdict == ProbeVerdict::Fails;
     let why = if fails { vec![format!("at {limit}")] } else { Vec::new() };
@@ -52,7 +52,7 @@ fn line_of(trials: &[Trial], below: Option<u64>) -> LineRecord {
 }
 
 #[test]
-fn a_line_names_what_failed_below_it_with_the_same_heap() {
+fn a_line_has_the_failures_below_it_with_the_same_heap() {
     let at = |limit, heap, verdict| probe(ProbeStage::Limit, limit, Some(heap), verdict, 1.0);
     let trials = [
         at(98, 25, FAILS),
@@ -67,14 +67,14 @@ fn a_line_names_what_failed_below_it_with_the_same_heap() {
     assert_eq!((found.limit_bytes, found.heap_bytes, found.direct_bytes), (100 * MIB, Some(30 * MIB), Some(7)));
     assert_eq!((found.held, found.below_bytes, found.cause), (5, Some(98 * MIB), Some(FailureCause::OomKill)));
     assert_eq!((found.cause_text, found.edge_width), (vec!["at 98".to_owned()], 0.0), "98 failed and 98 held");
-    // Nothing failed there: it is not said to have.
+    // Nothing failed there, so the result reports no failure.
     let alone = line_of(&trials[4..], Some(98));
     assert_eq!((alone.below_bytes, alone.cause, alone.cause_text.len()), (None, None, 0));
     assert_eq!(line_of(&trials, None).below_bytes, None);
 }
 
 #[test]
-fn an_edge_is_as_wide_as_failures_lie_above_what_held() {
+fn an_edge_extends_to_the_failures_above_held_values() {
     let at = |limit, verdict| probe(ProbeStage::Limit, limit, Some(30), verdict, 1.0);
     assert_eq!(line_of(&[at(100, HOLDS), at(110, FAILS)], Some(98)).edge_width, 110.0 / 100.0 - 1.0);
     assert_eq!(
@@ -88,30 +88,30 @@ fn an_edge_is_as_wide_as_failures_lie_above_what_held() {
 }
 
 #[test]
-fn a_proof_counts_every_failure_and_no_trial_that_chose_the_value() {
+fn a_proof_counts_every_failure_but_not_the_selecting_trial() {
     let check = |held, tried, choosing, candidates, share: f64| {
         let bound = failing_share_max(held, ProofRecord { tried, choosing, candidates });
         assert!((bound - share).abs() < 5e-4, "{held} of {tried}, {choosing} chose, {candidates}: {bound}");
     };
-    // A limit that was given: 1 - 0.05^(1/n), so that 95 % of such servers would have failed at least once.
+    // A given limit: 1 - 0.05^(1/n), so 95% of such servers would have failed at least once.
     check(5, 5, 0, 1, 0.4507);
     check(1, 1, 0, 1, 0.95);
     check(59, 59, 0, 1, 0.0495);
     // One failure among six: the upper bound of Clopper and Pearson.
     check(5, 6, 0, 1, 0.5818);
-    // A limit that the search chose: four of five prove, at half of the doubt, then at a quarter.
+    // A limit that the search chose: four of five count, at half of the allowed error, then at a quarter.
     check(5, 5, 1, 1, 1.0 - 0.025_f64.powf(0.25));
     check(5, 5, 1, 2, 1.0 - 0.0125_f64.powf(0.25));
     check(5, 6, 1, 1, 0.7164);
-    // The one trial that held chose the value; nothing was ever asked.
+    // The only trial that held chose the value, and none confirmed it.
     check(1, 1, 1, 1, 1.0);
     check(0, 0, 0, 0, 1.0);
 }
 
-/// Searches on a server whose every start fails with a chance of its own at each limit: the bound that is named may be
-/// below the true chance in 5 % of searches, and no more.
+/// Searches on a server whose startup fails with a given probability at each limit: the stated bound may be below the
+/// true probability in at most 5% of searches.
 #[test]
-fn the_bound_holds_in_nineteen_searches_of_twenty() {
+fn the_bound_holds_in_95_percent_of_searches() {
     const RUNS: u64 = 4000;
     let patience = edge::Patience { proofs: 5, answers_max: 60, first_stride: 2, hurried: false };
     // Each value alone would pass a proof of five about as often as the bound allows.
@@ -142,20 +142,20 @@ fn the_bound_holds_in_nineteen_searches_of_twenty() {
 }
 
 #[test]
-fn headroom_is_whole_mebibytes_and_never_less() {
+fn headroom_is_rounded_up_to_mebibytes() {
     let limit = |line: u64, headroom| to_set(line, None, headroom).0;
     assert_eq!(limit(100 * MIB, 0.0), 100 * MIB);
     assert_eq!(limit(100 * MIB + 1, 0.0), 101 * MIB);
     assert_eq!(limit(100 * MIB, 0.1), 110 * MIB);
     assert_eq!(limit(100 * MIB, 0.125), 113 * MIB);
-    // The heap has it as well, and the limit has room for what the heap has more.
+    // The headroom also applies to the heap, and the limit includes the larger heap.
     assert_eq!(to_set(100 * MIB, Some(11 * MIB), 0.1), (110 * MIB, Some(13 * MIB)));
     assert_eq!(to_set(100 * MIB, Some(11 * MIB), 0.0), (100 * MIB, Some(11 * MIB)));
     assert_eq!(to_set(20 * MIB, Some(18 * MIB), 0.01), (21 * MIB, Some(19 * MIB)));
 }
 
 #[test]
-fn a_trial_is_as_long_as_it_was_or_as_its_last_phase_says() {
+fn a_trials_length_is_recorded_or_derived_from_its_last_phase() {
     let mut trial = probe(ProbeStage::Limit, 100, None, HOLDS, 1.0);
     assert_eq!(spent_s(std::slice::from_ref(&trial)), 12.0);
     trial.phases[0].at_s = 3.0;
@@ -168,7 +168,7 @@ fn a_trial_is_as_long_as_it_was_or_as_its_last_phase_says() {
 }
 
 #[test]
-fn cpu_per_request_is_of_all_measured_phases() {
+fn cpu_per_request_covers_all_measured_phases() {
     let of = |phases: Vec<PhaseRecord>| cpu_per_request(&Trial { phases, ..Trial::new("a", 0, 0) });
     assert_eq!(of(vec![phase("one", 100, Some(1.0)), phase("two", 300, Some(2.0))]), Some(3.0 / 400.0));
     assert_eq!(of(vec![phase("warmup", 100, Some(9.0)), phase("two", 200, Some(2.0))]), Some(0.01));
@@ -180,7 +180,7 @@ fn cpu_per_request_is_of_all_measured_phases() {
     assert_eq!(of(Vec::new()), None);
 }
 
-/// A knee of these heaps, in MiB and CPU seconds for 1,000 requests, where memory is no concern at 1 s.
+/// A knee of these heaps, in MiB and CPU seconds per 1,000 requests, with 1 s when memory is ample.
 fn knee_of(at_line: f64, heaps: &[(u64, f64)]) -> Option<(u64, u64, f64)> {
     let mut trials = vec![
         probe(ProbeStage::Reference, 2048, None, HOLDS, 1.0),
@@ -193,7 +193,7 @@ fn knee_of(at_line: f64, heaps: &[(u64, f64)]) -> Option<(u64, u64, f64)> {
 }
 
 #[test]
-fn a_knee_is_the_smallest_heap_that_buys_the_cpu_back() {
+fn a_knee_is_the_smallest_heap_with_near_reference_cpu() {
     let heaps = [(30, 2.0), (60, 1.04), (50, 1.0), (40, 1.06)];
     assert_eq!(knee_of(2.0, &heaps), Some((50, 120, 0.5)));
     assert_eq!(knee_of(2.0, &[(40, 1.05)]), Some((40, 110, 1.05 / 2.0)), "just near enough");

@@ -1,6 +1,6 @@
-//! The course of a search. It begins with one trial in which memory is no concern. Then come the smallest heap, the
-//! smallest limit with that heap and its proof, the limit of a host that holds the file pages already, and a longer
-//! load on what is to be set. The trials so far decide the next step.
+//! The course of a search. It begins with one trial with ample memory. Then come the smallest heap, the smallest limit
+//! with that heap and its proof, the limit on a host that already has the file pages in memory, and a longer load with
+//! the recommended settings. The trials so far determine the next step.
 
 use super::answers::{answers, counted};
 use super::cause::{is_of_heap, room};
@@ -15,45 +15,45 @@ use super::spec::SearchSpec;
 use crate::record::{Pages, ProbeRecord, ProbeStage, ProbeVerdict, Trial, Unknowns};
 use crate::units::MIB;
 
-/// Below this not even a JVM that does nothing starts.
+/// Below this, not even an idle JVM starts.
 const LIMIT_MIN: u64 = 16 * MIB;
-/// The warm line is an aside; it is held so often, or as often as the cold one if that is less.
+/// The warm line is secondary: it must hold this often, or as often as the cold one if that is less.
 const WARM_PROOFS: u32 = 2;
-/// A guess that a trial with the same heap has shown is a step or two from the edge; any other is further.
+/// If a trial with the same heap supports the guess, the guess is a step or two from the edge; any other is further.
 const SHOWN_STRIDE: i32 = 1;
 const LIMIT_STRIDE: i32 = 2;
 
-/// A rate is searched by the time between two requests, which is the smaller the harder, as a limit is.
+/// A rate is searched by the time between two requests, because smaller is harder, as for a limit.
 const RATE_SCALE: f64 = 1e12;
-/// Beyond so many times the rate that was given, or below this part of it, none is asked.
+/// Rates above this multiple of the given rate, or below this fraction of it, are not tried.
 const RATE_FACTOR: f64 = 1000.0;
 
-/// A trial to make.
+/// A trial to run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Attempt {
     /// The part of the search that it belongs to.
     pub stage: ProbeStage,
-    /// The purpose of the answer; `None` for the first trial.
+    /// The purpose of its result; `None` for the first trial.
     pub purpose: Option<Stage>,
-    /// The largest heap to give, in bytes; `None` where it is fixed or left to the JVM.
+    /// The maximum heap to give, in bytes; `None` if it is fixed or left to the JVM.
     pub heap: Option<u64>,
-    /// The direct memory to give with the heap, in bytes; `None` where the JVM derives it from the heap.
+    /// The direct memory to give with the heap, in bytes; `None` if the JVM derives it from the heap.
     pub direct: Option<u64>,
     /// The limit, in bytes.
     pub limit: u64,
-    /// The owner of the charge for file pages.
+    /// Who is charged for file pages.
     pub pages: Pages,
-    /// The rate of the measured phase, per second; `None` where it is as planned.
+    /// The rate of the measured phase, per second; `None` for the planned rate.
     pub rate_per_s: Option<f64>,
 }
 
 impl Attempt {
-    /// The first trial of a part of the search: at this limit, with file pages of its own, and nothing else given.
+    /// The first trial of a part of the search: at this limit, with its own file pages, and no other settings.
     pub(super) fn first(stage: ProbeStage, limit: u64) -> Self {
         Self { stage, purpose: None, heap: None, direct: None, limit, pages: Pages::Cold, rate_per_s: None }
     }
 
-    /// The record of its trial, with this ruling; what is known of the machine is left empty.
+    /// The record of its trial, with this ruling; omits data about the machine.
     pub fn ruled(&self, ruling: Ruling) -> ProbeRecord {
         let Ruling { verdict, why, missed, cause } = ruling;
         ProbeRecord {
@@ -73,25 +73,24 @@ impl Attempt {
     }
 }
 
-/// How far a search has come.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct SearchState<'a> {
-    /// The trial in which memory was no concern.
+    /// The trial with ample memory.
     pub(super) reference: Option<&'a Trial>,
     /// The heap that goes with the limit.
     pub(super) heap: Option<u64>,
     /// The direct memory that goes with the heap.
     pub(super) direct: Option<u64>,
-    /// The step of each part of the search; `None` where it has not begun.
+    /// The step of each part of the search; `None` if it has not begun.
     pub(super) heap_step: Option<EdgeStep>,
-    /// Whether the next trial of a heap is a start without load.
+    /// Whether the next heap trial is a startup without load.
     pub(super) alone: bool,
     pub(super) limit_step: Option<EdgeStep>,
     pub(super) warm_step: Option<EdgeStep>,
     pub(super) soak: Option<Soak>,
 }
 
-/// The next trial, after these in the order in which they ran; `None` where all is known that can be.
+/// The next trial after these, in the order in which they ran; `None` if the search is complete.
 pub fn next(spec: &SearchSpec, trials: &[Trial]) -> Option<Attempt> {
     if trials.len() as u32 >= spec.trials_max || is_overdue(spec, trials) {
         return None;
@@ -122,7 +121,6 @@ pub fn next(spec: &SearchSpec, trials: &[Trial]) -> Option<Attempt> {
         .or_else(|| attempt(ProbeStage::Soak, standing.soak.map(|soak| soak.step), Pages::Cold))
 }
 
-/// The next rate to try, at the limit that is given.
 fn next_rate(spec: &SearchSpec, trials: &[Trial]) -> Option<Attempt> {
     let EdgeStep::Probe { value, stage } = rate_step(spec, trials)? else { return None };
     let (purpose, rate_per_s) = (Some(stage), Some(RATE_SCALE / value as f64));
@@ -140,12 +138,11 @@ pub(super) fn rate_step(spec: &SearchSpec, trials: &[Trial]) -> Option<EdgeStep>
     Some(edge::next(&grid, &patience, &answers))
 }
 
-/// The rate that a value of [`rate_step`] stands for, per second.
+/// The rate represented by a value of [`rate_step`], per second.
 pub(super) fn rate_of(value: u64) -> f64 {
     RATE_SCALE / value.max(1) as f64
 }
 
-/// How far the search has come.
 pub(super) fn standing<'a>(spec: &SearchSpec, trials: &'a [Trial]) -> SearchState<'a> {
     let reference = counted(trials, ProbeStage::Reference).find(|(_, probe)| probe.verdict == ProbeVerdict::Holds);
     let Some((reference, needs)) = reference.and_then(|(trial, _)| Some((trial, Needs::of(trial)?))) else {
@@ -189,7 +186,7 @@ fn patience(spec: &SearchSpec, proofs: u32) -> Patience {
     Patience { proofs, answers_max: spec.trials_max, first_stride: LIMIT_STRIDE, hurried: false }
 }
 
-/// How often a limit failed because the heap was too small, with this direct memory: the next larger one is tried then.
+/// How often a limit failed because the heap was too small, with this direct memory: then the next larger one is tried.
 fn too_small(trials: &[Trial], direct: Option<u64>) -> u64 {
     let fails = |(trial, probe): &(&Trial, &ProbeRecord)| {
         is_of_heap(probe) && probe.direct_bytes == direct && !ran_out_of_direct(trial)
@@ -197,8 +194,8 @@ fn too_small(trials: &[Trial], direct: Option<u64>) -> u64 {
     counted(trials, ProbeStage::Limit).filter(fails).count() as u64
 }
 
-/// Guesses of the limit: the memory of the heap's own trial, where there is one; else that of the trial in which
-/// memory was no concern. The first guess is the best one, the others are those of searches that earlier releases made.
+/// Guesses of the limit: the memory in the heap's own trial, if there is one; otherwise in the trial with ample memory.
+/// The first guess is the best one; the others are those of earlier releases.
 fn limit_guesses(spec: &SearchSpec, needs: &Needs, heap: Option<u64>, shown: Option<Needs>) -> Vec<u64> {
     match (shown, spec.prove) {
         (_, Some(only)) => vec![only],
@@ -210,15 +207,15 @@ fn limit_guesses(spec: &SearchSpec, needs: &Needs, heap: Option<u64>, shown: Opt
     }
 }
 
-/// Limits are multiples of so many bytes, so that two that are asked are two that are set: as the first trial has seen.
-/// The one limit that is to be proved is asked as it is, and set below.
+/// Limits are multiples of this many bytes, as seen in the first trial, so that two different limits remain different
+/// when they are set. A limit to prove is tried unchanged and set below.
 fn grain(spec: &SearchSpec, reference: &Trial) -> u64 {
     let cgroup = reference.cgroup.unwrap_or_default();
     cgroup.grain_bytes.filter(|_| spec.prove.is_none()).unwrap_or_default().max(cgroup.page())
 }
 
-/// The limits that may be asked, a step apart. They begin with a guess, or with what was asked first where no guess is
-/// that: limits that were asked are always among them.
+/// The limits to try, one step apart. They begin with a guess, or with the first limit tried if no guess matches it, so
+/// they always include the limits already tried.
 fn limit_grid(spec: &SearchSpec, guesses: &[u64], asked: Option<u64>, grain: u64) -> Grid {
     let (low, high) = spec.prove.map_or((limit_min(spec), spec.limit_max), |only| (only, only));
     let from = |start: u64| Grid::by_ratio(start, low, high - high % grain, 1.0 + spec.step, grain);
@@ -227,7 +224,7 @@ fn limit_grid(spec: &SearchSpec, guesses: &[u64], asked: Option<u64>, grain: u64
     guesses.iter().map(|guess| from(*guess)).find(began).unwrap_or_else(|| from(fallback))
 }
 
-/// Without file pages to pay for, what is left is the rest. No warm line lies above the cold one.
+/// The memory without file pages charged to it. No warm line is above the cold one.
 fn warm_grid(spec: &SearchSpec, trials: &[Trial], line: u64, heap: Option<u64>, grain: u64) -> Grid {
     let at_line = counted(trials, ProbeStage::Limit)
         .filter(|(trial, probe)| trial.limit_bytes == Some(line) && probe.heap_bytes == heap);

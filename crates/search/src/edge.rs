@@ -1,52 +1,47 @@
-//! The smallest value at which a noisy, mostly monotone yes/no function holds, with proof. The answers so far, and
-//! nothing else, decide the next question, so that an interrupted search can resume.
+//! Finds and proves the smallest value at which a noisy, mostly monotone yes/no function holds. Only the answers so far
+//! determine the next question, so an interrupted search can resume.
 //!
-//! Bracket by steps that double, bisect, then try the smallest value that held again and again. A failure there refutes
-//! the value: the value looked for holds every time. A lone failure that does not look like want of memory may be a
-//! mishap. It is asked about again in two cases: a smaller value held, or no other failure shows how far down the edge
-//! lies.
+//! It brackets by doubling steps, bisects, then tries the smallest value that held repeatedly. A failure there refutes
+//! the value, because the right value holds every time. A lone failure that does not look like a lack of memory may be
+//! a mishap. It is retried in two cases: a smaller value held, or no other failure shows how low the edge is.
 
 use super::grid::Grid;
 use crate::record::ProofRecord;
 use std::collections::BTreeMap;
 
-/// A value that held and failed is in the random zone of the edge if it lies so near above one that held; else its
+/// A value with both results is in the random zone of the edge if it is this close above one that held; otherwise, its
 /// failure was a mishap.
 const ZONE: i32 = 4;
 
-/// A value that was tried, and whether it held.
+/// A tried value, and whether it held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Answer {
     /// A value of the grid, in bytes.
     pub(super) value: u64,
-    /// Whether it held.
     pub(super) held: bool,
-    /// It failed for want of memory, so that it was no mishap.
+    /// Whether it failed for lack of memory, so it was not a mishap.
     pub(super) strained: bool,
-    /// It held, and so many steps below it the edge is taken to lie, by how short memory was; 0 where it hardly held.
-    /// `None` where nothing shows that.
+    /// It held, and the edge is assumed to be this many steps lower, judging by memory pressure; 0 if it barely held.
+    /// `None` if nothing shows that.
     pub(super) room: Option<i32>,
 }
 
-/// How sure to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Patience {
-    /// Answers in a row that must hold, at least 1.
+    /// Consecutive answers that must hold, at least 1.
     pub(super) proofs: u32,
-    /// Answers after which the search ends without a result.
+    /// Maximum number of answers; after that, the search ends without a result.
     pub(super) answers_max: u32,
-    /// The first step away from the guess, in steps of the grid, at least 1; doubled with each further one.
+    /// The first step away from the guess, in grid steps, at least 1; doubled with each further one.
     pub(super) first_stride: i32,
-    /// The smallest value that held is tested as it is, and no smaller one is tried.
+    /// Proves the smallest value that held without trying smaller ones.
     pub(super) hurried: bool,
 }
 
-/// The next step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EdgeStep {
     /// Try this value, in bytes.
     Probe {
-        /// The value.
         value: u64,
         /// The purpose.
         stage: Stage,
@@ -54,13 +49,12 @@ pub(super) enum EdgeStep {
     /// Found: this value held `held` times in a row; `below`, the largest that failed, is the next smaller one unless
     /// the search was hurried.
     Found {
-        /// The value.
         value: u64,
-        /// How often it held in a row.
+        /// Number of consecutive times that it held.
         held: u32,
-        /// All that was asked of it.
+        /// All of its trials.
         proof: ProofRecord,
-        /// The next smaller value; `None` where nothing smaller may be asked.
+        /// The next smaller value; `None` if there is none to try.
         below: Option<u64>,
     },
     /// Not even the largest value held.
@@ -68,7 +62,7 @@ pub(super) enum EdgeStep {
         /// The largest value.
         value: u64,
     },
-    /// No result within the answers allowed.
+    /// No result within the maximum number of answers.
     GivenUp {
         /// The smallest value that held and was not refuted, if any.
         held: Option<u64>,
@@ -78,28 +72,27 @@ pub(super) enum EdgeStep {
 /// The purpose of a probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
-    /// To find one value that holds and one that fails.
+    /// Find one value that holds and one that fails.
     Bracket,
-    /// To bring them together.
+    /// Narrow the gap between them.
     Bisect,
-    /// To see whether the smallest that held does so every time.
+    /// Check whether the smallest value that held holds every time.
     Prove,
-    /// To see whether a single failure was a mishap.
+    /// Check whether a single failure was a mishap.
     Recheck,
 }
 
-/// The answers of one value.
 #[derive(Debug, Clone, Copy, Default)]
 struct ValueTally {
     held: u32,
     failed: u32,
-    /// It held so often since it last failed.
+    /// How often it has held since its last failure.
     row: u32,
-    /// It failed before it ever held, so not in a proof.
+    /// It failed before it ever held, so not during the proof.
     failed_first: bool,
-    /// It failed for want of memory.
+    /// It failed for lack of memory.
     short: bool,
-    /// It held, and the edge was taken to be so many steps below.
+    /// It held, and the edge was assumed to be this many steps lower.
     room: Option<i32>,
 }
 
@@ -109,7 +102,7 @@ impl ValueTally {
         self.is_doubtful() && self.row > 1
     }
 
-    /// Whether its one failure is being asked about.
+    /// Whether its one failure is being retried.
     fn is_open(&self) -> bool {
         self.is_doubtful() && self.row == 1
     }
@@ -120,7 +113,7 @@ impl ValueTally {
     }
 }
 
-/// The next step, after these answers in the order in which they came.
+/// The next step after these answers, in chronological order.
 pub(super) fn next(grid: &Grid, patience: &Patience, answers: &[Answer]) -> EdgeStep {
     let seen = seen(grid, answers);
     let floor = floor(&seen);
@@ -152,7 +145,7 @@ fn seen(grid: &Grid, answers: &[Answer]) -> BTreeMap<i32, ValueTally> {
     seen
 }
 
-/// The largest value that is refuted.
+/// The largest refuted value.
 fn floor(seen: &BTreeMap<i32, ValueTally>) -> Option<i32> {
     let lowest_held = seen.iter().find(|(_, of)| of.held > 0).map(|(number, _)| *number);
     let refuted = |number: i32, of: &ValueTally| {
@@ -188,7 +181,7 @@ fn question(
     match (floor, held) {
         (None, None) => probe(0, Stage::Bracket),
         (Some(floor), None) => {
-            // A value that held before it failed lies at the edge; the next one is it.
+            // A value that held before it failed is at the edge, so the next one is the edge.
             let at_edge = seen[&floor].held > 0;
             let stride = if at_edge { 1 } else { stride(seen.keys().rev(), patience) };
             probe(floor + stride, Stage::Bracket)
@@ -199,7 +192,7 @@ fn question(
             // The edge is most likely near the guess: the second step down is no larger than the first.
             let usual = if seen.len() == 2 { patience.first_stride.max(1) } else { stride(seen.keys(), patience) };
             let stride = match (room, above) {
-                // A value above said the same, and the edge was not there.
+                // A higher value showed the same, and the edge was not there.
                 (Some(room), Some(above)) if room >= above => room.max(usual),
                 (Some(room), _) => room.max(1),
                 (None, _) => usual,
@@ -222,8 +215,8 @@ fn question(
     }
 }
 
-/// The answers of a value that was found. The answer that chose it out of several is no proof of it. Each smaller
-/// value that held once was the smallest that held for a while, and failed as a candidate.
+/// The answers for the value found. The answer that selected it among several is not evidence for it. Each smaller
+/// value that held once was the candidate for a while, and failed.
 fn proof(grid: &Grid, seen: &BTreeMap<i32, ValueTally>, found: i32) -> ProofRecord {
     let of = &seen[&found];
     ProofRecord {
@@ -233,7 +226,7 @@ fn proof(grid: &Grid, seen: &BTreeMap<i32, ValueTally>, found: i32) -> ProofReco
     }
 }
 
-/// How far to go beyond the outermost value: twice as far as from the one before it.
+/// How far to go beyond the outermost value: twice the previous step.
 fn stride<'a>(mut outermost: impl Iterator<Item = &'a i32>, patience: &Patience) -> i32 {
     let first = patience.first_stride.max(1);
     match (outermost.next(), outermost.next()) {

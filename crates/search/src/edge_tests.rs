@@ -1,4 +1,4 @@
-//! The search on made-up functions: steps, noise, cliffs, dents, nothing and everything; and how it does on average.
+//! The search on simulated functions: steps, noise, cliffs, dents, always and never; and its average performance.
 
 use super::*;
 use crate::numbers::SplitMix64;
@@ -11,7 +11,7 @@ fn grid(guess_mib: f64) -> Grid {
     Grid::by_ratio((guess_mib * MIB) as u64, 16 << 20, 1 << 30, 1.02, 4096)
 }
 
-/// Searches to the end, by the answers to values, their purpose, and how many were asked before.
+/// Runs a search to its end, with answers by value, purpose, and the number of earlier questions.
 fn run(
     grid: &Grid,
     patience: &Patience,
@@ -27,7 +27,7 @@ fn run(
     }
 }
 
-/// The same; a function of MiB may look at how many were asked before.
+/// The same with a function of MiB and the number of earlier questions.
 fn search(grid: &Grid, mut holds: impl FnMut(f64, usize) -> bool) -> (EdgeStep, Vec<Answer>) {
     run(grid, &PATIENCE, |value, _, asked| Answer {
         value,
@@ -37,7 +37,7 @@ fn search(grid: &Grid, mut holds: impl FnMut(f64, usize) -> bool) -> (EdgeStep, 
     })
 }
 
-/// The same, of a server that shows when memory is short: in each failure, and up to 4 % above the edge.
+/// The same for a server that shows memory pressure: in each failure, and up to 4% above the edge.
 fn search_of_a_telling_one(grid: &Grid, edge: f64, mut holds: impl FnMut(f64) -> bool) -> (EdgeStep, Vec<Answer>) {
     run(grid, &PATIENCE, |value, _, _| {
         let mib = value as f64 / MIB;
@@ -66,7 +66,7 @@ fn a_step_is_found_within_a_step_of_the_grid() {
 }
 
 #[test]
-fn what_never_holds_and_what_always_holds_ends_at_a_bound() {
+fn never_and_always_end_at_a_bound() {
     let (step, answers) = search(&grid(100.0), |_, _| false);
     assert!(matches!(step, EdgeStep::Never { value } if value > 1000 << 20), "{step:?}");
     assert!(answers.len() < 10, "{answers:?}");
@@ -76,8 +76,8 @@ fn what_never_holds_and_what_always_holds_ends_at_a_bound() {
 }
 
 #[test]
-fn a_thrashing_zone_above_the_cliff_fails_as_the_cliff_does() {
-    // Killed below 80, alive and thrashing up to 97, of which a few pass by luck.
+fn a_thrashing_zone_fails_like_the_cliff_below_it() {
+    // Killed below 80; alive but thrashing up to 97, with a few lucky passes.
     let mut chances = SplitMix64::new(1);
     let (step, _) = search(&grid(90.0), |mib, _| mib >= 97.0 || mib >= 80.0 && chances.unit() < 0.1);
     let found = found_mib(step);
@@ -85,24 +85,24 @@ fn a_thrashing_zone_above_the_cliff_fails_as_the_cliff_does() {
 }
 
 #[test]
-fn a_dent_that_fails_every_time_is_stayed_above() {
+fn a_search_stays_above_a_reproducible_dent() {
     let (step, answers) = search(&grid(104.0), |mib, _| mib >= 90.0 && !(95.0..97.0).contains(&mib));
     let found = found_mib(step);
-    // A search that hit the dent must stay above it; one that did not hit it must end below it.
+    // A search that hit the dent must stay above it; any other must end below it.
     let came_past = answers.iter().any(|answer| !answer.held && answer.value as f64 / MIB >= 95.0);
     assert!(if came_past { found >= 97.0 } else { (90.0..95.0).contains(&found) }, "{found}: {answers:?}");
 }
 
 #[test]
-fn a_mishap_far_above_the_edge_is_asked_about_again_and_forgotten() {
-    // The second question, one that goes down from a value that held, fails once for a reason of its own.
+fn a_mishap_far_above_the_edge_is_retried_and_ignored() {
+    // The second question, below a value that held, fails once for an unrelated reason.
     let (step, answers) = search(&grid(150.0), |mib, asked| mib >= 90.0 && asked != 3);
     let found = found_mib(step);
     assert!((90.0..=92.0).contains(&found), "{found}: {answers:?}");
 }
 
 #[test]
-fn a_search_goes_on_where_it_was_left() {
+fn a_search_resumes_where_it_stopped() {
     let (end, answers) = search(&grid(120.0), |mib, _| mib >= 97.0);
     for known in 0..=answers.len() {
         match next(&grid(120.0), &PATIENCE, &answers[..known]) {
@@ -112,15 +112,15 @@ fn a_search_goes_on_where_it_was_left() {
     }
 }
 
-/// How likely a server whose edge is random over some percent holds: at `edge` every second time.
+/// How likely a server with a random edge some percent wide holds: 50% at `edge`.
 fn chance_to_hold(mib: f64, edge: f64, width: f64) -> f64 {
     let sharpness = 4.4 / (edge * width);
     1.0 / (1.0 + (-(mib - edge) * sharpness).exp())
 }
 
 #[test]
-fn a_random_edge_is_found_with_few_trials_and_seldom_below_it() {
-    // From 10 to 90 % of passes within 3 %: what was seen of real servers. The guess is off by up to 8 %.
+fn a_random_edge_is_found_quickly_and_rarely_undercut() {
+    // From 10 to 90% of passes within 3%, as seen on real servers. The guess is off by up to 8%.
     const RUNS: u64 = 500;
     let (edge, width) = (97.0, 0.03);
     let (mut trials, mut chance_to_fail, mut above) = (0, 0.0, Vec::new());
@@ -143,7 +143,7 @@ fn a_random_edge_is_found_with_few_trials_and_seldom_below_it() {
 }
 
 #[test]
-fn a_server_that_shows_when_memory_is_short_takes_fewer_trials() {
+fn visible_memory_pressure_saves_trials() {
     let of = |off: f64, tells: bool| {
         let guess = grid(97.0 * off);
         let (step, answers) = match tells {
@@ -161,7 +161,7 @@ fn a_server_that_shows_when_memory_is_short_takes_fewer_trials() {
 }
 
 #[test]
-fn what_failed_for_want_of_memory_is_refuted_at_once() {
+fn a_failure_for_lack_of_memory_refutes_immediately() {
     let answers = [(100.0, true, false), (96.0, false, true), (98.0, true, false)];
     let grid = grid(100.0);
     let answers: Vec<Answer> = answers
@@ -173,13 +173,13 @@ fn what_failed_for_want_of_memory_is_refuted_at_once() {
         })
         .into();
     assert!(matches!(next(&grid, &PATIENCE, &answers), EdgeStep::Probe { stage: Stage::Prove, .. }));
-    // Without a trace of it, the failure is asked about again.
+    // Without a trace of memory pressure, the question is repeated.
     let silent: Vec<Answer> = answers.iter().map(|answer| Answer { strained: false, ..*answer }).collect();
     assert!(matches!(next(&grid, &PATIENCE, &silent), EdgeStep::Probe { stage: Stage::Recheck, .. }));
 }
 
 #[test]
-fn a_mishap_counts_among_what_was_tried() {
+fn a_mishap_counts_as_tried() {
     let grid = Grid::by_amount(100, 90, 124, 1);
     let answer = |number: i32, held| Answer { value: grid.value(number), held, strained: false, room: None };
     // A smaller value failed for good; this one failed once before it held, and was taken for a mishap.
@@ -189,7 +189,7 @@ fn a_mishap_counts_among_what_was_tried() {
     let EdgeStep::Found { value, held, proof, .. } = next(&grid, &PATIENCE, &answers) else { panic!("{answers:?}") };
     assert_eq!((value, held), (grid.value(-4), 6));
     assert_eq!(proof, ProofRecord { tried: 6, choosing: 1, candidates: 1 });
-    // The value that is found failed once itself, between values whose failures were confirmed.
+    // The value found failed once itself, between values with confirmed failures.
     let mut answers = vec![answer(-4, true), answer(-5, false), answer(-5, false)];
     answers.extend([answer(1, false), answer(1, true), answer(1, true)]);
     answers.extend((0..2).map(|_| answer(-4, false)));
@@ -198,7 +198,7 @@ fn a_mishap_counts_among_what_was_tried() {
     let EdgeStep::Found { value, held, proof, .. } = next(&grid, &PATIENCE, &answers) else { panic!("{answers:?}") };
     assert_eq!((value, held), (grid.value(1), 5));
     assert_eq!(proof, ProofRecord { tried: 6, choosing: 1, candidates: 2 }, "five of six, after -4 was refuted");
-    // One limit was given: no answer chose it.
+    // A single limit was given, so no answer selected it.
     let grid = Grid::by_amount(100, 100, 100, 1);
     let answers: Vec<Answer> = (0..5).map(|_| answer(0, true)).map(|of| Answer { value: 100, ..of }).collect();
     let EdgeStep::Found { proof, .. } = next(&grid, &PATIENCE, &answers) else { panic!("{answers:?}") };
@@ -207,7 +207,7 @@ fn a_mishap_counts_among_what_was_tried() {
 
 proptest! {
     #[test]
-    fn no_function_makes_it_run_for_ever_or_ask_outside(seed: u64, guess in 10.0f64..2000.0, chance in 0.0f64..1.0) {
+    fn every_search_ends_and_stays_within_bounds(seed: u64, guess in 10.0f64..2000.0, chance in 0.0f64..1.0) {
         let grid = grid(guess);
         let mut chances = SplitMix64::new(seed);
         let (step, answers) = search(&grid, |_, _| chances.unit() < chance);
@@ -221,7 +221,7 @@ proptest! {
     }
 
     #[test]
-    fn a_step_is_never_undercut_by_a_telling_server(truth in 17.0f64..1000.0, off in 0.5f64..2.0) {
+    fn a_step_with_visible_pressure_is_never_undercut(truth in 17.0f64..1000.0, off in 0.5f64..2.0) {
         let (step, _) = search_of_a_telling_one(&grid(truth * off), truth, |mib| mib >= truth);
         let found = found_mib(step);
         prop_assert!(found >= truth && found <= truth * 1.021);
@@ -235,8 +235,8 @@ proptest! {
     }
 }
 
-/// Returns the questions of a whole search, as numbers of the grid. `B` is to bracket, `S` to bisect, `P` to prove, `R`
-/// once more; `+` held, `-` failed, `!` failed or held with memory short.
+/// Returns the questions of a whole search, as grid numbers. `B` means bracket, `S` bisect, `P` prove, `R` recheck; `+`
+/// held, `-` failed, `!` failed or held under memory pressure.
 fn spec(patience: &Patience, mut holds: impl FnMut(i32, usize) -> (bool, bool)) -> String {
     let grid = Grid::by_amount(100, 90, 124, 1);
     let mut text = String::new();
@@ -256,7 +256,7 @@ fn spec(patience: &Patience, mut holds: impl FnMut(i32, usize) -> (bool, bool)) 
     format!("{text}=> {end:?}")
 }
 
-/// Every edge of a small grid, and everything that may befall a search of it, once each.
+/// Every edge of a small grid, with everything that can happen during its search.
 #[test]
 fn courses_of_searches() {
     let patience = Patience { proofs: 3, answers_max: 30, ..PATIENCE };
@@ -282,7 +282,7 @@ fn courses_of_searches() {
     }
     for seed in 1..=12 {
         let mut chances = SplitMix64::new(seed);
-        // Between the numbers 2 and 7 chance decides.
+        // Between 2 and 7, the result is random.
         let zone = spec(&patience, |number, _| (f64::from(number - 2) > 5.0 * chances.unit(), false));
         text.push_str(&format!("a random zone, seed {seed}\n  {zone}\n"));
     }

@@ -1,7 +1,7 @@
-//! The values a search may try, numbered: equal steps of a ratio (limits) or of an amount (heaps).
-//! Every question is one of them, so that what was asked twice was asked of the same value.
+//! The numbered values that a search can try: equal steps of a ratio (limits) or of an amount (heaps). Every question
+//! uses one of them, so repeated questions have the same value.
 
-/// Values of bytes by number; number 0 is where the search begins.
+/// Byte values by number; the search begins at number 0.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Grid {
     start: f64,
@@ -14,8 +14,8 @@ pub(super) struct Grid {
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum GridSpacing {
-    /// Powers of a ratio of `value`, which is that of `number`; below the number `knee`, where a power would be less
-    /// than a grain away from the next, values are a grain apart.
+    /// Powers of a ratio times `value`, which has this `number`. Below the number `knee`, where powers would be less
+    /// than a grain apart, values are a grain apart.
     Ratio {
         ratio: f64,
         knee: i32,
@@ -30,7 +30,7 @@ impl GridSpacing {
         if ratio.is_nan() || ratio <= 1.0 {
             return Self::Ratio { ratio: 1.0, knee: i32::MIN, number: 0, value: start };
         }
-        // From here on a step is a grain or more.
+        // From here on, a step is at least a grain.
         let least = grain / (ratio - 1.0);
         if start >= least {
             let knee = ((least / start).ln() / ratio.ln()).ceil() as i32;
@@ -40,14 +40,14 @@ impl GridSpacing {
         Self::Ratio { ratio, knee, number: knee, value: start + f64::from(knee) * grain }
     }
 
-    /// The exact value of a number, of a ratio.
+    /// The exact value of a number, for a ratio.
     fn power(self, number: i32, grain: f64) -> f64 {
         let Self::Ratio { ratio, knee, number: of, value } = self else { return 0.0 };
         let above = value * ratio.powi(number.max(knee).saturating_sub(of));
         above - (f64::from(knee) - f64::from(number)).max(0.0) * grain
     }
 
-    /// The number that a value would have, of a ratio.
+    /// The number of a value, for a ratio.
     fn steps(self, to: f64, grain: f64) -> f64 {
         let Self::Ratio { ratio, knee, number, value } = self else { return 0.0 };
         let at_knee = self.power(knee, grain);
@@ -59,20 +59,20 @@ impl GridSpacing {
 }
 
 impl Grid {
-    /// Values a share apart, `1.02` for 2 %, or a grain where that is more, from `low` to `high` bytes, both within.
+    /// Values a share apart (`1.02` for 2%), or a grain if that is more, from `low` to `high` bytes, inclusive.
     ///
-    /// `start` is moved into these bounds. A ratio of 1 or less, or bounds the wrong way round, leave one value.
+    /// `start` is clamped to these bounds. A ratio of 1 or less, or reversed bounds, leaves a single value.
     pub(super) fn by_ratio(start: u64, low: u64, high: u64, ratio: f64, grain: u64) -> Self {
         let (low, high) = (low.max(1), high.max(low.max(1)));
         let start = start.clamp(low, high) as f64;
-        // A bound that is a value of the grid is to be one after rounding, too.
+        // A bound that is a value of the grid must remain one after rounding.
         let grain = grain.max(1);
         let kind = GridSpacing::by_ratio(start, ratio, grain as f64);
         let steps = |to: u64| if ratio > 1.0 { kind.steps(to as f64, grain as f64) } else { 0.0 };
         Self { start, kind, grain, ..Self::within(steps(low), steps(high)) }
     }
 
-    /// Values an amount of bytes apart, from `low` to `high`, both within.
+    /// Values an amount of bytes apart, from `low` to `high`, inclusive.
     pub(super) fn by_amount(start: u64, low: u64, high: u64, amount: u64) -> Self {
         let (amount, high) = (amount.max(1), high.max(low));
         let start = start.clamp(low, high);
@@ -91,17 +91,15 @@ impl Grid {
         Self { start: 0.0, kind: GridSpacing::Amount(0.0), grain: 1, low: low.min(0), high: high.max(0) }
     }
 
-    /// The number of the smallest value.
     pub(super) fn low(&self) -> i32 {
         self.low
     }
 
-    /// The number of the largest value.
     pub(super) fn high(&self) -> i32 {
         self.high
     }
 
-    /// The value of a number, in bytes: whole grains, never less than one.
+    /// The value of a number, in bytes: whole grains, at least one.
     pub(super) fn value(&self, number: i32) -> u64 {
         let exact = match self.kind {
             GridSpacing::Ratio { .. } => self.kind.power(number, self.grain as f64),
@@ -111,7 +109,7 @@ impl Grid {
         (grains as u64).saturating_mul(self.grain)
     }
 
-    /// The number whose value is nearest to this one; the same again for a value of the grid.
+    /// The number of the nearest value; exact for a value of the grid.
     pub(super) fn number(&self, value: u64) -> i32 {
         let (mut low, mut high) = (self.low, self.high);
         while high - low > 1 {
@@ -139,21 +137,20 @@ mod tests {
         assert_eq!((heaps.low(), heaps.high(), heaps.value(-1)), (-6, 12, 7 * MIB));
     }
 
-    /// Numbers and values of a whole grid.
     fn all(grid: &Grid) -> Vec<(i32, u64)> {
         (grid.low()..=grid.high()).map(|number| (number, grid.value(number))).collect()
     }
 
     #[test]
-    fn bounds_are_values_where_a_step_meets_them() {
+    fn bounds_that_match_a_step_are_values() {
         assert_eq!(all(&Grid::by_ratio(400, 100, 1600, 2.0, 1)), [(-2, 100), (-1, 200), (0, 400), (1, 800), (2, 1600)]);
         assert_eq!(all(&Grid::by_ratio(400, 101, 1599, 2.0, 1)), [(-1, 200), (0, 400), (1, 800)]);
         assert_eq!(all(&Grid::by_amount(10, 4, 19, 3)), [(-2, 4), (-1, 7), (0, 10), (1, 13), (2, 16), (3, 19)]);
         assert_eq!(all(&Grid::by_amount(10, 5, 18, 3)), [(-1, 7), (0, 10), (1, 13), (2, 16)]);
-        // A start beyond the bounds is moved to them.
+        // A start outside the bounds is clamped.
         assert_eq!(all(&Grid::by_amount(2, 4, 8, 2)), [(0, 4), (1, 6), (2, 8)]);
         assert_eq!(all(&Grid::by_ratio(9000, 100, 400, 2.0, 1)), [(-2, 100), (-1, 200), (0, 400)]);
-        // No step, or bounds the wrong way round: one value.
+        // No step, or reversed bounds: a single value.
         assert_eq!(all(&Grid::by_ratio(400, 100, 1600, 1.0, 1)), [(0, 400)]);
         assert_eq!(all(&Grid::by_ratio(400, 300, 200, 2.0, 1)), [(0, 300)]);
         assert_eq!(all(&Grid::by_amount(7, 9, 5, 1)), [(0, 9)]);
@@ -172,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn where_a_step_is_less_than_a_grain_the_grain_is_the_step() {
+    fn a_step_is_at_least_a_grain() {
         let of = |start: u64| Grid::by_ratio(start * MIB, 16 * MIB, 400 * MIB, 1.02, MIB);
         for grid in [of(16), of(30), of(49), of(51), of(100), of(400)] {
             let values: Vec<u64> = all(&grid).iter().map(|(_, value)| *value).collect();
@@ -186,10 +183,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_value_has_its_number_back(start in 1u64..1 << 40, below in 1.0f64..8.0, above in 1.0f64..8.0,
+        fn values_and_numbers_round_trip(start in 1u64..1 << 40, below in 1.0f64..8.0, above in 1.0f64..8.0,
                                            step in 0.005f64..0.5) {
             let (low, high) = ((start as f64 / below) as u64, (start as f64 * above) as u64);
-            // A grain below the step, or two numbers would share a value.
+            // The grain is below the step, because otherwise two numbers would share a value.
             let grid = Grid::by_ratio(start, low, high, 1.0 + step, 1);
             for number in [grid.low(), grid.low() / 2, 0, grid.high() / 2, grid.high()] {
                 let value = grid.value(number);
@@ -199,7 +196,7 @@ mod tests {
         }
 
         #[test]
-        fn no_bounds_are_a_panic(start: u64, low: u64, high: u64, ratio: f64, amount: u64, asked: u64) {
+        fn no_bounds_panic(start: u64, low: u64, high: u64, ratio: f64, amount: u64, asked: u64) {
             for grid in [Grid::by_ratio(start, low, high, ratio, 4096), Grid::by_amount(start, low, high, amount)] {
                 prop_assert!(grid.low() <= 0 && grid.high() >= 0);
                 grid.value(grid.number(asked));

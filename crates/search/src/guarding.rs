@@ -1,4 +1,4 @@
-//! When a trial of a search is hopeless: from its target and from the trial in which memory was no concern.
+//! When a trial of a search is hopeless, judging by its target and the trial with ample memory.
 
 use crate::comparison::{speaks_of, split};
 use crate::record::{PhaseRecord, Trial};
@@ -7,22 +7,22 @@ use crate::scenario::{
 };
 use std::time::Duration;
 
-/// So many times as long as where memory was no concern: no target is met after that.
+/// After this multiple of the time with ample memory, no target can be met.
 const LONGER: f64 = 4.0;
-/// Added to each bound, so that short phases have time to stumble.
+/// Added to each bound, so that short phases survive a hiccup.
 const LONGER_S: f64 = 5.0;
-/// The share of the offered rate below which an open model is not given time to recover.
+/// The share of the offered rate below which an open model gets no time to recover.
 const OPEN_RATE_SHARE: f64 = 0.5;
-/// A closed model is asked for its rate as a whole; this is far below what any such target allows.
+/// A closed model is judged by its overall rate; this is far below any such target.
 const CLOSED_RATE_SHARE: f64 = 0.25;
-/// More late answers than the target allows, and some: the last interval may have been counted twice.
+/// More late responses than the target allows, plus a margin: the last interval may have been counted twice.
 const LATE_MARGIN: f64 = 1.1;
 const LATE_MORE: u64 = 2;
-/// A start that takes so many times as long as where memory was no concern.
+/// A startup that takes this many times as long as with ample memory is hopeless.
 const START_LONGER: f64 = 5.0;
-/// No start is given less.
+/// Minimum time for a startup.
 const START_MIN: Duration = Duration::from_secs(10);
-/// The same two of a start without load.
+/// The same two for a startup without load.
 const START_ALONE_LONGER: f64 = 3.0;
 const START_ALONE_MIN: Duration = Duration::from_secs(5);
 
@@ -50,12 +50,12 @@ fn lasting(before: &PhaseRecord, planned: &Phase) -> PhaseRecord {
     PhaseRecord { seconds: before.seconds * longer, requests, ..before.clone() }
 }
 
-/// How long a start may take that may usually take so long.
+/// How long a startup may take, given the usual time allowed.
 pub fn ready_within(usual: Duration, reference: &Trial) -> Duration {
     longer(START_LONGER, START_MIN, usual, reference)
 }
 
-/// The same, of a start without load whose file pages are in memory: three times what it took where they were not.
+/// The same for a startup without load and with file pages in memory: three times its duration without them.
 pub fn ready_alone_within(usual: Duration, reference: &Trial) -> Duration {
     longer(START_ALONE_LONGER, START_ALONE_MIN, usual, reference)
 }
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_start_gets_five_times_what_it_took_and_never_more_than_is_usual() {
+    fn a_start_gets_five_times_its_duration_up_to_the_usual_limit() {
         let of = |ready_s, usual: u64| {
             let reference = Trial { ready_s, ..Trial::new("a", 0, 0) };
             ready_within(Duration::from_secs(usual), &reference).as_secs_f64()
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_that_may_be_follow_from_the_relation() {
+    fn allowed_failures_follow_from_the_relation() {
         let failed = |text: &str| failed_max(&budget(text), &before());
         assert_eq!([failed("failed==0"), failed("failed<=0"), failed("failed<0.01%")], [Some(0), Some(0), Some(1)]);
         assert_eq!([failed("failed<=1%"), failed("failed<0.1%")], [Some(20), Some(2)]);
@@ -164,9 +164,9 @@ mod tests {
         }
     }
 
-    /// Each phase that works and that the reference trial had; of several targets the strictest.
+    /// Each phase with load that the reference trial had; of several targets, the strictest.
     #[test]
-    fn a_phase_is_guarded_by_what_the_reference_trial_took() {
+    fn a_phase_is_guarded_by_the_reference_trial() {
         let text = "name: x\nsubject: {command: [java, -jar, x.jar]}\nconfigurations: {a: {}}\nload:\n  \
                     - steady: {constant: {rate: 200, duration: 10s}, get: /}\n  - rest: {idle: 5s}\n  \
                     - new: {constant: {rate: 200, duration: 10s}, get: /}\n";
@@ -179,7 +179,7 @@ mod tests {
         let [only] = guard.phases.as_slice() else { panic!("{guard:?}") };
         assert_eq!((only.name.as_str(), only.seconds_max, only.failed_max), ("steady", Some(45.0), Some(2)));
         assert_eq!((only.late.len(), only.rate_min_per_s), (2, Some(100.0)));
-        // A phase that lasts six times as long may have six times as many late answers, and failures.
+        // A phase that lasts six times as long may have six times as many late responses, and failures.
         let mut steady = LoadPlan(vec![scenario.load[0].clone()]);
         assert!(steady.prolong(crate::units::Span::seconds(60)));
         let longer = of(&steady).phases.remove(0);
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_is_too_little_below_a_part_of_what_was_offered_or_reached() {
+    fn a_rate_fails_below_a_share_of_the_offered_or_reference_rate() {
         assert_eq!(rate_min_per_s(&[], &before()), Some(100.0));
         let closed = PhaseRecord { offered_per_s: None, ..before() };
         assert_eq!(rate_min_per_s(&[], &closed), None);

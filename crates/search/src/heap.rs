@@ -1,6 +1,6 @@
-//! The part of a search that is about the heap: the smallest one with which the target holds where the limit is no
-//! concern, and how much direct memory goes with it. A heap that fails before the subject is ready is followed by
-//! starts without load, until the smallest is known that it starts with; only then the load is sent again.
+//! The search for the heap: the smallest one that meets the target under an ample limit, and its direct memory. If a
+//! heap fails before the subject is ready, startups without load find the smallest heap with which it starts; only then
+//! is load sent again.
 
 use super::answers::{answers, counted};
 use super::cause::{collects, is_short};
@@ -13,31 +13,29 @@ use crate::doubt::{Doubt, MemoryPool};
 use crate::record::{FailureCause, ProbeRecord, ProbeStage, ProbeVerdict, Trial};
 use crate::units::MIB;
 
-/// The smallest heap that HotSpot takes.
+/// The smallest heap that HotSpot accepts.
 const HEAP_MIN: u64 = 2 * MIB;
-/// A heap is only there to be searched with: the limit is what gets proved, with this heap.
+/// The heap needs no proof: the limit is proved with this heap.
 const HEAP_PROOFS: u32 = 1;
-/// A search of the heap that needs more trials has no edge.
+/// A heap search that needs more trials has no edge.
 const HEAP_ANSWERS_MAX: u32 = 14;
-/// The live set is measured, so the smallest heap lies next to it.
+/// The live set is measured, so the smallest heap is close to it.
 const HEAP_STRIDE: i32 = 1;
-/// A subject that does not start with little more than that holds something else at its start, and starts are quick.
+/// A subject that does not start with slightly more holds something else during startup, and startups are quick.
 const START_STRIDE: i32 = 4;
 
-/// How far the search for the heap has come.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct HeapStanding {
-    /// The next step, or the result.
     pub(super) step: EdgeStep,
-    /// Whether what comes next is a start without load.
+    /// Whether the next trial is a startup without load.
     pub(super) alone: bool,
     /// The direct memory that goes with the heap.
     pub(super) direct: Option<u64>,
-    /// How far heaps lie apart.
+    /// The distance between heaps.
     pub(super) unit: u64,
 }
 
-/// The state of the search for the heap after these trials.
+/// The state of the heap search after these trials.
 pub(super) fn heap_standing(spec: &SearchSpec, trials: &[Trial], needs: &Needs) -> HeapStanding {
     let unit = heap_unit(spec, needs);
     let direct = direct(spec, trials, needs);
@@ -52,7 +50,7 @@ pub(super) fn heap_standing(spec: &SearchSpec, trials: &[Trial], needs: &Needs) 
     }
     let patience = Patience { first_stride: START_STRIDE, ..patience };
     match edge::next(&grid, &patience, &starts(trials)) {
-        // No heap below starts at all: the load is sent to it and to larger ones.
+        // No smaller heap starts at all, so load is sent to it and to larger ones.
         EdgeStep::Found { value, .. } => {
             let grid = Grid::by_amount(value, value, spec.limit_max, unit);
             let at_least: Vec<Answer> = loaded.into_iter().filter(|answer| answer.value >= value).collect();
@@ -62,7 +60,7 @@ pub(super) fn heap_standing(spec: &SearchSpec, trials: &[Trial], needs: &Needs) 
     }
 }
 
-/// With which heaps the subject became ready, with load and without.
+/// The heaps with which the subject became ready, with and without load.
 fn starts(trials: &[Trial]) -> Vec<Answer> {
     let answer = |trial: &Trial| {
         let probe = trial.probe.as_ref().filter(|probe| probe.verdict != ProbeVerdict::Discarded)?;
@@ -76,16 +74,16 @@ fn starts(trials: &[Trial]) -> Vec<Answer> {
     trials.iter().filter_map(answer).collect()
 }
 
-/// A step of the heap is about as large as one of the limit: finer would be lost in it.
+/// A heap step is about as large as a limit step: anything finer would be lost in it.
 fn heap_unit(spec: &SearchSpec, needs: &Needs) -> u64 {
     let limit = needs.limit_guess(Some(needs.heap_guess())) as f64;
     ((limit * spec.step / MIB as f64).floor() as u64).max(1) * MIB
 }
 
-/// The direct memory to give with the heap; `None` leaves it to the JVM. By default HotSpot allows as much direct
-/// memory as heap, so a small heap takes away direct memory, too. If a collection leaves more direct memory than that,
-/// direct memory gets its own ceiling from the first heap on, the smallest first. The ceiling rises when a trial needs
-/// it. A ceiling that the configuration gives stays as it is.
+/// The direct memory to give with the heap; `None` leaves it to the JVM. By default, HotSpot allows as much direct
+/// memory as heap, so a small heap also reduces direct memory. If a collection leaves more direct memory than that, it
+/// gets its own ceiling from the first heap on, starting with the smallest. The ceiling rises when a trial needs it. A
+/// ceiling given by the configuration is kept.
 fn direct(spec: &SearchSpec, trials: &[Trial], needs: &Needs) -> Option<u64> {
     let ceilings = needs.direct_ceilings();
     let lacks = |least: &u64| !spec.direct_given && *least > needs.heap_guess();
@@ -104,8 +102,8 @@ fn direct(spec: &SearchSpec, trials: &[Trial], needs: &Needs) -> Option<u64> {
     given
 }
 
-/// Whether a trial failed for want of direct memory: the JVM said so, or under a ceiling below the largest it collected
-/// so much that the ceiling may have asked for it.
+/// Whether a trial failed for lack of direct memory: the JVM reported it, or under a ceiling below the largest it
+/// collected so much that the ceiling may be the cause.
 fn wants_direct(trial: &Trial, probe: &ProbeRecord, most: Option<u64>) -> bool {
     let ran_out = ran_out_of_direct(trial);
     let may_ask = probe.stage == ProbeStage::Heap && probe.direct_bytes.is_some() && probe.direct_bytes < most;
@@ -113,7 +111,6 @@ fn wants_direct(trial: &Trial, probe: &ProbeRecord, most: Option<u64>) -> bool {
     probe.verdict == ProbeVerdict::Fails && !of_heap && (ran_out || may_ask && collects(trial))
 }
 
-/// Whether the JVM said that direct memory ran out.
 pub(super) fn ran_out_of_direct(trial: &Trial) -> bool {
     let is_direct = |doubt: &Doubt| matches!(doubt, Doubt::OutOfMemoryError { pool: MemoryPool::DirectMemory, .. });
     trial.doubts.iter().any(|of| is_direct(&of.doubt))

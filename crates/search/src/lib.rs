@@ -1,8 +1,7 @@
-//! The search for the load line: which trial comes next, and what all of them say.
+//! The search for the load line: determines the next trial, and the result of all trials.
 //!
-//! This crate only computes: it is given trials and asks for one, so a search can be tested on made-up functions and
-//! goes on from an archive.
-//! `docs/find.md` explains the method and has what simulations say of it.
+//! This crate only computes: it takes trials and returns the next one, so a search can be tested on simulated functions
+//! and continue from an archive. `docs/find.md` explains the method and shows simulation results.
 
 use loadline_base::{error, numbers, units};
 use loadline_comparison as comparison;

@@ -1,54 +1,52 @@
-//! The needs of a trial by its memory: from them, the first guess of heap and limit.
+//! Derives a trial's memory needs, and from them the first guess of heap and limit.
 
 use crate::record::{AccountRecord, Trial};
 use crate::scenario::RamShare;
 use crate::units::MIB;
 
-/// The share of mapped file pages that is needed to go on where little is read ahead: the rest is dropped
-/// and read again.
+/// The share of mapped file pages that a server needs to keep working with little read-ahead: the rest is evicted and
+/// read again.
 const FILE_SHARE_MIN: f64 = 0.3;
-/// Each doubling of what is read ahead takes so many more: each page read again brings others, which push out others.
+/// Added per doubling of the read-ahead: each page read again brings others, which evict still others.
 const FILE_SHARE_PER_DOUBLING: f64 = 0.15;
 /// The usual read-ahead of Linux, in bytes.
 const READ_AHEAD_USUAL: f64 = 131_072.0;
-/// The read-ahead that is taken where it is unknown.
+/// The assumed share if the read-ahead is unknown.
 const FILE_SHARE_UNKNOWN: f64 = 0.6;
 
-/// Added to the direct memory that a collection leaves, for the requests under way: a quarter, and
-/// 4 MiB.
+/// Margin over the direct memory that a collection leaves, for requests in flight: a quarter, plus 4 MiB.
 const DIRECT_ROOM: f64 = 1.25;
 const DIRECT_ROOM_MIB: u64 = 4;
-/// The same, for what was measured where nothing asked for a collection.
+/// The same for direct memory measured without any requested collection.
 const DIRECT_ROOM_MOST: f64 = 1.1;
-/// Ceilings that are nearer to each other than this are one.
+/// Ceilings closer to each other than this are merged.
 const DIRECT_APART: f64 = 1.5;
-/// A heap that may grow reaches about this many times what is live: the JVM keeps 40 % of it free
-/// (`MinHeapFreeRatio`), and room for young objects in addition.
+/// A growing heap reaches about this many times the live set: the JVM keeps 40% of it free (`MinHeapFreeRatio`), plus
+/// room for young objects.
 const HEAP_GROWN: u64 = 2;
-/// Each halves at least what is left to the limit at which such a heap fits.
+/// Each iteration at least halves the distance to the limit at which such a heap fits.
 const APPROACHES: u32 = 8;
 
-/// The most that a trial held, in bytes.
+/// The maximum memory of a trial, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Needs {
     /// Reachable after a full collection.
     pub(super) live: Option<u64>,
-    /// Resident heap.
     pub(super) heap: u64,
-    /// Everything that is no page of a file, the kernel's part included.
+    /// Everything except file pages, including kernel memory.
     pub(super) anon: u64,
-    /// Pages of files: those it had mapped, where that is known, else all that were charged.
+    /// File pages: the mapped ones if known, otherwise all that were charged.
     pub(super) file: u64,
-    /// The part of them that it cannot do without, as a guess.
+    /// The estimated part of them that it needs.
     pub(super) file_share: f64,
-    /// Direct memory that a full collection left; `None` where the JVM's own counters were not read.
+    /// Direct memory left by a full collection; `None` if the JVM's own counters were not read.
     pub(super) direct_live: Option<u64>,
-    /// The most direct memory that a mark saw.
+    /// Maximum direct memory at any mark.
     pub(super) direct_most: Option<u64>,
 }
 
 impl Needs {
-    /// The needs of a trial in a cgroup of its own; `None` where it was not weighed at all.
+    /// The needs of a trial in its own cgroup; `None` if it was not measured at all.
     pub(super) fn of(trial: &Trial) -> Option<Self> {
         let cgroup = trial.cgroup?;
         let last = trial.marks.iter().rev().find(|mark| mark.name == "loaded").or(trial.marks.last());
@@ -64,25 +62,25 @@ impl Needs {
         Some(Self { live, heap, anon, file, file_share: file_share(read_ahead), direct_live, direct_most })
     }
 
-    /// The first guess of the heap: the live set, and 1 to 2 MiB to make garbage in.
+    /// The first guess of the heap: the live set, plus 1 to 2 MiB for garbage.
     pub(super) fn heap_guess(&self) -> u64 {
         let live = self.live.unwrap_or(self.heap / 2);
         (live.div_ceil(MIB) + 1) * MIB
     }
 
-    /// The same, with the files of a trial that was weighed.
+    /// The same, with the files of a measured trial.
     pub(super) fn with_files_of(self, weighed: &Self) -> Self {
         Self { file: self.file.min(weighed.file), file_share: weighed.file_share, ..self }
     }
 
-    /// More than its direct memory can have been: all that is anonymous and not the heap, in whole MiB.
+    /// An upper bound for its direct memory: all anonymous memory outside the heap, in whole MiB.
     pub(super) fn direct_max(&self) -> u64 {
         self.anon.saturating_sub(self.heap).div_ceil(MIB).max(1) * MIB
     }
 
-    /// Ceilings of direct memory to try, the smallest first: a little more than what a collection leaves, as much as
-    /// there was where nothing asked for a collection, and one between where these lie far apart. None where the JVM's
-    /// own counters were not read, or counted none.
+    /// Direct memory ceilings to try, smallest first: slightly more than a collection leaves, the maximum without
+    /// requested collections, and one in between if these are far apart. Empty if the JVM's own counters were not read,
+    /// or counted none.
     pub(super) fn direct_ceilings(&self) -> Vec<u64> {
         let Some(most) = self.direct_most.filter(|most| *most > 0) else { return Vec::new() };
         let ceiling = |bytes: f64, room: f64| ((bytes * room / MIB as f64).ceil() as u64 + DIRECT_ROOM_MIB) * MIB;
@@ -95,18 +93,17 @@ impl Needs {
         }
     }
 
-    /// The first guess of the limit, if the JVM chooses the heap by the limit and takes these shares. It is what is
-    /// live with as much again, because a heap that may grow is not full of live objects. It is never a limit by
-    /// which the JVM would choose too small a heap.
+    /// The first guess of the limit, if the JVM derives the heap from the limit with these shares. It assumes twice the
+    /// live set, because a growing heap is not full of live objects. It is never a limit from which the JVM would
+    /// derive too small a heap.
     pub(super) fn limit_guess_as_is(&self, share: RamShare) -> u64 {
         let heap = self.live.map_or(self.heap, |live| self.heap.min(live.saturating_mul(HEAP_GROWN)));
         let least = share.memory(self.heap_guess());
-        // A smaller limit makes for a smaller heap, which makes for a smaller limit.
+        // A smaller limit leads to a smaller heap, which leads to a smaller limit.
         let nearer = |limit: u64, _| self.limit_guess(Some(heap.min(share.heap(limit)))).max(least);
         (0..APPROACHES).fold(self.limit_guess(Some(heap)).max(least), nearer)
     }
 
-    /// The first guess of the limit, with a heap of this size in place of the one it had.
     pub(super) fn limit_guess(&self, heap: Option<u64>) -> u64 {
         let anon = match heap {
             Some(heap) => self.anon.saturating_sub(self.heap) + heap,
@@ -146,9 +143,9 @@ mod tests {
         Some(CgroupRecord { anon_peak_bytes: anon, file_bytes: file, ..CgroupRecord::default() })
     }
 
-    /// The heap and the files are those of the mark after the load, what is live of the last that knows it.
+    /// Heap and files come from the mark after the load, the live set from the last mark that has it.
     #[test]
-    fn needs_are_those_of_the_loaded_mark() {
+    fn needs_come_from_the_loaded_mark() {
         let marks = vec![
             mark("start", Some(5), Some(1), 10),
             mark("loaded", Some(40), None, 70),
@@ -171,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_of_the_files_grows_with_what_is_read_ahead() {
+    fn the_file_share_grows_with_read_ahead() {
         let near = |read_ahead, expect: f64| (file_share(read_ahead) - expect).abs() < 1e-12;
         assert!(near(Some(128 << 10), 0.30) && near(Some(256 << 10), 0.45) && near(Some(8 << 20), 1.20));
         assert!(near(Some(64 << 10), 0.30) && near(Some(0), 0.30) && near(None, 0.6));
@@ -190,22 +187,22 @@ mod tests {
         assert_eq!(needs.with_files_of(&weighed), Needs { file_share: 0.1, ..needs }, "the smaller files");
     }
 
-    /// 10 MiB are no heap, 40 are live, and as many are garbage.
+    /// 10 MiB are outside the heap, 40 are live, and another 40 are garbage.
     #[test]
-    fn a_guess_for_a_heap_by_the_limit_fits_the_heap_that_the_jvm_would_choose() {
+    fn a_limit_guess_fits_the_heap_derived_from_it() {
         let needs = Needs { live: Some(40 * MIB), heap: 200 * MIB, anon: 210 * MIB, ..NOTHING };
-        // No limit is enough for which the JVM chooses less than what is live and 1 MiB.
+        // A limit is too small if the JVM derives a heap below the live set plus 1 MiB.
         assert_eq!(needs.limit_guess_as_is(RamShare::default()), 82 * MIB);
-        // A heap of 80 MiB would be half of 160; with what is no heap, 90.
+        // A heap of 80 MiB would be half of 160; with the memory outside the heap, 90.
         let more = Needs { anon: 300 * MIB, ..needs };
         assert_eq!(more.limit_guess_as_is(RamShare::default()), 180 * MIB, "100 MiB and 80 of heap");
         let most = Needs { live: Some(400 * MIB), heap: 500 * MIB, anon: 510 * MIB, ..needs };
         assert_eq!(most.limit_guess_as_is(RamShare::default()), 4 * 401 * MIB, "a quarter");
     }
 
-    /// A quarter and 4 MiB more than a collection leaves, a tenth and 4 MiB more than there was, and one between.
+    /// A quarter and 4 MiB above what a collection leaves, a tenth and 4 MiB above the maximum, and one in between.
     #[test]
-    fn ceilings_of_direct_memory_rise_from_what_is_live_to_what_there_was() {
+    fn direct_memory_ceilings_rise_from_live_to_maximum() {
         let of = |direct_live, direct_most| {
             let needs = Needs { direct_live, direct_most, ..NOTHING };
             needs.direct_ceilings().iter().map(|bytes| bytes / MIB).collect::<Vec<_>>()

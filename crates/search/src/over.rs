@@ -1,11 +1,11 @@
-//! The result of a search at one value of a setting, to be compared with those at the other values.
+//! The result of a search at one value of a setting, for comparison with the other values.
 
 use super::answers::counted;
 use super::conclusion::cpu_per_request;
 use crate::numbers::median;
 use crate::record::{FindRecord, LineOver, ProbeStage, ProbeVerdict, Trial};
 
-/// The search at this value, and what a request cost in the trials that held at its line.
+/// The search at this value, and the cost of a request in the trials that held at its line.
 pub fn line_over(value: String, find: Option<FindRecord>, trials: &[Trial], why: String) -> LineOver {
     let own = at_line(find.as_ref(), trials);
     let middle =
@@ -29,7 +29,7 @@ fn at_line<'a>(find: Option<&FindRecord>, trials: &'a [Trial]) -> Vec<&'a Trial>
     held.map(|(trial, _)| trial).collect()
 }
 
-/// The share of the periods of the measured phases in which a CPU limit held the subject back.
+/// The share of the measured phases' periods in which a CPU limit throttled the subject.
 fn throttled(trials: &[&Trial]) -> Option<f64> {
     let phases = trials.iter().flat_map(|trial| trial.measured_phases());
     let counted: Vec<_> = phases.filter_map(|phase| phase.subject.throttling).collect();
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_has_the_figures_of_the_trials_that_held_at_it() {
+    fn a_line_has_the_figures_of_its_trials() {
         use ProbeVerdict::{Fails, Holds};
         let trials = [
             trial(200, Holds, 9.0, 0),

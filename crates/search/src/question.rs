@@ -1,35 +1,31 @@
-//! The request of a search: its unknowns, its bounds, its target; and the record of its result.
+//! What a search is asked: its unknowns, bounds, and target; and the record of its result.
 
-use super::{SearchSpec, conclude, rules};
+use super::{SearchSpec, conclude, pace, rules};
 use crate::comparison;
 use crate::error::{Error, Result};
 use crate::record::{FindRecord, ProbeRecord, ProbeStage, Trial, Unknowns};
 use crate::scenario::{Budget, Change, Configuration, FindSettings, Gc, Kind, MarkPoint, RamShare, Scenario};
 use crate::units::{Bytes, Span};
 
-/// Options by which a user has chosen the heap.
+/// Options with which a user sets the heap.
 const HEAP_GIVEN: [&str; 2] = ["-Xmx", "-XX:MaxHeapSize="];
-/// Options by which a user lets the JVM choose it by the limit: the shares of small and of large memory, and others.
+/// Options with which a user lets the JVM derive it from the limit: shares of small and large memory, and others.
 const OF_SMALL: [&str; 2] = ["-XX:MinRAMPercentage=", "-XX:MinRAMFraction="];
 const OF_LARGE: [&str; 2] = ["-XX:MaxRAMPercentage=", "-XX:MaxRAMFraction="];
 const MAX_RAM: [&str; 1] = ["-XX:MaxRAM="];
-/// The option by which a user has bounded direct memory.
+/// The option with which a user limits direct memory.
 const DIRECT_GIVEN: &str = "-XX:MaxDirectMemorySize=";
 
-/// The usual target of a load: nearly all that is offered, and nothing wrong. A closed model varies by itself.
-///
-/// # Errors
-/// `Bug` where it cannot be parsed.
+/// The default target of a load: nearly all of the offered rate, without errors. A closed model varies on its own.
+/// Errors: `Bug` if it cannot be parsed.
 pub fn usual_target(is_open: bool) -> Result<Vec<Budget>> {
     let rate = if is_open { "rate>=98%" } else { "rate>=90%" };
     [rate, "failed==0"].into_iter().map(|text| text.parse().map_err(Error::bug)).collect()
 }
 
-/// Takes what was typed about searching into a scenario, and checks that it can be searched. It is weighed at the marks
-/// that a search needs: the live set, of the mark `collected`, is what the heap is guessed from.
-///
-/// # Errors
-/// `Request`, as [`Scenario::validate`] and [`check`].
+/// Applies the options of a search to a scenario, and checks that it can be searched. Adds the marks that a search
+/// needs: the heap guess uses the live set at the mark `collected`. Errors: `Request`, as for [`Scenario::validate`]
+/// and [`check`].
 pub fn settle(scenario: &mut Scenario, typed: FindSettings) -> Result<()> {
     scenario.find.apply(typed);
     if scenario.find.target.is_empty() {
@@ -41,43 +37,41 @@ pub fn settle(scenario: &mut Scenario, typed: FindSettings) -> Result<()> {
     check(scenario)
 }
 
-/// Whether a scenario can be searched.
-///
-/// # Errors
-/// `Request`, saying what is wrong with its configurations, its target or its bounds.
+/// Whether a scenario can be searched. Errors: `Request`, with the problem in its configurations, target, or bounds.
 pub fn check(scenario: &Scenario) -> Result<()> {
     let [configuration] = scenario.configurations.as_slice() else {
         let names: Vec<&str> = scenario.configurations.iter().map(|of| of.name.as_str()).collect();
-        return Err(Error::request("a search takes one configuration")
+        return Err(Error::request("a search takes only one configuration")
             .hint(format!("choose one of them with `--only`: {}", names.join(", "))));
     };
+    pace::check_minutes(scenario)?;
     let phases = scenario.load.works();
     for target in &scenario.find.target {
         comparison::check_target(target, &phases).map_err(Error::request)?;
     }
     let find = &scenario.find;
     if find.max_rate && (configuration.limit.is_none() || scenario.load.rate_per_s().is_none()) {
-        return Err(Error::request("the highest rate needs a limit, and a rate to begin with")
-            .hint("give both: `--limit 128m --rate 200`, or `limit` and an open model in the scenario"));
+        return Err(Error::request("the search for the highest rate needs a limit, and a rate to start with")
+            .hint("specify both: `--limit 128m --rate 200`, or `limit` and an open model in the scenario"));
     }
     let limits = [configuration.limit, find.limit_max].into_iter().flatten();
     if let (Some(heap), Some(limit)) = (configuration.heap, limits.min())
         && heap >= limit
     {
-        return Err(Error::request(format!("the heap of {heap} does not fit into the limit of {limit}"))
-            .hint("leave `heap` out to have it searched, or raise the limit"));
+        return Err(Error::request(format!("the heap of {heap} does not fit within the limit of {limit}"))
+            .hint("omit `heap` to have it searched, or raise the limit"));
     }
     if find.as_is && scenario.subject.kind == Kind::Native {
-        return Err(Error::request("a native program has no heap for a JVM to choose").hint("leave out `--as-is`"));
+        return Err(Error::request("a native program has no heap for a JVM to size").hint("remove `--as-is`"));
     }
     if find.as_is && unknowns(scenario, configuration) == Unknowns::Limit {
-        return Err(Error::request("the heap is both given and left to the JVM")
-            .hint("leave out either `--as-is` or the heap (`--heap`, `-Xmx`)"));
+        return Err(Error::request("the heap size is both given and left to the JVM")
+            .hint("remove either `--as-is` or the heap size (`--heap`, `-Xmx`)"));
     }
     Ok(())
 }
 
-/// The record of a search, by its scenario and its trials alone.
+/// The record of a search, from its scenario and its trials alone.
 pub fn found(scenario: &Scenario, trials: &[Trial]) -> Option<FindRecord> {
     let configuration = scenario.configurations.first()?;
     let first = |of: &ProbeRecord| matches!(of.stage, ProbeStage::Reference | ProbeStage::Rate);
@@ -93,7 +87,7 @@ pub fn found(scenario: &Scenario, trials: &[Trial]) -> Option<FindRecord> {
         let classes = asked.probe.as_ref().and_then(|probe| probe.classes);
         let live = asked.marks.iter().rev().find_map(|mark| mark.heap.live_bytes);
         let set = heap.or_else(|| heap_given(scenario, configuration));
-        // No rule sizes a heap that the server's own command sets.
+        // No rule sizes a heap that is set in the server's own command.
         let needed = set.or_else(|| live.filter(|_| asked.heap_typed().is_none()));
         record.others = needed.map(|heap| rules(heap, line.limit_bytes, classes)).unwrap_or_default();
         let share =
@@ -103,7 +97,7 @@ pub fn found(scenario: &Scenario, trials: &[Trial]) -> Option<FindRecord> {
     Some(record)
 }
 
-/// The course of a search of this configuration, where memory is no concern at `limit_max` bytes.
+/// The settings for a search of this configuration, with ample memory at `limit_max` bytes.
 pub fn spec(scenario: &Scenario, configuration: &Configuration, limit_max: u64) -> SearchSpec {
     let find = &scenario.find;
     SearchSpec {
@@ -125,15 +119,15 @@ pub fn spec(scenario: &Scenario, configuration: &Configuration, limit_max: u64) 
     }
 }
 
-/// Whether a subject without load becomes ready as it does with it: it works because it is asked, and the readiness
-/// that is waited for does not depend on what the load expects.
+/// Whether a subject becomes ready without load as it does with load: it works on request, and its readiness check does
+/// not depend on the load's expectations.
 fn starts_alone(scenario: &Scenario) -> bool {
     let (load, ready) = (&scenario.load, &scenario.subject.ready);
     let is_usual = load.ready_status(ready).is_none_or(|status| (200..300).contains(&status));
     load.is_driven() && !load.has_own_work() && is_usual
 }
 
-/// The shares of a limit that the JVM takes as its heap, by the last options that set them.
+/// The shares of a limit that the JVM uses for its heap, from the last options that set them.
 fn ram_share(scenario: &Scenario, configuration: &Configuration) -> RamShare {
     let last = |[percentage, fraction]: [&str; 2], usual: f64| {
         let share = |word: &str| {
@@ -148,14 +142,14 @@ fn ram_share(scenario: &Scenario, configuration: &Configuration) -> RamShare {
     RamShare { small: last(OF_SMALL, usual.small), large: last(OF_LARGE, usual.large) }
 }
 
-/// The largest heap that a user gave, in bytes, by the last option that sets it.
+/// The maximum heap that a user set, in bytes, from the last option that sets it.
 fn heap_given(scenario: &Scenario, configuration: &Configuration) -> Option<u64> {
     let size = |word: &str| HEAP_GIVEN.iter().find_map(|option| word.strip_prefix(option))?.parse::<Bytes>().ok();
     let typed = words(scenario, configuration).filter_map(size).last();
     configuration.heap.or(typed).map(|heap| heap.0)
 }
 
-/// All options of a JVM, word by word, from the command line, the image and the environment.
+/// All JVM options, word by word, from the command line, the image, and the environment.
 fn words<'a>(scenario: &'a Scenario, configuration: &'a Configuration) -> impl Iterator<Item = &'a str> {
     let of_image = scenario.subject.image.iter().flat_map(|image| &image.heap_options);
     let values = scenario.subject.env.iter().chain(&configuration.env).flat_map(|(_, value)| value.split(' '));
@@ -163,7 +157,7 @@ fn words<'a>(scenario: &'a Scenario, configuration: &'a Configuration) -> impl I
     said.chain(values).chain(configuration.jvm.iter().map(String::as_str))
 }
 
-/// The unknowns: the heap only where there is one and the user has not chosen it.
+/// The unknowns: the heap only if there is one and the user has not set it.
 pub(super) fn unknowns(scenario: &Scenario, configuration: &Configuration) -> Unknowns {
     let begins = |beginnings: &[&str]| {
         words(scenario, configuration).any(|word| beginnings.iter().any(|beginning| word.starts_with(beginning)))
@@ -206,7 +200,7 @@ mod tests {
     const OPEN: &str = "steady: {constant: {rate: 200, duration: 1s}, get: /}";
 
     #[test]
-    fn a_target_is_usual_for_its_load() {
+    fn a_load_has_a_default_target() {
         let of = |load: &str| {
             usual_target(scenario("a: {}", "", load).load.is_open())
                 .unwrap()
@@ -219,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_searched_says_why() {
+    fn unsearchable_scenarios_have_a_reason() {
         let refused = |configurations: &str, more: &str, load: &str, expect: &str| match (
             super::check(&scenario(configurations, more, load)),
             expect,
@@ -229,21 +223,21 @@ mod tests {
             (other, expect) => panic!("{other:?} and not `{expect}`: {configurations} {more}"),
         };
         refused("a: {}", "", CLOSED, "");
-        refused("a: {heap: 8m}, b: {heap: 9m}", "", CLOSED, "a search takes one configuration");
-        let absent = "the target `p99.absent<5ms` cannot be searched with: no phase is called `absent`";
+        refused("a: {heap: 8m}, b: {heap: 9m}", "", CLOSED, "a search takes only one configuration");
+        let absent = "the target `p99.absent<5ms` cannot be used: no phase is named `absent`";
         refused("a: {}", "target: ['p99.absent<5ms']", CLOSED, absent);
         refused("a: {limit: 64m}", "find: {max_rate: true}", OPEN, "");
-        refused("a: {}", "find: {max_rate: true}", OPEN, "the highest rate needs a limit");
-        refused("a: {limit: 64m}", "find: {max_rate: true}", CLOSED, "the highest rate needs a limit");
+        refused("a: {}", "find: {max_rate: true}", OPEN, "the search for the highest rate needs a limit");
+        refused("a: {limit: 64m}", "find: {max_rate: true}", CLOSED, "the search for the highest rate needs a limit");
         refused(
             "a: {heap: 64m, limit: 64m}",
             "",
             CLOSED,
-            "the heap of 64.0 MiB does not fit into the limit of 64.0 MiB",
+            "the heap of 64.0 MiB does not fit within the limit of 64.0 MiB",
         );
         refused("a: {heap: 64m}", "find: {limit_max: 63m}", CLOSED, "the heap of 64.0 MiB does not fit");
         refused("a: {heap: 63m}", "find: {limit_max: 64m}", CLOSED, "");
-        refused("a: {heap: 63m}", "find: {as_is: true}", CLOSED, "the heap is both given and left to the JVM");
+        refused("a: {heap: 63m}", "find: {as_is: true}", CLOSED, "the heap size is both given and left to the JVM");
         refused("a: {}", "find: {as_is: true}", CLOSED, "");
     }
 
@@ -253,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_native_program_has_no_heap_to_search_or_to_leave_to_a_jvm() {
+    fn a_native_program_has_no_heap_to_search() {
         let text = "name: x\nsubject: {kind: native, command: [serves, \"{port}\"]}\nload: [steady: {constant: \
                     {rate: 9, duration: 1s}, get: /}]\n";
         let scenario = parse(text, Path::new("/x"), &[]).unwrap();
@@ -264,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn the_heap_is_searched_only_where_nobody_chose_it() {
+    fn the_heap_is_searched_only_if_not_set() {
         check("", "", "", Unknowns::HeapAndLimit);
         check("", "heap: 64m", "", Unknowns::Limit);
         check(", -Xmx64m", "", "", Unknowns::Limit);

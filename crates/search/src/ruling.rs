@@ -3,21 +3,21 @@
 use super::cause::{cause_of, is_disturbed, is_short};
 use crate::comparison::Judged;
 use crate::record::{FailureCause, Missed, Outcome, ProbeVerdict, Trial};
-use crate::units::Bytes;
+use crate::units::{Bytes, grouped};
 
-/// Trials in a row that may be discarded; one more that the machine disturbed counts all the same, and one more whose
-/// target was not measured ends the search.
+/// Maximum consecutive discarded trials. After that, a trial disturbed by the machine counts anyway, and one with an
+/// unmeasured target ends the search.
 pub const DISCARDED_MAX: usize = 3;
 
-/// A cgroup whose charge came so near to its limit was full: the kernel frees some pages ahead.
+/// A cgroup whose charge came this close to its limit was full, because the kernel frees some pages early.
 const FULL_SHARE: f64 = 0.98;
 
 /// The verdict on a trial, with its reason.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ruling {
-    /// Whether the trial held the target.
+    /// Whether the target held in the trial.
     pub verdict: ProbeVerdict,
-    /// The missed targets, with the numbers; or the reason why the trial is discarded.
+    /// The missed targets with their numbers, or why the trial is discarded.
     pub why: Vec<String>,
     /// The numbers that were missed.
     pub missed: Vec<Missed>,
@@ -26,21 +26,24 @@ pub struct Ruling {
 }
 
 impl Ruling {
-    /// Rules on a trial judged by its target, after so many that were discarded in a row. `shared` are the bytes of its
-    /// file pages charged to others, if they make the trial easier than it should be and the next trial may differ.
+    /// Rules on a trial judged by its target, after `discarded` consecutive discarded ones. `shared` are the bytes of
+    /// its file pages charged to others, if they make the trial easier than it should be and the next trial may differ.
     pub fn of(judged: Judged, trial: &Trial, discarded: usize, shared: Option<u64>) -> Self {
         if trial.outcome == Outcome::Aborted {
-            // The result of this trial is unknown: a search that goes on makes the trial again.
+            // The result of this trial is unknown: a continued search repeats the trial.
             return Self::discard(trial.why.clone().into_iter().collect());
         }
         let (why, missed) = match (judged, shared) {
             (Judged::Held, Some(shared)) => {
-                return Self::discard(vec![format!("{} of its file pages were charged to others", Bytes(shared))]);
+                return Self::discard(vec![format!(
+                    "{} of its file pages were charged to other cgroups",
+                    Bytes(shared)
+                )]);
             }
             (Judged::Held, None) => {
                 return Self { verdict: ProbeVerdict::Holds, why: Vec::new(), missed: Vec::new(), cause: None };
             }
-            // A target that was not measured says nothing of the limit.
+            // A target that was not measured says nothing about the limit.
             (Judged::Unmeasured(why), _) => return Self::discard(vec![why]),
             (Judged::Ended(why), _) => (vec![why], trial.hopeless.clone().into_iter().collect()),
             (Judged::Missed(missed), _) => (missed.iter().map(|of| of.text.clone()).collect(), missed),
@@ -58,7 +61,7 @@ impl Ruling {
     }
 }
 
-/// Whether the limit was too little for a trial that failed, by all that it left.
+/// Whether the limit was too small for a failed trial, from all of its traces.
 pub fn is_short_of_memory(trial: &Trial) -> bool {
     let is_full = |peak: u64, limit: u64| peak as f64 >= limit as f64 * FULL_SHARE;
     let filled = trial.cgroup.is_some_and(|of| of.peak_bytes.is_some_and(|peak| is_full(peak, of.limit_bytes)));
@@ -68,17 +71,17 @@ pub fn is_short_of_memory(trial: &Trial) -> bool {
     }
 }
 
-/// How many trials were discarded in a row, up to the last one.
+/// Number of consecutive discarded trials at the end.
 pub fn discarded(trials: &[Trial]) -> usize {
     let is_discarded = |trial: &&Trial| trial.verdict() == Some(ProbeVerdict::Discarded);
     trials.iter().rev().take_while(is_discarded).count()
 }
 
-/// The missed targets, and the pages that had to be read again where that is the reason.
+/// The missed targets, plus the pages that were read again if that is the reason.
 fn with_refaults(mut why: Vec<String>, cause: FailureCause, trial: &Trial) -> Vec<String> {
     let pages = trial.cgroup.map_or(0, |cgroup| cgroup.file_refaults).max(1);
     if cause == FailureCause::FilePages {
-        why.push(format!("{pages} file pages were dropped and read again"));
+        why.push(format!("{} file pages were evicted and reread", grouped(pages)));
     }
     why
 }
@@ -97,9 +100,9 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_measured_and_undisturbed_counts() {
+    fn only_measured_undisturbed_trials_count() {
         let unmeasured = || Judged::Unmeasured("`gc_share` was not measured".to_owned());
-        let text = "p99.steady was 812 ms; the target is p99<50ms";
+        let text = "p99.steady was 812 ms, but the target is p99<50ms";
         let of = Missed {
             metric: "p99.steady".to_owned(),
             unit: Unit::Milliseconds,
@@ -122,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_first_trial_is_short_of_memory_where_its_limit_shows_it() {
+    fn a_first_trial_can_show_a_lack_of_memory() {
         let check = |ready_s: Option<f64>, cgroup: CgroupRecord, expect: bool| {
             let of = Trial { ready_s, cgroup: Some(CgroupRecord { limit_bytes: 20 << 20, ..cgroup }), ..trial() };
             assert_eq!(is_short_of_memory(&of), expect, "{cgroup:?}");
@@ -133,7 +136,7 @@ mod tests {
         check(None, peak(20), true);
         check(None, peak(12), false);
         check(None, CgroupRecord::default(), false);
-        // A server fills its cgroup with file pages, too.
+        // A server also fills its cgroup with file pages.
         check(Some(1.0), peak(20), false);
     }
 }

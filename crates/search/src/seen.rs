@@ -1,4 +1,4 @@
-//! A JVM as an account or the trials of a run show it, for advice.
+//! Observations of a JVM in an account or in the trials of a run, for advice.
 
 use crate::advice::{HeapSeen, PartSeen, Seen};
 use crate::doubt::Doubt;
@@ -7,11 +7,11 @@ use crate::record::{
 };
 use crate::units::unix_s;
 
-/// The collector whose heap is a file in memory.
+/// The collector whose heap is an in-memory file.
 const HEAP_IN_FILES: &str = "Z";
 
 impl Seen {
-    /// A running JVM in one look.
+    /// A running JVM in a single account.
     pub fn of_account(document: &AccountDocument) -> Self {
         let mark = &document.mark;
         let started = document.identity.as_ref().and_then(|identity| unix_s(identity.started.as_deref()?));
@@ -25,7 +25,7 @@ impl Seen {
         seen
     }
 
-    /// A JVM in the trials of one configuration; `None` if none of them was weighed to its end.
+    /// A JVM in the trials of one configuration; `None` if none of them was measured to its end.
     pub fn of_trials<'t>(trials: impl IntoIterator<Item = &'t Trial>) -> Option<Self> {
         let is_whole = |trial: &&Trial| trial.outcome == Outcome::Completed;
         trials.into_iter().filter(is_whole).filter_map(Self::of_trial).reduce(Self::with)
@@ -36,7 +36,7 @@ impl Seen {
         let (pid, collector) = (jvm.map_or(0, |jvm| jvm.pid), jvm.and_then(|jvm| jvm.collector.as_deref()));
         let weighed = trial.marks.iter().filter(|mark| mark.account.is_some());
         let mut seen = weighed.map(|mark| Self::of_mark(mark, pid, collector)).reduce(Self::with)?;
-        // The mark `collected` knows the live set; the others have bounds of it.
+        // The mark `collected` has the live set; the others have upper bounds.
         if let Some(live) = trial.marks.iter().filter_map(|mark| mark.heap.live_bytes).max() {
             (seen.heap.left, seen.heap.old_collections) = (Some(live), seen.heap.old_collections.max(1));
             seen.trials = 1;
@@ -59,7 +59,7 @@ impl Seen {
         let part = |(owner, bytes): (&String, u64)| PartSeen { owner: owner.clone(), bytes, growth: None };
         let parts = account.outside_heap().map(|owner| (&owner.name, owner.rss_bytes + owner.swap_bytes));
         let heap_bytes = account.heap_bytes();
-        // Without a limit, the cgroup may be that of all processes.
+        // Without a limit, the cgroup may contain all processes.
         let charge = mark.charge.as_ref().filter(|charge| charge.limit_bytes.is_some());
         let in_files = if collector.is_some_and(|name| name.starts_with(HEAP_IN_FILES)) { heap_bytes } else { 0 };
         let by_process = Self::kernel_of(mark.threads.unwrap_or(0), mark.rss_bytes);
@@ -78,6 +78,7 @@ impl Seen {
             kernel,
             kept_cache: charge.map_or(0, files),
             others: charge.map_or(0, |charge| others(charge, pid)),
+            files: mark.file_bytes.unwrap_or(0).saturating_sub(charge.map_or(0, |of| of.shmem_bytes).max(in_files)),
             peak: charged.max(mark.rss_bytes.saturating_add(kernel)),
             heap_at_peak: heap_bytes,
             direct: mark.direct_bytes(),
@@ -88,7 +89,7 @@ impl Seen {
     }
 }
 
-/// Whether a trial that this doubts may have needed less memory than the server will.
+/// Whether a trial with this doubt may have needed less memory than the server will.
 fn shows_less(doubt: &Doubt) -> bool {
     use Doubt::{CutShort, LoadFailures, NeverWarm, NoisyMachine, ServerGone, SwapInUse};
     matches!(
@@ -102,7 +103,7 @@ fn shows_less(doubt: &Doubt) -> bool {
     )
 }
 
-/// Anonymous memory of other processes of the container.
+/// Anonymous memory of other processes in the container.
 fn others(charge: &ChargeRecord, pid: u32) -> u64 {
     let rows = charge.rows.iter().filter(|row| row.kind == ChargeKind::Anonymous);
     let others = rows.filter(|row| row.pid.is_some_and(|of| of != pid));

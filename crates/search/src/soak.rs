@@ -1,5 +1,5 @@
-//! The soak: a last trial with the limit and the heap that are to be set, under a load that lasts longer than that of
-//! the trials which found them. A JVM's own memory and many caches grow for longer than those trials last.
+//! The soak: a last trial with the recommended limit and heap, under a longer load than the trials that found them. A
+//! JVM's own memory and many caches grow for longer than those trials last.
 
 use super::answers::{answers, counted};
 use super::cause::is_of_heap;
@@ -9,24 +9,23 @@ use super::spec::SearchSpec;
 use crate::record::{ProbeRecord, ProbeStage, ProbeVerdict, SoakRecord, Trial, to_set};
 use crate::units::MIB;
 
-/// A limit that fails is followed by one that is so much larger, a heap that was too small by one that is so much
-/// larger: the smallest heap that holds has no room for what lives longer.
+/// After a failed limit or a heap that was too small, the next one is this much larger: the smallest working heap has
+/// no room for longer-lived objects.
 const STEP: f64 = 1.1;
 const HEAP_STEP: f64 = 1.25;
-/// If so many trials fail, memory grows with the load.
+/// If this many trials fail, memory grows with the load.
 const ANSWERS_MAX: u32 = 6;
 
-/// How far the soak has come.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Soak {
     /// The next limit, or the one that held.
     pub(super) step: EdgeStep,
-    /// The heap that goes with it, in bytes; `None` where the search gives none.
+    /// The heap that goes with it, in bytes; `None` if the search sets none.
     pub(super) heap: Option<u64>,
 }
 
-/// The state of the soak of this line, in bytes, and of the heap that it was found with. The limit grows with the heap,
-/// byte for byte.
+/// The state of the soak for this line, in bytes, and for the heap that it was found with. The limit grows with the
+/// heap, byte for byte.
 pub(super) fn standing(spec: &SearchSpec, trials: &[Trial], line: u64, heap: Option<u64>) -> Soak {
     let (limit, heap) = to_set(line, heap, spec.headroom);
     let own = || counted(trials, ProbeStage::Soak);
@@ -34,7 +33,7 @@ pub(super) fn standing(spec: &SearchSpec, trials: &[Trial], line: u64, heap: Opt
     let too_small = own().filter(|(_, probe)| was_small(probe)).count() as u32;
     let grown = |heap: u64| ((heap as f64 * HEAP_STEP.powi(too_small as i32) / MIB as f64).ceil() as u64) * MIB;
     let more = |to: Option<u64>| to.zip(heap).map_or(0, |(to, from)| to.saturating_sub(from));
-    // A limit that rose with the heap alone says nothing of the limit.
+    // A limit that only rose with the heap says nothing about the limit.
     let value = |trial: &Trial, probe: &ProbeRecord| {
         trial.limit_bytes.filter(|_| !was_small(probe)).map(|limit| limit.saturating_sub(more(probe.heap_bytes)))
     };
@@ -54,7 +53,7 @@ pub(super) fn standing(spec: &SearchSpec, trials: &[Trial], line: u64, heap: Opt
     Soak { step, heap }
 }
 
-/// The result of the soak; `None` while it goes on.
+/// The result of the soak; `None` while it continues.
 pub(super) fn record(soak: Option<Soak>, trials: &[Trial]) -> Option<SoakRecord> {
     let limit_bytes = match soak?.step {
         EdgeStep::Probe { .. } => return None,

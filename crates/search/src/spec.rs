@@ -1,39 +1,39 @@
-//! The settings of a search: its unknowns and its bounds.
+//! The settings of a search: its unknowns and bounds.
 
 use crate::record::Unknowns;
 use crate::scenario::RamShare;
 
-/// The unknowns and the bounds of a search.
+/// The unknowns and bounds of a search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SearchSpec {
     /// The unknowns.
     pub unknowns: Unknowns,
     /// The relative step at which to stop.
     pub step: f64,
-    /// Trials in a row that must hold.
+    /// Consecutive trials that must hold.
     pub proofs: u32,
-    /// The smallest limit to try, in bytes; the usual one where `None`.
+    /// The smallest limit to try, in bytes; `None` for the default.
     pub limit_min: Option<u64>,
-    /// The limit at which memory is no concern, in bytes; no larger one is asked.
+    /// The limit with ample memory, in bytes; no larger one is tried.
     pub limit_max: u64,
-    /// The rate of the measured phase to begin with, where rates are searched.
+    /// The initial rate of the measured phase in a search for a rate.
     pub rate_per_s: Option<f64>,
-    /// The one limit to prove, in bytes, where none is searched for.
+    /// The only limit to prove, in bytes, if none is searched for.
     pub prove: Option<u64>,
-    /// The share that is added to line and heap in what is to be set.
+    /// The share added to the line and the heap in the recommended settings.
     pub headroom: f64,
-    /// Seconds of the longer load under which what is to be set is tested once more; `None` leaves that test out.
+    /// Seconds of the longer load that tests the recommended settings again; `None` skips that test.
     pub soak_s: Option<f64>,
-    /// Trials after which the search ends.
+    /// Maximum number of trials.
     pub trials_max: u32,
     /// Seconds after which no smaller value is tried.
     pub seconds_max: Option<f64>,
-    /// Whether the warm line is searched, too.
+    /// Whether to search for the warm line too.
     pub warm: bool,
-    /// Whether a start without load can be told from one that is not ready.
+    /// Whether readiness without load can be distinguished from being not ready.
     pub starts_alone: bool,
-    /// Whether the configuration has a ceiling of direct memory.
+    /// Whether the configuration limits direct memory.
     pub direct_given: bool,
-    /// The shares of a limit that the JVM takes as its heap where it chooses that by the limit.
+    /// The shares of a limit that the JVM uses for its heap if it derives the heap from the limit.
     pub ram_share: RamShare,
 }

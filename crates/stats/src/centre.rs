@@ -1,10 +1,10 @@
-//! The centre of values that differ from each other: Hodges and Lehmann's estimate, the median of Walsh averages.
+//! The center of varying values: the Hodges-Lehmann estimate, which is the median of Walsh averages.
 //!
-//! Hodges and Lehmann 1963; Hollander, Wolfe and Chicken 2014, section 3.2. It is nearly as sharp as the mean for
-//! normal noise (95 %) and, unlike the mean, is not moved far by one disturbed trial.
+//! Hodges and Lehmann 1963; Hollander, Wolfe, and Chicken 2014, section 3.2. It is nearly as efficient as the mean for
+//! normal noise (95%) and, unlike the mean, a single disturbed trial does not move it far.
 
-/// The averages of all pairs of values, each value with itself too, ascending, with the places of the two.
-/// Prepared once, they give the estimate of every resample in one pass.
+/// The averages of all pairs of values, including each value with itself, ascending, with the indices of both. Computed
+/// once, they give the estimate of every resample in one pass.
 #[derive(Debug, Clone)]
 pub struct Walsh {
     averages: Vec<Average>,
@@ -19,7 +19,7 @@ struct Average {
 }
 
 impl Walsh {
-    /// Beyond this many values, neighbours are averaged first: time and memory grow with the square.
+    /// With more values, neighbors are averaged first, because time and memory grow with the square.
     pub const VALUES_MAX: usize = 512;
 
     /// At most [`Self::VALUES_MAX`] values, all finite.
@@ -28,7 +28,7 @@ impl Walsh {
         let mut averages = Vec::with_capacity(values.len() * (values.len() + 1) / 2);
         for (second, behind) in values.iter().enumerate() {
             for (first, before) in values[..=second].iter().enumerate() {
-                // Halves first: the sum of two large values need not be finite.
+                // Halved first: the sum of two large values need not be finite.
                 let average = before / 2.0 + behind / 2.0;
                 averages.push(Average { average, first: first as u16, second: second as u16 });
             }
@@ -37,7 +37,7 @@ impl Walsh {
         Self { averages, values: values.len() }
     }
 
-    /// The estimate from the values themselves; 0 if there are no values.
+    /// The estimate from the values themselves; 0 if there are none.
     pub fn centre(&self) -> f64 {
         self.centre_of(&vec![1; self.values])
     }
@@ -47,7 +47,7 @@ impl Walsh {
         let total: u64 = occurs.iter().map(|times| u64::from(*times)).sum();
         let weighted = self.averages.iter().map(|pair| {
             let (first, second) = (u64::from(occurs[pair.first as usize]), u64::from(occurs[pair.second as usize]));
-            // A value paired with itself: n(n+1)/2 pairs. There is no branch, because a CPU could not predict it.
+            // A value paired with itself: n(n+1)/2 pairs. Branch-free, because a CPU could not predict the branch.
             let itself = u64::from(pair.first == pair.second);
             (pair.average, (first * (second + itself)) >> itself)
         });
@@ -55,7 +55,7 @@ impl Walsh {
     }
 }
 
-/// The differences between all values of two samples, ascending, with the places of the two.
+/// The differences between all values of two samples, ascending, with the indices of both.
 #[derive(Debug, Clone)]
 pub struct Pairs {
     differences: Vec<Average>,
@@ -64,7 +64,7 @@ pub struct Pairs {
 }
 
 impl Pairs {
-    /// Beyond this many values of one sample, neighbours are averaged first.
+    /// With more values in one sample, neighbors are averaged first.
     pub const VALUES_MAX: usize = 128;
 
     /// Candidate minus baseline. At most [`Self::VALUES_MAX`] values each, all finite.
@@ -82,7 +82,7 @@ impl Pairs {
         Self { differences, baseline: baseline.len(), candidate: candidate.len() }
     }
 
-    /// The estimate of the shift from the values themselves; 0 if there are no values.
+    /// The estimated shift from the values themselves; 0 if there are none.
     pub fn centre(&self) -> f64 {
         self.centre_of(&vec![1; self.baseline], &vec![1; self.candidate])
     }
@@ -98,7 +98,7 @@ impl Pairs {
     }
 }
 
-/// The median of ascending values, each with its number of occurrences, `total` altogether.
+/// The median of ascending weighted values with this total weight.
 #[inline]
 fn median(mut weighted: impl Iterator<Item = (f64, u64)>, total: u64) -> f64 {
     let mut passed = 0;
@@ -118,10 +118,10 @@ fn median(mut weighted: impl Iterator<Item = (f64, u64)>, total: u64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Hamilton's depression scale before and after a tranquilizer, nine patients (Hollander, Wolfe and Chicken 2014,
+    /// Hamilton's depression scale before and after a tranquilizer, nine patients (Hollander, Wolfe, and Chicken 2014,
     /// table 3.1 and example 3.3): the estimate is -0.46.
     #[test]
-    fn the_centre_is_that_of_the_textbook() {
+    fn the_center_matches_the_textbook() {
         // In thousandths.
         let before = [1830, 500, 1620, 2480, 1680, 1880, 1550, 3060, 1300];
         let after = [878, 647, 598, 2050, 1060, 1290, 1060, 3140, 1290];
@@ -130,17 +130,17 @@ mod tests {
         assert!((Walsh::of(&differences).centre() - -0.46).abs() < 0.005, "{}", Walsh::of(&differences).centre());
     }
 
-    /// Permeability of the chorioamnion at term and before (Hollander, Wolfe and Chicken 2014, table 4.1 and example
-    /// 4.3): the estimate of the shift is -0.305.
+    /// Permeability of the chorioamnion at term and before (Hollander, Wolfe, and Chicken 2014, table 4.1 and example
+    /// 4.3): the estimated shift is -0.305.
     #[test]
-    fn the_shift_is_that_of_the_textbook() {
+    fn the_shift_matches_the_textbook() {
         let term = [0.80, 0.83, 1.89, 1.04, 1.45, 1.38, 1.91, 1.64, 0.73, 1.46];
         let before = [1.15, 0.88, 0.90, 0.74, 1.21];
         assert!((Pairs::of(&term, &before).centre() - -0.305).abs() < 1e-9);
     }
 
     #[test]
-    fn a_resample_has_the_centre_of_its_values() {
+    fn a_resample_has_the_center_of_its_values() {
         let values = [4.0, 1.0, 7.0, 2.5];
         let repeated = [4.0, 7.0, 7.0, 2.5];
         assert_eq!(Walsh::of(&values).centre_of(&[1, 0, 2, 1]), Walsh::of(&repeated).centre());
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn few_and_equal_values_have_a_centre() {
+    fn few_and_equal_values_have_a_center() {
         assert_eq!(Walsh::of(&[]).centre(), 0.0);
         assert_eq!(Walsh::of(&[3.0]).centre(), 3.0);
         assert_eq!(Walsh::of(&[3.0, 4.0]).centre(), 3.5);

@@ -1,53 +1,53 @@
-//! Estimates with their intervals: bias-corrected and accelerated bootstrap, widened for small samples.
+//! Estimates with intervals: bias-corrected and accelerated bootstrap, widened for small samples.
 //!
-//! A bootstrap from 5 to 20 values is too narrow, and says nothing about what lies beyond its own extremes. This module
-//! corrects that in two ways; `docs/compare.md` has the results of simulations:
+//! A bootstrap from 5 to 20 values is too narrow, and cannot go beyond its own extremes. This module corrects that in
+//! two ways; `docs/compare.md` has simulation results:
 //!
-//! - The bootstrap gives only the interval of 80 %, at percentiles expanded as Hesterberg 2015 (section 3.3) proposes:
+//! - The bootstrap gives only the 80% interval, at percentiles expanded as in Hesterberg 2015 (section 3.3):
 //!   Φ(−√(n/(n−1)) · t) instead of Φ(−z). BCa then shifts them (Efron and Tibshirani 1993, section 14.3).
-//! - Each half of that interval is stretched to the wanted confidence, by the ratio of Student's t with n−1 degrees of
-//!   freedom there to its value at 80 %. For differences within blocks, a half is at most t bootstrap standard errors
-//!   long. Either length alone is a noisy guess that errs to the wide side, so the shorter one is right. Single values
-//!   may be skewed, which would make that bound too short.
+//! - Each half of that interval is stretched to the requested confidence, by the ratio of Student's t with n−1 degrees
+//!   of freedom there to its value at 80%. For differences within blocks, a half is at most t bootstrap standard errors
+//!   long. Either length alone is a noisy and conservative estimate, so the shorter one is used. Single values may be
+//!   skewed, which would make that bound too short.
 //!
-//! Exchanging the signs of all values mirrors the result exactly. Resamples are drawn by place, not by value, and the
-//! upper end is computed as the lower end of the mirrored values.
+//! Negating all values mirrors the result exactly. Resamples are drawn by index, not by value, and the upper end is
+//! computed as the lower end of the mirrored values.
 
 use super::centre::{Pairs, Walsh};
 use super::quantiles::{normal, normal_inverse, student};
 use super::random;
 use std::collections::BTreeMap;
 
-/// The confidence asked of the bootstrap itself: far enough inside its extremes from 5 values on.
+/// The confidence of the bootstrap itself: well inside its extremes from 5 values on.
 const CORE: f64 = 0.80;
-/// Below this many values there is no interval: two values say almost nothing about a third.
+/// Below this number of values, there is no interval: two values say almost nothing about a third.
 pub const VALUES_MIN: usize = 3;
-/// Pairs of values examined for one interval, each way: about half a second's work.
+/// Maximum pairs of values examined per interval, each way: about half a second.
 const PAIRS_MAX: usize = 500_000_000;
-/// The least number of resamples, however many values there are.
+/// Minimum number of resamples, however many values there are.
 const RESAMPLES_MIN: usize = 500;
-/// Keeps the acceleration from reversing the order of percentiles if one value lies far out.
+/// Keeps the acceleration from reversing the order of percentiles if there is an outlier.
 const DAMPING_MIN: f64 = 0.1;
 
 /// The kind of values that an interval is computed from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sample {
-    /// Differences between two configurations within blocks: skewness of their noise cancels.
+    /// Differences between two configurations within blocks: the skewness of their noise cancels.
     Differences,
     /// Values of one configuration.
     Values,
 }
 
-/// A centre and the ends of its interval.
+/// A center and the ends of its interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
-    /// The median, or the centre of all pairs.
+    /// The median, or the center of all pairs.
     pub centre: f64,
     /// `None` below [`VALUES_MIN`] values.
     pub ends: Option<(f64, f64)>,
 }
 
-/// Resamples, drawn once for each number of values and used for every metric.
+/// Resamples, drawn once per number of values and used for every metric.
 #[derive(Debug)]
 pub struct Resamples {
     seed: u64,
@@ -56,7 +56,7 @@ pub struct Resamples {
 }
 
 impl Resamples {
-    /// Resamples of this seed; `count` of them for each number of values.
+    /// Resamples from this seed; `count` of them per number of values.
     pub fn new(seed: u64, count: usize) -> Self {
         Self { seed, count, drawn: BTreeMap::new() }
     }
@@ -77,7 +77,7 @@ impl Resamples {
         })
     }
 
-    /// The centre of values, with its interval; `None` if there are no values.
+    /// The center of values with its interval; `None` if there are no values.
     pub fn one_sample(&mut self, of: Sample, values: &[f64], confidence: f64) -> Option<Estimate> {
         let values = &thinned(values, Walsh::VALUES_MAX);
         let count = values.len();
@@ -95,9 +95,9 @@ impl Resamples {
         Some(Estimate { centre, ends: Some(bootstrap.ends(of, confidence)) })
     }
 
-    /// How far the candidate's values lie above those of the baseline: the median of all differences between the two
-    /// (Hodges and Lehmann 1963), for samples that are not paired. The interval has the degrees of freedom of the
-    /// smaller sample, which errs to the wide side.
+    /// How far the candidate's values are above the baseline's: the median of all differences between the two (Hodges
+    /// and Lehmann 1963), for unpaired samples. The interval has the degrees of freedom of the smaller sample, which is
+    /// conservative.
     pub fn two_samples(&mut self, baseline: &[f64], candidate: &[f64], confidence: f64) -> Option<Estimate> {
         let [baseline, candidate] = [baseline, candidate].map(|values| thinned(values, Pairs::VALUES_MAX));
         let (first, second) = (baseline.len(), candidate.len());
@@ -109,7 +109,7 @@ impl Resamples {
         if first.min(second) < VALUES_MIN {
             return Some(Estimate { centre, ends: None });
         }
-        // Drawn as one, so that two samples of equal size are not resampled alike.
+        // Drawn as one, because two samples of equal size must not be resampled alike.
         let mut random = random::stream(self.seed, (first as u64) << 32 | second as u64);
         let mut draw = |values: usize| {
             let mut occurs = vec![0; values];
@@ -126,7 +126,7 @@ impl Resamples {
     }
 }
 
-/// At most `max` values. Beyond that, neighbours are averaged, so that time and memory are bounded.
+/// At most `max` values. With more, neighbors are averaged, which limits time and memory.
 fn thinned(values: &[f64], max: usize) -> Vec<f64> {
     let group = values.len().div_ceil(max).max(1);
     values.chunks(group).map(|group| group.iter().sum::<f64>() / group.len() as f64).collect()
@@ -145,13 +145,13 @@ fn leave_one_out(values: usize, centre_of: impl Fn(&[u16]) -> f64) -> Vec<f64> {
 }
 
 /// The acceleration from the jackknife (Efron and Tibshirani 1993, equation 14.15). Several samples add their parts,
-/// each weighed by its size (section 14, problem 12). 0 if nothing varies.
+/// each weighted by its size (section 14, problem 12). 0 if nothing varies.
 fn acceleration(without: &[Vec<f64>]) -> f64 {
     let (mut squares, mut cubes) = (0.0, 0.0);
     for estimates in without {
         let count = estimates.len() as f64;
         let mean = estimates.iter().sum::<f64>() / count;
-        // With one sample the weights cancel.
+        // With one sample, the weights cancel.
         let influences = estimates.iter().map(|estimate| (count - 1.0) * (mean - estimate) / count);
         for influence in influences {
             squares += influence * influence;
@@ -170,14 +170,14 @@ fn standard_error(estimates: &[f64], values: usize) -> f64 {
     (squares / (count - 1.0).max(1.0) * values / (values - 1.0)).sqrt()
 }
 
-/// The estimates of all resamples and what is needed to read an interval from them.
+/// The estimates of all resamples, and what is needed to derive an interval from them.
 struct Bootstrap {
     /// Ascending.
     estimates: Vec<f64>,
     centre: f64,
-    /// Standard error of the centre, with n−1 for n.
+    /// Standard error of the center, with n−1 instead of n.
     spread: f64,
-    /// The place of the centre among the estimates, in standard deviations.
+    /// The position of the center among the estimates, in standard deviations.
     bias: f64,
     acceleration: f64,
     values: usize,
@@ -185,13 +185,13 @@ struct Bootstrap {
 
 impl Bootstrap {
     fn new(mut estimates: Vec<f64>, centre: f64, acceleration: f64, values: usize) -> Self {
-        // Computed before sorting: in the order of resamples, mirrored values give the same sum to the last bit.
+        // Computed before sorting: in the order of resamples, mirrored values give a bit-identical sum.
         let spread = standard_error(&estimates, values);
         estimates.sort_unstable_by(f64::total_cmp);
         let below = estimates.partition_point(|estimate| *estimate < centre);
         let above = estimates.len() - estimates.partition_point(|estimate| *estimate <= centre);
-        // Estimates equal to the centre count half to each side. Counting from the smaller side gives mirrored values
-        // the mirrored bias to the last bit.
+        // Estimates equal to the center count half to each side. Counting from the smaller side gives mirrored values
+        // the exactly mirrored bias.
         let share = |fewer: usize, more: usize| {
             let count = estimates.len() as f64;
             ((count + fewer as f64 - more as f64) / 2.0 / count).max(0.5 / count)
@@ -223,21 +223,21 @@ impl Bootstrap {
         (self.centre - down, self.centre + up)
     }
 
-    /// From the centre to the lower end of the interval of this confidence.
+    /// The distance from the center to the lower end of the interval with this confidence.
     fn reach_down(&self, confidence: f64) -> f64 {
         let values = self.values as f64;
         let expanded = (values / (values - 1.0)).sqrt() * student(confidence, self.values);
         (self.centre - self.at(self.percentile(expanded))).max(0.0)
     }
 
-    /// Returns the share of the estimates below an end that would lie so many standard deviations below the centre
-    /// without bias and acceleration (Efron and Tibshirani 1993, equation 14.10).
+    /// Returns the share of estimates below an end that would be this many standard deviations below the center without
+    /// bias and acceleration (Efron and Tibshirani 1993, equation 14.10).
     fn percentile(&self, deviations: f64) -> f64 {
         let from = self.bias - deviations;
         normal(self.bias + from / (1.0 - self.acceleration * from).max(DAMPING_MIN))
     }
 
-    /// The estimate at this share of all, interpolated between two neighbours.
+    /// The estimate at this quantile, interpolated between two neighbors.
     fn at(&self, share: f64) -> f64 {
         let last = self.estimates.len() - 1;
         let place = (share * (self.estimates.len() + 1) as f64 - 1.0).clamp(0.0, last as f64);
@@ -252,10 +252,10 @@ mod tests {
     use super::*;
 
     /// Spatial test data of 26 children, A (Efron and Tibshirani 1993, table 14.1). For the variance, 171.5, the book
-    /// has an acceleration of 0.061 and a bias of 0.146. Its BCa interval of 90 % is from 115.8 to 259.6, from 2,000
+    /// has an acceleration of 0.061 and a bias of 0.146. Its 90% BCa interval is from 115.8 to 259.6, with 2,000
     /// resamples. With 20,000, the bias is 0.17 and the upper end 263.
     #[test]
-    fn bias_acceleration_and_ends_are_those_of_the_textbook() {
+    fn bias_acceleration_and_ends_match_the_textbook() {
         let values: [f64; 26] = [
             48., 36., 20., 29., 42., 42., 20., 42., 22., 41., 45., 14., 6., 0., 33., 28., 34., 4., 32., 24., 47., 41.,
             24., 26., 30., 41.,

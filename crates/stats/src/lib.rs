@@ -1,6 +1,6 @@
-//! Numbers in, verdicts out: intervals, change points and growth. Pure, and seeded where chance is used.
+//! Takes numbers and returns verdicts: intervals, change points, and growth. Pure; any randomness is seeded.
 //!
-//! This crate must not know a metric, a trial or a file.
+//! This crate must not know about metrics, trials, or files.
 
 pub mod centre;
 pub mod growth;

@@ -1,10 +1,10 @@
-//! Breaks a course of values into stretches that are level or rise in a straight line. The remaining noise plus a price
-//! for each break is as small as possible. Exact, by dynamic programming over all ways to break (Jackson and others
-//! 2005, "optimal partitioning").
+//! Splits a series of values into stretches that are level or linear, such that the remaining noise plus a price per
+//! break is minimal. Exact, by dynamic programming over all possible splits (Jackson and others 2005, "optimal
+//! partitioning").
 
 use std::ops::Range;
 
-/// Fewer points than this are never fitted as a line: two breaks say as much.
+/// Fewer points are never fitted as a line: two breaks say as much.
 const RISING_MIN: usize = 6;
 
 /// A point: its value, and one over the square of its standard error.
@@ -16,21 +16,21 @@ pub struct WeightedPoint {
     pub weight: f64,
 }
 
-/// A stretch of points, the last one not included.
+/// A stretch of points, excluding `to`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stretch {
     /// The first point.
     pub from: usize,
-    /// The point behind the last.
+    /// The point after the last.
     pub to: usize,
-    /// Rise from point to point; 0 if it is level.
+    /// Rise per point; 0 if it is level.
     pub slope: f64,
-    /// At the first point.
+    /// The value at the first point.
     pub start: f64,
 }
 
 impl Stretch {
-    /// Returns the value of the stretch at a place, also beyond its ends.
+    /// Returns the stretch's value at an index, which may be beyond its ends.
     pub fn at(&self, place: f64) -> f64 {
         self.start + self.slope * (place - self.from as f64)
     }
@@ -46,12 +46,12 @@ impl Stretch {
     }
 }
 
-/// Sums from which the misfit of any stretch follows.
+/// Cumulative sums from which the misfit of any stretch follows.
 #[derive(Debug, Clone)]
 pub struct Course {
-    /// Before each point, and behind the last: of weights, and of weights times x, x², y, xy, y².
+    /// Up to each point, and after the last: of weights, and of weights times x, x², y, xy, y².
     sums: Vec<[f64; 6]>,
-    /// Subtracted from all values, so that squares of large values do not drown their differences.
+    /// Subtracted from all values, so that squares of large values do not swamp their differences.
     middle: f64,
 }
 
@@ -79,7 +79,7 @@ impl Course {
         std::array::from_fn(|at| self.sums[to][at] - self.sums[from][at])
     }
 
-    /// Returns the misfit of a level and that of a line; no line of fewer than [`RISING_MIN`] points.
+    /// Returns the misfits of a level and of a line; no line for fewer than [`RISING_MIN`] points.
     fn misfits(&self, from: usize, to: usize) -> (f64, Option<f64>) {
         let [w, wx, wxx, wy, wxy, wyy] = self.sum(from, to);
         let level = (wyy - wy * wy / w).max(0.0);
@@ -88,7 +88,7 @@ impl Course {
         (level, line)
     }
 
-    /// A stretch as a level or as a line.
+    /// Fits a stretch as a level or as a line.
     pub fn fitted(&self, from: usize, to: usize, rises: bool) -> Stretch {
         let [w, wx, wxx, wy, wxy, _] = self.sum(from, to);
         let across = wxx - wx * wx / w;
@@ -97,12 +97,12 @@ impl Course {
         Stretch { from, to, slope, start }
     }
 
-    /// The better of level and line; the line costs the price of one more number.
+    /// The better of level and line; a line costs the price of one more parameter.
     pub fn best(&self, from: usize, to: usize, price: f64) -> Stretch {
         self.fitted(from, to, self.cost(from, to, price).1)
     }
 
-    /// Returns the misfit of a stretch, with the price if it rises, and whether it rises.
+    /// Returns the misfit of a stretch, including the price if it is a line, and whether it is one.
     fn cost(&self, from: usize, to: usize, price: f64) -> (f64, bool) {
         match self.misfits(from, to) {
             (level, Some(line)) if line + price < level => (line + price, true),
@@ -110,7 +110,7 @@ impl Course {
         }
     }
 
-    /// The stretches that leave the least misfit, at this price for each break and each line.
+    /// The stretches with minimal misfit, at this price per break and per line.
     pub fn stretches(&self, price: f64) -> Vec<Stretch> {
         let points = self.points();
         let mut least = vec![(0.0, 0); points + 1];
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_and_lines_are_told_apart() {
+    fn levels_and_lines_are_distinguished() {
         assert_eq!(found(&[], 9.0), []);
         assert_eq!(found(&[5.0], 9.0), [(0, 1, 0.0)]);
         assert_eq!(found(&[1.0, 2.0, 1.0, 2.0, 1.0], 9.0), [(0, 5, 0.0)]);
@@ -164,8 +164,8 @@ mod tests {
     }
 
     #[test]
-    fn no_way_to_break_is_better() {
-        // Goes through every way to break eight points into levels.
+    fn no_other_split_is_better() {
+        // Tries every split of eight points into levels.
         let values = [0.0, 0.4, 3.1, 2.9, 3.3, -1.0, -1.2, 5.0];
         let (course, price) = (course(&values, 1.0), 1.5);
         let cost = |stretches: &[(usize, usize)]| -> f64 {
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stretch_says_what_lies_on_it() {
+    fn a_stretch_returns_its_values() {
         let course = course(&[0, 1, 2, 3, 4, 5, 6, 7, 8].map(|at| 100.0 + 2.0 * f64::from(at)), 3.0);
         let line = course.fitted(2, 9, true);
         assert!((line.at(2.0) - 104.0).abs() < 1e-9 && (line.at(11.5) - 123.0).abs() < 1e-9, "{line:?}");

@@ -1,22 +1,21 @@
-//! No test is skipped in silence. A test that skips says why on the terminal at once, and no harness keeps that back.
-//! The last lines of `cargo test` say it once more: `tests/what_was_skipped.rs` writes them from the records kept here.
+//! Reports skipped tests. A test that skips prints the reason immediately to the terminal, bypassing the test harness.
+//! The last lines of `cargo test` repeat it: `tests/what_was_skipped.rs` prints the records kept here.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
-/// The variable that names the file of the records, if it is not next to the tests. It is for runners that start the
-/// last target by themselves.
+/// Names the file of records if it is not next to the tests, for runners that start the last target separately.
 const RECORDS: &str = "LOADLINE_SKIPPED";
-/// The variable that chooses the long tests that run.
+/// Selects the long tests to run.
 const LONG: &str = "LOADLINE_LONG";
-/// The variable that says how much is made up.
+/// Selects the number of simulations.
 const SIMULATIONS: &str = "LOADLINE_SIMULATIONS";
-/// Files of records begin with it; the rest of their names tells one run from another.
+/// Prefix of record files; the rest of the name identifies the run.
 pub const RECORDS_BEGIN: &str = "skipped-";
 
-/// Says that this test, or a part of it, is skipped for want of something. Fails the test if `variable` requires it.
+/// Reports that this test, or a part of it, is skipped. Fails the test if `variable` requires it.
 #[track_caller]
 pub fn skip(variable: &str, why: &str) {
     let required = std::env::var(variable).unwrap_or_default();
@@ -24,19 +23,19 @@ pub fn skip(variable: &str, why: &str) {
     record(variable, why);
 }
 
-/// Says the same without checking whether the test may be skipped.
+/// Reports a skip without checking whether it is allowed.
 pub fn record(variable: &str, why: &str) {
     let thread = std::thread::current();
     let why = why.split_whitespace().collect::<Vec<_>>().join(" ");
     let line = format!("{variable}\t{why}\t{}\n", thread.name().unwrap_or("a test"));
     let file = std::fs::OpenOptions::new().create(true).append(true).open(records());
     file.and_then(|mut file| file.write_all(line.as_bytes())).expect("a record of what was skipped");
-    // `println!` would be kept back with the output of a test that passes.
+    // The harness would capture `println!` in a passing test.
     let _ = writeln!(std::io::stderr(), "skipped, because {why}: {}", thread.name().unwrap_or("a test"));
 }
 
-/// Whether this test, which takes half a minute or more, runs. `LOADLINE_LONG` has the beginnings of the names of
-/// such tests that run, separated by commas, or `all`, as each night. A test that does not run is recorded as skipped.
+/// Whether this test, which takes half a minute or more, runs. `LOADLINE_LONG` contains comma-separated prefixes of
+/// such tests, or `all`, as in nightly runs. Records a skip if it does not run.
 pub fn long_tests_run() -> bool {
     let asked = std::env::var(LONG).unwrap_or_default();
     let thread = std::thread::current();
@@ -48,20 +47,20 @@ pub fn long_tests_run() -> bool {
     runs
 }
 
-/// Whether as much is made up and damaged as each night (`LOADLINE_SIMULATIONS=all`).
+/// Whether to run all simulations and corruptions, as in nightly runs (`LOADLINE_SIMULATIONS=all`).
 pub fn all_simulations_run() -> bool {
     std::env::var(SIMULATIONS).is_ok_and(|asked| asked == "all")
 }
 
-/// The places at which to cut a text of this length: every byte if [`all_simulations_run`]; otherwise every byte of
-/// the first and the last KiB, and each 31st between them.
+/// Where to truncate a text of this length: at every byte if [`all_simulations_run`]; otherwise at every byte of the
+/// first and last KiB, and at every 31st between.
 pub fn cuts(len: usize) -> impl Iterator<Item = usize> {
     const WHOLE: usize = 1 << 10;
     let all = all_simulations_run();
     (0..=len).filter(move |cut| all || *cut <= WHOLE || len - cut <= WHOLE || cut % 31 == 0)
 }
 
-/// Writes a file of a test, with the folders that it lies in.
+/// Writes a test file, creating its directories.
 #[track_caller]
 pub fn write(path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) {
     let path = path.as_ref();
@@ -69,32 +68,32 @@ pub fn write(path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) {
     std::fs::write(path, bytes).expect("a file");
 }
 
-/// Writes a program of a test, with the folders that it lies in.
+/// Writes a test program, creating its directories.
 #[track_caller]
 #[expect(clippy::disallowed_methods, reason = "lets a process of its own write")]
 pub fn executable(path: impl AsRef<Path>, text: &str) {
     let path = path.as_ref();
     write(path, "");
-    // Written by a process of its own: a file that a test has open for writing is open in what other tests start, too,
-    // and cannot be executed meanwhile.
+    // In a separate process: a file open for writing here is inherited by processes of other tests, and then cannot be
+    // executed.
     let mut writer = Command::new("bash");
     let writer = writer.args(["-c", r#"printf '%s' "$1" >"$0" && chmod +x "$0""#]).arg(path).arg(text).status();
     assert!(writer.is_ok_and(|status| status.success()), "{}", path.display());
 }
 
-/// A process that runs alongside a test; killed when dropped.
+/// A process that runs alongside a test; killed on drop.
 #[derive(Debug)]
 pub struct KilledOnDrop(pub Child);
 
 impl Drop for KilledOnDrop {
     fn drop(&mut self) {
-        // One that has ended cannot be killed, and need not.
+        // Fails if it has ended, which is fine.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// All that a server answers to a request without a body, whose head is given without its empty line.
+/// A server's complete response to a request without a body; `head` lacks the final empty line.
 #[track_caller]
 pub fn answer(address: impl ToSocketAddrs, head: &str) -> String {
     let mut peer = TcpStream::connect(address).expect("it listens");
@@ -104,14 +103,60 @@ pub fn answer(address: impl ToSocketAddrs, head: &str) -> String {
     text
 }
 
-/// A program on the `PATH`, or where administrators' programs are, to which the path of a user need not lead.
+/// A request as read by a test server.
+#[derive(Debug, Clone, Default)]
+pub struct ReceivedRequest {
+    /// The request line and headers with line ends, without the empty line.
+    pub head: String,
+    /// The body, as long as the head states.
+    pub body: Vec<u8>,
+}
+
+impl ReceivedRequest {
+    /// Reads a complete request; `None` if the connection ends before.
+    pub fn read(from: &mut impl BufRead) -> Option<Self> {
+        let mut request = Self::read_head(from)?;
+        request.read_body(from)?;
+        Some(request)
+    }
+
+    /// Reads a request up to its body.
+    pub fn read_head(from: &mut impl BufRead) -> Option<Self> {
+        let mut head = String::new();
+        loop {
+            let begun = head.len();
+            if from.read_line(&mut head).ok()? == 0 {
+                return None;
+            }
+            if head[begun..].trim_end().is_empty() {
+                head.truncate(begun);
+                return Some(Self { head, body: Vec::new() });
+            }
+        }
+    }
+
+    /// Reads the body.
+    pub fn read_body(&mut self, from: &mut impl BufRead) -> Option<()> {
+        let length = self.header("content-length").and_then(|length| length.parse().ok());
+        self.body = vec![0; length.unwrap_or(0)];
+        from.read_exact(&mut self.body).ok()
+    }
+
+    /// A header's value.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let fields = self.head.lines().skip(1).filter_map(|line| line.split_once(':'));
+        fields.into_iter().find_map(|(key, value)| key.eq_ignore_ascii_case(name).then(|| value.trim()))
+    }
+}
+
+/// A program on the `PATH`, or in administrators' directories, which a user's path need not contain.
 pub fn on_path(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/usr/local/sbin".into()]);
     folders.map(|folder| folder.join(program)).find(|file| file.is_file())
 }
 
-/// Whether this program is on the `PATH`; skips, or fails where `variable` requires it, if not.
+/// Whether this program exists; if not, skips, or fails if `variable` requires it.
 #[track_caller]
 pub fn has(variable: &str, program: &str) -> bool {
     let has = on_path(program).is_some();
@@ -136,7 +181,7 @@ pub fn jar(entries: &[(&str, &[u8])]) -> Vec<u8> {
     bytes
 }
 
-/// The records of this run: of all that one `cargo test` starts.
+/// The records of this `cargo test` invocation.
 pub fn records() -> PathBuf {
     if let Some(file) = std::env::var_os(RECORDS) {
         return PathBuf::from(file);
@@ -145,13 +190,13 @@ pub fn records() -> PathBuf {
     folder().join(format!("{RECORDS_BEGIN}{runner}-{}", started_ticks(runner).unwrap_or_default()))
 }
 
-/// Returns the folder of the test's own program, which also holds those of all other targets.
+/// The directory of the test's program, and of all other targets.
 pub fn folder() -> PathBuf {
     let program = std::env::current_exe().expect("a test knows its program");
     program.parent().map(Path::to_path_buf).unwrap_or_default()
 }
 
-/// Field 22 of `/proc/PID/stat`: a later process of the same pid has another.
+/// Field 22 of `/proc/PID/stat`, which distinguishes processes with the same pid.
 pub fn started_ticks(pid: i32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit(')').next()?.split_whitespace().nth(19)?.parse().ok()

@@ -5,8 +5,8 @@ import java.util.HashMap;
 import java.util.Map;
 
 /**
- * Writes a class file by hand, so that the same classes load on every JDK from 11 on: {@code java.lang.classfile} came
- * with 24, and a library for it would be a download.
+ * Writes class files by hand, so that the same classes load on every JDK since 11: {@code java.lang.classfile} needs
+ * 24, and a library would be a download.
  *
  * <p>A class of size n has n fields each of {@code int}, {@code String} and {@code byte[]}, a constructor that sets
  * them, and a getter for each. No method branches, so none needs a stack map.
@@ -14,16 +14,16 @@ import java.util.Map;
 final class ClassBytes {
     private static final int ACC_PUBLIC = 1;
     private static final int ACC_SUPER = 0x20;
-    /** The format of Java 8, which all of them read. */
+    /** Java 8's format, which every JDK reads. */
     private static final int MAJOR = 52;
-    /** The value of {@code newarray} for {@code byte}. */
+    /** {@code newarray}'s code for {@code byte}. */
     private static final int T_BYTE = 8;
-    /** What each {@code byte[]} field holds. */
+    /** Length of each {@code byte[]} field's array. */
     private static final int ARRAY_LENGTH = 16;
 
     private final ByteArrayOutputStream constants = new ByteArrayOutputStream();
     private final DataOutputStream pool = new DataOutputStream(constants);
-    /** Entries already in the pool, by what they say; the first has number 1. */
+    /** Numbers of the entries in the pool, from 1, by content. */
     private final Map<String, Integer> known = new HashMap<>();
     private final String name;
     private final int size;
@@ -33,13 +33,13 @@ final class ClassBytes {
         this.size = size;
     }
 
-    /** The class file of a class with this name and {@code size} fields of each of the three types. */
+    /** A class file with this name and {@code size} fields of each of the three types. */
     static byte[] of(String name, int size) throws IOException {
         return new ClassBytes(name, size).file();
     }
 
     private byte[] file() throws IOException {
-        // The pool stands before what refers to it and is complete only after: so the body comes first.
+        // The pool precedes the body but is complete only after it.
         byte[] body = body();
         ByteArrayOutputStream bytes = new ByteArrayOutputStream();
         DataOutputStream out = new DataOutputStream(bytes);
@@ -153,12 +153,12 @@ final class ClassBytes {
         return entry(7, utf8(type));
     }
 
-    /** A field (9) or a method (10) of a class. */
+    /** Adds a field (9) or method (10) reference. */
     private int member(int tag, String of, String member, String descriptor) throws IOException {
         return entry(tag, type(of), entry(12, utf8(member), utf8(descriptor)));
     }
 
-    /** An entry of a tag and numbers of other entries. */
+    /** Adds an entry: a tag and the numbers of other entries. */
     private int entry(int tag, int... others) throws IOException {
         StringBuilder key = new StringBuilder(Integer.toString(tag));
         for (int other : others) {
@@ -181,7 +181,6 @@ final class ClassBytes {
         return number;
     }
 
-    /** The three types of fields. */
     private enum Kind {
         NUMBER("i", "I"),
         TEXT("s", "Ljava/lang/String;"),

@@ -5,17 +5,17 @@ import java.util.List;
 /**
  * Loads and unloads classes in waves, to see whether a JVM gives the memory of their metadata back.
  *
- * <p>Classes belong to loaders and loaders to clusters: loader i to cluster i mod {@code CLUSTERS}. So neighbours in
- * memory belong to different clusters, and unloading some of them leaves holes everywhere. Every loader defines the
- * same classes, each one again, and links and initialises them.
+ * <p>Loader i belongs to cluster i mod {@code CLUSTERS}, so that neighbors in memory belong to different clusters and
+ * unloading some leaves holes everywhere. Every loader defines, links and initializes its own copies of the same
+ * classes.
  *
  * <p>Phases: {@code empty}, before the first cluster; {@code spike}, all loaded; {@code valley}, all but the first
- * let go; {@code again}, what was let go loaded again; {@code end}, all let go. At each it waits for a line on its
- * standard input. Let go means unreachable: it is a full collection that unloads, and Loadline asks for it. With the
- * word {@code collect} the program does so itself, for trials by hand.
+ * dropped; {@code again}, the dropped ones reloaded; {@code end}, all dropped. Each waits for a line on stdin. Dropped
+ * means unreachable: unloading takes a full collection, which Loadline requests; with {@code collect} the program does
+ * so itself, for manual trials.
  *
- * <p>Arguments: {@code CLUSTERS LOADERS CLASSES FIELDS [collect]}: loaders of a cluster, classes of a loader, fields of
- * each of three types.
+ * <p>Arguments: {@code CLUSTERS LOADERS CLASSES FIELDS [collect]}: loaders per cluster, classes per loader, fields per
+ * class of each of three types.
  */
 public final class ClassChurn {
     private static final long SETTLE_MS = 1000;
@@ -48,7 +48,7 @@ public final class ClassChurn {
     }
 
     private void waves() throws Exception {
-        // What the first class of all brings into the JVM stays: it is no part of the waves.
+        // The very first class adds one-time costs to the JVM, which are not part of the waves.
         new Loader().define(classes.get(0), 0);
         phase("empty");
         load();
@@ -61,7 +61,7 @@ public final class ClassChurn {
         phase("end");
     }
 
-    /** Gives every cluster its loaders, in turn, and says how long that took. */
+    /** Loads every cluster, in turn, and prints how long it took. */
     private void load() throws ClassNotFoundException {
         long begin = System.nanoTime();
         long defined = 0;
@@ -82,7 +82,6 @@ public final class ClassChurn {
         System.out.println("loadline: ops=" + defined + " s=" + seconds + " fail=0 name=load");
     }
 
-    /** What is alive now is what the phase is about. */
     private void phase(String name) throws IOException, InterruptedException {
         if (collect) {
             System.gc();
@@ -101,7 +100,7 @@ public final class ClassChurn {
         }
     }
 
-    /** A loader without a parent but the JVM's own, so that every class is defined again. */
+    /** Has only the JVM's own parent, so that every class is defined again. */
     private static final class Loader extends ClassLoader {
         Loader() {
             super(null);

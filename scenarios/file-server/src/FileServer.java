@@ -16,8 +16,8 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 
 /**
- * A toy file server that sends a file in one of several ways: {@code GET /NAME} is answered with the file of that name
- * in the root folder. A thread for each connection, blocking channels, as little HTTP/1.1 as a load generator needs.
+ * A toy file server that sends a file in one of several ways: {@code GET /NAME} returns that file from the root folder.
+ * One thread per connection, blocking channels, and just enough HTTP/1.1 for a load generator.
  *
  * <p>Arguments: {@code PORT ROOT FORM}. The forms:
  * <ul>
@@ -27,7 +27,7 @@ import java.util.concurrent.Executors;
  *   <li>{@code transfer}: {@code FileChannel.transferTo}; the bytes never enter the process.
  * </ul>
  *
- * <p>A request that fails, for want of memory too, says so on stderr and closes its own connection; the server goes on.
+ * <p>A failed request, even for lack of memory, is logged to stderr and closes only its own connection.
  */
 public final class FileServer {
     private static final int HEAD_BYTES_MAX = 8192;
@@ -35,7 +35,7 @@ public final class FileServer {
 
     private FileServer() {}
 
-    /** One way to send a file. */
+    /** A way to send a file. */
     private interface Form {
         void send(Path file, SocketChannel to) throws IOException;
     }
@@ -101,9 +101,9 @@ public final class FileServer {
                 answer(client, request, root, form);
             }
         } catch (IOException gone) {
-            // The client, or what it sent, ended this connection; the others go on.
+            // Ended by the client or by what it sent; only this connection is affected.
         } catch (OutOfMemoryError none) {
-            // As a server that catches Throwable around a request does; what it says is all that remains of it.
+            // As in a server that catches Throwable around a request: this line is the only trace of it.
             System.err.println("request failed: " + none);
         }
     }
@@ -121,7 +121,7 @@ public final class FileServer {
         }
     }
 
-    /** Reads a request to the end of its head; null at the end of the connection. Bodies are not expected. */
+    /** Reads a request's head; null at the end of the connection. Bodies are not supported. */
     private static String next(SocketChannel client, ByteBuffer head) throws IOException {
         head.clear();
         while (client.read(head) >= 0) {

@@ -1,7 +1,7 @@
 import java.util.ArrayDeque;
 import java.util.Queue;
 
-/** Lets so many uploads in at a time, the others in the order in which they came. */
+/** Limits concurrent uploads; the others wait in order of arrival. */
 final class Admission {
     private final Queue<Gate> waiting = new ArrayDeque<>();
     private int free;
@@ -10,7 +10,7 @@ final class Admission {
         free = places;
     }
 
-    /** Whether this one has a place now; else it waits, and {@link Gate#admit} will be called. */
+    /** Whether there is room now; if not, it waits for {@link Gate#admit}. */
     synchronized boolean enter(Gate gate) {
         if (free > 0) {
             free--;
@@ -20,12 +20,12 @@ final class Admission {
         return false;
     }
 
-    /** Whether this one was still waiting; else {@link Gate#admit} has been or will be called. */
+    /** Whether it was still waiting; if not, {@link Gate#admit} has been or will be called. */
     synchronized boolean giveUp(Gate gate) {
         return waiting.remove(gate);
     }
 
-    /** A place goes to whoever waits longest. */
+    /** Passes the place on to the longest waiter. */
     void leave() {
         Gate next;
         synchronized (this) {

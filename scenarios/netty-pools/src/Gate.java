@@ -7,9 +7,8 @@ import java.util.ArrayDeque;
 import java.util.Queue;
 
 /**
- * Backpressure for uploads: a request without a place is not read on ({@code autoRead} off), so that it waits in the
- * socket buffers and at its sender, not in memory of this process. What had been decoded by then is held, one read at
- * most.
+ * Backpressure for uploads: stops reading a request without a place ({@code autoRead} off), so that it waits in socket
+ * buffers and at its sender, not in this process. Holds what was already decoded, at most one read.
  *
  * <p>All methods but {@link #admit} are called on the connection's event loop.
  */
@@ -43,7 +42,7 @@ final class Gate extends ChannelInboundHandlerAdapter {
         }
     }
 
-    /** Hands on a message of a request that has a place, which ends with the request. */
+    /** Passes on a message of an admitted request, and frees the place at its end. */
     private void pass(Object message) {
         state = state == State.CLOSED ? State.CLOSED : State.INSIDE;
         boolean last = message instanceof LastHttpContent;
@@ -54,7 +53,7 @@ final class Gate extends ChannelInboundHandlerAdapter {
         }
     }
 
-    /** A place has come free; from any thread. */
+    /** Called from any thread. */
     void admit() {
         context.executor().execute(this::goIn);
     }
@@ -65,7 +64,7 @@ final class Gate extends ChannelInboundHandlerAdapter {
             return;
         }
         state = State.INSIDE;
-        // A second request that came with the first asks for a place of its own.
+        // A second request that came with the first needs its own place.
         Queue<Object> messages = new ArrayDeque<>(held);
         held.clear();
         while (!messages.isEmpty()) {

@@ -5,13 +5,13 @@ import java.nio.Buffer;
 import sun.misc.Unsafe;
 
 /**
- * Gives Netty 4.1.0.CR3 on a new JDK what it had on JDK 8, where the question comes from.
+ * Makes Netty 4.1.0.CR3 behave on new JDKs as on JDK 8, as in the source.
  *
- * <p>CR3 asks whether the address of a heap buffer is 0; since JDK 9 it is not, and CR3 concludes that there is no
- * {@code Unsafe}: it then prefers heap buffers, and frees direct ones only when a collection finds them. Here the
- * class that looks is told what it would have found, before any other class has asked it. Its way to free a buffer,
- * by a class that JDK 9 has moved, is replaced too: {@code io.netty.util.internal.Cleaner0} of this source comes
- * before Netty's on the class path. Other versions know new JDKs, and are left alone.
+ * <p>CR3 expects a heap buffer's address to be 0; since JDK 9 it is not, so CR3 concludes that there is no
+ * {@code Unsafe}: it prefers heap buffers, and frees direct ones only when a collection finds them. This sets the
+ * checking class's result before any other class reads it. {@code io.netty.util.internal.Cleaner0} in this source
+ * precedes Netty's on the class path, since CR3 frees buffers with a class that JDK 9 moved. Other versions are left
+ * alone.
  */
 final class Jdk8 {
     private static final String OLD = "4.1.0.CR3";
@@ -19,7 +19,7 @@ final class Jdk8 {
     private Jdk8() {}
 
     static void pretend() throws ReflectiveOperationException {
-        // From the manifest: to ask Netty itself would make the class look.
+        // From the manifest, since asking Netty would initialize that class.
         if (!OLD.equals(Version.class.getPackage().getImplementationVersion())) {
             return;
         }

@@ -5,9 +5,9 @@ import io.netty.buffer.PoolChunkMetric;
 import io.netty.buffer.PooledByteBufAllocator;
 
 /**
- * What the pool says of itself: a line for each direct arena, then one for each of its chunks with the list it is in.
+ * The pool's own view: a line for each direct arena, then one for each of its chunks with its list.
  *
- * <p>Here to check by hand what Loadline shows of a pool; read without the arenas' locks, so a quiet server is needed.
+ * <p>For checking Loadline's pool reports by hand; reads without the arenas' locks, so the server must be idle.
  */
 final class Pools {
     private Pools() {}

@@ -18,16 +18,16 @@ import java.nio.charset.StandardCharsets;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
- * Answers the requests of one connection, whether they come whole or in pieces, and releases them.
+ * Answers one connection's requests, whole or in pieces, and releases them.
  *
- * <p>An error is told on stderr, the first few times, and costs its connection.
+ * <p>An error closes the connection; the first few are logged to stderr.
  */
 final class Service extends ChannelInboundHandlerAdapter {
     private static final int PART_BYTES = 64 << 10;
     private static final int ERRORS_TOLD_MAX = 8;
     private static final AtomicInteger ERRORS = new AtomicInteger();
 
-    /** Whether an answer waits for its reader. */
+    /** Whether answers wait for their reader. */
     private final boolean writable;
     private String path;
     private boolean keepAlive;
@@ -76,7 +76,7 @@ final class Service extends ChannelInboundHandlerAdapter {
         end(context.writeAndFlush(whole));
     }
 
-    /** Writes what is left: as far as the reader keeps up, or all of it at once. A write may call it again. */
+    /** Writes what is left, all at once or as fast as the reader keeps up. A write may re-enter it. */
     private void pump(ChannelHandlerContext context) {
         if (pumping) {
             return;

@@ -11,9 +11,8 @@ import java.util.HashMap;
 import java.util.Map;
 
 /**
- * A small upload server on Netty: {@code PUT} of any path is counted and thrown away, {@code GET /bytes/N} is answered
- * with N bytes, {@code GET /pools} with the chunks of Netty's pool, every other {@code GET} with {@code ok}. Every
- * buffer is released.
+ * A small upload server on Netty: {@code PUT} of any path counts and discards the body, {@code GET /bytes/N} returns N
+ * bytes, {@code GET /pools} the chunks of Netty's pool, every other {@code GET} {@code ok}. Releases every buffer.
  *
  * <p>Arguments: {@code PORT [KEY=VALUE …]}.
  *
@@ -30,7 +29,7 @@ import java.util.Map;
  */
 public final class UploadServer {
     private static final int BODY_BYTES_MAX = 64 << 20;
-    /** Netty's own values: the longest first line, the largest head, the largest piece of a body. */
+    /** Netty's defaults: the longest first line, the largest head, the largest piece of a body. */
     private static final int[] CODEC_BYTES_MAX = {4096, 8192, 8192};
 
     private UploadServer() {}

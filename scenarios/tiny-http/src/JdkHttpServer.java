@@ -5,14 +5,14 @@ import java.net.InetSocketAddress;
 import java.util.concurrent.Executors;
 
 /**
- * A small file server on the JDK's own HTTP server: {@code GET /hello} is answered with the file {@code hello} below
- * the root folder, a file that is not there with 404, another method with 405.
+ * A small file server on the JDK's own HTTP server: {@code GET /hello} returns the file {@code hello} below the root
+ * folder; missing files give 404, other methods 405.
  *
  * <p>Arguments: see {@link Site}.
  *
- * <p>Without {@code sun.net.httpserver.nodelay} the head and the body of an answer leave in two packets; on Linux the
- * second waits for the client's delayed acknowledgement, and every answer takes 40 ms. The property is read when the
- * server's classes load, so it is set first; {@code -Dsun.net.httpserver.nodelay=false} brings the plateau back.
+ * <p>Without {@code sun.net.httpserver.nodelay}, head and body of an answer leave in two packets; on Linux, the second
+ * waits for the client's delayed ACK, and every answer takes 40 ms. The property is read when the server's classes
+ * load, so it is set first; {@code -Dsun.net.httpserver.nodelay=false} brings the plateau back.
  */
 public final class JdkHttpServer {
     private JdkHttpServer() {}

@@ -5,7 +5,7 @@ import net.freeutils.httpserver.HTTPServer.Request;
 import net.freeutils.httpserver.HTTPServer.Response;
 
 /**
- * The same file server on JLHTTP, which keeps a thread for each connection. JLHTTP comes by Maven, see {@code build}.
+ * The same file server on JLHTTP, with a thread per connection. {@code build} downloads JLHTTP with Maven.
  *
  * <p>Arguments: see {@link Site}.
  */

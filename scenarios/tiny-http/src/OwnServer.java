@@ -11,18 +11,17 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 
 /**
- * The same file server without any library: a thread for each connection, blocking sockets, and as much of HTTP/1.1 as
- * a client needs that sends requests one after another.
+ * The same file server without a library: a thread per connection, blocking sockets, and just enough HTTP/1.1 for a
+ * client that does not pipeline.
  *
- * <p>The threads are virtual where the JVM has them (21 and newer), else those of a pool; what they are is its one line
- * of output. {@code -Dthreads=platform} takes the pool everywhere, to tell the two apart on one JVM.
+ * <p>The threads are virtual if the JVM has them (21 and newer), else from a pool; the only line of output says which.
+ * {@code -Dthreads=platform} always uses the pool, to compare the two on one JVM.
  *
- * <p>Arguments: see {@link Site}. A head longer than 8 KiB, a body of unknown length and what is no HTTP end the
- * connection.
+ * <p>Arguments: see {@link Site}. Heads above 8 KiB, bodies of unknown length and invalid HTTP end the connection.
  */
 public final class OwnServer {
     private static final int HEAD_BYTES_MAX = 8192;
-    /** A client that says nothing for so long has its connection closed. */
+    /** Idle time after which a connection is closed. */
     private static final int SILENCE_MS_MAX = 60_000;
 
     private OwnServer() {}
@@ -38,7 +37,7 @@ public final class OwnServer {
         }
     }
 
-    /** By reflection, so that one class file runs on JVMs that do not have virtual threads yet. */
+    /** By reflection, so that one class file runs on JVMs without virtual threads. */
     private static ExecutorService threads() {
         if (!"platform".equals(System.getProperty("threads"))) {
             try {
@@ -69,7 +68,7 @@ public final class OwnServer {
                 socket.getOutputStream().write(answer(head.split(" ", 3), site, more));
             }
         } catch (IOException gone) {
-            // The client, or what it sent, ended this connection; the others go on.
+            // Ended by the client or by what it sent; only this connection is affected.
         }
     }
 
@@ -91,7 +90,7 @@ public final class OwnServer {
         return head.toString(StandardCharsets.ISO_8859_1);
     }
 
-    /** The value of a header in lower case; null where it is not there. */
+    /** The value of a header in lower case; null if missing. */
     private static String header(String head, String name) {
         for (String line : head.split("\r\n")) {
             int colon = line.indexOf(':');
@@ -120,7 +119,7 @@ public final class OwnServer {
         }
     }
 
-    /** Head and body in one piece, so that they leave in one packet. */
+    /** Head and body as one array, so that they leave in one packet. */
     private static byte[] answer(String[] request, Site site, boolean more) throws IOException {
         if (request.length < 3 || !request[2].startsWith("HTTP/1.1\r\n") || !request[1].startsWith("/")) {
             throw new IOException("no request of HTTP/1.1");

@@ -1,4 +1,4 @@
-//! A Dockerfile (Dockerfile reference, BuildKit 1): what its last stage exposes and starts.
+//! A Dockerfile (Dockerfile reference, BuildKit 1): the ports and the command of the last stage.
 //!
 //! ```text
 //! FROM eclipse-temurin:21-jre
@@ -11,19 +11,16 @@ use crate::error::{Error, Result};
 /// The facts in a Dockerfile about its server.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Dockerfile {
-    /// The first port of its last stage; `None` where it exposes none, or one that a variable names.
+    /// The first port of the last stage; `None` if there is none, or it is a variable.
     pub port: Option<u16>,
-    /// The command line that it starts, as far as it is written as a list.
+    /// The command line, if written as a list.
     pub starts: Vec<String>,
-    /// Whether a shell runs between the container and its JVM, so that the JVM receives no TERM.
+    /// Whether a shell between the container and its JVM keeps SIGTERM from the JVM.
     pub through_shell: bool,
 }
 
 impl Dockerfile {
-    /// Reads its text.
-    ///
-    /// # Errors
-    /// `Request` where it has no `FROM`.
+    /// Parses a Dockerfile. Errors: `Request` if it has no `FROM`.
     pub(crate) fn parse(text: &str) -> Result<Self> {
         let (mut stage, mut entrypoint, mut command) = (None::<Self>, None::<Started>, None::<Started>);
         for line in instructions(text) {
@@ -38,7 +35,7 @@ impl Dockerfile {
             }
         }
         let mut stage = stage.ok_or_else(|| Error::request("it is not a Dockerfile: it has no `FROM`"))?;
-        // A shell form of the entrypoint takes no arguments, and none comes after it.
+        // An entrypoint in shell form ignores CMD and arguments.
         let shell = |of: &Option<Started>| matches!(of, Some(Started::ByShell));
         stage.through_shell = shell(&entrypoint) || (entrypoint.is_none() && shell(&command));
         let words = [entrypoint, command].into_iter().flatten().flat_map(Started::words);
@@ -68,13 +65,13 @@ impl Started {
     }
 }
 
-/// `8080` of `8080/tcp 9000`; a port of UDP carries no HTTP/1.1.
+/// `8080` in `8080/tcp 9000`; UDP ports do not carry HTTP/1.1.
 fn port(text: &str) -> Option<u16> {
     let first = text.split_whitespace().find(|word| !word.ends_with("/udp"))?;
     first.trim_end_matches("/tcp").parse().ok().filter(|port| *port > 0)
 }
 
-/// Lines that go on after a `\` put together, without comments.
+/// Instructions with `\` continuations joined and comments removed.
 fn instructions(text: &str) -> Vec<String> {
     let (mut found, mut open) = (Vec::new(), String::new());
     for line in text.lines().map(str::trim).filter(|line| !line.starts_with('#')) {

@@ -1,4 +1,4 @@
-//! The framework of a server: how to recognise it, how to pass it a port, and the path of its health check.
+//! A server's framework: how to recognize it, how to set its port, and the path of its health check.
 //!
 //! | framework | port | health |
 //! |---|---|---|
@@ -10,42 +10,36 @@
 
 use super::Manifest;
 
-/// Paths that a page is looked for at, in this order: the root, and what the first steps of frameworks answer on.
+/// Paths to try for a page, in order: the root, then those of framework tutorials.
 pub(crate) const PAGES: [&str; 8] =
     ["/", "/hello", "/greet", "/greeting", "/hello-world", "/index.html", "/api", "/api/hello"];
 
-/// A framework that can be told its port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Framework {
     /// Spring Boot.
     SpringBoot,
-    /// Quarkus.
     Quarkus,
-    /// Micronaut.
     Micronaut,
     /// Helidon SE and MP.
     Helidon,
-    /// Dropwizard.
     Dropwizard,
 }
 
-/// By what a framework is recognised.
 struct Signs {
     framework: Framework,
     name: &'static str,
-    /// The beginning of the main class.
     main_class: &'static str,
-    /// The beginning of the name of a file in the class path.
+    /// The prefix of a file name in the class path.
     in_class_path: &'static str,
-    /// The beginnings of entries in a jar with everything in it.
+    /// Prefixes of entries in an all-in-one jar.
     entries: &'static [&'static str],
-    /// The beginnings of names of plugins, parents and dependencies of a build.
+    /// Prefixes of a build's plugins, parents, and dependencies.
     artifacts: &'static [&'static str],
-    /// The identifier of a plugin of Gradle, or its beginning before a dot.
+    /// The ID of a Gradle plugin, or its prefix before a dot.
     plugin: &'static str,
 }
 
-/// In this order: a jar of Spring Boot may hold classes of others.
+/// In this order, because a Spring Boot jar can contain classes of the others.
 const SIGNS: [Signs; 5] = [
     Signs {
         framework: Framework::SpringBoot,
@@ -88,7 +82,7 @@ const SIGNS: [Signs; 5] = [
         name: "Dropwizard",
         main_class: "io.dropwizard.",
         in_class_path: "dropwizard-core",
-        // `io/dropwizard/metrics` is a library of many.
+        // Many projects use `io/dropwizard/metrics`.
         entries: &["io/dropwizard/core/", "io/dropwizard/setup/"],
         artifacts: &["dropwizard-core"],
         plugin: "io.dropwizard",
@@ -96,7 +90,7 @@ const SIGNS: [Signs; 5] = [
 ];
 
 impl Framework {
-    /// Finds the framework of a jar, by its manifest and the names of its entries.
+    /// Finds a jar's framework from its manifest and entry names.
     pub(crate) fn of_jar<'a>(manifest: &Manifest, entries: impl Iterator<Item = &'a str> + Clone) -> Option<Self> {
         let main = manifest.get("Main-Class").unwrap_or_default();
         if manifest.get("Spring-Boot-Version").is_some() {
@@ -112,7 +106,7 @@ impl Framework {
         found.map(|signs| signs.framework)
     }
 
-    /// Finds the framework of a build, by its plugins, parents and dependencies.
+    /// Finds a build's framework from its plugins, parents, and dependencies.
     pub(crate) fn of_artifacts<'a>(artifacts: impl Iterator<Item = &'a str> + Clone) -> Option<Self> {
         let has = |signs: &&Signs| {
             artifacts.clone().any(|artifact| signs.artifacts.iter().any(|begins| artifact.starts_with(begins)))
@@ -120,7 +114,6 @@ impl Framework {
         SIGNS.iter().find(has).map(|signs| signs.framework)
     }
 
-    /// Finds the framework of a plugin of Gradle.
     pub(crate) fn of_plugin(identifier: &str) -> Option<Self> {
         let is = |signs: &&Signs| {
             identifier.strip_prefix(signs.plugin).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
@@ -128,13 +121,12 @@ impl Framework {
         SIGNS.iter().find(is).map(|signs| signs.framework)
     }
 
-    /// As its users write it.
+    /// The official spelling.
     pub(crate) fn name(self) -> &'static str {
         SIGNS.iter().find(|signs| signs.framework == self).map_or("", |signs| signs.name)
     }
 
-    /// The words that pass it its port: options of the JVM, and arguments. With Spring Boot, an argument wins over all
-    /// other places.
+    /// The words that set the port: JVM options and arguments. In Spring Boot, an argument overrides all other places.
     pub(crate) fn port_words(self) -> [&'static [&'static str]; 2] {
         match self {
             Self::SpringBoot => [&[], &["--server.port={port}"]],
@@ -147,8 +139,7 @@ impl Framework {
         }
     }
 
-    /// The paths of its health check, on the port of its pages, if it was built with one, and how the names of the
-    /// artifacts begin that add it.
+    /// The paths of its health check on the page port, if built in, and the prefixes of the artifacts that add it.
     fn health_check(self) -> [&'static [&'static str]; 2] {
         match self {
             Self::SpringBoot => [&["/actuator/health"], &["spring-boot-starter-actuator"]],
@@ -161,17 +152,17 @@ impl Framework {
         }
     }
 
-    /// Returns the path of the health check that this artifact adds, if it adds one.
+    /// The path of the health check that this artifact adds, if any.
     pub(super) fn health_by(self, artifact: &str) -> Option<&'static str> {
         let [paths, adds] = self.health_check();
         paths.first().copied().filter(|_| adds.iter().any(|begins| artifact.starts_with(begins)))
     }
 }
 
-/// Paths of the health check of a server whose framework is not known.
+/// Health check paths for an unknown framework.
 const HEALTH_OF_ANY: [&str; 3] = ["/health", "/healthz", "/actuator/health"];
 
-/// Returns the paths of a server's health check.
+/// The paths of a server's health check.
 pub(crate) fn health_of(framework: Option<Framework>) -> Vec<String> {
     let paths = framework.map_or(&HEALTH_OF_ANY[..], |framework| framework.health_check()[0]);
     paths.iter().map(|path| (*path).to_owned()).collect()

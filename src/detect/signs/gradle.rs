@@ -1,5 +1,5 @@
-//! Scripts of Gradle, `build.gradle` and `settings.gradle` with their forms in Kotlin, as far as single lines of them
-//! say what the build makes. They are programs: what is computed in them is not seen.
+//! Gradle scripts: `build.gradle`, `settings.gradle`, and their Kotlin forms. Scripts are programs, so this finds only
+//! facts that are visible in single lines, not computed values.
 //!
 //! ```text
 //! plugins { id 'org.springframework.boot' version '3.4.1' }      id("io.quarkus")
@@ -9,7 +9,7 @@
 
 use super::{Framework, Project};
 
-/// The texts of the two scripts; empty if the script is missing.
+/// The texts of the two scripts; empty if missing.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Scripts<'a> {
     /// `build.gradle` or `build.gradle.kts`.
@@ -18,7 +18,7 @@ pub(crate) struct Scripts<'a> {
     pub settings: &'a str,
 }
 
-/// Reads the scripts of a project line by line; one that names itself nowhere is called as its folder.
+/// Reads a project's scripts line by line; a project without a name gets its directory's.
 pub(crate) fn of_gradle(scripts: Scripts<'_>, folder: &str) -> Project {
     let text = |line| quoted(line).next().filter(|text: &&str| !text.is_empty());
     let (mut name, mut below) = (folder, Vec::new());
@@ -29,7 +29,7 @@ pub(crate) fn of_gradle(scripts: Scripts<'_>, folder: &str) -> Project {
             below.extend(quoted(rest).map(|name| name.trim_start_matches(':').replace(':', "/")));
         }
     }
-    // Whether a plugin puts everything into one jar, whose name ends in `-all`; whether it is an application.
+    // Whether a plugin builds an all-in-one jar named `-all`, and whether the project is an application.
     let (mut shadow, mut starts) = (false, false);
     let (mut version, mut framework, mut health) = (None, None, None);
     for line in scripts.build.lines().map(without_comment) {
@@ -45,7 +45,7 @@ pub(crate) fn of_gradle(scripts: Scripts<'_>, folder: &str) -> Project {
             health = health.or_else(|| framework?.health_by(artifact?));
         }
     }
-    // If a project has no version, Gradle leaves it out of the name of the jar.
+    // Gradle omits a missing version from the jar's name.
     let version = version.map_or_else(String::new, |version| format!("-{version}"));
     let usual = |end: &str| format!("build/libs/{name}{version}{end}.jar");
     let (makes, task) = match framework {
@@ -58,13 +58,12 @@ pub(crate) fn of_gradle(scripts: Scripts<'_>, folder: &str) -> Project {
     Project { name: name.to_owned(), makes: Some(makes), task, framework, health, parts }
 }
 
-/// A line without the comment at its end; `//` within a URL begins no comment.
+/// A line without its trailing comment; `//` in a URL is not a comment.
 fn without_comment(line: &str) -> &str {
     let end = line.match_indices("//").find(|(at, _)| !line[..*at].ends_with(':')).map_or(line.len(), |(at, _)| at);
     line[..end].trim()
 }
 
-/// The texts in quotes on a line.
 fn quoted(line: &str) -> impl Iterator<Item = &str> {
     let mut rest = line;
     std::iter::from_fn(move || {

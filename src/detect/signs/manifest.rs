@@ -6,14 +6,14 @@
 //! Class-Path: libs/helidon-webserver-4.1.0.jar libs/helidon-http-4.1.0.j
 //!  ar
 //! ```
-//! A line that begins with a blank goes on with the one before; an empty line ends the section.
+//! A line that begins with a space continues the previous one; an empty line ends the section.
 
 /// Names and values of the main section.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Manifest(Vec<(String, String)>);
 
 impl Manifest {
-    /// Takes it apart; a line that is neither a name with a value nor a continuation is passed over.
+    /// Parses the section; skips lines that are neither a name with a value nor a continuation.
     pub(crate) fn parse(text: &str) -> Self {
         let mut found: Vec<(String, String)> = Vec::new();
         for line in text.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line)) {
@@ -31,13 +31,13 @@ impl Manifest {
         Self(found)
     }
 
-    /// The value of a name, whose case does not matter; `None` where it has none or an empty one.
+    /// The value of a name, ignoring case; `None` if missing or empty.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         let found = self.0.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
         found.map(|(_, value)| value.trim()).filter(|value| !value.is_empty())
     }
 
-    /// The files of its class path, by their names without folders.
+    /// The files of its class path, without directories.
     pub(crate) fn class_path(&self) -> impl Iterator<Item = &str> {
         let words = self.get("Class-Path").unwrap_or_default().split_ascii_whitespace();
         words.map(|word| word.rsplit('/').next().unwrap_or(word))

@@ -1,5 +1,5 @@
-//! The facts about a project's server, from the text of its files alone: the manifest and entries of a jar, `pom.xml`,
-//! Gradle's scripts, a Dockerfile; and which framework that means. No input or output.
+//! Facts about a project's server from the text of its files: a jar's manifest and entries, `pom.xml`, Gradle scripts,
+//! a Dockerfile; and the framework that they indicate. No I/O.
 
 mod dockerfile;
 mod framework;

@@ -1,5 +1,5 @@
-//! `pom.xml` (Maven 3, model version 4.0.0), as far as it says what its build makes: names, modules, plugins and
-//! dependencies. Nothing is inherited from a parent that is not written down in the file itself.
+//! `pom.xml` (Maven 3, model version 4.0.0), reduced to what the build creates: names, modules, plugins, and
+//! dependencies. Values from an external parent are not inherited.
 //!
 //! ```text
 //! <project>
@@ -15,12 +15,12 @@ use quick_xml::Reader;
 use quick_xml::events::Event;
 use std::collections::BTreeMap;
 
-/// Deeper than any model of Maven.
+/// Deeper than any Maven model.
 const DEPTH_MAX: usize = 64;
-/// A property that names another that names another.
+/// Levels of properties that refer to other properties.
 const RESOLVED_MAX: usize = 8;
 
-/// The texts of a file, each by the path of its element below `project`.
+/// A file's texts by element path below `project`.
 #[derive(Default)]
 struct Texts {
     by_path: BTreeMap<String, String>,
@@ -28,10 +28,7 @@ struct Texts {
     artifacts: Vec<String>,
 }
 
-/// Reads the text of a `pom.xml`.
-///
-/// # Errors
-/// `Request` where it is no XML, or no project.
+/// Parses a `pom.xml`. Errors: `Request` if it is not XML, or not a project.
 pub(crate) fn of_maven(text: &str) -> Result<Project> {
     let texts = Texts::read(text)?;
     let get = |path: &str| texts.by_path.get(path).map(|value| texts.resolve(value));
@@ -103,7 +100,7 @@ impl Texts {
         }
     }
 
-    /// The value with its properties put in, as far as the file has them.
+    /// Replaces properties that the file defines.
     fn resolve(&self, value: &str) -> String {
         let mut value = value.to_owned();
         for _ in 0..RESOLVED_MAX {
@@ -155,7 +152,7 @@ mod tests {
         assert!(refused("<project>\n<artifactId>a</project>").contains("line 2: it is not XML"));
         assert!(refused("<project>").contains("it ends within `project`"));
         assert!(refused(&"<a>".repeat(100_000)).contains("nested too deeply"));
-        // An entity that grows is not followed: nothing of a DTD is.
+        // DTDs are ignored, so an entity cannot expand.
         let bomb =
             "<!DOCTYPE p [<!ENTITY a \"xx\"><!ENTITY b \"&a;&a;\">]><project><artifactId>&b;</artifactId></project>";
         assert!(of_maven(bomb).is_err());

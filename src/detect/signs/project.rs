@@ -1,20 +1,18 @@
-//! A project, as far as the files of its build say what it makes.
+//! A project as described by its build files.
 
 use super::Framework;
 
 /// The facts in the files of a build.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Project {
-    /// Its name.
     pub name: String,
-    /// The file that its build makes, below its folder; `None` where its name rests on what the files do not say.
+    /// The file that the build creates, relative to its directory; `None` if its name depends on other data.
     pub makes: Option<String>,
-    /// The words by which its tool makes that.
+    /// The build tool's task that creates it.
     pub task: &'static str,
-    /// Its framework.
     pub framework: Option<Framework>,
-    /// The path of the server's health check, by its dependencies.
+    /// The server's health check path, derived from its dependencies.
     pub health: Option<&'static str>,
-    /// Folders of its parts, where it is the root of others.
+    /// Directories of its modules, if any.
     pub parts: Vec<String>,
 }

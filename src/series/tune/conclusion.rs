@@ -1,4 +1,4 @@
-//! The record of a tuning, by its scenario and its trials alone.
+//! The record of a tuning, computed from its scenario and trials only.
 
 use super::outcome::{Means, Noise, Observed, Priced, moment};
 use super::scheduler::{Finish, Replayed, TuneStep};
@@ -15,12 +15,13 @@ use crate::scenario::{Change, Compare, Scenario};
 use crate::units::{Bytes, several};
 use loadline_base::order::Order as _;
 
-/// Closed models whose CPU time of a request differs by more from trial to trial are too noisy to judge a price by.
+/// If the CPU time per request of a closed model varies more than this between trials, it is too noisy to judge a
+/// price.
 const CPU_NOISE_MAX: f64 = 0.03;
-/// An owner that changed by less is not shown, in bytes.
+/// Owners that changed by less are not shown, in bytes.
 const OWNER_MIN: f64 = 100.0 * 1024.0;
 
-/// The record of a tuning; `None` where there is no configuration.
+/// The record of a tuning; `None` if there is no configuration.
 pub(crate) fn found(scenario: &Scenario, trials: &[Trial]) -> Option<TuneRecord> {
     let tuner = Tuner::new(scenario).ok()?;
     let offered = tuner.offered(trials);
@@ -35,7 +36,7 @@ struct Conclusion<'a> {
     scenario: &'a Scenario,
     trials: &'a [Trial],
     offered: &'a [Offered],
-    /// The share by which CPU time may rise, and the CPUs that the subject keeps busy as it is.
+    /// The share by which CPU time may rise, and the number of CPUs that the unchanged subject keeps busy.
     price: (f64, Option<f64>),
     priced: Priced,
     outcomes: &'a [Observed],
@@ -90,12 +91,12 @@ impl Conclusion<'_> {
         }
     }
 
-    /// Whether anything was tried: trials with a remedy, an interrupted one among them.
+    /// Whether any remedy was tried, even in an interrupted trial.
     fn is_begun(&self) -> bool {
         self.trials.iter().filter_map(|trial| trial.tuned.as_ref()).any(|of| !of.remedies.is_empty())
     }
 
-    /// Whether a remedy was part of anything that was tried.
+    /// Whether a remedy was part of any tried setting.
     fn was_tried(&self, id: &String) -> bool {
         self.trials.iter().filter_map(|trial| trial.tuned.as_ref()).any(|of| of.remedies.contains(id))
     }
@@ -103,21 +104,23 @@ impl Conclusion<'_> {
     fn text(&self, outcome: TuneOutcome, changes: &[Change], gains: &[ComparisonRecord]) -> String {
         match outcome {
             TuneOutcome::Proved => set_and_saved(changes, gains),
-            TuneOutcome::Unpriced => format!("do not {} yet: its price is not proved", set(changes)),
+            TuneOutcome::Unpriced => format!("do not {} yet: its cost is not confirmed", set(changes)),
             TuneOutcome::NothingProved if self.replayed.fates.attempts.is_empty() => {
-                "nothing proved: no remedy saved enough to be measured".to_owned()
+                "no savings confirmed: no remedy saved enough to measure".to_owned()
             }
-            TuneOutcome::NothingProved => "nothing proved: what the search found was not confirmed".to_owned(),
+            TuneOutcome::NothingProved => "no savings confirmed: the settings found by the search were not \
+                confirmed"
+                .to_owned(),
             TuneOutcome::NotHeld => {
                 let why = self.outcomes.iter().find(|of| !of.holds).map(|of| of.why.join("; "));
-                format!("the target does not hold as it is: {}", why.unwrap_or_default())
+                format!("the unchanged server misses the target: {}", why.unwrap_or_default())
             }
-            TuneOutcome::Planned => "nothing was tried yet".to_owned(),
-            TuneOutcome::GivenUp => format!("no answer after {}", several(self.trials.len() as u64, "trial")),
+            TuneOutcome::Planned => "nothing has been tried yet".to_owned(),
+            TuneOutcome::GivenUp => format!("no result after {}", several(self.trials.len() as u64, "trial")),
         }
     }
 
-    /// The trials of the attempt that confirmed, as it is and with the winner.
+    /// The trials of the successful confirmation: unchanged, and with the winner.
     fn confirming(&self, winner: &Setting<'_>) -> Vec<&Trial> {
         let ids = winner.ids();
         let confirming = || of_stage(self.trials, TuneStage::Confirmation);
@@ -126,7 +129,7 @@ impl Conclusion<'_> {
         confirming().filter(|trial| blocks.contains(&trial.block)).collect()
     }
 
-    /// The winner against as it is, by the confirmation alone: the objective first.
+    /// The winner compared with the unchanged subject in the confirmation only; the objective first.
     fn gains(&self, winner: &Setting<'_>) -> Vec<ComparisonRecord> {
         if winner.is_as_it_is() {
             return Vec::new();
@@ -156,7 +159,6 @@ impl Conclusion<'_> {
         compared.into_iter().filter(|of| is_shown(&of.metric)).collect()
     }
 
-    /// The objective as a metric of each configuration.
     fn of_objective(&self, trials: &[Trial]) -> Vec<MetricRecord> {
         let objective = self.scenario.tune.objective;
         let mut metrics: Vec<MetricRecord> = Vec::new();
@@ -204,7 +206,6 @@ impl Conclusion<'_> {
         gains
     }
 
-    /// Every remedy and what became of it.
     fn remedies(&self, outcome: TuneOutcome, winner: &Setting<'_>) -> Vec<RemedyRecord> {
         let fates = &self.replayed.fates;
         let of = |candidate: Candidate<'_>| {
@@ -219,13 +220,13 @@ impl Conclusion<'_> {
                 }
                 _ if outcome == TuneOutcome::Planned => (Fate::Planned, String::new()),
                 _ if outcome == TuneOutcome::GivenUp && self.was_tried(&candidate.id) => {
-                    (Fate::NotConfirmed, "it was tried, and the tuning ended before it was confirmed".to_owned())
+                    (Fate::NotConfirmed, "it was tried, but the tuning ended before it could be confirmed".to_owned())
                 }
-                _ if outcome == TuneOutcome::GivenUp => (Fate::NotTried, "it ended before".to_owned()),
+                _ if outcome == TuneOutcome::GivenUp => (Fate::NotTried, "the tuning ended first".to_owned()),
                 _ if outcome == TuneOutcome::NotHeld => {
-                    (Fate::NotTried, "the target does not hold as it is".to_owned())
+                    (Fate::NotTried, "the unchanged server misses the target".to_owned())
                 }
-                _ => (Fate::NotTried, "another level of it was tried".to_owned()),
+                _ => (Fate::NotTried, "a different level was tried".to_owned()),
             };
             RemedyRecord {
                 id: candidate.id.clone(),
@@ -249,8 +250,7 @@ impl Conclusion<'_> {
         Candidate::all(self.offered).filter(|candidate| self.is_told(*candidate, winner)).map(of).collect()
     }
 
-    /// Whether a candidate has a row of its own: of a ceiling those levels that were tried, or else the one that would
-    /// be the first.
+    /// Whether a candidate gets a row: for a ceiling, the levels that were tried, or else the first one.
     fn is_told(&self, candidate: Candidate<'_>, winner: &Setting<'_>) -> bool {
         let is_tried = |level: &Candidate<'_>| {
             self.replayed.fates.get(*level).is_some() || winner.has(*level) || self.was_tried(&level.id)
@@ -262,7 +262,7 @@ impl Conclusion<'_> {
             || !levels().any(|of| is_tried(&of)) && first() == Some(candidate)
     }
 
-    /// The levels of the ceiling that a candidate is one of; the candidate itself where it is no ceiling.
+    /// The levels of a ceiling, or the candidate itself.
     fn levels(&self, candidate: Candidate<'_>) -> impl Iterator<Item = Candidate<'_>> {
         Candidate::all(self.offered).filter(move |of| match candidate.ceiling {
             Some(_) => of.group == candidate.group && of.ceiling.is_some(),
@@ -270,8 +270,7 @@ impl Conclusion<'_> {
         })
     }
 
-    /// Every setting that was searched, in the order of first trial, and those of which none is better in both memory
-    /// and CPU time.
+    /// Every setting tried, in order of first trial, and the Pareto front of memory and CPU time.
     fn path(&self) -> (Vec<SettingRecord>, Vec<SettingRecord>) {
         let searched = self.outcomes.iter().filter(|of| of.is_of_search());
         let mut groups: Vec<Vec<&Observed>> = Vec::new();
@@ -283,7 +282,7 @@ impl Conclusion<'_> {
         }
         let base = groups.iter().find(|of| of[0].remedies.is_empty()).map(|of| Means::of(of)).unwrap_or_default();
         let path: Vec<SettingRecord> = groups.iter().map(|of| self.setting(of, &base)).collect();
-        // A setting without CPU time has no place among those that have it.
+        // A setting without CPU time cannot be compared with the others.
         let is_priced = path.iter().any(|of| of.cpu_ratio.is_some());
         let costs = |of: &SettingRecord| Some((of.bytes?, if is_priced { of.cpu_ratio? } else { 1.0 }));
         let held: Vec<&SettingRecord> = path.iter().filter(|of| of.holds && of.bytes.is_some()).collect();
@@ -330,8 +329,8 @@ impl Conclusion<'_> {
         let cpu = gains.iter().find(|of| of.primary && comparison::split(&of.metric).0 == self.priced.family());
         if let Some(high) = cpu.and_then(|of| of.ratio_high).filter(|high| *high > 1.0 + price) {
             doubts.push(format!(
-                "the confirmation does not rule out that CPU time of a request rises by more than the price, by up to \
-                 {:.1} %: a longer phase or a lower rate tells it better",
+                "the confirmation does not rule out that CPU time per request rises by up to {:.1}%, which is more \
+                 than `--price` allows; use a longer phase or a lower rate for a clearer result",
                 (high - 1.0) * 100.0
             ));
         }
@@ -339,26 +338,26 @@ impl Conclusion<'_> {
         if noise.has_cpu && noise.cpu > CPU_NOISE_MAX {
             let closed = self.scenario.tune.closed && self.scenario.load.closed_phases().next().is_some();
             let instead = if closed {
-                "a constant rate (`--rate N`, or without `--closed`) decides better"
+                "use a constant rate (`--rate N`, or without `--closed`)"
             } else {
-                "a longer phase or a quieter machine decides better"
+                "use a longer phase or a quieter machine"
             };
             doubts.push(format!(
-                "CPU time of a request differs by {:.1} % from trial to trial as it is, so a price of {:.1} % is hard \
-                 to judge: {instead}",
+                "CPU time per request varies by {:.1}% between trials of the baseline, so a price of {:.1}% is hard \
+                    to judge; {instead}",
                 noise.cpu * 100.0,
                 price * 100.0
             ));
         }
         if noise.has_cpu && self.priced == Priced::Whole {
             doubts.push(
-                "the JIT's CPU time was not told apart, so the price is of all CPU time, and of what compiling takes \
-                 at first: a HotSpot of JDK 11 to 27 whose `/proc/PID/task` can be read tells it"
+                "the JIT's CPU time could not be separated, so the price covers all CPU time, including the initial \
+                    compilation; use HotSpot from JDK 11 to 27 with a readable `/proc/PID/task`"
                     .to_owned(),
             );
         }
         if !noise.has_cpu {
-            doubts.push("CPU time of a request was not measured: no price is proved".to_owned());
+            doubts.push("CPU time per request was not measured, so the cost limit cannot be checked".to_owned());
         }
         doubts
     }
@@ -374,5 +373,5 @@ fn set_and_saved(changes: &[Change], gains: &[ComparisonRecord]) -> String {
 /// `set -Xmx64m`.
 fn set(changes: &[Change]) -> String {
     let words: Vec<String> = changes.iter().flat_map(Change::typed).collect();
-    if words.is_empty() { "take your own options out".to_owned() } else { format!("set {}", words.join(" ")) }
+    if words.is_empty() { "remove your own options".to_owned() } else { format!("set {}", words.join(" ")) }
 }

@@ -1,20 +1,18 @@
-//! The fate of each candidate on a replay, in words and numbers, and the attempts to confirm a setting.
+//! The fate of each candidate in a replay, in words and numbers, and the attempts to confirm a setting.
 
 use super::setting::Candidate;
 use crate::record::{ConfirmationRecord, Fate, NO_TIME};
 use crate::units::Bytes;
 use std::collections::BTreeMap;
 
-/// The fate of a candidate.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct CandidateFate {
-    /// Its fate, in a word.
     pub(super) fate: Fate,
-    /// The reason, with the numbers.
+    /// The reason, with numbers.
     pub(super) why: String,
-    /// The bytes that it saved, where it was weighed.
+    /// The bytes saved, if measured.
     pub(super) saved: Option<f64>,
-    /// CPU time of a request over that as it is, where it was measured.
+    /// CPU time per request relative to the unchanged subject, if measured.
     pub(super) cpu_ratio: Option<f64>,
 }
 
@@ -33,11 +31,11 @@ impl CandidateFate {
     }
 
     pub(super) fn not_in_force() -> Self {
-        Self::unmeasured(Fate::NotInForce, "it was set, and the process does not have it")
+        Self::unmeasured(Fate::NotInForce, "it was set, but the process does not have it")
     }
 
     pub(super) fn not_confirmed() -> Self {
-        Self::unmeasured(Fate::NotConfirmed, "the set with it was not confirmed")
+        Self::unmeasured(Fate::NotConfirmed, "the combination that includes it was not confirmed")
     }
 }
 
@@ -46,24 +44,23 @@ impl CandidateFate {
 pub(super) struct Fates<'o> {
     fates: BTreeMap<Candidate<'o>, CandidateFate>,
     savings: BTreeMap<Candidate<'o>, (f64, Option<f64>)>,
-    /// Levels that took the place of others.
+    /// Levels that replaced others.
     replaced: BTreeMap<Candidate<'o>, Candidate<'o>>,
     /// Attempts to confirm, in time order.
     pub(super) attempts: Vec<ConfirmationRecord>,
 }
 
 impl<'o> Fates<'o> {
-    /// The fate of a candidate, if it has one.
     pub(super) fn get(&self, candidate: Candidate<'o>) -> Option<&CandidateFate> {
         self.fates.get(&candidate)
     }
 
-    /// Bytes and CPU ratio of a candidate as a part of the winner, if it was one.
+    /// Bytes and CPU ratio of a candidate within the winner.
     pub(super) fn saving(&self, candidate: Candidate<'o>) -> Option<(f64, Option<f64>)> {
         self.savings.get(&candidate).copied()
     }
 
-    /// The bytes that a candidate saved so far; 0 where that is not known.
+    /// Bytes saved so far by a candidate; 0 if unknown.
     pub(super) fn saved(&self, candidate: Candidate<'o>) -> f64 {
         self.saving(candidate).map_or(0.0, |(bytes, _)| bytes)
     }
@@ -81,12 +78,12 @@ impl<'o> Fates<'o> {
         _ = self.savings.insert(candidate, (bytes, cpu_ratio));
     }
 
-    /// Notes that a level took the place of another.
+    /// Records that one level replaced another.
     pub(super) fn replace(&mut self, before: Candidate<'o>, by: Candidate<'o>) {
         _ = self.replaced.insert(by, before);
     }
 
-    /// Takes a replacement back: the level before it, which then has no fate yet.
+    /// Undoes a replacement: returns the previous level, which then has no fate.
     pub(super) fn restore(&mut self, by: Candidate<'o>) -> Option<Candidate<'o>> {
         let before = self.replaced.remove(&by)?;
         self.fates.remove(&before);
@@ -94,16 +91,15 @@ impl<'o> Fates<'o> {
     }
 }
 
-/// A saving too small to be told from noise.
+/// A saving indistinguishable from noise.
 pub(super) fn no_saving(saved: f64, least: f64) -> String {
     let saved = if saved < 0.0 { "nothing".to_owned() } else { Bytes(saved as u64).to_string() };
-    format!("it saved {saved}, where {} is the least that can be measured", Bytes(least as u64))
+    format!("it saved {saved}; less than {} cannot be measured", Bytes(least as u64))
 }
 
-/// A saving with its price in CPU time.
 pub(super) fn saving_at_price(saved: f64, ratio: f64) -> String {
     let saved = Bytes(saved.max(0.0) as u64);
-    format!("it saves {saved} at {:+.1} % of the CPU time of a request", (ratio - 1.0) * 100.0)
+    format!("it saves {saved}, but CPU time per request changes by {:+.1}%", (ratio - 1.0) * 100.0)
 }
 
 pub(super) fn grew(bytes: f64) -> String {

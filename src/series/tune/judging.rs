@@ -1,5 +1,5 @@
-//! How outcomes are judged against the subject as it is: what a setting saves, why it is rejected, and what the pairs
-//! of a confirmation prove. Pure arithmetic.
+//! Judges outcomes against the unchanged subject: the saving of a setting, the reason to reject it, and the result of a
+//! confirmation. Pure arithmetic.
 
 use super::fates::{CandidateFate, grew};
 use super::outcome::{Means, Noise, Observed, deviation};
@@ -11,53 +11,52 @@ use crate::record::Fate;
 use crate::units::{Bytes, MIB, several};
 use std::fmt;
 
-/// A difference of so many of its standard errors is one.
+/// A difference counts from this many standard errors.
 const DEVIATIONS: f64 = 1.5;
-/// A price is exceeded beyond doubt by so many standard errors: where the confirmation will price what is left, and
-/// where it cannot.
+/// A price is clearly exceeded by this many standard errors: if the confirmation can measure it, and if it cannot.
 const DEVIATIONS_PRICE: [f64; 2] = [1.0, 2.0];
-/// Half of the interval of CPU time over all blocks of a confirmation, in standard deviations of one trial: Student's t
-/// of 98.75 % and 19 degrees of freedom, times √(2 / 20). CPU time nearer to the price is not proved by them.
+/// Half of the CPU-time interval over all blocks of a confirmation, in standard deviations of one trial: Student's t
+/// for 98.75% and 19 degrees of freedom, times √(2 / 20). CPU time closer to the price stays unproved.
 pub(super) const PROVABLE: f64 = 0.77;
-/// The deviation of the collector's CPU time of three trials may be small by luck: none is believed below this share.
+/// Three trials can underestimate the deviation of the collector's CPU time; smaller shares are raised to this one.
 const COLLECTING_MIN: f64 = 0.1;
-/// A part of memory that no candidate moves counts where it moved by so many of its standard errors.
+/// Memory that no candidate affects counts if it changed by this many of its standard errors.
 const DEVIATIONS_OTHERS: f64 = 4.0;
-/// The share by which two trials may differ for no reason in what a collection frees: the Java heap, direct memory that
-/// its garbage holds, and what malloc retains of that.
+/// The share by which memory can differ between equal trials if it depends on the last collection: the Java heap,
+/// direct memory held by garbage, and what malloc retains of it.
 const MOMENT_SHARE: f64 = 0.25;
-/// A part that grew by less is not looked into, in bytes.
+/// Smaller growth is ignored, in bytes.
 const GROWN_MIN: f64 = 2.0 * MIB as f64;
-/// An interval narrows with the square root of its blocks, and by so much again because Student's t falls with them,
-/// from five blocks on. If the price would still lie within it after the last block, no more are made.
+/// From five blocks on, an interval narrows by another such factor because Student's t falls as well as the standard
+/// error. If the price would still be inside the interval after the last block, the confirmation ends.
 const NARROWER: f64 = 0.75;
-/// All intervals of a look hold together with this probability, for the objective and for CPU time. Only one end of
-/// each decides, so a look errs with half the remaining probability: room for five looks at CPU time (Pocock 1977).
+/// Joint confidence of all intervals at one look, for the objective and CPU time. Each uses only one end, so a look
+/// errs with half the remaining probability, which allows five looks at CPU time (Pocock 1977).
 const CONFIDENCE: f64 = 0.95;
 
-/// The subject as it is, and how far its trials differ.
+/// The unchanged subject and the spread of its trials.
 pub(super) struct AsItIs {
     means: Means,
     pub(super) noise: Noise,
-    /// The share by which the CPU time of a request may rise.
+    /// The allowed increase in CPU time per request, as a share.
     price: f64,
     /// The share of CPU time that a saved byte is worth.
     worth: f64,
-    /// CPU time of the collector for a request, and its standard deviation; `None` where it is not told apart.
+    /// The collector's CPU time per request and its standard deviation; `None` if unknown.
     collecting_s: Option<(f64, f64)>,
 }
 
-/// Why a setting is not gone on with.
+/// Why a setting is rejected.
 pub(super) enum Rejection {
     /// The subject did not start.
     Refused(String),
-    /// The target did not hold.
+    /// It missed the target.
     Missed(String),
-    /// CPU time of a request over that as it is.
+    /// CPU time per request relative to the unchanged subject.
     Costs(f64),
-    /// Memory grew, by so many bytes.
+    /// Memory grew, by this many bytes.
     Grew(f64),
-    /// Its memory was not measured, or that of the baseline was not.
+    /// Its memory, or the baseline's, was not measured.
     Unweighed,
 }
 
@@ -68,18 +67,18 @@ impl AsItIs {
         Self { means: Means::of(as_is), noise: Noise::of(as_is), price, worth, collecting_s }
     }
 
-    /// Whether its memory is known owner by owner.
+    /// Whether memory is known per owner.
     pub(super) fn has_owners(&self) -> bool {
         !self.means.owners.is_empty()
     }
 
-    /// The bytes of these owners; of all memory where none is named.
+    /// The bytes of these owners, or of all memory if none is given.
     pub(super) fn held_by(&self, owners: &[Owner]) -> f64 {
         self.means.held_by(owners)
     }
 
-    /// Returns how much less memory these owners hold in `to`, with others that moved beyond doubt. If no owner is
-    /// named or measured, it is the difference of the objective.
+    /// The memory that these owners, and others with a significant change, save in `to`. Without owners, or without an
+    /// account, the difference of the objective.
     pub(super) fn saved(&self, from: &Means, to: &Means, owners: &[Owner]) -> f64 {
         if owners.is_empty() || from.owners.is_empty() || to.owners.is_empty() {
             return from.bytes - to.bytes;
@@ -90,55 +89,56 @@ impl AsItIs {
         moved(owners) + beyond.map(|(bytes, _)| bytes).sum::<f64>()
     }
 
-    /// The bytes by which a part of memory may differ between these means by chance.
+    /// The bytes by which a part of memory can differ by chance between these means.
     fn by_chance(&self, part: &[Owner], from: &Means, to: &Means) -> f64 {
         let by_moment: f64 = part.iter().map(|owner| moment(*owner, from)).sum();
         (DEVIATIONS_OTHERS * self.error(from, to, part)).max(by_moment)
     }
 
-    /// The standard error of the difference between two settings in what these owners hold.
+    /// The standard error of the difference between two settings for these owners.
     pub(super) fn error(&self, from: &Means, to: &Means, owners: &[Owner]) -> f64 {
         self.noise.between(&self.means, from, to, owners) * standard_error(from, to)
     }
 
-    /// The least saving of these owners that can be told from noise.
+    /// The smallest saving of these owners that is distinguishable from noise.
     pub(super) fn least(&self, from: &Means, to: &Means, owners: &[Owner]) -> f64 {
         (DEVIATIONS * self.error(from, to, owners)).max(MIB as f64)
     }
 
-    /// How much less the owners of a candidate hold than as it is, and the least of that which can be told.
+    /// The bytes saved by a candidate's owners compared with the unchanged subject, and the least detectable
+    /// difference.
     pub(super) fn saved_by(&self, candidate: Candidate<'_>, means: &Means) -> (f64, f64) {
         let owners = &candidate.owners;
         (self.means.held_by(owners) - means.held_by(owners), self.least(&self.means, means, owners))
     }
 
-    /// Whether trials are so alike in CPU time that a price can be proved at all.
+    /// Whether the noise in CPU time allows a price to be proved at all.
     pub(super) fn can_be_priced(&self) -> bool {
         PROVABLE * self.noise.cpu_believed() <= self.price
     }
 
     fn doubt_of_price(&self) -> f64 {
-        // Three trials may be alike by luck.
+        // Three trials can agree by luck.
         DEVIATIONS_PRICE[usize::from(!self.can_be_priced() || self.noise.cpu_believed() > self.noise.cpu)]
     }
 
-    /// The share by which CPU time may rise: the price, or what the bytes are worth that these owners hold less.
+    /// The allowed increase in CPU time: the price, or the value of the bytes that these owners save.
     pub(super) fn allowed(&self, means: &Means, owners: &[Owner]) -> f64 {
         self.price.max(self.worth * self.saved(&self.means, means, owners))
     }
 
-    /// Standard error of the CPU time of a request, as a share.
+    /// Standard error of the CPU time per request, as a share.
     pub(super) fn cpu_error(&self, means: &Means) -> f64 {
         self.noise.cpu_believed() * standard_error(&self.means, means)
     }
 
-    /// CPU time of a request over that as it is, where both are known of trials that were weighed.
+    /// CPU time per request relative to the unchanged subject, if both were measured.
     pub(super) fn cpu_ratio(&self, means: &Means, outcomes: &[&Observed]) -> Option<f64> {
         let is_known = is_weighed(outcomes) && means.cpu_s.is_some() && self.means.cpu_s.is_some();
         is_known.then(|| means.cpu_ratio(&self.means))
     }
 
-    /// Why a setting with these outcomes is not gone on with, if it is not.
+    /// The reason to reject a setting with these outcomes, if any.
     pub(super) fn rejection(&self, setting: &Setting<'_>, outcomes: &[&Observed]) -> Option<Rejection> {
         if let Some(failed) = outcomes.iter().find(|of| !of.holds) {
             let why = failed.why.join("; ");
@@ -150,7 +150,7 @@ impl AsItIs {
         }
         let (ratio, owners) = (means.cpu_ratio(&self.means), setting.owners());
         let allowed = self.allowed(&means, &owners);
-        // Only a price that is exceeded beyond doubt rejects.
+        // Only a clearly exceeded price rejects.
         if ratio > 1.0 + allowed + self.doubt_of_price() * self.cpu_error(&means) {
             return Some(Rejection::Costs(ratio));
         }
@@ -161,14 +161,14 @@ impl AsItIs {
         if saved < -self.least(&self.means, &means, &owners) {
             return Some(Rejection::Grew(-saved));
         }
-        // Among several a single owner that grows is the doing of one of them, whatever the others save.
+        // In a set, a single growing owner is caused by one candidate, whatever the others save.
         let grown = self.grown(&means).filter(|_| setting.only().is_none());
         grown.map(Rejection::Grew)
     }
 
-    /// CPU time of a request over that as it is, if the collector alone takes more than the price. The collector's part
-    /// differs little between trials, so it shows a price that the program's part hides. With another collector, work
-    /// moves from one part to the other.
+    /// CPU time per request relative to the unchanged subject, if the collector's part alone exceeds the price. That
+    /// part varies little between trials, so it reveals a price that the program's noise hides. Does not apply to
+    /// another collector, which shifts work between the two parts.
     fn collects_too_much(&self, setting: &Setting<'_>, outcomes: &[&Observed], allowed: f64) -> Option<f64> {
         let (_, deviation) = self.collecting_s.filter(|_| setting.level_of(Group::Collector).is_none())?;
         let (before, all_s) = self.collecting_s.map(|(before, _)| before).zip(self.means.cpu_s)?;
@@ -178,15 +178,15 @@ impl AsItIs {
         (rise > allowed + DEVIATIONS_PRICE[1] * error).then_some(1.0 + rise)
     }
 
-    /// CPU time that the collector takes for a request beyond what it takes as it is, over all CPU time of a request as
-    /// it is; `None` where it is not told apart.
+    /// The collector's additional CPU time per request, relative to the total CPU time per request of the unchanged
+    /// subject; `None` if unknown.
     pub(super) fn collects_more(&self, outcomes: &[&Observed]) -> Option<f64> {
         let ((before, _), all_s) = self.collecting_s.zip(self.means.cpu_s.filter(|cpu| *cpu > 0.0))?;
         let after = collecting_s(outcomes)?;
         Some((after.iter().sum::<f64>() / after.len() as f64 - before) / all_s)
     }
 
-    /// By how much the part of memory grew that grew most, where that is beyond doubt.
+    /// The largest significant growth of a part of memory.
     fn grown(&self, means: &Means) -> Option<f64> {
         if means.owners.is_empty() || !self.has_owners() {
             return None;
@@ -198,7 +198,6 @@ impl AsItIs {
         grown.filter(|(bytes, chance)| *bytes > chance.max(GROWN_MIN)).map(|(bytes, _)| bytes).reduce(f64::max)
     }
 
-    /// The fate of a candidate whose setting was rejected.
     pub(super) fn fate(
         &self,
         candidate: Candidate<'_>,
@@ -208,14 +207,14 @@ impl AsItIs {
         let means = Means::of(outcomes);
         let saved = self.saved(&self.means, &means, &candidate.owners);
         let (fate, why) = match rejection {
-            Rejection::Refused(why) => (Fate::Refused, format!("the subject did not start with it: {why}")),
-            Rejection::Missed(why) => (Fate::Harmful, format!("the target broke: {why}")),
+            Rejection::Refused(why) => (Fate::Refused, format!("the server did not start with it: {why}")),
+            Rejection::Missed(why) => (Fate::Harmful, format!("the target was missed: {why}")),
             Rejection::Costs(ratio) => {
-                (Fate::TooCostly, format!("CPU time of a request {:+.1} %", (ratio - 1.0) * 100.0))
+                (Fate::TooCostly, format!("CPU time per request {:+.1}%", (ratio - 1.0) * 100.0))
             }
             Rejection::Grew(bytes) => (Fate::Harmful, grew(*bytes)),
             Rejection::Unweighed => {
-                (Fate::NoEffect, "its memory was not measured, so its saving is unknown".to_owned())
+                (Fate::NoEffect, "its memory was not measured, so its savings are unknown".to_owned())
             }
         };
         let saved = Some(saved).filter(|_| is_weighed(outcomes));
@@ -223,8 +222,8 @@ impl AsItIs {
     }
 }
 
-/// The parts of memory, without some owners. Owners of a part exchange bytes: what malloc has live in one trial it
-/// retains in the next.
+/// The parts of memory, without some owners. Owners within a part exchange bytes: malloc chunks live in one trial are
+/// retained in the next.
 fn parts(without: &[Owner]) -> impl Iterator<Item = Vec<Owner>> {
     let parts = Owner::ALL.chunk_by(|one, next| owner::family(one.name()) == owner::family(next.name()));
     let parts: Vec<Vec<Owner>> =
@@ -232,13 +231,13 @@ fn parts(without: &[Owner]) -> impl Iterator<Item = Vec<Owner>> {
     parts.into_iter().filter(|part| !part.is_empty())
 }
 
-/// Bytes by which this owner may differ for no reason: when the last collection was is a matter of the moment.
+/// Bytes by which this owner can differ by chance, depending on the time of the last collection.
 fn moment(owner: Owner, means: &Means) -> f64 {
     let is_of_moment = is_heap(owner.name()) || matches!(owner, Owner::MallocDirect | Owner::MallocRetained);
     if is_of_moment { MOMENT_SHARE * means.held_by(&[owner]) } else { 0.0 }
 }
 
-/// CPU time of the collector for a request, of each outcome; `None` where one of them does not tell it.
+/// The collector's CPU time per request in each outcome; `None` if any lacks it.
 fn collecting_s(outcomes: &[&Observed]) -> Option<Vec<f64>> {
     let all: Option<Vec<f64>> = outcomes.iter().map(|of| of.gc_s).collect();
     all.filter(|all| !all.is_empty())
@@ -248,35 +247,34 @@ fn is_weighed(outcomes: &[&Observed]) -> bool {
     !outcomes.is_empty() && outcomes.iter().all(|of| of.bytes.is_some())
 }
 
-/// The standard error of the difference of two means, in standard deviations of one trial.
+/// The standard error of the difference between two means, in standard deviations of one trial.
 fn standard_error(one: &Means, other: &Means) -> f64 {
     let of = |trials: usize| 1.0 / trials.max(1) as f64;
     (of(one.trials) + of(other.trials)).sqrt()
 }
 
-/// ConfirmationPairs of trials of one block each: as it is, and with the winner.
+/// Pairs of trials, unchanged and with the winner, one pair per block.
 pub(super) struct ConfirmationPairs<'c> {
     pub(super) pairs: Vec<(&'c Observed, &'c Observed)>,
     pub(super) price: f64,
-    /// The share of CPU time that a saved byte is worth; the price is never less than the whole saving's worth.
+    /// The share of CPU time that a saved byte is worth; the price is at least the value of the whole saving.
     pub(super) worth: f64,
     pub(super) seed: u64,
 }
 
 impl ConfirmationPairs<'_> {
-    /// The bytes that each pair saved.
     fn saved(&self) -> Option<(f64, Option<(f64, f64)>)> {
         let saved: Vec<f64> = self.pairs.iter().filter_map(|(as_is, with)| Some(as_is.bytes? - with.bytes?)).collect();
         comparison::of_pairs(&saved, self.seed, CONFIDENCE, 2)
     }
 
-    /// The share by which CPU time may rise: the price, or the worth of the bytes that are saved at least.
+    /// The allowed increase in CPU time: the price, or the value of the bytes certainly saved.
     pub(super) fn allowed(&self) -> f64 {
         let least = self.saved().and_then(|(_, ends)| ends).map_or(0.0, |(low, _)| low);
         self.price.max(self.worth * least)
     }
 
-    /// Why the pairs do not prove that the winner is better at no more than the price; `None` where they do.
+    /// Why the pairs do not prove that the winner saves memory within the price; `None` if they do.
     pub(super) fn unproved(&self) -> Option<Unconfirmed> {
         let ratio = |(as_is, with): &(&Observed, &Observed)| Some(with.cpu_s? / as_is.cpu_s.filter(|cpu| *cpu > 0.0)?);
         let ratios: Vec<f64> = self.pairs.iter().filter_map(ratio).collect();
@@ -287,19 +285,18 @@ impl ConfirmationPairs<'_> {
         let of_cpu = comparison::of_pairs(&ratios, self.seed, CONFIDENCE, 2);
         let Some((ratio, Some((low, high)))) = of_cpu else { return Some(Unconfirmed::CpuUnmeasured) };
         let price = self.allowed();
-        // Below the price is proved by the upper end alone: a mean below it may be luck.
+        // Only the upper end proves a price: the mean can be below it by luck.
         let blocks = self.blocks_to_prove(1.0 + price - ratio, high - ratio);
         (high > 1.0 + price).then_some(Unconfirmed::Costs { ratio, low, high, price, blocks })
     }
 
-    /// The pairs that would prove a mean that lies so far below the price, by an interval of this half width, which
-    /// narrows with the square root of their number; `None` if it does not lie there.
+    /// The number of pairs that would prove a mean this far below the price, given the current half width, which
+    /// shrinks with the square root of that number; `None` if the mean is not below the price.
     fn blocks_to_prove(&self, room: f64, half: f64) -> Option<u32> {
         (room > 0.0).then(|| (self.pairs.len() as f64 * (half / room).powi(2)).ceil() as u32)
     }
 
-    /// Whether the pairs prove a saving, and leave open on which side of the price their CPU time is, where more of
-    /// them, up to `blocks_max`, may tell.
+    /// Whether the pairs prove a saving but not its price, and up to `blocks_max` pairs might.
     pub(super) fn may_cost_less(&self, blocks_max: u32) -> bool {
         let Some(Unconfirmed::Costs { ratio, low, high, price, .. }) = self.unproved() else { return false };
         let narrower = NARROWER * (self.pairs.len() as f64 / f64::from(blocks_max)).sqrt();
@@ -307,23 +304,23 @@ impl ConfirmationPairs<'_> {
     }
 }
 
-/// Why a setting is not confirmed.
+/// Why a setting was not confirmed.
 pub(super) enum Unconfirmed {
-    /// The target broke.
+    /// It missed the target.
     Broke(String),
-    /// Its saving in bytes, and the end of its interval, prove nothing.
+    /// Its saving and the lower end of its interval, in bytes, are not evidence of a saving.
     Saves { centre: f64, low: f64 },
-    /// CPU time of a request, over that as it is, with its interval, whose upper end is above the price; the blocks
-    /// that would prove its middle, where that is below.
+    /// CPU time per request relative to the unchanged subject; the upper end of its interval exceeds the price.
+    /// `blocks` is the number that would prove the mean if that is below the price.
     Costs { ratio: f64, low: f64, high: f64, price: f64, blocks: Option<u32> },
-    /// Too few trials were weighed.
+    /// Too few trials have memory measurements.
     Unweighed,
     /// CPU time was measured in too few trials.
     CpuUnmeasured,
 }
 
 impl Unconfirmed {
-    /// Whether memory falls beyond doubt, and the price lies within the interval of CPU time.
+    /// Whether memory clearly falls, but the CPU-time interval contains the price.
     pub(super) fn is_unpriced(&self) -> bool {
         matches!(self, Self::Costs { low, price, .. } if *low <= 1.0 + price)
     }
@@ -333,25 +330,25 @@ impl fmt::Display for Unconfirmed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let signed = |bytes: f64| format!("{}{}", if bytes < 0.0 { "-" } else { "" }, Bytes(bytes.abs() as u64));
         match self {
-            Self::Broke(why) => write!(f, "the target broke: {why}"),
+            Self::Broke(why) => write!(f, "the target was missed: {why}"),
             Self::Saves { centre, low } => {
-                write!(f, "it saved {}; {} is not ruled out", signed(*centre), signed(*low))
+                write!(f, "it saved {}, but {} is not ruled out", signed(*centre), signed(*low))
             }
             Self::Costs { ratio, low, high, price, blocks } => {
                 let [ratio, low, high] = [ratio, low, high].map(|ratio| (ratio - 1.0) * 100.0);
                 let price = price * 100.0;
-                write!(f, "CPU time of a request {ratio:+.1} %")?;
+                write!(f, "CPU time per request {ratio:+.1}%")?;
                 if low <= price {
-                    write!(f, "; up to {high:+.1} % is not ruled out")?;
+                    write!(f, " (up to {high:+.1}% is possible)")?;
                 }
-                write!(f, "; the price is {price:.1} %")?;
+                write!(f, ", but the price limit is {price:.1}%")?;
                 blocks.map_or(Ok(()), |blocks| {
-                    write!(f, "; about {} of two trials would prove it", several(blocks.into(), "block"))
+                    write!(f, "; confirming it would take about {} of two trials", several(blocks.into(), "block"))
                 })
             }
             Self::Unweighed => write!(f, "too few trials were weighed"),
             Self::CpuUnmeasured => {
-                write!(f, "the CPU time of a request was measured in too few trials, so its price is unproved")
+                write!(f, "CPU time per request was measured in too few trials, so the cost is not confirmed")
             }
         }
     }
@@ -388,7 +385,7 @@ mod tests {
             let rejection = as_is.rejection(&Setting::default(), &outcomes.iter().collect::<Vec<_>>());
             if let Some(Rejection::Costs(ratio)) = rejection { Some((ratio * 100.0).round()) } else { None }
         };
-        // In all it takes less CPU time, by chance; the collector takes 220 us of 855 more.
+        // Total CPU time is lower by chance; the collector takes 220 of 855 us more.
         assert_eq!(ratio(&[observed(429.0, 239.0), observed(572.0, 241.0)]), Some(126.0));
         assert_eq!(ratio(&[observed(632.0, 40.0), observed(620.0, 45.0)]), None);
         let untold = Observed { gc_s: None, ..observed(429.0, 239.0) };
@@ -408,11 +405,11 @@ mod tests {
             (pairs.unproved().is_some(), pairs.allowed())
         };
         assert_eq!(unproved(100.0, 0.0), (true, 0.02));
-        // A server of 50 millicores and a core for 4 GiB: 100 MiB are worth 49 % of its CPU time.
+        // At 50 millicores and one core per 4 GiB, 100 MiB are worth 49% of CPU time.
         let worth = 1.0 / (4096.0 * MIB as f64) / 0.05;
         let (is_open, allowed) = unproved(100.0, worth);
         assert!(!is_open && (allowed - 0.488).abs() < 0.01, "{allowed}");
-        // A saving of 1 MiB is worth less than the price.
+        // The value of 1 MiB is below the price.
         assert_eq!(unproved(1.0, worth), (true, 0.02));
     }
 
@@ -426,7 +423,7 @@ mod tests {
             let as_is = AsItIs::new(&of.each_ref(), 0.12, worth);
             as_is.rejection(&Setting::default(), &with.each_ref()).is_some()
         };
-        assert!(is_rejected(false, 0.0), "warm JVMs that agree within 6 % are believed");
-        assert!(!is_rejected(true, 0.28 / (90.0 * MIB as f64)), "90 MiB are worth 28 % here, and 20 % is noise");
+        assert!(is_rejected(false, 0.0), "warm JVMs that agree within 6% are believed");
+        assert!(!is_rejected(true, 0.28 / (90.0 * MIB as f64)), "90 MiB are worth 28% here, and 20% is noise");
     }
 }

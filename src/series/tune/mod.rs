@@ -1,7 +1,7 @@
-//! Tuning as a strategy: remedies tried under the load, kept only where they help, and proved in fresh trials. Pure: it
-//! is given trials and asks for one, so that it can be tested on made-up servers, and goes on from an archive.
+//! Tuning as a strategy: tries remedies under load, keeps only those that help, and confirms them in fresh trials.
+//! Pure: it maps trials to the next trial, so it can be tested on simulated servers and can resume from an archive.
 //!
-//! `docs/tune.md` explains the method and has what simulations say of it.
+//! `docs/tune.md` explains the method and shows simulation results.
 
 mod conclusion;
 mod fates;

@@ -1,4 +1,4 @@
-//! The outcome of a trial of a tuning, in numbers; means and noise of several.
+//! The outcome of a tuning trial in numbers, and means and noise over several outcomes.
 
 use crate::comparison::CPU_WITHOUT_JIT;
 use crate::diagnosis::remedy::needs_warmth;
@@ -8,13 +8,13 @@ use crate::scenario::{MarkPoint, Objective};
 use crate::series::search::{cpu_per_request, cpu_without_jit_per_request, gc_cpu_per_request};
 use std::collections::BTreeMap;
 
-/// The CPU time that a price is of. Decided by the first trial that has any, so that later ones change no decision; a
-/// later one without it has no CPU time.
+/// The CPU time that a price refers to. The first trial with CPU time decides, so that later trials change no decision;
+/// later trials without this kind count as unmeasured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Priced {
-    /// Without the JIT's, which ends once the program is compiled.
+    /// Without the JIT compilers, which stop once the program is compiled.
     WithoutJit,
-    /// All of it, where the JIT's is not told apart.
+    /// All CPU time, if the JIT's part is unknown.
     Whole,
 }
 
@@ -34,14 +34,13 @@ impl Priced {
         }
     }
 
-    /// CPUs that a trial kept busy in its measured phases.
+    /// The number of CPUs that a trial kept busy in its measured phases.
     pub(super) fn cpus(self, trial: &Trial) -> Option<f64> {
         let phases = trial.measured_phases().filter(|phase| phase.ok > 0);
         let (ok, seconds) = phases.fold((0, 0.0), |(ok, seconds), phase| (ok + phase.ok, seconds + phase.seconds));
         self.cpu_s(trial).filter(|_| seconds > 0.0).map(|cpu_s| cpu_s * ok as f64 / seconds)
     }
 
-    /// The family of metrics that is judged.
     pub(super) fn family(self) -> &'static str {
         match self {
             Self::WithoutJit => CPU_WITHOUT_JIT,
@@ -50,39 +49,35 @@ impl Priced {
     }
 }
 
-/// The outcome of a trial, in numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Observed {
-    /// Which part of the tuning it was for.
     pub(super) stage: TuneStage,
-    /// Ids of the remedies that were set.
+    /// IDs of the applied remedies.
     pub(super) remedies: Vec<String>,
-    /// The block of a confirmation, counted over all attempts.
+    /// The confirmation block, numbered across all attempts.
     pub(super) block: u32,
-    /// Whether the target held.
     pub(super) holds: bool,
-    /// Whether the subject did not even become ready.
+    /// Whether the subject did not become ready.
     pub(super) refused: bool,
     /// The targets that it missed.
     pub(super) why: Vec<String>,
-    /// Whether each change was in force, where that is known.
+    /// Changes known not to be in effect.
     pub(super) not_in_force: Vec<String>,
-    /// The objective in bytes; `None` where it was not weighed.
+    /// The objective in bytes; `None` if not measured.
     pub(super) bytes: Option<f64>,
-    /// The bytes of each owner at the same moment.
+    /// Bytes per owner at the same mark.
     pub(super) owners: BTreeMap<Owner, f64>,
-    /// The priced CPU time of a request in seconds.
+    /// The priced CPU time per request in seconds.
     pub(super) cpu_s: Option<f64>,
     /// The collector's part of it.
     pub(super) gc_s: Option<f64>,
-    /// Whether a warm-up that was to end on a warm subject ended before it was.
+    /// Whether the warm-up should have ended on a warm subject but ended before.
     pub(super) young: bool,
-    /// How long the trial took.
     pub(super) seconds: f64,
 }
 
 impl Observed {
-    /// The outcome of a trial that counts; `None` for a discarded one, and outside of a tuning.
+    /// The outcome of a valid tuning trial; `None` for any other.
     pub(super) fn of(trial: &Trial, objective: Objective, priced: Priced) -> Option<Self> {
         let TuneTrialRecord { stage, remedies, verdict, why, not_in_force, seconds, .. } = trial.tuned.clone()?;
         if verdict == ProbeVerdict::Discarded {
@@ -113,28 +108,26 @@ impl Observed {
         })
     }
 
-    /// Whether it is one of the search, by which settings are chosen.
     pub(super) fn is_of_search(&self) -> bool {
         !matches!(self.stage, TuneStage::Confirmation | TuneStage::Reference | TuneStage::Training)
     }
 }
 
-/// Whether a remedy of this trial has a price that a young JVM hides, and the JVM was young.
+/// Whether the JVM was still warming up and a remedy of this trial has a price that warm-up hides.
 fn hides_price(trial: &Trial) -> bool {
     is_young(trial) && trial.tuned.iter().flat_map(|of| &of.remedies).any(|id| needs_warmth(id))
 }
 
-/// Whether the subject of a trial was not warm when it was measured.
+/// Whether the subject was measured before it was warm.
 fn is_young(trial: &Trial) -> bool {
     trial.phases.iter().any(|phase| phase.steady == Some(false))
 }
 
-/// Whether a trial of a tuning says anything.
 pub(super) fn counts(trial: &Trial) -> bool {
     trial.tuned.as_ref().is_some_and(|of| of.verdict != ProbeVerdict::Discarded)
 }
 
-/// The mark that an objective is read at. A trial that failed has none, though it may have been weighed.
+/// The mark that provides the objective. A failed trial has none, even if it was measured.
 pub(super) fn moment(trial: &Trial, objective: Objective) -> Option<&Mark> {
     if trial.outcome != Outcome::Completed {
         return None;
@@ -148,33 +141,30 @@ pub(super) fn moment(trial: &Trial, objective: Objective) -> Option<&Mark> {
     }
 }
 
-/// The accounts of outcomes, of those that have one.
 fn accounts<'a>(outcomes: &[&'a Observed]) -> Vec<&'a BTreeMap<Owner, f64>> {
     outcomes.iter().map(|of| &of.owners).filter(|owners| !owners.is_empty()).collect()
 }
 
-/// The bytes of an owner by an account: an owner that it does not name holds nothing.
+/// An owner's bytes; 0 if the account does not list it.
 fn held(account: &BTreeMap<Owner, f64>, owner: Owner) -> f64 {
     account.get(&owner).copied().unwrap_or(0.0)
 }
 
-/// The means of several outcomes.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Means {
-    /// Mean of the objective; says nothing where `trials` is 0.
+    /// Mean of the objective; meaningless if `trials` is 0.
     pub(super) bytes: f64,
-    /// Mean of each owner, by the outcomes that have an account; empty where none has.
+    /// Mean of each owner over the outcomes that have an account; empty if none has.
     pub(super) owners: BTreeMap<Owner, f64>,
-    /// The account of each outcome that has one, in bytes.
     accounts: Vec<BTreeMap<Owner, f64>>,
-    /// Mean CPU time of a request; `None` where one of them has none.
+    /// Mean CPU time per request; `None` if any outcome lacks it.
     pub(super) cpu_s: Option<f64>,
-    /// How many were weighed, with an account where any of them has one.
+    /// The number of measured outcomes, or of those with an account if there are any.
     pub(super) trials: usize,
 }
 
 impl Means {
-    /// The means of outcomes. A trial that was not weighed is left out: it does not count as 0.
+    /// Averages outcomes, skipping those without a measurement.
     pub(super) fn of(outcomes: &[&Observed]) -> Self {
         let mean = |values: &mut dyn Iterator<Item = f64>| {
             let (sum, count) = values.fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
@@ -197,7 +187,7 @@ impl Means {
         }
     }
 
-    /// The bytes of these owners; the whole objective where none is named, and where no account names any.
+    /// The bytes of these owners; the whole objective if none is given or no account exists.
     pub(super) fn held_by(&self, owners: &[Owner]) -> f64 {
         if owners.is_empty() || self.owners.is_empty() {
             return self.bytes;
@@ -205,14 +195,14 @@ impl Means {
         owners.iter().filter_map(|owner| self.owners.get(owner)).sum()
     }
 
-    /// The sum of squares by which its trials differ in what these owners hold together, and its degrees of freedom.
+    /// The sum of squared deviations of these owners' total, and its degrees of freedom.
     fn spread(&self, owners: &[Owner]) -> (f64, f64) {
         let sums = sums(&self.accounts, owners);
         let free = sums.len().saturating_sub(1) as f64;
         (deviation(&sums).powi(2) * free, free)
     }
 
-    /// CPU time of a request over that of others; 1 where either is not known.
+    /// CPU time per request relative to `others`; 1 if either is unknown.
     pub(super) fn cpu_ratio(&self, others: &Self) -> f64 {
         match (self.cpu_s, others.cpu_s) {
             (Some(own), Some(other)) if other > 0.0 => own / other,
@@ -221,31 +211,31 @@ impl Means {
     }
 }
 
-/// How far fresh processes of one setting differ: standard deviations of one trial.
+/// The noise between fresh processes of one setting: standard deviations of one trial.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Noise {
     /// Deviation of the objective, in bytes.
     pub(super) bytes: f64,
-    /// The account of each trial that has one, in bytes.
+    /// The available accounts, in bytes.
     accounts: Vec<BTreeMap<Owner, f64>>,
-    /// Deviation of the CPU time of a request, as a share.
+    /// Deviation of the CPU time per request, as a share.
     pub(super) cpu: f64,
-    /// The least deviation of CPU time that is believed, where the subject was not warm.
+    /// The assumed minimum deviation of CPU time if the subject was not warm.
     cpu_least: f64,
-    /// Whether CPU time was measured at all.
+    /// Whether CPU time was measured.
     pub(super) has_cpu: bool,
 }
 
-/// A standard deviation of three values may be small by luck: none is believed below this.
+/// Three values can underestimate the deviation; smaller ones are raised to this.
 const OWNER_MIN: f64 = 0.35 * 1024.0 * 1024.0;
-/// The same as a share of the CPU time of a request at a constant rate (measured: 0.7 %).
+/// The same, as a share of the CPU time per request at a constant rate (measured: 0.7%).
 const CPU_MIN: f64 = 0.004;
-/// The same of JVMs that are not warm yet: 9 to 26 % at 50 to 200 requests a second on six servers, where three trials
-/// alike showed 6 % (measured 2026-11-27). What is thrown away for its price does not come back.
+/// The same for JVMs that are still warming up: 9 to 26% at 50 to 200 requests a second on six servers, where three
+/// equal trials showed 6% (measured 2026-11-27). It is cautious because a candidate rejected for its price does not
+/// return.
 const CPU_YOUNG: f64 = 0.2;
 
 impl Noise {
-    /// The noise of outcomes of one setting.
     pub(super) fn of(outcomes: &[&Observed]) -> Self {
         let means = Means::of(outcomes);
         let values =
@@ -260,13 +250,13 @@ impl Noise {
         }
     }
 
-    /// Deviation of the CPU time of a request as a share, as far as so few trials are believed.
+    /// Deviation of the CPU time per request as a share, raised to a credible value for so few trials.
     pub(super) fn cpu_believed(&self) -> f64 {
         self.cpu.max(self.cpu_least)
     }
 
-    /// Deviation of the sum of these owners; of the objective if none is named. What one owner has more another has
-    /// often less: chunks of the JIT compilers are live or retained, depending on the moment.
+    /// Deviation of the sum of these owners, or of the objective if none is given. Owners trade bytes: the JIT
+    /// compilers' chunks are live or retained, depending on the moment.
     pub(super) fn of_owners(&self, owners: &[Owner]) -> f64 {
         if owners.is_empty() {
             return self.bytes;
@@ -274,9 +264,9 @@ impl Noise {
         deviation(&sums(&self.accounts, owners)).max(least(owners))
     }
 
-    /// Deviation of the same between two settings. Memory that a setting bounds differs less than as it is: what
-    /// differs as it is counts by how much of that memory the larger of both holds. What differs within them counts,
-    /// too.
+    /// Deviation of the same sum when comparing two settings. A setting that bounds memory also reduces its noise. So
+    /// the unchanged subject's noise is scaled by how much of that memory the larger setting holds, and each setting's
+    /// own noise is added.
     pub(super) fn between(&self, as_is: &Means, from: &Means, to: &Means, owners: &[Owner]) -> f64 {
         let all = as_is.held_by(owners);
         let share = if all > 0.0 { from.held_by(owners).max(to.held_by(owners)) / all } else { 1.0 };
@@ -293,17 +283,17 @@ impl Noise {
     }
 }
 
-/// The least deviation of these owners together that is believed.
+/// The smallest credible deviation of these owners' sum.
 fn least(owners: &[Owner]) -> f64 {
     OWNER_MIN * (owners.len().max(1) as f64).sqrt()
 }
 
-/// What these owners hold together, by each account.
+/// The sum of these owners in each account.
 fn sums(accounts: &[BTreeMap<Owner, f64>], owners: &[Owner]) -> Vec<f64> {
     accounts.iter().map(|account| owners.iter().map(|owner| held(account, *owner)).sum()).collect()
 }
 
-/// The standard deviation of a sample; 0 below two values.
+/// The sample standard deviation; 0 for fewer than two values.
 pub(super) fn deviation(values: &[f64]) -> f64 {
     let count = values.len() as f64;
     if count < 2.0 {
@@ -368,7 +358,7 @@ mod tests {
         );
     }
 
-    /// What malloc held in three trials of a Micronaut service: arenas of the JIT compilers are live or retained.
+    /// Malloc in three trials of a Micronaut service: the JIT compilers' arenas are live or retained.
     #[test]
     fn owners_that_exchange_bytes_differ_less_together() {
         const MIB: f64 = 1024.0 * 1024.0;
@@ -384,8 +374,8 @@ mod tests {
         assert!(differ(&[Owner::MallocLive, Owner::MallocRetained]) < 2.0);
     }
 
-    /// What malloc held in trials of a Jetty that answers from direct buffers: as it is, with one arena and a ceiling
-    /// of the heap, and with a ceiling of direct memory, too.
+    /// Malloc in trials of a Jetty that answers from direct buffers: unchanged, with one arena and a heap ceiling, and
+    /// with a ceiling on direct memory too.
     #[test]
     fn memory_that_a_setting_bounds_differs_less_than_as_it_is() {
         const MIB: f64 = 1024.0 * 1024.0;

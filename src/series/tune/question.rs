@@ -1,4 +1,4 @@
-//! The request of a tuning: its configuration, its target, its candidates, and the limits that are searched after it.
+//! The request for a tuning: its configuration, target, candidates, and the limits to find afterward.
 
 use super::strategy::Tuner;
 use crate::comparison;
@@ -7,15 +7,13 @@ use crate::error::{Error, Result};
 use crate::scenario::{Change, Kind, MarkPoint, Scenario, TuneSettings};
 use crate::series::search;
 
-/// Folders of the lines, in that of the tuning.
+/// Subdirectories of the tuning for its two load lines.
 pub(crate) const LINE_AS_IS: &str = "line-as-it-is";
 /// See [`LINE_AS_IS`].
 pub(crate) const LINE_TUNED: &str = "line-tuned";
 
-/// Takes what was typed about tuning into a scenario, and checks that it can be tuned.
-///
-/// # Errors
-/// `Request`, as [`Scenario::validate`] and [`check`].
+/// Applies tuning options to a scenario and checks the result. Errors: `Request`, as [`Scenario::validate`] and
+/// [`check`].
 pub(crate) fn settle(scenario: &mut Scenario, typed: TuneSettings) -> Result<()> {
     if !typed.target.is_empty() {
         scenario.find.target.clone_from(&typed.target);
@@ -30,19 +28,17 @@ pub(crate) fn settle(scenario: &mut Scenario, typed: TuneSettings) -> Result<()>
     check(scenario)
 }
 
-/// Whether a scenario can be tuned.
-///
-/// # Errors
-/// `Request`, saying what is wrong with its configurations, its load, its target or what is to be tried.
+/// Checks that a scenario can be tuned. Errors: `Request`, naming the problem in its configurations, load, target, or
+/// remedies.
 pub(crate) fn check(scenario: &Scenario) -> Result<()> {
     if let [_, _, ..] = scenario.configurations.as_slice() {
         let names: Vec<&str> = scenario.configurations.iter().map(|of| of.name.as_str()).collect();
-        return Err(Error::request("tuning is of one configuration")
+        return Err(Error::request("tuning takes only one configuration")
             .hint(format!("choose one of them with `--only`: {}", names.join(", "))));
     }
     Tuner::new(scenario)?;
     if scenario.subject.kind == Kind::Native {
-        return Err(Error::request("remedies are of JVMs, and the subject is `kind: native`")
+        return Err(Error::request("remedies apply only to JVMs, but the subject is `kind: native`")
             .hint("`loadline compare --vary` tries variables and preloads of a native program"));
     }
     let phases = scenario.load.works();
@@ -55,14 +51,15 @@ pub(crate) fn check(scenario: &Scenario) -> Result<()> {
             let near = TABLE.iter().min_by_key(|remedy| strsim::damerau_levenshtein(skip, remedy.id));
             let near = near.map_or_else(String::new, |remedy| format!("; did you mean `{}`?", remedy.id));
             return Err(
-                Error::request(format!("no remedy is called `{skip}`{near}")).hint("`loadline tune --list` names them")
+                Error::request(format!("no remedy is named `{skip}`{near}")).hint("`loadline tune --list` names them")
             );
         }
     }
     Ok(())
 }
 
-/// The scenarios whose smallest limits are to be searched, with the folder of each: as it is, and with what was proved.
+/// The scenarios whose smallest limits are to be found, with their directories: unchanged, and with the confirmed
+/// settings.
 pub(crate) fn lines(scenario: &Scenario, proved: Option<&[Change]>) -> Vec<(&'static str, Scenario)> {
     let Some(changes) = proved else { return Vec::new() };
     let mut as_is = scenario.clone();

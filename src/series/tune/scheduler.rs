@@ -1,10 +1,10 @@
-//! The scheduler of a tuning: from the outcomes so far to the next trial.
+//! The scheduler of a tuning: derives the next trial from the outcomes so far.
 //!
-//! It is a coroutine written as a replay. Each call of [`Scheduler::replay`] goes through all phases from the start and
-//! answers every question on the way from the outcomes so far. The first question that no outcome answers ends the walk
-//! by [`Break`], with the trial that would answer it.
+//! It is a coroutine written as a replay. Each call of [`Scheduler::replay`] walks through all phases from the start
+//! and answers each question from the outcomes so far. At the first unanswered question, it stops with [`Break`] and
+//! the trial that would answer it.
 //!
-//! Every decision rests on the first outcomes of a setting, so that later ones change none that was made.
+//! Every decision uses a setting's first outcomes, so later outcomes do not change it.
 
 use super::fates::{CandidateFate, Fates, grew, no_saving, saving_at_price};
 use super::judging::{AsItIs, ConfirmationPairs, PROVABLE, Rejection, Unconfirmed};
@@ -19,116 +19,110 @@ use FirstOutcomes::{BudgetSpent, Known};
 use loadline_base::order::Order as _;
 use std::ops::ControlFlow::{self, Break, Continue};
 
-/// Trials of the subject as it is.
+/// Trials of the unchanged subject.
 pub(super) const BASELINE: usize = 3;
-/// Trials of a setting on which a decision rests.
+/// Trials per setting before a decision.
 const ENOUGH: usize = 2;
-/// Trials of a level of a ceiling on which the next level is chosen; the last one gets as many as any setting.
+/// Trials of a ceiling's level before the next level is chosen; the final level gets [`ENOUGH`].
 const ENOUGH_FOR_A_LEVEL: usize = 1;
-/// Trials of a setting whose CPU time lies nearer to the price than so many of its standard errors.
+/// Trials of a setting whose CPU time is within `NEAR` standard errors of the price.
 const UNDECIDED: usize = 3;
 const NEAR: f64 = 0.7;
-/// Blocks of a confirmation, and the counts after which it may end. It goes on while the interval of CPU time contains
-/// the price and more blocks may move it out.
+/// Minimum blocks of a confirmation, then the counts at which it can end. It continues while the CPU-time interval
+/// contains the price and more blocks can change that.
 pub(super) const BLOCKS: u32 = 5;
 const LOOKS: [u32; 4] = [BLOCKS, 7, 10, 14];
 pub(super) const BLOCKS_MAX: u32 = 20;
-/// Attempts to confirm.
+/// Confirmation attempts.
 const ATTEMPTS: u32 = 2;
-/// After the target broke in a confirmation, a candidate stays that saves this share of all that is saved.
+/// If a confirmation misses the target, candidates that contribute at least this share of the saving stay.
 const LARGE_SHARE: f64 = 0.2;
 
-/// A tighter ceiling is tried while it may save this share of what the winner holds.
+/// A tighter ceiling is tried if it could save this share of the winner's memory.
 const WORTH_MORE: f64 = 0.02;
-/// The first level of a ceiling may save so many times the least that a trial can tell.
+/// The first level of a ceiling should save up to this many times the least detectable saving.
 const SHOWN_TIMES: f64 = 1.5;
-/// One step leaves this part of the room at least: a load that needs much for a moment shows in no mean.
+/// Each step leaves at least this part of the room, because the means hide short peaks.
 const ROOM_PER_STEP: f64 = 2.5;
 
-/// Owners hold much more than as it is where they hold so many times as much, and this share of its memory more.
+/// Memory moved to an owner if it holds this many times its bytes in the unchanged subject, and the increase is this
+/// share of that subject's memory.
 const MOVED_TIMES: f64 = 2.0;
 const MOVED_SHARE: f64 = 0.1;
 
-/// Settings that are ceilings: their levels are in the order of tightness, the loosest first.
+/// Groups that are ceilings; their levels are sorted from loosest to tightest.
 const CEILINGS: [Group; 2] = [Group::Heap, Group::Direct];
 
-/// The outcomes so far, and the bounds of the search.
+/// The outcomes so far, and the limits of the search.
 #[derive(Debug)]
 pub(super) struct Scheduler<'o> {
-    /// All remedies; empty until the baseline is there.
+    /// All remedies; empty until the baseline exists.
     pub(super) offered: &'o [Offered],
-    /// The outcomes of the trials that count, in the order in which they ran.
+    /// The outcomes of valid trials, in execution order.
     pub(super) outcomes: Vec<Observed>,
-    /// Whether a first trial finds the constant rates of closed phases.
+    /// Whether a first trial determines constant rates for closed phases.
     pub(super) needs_reference: bool,
-    /// The share by which the CPU time of a request may rise.
+    /// The allowed increase in CPU time per request, as a share.
     pub(super) price: f64,
-    /// The share of the CPU time of a request that a saved byte is worth.
+    /// The share of CPU time per request that a saved byte is worth.
     pub(super) worth: f64,
-    /// Draws the order within blocks.
+    /// Seed for the order within blocks.
     pub(super) seed: u64,
-    /// Trials after which the search ends.
+    /// The trial count that ends the search.
     pub(super) trials_max: usize,
-    /// Seconds for all trials, those of the confirmation among them.
+    /// The time limit for all trials, including confirmations.
     pub(super) seconds_max: Option<f64>,
 }
 
-/// A trial to make.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TrialRequest<'o> {
-    /// The phase that it is for.
     pub(super) stage: TuneStage,
-    /// The setting under which it runs; in a training run the one whose archive is made.
+    /// Its setting; for a training run, the setting whose archive it creates.
     pub(super) setting: Setting<'o>,
-    /// Its block in a confirmation; 0 elsewhere.
+    /// Its confirmation block; otherwise 0.
     pub(super) block: u32,
 }
 
-/// How a tuning ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Finish<'o> {
-    /// This setting was confirmed, in the last attempt.
+    /// The last attempt confirmed this setting.
     Proved(Setting<'o>),
-    /// This setting saves memory beyond doubt, and CPU time differs too much between trials to price it.
+    /// This setting certainly saves memory, but CPU time varies too much to price it.
     Unpriced(Setting<'o>),
     /// No setting was confirmed.
     Nothing,
-    /// The target does not hold as it is.
+    /// The unchanged subject misses the target.
     NotHeld,
 }
 
-/// The end of a walk.
+/// The result of a replay.
 #[derive(Debug)]
 pub(super) enum TuneStep<'o> {
     /// The next trial.
     Next(TrialRequest<'o>),
-    /// The tuning is done.
     Done(Finish<'o>),
 }
 
-/// A walk, with all that was learned on it.
+/// A replay and what it learned.
 #[derive(Debug)]
 pub(super) struct Replayed<'o> {
-    /// Its end.
     pub(super) step: TuneStep<'o>,
-    /// The fates of candidates so far.
     pub(super) fates: Fates<'o>,
-    /// The noise of the subject as it is, once the baseline is there.
+    /// The noise of the unchanged subject, once the baseline exists.
     pub(super) noise: Option<Noise>,
 }
 
-/// An answer by the outcomes so far, or `Break` with the trial that would give it.
+/// An answer from the outcomes so far, or `Break` with the trial that would provide it.
 type Replay<'o, T> = ControlFlow<TrialRequest<'o>, T>;
 
-/// The first outcomes of a setting.
 enum FirstOutcomes<'c> {
     Known(Vec<&'c Observed>),
-    /// There are too few, and no trial is left for the search.
+    /// There are too few, and the search has no trials left.
     BudgetSpent,
 }
 
 impl<'o> Scheduler<'o> {
-    /// Goes through all phases, as far as the outcomes reach.
+    /// Walks through all phases as far as the outcomes allow.
     pub(super) fn replay(&self) -> Replayed<'o> {
         let (mut fates, mut noise) = (Fates::default(), None);
         let step = match self.run(&mut fates, &mut noise) {
@@ -154,7 +148,7 @@ impl<'o> Scheduler<'o> {
         phases.confirm(winner)
     }
 
-    /// The trial that finds what closed phases reach.
+    /// The trial that measures the rate of closed phases.
     fn reference(&self) -> Replay<'o, &Observed> {
         match self.outcomes.iter().find(|of| of.stage == TuneStage::Reference) {
             Some(outcome) => Continue(outcome),
@@ -162,7 +156,7 @@ impl<'o> Scheduler<'o> {
         }
     }
 
-    /// The first trials as it is.
+    /// The first trials of the unchanged subject.
     fn baseline(&self) -> Replay<'o, Vec<&Observed>> {
         let as_is = Setting::default();
         let known: Vec<&Observed> = self.searched(&as_is).take(BASELINE).collect();
@@ -173,18 +167,16 @@ impl<'o> Scheduler<'o> {
         }
     }
 
-    /// The remedies that can be tried.
     fn candidates(&self) -> impl Iterator<Item = Candidate<'o>> + use<'o> {
         Candidate::all(self.offered).filter(|candidate| candidate.offer.is_ok())
     }
 
-    /// Outcomes of a setting, those of confirmations apart.
+    /// A setting's outcomes, without confirmations.
     fn searched(&self, setting: &Setting<'_>) -> impl Iterator<Item = &Observed> {
         let ids = setting.ids();
         self.outcomes.iter().filter(move |of| of.is_of_search() && of.remedies == ids)
     }
 
-    /// The outcome of a setting in a block of a confirmation.
     fn confirming(&self, setting: &Setting<'o>, block: u32) -> Replay<'o, &Observed> {
         let ids = setting.ids();
         let own = |of: &&Observed| of.stage == TuneStage::Confirmation && of.block == block && of.remedies == ids;
@@ -195,10 +187,10 @@ impl<'o> Scheduler<'o> {
         Break(TrialRequest { stage: TuneStage::Confirmation, setting: setting.clone(), block })
     }
 
-    /// The first `count` outcomes of a setting in the search.
+    /// A setting's first `count` outcomes in the search.
     fn first(&self, setting: &Setting<'o>, count: usize, stage: TuneStage) -> Replay<'o, FirstOutcomes<'_>> {
         let known: Vec<&Observed> = self.searched(setting).take(count).collect();
-        // A setting that failed decides nothing by failing again.
+        // Repeating a failing setting decides nothing.
         if known.len() >= count || known.iter().any(|of| !of.holds) {
             return Continue(Known(known));
         }
@@ -209,7 +201,7 @@ impl<'o> Scheduler<'o> {
         Break(TrialRequest { stage, setting: setting.clone(), block: 0 })
     }
 
-    /// Sees to it that archives of classes are made before the trials that use them.
+    /// Schedules training runs before trials that need their class archives.
     fn train(&self, setting: &Setting<'o>) -> Replay<'o, ()> {
         let is_trained = |candidate: &Candidate<'_>| {
             self.outcomes.iter().any(|of| of.stage == TuneStage::Training && of.remedies.contains(&candidate.id))
@@ -223,7 +215,7 @@ impl<'o> Scheduler<'o> {
         }
     }
 
-    /// Whether the search has to end: the confirmation needs the trials that are left.
+    /// Whether the search must end to leave trials for the confirmation.
     fn is_spent(&self) -> bool {
         let searched = self.outcomes.iter().filter(|of| of.is_of_search());
         let (count, seconds) = searched.fold((0usize, 0.0), |(count, seconds), of| (count + 1, seconds + of.seconds));
@@ -231,13 +223,13 @@ impl<'o> Scheduler<'o> {
         count >= self.trials_max || self.seconds_max.is_some_and(|most| seconds + confirming > most)
     }
 
-    /// Blocks of an attempt at most: a bound of time leaves no room for the last looks.
+    /// The maximum number of blocks of an attempt; a time limit skips the last checks.
     fn blocks_max(&self) -> u32 {
         if self.seconds_max.is_some() { LOOKS[2] } else { BLOCKS_MAX }
     }
 
-    /// Whether the time left allows this many more blocks after the first `done` of an attempt. A block that has begun
-    /// is never taken back.
+    /// Whether the remaining time allows this many more blocks after the first `done` of an attempt. A started block
+    /// always completes.
     fn has_time_for(&self, blocks: u32, attempt: u32, done: u32) -> bool {
         let Some(most) = self.seconds_max else { return true };
         let next = attempt * BLOCKS_MAX + done;
@@ -257,23 +249,22 @@ struct Phases<'c, 'o> {
 
 /// A candidate compared with the winner, after some trials of both.
 enum Contest {
-    /// It is better.
+    /// The candidate is better.
     Better,
-    /// It is worse, or no better.
     NotBetter(CandidateFate),
     /// They cannot run together.
     Rejected(Rejection),
-    /// One more trial tells.
+    /// One more trial is needed.
     Open,
 }
 
-/// The winner after a race with a candidate.
+/// The winner after a race against a candidate.
 enum Raced<'o> {
-    /// The candidate is in it.
+    /// With the candidate.
     Won(Setting<'o>),
-    /// The candidate is not.
+    /// Without the candidate.
     Lost(CandidateFate),
-    /// The winner breaks the target by itself; this part of it is left.
+    /// The winner itself misses the target; this part of it remains.
     WinnerBroke(Setting<'o>),
 }
 
@@ -284,7 +275,7 @@ impl<'c, 'o> Phases<'c, 'o> {
 
     // Bundle: all free remedies at once.
 
-    /// All free remedies at once, as far as they do no harm and save something.
+    /// All free remedies together, if they are harmless and save memory.
     fn bundle(&mut self) -> Replay<'o, Setting<'o>> {
         let mut all = Setting::default();
         for candidate in self.scheduler.candidates().filter(|candidate| candidate.rank > 0) {
@@ -297,7 +288,7 @@ impl<'c, 'o> Phases<'c, 'o> {
         Continue(self.savers(&sound, &outcomes))
     }
 
-    /// The part of a set that does no harm, found by halving a set that does.
+    /// The harmless part of a set, found by bisecting it.
     fn sound(&mut self, set: &Setting<'o>, count: usize) -> Replay<'o, Setting<'o>> {
         if set.is_as_it_is() {
             return Continue(set.clone());
@@ -312,7 +303,7 @@ impl<'c, 'o> Phases<'c, 'o> {
             self.fates.set(only, self.as_is.fate(only, &rejection, &outcomes));
             return Continue(Setting::default());
         }
-        // For whatever reason the set was rejected, a candidate that saved nothing is not needed.
+        // Whatever the reason for the rejection, a candidate that saved nothing is unnecessary.
         let savers = self.savers(set, &outcomes);
         if savers != *set {
             return self.sound(&savers, 1);
@@ -321,14 +312,14 @@ impl<'c, 'o> Phases<'c, 'o> {
         let (first, second) = (self.sound(&first, 1)?, self.sound(&second, 1)?);
         let both = first.and(&second);
         if both == *set {
-            // Each half alone does no harm. The candidates of the other half may come back one by one.
+            // Each half alone is harmless. Candidates of the discarded half can return one by one.
             return self.lighter(first, second);
         }
         self.sound(&both, 1)
     }
 
-    /// The candidates of a set that saved something of their own, or share their owners with others. The saving of a
-    /// candidate is that of its owners; pages that moved elsewhere are the doing of others.
+    /// The candidates of a set that saved memory of their own owners, or share these owners with others. Pages that
+    /// moved to other owners are due to other candidates.
     fn savers(&mut self, set: &Setting<'o>, outcomes: &[&Observed]) -> Setting<'o> {
         let has_owners = self.as_is.has_owners() && outcomes.iter().all(|of| !of.owners.is_empty());
         if set.is_as_it_is() || !has_owners {
@@ -343,7 +334,7 @@ impl<'c, 'o> Phases<'c, 'o> {
                 continue;
             }
             let (fate, why) = match saved < -least {
-                true => (Fate::Harmful, format!("what it should lower grew by {}", Bytes(-saved as u64))),
+                true => (Fate::Harmful, format!("the memory it should reduce grew by {}", Bytes(-saved as u64))),
                 false => (Fate::NoEffect, no_saving(saved, least)),
             };
             self.fates.set(candidate, CandidateFate::measured(fate, why, saved, None));
@@ -352,16 +343,16 @@ impl<'c, 'o> Phases<'c, 'o> {
         kept
     }
 
-    /// The lighter of two sets that do harm together.
+    /// The smaller of two sets that are harmful only together.
     fn lighter(&self, first: Setting<'o>, second: Setting<'o>) -> Replay<'o, Setting<'o>> {
         let Known(one) = self.first(&first, 1, TuneStage::Bundle)? else { return Continue(first) };
         let Known(other) = self.first(&second, 1, TuneStage::Bundle)? else { return Continue(first) };
         Continue(if Means::of(&one).bytes <= Means::of(&other).bytes { first } else { second })
     }
 
-    // Leave out: candidates without which the winner saves as much.
+    // Leave out: candidates whose removal costs nothing.
 
-    /// Drops candidates that share an owner with others, and levels that a simpler one equals.
+    /// Drops candidates that share an owner with others, and levels that a simpler one matches.
     fn leave_out(&mut self, mut winner: Setting<'o>) -> Replay<'o, Setting<'o>> {
         for candidate in winner.clone().candidates() {
             for simpler in self.simpler(candidate) {
@@ -385,7 +376,7 @@ impl<'c, 'o> Phases<'c, 'o> {
         Continue(winner)
     }
 
-    /// Levels of the same group that change less, the simplest first.
+    /// Levels of the same group that change less, simplest first.
     fn simpler(&self, candidate: Candidate<'o>) -> Vec<Candidate<'o>> {
         let is_lower =
             |level: &Candidate<'_>| level.group == candidate.group && level.rank > 0 && level.rank < candidate.rank;
@@ -395,7 +386,7 @@ impl<'c, 'o> Phases<'c, 'o> {
         simpler
     }
 
-    /// Whether the winner loses something by a variant without this candidate.
+    /// Whether the winner is worse with a variant that lacks this candidate.
     fn is_missed(&mut self, candidate: Candidate<'o>, winner: &Setting<'o>, variant: &Setting<'o>) -> Replay<'o, bool> {
         let Known(with) = self.first(winner, ENOUGH, TuneStage::LeaveOut)? else { return Continue(true) };
         let with = Means::of(&with);
@@ -411,15 +402,14 @@ impl<'c, 'o> Phases<'c, 'o> {
             }
         }
         let [lost_bytes, least_bytes] = [lost, least].map(|bytes| Bytes(bytes.max(0.0) as u64));
-        let why =
-            format!("without it memory is {lost_bytes} higher, where {least_bytes} is the least that can be measured");
+        let why = format!("without it, memory is {lost_bytes} higher; less than {least_bytes} cannot be measured");
         self.fates.set(candidate, CandidateFate::measured(Fate::NotMissed, why, lost, None));
         Continue(false)
     }
 
-    // Race: one candidate more, as long as it wins.
+    // Race: add one candidate at a time while it wins.
 
-    /// Ceilings first, each for itself; then one candidate more, the most promising first.
+    /// Tightens each ceiling first, then adds one candidate at a time, the most promising first.
     fn race(&mut self, mut winner: Setting<'o>) -> Replay<'o, Setting<'o>> {
         for group in CEILINGS {
             self.tighten(group, &mut winner)?;
@@ -435,7 +425,7 @@ impl<'c, 'o> Phases<'c, 'o> {
         Continue(winner)
     }
 
-    /// Races a candidate once more that saved nothing before the winner moved memory to its owners.
+    /// Retries a candidate that saved nothing before the winner moved memory to its owners.
     fn race_again(&mut self, candidate: Candidate<'o>, winner: &mut Setting<'o>) -> Replay<'o, ()> {
         let is_dropped = |of: &&CandidateFate| matches!(of.fate, Fate::NoEffect | Fate::Harmful) && of.saved.is_some();
         let Some(before) = self.fates.get(candidate).filter(is_dropped).cloned() else { return Continue(()) };
@@ -452,12 +442,12 @@ impl<'c, 'o> Phases<'c, 'o> {
         Continue(())
     }
 
-    /// Finds the tightest level of a ceiling that wins. The next level is the one at which the collector would take the
-    /// price, by what it takes at the last; where that is not told, or a level lost, the middle of what is left.
+    /// Finds the tightest winning level of a ceiling. The next level is the one where the collector's cost is expected
+    /// to reach the price. If that is unknown, or a level lost, the remaining levels are bisected.
     fn tighten(&mut self, group: Group, winner: &mut Setting<'o>) -> Replay<'o, ()> {
         let levels: Vec<_> = self.scheduler.candidates().filter(|candidate| candidate.group == group).collect();
         let set = winner.level_of(group);
-        // Levels before `open` won or are looser than one that did; those from `lost` on lost or are tighter.
+        // Levels before `open` won or are looser than a winner; levels from `lost` on lost or are tighter.
         let mut open = levels.iter().take_while(|level| set.is_some_and(|set| **level <= set)).count();
         let lost = levels[open..].iter().position(|level| self.fates.get(*level).is_some());
         let mut lost = lost.map_or(levels.len(), |further| open + further);
@@ -481,7 +471,7 @@ impl<'c, 'o> Phases<'c, 'o> {
         Continue(())
     }
 
-    /// Whether the tightest of these levels may save enough in addition to the level that is set already.
+    /// Whether the tightest of these levels could save enough more than the level already set.
     fn is_worth_more(&self, levels: &[Candidate<'o>], winner: &Setting<'o>) -> Replay<'o, bool> {
         let tightest = levels.last().and_then(|level| level.ceiling);
         let Some((set, tightest)) = set_among(levels, winner).zip(tightest) else { return Continue(true) };
@@ -489,7 +479,6 @@ impl<'c, 'o> Phases<'c, 'o> {
         Continue(set.value.saturating_sub(tightest.value) as f64 >= WORTH_MORE * Means::of(&outcomes).bytes)
     }
 
-    /// The loosest of these levels that may save so much that a trial shows it.
     fn loosest_that_shows(&self, levels: &[Candidate<'o>], winner: &Setting<'o>) -> Replay<'o, Option<usize>> {
         let Known(outcomes) = self.first(winner, 1, TuneStage::Race)? else { return Continue(None) };
         let means = Means::of(&outcomes);
@@ -500,9 +489,9 @@ impl<'c, 'o> Phases<'c, 'o> {
         Continue(levels.iter().position(shows))
     }
 
-    /// The tightest level, counted in these, at which the collector takes no more than the price. Its work is taken to
-    /// grow as the room above what lives shrinks, since each collection frees that room. `None` where nothing is set or
-    /// its work is not told; a level before `open` where the last one that won is at the price already.
+    /// Index of the tightest level at which the collector stays within the price. Its work is assumed to be inversely
+    /// proportional to the room above the live set, because each collection frees that room. `None` if no level is set
+    /// or the work is unknown. The index is below `open` if the last winner is already at the price.
     fn near_price(&self, levels: &[Candidate<'o>], winner: &Setting<'o>) -> Replay<'o, Option<usize>> {
         let Some(set) = set_among(levels, winner).filter(|_| self.scheduler.price > 0.0) else { return Continue(None) };
         let Known(outcomes) = self.first(winner, 1, TuneStage::Race)? else { return Continue(None) };
@@ -512,7 +501,7 @@ impl<'c, 'o> Phases<'c, 'o> {
         Continue(levels.iter().rposition(has_room).or(Some(0)))
     }
 
-    /// Races a candidate against the winner, unless its fate is known; returns whether the winner has it then.
+    /// Races a candidate against the winner unless its fate is known; returns whether the winner now contains it.
     fn race_with(&mut self, candidate: Candidate<'o>, winner: &mut Setting<'o>) -> Replay<'o, bool> {
         if winner.has(candidate) {
             return Continue(true);
@@ -536,7 +525,7 @@ impl<'c, 'o> Phases<'c, 'o> {
         Continue(false)
     }
 
-    /// Makes trials of the winner with a candidate, and compares them with the winner until one of both is better.
+    /// Runs trials of the winner with and without a candidate until one of them is better.
     fn challenge(&mut self, candidate: Candidate<'o>, winner: &Setting<'o>) -> Replay<'o, Raced<'o>> {
         let no_time = || Continue(Raced::Lost(CandidateFate::no_time()));
         let enough = enough_for(candidate);
@@ -545,7 +534,7 @@ impl<'c, 'o> Phases<'c, 'o> {
         let held = incumbent.held_by(&candidate.owners);
         let bound = held.min(candidate.gain_bytes_max() as f64);
         if bound < MIB as f64 || held < candidate.share_min * incumbent.bytes {
-            let why = format!("beside the others there is {} left that it could save", Bytes(bound.max(0.0) as u64));
+            let why = format!("in addition to the others, it could save only {}", Bytes(bound.max(0.0) as u64));
             return Continue(Raced::Lost(CandidateFate::unmeasured(Fate::NotTried, why)));
         }
         let variant = winner.with(candidate);
@@ -556,7 +545,7 @@ impl<'c, 'o> Phases<'c, 'o> {
                 Contest::Open => {}
                 Contest::NotBetter(fate) => return Continue(Raced::Lost(fate)),
                 Contest::Rejected(rejection) => {
-                    // The winner may be what breaks the target, now and then.
+                    // The winner itself can occasionally miss the target.
                     if matches!(rejection, Rejection::Missed(_))
                         && let Some(sound) = self.without_breakers(winner)?
                     {
@@ -576,7 +565,7 @@ impl<'c, 'o> Phases<'c, 'o> {
         Continue(Raced::Won(variant))
     }
 
-    /// Compares a variant with the winner that it would take the place of, by its first `count` outcomes.
+    /// Compares a variant with the current winner, by its first `count` outcomes.
     fn compare(
         &mut self,
         candidate: Candidate<'o>,
@@ -594,7 +583,7 @@ impl<'c, 'o> Phases<'c, 'o> {
         let cpu = self.as_is.cpu_ratio(&means, outcomes);
         let not_better = |fate, why| Contest::NotBetter(CandidateFate::measured(fate, why, saved, cpu));
         match self.as_is.rejection(variant, outcomes) {
-            // Memory is judged against the incumbent, not against as it is.
+            // Memory is judged against the winner, not against the unchanged subject.
             None | Some(Rejection::Grew(_)) => {}
             Some(Rejection::Costs(ratio)) if saved >= least => {
                 return not_better(Fate::TooCostly, saving_at_price(saved, ratio));
@@ -605,7 +594,7 @@ impl<'c, 'o> Phases<'c, 'o> {
         if saved < -least {
             return not_better(Fate::Harmful, grew(-saved));
         }
-        // The first trial drops a candidate that cannot win, the later ones also one that did not.
+        // The first trial drops a candidate that cannot win; later ones also drop one that did not.
         let hope = if count >= ENOUGH { 0.0 } else { least };
         if saved + hope < least.max(MIB as f64) || saved < 0.0 {
             return not_better(Fate::NoEffect, no_saving(saved, least));
@@ -613,24 +602,24 @@ impl<'c, 'o> Phases<'c, 'o> {
         self.fates.set_saving(candidate, saved, cpu);
         let enough = if saved < least { ENOUGH } else { enough_for(candidate) };
         if cpu.is_none() && self.as_is.noise.has_cpu {
-            // A set that contains it could not be priced either.
-            return not_better(Fate::TooCostly, "its CPU time was not measured, so it has no price".to_owned());
+            // Without a price of its own, it would make the whole set unpriced.
+            return not_better(Fate::TooCostly, "its CPU time was not measured, so its cost is unknown".to_owned());
         }
         let allowed = self.as_is.allowed(&means, &variant.owners());
         let beyond_price = cpu.map_or(-1.0, |ratio| ratio - 1.0 - allowed);
         if !self.as_is.can_be_priced() {
-            // No price can be proved here. Only one that is exceeded beyond doubt tells against a candidate.
+            // Prices cannot be proved here. Only a clearly exceeded one counts against a candidate.
             return if count >= enough { Contest::Better } else { Contest::Open };
         }
         if count == UNDECIDED && beyond_price > -PROVABLE * self.as_is.noise.cpu_believed() {
-            let near = if beyond_price > 0.0 { "" } else { ", too near to the price to be proved" };
+            let near = if beyond_price > 0.0 { "" } else { ", too close to the price limit to prove" };
             return not_better(Fate::TooCostly, saving_at_price(saved, cpu.unwrap_or(1.0)) + near);
         }
         let is_clear = beyond_price < -NEAR * self.as_is.cpu_error(&means);
         if count >= enough && is_clear { Contest::Better } else { Contest::Open }
     }
 
-    /// The part of the winner that is left where one more trial shows that it breaks the target by itself.
+    /// The part of the winner that remains if another trial shows that the winner itself misses the target.
     fn without_breakers(&mut self, winner: &Setting<'o>) -> Replay<'o, Option<Setting<'o>>> {
         if winner.is_as_it_is() {
             return Continue(None);
@@ -640,16 +629,16 @@ impl<'c, 'o> Phases<'c, 'o> {
         let why = broken.why.join("; ");
         let mut sound = winner.clone();
         for candidate in self.suspects(winner, &Unconfirmed::Broke(why.clone())) {
-            let why = format!("the target broke in a set with it: {why}");
+            let why = format!("a combination that includes it missed the target: {why}");
             self.fates.set(candidate, CandidateFate::unmeasured(Fate::Harmful, why));
             sound = sound.without(candidate);
         }
         Continue(Some(sound))
     }
 
-    // Confirm: the winner against as it is, in fresh blocks that the search has not seen.
+    // Confirm: the winner against the unchanged subject, in fresh blocks.
 
-    /// Confirms the winner, or what is left of it after an attempt that failed.
+    /// Confirms the winner, or the rest of it after a failed attempt.
     fn confirm(&mut self, mut winner: Setting<'o>) -> Replay<'o, Finish<'o>> {
         let mut unpriced = None;
         for attempt in 0..ATTEMPTS {
@@ -668,14 +657,14 @@ impl<'c, 'o> Phases<'c, 'o> {
             }
             if unpriced.is_some() && !self.as_is.can_be_priced() {
                 let Some((before, stand_in)) = self.stand_in(&winner) else { break };
-                let why = format!("its price is too noisy to be proved; `{}` was confirmed in its place", stand_in.id);
+                let why = format!("its CPU cost is too noisy to prove; `{}` was confirmed instead", stand_in.id);
                 self.fates.set(before, CandidateFate::unmeasured(Fate::NotConfirmed, why));
                 winner = winner.without(before).with(stand_in);
                 continue;
             }
             let suspects = self.suspects(&winner, &unconfirmed);
             if suspects.is_empty() {
-                // Another set would be as unproved: a second attempt would be a second chance for luck.
+                // Another set would be equally unproved; retrying would only give luck a second chance.
                 break;
             }
             for candidate in suspects {
@@ -696,7 +685,7 @@ impl<'c, 'o> Phases<'c, 'o> {
     }
 
     /// The part of a winner that saves most, and a candidate of another kind that may save as much of the same owners
-    /// by itself: beside that part it saved little more, or was not even tried. Its price may be plainer.
+    /// by itself. It added little to that part, or was not tried. Its price may be clearer.
     fn stand_in(&self, winner: &Setting<'o>) -> Option<(Candidate<'o>, Candidate<'o>)> {
         let saved = |candidate: &Candidate<'o>| self.fates.saved(*candidate);
         let heaviest = winner.candidates().max_by(|one, other| saved(one).total_cmp(&saved(other)))?;
@@ -726,9 +715,9 @@ impl<'c, 'o> Phases<'c, 'o> {
         self.fates.attempts.push(ConfirmationRecord { remedies, confirmed: unconfirmed.is_none(), blocks, price, why });
     }
 
-    /// Candidates that go after an attempt that failed: the one that costs most for what it saves where CPU time was
-    /// the reason, those that save little where the target broke, whose breaker is not known, and else the one that
-    /// saves least. None where the measure of CPU time is the reason, and no candidate.
+    /// Candidates to drop after a failed attempt. If CPU time was the reason, the one that costs most for its saving.
+    /// If the target broke, all with small savings, because the cause is unknown. Otherwise, the one that saves least.
+    /// Empty if the noise in CPU time is the reason.
     fn suspects(&self, winner: &Setting<'o>, unconfirmed: &Unconfirmed) -> Vec<Candidate<'o>> {
         let saved = |candidate: &Candidate<'o>| self.fates.saved(*candidate);
         let by_saving = |one: &Candidate<'o>, other: &Candidate<'o>| saved(one).total_cmp(&saved(other));
@@ -749,8 +738,7 @@ impl<'c, 'o> Phases<'c, 'o> {
         }
     }
 
-    /// Runs the blocks of an attempt; the reason why they do not confirm the setting, if they do not, and the price
-    /// that they were judged by.
+    /// Runs the blocks of an attempt; returns the reason if they do not confirm the setting, and the price used.
     fn run_blocks(&self, winner: &Setting<'o>, attempt: u32) -> Replay<'o, (Option<Unconfirmed>, f64)> {
         let Scheduler { price, worth, seed, .. } = *self.scheduler;
         let mut pairs = ConfirmationPairs { pairs: Vec::new(), price, worth, seed };
@@ -779,7 +767,6 @@ impl<'c, 'o> Phases<'c, 'o> {
     }
 }
 
-/// The level of these ceilings that is set.
 fn set_among(levels: &[Candidate<'_>], winner: &Setting<'_>) -> Option<Ceiling> {
     levels.first().and_then(|level| winner.level_of(level.group)?.ceiling)
 }
@@ -788,7 +775,7 @@ fn enough_for(candidate: Candidate<'_>) -> usize {
     if candidate.ceiling.is_some() { ENOUGH_FOR_A_LEVEL } else { ENOUGH }
 }
 
-/// A candidate that was set, and whose changes the process does not have.
+/// A candidate whose changes did not take effect in the process.
 fn not_in_force<'o>(set: &Setting<'o>, outcomes: &[&Observed]) -> Option<Candidate<'o>> {
     let lacks = |word: &String| outcomes.iter().any(|of| of.not_in_force.contains(word));
     set.candidates().find(|candidate| candidate.changes().iter().flat_map(Change::typed).any(|word| lacks(&word)))

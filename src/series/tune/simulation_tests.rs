@@ -1,5 +1,5 @@
-//! Tuning on made-up servers whose truth is known: owners that hold so much, remedies that move them, that overlap,
-//! that harm, that cost, and many that do nothing.
+//! Tuning on simulated servers: owners with given sizes, and remedies that change them, overlap, harm, cost CPU time,
+//! or do nothing.
 
 use super::outcome::Observed;
 use super::scheduler::{BLOCKS_MAX, Finish, Scheduler, TrialRequest, TuneStep};
@@ -13,23 +13,21 @@ use loadline_test_support::long_tests_run;
 use std::collections::BTreeMap;
 
 const MIB: f64 = 1024.0 * 1024.0;
-/// Noise of one trial as measured on small servers: of an owner, of what malloc retains, of CPU time.
+/// Noise of a trial, measured on small servers: of an owner, of retained memory, of CPU time.
 const OWNER_NOISE: f64 = 0.35;
 const RETAINED_NOISE: f64 = 2.1;
 const CPU_NOISE: f64 = 0.007;
 const PRICE: f64 = 0.02;
 
-/// The true effect of a remedy.
 #[derive(Debug, Clone, Default)]
 struct Effect {
-    /// MiB that it takes away, by owner; negative where it adds.
+    /// MiB saved per owner; negative if it adds memory.
     saves: Vec<(Owner, f64)>,
-    /// The share of what is retained that it takes away.
+    /// The share of retained memory that it saves.
     retained: f64,
     cpu: f64,
-    /// The part of it that is the collector's.
+    /// The collector's part of it.
     gc: f64,
-    /// How often the target breaks with it.
     breaks: f64,
 }
 
@@ -38,13 +36,12 @@ struct World {
     effects: Vec<Effect>,
     owners: BTreeMap<Owner, f64>,
     cpu_noise: f64,
-    /// CPU time of the collector for a request as it is; `None` where it is not told apart.
+    /// The collector's CPU time per request of the unchanged subject; `None` if unknown.
     gc: Option<f64>,
-    /// Its JVMs are young: what the second compiler is worth does not show.
+    /// Its JVMs are still warming up, so the benefit of C2 does not show.
     young: bool,
     /// The share of CPU time that a saved byte is worth.
     worth: f64,
-    /// Seconds that a tuning may take.
     seconds_max: Option<f64>,
 }
 
@@ -53,8 +50,8 @@ fn between(random: &mut SplitMix64, low: f64, high: f64) -> f64 {
 }
 
 impl World {
-    /// Fifteen remedies: two of malloc that overlap, and both; one of the heap, one of the collector; one that is like
-    /// leaving out the second compiler; one that harms; eight that do nothing. `helps` is how much of it is true.
+    /// Fifteen remedies: two for malloc that overlap, and their combination; one for the heap, one for the collector;
+    /// one that acts like disabling C2; a harmful one; eight without effect. `helps` scales the effects.
     fn new(seed: u64, helps: f64, cpu_noise: f64) -> Self {
         let random = &mut SplitMix64::new(seed.wrapping_mul(0x9e37_79b9));
         let owners = [
@@ -82,8 +79,8 @@ impl World {
         world
     }
 
-    /// Two ceilings whose needs are drawn apart: a level below its need breaks the target, whatever the other is. The
-    /// collector works more as the room of the heap shrinks.
+    /// Two ceilings with independent random needs: a level below its need misses the target, whatever the other's
+    /// level. The collector works more as the heap's room shrinks.
     fn coupled(seed: u64) -> Self {
         let random = &mut SplitMix64::new(seed.wrapping_mul(0x9e37_79b9) ^ 7);
         let mut world = Self::new(seed, 1.0, CPU_NOISE);
@@ -102,7 +99,8 @@ impl World {
         world
     }
 
-    /// Levels of a ceiling from `held` MiB down to `live`; `collecting` is the collector's share of CPU time as it is.
+    /// Levels of a ceiling from `held` MiB down to `live`; `collecting` is the collector's share of CPU time when
+    /// unchanged.
     fn add_levels(
         &mut self,
         name: &str,
@@ -151,7 +149,7 @@ impl World {
         add("c1", Group::Compiler, Owner::CodeCache, c1.0, 0, c1.1);
     }
 
-    /// One that makes memory grow, breaks the target, or costs CPU time.
+    /// A remedy that increases memory, misses the target, or costs CPU time.
     fn add_harm(&mut self, seed: u64, random: &mut SplitMix64) {
         let grows = |mib: f64| Effect { saves: vec![(Owner::MallocLive, -mib)], ..Effect::default() };
         let breaks = |breaks: f64| Effect { saves: vec![(Owner::Metaspace, 3.0)], breaks, ..Effect::default() };
@@ -233,7 +231,7 @@ impl World {
         }
     }
 
-    /// The least that any setting holds at no more than the price.
+    /// The minimum memory of any setting within the price.
     fn best(&self) -> f64 {
         let mut settings = vec![Setting::default()];
         let does_something = |candidate: &Candidate<'_>| {
@@ -275,20 +273,19 @@ impl World {
     }
 }
 
-/// The results of the method over many worlds.
+/// Results over many worlds.
 #[derive(Debug, Default)]
 struct Summary {
     trials: f64,
     lost: f64,
-    /// Memory of the answers over that of the best, less 1.
+    /// The answers' memory relative to the best, minus 1.
     over_best: f64,
     gain: f64,
     proved: usize,
-    /// Answers of which only the saving is proved.
+    /// Answers with only the saving proved.
     unpriced: usize,
     broken: usize,
     too_costly: usize,
-    /// Trials by stage, in the mean.
     stages: BTreeMap<String, f64>,
 }
 
@@ -329,12 +326,12 @@ fn it_comes_near_the_best_in_few_trials_and_breaks_nothing() {
     }
     let summary = simulate(200, 1.0, CPU_NOISE);
     println!("{summary:?}");
-    // A price that only the upper end of an interval proves leaves out what costs nearly as much.
+    // Proving a price by the upper end of an interval excludes remedies that cost almost as much.
     assert!(summary.lost <= 6.5 && summary.trials <= 39.0 && summary.proved >= 190, "{summary:?}");
     assert!(summary.broken <= 2 && summary.too_costly <= 2, "{summary:?}");
 }
 
-/// Ceilings whose needs lie apart are found each for itself.
+/// Ceilings with separate effects are found independently.
 #[test]
 fn coupled_ceilings_do_not_break_each_other() {
     if !long_tests_run() {
@@ -345,7 +342,7 @@ fn coupled_ceilings_do_not_break_each_other() {
     assert!(summary.over_best <= 0.05 && summary.broken <= 1 && summary.trials <= 50.0, "{summary:?}");
 }
 
-/// A remedy whose price only a warm JVM shows is never proved on young ones.
+/// A remedy whose price only a warm JVM shows is never confirmed on JVMs that are still warming up.
 #[test]
 fn a_young_jvm_proves_nothing_of_what_it_hides() {
     if !long_tests_run() {
@@ -366,7 +363,7 @@ fn where_nothing_helps_nothing_is_proved() {
     assert!(summary.proved <= 10, "{summary:?}");
 }
 
-/// Under the noise of a closed model no method is good; this one says "nothing proved" rather than what is wrong.
+/// With a closed model's noise, every method is poor; this one reports "nothing proved" rather than a wrong answer.
 #[test]
 fn noise_costs_gain_and_no_honesty() {
     if !long_tests_run() {
@@ -377,8 +374,7 @@ fn noise_costs_gain_and_no_honesty() {
     assert!(summary.broken <= 1 && summary.too_costly == 0 && summary.trials <= 50.0, "{summary:?}");
 }
 
-/// If CPU time differs by 15 %, a price of 2 % cannot be proved. The remedies that save memory are found and reported
-/// all the same.
+/// If CPU time varies by 15%, a price of 2% cannot be proved. Memory-saving remedies are still found and reported.
 #[test]
 fn what_cannot_be_priced_is_told_with_what_it_saves() {
     if !long_tests_run() {
@@ -390,8 +386,8 @@ fn what_cannot_be_priced_is_told_with_what_it_saves() {
     assert!(summary.broken <= 1 && summary.too_costly <= 1 && summary.trials <= 50.0, "{summary:?}");
 }
 
-/// Two remedies save the same memory. The free one takes CPU time near to what the memory is worth, and noise hides on
-/// which side; the other one takes none. It is tried in place of the first, and proved.
+/// Two remedies save the same memory. The CPU time of the free one is close to the memory's worth, and noise hides on
+/// which side; the other one costs none. It replaces the first, and is confirmed.
 #[test]
 fn what_saves_the_same_stands_in_for_a_price_that_noise_hides() {
     let retained = [Owner::MallocRetained];
@@ -433,7 +429,7 @@ fn what_is_not_offered_is_never_set() {
     assert!(outcomes.iter().all(|of| of.stage == TuneStage::Baseline));
 }
 
-/// A bound of time is kept: what a confirmation still wants is left out, but for the blocks that any needs.
+/// With a time limit, a confirmation runs only the minimum number of blocks.
 #[test]
 fn a_bound_of_time_is_kept() {
     for seed in 0..20 {

@@ -1,4 +1,4 @@
-//! A tuning as a strategy: from what comes next to the plan of a trial, and from a trial to what it says.
+//! A tuning as a strategy: plans a trial for the next question, and extracts the outcome from a trial.
 
 use super::outcome::{Observed, Priced, counts};
 use super::scheduler::{BASELINE, BLOCKS, Scheduler, TrialRequest, TuneStep};
@@ -14,42 +14,39 @@ use crate::series::search::{DISCARDED_MAX, Ruling, discarded};
 use crate::series::{Made, NextTrial, Strategy};
 use crate::units::{Bytes, MIB, Span, several};
 
-/// The constant rate in the place of a closed model, as a share of its rate: the server keeps up, and is far from idle.
+/// The constant rate that replaces a closed model, relative to the measured rate. The server keeps up but is far from
+/// idle.
 const RATE_SHARE: f64 = 0.75;
-/// Connections of a fast warm-up at least. One alone waits for the delayed acknowledgements of its own answers: a
-/// server that writes head and body apart answered 23 requests a second on one connection.
+/// Minimum connections of a fast warm-up. A single one waits for delayed acknowledgments: a server that writes head and
+/// body separately answered 23 requests a second.
 const CONNECTIONS_MIN: f64 = 4.0;
-/// So many times the requests that the load has under way, so that full speed is not slower than the load's own rate.
+/// Multiplies the load's concurrent requests, so that full speed is not slower than the load's own rate.
 const UNDER_WAY_TIMES: f64 = 2.0;
-/// The time that a JVM may take to end which writes an archive of classes then. Measured: with JDK 25 a small server
-/// took 1.7 s for its AOT cache, which a child process assembles.
+/// The time allowed for a JVM to exit when it writes a class archive. A small server on JDK 25 took 1.7 s for its AOT
+/// cache, which a child process assembles.
 const ASSEMBLED_WITHIN: Span = Span::seconds(120);
 
-/// Tunes the one configuration of a scenario.
 #[derive(Debug)]
 pub(crate) struct Tuner<'a> {
     scenario: &'a Scenario,
     configuration: &'a Configuration,
-    /// Whether it ends before anything is tried.
+    /// Whether to stop before trying anything.
     dry: bool,
 }
 
 impl<'a> Tuner<'a> {
     /// Tunes the first configuration.
-    ///
-    /// # Errors
-    /// `Bug` where the scenario has none.
     pub(crate) fn new(scenario: &'a Scenario) -> Result<Self> {
         let configuration = scenario.configurations.first().ok_or_else(|| Error::bug("no configuration"))?;
         Ok(Self { scenario, configuration, dry: false })
     }
 
-    /// The same, but it ends before anything is tried.
+    /// A variant that stops before trying anything.
     pub(crate) fn dry(self) -> Self {
         Self { dry: true, ..self }
     }
 
-    /// All remedies for the subject of these trials; none until the baseline is there.
+    /// All remedies for the subject of these trials; none until the baseline exists.
     pub(super) fn offered(&self, trials: &[Trial]) -> Vec<Offered> {
         let baseline: Vec<&Trial> = of_stage(trials, TuneStage::Baseline).collect();
         if baseline.len() < BASELINE {
@@ -73,14 +70,13 @@ impl<'a> Tuner<'a> {
         }
     }
 
-    /// The share by which the CPU time of a request may rise: the one that was asked for, or more where that is less
-    /// than `price_cpus`.
+    /// The allowed increase in CPU time per request: as requested, or `price_cpus` if that allows more.
     pub(super) fn price(&self, trials: &[Trial]) -> f64 {
         let tune = &self.scenario.tune;
         self.cpus_as_is(trials).map_or(tune.price, |cpus| tune.price.max(tune.price_cpus / cpus))
     }
 
-    /// CPUs that the subject keeps busy as it is: the median of the baseline.
+    /// The median number of CPUs that the unchanged subject keeps busy in the baseline.
     pub(super) fn cpus_as_is(&self, trials: &[Trial]) -> Option<f64> {
         let priced = Priced::by(trials);
         let baseline = of_stage(trials, TuneStage::Baseline).take(BASELINE);
@@ -88,7 +84,7 @@ impl<'a> Tuner<'a> {
         median(&cpus)
     }
 
-    /// The closed phases that get a constant rate.
+    /// The closed phases to run at a constant rate.
     fn closed(&self) -> Vec<&str> {
         if self.scenario.tune.closed { Vec::new() } else { self.scenario.load.closed_phases().collect() }
     }
@@ -115,7 +111,7 @@ impl<'a> Tuner<'a> {
         };
         changes.into_iter().for_each(|change| change.apply(&mut plan.configuration));
         if stage == TuneStage::Training {
-            // The JVM assembles its archive when it ends.
+            // The JVM assembles its archive at exit.
             plan.subject.end_within = plan.subject.end_within.max(ASSEMBLED_WITHIN);
         }
         if !ids.is_empty() {
@@ -128,7 +124,7 @@ impl<'a> Tuner<'a> {
         plan
     }
 
-    /// The rates at which closed phases are driven after this trial.
+    /// The rates for closed phases after this trial.
     fn rates_after(&self, trial: &Trial) -> Vec<PhaseRate> {
         let closed = self.closed();
         let phases = trial.phases.iter().filter(|phase| closed.contains(&phase.name.as_str()));
@@ -137,17 +133,17 @@ impl<'a> Tuner<'a> {
         reached.map(|phase| PhaseRate { phase: phase.name.clone(), rate_per_s: rate(phase.achieved_per_s) }).collect()
     }
 
-    /// Refuses to remove a flag that the subject does not have, once its flags are known.
+    /// Rejects the removal of a flag that the subject does not have, once its flags are known.
     fn check_removals(&self, trials: &[Trial]) -> Result<()> {
         let [trial] = trials else { return Ok(()) };
         Facts::of(self.scenario, &[trial]).check_removals().map_err(|(meant, all)| {
             let all = if all.is_empty() { "none".to_owned() } else { format!("`{}`", all.join("`, `")) };
-            Error::request(format!("`--may-remove {meant}`: the server has no such flag of its own"))
-                .hint(format!("name one of those that were set: {all}"))
+            Error::request(format!("`--may-remove {meant}`: the server itself does not set this flag"))
+                .hint(format!("specify one of the flags it sets: {all}"))
         })
     }
 
-    /// Refuses a time that is too short for a confirmation, once it is known how long a trial takes.
+    /// Rejects a time budget that is too short for a confirmation, once a trial's duration is known.
     fn check_time(&self, trials: &[Trial]) -> Result<()> {
         let Some(minutes) = self.scenario.tune.minutes else { return Ok(()) };
         let counted: Vec<&TuneTrialRecord> =
@@ -163,44 +159,43 @@ impl<'a> Tuner<'a> {
             return Ok(());
         }
         Err(Error::request(format!(
-            "`--minutes {minutes}` is too short: the first {} took {:.1} minutes, one more and {} to confirm take \
-             {each:.0} s each: {needed:.1} minutes in all",
+            "`--minutes {minutes}` is too short: the first {} took {:.1} minutes, and one more and {} to confirm take \
+             {each:.0} s each, or {needed:.1} minutes in total",
             several(counted.len() as u64, "trial"),
             spent / 60.0,
             2 * BLOCKS + 1,
         ))
-        .hint(format!("`--resume ARCHIVE --minutes {:.0}` goes on", needed.ceil())))
+        .hint(format!("`--resume ARCHIVE --minutes {:.0}` continues", needed.ceil())))
     }
 }
 
-/// The pace of trials after the first.
+/// The load settings after the first trial.
 struct Pace<'a> {
-    /// Constant rates in the place of closed phases.
+    /// Constant rates that replace closed phases.
     rates: &'a [PhaseRate],
     /// Connections of a warm-up at full speed; `None` in the first trial.
     connections: Option<u32>,
 }
 
-/// The connections of a warm-up at full speed: few, since each brings a thread and buffers that the load may not need,
-/// and more than the load has under way, which is its rate times the time of a request (Little 1961).
+/// Connections for a warm-up at full speed: few, because each one adds a thread and buffers that the load may not need,
+/// but more than the load's concurrency, which is its rate times the response time (Little 1961).
 fn connections_to_warm(trial: &Trial) -> u32 {
     let under_way =
         trial.measured_phases().filter_map(|phase| Some(phase.achieved_per_s * phase.service_ms?.mean / 1000.0));
     (UNDER_WAY_TIMES * under_way.fold(0.0, f64::max)).max(CONNECTIONS_MIN).ceil() as u32
 }
 
-/// Trials of a stage that count.
 pub(super) fn of_stage(trials: &[Trial], stage: TuneStage) -> impl Iterator<Item = &Trial> {
     trials.iter().filter(move |trial| counts(trial) && trial.tuned.as_ref().is_some_and(|of| of.stage == stage))
 }
 
-/// Constant rates in the place of closed phases; empty until the reference trial is there.
+/// Constant rates that replace closed phases; empty until the reference trial exists.
 pub(super) fn rates(trials: &[Trial]) -> Vec<PhaseRate> {
     let reference = of_stage(trials, TuneStage::Reference).next().and_then(|trial| trial.tuned.as_ref());
     reference.map(|of| of.rates.clone()).unwrap_or_default()
 }
 
-/// The trial in which closed rates were reached.
+/// The trial that measured the closed rates.
 fn reference(trials: &[Trial]) -> Option<&Trial> {
     let of = |trial: &&Trial| {
         trial.tuned.as_ref().is_some_and(|of| of.remedies.is_empty() && of.verdict == ProbeVerdict::Holds)
@@ -208,10 +203,10 @@ fn reference(trials: &[Trial]) -> Option<&Trial> {
     trials.iter().find(of)
 }
 
-/// A size that the JVM rounds, to its regions or pages, is in force all the same.
+/// A size that the JVM rounds to regions or pages still counts as in effect.
 const ROUNDED_BY: f64 = 0.1;
 
-/// Whether an option is in force but for rounding: `-Xmx75m` and `-XX:MaxHeapSize=79691776`.
+/// Whether an option is in effect apart from rounding: `-Xmx75m` and `-XX:MaxHeapSize=79691776`.
 fn is_rounded(asked: &str, in_force: &str) -> bool {
     let bytes = |option: &str| {
         let value = option.split_once('=').map(|(_, value)| value);
@@ -221,7 +216,7 @@ fn is_rounded(asked: &str, in_force: &str) -> bool {
     bytes(asked).zip(bytes(in_force)).is_some_and(|(asked, in_force)| near(in_force, asked))
 }
 
-/// Changes of a plan that a trial shows not to be in force, as they are typed.
+/// Changes that did not take effect in a trial, as typed.
 fn not_in_force(changes: &[Change], trial: &Trial) -> Vec<String> {
     let words = changes.iter().flat_map(Change::typed);
     let denied = |word: &String| {
@@ -272,11 +267,11 @@ impl Strategy for Tuner<'_> {
         if discarded(trials) > DISCARDED_MAX {
             return Err(Error::subject(format!("nothing can be judged: {}", tuned.why.join("; ")))
                 .at(format!("discarded: {} in a row", several(discarded(trials) as u64, "trial")))
-                .hint("tune with another target (`--target`), or on a machine that is quieter"));
+                .hint("use a different target (`--target`), or a quieter machine"));
         }
         match error {
             Some(error) if error.kind != ErrorKind::Subject => Err(error),
-            // As it is: what the subject says is the answer.
+            // The unchanged subject failed, so report its own message.
             Some(error) if tuned.remedies.is_empty() && tuned.stage != TuneStage::Confirmation => Err(error),
             _ => self.check_removals(trials).and_then(|()| self.check_time(trials)).map(|()| None),
         }
@@ -286,14 +281,14 @@ impl Strategy for Tuner<'_> {
 /// `trial 5, all free remedies: heap.max.64m malloc.arenas+trim`.
 fn title(stage: TuneStage, ids: &[String], before: usize) -> String {
     let what = match stage {
-        TuneStage::Reference => "its pace, for the trials to come",
-        TuneStage::Baseline => "as it is",
+        TuneStage::Reference => "setting the rate for the next trials",
+        TuneStage::Baseline => "baseline",
         TuneStage::Bundle => "all free remedies",
-        TuneStage::LeaveOut => "one less",
-        TuneStage::Race => "one more",
-        TuneStage::Training => "to make an archive of classes",
-        TuneStage::Confirmation if ids.is_empty() => "to confirm: as it is",
-        TuneStage::Confirmation => "to confirm",
+        TuneStage::LeaveOut => "one remedy removed",
+        TuneStage::Race => "one remedy added",
+        TuneStage::Training => "creating a class archive",
+        TuneStage::Confirmation if ids.is_empty() => "confirming: baseline",
+        TuneStage::Confirmation => "confirming",
     };
     let ids = if ids.is_empty() { String::new() } else { format!(": {}", ids.join(" ")) };
     format!("trial {}, {what}{ids}", before + 1)

@@ -1,4 +1,4 @@
-//! Tunings as a whole, on a server that is a function of its plan: from the first trial to the record.
+//! Complete tunings on a simulated server: from the first trial to the record.
 
 use super::outcome::{Means, Noise, Observed, Priced};
 use super::scheduler::BASELINE;
@@ -17,35 +17,34 @@ use crate::units::MIB;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// The option that leaves out the second compiler.
+/// The option that disables C2.
 const FIRST: &str = "-XX:TieredStopAtLevel=1";
 
-/// How its CPU time is measured.
 #[derive(Debug, Clone, Copy)]
 enum Cpu {
     Measured,
     Unmeasured,
-    /// It differs by so much from trial to trial, as a share.
+    /// Varies by this share between trials.
     Noisy(f64),
 }
 
-/// A JVM whose heap grows to its ceiling, whose malloc keeps what several arenas freed.
+/// A JVM whose heap grows to its ceiling, and whose malloc retains what several arenas freed.
 #[derive(Debug, Clone)]
 struct SimulatedServer {
     live: u64,
-    /// The size that the heap grows to where nothing bounds it.
+    /// The heap's size without a bound.
     greed: u64,
     retained: u64,
     noise: f64,
     seed: u64,
     /// Variables do not reach it.
     loses_variables: bool,
-    /// Answers of a closed model, per second.
+    /// A closed model's responses per second.
     rate_max: f64,
     cpu: Cpu,
-    /// Trials with an option that begins so are not weighed; empty: all are.
+    /// Trials with this option prefix have no measurement; empty means none.
     unweighed: &'static str,
-    /// The trial after which the user stops it.
+    /// The number of trials after which the user interrupts.
     stops_after: usize,
     plans: Vec<TrialPlan>,
 }
@@ -79,7 +78,7 @@ impl SimulatedServer {
         options.iter().rev().find_map(of).unwrap_or(self.greed).min(self.greed)
     }
 
-    /// A phase in which a request costs so many times 100 µs.
+    /// A phase in which a request costs this many times 100 µs.
     fn phase(&self, plan: &TrialPlan, phase: &Phase, cost: f64) -> PhaseRecord {
         let offered = match &phase.kind {
             PhaseKind::Work(work) => work.schedule.rate().map(|rate| rate.max()),
@@ -209,7 +208,7 @@ const OPEN: &str =
     "configurations: {a: {}}\nload: [steady: {constant: {rate: 200, duration: 10s}, get: /}, rest: {idle: 5s}]";
 const CLOSED: &str = "configurations: {a: {}}\nload: [steady: {closed: {duration: 10s}, get: /}, rest: {idle: 5s}]";
 
-/// Goes on with a tuning after these trials.
+/// Continues a tuning after these trials.
 fn go_on(server: &mut SimulatedServer, scenario: &Scenario, trials: &mut Vec<Trial>) -> Result<Vec<Error>> {
     run(&Tuner::new(scenario).unwrap(), server, &mut Nobody, trials)
 }
@@ -220,7 +219,7 @@ fn tuned(server: &mut SimulatedServer, scenario: &Scenario) -> (TuneRecord, Vec<
     (found(scenario, &trials).unwrap(), trials)
 }
 
-/// The same under the open load, which takes so little CPU that only a price that was typed is a price at all.
+/// The same with an open load, which uses so little CPU that only an explicit price matters.
 fn tuned_open(mut server: SimulatedServer, typed: TuneSettings) -> (TuneRecord, Vec<Trial>) {
     let price = typed.price.or_else(|| "2%".parse().ok());
     tuned(&mut server, &asked(OPEN, TuneSettings { price, ..typed }).unwrap())
@@ -234,7 +233,7 @@ fn remedy<'a>(record: &'a TuneRecord, id: &str) -> &'a RemedyRecord {
 fn a_heap_without_a_ceiling_and_a_malloc_with_arenas_are_cured() {
     let (record, trials) = tuned_open(SimulatedServer::default(), TuneSettings::default());
     assert_eq!(record.outcome, TuneOutcome::Proved, "{record:?}");
-    // A trim alone does what both do, and the tightest heap costs next to nothing.
+    // A trim alone has the effect of both, and the tightest heap costs almost nothing.
     assert_eq!(record.answer, ["-Xmx26m", "-XX:TrimNativeHeapInterval=2000"], "{:?}", record.remedies);
     let saved = -record.gains[0].difference / MIB as f64;
     assert!((saved - 214.0).abs() < 2.5, "{saved}");
@@ -249,7 +248,7 @@ fn a_heap_without_a_ceiling_and_a_malloc_with_arenas_are_cured() {
     assert_eq!(confirming.count(), 10);
 }
 
-/// A decision of the first trials is not changed by later ones.
+/// Later trials do not change a decision of the first ones.
 #[test]
 fn a_tuning_goes_on_where_it_was_cut_off() {
     let scenario = asked(OPEN, TuneSettings::default()).unwrap();
@@ -259,7 +258,7 @@ fn a_tuning_goes_on_where_it_was_cut_off() {
     for (count, plan) in server.plans.iter().enumerate() {
         let next = crate::series::Strategy::next(&tuner, &trials[..count]).unwrap();
         assert_eq!(next.plan, *plan, "after {count} trials");
-        // The record of an unfinished tuning is made without a panic, and proves nothing yet.
+        // Recording an unfinished tuning does not panic, and proves nothing yet.
         let record = found(&scenario, &trials[..count]).unwrap();
         assert_ne!(record.outcome, TuneOutcome::Proved, "after {count} trials");
     }
@@ -332,7 +331,7 @@ fn minutes_cut_candidates_and_never_the_confirmation() {
     let within = |minutes: f64| TuneSettings { minutes: Some(minutes), ..TuneSettings::default() };
     let (record, trials) = tuned_open(SimulatedServer::default(), within(10.0));
     assert!(trials.len() <= 20 && record.outcome == TuneOutcome::Proved, "{}: {:?}", trials.len(), record.outcome);
-    assert!(record.remedies.iter().any(|of| of.why.contains("no time left")), "{:?}", record.remedies);
+    assert!(record.remedies.iter().any(|of| of.why.contains("time ran out")), "{:?}", record.remedies);
     let scenario = asked(OPEN, within(4.0)).unwrap();
     let error = go_on(&mut SimulatedServer::default(), &scenario, &mut Vec::new()).unwrap_err();
     let (what, hint) = (error.what, error.hint.unwrap());
@@ -375,15 +374,15 @@ fn a_cpu_time_that_was_not_measured_proves_no_price() {
     let (record, trials) = tuned_open(server, TuneSettings::default());
     assert_eq!(record.outcome, TuneOutcome::NothingProved, "{}", record.text);
     assert_eq!(record.confirmations.len(), 1, "another set would be as unproved");
-    assert!(record.confirmations[0].why.contains("its price is unproved"), "{:?}", record.confirmations);
-    assert!(record.doubts.iter().any(|doubt| doubt.contains("no price is proved")), "{:?}", record.doubts);
+    assert!(record.confirmations[0].why.contains("the cost is not confirmed"), "{:?}", record.confirmations);
+    assert!(record.doubts.iter().any(|doubt| doubt.contains("cost limit cannot be checked")), "{:?}", record.doubts);
     assert!(trials.iter().any(|trial| trial.tuned.as_ref().unwrap().stage == TuneStage::Confirmation));
 }
 
 #[test]
 fn a_price_is_proved_by_the_interval_and_not_by_its_middle() {
-    // CPU time differs by a tenth from trial to trial, so that its mean over five blocks is below a price of 2 % in
-    // more than every second tuning; what proves it is no price but luck.
+    // CPU time varies by a tenth between trials, so in more than half of the tunings, the mean over five blocks is
+    // below a price of 2% by luck.
     let (mut proved, mut told) = (0, 0);
     for seed in 1..=8 {
         let server = SimulatedServer { cpu: Cpu::Noisy(0.1), seed, ..SimulatedServer::default() };
@@ -395,11 +394,11 @@ fn a_price_is_proved_by_the_interval_and_not_by_its_middle() {
             assert!(high <= 1.02, "seed {seed}: up to {high}");
         }
         for of in record.confirmations.iter().filter(|of| !of.confirmed) {
-            let open = of.why.contains("% is not ruled out") || of.why.contains("the price is");
-            assert!(open && of.why.starts_with("CPU time of a request"), "{of:?}");
+            let open = of.why.contains("% is possible") || of.why.contains("the price limit is");
+            assert!(open && of.why.starts_with("CPU time per request"), "{of:?}");
         }
     }
-    // Three trials as it is may differ by less than others do, and whatever is tried then looks costly.
+    // Three unchanged trials may vary less than others, and then every remedy looks expensive.
     assert!(proved <= 2 && told >= 7, "{proved} and {told} of 8");
 }
 
@@ -426,7 +425,7 @@ fn a_trial_without_an_account_makes_no_owner_lighter() {
         let bytes = noise.of_owners(&[*owner]);
         assert!(bytes < 2.0 * MIB as f64, "{owner:?} differs by {bytes} from trial to trial");
     }
-    // Nor is a trial that was not weighed at all one that holds nothing.
+    // An unmeasured trial does not count as zero bytes.
     trials.iter_mut().for_each(|trial| trial.marks.clear());
     let none = observed(&trials);
     assert_eq!((none.len(), means(&none).trials), (3, 0));
@@ -444,11 +443,11 @@ fn a_remedy_whose_memory_was_not_measured_wins_nothing() {
 fn what_cannot_be_tuned_says_why() {
     let refused = |load: &str, typed: TuneSettings| asked(load, typed).unwrap_err().to_string();
     let two = "configurations: {a: {}, b: {heap: 9m}}\nload: [steady: {constant: {rate: 200, duration: 10s}, get: /}]";
-    assert!(refused(two, TuneSettings::default()).contains("tuning is of one configuration"));
+    assert!(refused(two, TuneSettings::default()).contains("tuning takes only one configuration"));
     let skip = |id: &str| TuneSettings { skip: vec![id.to_owned()], ..TuneSettings::default() };
     assert!(refused(OPEN, skip("malloc.arena")).contains("did you mean `malloc.arenas`"));
     let target = TuneSettings { target: vec!["rss.loaded<9MiB".parse().unwrap()], ..TuneSettings::default() };
-    assert!(refused(OPEN, target).contains("is measured at marks"));
+    assert!(refused(OPEN, target).contains("requires querying the JVM"));
     assert!(check(&asked(OPEN, skip("malloc")).unwrap()).is_ok());
 }
 

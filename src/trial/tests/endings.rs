@@ -1,4 +1,4 @@
-//! How trials end: each end of the subject with its record, its outcome and its error.
+//! How trials end: each end of the subject with its record, outcome, and error.
 
 use super::*;
 use crate::record::EndCause;
@@ -19,7 +19,7 @@ fn text(made: &MadeTrial) -> &str {
 fn as_asked_is_a_trial_that_completed() {
     let (made, cause) = ended(Script::default());
     assert_eq!((cause, made.trial.outcome), (EndCause::AsAsked, Outcome::Completed));
-    assert_eq!(text(&made), "it ended when asked to (exit code 143)");
+    assert_eq!(text(&made), "it exited when asked to (exit code 143)");
     let end = made.trial.end.as_ref().unwrap();
     assert_eq!((end.exit_code, end.signal), (Some(143), None));
 }
@@ -98,7 +98,7 @@ fn an_out_of_memory_error_is_named_whether_it_was_deadly_or_not() {
 fn a_lost_guardian_is_a_death_of_the_subject() {
     let (made, cause) = ended(Script::default().with(ms(3000), Happening::LosesGuardian));
     assert_eq!((cause, made.trial.outcome), (EndCause::GuardianLost, Outcome::SubjectFailed));
-    assert_eq!(text(&made), "it was killed together with its guardian (signal 9 (KILL))");
+    assert_eq!(text(&made), "it was killed along with its guardian (signal 9 (KILL))");
 }
 
 #[test]

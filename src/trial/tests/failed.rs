@@ -1,4 +1,4 @@
-//! Marks after a phase that failed or was interrupted.
+//! Marks after a failed or interrupted phase.
 
 use super::super::made_up::{Drives, WEIGHING};
 use super::*;

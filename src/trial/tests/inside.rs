@@ -1,5 +1,4 @@
-//! The contents of the heap at the end: asked for after everything that is weighed; of a fresh JVM, after the other
-//! ended.
+//! The heap's contents at the end: read after all measurements; for a fresh JVM, after the other one ended.
 
 use super::super::made_up::JvmReply;
 use super::*;
@@ -21,7 +20,7 @@ fn nothing_that_is_weighed_follows_a_collection_for_objects() {
     assert!(!calls[..behind].contains(&"histogram"));
     let trial = &made.trial;
     let objects = trial.objects.as_ref().unwrap();
-    // The made-up JVM has one object more whenever it is asked.
+    // The simulated JVM has one more object for each query.
     assert_eq!((objects.total.instances, objects.at_start.unwrap().instances), (1, 2));
     assert_eq!(trial.heap_dump.as_ref().unwrap().path, "/x/a.hprof");
     assert_eq!(trial.outcome, Outcome::Completed);

@@ -1,5 +1,4 @@
-//! Laws of every trial, whatever happens: it ends in bounded time, ends its subject once, and loses nothing that
-//! it had measured before.
+//! Invariants of every trial: it ends in bounded time, ends its subject once, and keeps all earlier measurements.
 
 use super::super::made_up::JvmReply;
 use super::*;
@@ -15,8 +14,8 @@ const ALL: &str = "\n  - warmup: {closed: {connections: 2, duration: 1s}, get: /
                    \n  - work: {phases: [empty, full], within: 3s, collect: 1}\
                    \n  - steady: {driver: 'wrk {url}', within: 4s}\n  - rest: {idle: 1s}\n";
 
-/// Up to ready, work, markers, driver, rest, settling at six marks, an engine that does not stop, and the end of the
-/// subject: the sum of all bounds.
+/// The sum of all bounds: readiness, work, markers, driver, rest, settling at six marks, an engine that does not stop,
+/// and the subject's end.
 const ENDS_WITHIN: Duration = Duration::from_secs(60 + 11 + 6 + 4 + 1 + 6 * 4 + 30);
 
 fn happening() -> impl Strategy<Value = Happening> {
@@ -72,7 +71,7 @@ proptest! {
     fn a_trial_ends_whatever_happens_and_keeps_what_it_measured(script in script(), outside: bool) {
         let look = if outside { Look::Outside } else { Look::Full };
         let plan = TrialPlan { look, marks: MarkPoint::ALL.to_vec(), ..plan(ALL) };
-        // `check` holds that the subject was ended once, and that the record has all that the sink was told.
+        // `check` asserts that the subject was ended once, and that the record has everything that the sink received.
         let made = made(script.clone(), &plan);
         prop_assert!(made.took <= ENDS_WITHIN, "{:?}", made.took);
         let trial = &made.trial;
@@ -80,7 +79,7 @@ proptest! {
         prop_assert!(trial.phases.windows(2).all(|pair| pair[0].at_s <= pair[1].at_s));
         prop_assert!(trial.marks.iter().all(|mark| mark.rss_bytes > 0));
         prop_assert_eq!(trial.observer.samples, made.samples.len() as u64, "no sample is lost");
-        // The same script ends in the same record, but for Loadline's own RSS.
+        // The same script gives the same record, except for Loadline's own RSS.
         let mut again = super::made(script, &plan).trial;
         again.observer.own_rss_bytes_peak = trial.observer.own_rss_bytes_peak;
         prop_assert_eq!(&again, trial);

@@ -1,4 +1,4 @@
-//! Marks: what is asked before them, what that means for them, and how long it may take.
+//! Marks: the commands before them, their effect, and their time limits.
 
 use super::super::made_up::{JvmReply, WEIGHING};
 use super::*;
@@ -23,7 +23,7 @@ fn failed_reads(made: &MadeTrial) -> Vec<(String, String)> {
     made.trial.doubts.iter().filter_map(|doubt| of(&doubt.doubt)).collect()
 }
 
-/// From the first question on to the begin of the weighing that follows it.
+/// From the first command to the start of the following measurement.
 fn settling(script: Script) -> Duration {
     let plan = at_the_end(Collect::default());
     let without = made(script.clone(), &TrialPlan { marks: Vec::new(), ..plan.clone() });
@@ -34,7 +34,7 @@ fn settling(script: Script) -> Duration {
 #[test]
 fn after_a_collection_the_heap_is_live_and_what_it_held_right_after_it_counts() {
     let made = made(Script::default(), &at_the_end(Collect::default()));
-    // The made-up heap has one MiB more when it is weighed: garbage of a server that is never quite still.
+    // The simulated heap has one more MiB at the measurement: garbage, because a server is never fully idle.
     assert_eq!(mark(&made, "collected").heap.live_bytes, Some(7 * MIB));
     assert_eq!(mark(&made, "trimmed").heap.live_bytes, Some(8 * MIB));
     assert_eq!(mark(&made, "collected").rss_bytes, 100 * MIB, "weighed once RSS stood still");
@@ -74,19 +74,19 @@ fn a_collection_that_is_refused_or_would_be_none_is_no_mark() {
     let refuses = Script { asked: JvmReply::Refuses("no"), ..Script::default() };
     assert_eq!(why(refuses), both("no full GC: no", "no native trim: no"));
     let deaf = Script { asked: JvmReply::IsDeaf, ..Script::default() };
-    let cannot = "because the JVM cannot be asked for one";
+    let cannot = "because the JVM cannot be queried for one";
     assert_eq!(why(deaf), both(&format!("no full GC, {cannot}"), &format!("no native trim, {cannot}")));
-    let epsilon = Script { collects_not: Some("Epsilon collects nothing"), ..Script::default() };
+    let epsilon = Script { collects_not: Some("Epsilon never collects"), ..Script::default() };
     let made = made(epsilon, &at_the_end(Collect::default()));
     assert_eq!((marks(&made), made.calls.iter().any(|call| call == "GC.run")), (vec!["trimmed"], false));
-    assert_eq!(failed_reads(&made), both("no full GC: Epsilon collects nothing", "")[..1]);
+    assert_eq!(failed_reads(&made), both("no full GC: Epsilon never collects", "")[..1]);
     assert_eq!(mark(&made, "trimmed").heap.live_bytes, None, "nothing was collected before it");
 }
 
 #[test]
 fn a_mark_waits_until_rss_stands_still_and_not_for_ever() {
     let settles = |span_ms| settling(Script { settles: ms(span_ms), ..Script::default() });
-    // 50 MiB in this time; less than 256 KiB in a look of 50 ms is no change.
+    // 50 MiB in this time; less than 256 KiB in 50 ms does not count as a change.
     assert!((ms(400)..ms(700)).contains(&settles(1)), "{:?}", settles(1));
     assert!((ms(1400)..ms(1600)).contains(&settles(1000)), "{:?}", settles(1000));
     assert_eq!(settles(9000), ms(5) + ms(3000));

@@ -1,5 +1,5 @@
-//! Whole trials in a made-up world: the order in which the conductor goes, and that a trial ends and keeps what it had
-//! measured, whatever happens. No process, no waiting.
+//! Complete trials in a simulated world: the conductor's order, and that a trial ends and keeps its measurements,
+//! whatever happens. No processes, no waiting.
 
 mod endings;
 mod failed;
@@ -20,7 +20,6 @@ use std::path::Path;
 const LOAD: &str = "\n  - warmup: {closed: {connections: 2, duration: 2s}, get: /}\
                     \n  - steady: {closed: {connections: 2, duration: 4s}, get: /}\n  - rest: {idle: 1s}\n";
 
-/// The trial of a scenario with this load.
 fn plan(load: &str) -> TrialPlan {
     let text = format!(
         "name: x\nsubject: {{command: [java, '{{jvm}}', -jar, x.jar, '{{port}}'], ready: {{http: /, within: 60s}}}}\n\
@@ -38,7 +37,6 @@ fn phases(made: &MadeTrial) -> Vec<&str> {
     made.trial.phases.iter().map(|phase| phase.name.as_str()).collect()
 }
 
-/// The doubt of this kind.
 fn doubt(made: &MadeTrial, is: impl Fn(&Doubt) -> bool) -> Option<&Doubt> {
     made.trial.doubts.iter().map(|doubt| &doubt.doubt).find(|doubt| is(doubt))
 }
@@ -51,7 +49,7 @@ fn what(made: &MadeTrial) -> &str {
     made.error.as_ref().map_or("", |error| error.what.as_str())
 }
 
-/// Laws of every trial whose subject was started.
+/// Invariants of every trial with a started subject.
 fn check(made: &MadeTrial) {
     let count = |what: &str| made.calls.iter().filter(|call| *call == what).count();
     assert_eq!((count("start"), count("end")), (1, 1), "{:?}", made.calls);
@@ -59,7 +57,7 @@ fn check(made: &MadeTrial) {
     let trial = &made.trial;
     assert!(trial.end.is_some());
     assert_eq!(made.error.is_none(), trial.outcome == Outcome::Completed);
-    // The sink received the marks that the record has.
+    // The sink received the record's marks.
     let told = |what: &str| -> Vec<String> {
         made.events.iter().filter_map(|event| event.strip_prefix(what)).map(str::to_owned).collect()
     };
@@ -179,7 +177,7 @@ fn an_interruption_at_any_moment_says_so_and_keeps_what_was_measured() {
     let plan = TrialPlan { marks: MarkPoint::ALL.to_vec(), ..plan(LOAD) };
     let whole = made(Script::default(), &plan);
     let end_ms = whole.took.as_millis() as u64;
-    // From the second on that the subject is asked to end, there is nothing to interrupt.
+    // Once the subject is asked to end, nothing can be interrupted.
     for at_ms in (0..end_ms - 41).step_by(37) {
         let script = Script::default().with(ms(at_ms), Happening::Interrupt);
         let made = made(script, &plan);

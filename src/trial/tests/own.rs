@@ -1,4 +1,4 @@
-//! Subjects that work by themselves: markers that are awaited, late, wrong, missing, and a death between two of them.
+//! Self-driven subjects: markers that are awaited, late, wrong, or missing, and a death between markers.
 
 use super::*;
 use crate::scenario::Ready;
@@ -13,7 +13,7 @@ fn own() -> TrialPlan {
     TrialPlan { marks: Vec::new(), ..plan(OWN) }
 }
 
-/// It waits at each marker, and works for a second after each.
+/// Waits at each marker, and works for a second after each.
 fn waiting() -> Script {
     let then = |line| vec![(ms(900), Happening::Prints("loadline: ops=90 s=0.5")), (ms(1000), Happening::Prints(line))];
     Script { on_go: vec![then(WAITS[1]), then(WAITS[2])], ..Script::default() }
@@ -61,7 +61,7 @@ fn a_subject_that_does_not_wait_is_doubted() {
 fn a_marker_that_is_not_due_ends_the_trial() {
     let first = |line| Script { on_go: vec![vec![(ms(500), Happening::Prints(line))]], ..waiting() };
     let cases = [
-        (first("loadline: phase=done"), "the subject printed the marker `done` where `full` was due"),
+        (first("loadline: phase=done"), "the subject printed the marker `done`, but `full` was expected"),
         (first("loadline: phase=empty"), "the subject printed the marker `empty` twice"),
         (first("loadline: phase=other"), "the subject printed the marker `other`, which `phases` does not name"),
     ];
@@ -92,7 +92,7 @@ fn a_death_before_a_marker_keeps_what_it_counted_last() {
     let made = made(Script { on_go: vec![last], ..waiting() }, &own());
     assert_eq!((what(&made), made.trial.outcome), ("the subject died: exit code 0", Outcome::SubjectFailed));
     let error = made.error.as_ref().unwrap();
-    assert!(error.hint.as_deref().unwrap().starts_with("it ended by itself"), "{error:?}");
+    assert!(error.hint.as_deref().unwrap().starts_with("it exited on its own"), "{error:?}");
     let empty = &made.trial.phases[0];
     assert_eq!((empty.ok, empty.cut_short.as_deref()), (7, Some("the subject died")));
 }
@@ -131,5 +131,5 @@ fn a_subject_that_ends_before_it_was_weighed_is_told_to_wait() {
     let made = made(script, &own());
     assert_eq!(marks(&made), ["empty", "full"]);
     let hint = made.error.as_ref().unwrap().hint.clone().unwrap();
-    assert!(hint.starts_with("let it wait at its last marker"), "{hint}");
+    assert!(hint.starts_with("have it wait at its last marker"), "{hint}");
 }

@@ -1,4 +1,4 @@
-//! Phases of work, of rest and of a driver: what they record, what cuts them short, and what the guard gives up.
+//! Phases of work, rest, and a driver: their records, what ends them early, and the guard.
 
 use super::super::made_up::{Answers, Drives};
 use super::*;
@@ -21,7 +21,7 @@ fn cut_short(made: &MadeTrial) -> Vec<Option<&str>> {
     made.trial.phases.iter().map(|phase| phase.cut_short.as_deref()).collect()
 }
 
-/// All that an error says, for a search in it.
+/// An error's full text, for searching.
 fn told(made: &MadeTrial) -> String {
     format!("{:?}", made.error)
 }
@@ -42,7 +42,7 @@ fn a_phase_records_both_sides_and_its_own_peak() {
     assert_eq!([split.jit_s, split.gc_s, split.vm_s], [0.001, 0.004, 0.0], "its threads were noted once in 4 s");
     assert!((split.app_s + 0.005 - 2.0).abs() < 1e-6, "the four add up");
     assert_eq!((steady.subject.gc_count, steady.subject.gc_ms.map(f64::round)), (Some(4), Some(40.0)));
-    // Collected after the work: what the rest has seen is its own.
+    // Collected after the work, so the rest counts only its own.
     assert_eq!(steady.subject.rss_bytes_max, Some(150 * MIB));
     assert_eq!(rest.subject.rss_bytes_max, Some(100 * MIB));
     assert_eq!(made.trial.rss_bytes_peak, Some(150 * MIB));
@@ -60,22 +60,22 @@ fn what_a_cpu_limit_held_back_is_recorded_and_doubted() {
     assert_eq!((throttling.periods, throttling.throttled_periods, throttling.throttled_s), (40, 20, 1.0));
     assert_eq!((made.trial.cpu_limit_millicpus, made.trial.phases[1].throttled_share()), (Some(500), Some(0.5)));
     let doubts: Vec<_> = made.trial.doubts.iter().filter(|of| of.text.contains("limit of")).collect();
-    // Neither the warm-up nor the rest.
+    // Neither in the warm-up nor in the rest.
     assert_eq!(doubts.len(), 1, "{doubts:?}");
-    let text = "in steady the limit of 0.50 CPUs held the subject back in 50 % of the periods";
+    let text = "in steady, the CPU limit of 0.50 CPUs throttled the subject in 50% of the periods";
     assert_eq!(doubts[0].text, text);
 }
 
 #[test]
 fn a_phase_that_is_cut_short_says_by_what() {
-    let gives_up = answering(|answers| answers.gives_up = Some((ms(1200), "no correct answer for 1.0 s")));
+    let gives_up = answering(|answers| answers.gives_up = Some((ms(1200), "no successful response for 1.0 s")));
     let by_load = made(gives_up.clone(), &plan(LOAD));
-    assert_eq!(cut_short(&by_load)[..2], [Some("no correct answer for 1.0 s"); 2]);
+    assert_eq!(cut_short(&by_load)[..2], [Some("no successful response for 1.0 s"); 2]);
     let interrupted = made(Script::default().with(ms(3000), Happening::Interrupt), &plan(LOAD));
     assert_eq!(cut_short(&interrupted), [None, Some("it was interrupted")]);
     let died = made(Script::default().with(ms(3000), Happening::Dies(Exit::Code(1))), &plan(LOAD));
     assert_eq!((cut_short(&died), kind(&died)), (vec![None, Some("the subject died")], Some(ErrorKind::Subject)));
-    // A subject that dies while the load gives up is the reason for it.
+    // A subject that dies while the load gives up is the cause.
     let both = made(gives_up.with(ms(1000), Happening::Dies(Exit::Code(1))), &plan(LOAD));
     assert_eq!(cut_short(&both), [Some("the subject died")]);
 }
@@ -85,12 +85,12 @@ fn not_one_correct_answer_ends_a_trial() {
     let none = answering(|answers| answers.per_s = (0, 10));
     let made = made(none.with(ms(900), Happening::Prints("it does not feel well")), &plan(LOAD));
     assert_eq!(phases(&made), ["warmup"]);
-    assert_eq!(what(&made), "not one of 10 requests in phase warmup was answered correctly: 10 timed out");
+    assert_eq!(what(&made), "none of 10 requests in phase warmup succeeded: 10 timed out");
     let error = made.error.as_ref().unwrap();
     assert_eq!(error.said, ["it does not feel well"]);
     assert_eq!(made.trial.outcome, Outcome::SubjectFailed);
     let nothing = super::made(answering(|answers| answers.per_s = (0, 0)), &plan(LOAD));
-    assert_eq!(what(&nothing), "the subject answered nothing in phase warmup");
+    assert_eq!(what(&nothing), "the subject did not respond in phase warmup");
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn a_warm_up_ends_once_the_subject_is_warm() {
     assert!((8.0..8.6).contains(&warmup.seconds), "four stretches of 2 s: {}", warmup.seconds);
     assert_eq!((warmup.steady, warmup.cut_short.as_deref(), steady.steady), (Some(true), None, None));
     assert_eq!(warm.trial.outcome, Outcome::Completed);
-    // Ten answers in a second say nothing until 5 s have passed.
+    // Ten responses in a second prove nothing before 5 s have passed.
     let idle = made(
         answering(|answers| answers.per_s = (1, 0)),
         &plan(&load.replace("until: steady", "until: steady, within: 20s")),
@@ -163,7 +163,11 @@ fn a_warm_up_ends_once_the_subject_is_warm() {
     let warmup = &idle.trial.phases[0];
     assert_eq!((warmup.seconds.round(), warmup.steady), (20.0, None));
     let doubt = doubt(&idle, |doubt| matches!(doubt, Doubt::NeverWarm { .. })).unwrap().text();
-    assert_eq!(doubt, "the subject was not warm after 20 s of warm-up: too few answers, or no CPU time, to tell");
+    assert_eq!(
+        doubt,
+        "the subject was not warm after 20 s of warm-up: too few responses or no CPU times to \
+        judge by"
+    );
     let interrupted = made(Script::default().with(ms(3000), Happening::Interrupt), &plan(load));
     assert_eq!(cut_short(&interrupted), [Some("it was interrupted")]);
 }
@@ -189,13 +193,13 @@ fn each_bound_of_the_guard_ends_a_trial_early() {
         let trial = &made.trial;
         let missed = trial.hopeless.as_ref().unwrap_or_else(|| panic!("{bound:?}"));
         assert_eq!((missed.unit, phases(&made)), (unit, vec!["warmup", "steady"]), "{bound:?}");
-        assert_eq!(what(&made), format!("the trial was ended early: {}", missed.text));
+        assert_eq!(what(&made), format!("the trial was stopped early: {}", missed.text));
         assert_eq!(trial.outcome, Outcome::SubjectFailed);
         let steady = &trial.phases[1];
-        assert_eq!(steady.cut_short.as_deref(), Some(format!("hopeless: {}", missed.text).as_str()));
+        assert_eq!(steady.cut_short.as_deref(), Some(format!("stopped early: {}", missed.text).as_str()));
         let seconds = steady.seconds;
         assert!((after_s..after_s + 0.2).contains(&seconds), "{bound:?}: {seconds}");
-        // The same bounds do not touch a server that is well.
+        // The same bounds do not affect a healthy server.
         let well = super::made(Script { answers: Script::default().answers, ..Script::default() }, &guarded(bound));
         assert_eq!(well.trial.hopeless.is_some(), unit == Unit::PerSecond || unit == Unit::Seconds);
     }
@@ -206,14 +210,14 @@ fn the_first_thing_that_made_it_hopeless_is_recorded() {
     let late = Late { bound_ms: 50.0, time: Time::Usual, requests_max: 5 };
     let bound = PhaseGuard { late: vec![late], failed_max: Some(30), ..PhaseGuard::default() };
     let mut ill = answering(|answers| (answers.per_s, answers.service_ms) = ((100, 20), 400));
-    // Stopped after the first second for late answers; by the third, 40 have failed as well.
+    // Stopped after the first second because of late responses; by the third, 40 have failed, too.
     ill.answers.stops_within = Some(ms(2500));
     let made = made(ill, &guarded(bound));
     assert_eq!(made.trial.hopeless.as_ref().unwrap().metric, "service.steady");
     assert_eq!(made.trial.phases[1].failed.total(), 60);
 }
 
-// ---- Drivers from outside ----
+// ---- External drivers ----
 
 fn driven(drives: Drives) -> MadeTrial {
     made(Script { drives, ..Script::default() }, &plan(DRIVEN))
@@ -238,7 +242,7 @@ fn a_driver_that_fails_is_an_error_with_its_last_words() {
         (Some(Exit::Code(127)), 0, "the driver's command was not found: exit code 127"),
         (Some(Exit::Code(126)), 0, "the driver's command cannot be executed: exit code 126"),
         (Some(Exit::Code(3)), 0, "the driver failed: exit code 3"),
-        (None, 0, "the driver's guardian was killed, and so was the driver"),
+        (None, 0, "the driver's guardian process was killed, and the driver with it"),
         (Some(Exit::Code(0)), 2, "2 processes of the driver could not be killed"),
     ];
     for (exit, left, expected) in cases {
@@ -253,8 +257,8 @@ fn a_driver_that_fails_is_an_error_with_its_last_words() {
 fn a_driver_that_takes_too_long_or_outlives_the_trial_is_ended() {
     let endless = Drives { ends: None, ..Script::default().drives };
     let made = driven(endless.clone());
-    assert_eq!(what(&made), "the driver did not end within 5s");
-    assert_eq!(cut_short(&made), [Some("the driver did not end within 5s")]);
+    assert_eq!(what(&made), "the driver did not finish within 5s");
+    assert_eq!(cut_short(&made), [Some("the driver did not finish within 5s")]);
     let cases = [
         (Happening::Interrupt, "it was interrupted", ErrorKind::Interrupted),
         (Happening::Dies(Exit::Code(1)), "the subject died", ErrorKind::Subject),

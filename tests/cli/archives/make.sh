@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes the archives of this folder again, with the release build and its Java subjects; names chosen ones if given.
-# Needs JDK 17 and 25. What a run says of the machine is replaced: paths of JDKs, kernel release, memory.
+# Regenerates the archives in this folder, or those named, with the release build and its Java subjects. Needs JDK 17
+# and 25. Replaces machine details: JDK paths, kernel release, memory.
 #
 #   tests/cli/archives/make.sh [nmt|two|failed|interrupted|compared|searched]...
 set -eu
@@ -26,7 +26,7 @@ two() {
 }
 
 failed() {
-    # Dies in the measured phase: the warm-up takes 2000 of the 3000 answers it has in it.
+    # Dies in the measured phase: the warm-up takes 2000 of the 3000 answers it can give.
     "$loadline" weigh -n 2000 --heap 16m --gc serial --jdk 17 --out failed \
         --url 'http://127.0.0.1:{port}/' -- java -cp subjects.jar loadline.subjects.DiesAfter '{port}' 3000 3 || true
 }
@@ -34,14 +34,14 @@ failed() {
 interrupted() {
     "$loadline" run interrupted.loadline.yaml --out interrupted &
     run=$!
-    # The first trial is on disk when the archive has a second line.
+    # The archive's second line means that the first trial is on disk.
     until [ "$(wc -l 2>/dev/null <interrupted/archive.jsonl || echo 0)" -ge 2 ]; do sleep 0.1; done
     sleep 1.5
     kill -INT "$run"
     wait "$run" || true
 }
 
-# The details of accounts (threads, files, regions) would make it ten times as large.
+# Without the accounts' details (threads, files, regions), which would make it ten times as large.
 compared() {
     "$loadline" compare compared.loadline.yaml --out compared
     python3 - compared/archive.jsonl <<'PYTHON'
@@ -65,7 +65,7 @@ searched() {
     kill -INT "$run"
     wait "$run" || true
     "$loadline" find --resume searched
-    # What a trial had open is only of use to the next trial of its search.
+    # Only the next trial of a search needs the open files.
     python3 - searched/archive.jsonl <<'PYTHON'
 import json, sys
 lines = [json.loads(line) for line in open(sys.argv[1])]

@@ -1,15 +1,15 @@
 /* A native program with a known appetite for malloc, to be linked with musl.
  *
- * It plants blocks of all sizes, frees some of each, says what is left of both in a marker, and waits. What it frees is
- * freed last, so that nothing is handed out again. Sizes are those that a slot of mallocng holds in full (16 bytes times
- * its class, less 4), but for the blocks that are counted to the byte.
+ * Allocates blocks of all sizes, frees some of each, prints a marker with both totals, and waits. Frees come last, so
+ * that no block is reused. Sizes fill a mallocng slot (16 bytes times its class, less 4), except for the blocks counted
+ * to the byte.
  *
- * Arguments: FILLING, `exact` (full slots), `odd` (any size, aligned blocks and resized ones too), or `busy` (as exact,
- * and two threads that go on allocating and freeing).
+ * Arguments: FILLING, `exact` (full slots), `odd` (any size, also aligned and resized blocks), or `busy` (like exact,
+ * plus two threads that keep allocating and freeing).
  *
- * Keys: live, live_bytes (asked for, mapped alone or not), alone_bytes (asked for in blocks mapped alone), freed,
- * freed_resident_bytes and freed_pages_bytes (of the freed blocks what is on resident pages, and on pages that have
- * nothing else, both by /proc/self/pagemap).
+ * Keys: live, live_bytes (requested), alone_bytes (requested in blocks with their own mapping), freed,
+ * freed_resident_bytes and freed_pages_bytes (the parts of freed blocks on resident pages, and on pages without live
+ * blocks, both from /proc/self/pagemap).
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -74,7 +74,7 @@ static void say(void) {
             continue;
         }
         gone++;
-        /* With the header that belongs to it. */
+        /* Including its header. */
         uintptr_t start = (uintptr_t)at[i] - HEADER, end = (uintptr_t)at[i] + size[i];
         for (uintptr_t page = start & -PAGE; page < end; page += PAGE) {
             uintptr_t from = page > start ? page : start, to = page + PAGE < end ? page + PAGE : end;
@@ -110,7 +110,7 @@ static void *churn(void *mine) {
 int main(int arguments, char **argument) {
     const char *filling = arguments > 1 ? argument[1] : "exact";
     plant(!strcmp(filling, "odd"));
-    /* A third of each size, small ones in stretches: no group goes as a whole, and pages become free in part and whole. */
+    /* A third of each size, small ones in runs: no group is freed whole, but pages are, in part and whole. */
     for (int i = 0; i < count; i++) {
         if ((size[i] < 2000 ? i / 40 : i) % 3 == 1) {
             freed[i] = 1;

@@ -1,5 +1,5 @@
-/* A native server with a known appetite for malloc, to be linked with musl: it holds so many MiB and answers each
- * request with two bytes, one connection after the other as they have something to say.
+/* A native server with a known appetite for malloc, to be linked with musl: it holds MIB and answers each request
+ * with two bytes.
  *
  * Arguments: PORT MIB.
  */
@@ -33,7 +33,7 @@ int main(int arguments, char **argument) {
         return 4;
     }
     while (poll(polled, count, -1) > 0) {
-        /* A request comes in one piece: whoever asks is next door. */
+        /* Local requests arrive in one piece. */
         for (int i = count - 1; i > 0; i--) {
             char request[4096];
             if (polled[i].revents && (read(polled[i].fd, request, sizeof request) <= 0 ||

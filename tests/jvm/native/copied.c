@@ -1,5 +1,5 @@
-/* A library that loads an allocator under another name, from beside itself, and holds 48 blocks of 512 KiB of it.
- * ALLOCATE is the name of its function. */
+/* A library that loads a renamed allocator from its own folder and holds 48 of its blocks of 512 KiB. ALLOCATE is the
+ * allocator's function. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdlib.h>

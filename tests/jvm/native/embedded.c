@@ -1,5 +1,5 @@
-/* A library with a jemalloc of its own: 64 blocks of 1 MiB, every second of which is freed and kept, and 100,000 of
- * 112 bytes, of which one in four is freed. */
+/* A library with its own jemalloc: 64 blocks of 1 MiB, half of them freed but retained, and 100,000 of 112 bytes, a
+ * quarter of them freed. */
 #include <jemalloc/jemalloc.h>
 #include <stdlib.h>
 #include <string.h>

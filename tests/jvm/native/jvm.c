@@ -1,8 +1,8 @@
-/* A libjvm.so that lies: it exports the tables of HotSpot (vmStructs.cpp), which say what keeps a reader longest.
- * LIAR=classes:N  N classes of one loader, whose names are as long as java/nio/Bits
- * LIAR=netty:N    N classes with Netty's name, of 64 KiB of fields each
- * LIAR=threads:N  N threads of 4,096 bytes of counters each
- * LIAR=flags:N    N flags whose names and values have 1,000 bytes each */
+/* A fake libjvm.so: exports HotSpot's tables (vmStructs.cpp) with contents that keep a reader busy longest.
+ * LIAR=classes:N  N classes of one loader, with names as long as java/nio/Bits
+ * LIAR=netty:N    N classes named like Netty's, each with 64 KiB of fields
+ * LIAR=threads:N  N threads with 4,096 bytes of counters each
+ * LIAR=flags:N    N flags with names and values of 1,000 bytes each */
 #define _GNU_SOURCE
 #include <stdint.h>
 #include <stdio.h>
@@ -83,7 +83,7 @@ static void *take(uint64_t bytes) {
     return at;
 }
 
-/* A class has a successor of its own, and its name and fields are those of all. */
+/* Each class has its own successor; all share one name and the same fields. */
 static void lie_of_classes(uint64_t count, const char *name, uint32_t stream_bytes) {
     struct { uint64_t next, name, stream; } *class = take(count * 24);
     uint8_t *symbol = take(4096 + 4 + stream_bytes);

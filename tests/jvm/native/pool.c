@@ -1,6 +1,6 @@
-/* A library that maps memory itself when it is loaded, each stretch as long as a table of G1's or Parallel's with a
- * heap of 128 MiB, and with a guard behind it, so that the kernel joins none of them: 8 MiB that its data name, 4 MiB
- * that only the first of these names, 2 MiB that only an object of malloc names. */
+/* A library that maps memory when loaded: mappings as long as G1's or Parallel's tables for a 128 MiB heap, each before
+ * a guard so that the kernel merges none. The library's data points to 8 MiB, only those point to 4 MiB, and only a
+ * malloc block points to 2 MiB. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>

@@ -13,9 +13,9 @@ import java.util.List;
 
 /**
  * Netty with pools of known content: {@code java -cp 'JARS/*' NettyCaches.java PORT pooled|own|default THREADS}, with
- * Netty's own pool, one that no static field refers to, or what it takes by itself. Each event loop takes 64 direct
- * buffers of 32 KiB and gives them back, so that its cache keeps all of them; the first also holds one buffer of 1 MiB.
- * Prints {@code ready PORT} and stays.
+ * Netty's own pool, one that no static field refers to, or Netty's default. Each event loop allocates and releases 64
+ * direct buffers of 32 KiB, so that its cache keeps them all; the first also holds one buffer of 1 MiB. Prints
+ * {@code ready PORT} and waits.
  */
 // truth: buffers=64 buffer_bytes=32768 held_bytes=1048576
 final class NettyCaches {

@@ -1,5 +1,5 @@
-//! Remedies that carry out what a finding of the diagnosis proposes for the subject as it is. The finding names the
-//! changes and their possible gain; without a finding there is nothing to try.
+//! Remedies that apply what a finding about the unchanged subject proposes. The finding provides the changes and their
+//! maximum gain; without it, there is nothing to try.
 
 use super::changes::young_of;
 use super::heap::{CEILINGS, whole_mib};
@@ -10,26 +10,25 @@ use crate::record::{Finding, FindingRecord};
 use crate::scenario::Change;
 use crate::units::Bytes;
 
-/// Room for garbage and for the rest of each region, as a multiple of the objects in a heap with larger regions.
+/// The size of a heap with larger regions relative to its objects, with room for garbage and region tails.
 const HEAP_ROOM: f64 = 1.5;
 
-/// The finding of this kind, if the diagnosis has it.
 fn finding<'f>(facts: &'f Facts, kind: &str) -> Result<&'f FindingRecord, NotOffered> {
     let found = facts.findings.iter().find(|one| one.finding.kind() == kind);
-    found.ok_or_else(|| NotOffered::NotHere("the diagnosis found nothing that it cures".to_owned()))
+    found.ok_or_else(|| NotOffered::NotHere("the diagnosis found nothing that this would fix".to_owned()))
 }
 
-/// The remedy of a finding of this kind whose first word begins so.
+/// The remedy with this prefix in a finding of this kind.
 pub(super) fn proposed(facts: &Facts, kind: &str, begin: &str) -> Result<Offer, NotOffered> {
     let found = finding(facts, kind)?;
     let is_meant = |change: &&Change| change.typed().first().is_some_and(|word| word.starts_with(begin));
     let Some(change) = found.remedies.iter().find(is_meant) else {
-        return Err(NotOffered::NotHere(format!("the diagnosis proposes no `{begin}` here")));
+        return Err(NotOffered::NotHere(format!("the diagnosis does not suggest `{begin}` here")));
     };
     Ok(Offer::of(vec![change.clone()], found.gain_bytes_max.unwrap_or(found.costs_bytes)))
 }
 
-/// A young generation of so many halves of what is proposed, smaller than the one that was set.
+/// A young generation of `halves` times half the proposed size, if that is smaller than the current setting.
 pub(super) fn young(facts: &Facts, halves: u64) -> Result<Offer, NotOffered> {
     let offer = proposed(facts, "native_held_by_garbage", "-Xmn")?;
     let typed = offer.changes.iter().flat_map(Change::typed).next();
@@ -37,17 +36,17 @@ pub(super) fn young(facts: &Facts, halves: u64) -> Result<Offer, NotOffered> {
     let size = size.map_or(0, |Bytes(bytes)| bytes / 2 * halves);
     let set = facts.chosen.get("MaxNewSize").and_then(|value| value.parse::<u64>().ok());
     if size < YOUNG_LEAST || set.is_some_and(|set| size >= set) {
-        let why = format!("a young generation of {} is too small, or no smaller than yours", Bytes(size));
+        let why = format!("a young generation of {} is too small, or not smaller than yours", Bytes(size));
         return Err(NotOffered::NotHere(why));
     }
-    // Collected objects give their native memory to malloc, which keeps most of it.
+    // Collected objects return their native memory to malloc, which retains most of it.
     let retained = facts.held_by(RETAINED);
     let gain_bytes_max = offer.gain_bytes_max.map(|bytes| bytes.saturating_add(retained));
     Ok(Offer { changes: vec![young_of(Bytes(size))], gain_bytes_max, ..offer })
 }
 
-/// G1 with larger regions. Unless another option bounds the heap, the remedy lowers its ceiling, too: memory falls by
-/// as much as the ceiling does.
+/// G1 with larger regions. Also lowers the heap's ceiling unless another option bounds it, because memory falls only
+/// with the ceiling.
 pub(super) fn regions(facts: &Facts) -> Result<Offer, NotOffered> {
     let mut offer = proposed(facts, "humongous_tails", "-XX:G1HeapRegionSize")?;
     if let Finding::HumongousTails { object_bytes, .. } = finding(facts, "humongous_tails")?.finding
@@ -61,41 +60,41 @@ pub(super) fn regions(facts: &Facts) -> Result<Offer, NotOffered> {
     Ok(offer)
 }
 
-/// The share of memory that was asked for in vain, where it is a smaller heap.
+/// The requested share of memory that had no effect, if it means a smaller heap.
 pub(super) fn heap_share(facts: &Facts) -> Result<Offer, NotOffered> {
     let offer = proposed(facts, "heap_share_unheeded", "-XX:MinRAMPercentage")?;
     match finding(facts, "heap_share_unheeded")?.finding {
         Finding::HeapShareUnheeded { heap_bytes_max, asked_bytes, .. } if asked_bytes >= heap_bytes_max => {
             let (heap, asked) = (Bytes(heap_bytes_max), Bytes(asked_bytes));
-            Err(NotOffered::NotHere(format!("it would raise the ceiling of the heap from {heap} to {asked}")))
+            Err(NotOffered::NotHere(format!("it would raise the maximum heap from {heap} to {asked}")))
         }
         _ => Ok(offer),
     }
 }
 
-/// A higher ceiling of direct memory in the place of one that the user set below what is alive.
+/// A higher direct-memory ceiling to replace one set below the live memory.
 pub(super) fn direct_ceiling(facts: &Facts) -> Result<Offer, NotOffered> {
     let offer = proposed(facts, "direct_memory_at_ceiling", "-XX:MaxDirectMemorySize")?;
     if !facts.chosen.contains_key("MaxDirectMemorySize") {
-        return Err(NotOffered::NotHere("no ceiling of your own is too small".to_owned()));
+        return Err(NotOffered::NotHere("you set no cap that is too low".to_owned()));
     }
     Ok(Offer { gain_bytes_max: None, ..offer })
 }
 
-/// The subject without its agents, where Loadline starts it with them.
+/// The subject without agents, if Loadline starts it with them.
 pub(super) fn agents(facts: &Facts) -> Result<Offer, NotOffered> {
-    // The user suspects an agent that may go, whose cost the diagnosis does not know.
+    // The user allowed an agent's removal, although the diagnosis does not know its cost.
     if facts.removable(AGENTS).is_empty() {
         finding(facts, "observers_on")?;
     }
     let is_agent = |word: &String| AGENTS.iter().any(|kind| word.starts_with(kind));
     match facts.words.iter().any(is_agent) {
         true => Ok(Offer::unknown(Vec::new())),
-        false => Err(NotOffered::NotHere("the command names no agent".to_owned())),
+        false => Err(NotOffered::NotHere("the command line has no agent".to_owned())),
     }
 }
 
-/// The prefixes of options that load an agent (man java).
+/// Prefixes of options that load an agent (man java).
 pub(super) const AGENTS: &[&str] = &["-javaagent", "-agentlib", "-agentpath"];
 
 #[cfg(test)]
@@ -106,7 +105,7 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    /// The JVM of a subject with native memory that garbage holds, and a young generation of its own.
+    /// A JVM with garbage-held native memory, and an explicit young generation.
     fn facts(may_remove: &[&str]) -> Facts {
         let finding = Finding::NativeHeldByGarbage { freed_bytes: 275 * MIB, owners: Vec::new(), collections: None };
         let found = FindingRecord {
@@ -129,8 +128,8 @@ mod tests {
     #[test]
     fn a_blamed_flag_stays_until_it_may_go() {
         let told = offer(&facts(&[]), "cure.young").unwrap_err().to_string();
-        let expect =
-            "`-XX:MaxNewSize=12m` is your own: `--may-remove MaxNewSize` tries without it, up to 275.0 MiB less";
+        let expect = "you set `-XX:MaxNewSize=12m` yourself: `--may-remove MaxNewSize` tries without it, which may \
+                      save up to 275.0 MiB";
         assert_eq!(told, expect);
         let offered = offer(&facts(&["-Xmn"]), "cure.young").unwrap();
         let gone = Change::Without(vec!["-XX:MaxNewSize=12m".to_owned()]);
@@ -165,7 +164,7 @@ mod tests {
         let without = |word: &str| vec![Change::Without(vec![word.to_owned()])];
         let both = facts(&["-javaagent", "-Xss"]);
         assert_eq!(offer(&both, "cure.agents").unwrap().changes, without("-javaagent:otel.jar"));
-        // What no remedy takes out is tried by itself.
+        // Removals that no remedy includes are tried separately.
         assert_eq!(offer(&both, "remove.1").unwrap().changes, without("-Xss4m"));
         assert!(!offers(&both, &Tune::default(), MIB).iter().any(|of| of.id == "remove.2"));
     }

@@ -1,4 +1,4 @@
-//! Facts about a subject as it is. They decide which remedies are worth a trial.
+//! Facts about the unchanged subject, which determine the remedies worth a trial.
 
 use crate::numbers;
 use crate::owner::{Owner, is_heap};
@@ -8,51 +8,51 @@ use crate::units::{Bytes, MIB};
 use loadline_jvm::observe::vm_flags::set_by;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The known facts about a subject as it is. Sizes are in bytes.
+/// Known facts about the unchanged subject. Sizes are in bytes.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Facts {
     /// RSS, the larger of loaded and rested.
     pub rss: u64,
-    /// The bytes that each owner held then.
+    /// Bytes per owner at that mark.
     pub owners: BTreeMap<Owner, u64>,
-    /// Reachable in the heap after a full collection; `None` where it is not known.
+    /// The live set after a full collection; `None` if unknown.
     pub live: Option<u64>,
-    /// The most direct memory at any mark, and what a full collection left of it.
+    /// The maximum direct memory at any mark, and what a full collection left.
     pub direct: u64,
-    /// See `direct`; `None` where it is not known.
+    /// See `direct`; `None` if unknown.
     pub direct_live: Option<u64>,
-    /// The bytes that a trim would return, as predicted.
+    /// The predicted bytes that a trim would return.
     pub trim: Option<u64>,
-    /// Whether Netty is there.
+    /// Whether Netty is in use.
     pub netty: bool,
-    /// The collector in force.
+    /// The collector in effect.
     pub collector: Option<String>,
-    /// The release of the JDK, as numbers.
+    /// The JDK's release as numbers.
     pub release: Option<[u64; 3]>,
     /// The C allocator.
     pub allocator: Option<String>,
-    /// Those of [`crate::flags_kept`] that the JVM has, and what was set; `None` where they could not be read.
+    /// The JVM's flags among [`crate::flags_kept`], and those that were set; `None` if unreadable.
     pub flags: Option<BTreeSet<String>>,
-    /// Flags that the user set, by name, with their values; of a JVM whose flags were read.
+    /// Flags set by the user, with values; only if the flags were readable.
     pub chosen: BTreeMap<String, String>,
-    /// All words by which the user tells the JVM something: options, `-D`, and variables as `NAME=VALUE`.
+    /// All words that configure the JVM: options, `-D`, and variables as `NAME=VALUE`.
     pub words: Vec<String>,
     /// The rest after the load, in seconds.
     pub rest_s: f64,
-    /// Whether each trial was warm at the end of its warm-up; `None` where CPU time is not split by purpose.
+    /// Whether every trial was warm after its warm-up; `None` if CPU time by purpose is unknown.
     pub is_warm: Option<bool>,
-    /// Libraries of other allocators that the loader would find.
+    /// Alternative allocator libraries that are installed.
     pub libraries: Vec<String>,
-    /// The folder that a class archive may be written to.
+    /// A writable directory for a class archive.
     pub scratch: Option<String>,
-    /// The diagnosis of the same trials, which some remedies carry out.
+    /// The diagnosis of the same trials, from which some remedies are derived.
     pub findings: Vec<FindingRecord>,
-    /// Flags of the user's own that may go, as they were typed.
+    /// The user's flags that may be removed, as typed.
     pub may_remove: Vec<String>,
 }
 
 impl Facts {
-    /// Reads the facts from trials of a subject as it is.
+    /// Reads the facts from trials of the unchanged subject.
     pub fn of(scenario: &Scenario, trials: &[&Trial]) -> Self {
         let mut facts = Self {
             words: words(scenario),
@@ -94,33 +94,33 @@ impl Facts {
         facts
     }
 
-    /// Returns the bytes that an owner holds.
+    /// The bytes of an owner.
     pub fn held(&self, owner: Owner) -> u64 {
         self.owners.get(&owner).copied().unwrap_or(0)
     }
 
-    /// Returns the bytes that these owners hold together.
+    /// The total bytes of these owners.
     pub fn held_by(&self, owners: &[Owner]) -> u64 {
         owners.iter().map(|owner| self.held(*owner)).fold(0, u64::saturating_add)
     }
 
-    /// Returns the resident bytes of the Java heap.
+    /// The resident bytes of the Java heap.
     pub fn heap(&self) -> u64 {
         self.owners.iter().filter(|(owner, _)| is_heap(owner.name())).map(|(_, bytes)| bytes).sum()
     }
 
-    /// Returns the user's setting, as typed, that conflicts with a change of one of these flags, options or variables,
-    /// and that is not to go.
+    /// The user's setting, as typed, that conflicts with changing one of these flags, options, or variables, and must
+    /// not be removed.
     pub fn in_the_way(&self, names: &[&str]) -> Option<String> {
         self.own(names).find(|word| !self.may_go(word))
     }
 
-    /// Returns the user's settings that conflict with a change of one of these, and that may go for it.
+    /// The user's conflicting settings that may be removed.
     pub(super) fn removable(&self, names: &[&str]) -> Vec<String> {
         self.own(names).filter(|word| self.may_go(word)).collect()
     }
 
-    /// The user's settings of these flags, options and variables, as typed or else as the JVM has them.
+    /// The user's settings of these flags, options, and variables, as typed or else as the JVM has them.
     pub(super) fn own<'f>(&'f self, names: &'f [&str]) -> impl Iterator<Item = String> + use<'f> {
         let is_typed = |flag: &str| self.words.iter().any(|word| subject_of(word) == subject_of(flag));
         let typed = self.words.iter().filter(|word| names.iter().any(|name| is_of(word, name))).cloned();
@@ -128,7 +128,7 @@ impl Facts {
         each_once(typed.chain(chosen.map(|flag| self.spelled(flag)))).into_iter()
     }
 
-    /// A flag that the user set out of sight, as an option. `-Xmn` and `-Xms` set two flags each, to one value.
+    /// A flag that the user set indirectly, in option form. `-Xmn` and `-Xms` set two flags each, to the same value.
     fn spelled(&self, name: &str) -> String {
         let value = |name: &str| self.chosen.get(name).map(String::as_str).unwrap_or_default();
         let short = SHORT
@@ -140,12 +140,12 @@ impl Facts {
         }
     }
 
-    /// All of the user's options and flags that may go.
+    /// All of the user's options and flags that may be removed.
     pub(super) fn may_all_go(&self) -> Vec<String> {
         self.settings().into_iter().filter(|word| self.may_go(word)).collect()
     }
 
-    /// The user's options as typed, then the other flags that the user set.
+    /// The user's options as typed, then other flags that the user set.
     fn settings(&self) -> Vec<String> {
         let options = self.words.iter().filter(|word| KINDS.iter().any(|kind| word.starts_with(kind)));
         let is_typed = |flag: &str| self.words.iter().any(|word| subject_of(word) == subject_of(flag));
@@ -157,10 +157,8 @@ impl Facts {
         self.may_remove.iter().any(|meant| subject_of(meant) == subject_of(word))
     }
 
-    /// Checks that the user set each flag that is meant by `--may-remove`.
-    ///
-    /// # Errors
-    /// The first that is not there, with those that are; none where the flags of the JVM are not known.
+    /// Checks that `--may-remove` names only flags that were set. Errors: the first one that was not, and those that
+    /// were; never if the flags are unknown.
     pub fn check_removals(&self) -> Result<(), (String, Vec<String>)> {
         let all = self.settings();
         let absent = |meant: &&String| !all.iter().any(|word| subject_of(word) == subject_of(meant));
@@ -171,21 +169,21 @@ impl Facts {
     }
 }
 
-/// The short options of sizes, and the flags that each sets.
+/// Short size options, and the flags that each sets.
 const SHORT: [(&str, &[&str]); 3] =
     [("-Xmx", &["MaxHeapSize"]), ("-Xmn", &["MaxNewSize", "NewSize"]), ("-Xms", &["InitialHeapSize", "MinHeapSize"])];
 
 /// The prefixes of JVM options.
 const KINDS: [&str; 4] = ["-X", "-D", "-javaagent", "-agent"];
 
-/// The setting of an option, in any spelling: `MaxNewSize` of `-Xmn8m`, of `-XX:MaxNewSize=8m` and of `MaxNewSize`.
+/// The name behind any spelling of an option: `MaxNewSize` for `-Xmn8m`, `-XX:MaxNewSize=8m`, and `MaxNewSize`.
 pub(super) fn subject_of(option: &str) -> &str {
     let flag = || option.strip_prefix("-XX:").unwrap_or(option).trim_start_matches('+');
     let name = set_by(option).map_or_else(|| flag().split(['=', ':']).next().unwrap_or_default(), |(name, _)| name);
     SHORT.into_iter().find(|(_, flags)| flags.contains(&name)).map_or(name, |(_, flags)| flags[0])
 }
 
-/// A flag as an option, a size in its largest unit.
+/// A flag in option form, with sizes in the largest unit.
 fn spelled(name: &str, value: &str) -> String {
     match value {
         "true" => format!("-XX:+{name}"),
@@ -198,7 +196,7 @@ fn spelled(name: &str, value: &str) -> String {
 }
 
 /// Whether a word sets this flag (`-XX:+UseG1GC`, `-XX:MaxHeapSize=1g` for `MaxHeapSize`), option (`-Xmx`), property
-/// (`-Dname`) or variable (`NAME`).
+/// (`-Dname`), or variable (`NAME`).
 fn is_of(word: &str, name: &str) -> bool {
     let flag = word.strip_prefix("-XX:").map(|flag| flag.trim_start_matches(['+', '-']));
     match flag {
@@ -208,7 +206,7 @@ fn is_of(word: &str, name: &str) -> bool {
     }
 }
 
-/// Options of the JVM and variables, wherever they are given.
+/// JVM options and variables from all sources.
 fn words(scenario: &Scenario) -> Vec<String> {
     let configuration = scenario.configurations.first();
     let options = configuration.map(|of| of.jvm_options()).unwrap_or_default();
@@ -223,12 +221,12 @@ fn words(scenario: &Scenario) -> Vec<String> {
     options.into_iter().chain(of_image).chain(command).chain(of_variables).chain(preload).collect()
 }
 
-/// The most that any mark has.
+/// The maximum over all marks.
 fn of_marks(trials: &[&Trial], read: impl Fn(&Mark) -> Option<u64>) -> Option<u64> {
     trials.iter().flat_map(|trial| &trial.marks).filter_map(read).max()
 }
 
-/// The median in whole bytes; 0 of nothing.
+/// The median in whole bytes; 0 if empty.
 fn median(values: impl Iterator<Item = u64>) -> u64 {
     let values: Vec<f64> = values.map(|bytes| bytes as f64).collect();
     numbers::median(&values).unwrap_or(0.0) as u64

@@ -1,4 +1,4 @@
-//! Remedies for the Java heap and for direct memory, whose ceiling is that of the heap unless an option sets it.
+//! Remedies for the Java heap and for direct memory, which inherits the heap's ceiling by default.
 
 use super::offers::Level;
 use super::{Facts, NotOffered, Offer, changes};
@@ -6,34 +6,32 @@ use crate::owner::Owner;
 use crate::scenario::Change;
 use crate::units::{Bytes, MIB};
 
-/// The options that set the ceiling of the heap (man java, JDK 11–25).
+/// The options that set the heap's ceiling (man java, JDK 11–25).
 pub(super) const CEILINGS: &[&str] =
     &["-Xmx", "MaxHeapSize", "MaxRAMPercentage", "MaxRAMFraction", "MaxRAM", "InitialRAMPercentage"];
-/// Below this much, direct memory needs no ceiling of its own.
+/// Less direct memory needs no ceiling of its own.
 const DIRECT_LEAST: u64 = 16 * MIB;
-/// The direct memory to allow under a ceiling of the heap, as a multiple of the most that the load took.
+/// The direct memory allowed under a heap ceiling, relative to the load's maximum.
 const DIRECT_ROOM: f64 = 1.5;
-/// The room above what lives shrinks by this ratio from level to level. It stays at least so many bytes, and at least
-/// this share of what lives: a load that was never tried may need more.
+/// The room above the live set shrinks by this ratio per level, but not below this many bytes and this share of the
+/// live set, because an untested load may need more.
 const ROOM_RATIO: f64 = 1.3;
 const ROOM_MIN: u64 = 4 * MIB;
 const ROOM_SHARE_MIN: f64 = 0.25;
-/// The room of the heap with which a search begins, as multiples of what lives and in MiB at least: the first for
-/// which the heap is large enough. With three times what lives a collector copies little (measured on six servers).
+/// The heap's initial room in a search, as multiples of the live set and minimum MiB: the first for which the heap is
+/// large enough. With three times the live set, a collector copies little (measured on six servers).
 const FIRST_ROOMS: [(f64, u64); 2] = [(3.0, 32), (1.8, 20)];
-/// The period after which an idle G1 collects, in ms, and how often it must fit into the rest for a trial to see it.
+/// The collection period of an idle G1 in ms, and how often it must fit into the rest for a trial to show its effect.
 const PERIOD_MS: u32 = 5_000;
 const PERIODS_MIN: f64 = 2.0;
 
-/// Owners of direct memory.
 pub(super) const DIRECT: &[Owner] =
     &[Owner::MallocDirect, Owner::MallocMmapped, Owner::MallocLive, Owner::MallocRetained];
 
-/// Ceilings of the heap between what it holds as it is and what lives in it. The JVM gives direct memory the same
-/// ceiling, unless a flag sets another (`VM.maxDirectMemory`, JDK 11–27). Each level sets one above all that the load
-/// took, so that only the heap is tried.
+/// Heap ceilings between its current size and its live set. The JVM applies the same ceiling to direct memory by
+/// default (`VM.maxDirectMemory`, JDK 11–27), so each level sets that above the load's maximum, to test only the heap.
 pub(super) fn ceilings(facts: &Facts) -> Result<Vec<Level>, NotOffered> {
-    let Some(live) = facts.live else { return Err(NotOffered::Unknown("what lives in the heap")) };
+    let Some(live) = facts.live else { return Err(NotOffered::Unknown("the live heap")) };
     let held = facts.heap();
     // Garbage keeps its direct memory until a collection, and a smaller heap is collected more often.
     let garbage = facts.direct.saturating_sub(facts.direct_live.unwrap_or(facts.direct));
@@ -46,7 +44,7 @@ pub(super) fn ceilings(facts: &Facts) -> Result<Vec<Level>, NotOffered> {
         Level::of(heap, live, Offer::of(changes, held.saturating_sub(heap) + garbage))
     };
     let mut levels: Vec<Level> = values(live, held).into_iter().map(level).collect();
-    // An initial heap of the user's own above the ceiling keeps the JVM from starting.
+    // The JVM does not start if the user's initial heap exceeds the ceiling.
     let initial = facts.own(&["-Xms", "InitialHeapSize", "MinHeapSize"]).map(|text| (size(&text), text));
     if let Some((least, text)) = initial.max_by_key(|(size, _)| size.unwrap_or(u64::MAX)) {
         levels.retain(|level| least.is_some_and(|least| least <= level.ceiling.value));
@@ -64,8 +62,8 @@ pub(super) fn ceilings(facts: &Facts) -> Result<Vec<Level>, NotOffered> {
     Ok(levels)
 }
 
-/// Ceilings of direct memory between the most that the load took and what a full collection at rest leaves; not near
-/// the latter: requests under way need more.
+/// Direct-memory ceilings between the load's maximum and what a full collection at rest leaves, but not close to the
+/// latter, because running requests need more.
 pub(super) fn direct_ceilings(facts: &Facts) -> Result<Vec<Level>, NotOffered> {
     let least = facts.direct_live.unwrap_or(0).saturating_add(DIRECT_LEAST);
     let level = |direct: u64| {
@@ -75,7 +73,7 @@ pub(super) fn direct_ceilings(facts: &Facts) -> Result<Vec<Level>, NotOffered> {
     Ok(values(least, facts.direct).into_iter().map(level).collect())
 }
 
-/// Values between these two, the largest first, each a whole number of MiB.
+/// Values between these two, largest first, in whole MiB.
 fn values(need: u64, held: u64) -> Vec<u64> {
     let mut room = held.saturating_sub(need) as f64 / ROOM_RATIO;
     let mut values = Vec::new();
@@ -87,7 +85,7 @@ fn values(need: u64, held: u64) -> Vec<u64> {
     values
 }
 
-/// A heap that shrinks and grows in small steps. G1 of JDK 26 sizes itself by its CPU time instead (JDK-8238687).
+/// A heap that is resized in small steps. G1 in JDK 26 uses its CPU time instead (JDK-8238687).
 pub(super) fn ratios(facts: &Facts) -> Result<Offer, NotOffered> {
     match facts.collector.as_deref() {
         Some("Serial" | "Parallel") => {}
@@ -98,7 +96,7 @@ pub(super) fn ratios(facts: &Facts) -> Result<Offer, NotOffered> {
     Ok(Offer::of(vec![changes::jvm(changes::NARROW_RATIOS)], facts.heap().saturating_sub(facts.live.unwrap_or(0))))
 }
 
-/// A collection of a G1 at rest (JEP 346).
+/// Collections of an idle G1 (JEP 346).
 pub(super) fn periodic(facts: &Facts) -> Result<Offer, NotOffered> {
     if facts.collector.as_deref() != Some("G1") {
         return Err(NotOffered::NotHere("the collector is not G1".to_owned()));
@@ -107,7 +105,7 @@ pub(super) fn periodic(facts: &Facts) -> Result<Offer, NotOffered> {
     if facts.rest_s < seconds * PERIODS_MIN {
         let needs = seconds * PERIODS_MIN;
         return Err(NotOffered::NotHere(format!(
-            "it acts at rest, and the rest lasts {:.0} s: one of {needs:.0} s (`--rest`) would show it",
+            "it works only at rest, and the rest lasts only {:.0} s; a `--rest` of {needs:.0} s would show its effect",
             facts.rest_s
         )));
     }
@@ -115,8 +113,8 @@ pub(super) fn periodic(facts: &Facts) -> Result<Offer, NotOffered> {
     Ok(Offer::of(vec![change], facts.heap().saturating_sub(facts.live.unwrap_or(0))))
 }
 
-/// Rounds up to steps of 2 MiB, to which the JVM rounds a heap with most collectors. Larger heaps have steps of 8 MiB,
-/// because a user would not write `-Xmx163m`.
+/// Rounds up to multiples of 2 MiB, to which most collectors round a heap; to 8 MiB for larger heaps, because users
+/// would not write `-Xmx163m`.
 pub(super) fn whole_mib(bytes: u64) -> u64 {
     let step = if bytes < 64 * MIB { 2 * MIB } else { 8 * MIB };
     bytes.div_ceil(step).max(1) * step

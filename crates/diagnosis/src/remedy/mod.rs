@@ -1,8 +1,9 @@
-//! One table of remedies that may lower the resident memory of a JVM. Each has its change, the owners that it moves,
-//! its possible cost, the evidence for and against it, and when it is worth a trial. This code only computes.
+//! A table of remedies that may reduce a JVM's resident memory. Each has its change, the owners affected, its possible
+//! cost, the evidence for and against it, and when it is worth a trial. No I/O.
 //!
-//! `docs/reference/remedies.md` shows the same table. A setting that lowers no resident page is not a remedy: `-Xss`,
-//! `ReservedCodeCacheSize` and `MaxMetaspaceSize` reserve or bound address space (measured, and JDK 17–25 sources).
+//! `docs/reference/remedies.md` shows the same table. Settings that reduce no resident pages are not remedies: `-Xss`,
+//! `ReservedCodeCacheSize`, and `MaxMetaspaceSize` only reserve or bound address space (measured, and JDK 17–25
+//! sources).
 
 pub(crate) mod changes;
 mod cures;

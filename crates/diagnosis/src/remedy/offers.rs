@@ -1,4 +1,4 @@
-//! The remedies of the table that would be tried on a subject, and the reasons against the others.
+//! The remedies to try on a subject, and the reasons against the others.
 
 use super::facts::subject_of;
 use super::table::{Need, Offering};
@@ -10,14 +10,14 @@ use crate::units::{Bytes, MIB};
 use loadline_jvm::observe::vm_flags::short_name;
 use std::fmt;
 
-/// The changes that a remedy would make here.
+/// A remedy's changes for this subject.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Offer {
-    /// The changes; they win over what was there.
+    /// The changes, which override existing settings.
     pub changes: Vec<Change>,
-    /// The most bytes that it can save; `None` if nothing bounds it but RSS itself.
+    /// The maximum saving in bytes; `None` if only RSS bounds it.
     pub gain_bytes_max: Option<u64>,
-    /// The changes of a run that has to come first and is not measured.
+    /// The changes of an unmeasured training run that must come first.
     pub training: Vec<Change>,
 }
 
@@ -26,26 +26,25 @@ impl Offer {
         Self { changes, gain_bytes_max: Some(gain_bytes_max), training: Vec::new() }
     }
 
-    /// Changes whose gain is not known before they are tried.
+    /// Changes with unknown gain.
     pub(super) fn unknown(changes: Vec<Change>) -> Self {
         Self { changes, gain_bytes_max: None, training: Vec::new() }
     }
 }
 
-/// One value of a ceiling that is searched.
+/// A value of a ceiling in a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ceiling {
     /// The ceiling in bytes.
     pub value: u64,
-    /// The bytes between it and what is needed.
+    /// The bytes above what is needed.
     pub room: u64,
 }
 
-/// A ceiling with its changes.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Level {
     pub(super) ceiling: Ceiling,
-    /// Whether a search begins with it.
+    /// Whether a search starts with it.
     pub(super) is_first: bool,
     pub(super) offer: Offer,
 }
@@ -59,82 +58,86 @@ impl Level {
 /// Why a remedy is not tried.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NotOffered {
-    /// It could save this at most, in bytes, which is less than matters.
+    /// Its maximum saving, in bytes, is insignificant.
     NoGain(u64),
-    /// The JVM has no such flag.
+    /// The JVM lacks this flag.
     NoFlag(&'static str),
     /// The user set it.
     Chosen(String),
-    /// The user set it, and the diagnosis blames it; with the most bytes that a remedy in its place can save.
+    /// The user set it, and the diagnosis blames it; with the maximum saving of a replacement.
     Blamed(String, Option<u64>),
-    /// It acts on glibc's malloc, and the subject has another.
+    /// It affects glibc's malloc, and the subject uses another.
     Allocator(String),
-    /// A fact that it would be judged by is not known.
+    /// A fact needed to judge it is unknown.
     Unknown(&'static str),
-    /// It does nothing here.
+    /// It has no effect here.
     NotHere(String),
-    /// A known fault forbids it.
+    /// A known bug forbids it.
     Fault(&'static str),
-    /// Only a warm JVM shows its price, and a trial was none.
+    /// Only a warm JVM shows its price, and some trial was not warm.
     Young,
-    /// It is not to be tried.
+    /// It is excluded.
     Skipped,
 }
 
 impl fmt::Display for NotOffered {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoGain(0) => write!(f, "nothing here that it could save"),
-            Self::NoGain(bytes) => write!(f, "it could save {} at most", Bytes(*bytes)),
+            Self::NoGain(0) => write!(f, "there is nothing for it to save here"),
+            Self::NoGain(bytes) => write!(f, "it could save at most {}", Bytes(*bytes)),
             Self::NoFlag(flag) => write!(f, "this JVM has no flag `{flag}`"),
-            Self::Chosen(text) => write!(f, "`{text}` is set, and stays"),
+            Self::Chosen(text) => write!(f, "you set `{text}`, so Loadline keeps it"),
             Self::Blamed(text, gain) => {
-                let gain = gain.map(|bytes| format!(", up to {} less", Bytes(bytes))).unwrap_or_default();
+                let gain = gain.map(|bytes| format!(", which may save up to {}", Bytes(bytes))).unwrap_or_default();
                 let name = short_name(text).unwrap_or_else(|| subject_of(text));
-                write!(f, "`{text}` is your own: `--may-remove {name}` tries without it{gain}")
+                write!(f, "you set `{text}` yourself: `--may-remove {name}` tries without it{gain}")
             }
-            Self::Allocator(name) => write!(f, "it acts on glibc's malloc, and the subject has {name}"),
-            Self::Unknown(what) => write!(f, "{what} is not known"),
+            Self::Allocator(name) => write!(f, "it works only with glibc's malloc, and the server uses {name}"),
+            Self::Unknown(what) => write!(f, "{what} is unknown"),
             Self::NotHere(why) => write!(f, "{why}"),
-            Self::Fault(fault) => write!(f, "{fault}; `--try` tries it all the same"),
+            Self::Fault(fault) => write!(f, "{fault}; use `--try` to try it anyway"),
             Self::Young => {
-                write!(f, "only a warm JVM shows its cost, and the baseline was not warm: `--warmup steady:5m`")
+                write!(
+                    f,
+                    "only a warm JVM shows its cost, and the baseline was not warm: use `--warmup \
+                     steady:5m`"
+                )
             }
-            Self::Skipped => write!(f, "it was to be skipped (`--skip`)"),
+            Self::Skipped => write!(f, "you asked to skip it (`--skip`)"),
         }
     }
 }
 
-/// A remedy and what it would change here.
+/// A remedy and its changes for this subject.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Offered {
-    /// Its id; `try.1` for the first of the user's own.
+    /// Its ID; `try.1` for the first user-defined one.
     pub id: String,
-    /// Its effect, in plain words.
+    /// A plain description of its effect.
     pub what: String,
-    /// The setting whose level it is.
+    /// The group of alternatives that it belongs to.
     pub group: Group,
-    /// The owners of the pages that it moves; empty where they are not known.
+    /// The owners of the affected pages; empty if unknown.
     pub owners: Vec<Owner>,
-    /// The cost that it may have.
+    /// Its possible cost.
     pub price: PriceClass,
     /// See [`Remedy::rank`].
     pub rank: u8,
     /// See [`Remedy::share_min`].
     pub share_min: f64,
-    /// Its value, where it is one level of a ceiling that is searched.
+    /// Its value, if it is a level of a searched ceiling.
     pub ceiling: Option<Ceiling>,
-    /// The changes that it would make, or the reason why it is not tried.
+    /// Its changes, or the reason why it is not tried.
     pub offer: Result<Offer, NotOffered>,
 }
 
-/// Whether an id is meant by how it begins: `malloc` means all of malloc.
+/// Matches an ID by prefix: `malloc` means all of malloc.
 pub fn begins(id: &str, meant: &str) -> bool {
     id.strip_prefix(meant.trim_end_matches('.')).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-/// All remedies: those of the table, then the removals that the user allows and no remedy makes, then the user's own.
-/// None may save less than `least` bytes.
+/// All remedies: those of the table, then removals that no remedy includes, then the user's own. Each must be able to
+/// save at least `least` bytes.
 pub fn offers(facts: &Facts, tune: &Tune, least: u64) -> Vec<Offered> {
     let skips = |id: &str| tune.skip.iter().any(|skip| begins(id, skip));
     let of_table = TABLE.iter().flat_map(|remedy| {
@@ -143,11 +146,11 @@ pub fn offers(facts: &Facts, tune: &Tune, least: u64) -> Vec<Offered> {
     });
     let mut offers: Vec<Offered> = of_table.collect();
     let removals = removals(facts, &offers).into_iter().enumerate().map(|(place, word)| {
-        let what = format!("without `{word}`, as allowed");
+        let what = format!("without `{word}`, as allowed by `--may-remove`");
         (format!("remove.{}", place + 1), what, Change::Without(vec![word]))
     });
     let tries = tune.tries.iter().enumerate().map(|(place, tried)| {
-        (format!("try.{}", place + 1), format!("`{}`, as asked", tried.text), tried.change.clone())
+        (format!("try.{}", place + 1), format!("`{}`, as you asked", tried.text), tried.change.clone())
     });
     let asked = removals.chain(tries).enumerate().map(|(place, (id, what, change))| Offered {
         offer: if skips(&id) { Err(NotOffered::Skipped) } else { Ok(Offer::unknown(vec![change])) },
@@ -164,7 +167,7 @@ pub fn offers(facts: &Facts, tune: &Tune, least: u64) -> Vec<Offered> {
     offers
 }
 
-/// The options and flags that may go and that no offer takes out.
+/// Removable options and flags that no offer includes.
 fn removals(facts: &Facts, offers: &[Offered]) -> Vec<String> {
     let taken = |word: &String| {
         let changes = offers.iter().filter_map(|of| of.offer.as_ref().ok()).flat_map(|offer| &offer.changes);
@@ -191,7 +194,7 @@ fn offered(remedy: &Remedy, level: Option<&Level>, offer: Result<Offer, NotOffer
     }
 }
 
-/// A remedy as it would be tried here; a ceiling at each level that can save enough to matter.
+/// A remedy for this subject; for a ceiling, every level with a significant saving.
 fn offers_of(remedy: &Remedy, facts: &Facts, least: u64) -> Result<Vec<Offered>, NotOffered> {
     let levels = match remedy.offering {
         Offering::One(of) => return Ok(vec![offered(remedy, None, offer(remedy, facts, least, || of(facts)))]),
@@ -209,8 +212,8 @@ fn offers_of(remedy: &Remedy, facts: &Facts, least: u64) -> Result<Vec<Offered>,
     }
 }
 
-/// Returns the changes of a remedy, if they can save enough to matter. The first change removes the options that the
-/// user set and allows to go.
+/// A remedy's changes, if the possible saving is significant. The first change removes conflicting user options that
+/// may be removed.
 fn offer(
     remedy: &Remedy,
     facts: &Facts,
@@ -238,5 +241,5 @@ fn offer(
     Ok(offer)
 }
 
-/// Ids of remedies that a finding of the diagnosis asks for begin so.
+/// Prefix of IDs of remedies that a finding proposes.
 const CURE: &str = "cure.";

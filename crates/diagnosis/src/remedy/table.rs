@@ -1,22 +1,22 @@
-//! The table of remedies, and the conditions under which each is considered at all.
+//! The table of remedies, and the preconditions of each.
 
 use super::offers::Level;
 use super::{Facts, NotOffered, Offer, changes, cures, heap, others};
 use crate::owner::Owner;
 use crate::record::PriceClass;
 
-/// Remedies of which one excludes the others: levels of one setting.
+/// Mutually exclusive remedies: levels of one setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Group {
-    /// How much the heap may hold.
+    /// The heap's maximum.
     Heap,
-    /// The memory that malloc keeps.
+    /// Memory retained by malloc.
     Malloc,
-    /// The memory that the heap gives back.
+    /// Memory returned by the heap.
     HeapReturn,
-    /// How much direct memory there may be.
+    /// The maximum of direct memory.
     Direct,
-    /// The buffers that each thread keeps for its I/O.
+    /// I/O buffers cached per thread.
     BufferCache,
     /// Netty's pools.
     Netty,
@@ -30,74 +30,71 @@ pub enum Group {
     Classes,
     /// The size of the young generation.
     Young,
-    /// The size of G1's regions.
+    /// The size of G1 regions.
     Regions,
-    /// The share of memory that the heap may take.
+    /// The heap's share of memory.
     HeapShare,
-    /// The methods that may be compiled, and the memory of a compilation.
+    /// Which methods may be compiled, and a compilation's memory.
     Compilation,
-    /// Collections that the program or the JDK asks for.
+    /// Explicit collections by the program or the JDK.
     ExplicitCollections,
     /// Native Memory Tracking.
     Tracking,
     /// Agents.
     Agents,
-    /// A remedy that a user named, by its index; each is a group of its own.
+    /// A user-defined remedy by index; each is its own group.
     Own(usize),
 }
 
 /// A row of the table.
 pub struct Remedy {
-    /// Names it in options, records and documents.
+    /// Identifies it in options, records, and documents.
     pub id: &'static str,
-    /// The setting whose level it is.
+    /// The group of alternatives that it belongs to.
     pub group: Group,
-    /// Its effect, in plain words.
+    /// A plain description of its effect.
     pub what: &'static str,
-    /// The owners of the pages that it moves.
+    /// The owners of the affected pages.
     pub owners: &'static [Owner],
-    /// The cost that it may have.
+    /// Its possible cost.
     pub price: PriceClass,
-    /// Its place among the levels of its group in the first bundle, the highest that is offered; 0 where it is tried
-    /// alone.
+    /// Its priority for the first bundle within its group, highest first; 0 if it is only tried alone.
     pub rank: u8,
-    /// The share of RSS that its owners must hold before it is worth a trial, 0–1.
+    /// The share of RSS, 0–1, that its owners must hold to be worth a trial.
     pub share_min: f64,
-    /// The measurement of its effect: where, and by whom.
+    /// The source that measured its effect.
     pub source: &'static str,
-    /// The known objections to it; empty if there are none.
+    /// Known objections, if any.
     pub against: &'static str,
-    /// Conditions that must hold before the remedy is considered, in the order in which they are checked.
+    /// Preconditions in the order of checking.
     pub(super) needs: &'static [Need],
-    /// The changes that it would make here.
+    /// Computes its changes for this subject.
     pub(super) offering: Offering,
 }
 
-/// The function that returns what a remedy would change here, or why it is not tried.
+/// Computes a remedy's changes for this subject, or the reason not to try it.
 #[derive(Clone, Copy)]
 pub(super) enum Offering {
-    /// One set of changes.
+    /// A single set of changes.
     One(fn(&Facts) -> Result<Offer, NotOffered>),
-    /// A ceiling whose value is searched: its levels, the loosest first.
+    /// The levels of a searched ceiling, loosest first.
     Levels(fn(&Facts) -> Result<Vec<Level>, NotOffered>),
 }
 
-/// A condition of a remedy.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Need {
-    /// The user set none of these flags, options and variables.
+    /// The user set none of these flags, options, and variables.
     Unset(&'static [&'static str]),
-    /// The JVM has this flag, or its flags are not known. Records of trials keep it ([`crate::flags_kept`]).
+    /// The JVM has this flag, or its flags are unknown. Trials record it ([`crate::flags_kept`]).
     Flag(&'static str),
-    /// The C allocator is glibc's, or is not known.
+    /// The C allocator is glibc's or unknown.
     Glibc,
-    /// Each trial was warm, or none tells: a young JVM hides the price.
+    /// No trial is known to be still warming up, which would hide the price.
     Warm,
 }
 
 impl Need {
-    /// # Errors
-    /// Why this subject does not meet it.
+    /// Checks the precondition. Errors: why this subject does not meet it.
     pub(super) fn check(self, facts: &Facts) -> Result<(), NotOffered> {
         match self {
             Self::Unset(names) => facts.in_the_way(names).map_or(Ok(()), |text| Err(NotOffered::Chosen(text))),
@@ -173,61 +170,61 @@ const HEAP_UNSET: Need = Unset(heap::CEILINGS);
 const ARENAS_UNSET: Need = Unset(&["MALLOC_ARENA_MAX", "GLIBC_TUNABLES"]);
 const THRESHOLDS_UNSET: Need = Unset(&["MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES"]);
 const TRIM_UNSET: Need = Unset(&["TrimNativeHeapInterval"]);
-/// The JVM itself is asked: updates of 17 and 21 got it later.
+/// Checked against the JVM's own flags, because only later updates of 17 and 21 have it.
 const TRIM: Need = Flag("TrimNativeHeapInterval");
-/// Both thresholds, which also ends that glibc moves them (mallopt(3), `M_MMAP_THRESHOLD`).
+/// Both thresholds; setting them disables glibc's dynamic adjustment (mallopt(3), `M_MMAP_THRESHOLD`).
 const THRESHOLDS: [&str; 2] = ["MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_"];
 
-/// All remedies, in the order in which they are shown.
+/// All remedies in display order.
 pub const TABLE: &[Remedy] = &[
     Remedy {
-        source: "measured (docs/tune.md); an unbounded heap may take a quarter of the machine (JDK 11-25)",
-        against: "too small: collections take CPU, then OutOfMemoryError under a load that was not tried",
+        source: "measured (docs/tune.md); by default, the heap can grow to a quarter of memory (JDK 11-25)",
+        against: "if too small, GC costs CPU, and untested load can cause OutOfMemoryError",
         needs: &[HEAP_UNSET],
-        ..row("heap.max", "a heap ceiling, found by a search", Offering::Levels(heap::ceilings))
+        ..row("heap.max", "caps the heap; a search finds the ceiling", Offering::Levels(heap::ceilings))
     },
     Remedy {
         rank: 1,
-        source: "bigbluebutton PR 25309: RSS -63 MB with 2 arenas; here: Netty with bodies of 20 MB 632 to 192 MB",
-        against: "threads wait for each other in native code that allocates much (hpcc 9441)",
+        source: "bigbluebutton PR 25309: RSS -63 MB with 2 arenas; measured: Netty with 20 MB bodies, 632 to 192 MB",
+        against: "threads contend for it if native code allocates heavily (hpcc 9441)",
         needs: &[ARENAS_UNSET, Glibc],
-        ..malloc("malloc.arenas", "one arena of malloc for all threads", |facts| {
+        ..malloc("malloc.arenas", "makes all threads share one malloc arena", |facts| {
             others::retained(facts, [changes::one_arena()])
         })
     },
     Remedy {
         rank: 2,
-        source: "JDK-8293114 (hotspot-dev 2021-08: petclinic 649 to 471 MB); here a trim returns 76-87 % of the row",
-        against: "each trim holds the locks of malloc's arenas for a moment",
+        source: "JDK-8293114 (hotspot-dev 2021-08: petclinic 649 to 471 MB); a trim returns 76-87% of malloc retained",
+        against: "each trim briefly locks malloc's arenas",
         needs: &[TRIM_UNSET, TRIM, Glibc],
-        ..malloc("malloc.trim", "the JVM trims malloc's heaps every 2 s", |facts| {
+        ..malloc("malloc.trim", "makes the JVM trim malloc every 2 s", |facts| {
             others::retained(facts, [changes::trim_often(facts.release)])
         })
     },
     Remedy {
         rank: 3,
-        source: "as malloc.arenas and malloc.trim",
-        against: "as malloc.arenas and malloc.trim",
+        source: "see malloc.arenas and malloc.trim",
+        against: "see malloc.arenas and malloc.trim",
         needs: &[ARENAS_UNSET, Glibc, TRIM_UNSET, TRIM],
-        ..malloc("malloc.arenas+trim", "one arena, trimmed every 2 s", |facts| {
+        ..malloc("malloc.arenas+trim", "combines one arena and a trim every 2 s", |facts| {
             others::retained(facts, [changes::one_arena(), changes::trim_often(facts.release)])
         })
     },
     Remedy {
         price: Cpu,
-        source: "mallopt(3); here: Netty 636 to 158 MB, growth of a server with Deflater halved",
-        against: "a mapping and its page faults for each large allocation; beside one arena worse (concord 319)",
+        source: "mallopt(3); measured: Netty 636 to 158 MB; halved the growth of a server that uses Deflater",
+        against: "each large allocation costs an mmap and page faults; worse with one arena (concord 319)",
         needs: &[THRESHOLDS_UNSET, Glibc],
-        ..malloc("malloc.thresholds", "large chunks are mapped alone and given back", |facts| {
+        ..malloc("malloc.thresholds", "allocates large chunks with mmap and returns them when freed", |facts| {
             others::retained(facts, [changes::thresholds(THRESHOLDS)])
         })
     },
     Remedy {
         price: Cpu,
-        source: "as malloc.thresholds and malloc.trim",
-        against: "as malloc.thresholds and malloc.trim",
+        source: "see malloc.thresholds and malloc.trim",
+        against: "see malloc.thresholds and malloc.trim",
         needs: &[THRESHOLDS_UNSET, Glibc, TRIM_UNSET, TRIM],
-        ..malloc("malloc.thresholds+trim", "the same, trimmed every 2 s", |facts| {
+        ..malloc("malloc.thresholds+trim", "allocates large chunks with mmap, and trims every 2 s", |facts| {
             others::retained(facts, [changes::thresholds(THRESHOLDS), changes::trim_often(facts.release)])
         })
     },
@@ -235,176 +232,189 @@ pub const TABLE: &[Remedy] = &[
         price: Cpu,
         share_min: 0.1,
         owners: ALLOCATOR,
-        source: "monitee-agent 272: 603 to 499 MB; here on a server with Deflater 1.72 times as much",
-        against: "the library must be in the image; uncovered faults of HotSpot (jemalloc 1919)",
+        source: "monitee-agent 272: 603 to 499 MB; measured: 1.72 times the memory on a server that uses Deflater",
+        against: "the library must be in the image; it exposed HotSpot bugs (jemalloc 1919)",
         needs: &[Unset(&["LD_PRELOAD"]), Glibc],
-        ..malloc("malloc.jemalloc", "jemalloc in place of glibc's malloc", |facts| others::preload(facts, "jemalloc"))
+        ..malloc("malloc.jemalloc", "replaces glibc's malloc with jemalloc", |facts| others::preload(facts, "jemalloc"))
     },
     Remedy {
         price: Cpu,
         share_min: 0.1,
         owners: ALLOCATOR,
-        source: "here on a server with Deflater 1.21 times as much",
-        against: "the library must be in the image; what it frees stays resident by default (mimalloc 776)",
+        source: "measured: 1.21 times the memory on a server that uses Deflater",
+        against: "the library must be in the image; by default, freed memory stays resident (mimalloc 776)",
         needs: &[Unset(&["LD_PRELOAD"]), Glibc],
-        ..malloc("malloc.mimalloc", "mimalloc in place of glibc's malloc", |facts| others::preload(facts, "mimalloc"))
+        ..malloc("malloc.mimalloc", "replaces glibc's malloc with mimalloc", |facts| others::preload(facts, "mimalloc"))
     },
     Remedy {
         group: Group::HeapReturn,
         source: "man java of JDK 25 (-XX:MinHeapFreeRatio); Red Hat's footprint options",
-        against: "exactly such options took services down under spikes (quarkus 39084): try them with one",
+        against: "such options broke services under a spike (quarkus 39084), so include a spike in the load",
         needs: &[Unset(&["MinHeapFreeRatio", "MaxHeapFreeRatio", "-Xms", "InitialHeapSize"])],
-        ..heap("heap.ratios", "the heap shrinks to 20 % free and grows from 10 %", heap::ratios)
+        ..heap(
+            "heap.ratios",
+            "makes the heap shrink until 20% is free, and grow when less than 10% is free",
+            heap::ratios,
+        )
     },
     Remedy {
         group: Group::HeapReturn,
-        source: "JEP 346 (JDK 12); vcell 1899: one full GC took 1,934 to 1,032 MiB",
-        against: "any young collection resets its timer (JDK-8317755): it acts at rest only",
+        source: "JEP 346 (JDK 12); vcell 1899: one full GC cut memory from 1,934 to 1,032 MiB",
+        against: "any young GC resets its timer (JDK-8317755), so it works only when idle",
         needs: &[Unset(&["G1PeriodicGCInterval"])],
-        ..heap("heap.periodic", "G1 collects and gives back when nothing was collected for long", heap::periodic)
+        ..heap("heap.periodic", "makes G1 collect and return memory periodically when idle", heap::periodic)
     },
     Remedy {
         group: Group::Direct,
         owners: heap::DIRECT,
-        source: "measured (docs/tune.md): buffers that only a collection frees wait for it below this ceiling",
-        against: "too small: OutOfMemoryError: Direct buffer memory",
+        source: "measured (docs/tune.md): buffers that only a GC frees pile up to this ceiling",
+        against: "if too small, causes OutOfMemoryError: Direct buffer memory",
         needs: &[Unset(&["MaxDirectMemorySize"])],
-        ..row("direct.max", "a ceiling of direct memory, found by a search", Offering::Levels(heap::direct_ceilings))
+        ..row("direct.max", "caps direct memory; a search finds the ceiling", Offering::Levels(heap::direct_ceilings))
     },
     Remedy {
         group: Group::BufferCache,
         owners: heap::DIRECT,
-        source: "linkerd 1858, ehcache3 2868: threads times their largest write",
-        against: "larger I/O from heap buffers allocates each time",
+        source: "linkerd 1858, ehcache3 2868: each thread caches a buffer for its largest write",
+        against: "larger I/O from heap buffers allocates a direct buffer each time",
         needs: &[Unset(&["-Djdk.nio.maxCachedBufferSize"])],
-        ..heap("nio.cache", "threads keep no direct buffer above 256 KiB", others::buffer_cache)
+        ..heap("nio.cache", "stops threads from caching direct buffers above 256 KiB", others::buffer_cache)
     },
     Remedy {
         group: Group::Netty,
         owners: heap::DIRECT,
-        source: "netty 9768: 7.5 against 37.7 MiB of chunks, and regressions the other way (15850, 15206)",
-        against: "rate and latency of servers with much I/O",
+        source: "netty 9768: 7.5 instead of 37.7 MiB of chunks; the adaptive allocator had regressions (15850, 15206)",
+        against: "can cost throughput and latency under heavy I/O",
         needs: &[Unset(&["-Dio.netty.allocator.type"])],
-        ..heap("netty.pooled", "Netty's pooled allocator", |facts| others::netty(facts, "type=pooled"))
+        ..heap("netty.pooled", "switches Netty to its pooled allocator", |facts| others::netty(facts, "type=pooled"))
     },
     Remedy {
         group: Group::Netty,
         owners: heap::DIRECT,
         source: "netty 9768",
-        against: "each buffer is allocated and freed: CPU, rate",
+        against: "allocating and freeing every buffer costs CPU and throughput",
         needs: &[Unset(&["-Dio.netty.allocator.type"])],
-        ..heap("netty.unpooled", "Netty without pools", |facts| others::netty(facts, "type=unpooled"))
+        ..heap("netty.unpooled", "disables Netty's pools", |facts| others::netty(facts, "type=unpooled"))
     },
     Remedy {
         group: Group::Netty,
         owners: heap::DIRECT,
-        source: "io.netty.allocator.maxOrder: chunks of 64 KiB in place of 4 or 16 MiB",
+        source: "io.netty.allocator.maxOrder: chunks of 64 KiB instead of 4 or 16 MiB",
         against: "buffers above 64 KiB are not pooled",
         needs: &[Unset(&["-Dio.netty.allocator.maxOrder"])],
-        ..heap("netty.small_chunks", "Netty's pools in chunks of 64 KiB", |facts| others::netty(facts, "maxOrder=3"))
+        ..heap("netty.small_chunks", "shrinks Netty's chunks to 64 KiB", |facts| others::netty(facts, "maxOrder=3"))
     },
     Remedy {
         group: Group::Collector,
         source: "JDK-8210708, JDK-8017163: G1's tables by release",
-        against: "pauses grow with what lives; on two CPUs leaving Serial gave 36 % more rate (tmdevlab)",
+        against: "pauses grow with the live set; on two CPUs, another collector gave 36% more throughput (tmdevlab)",
         needs: &[Unset(others::COLLECTORS)],
-        ..heap("gc.serial", "the Serial collector, which has next to no tables", others::serial)
+        ..heap("gc.serial", "uses the Serial collector, which needs almost no GC tables", others::serial)
     },
     Remedy {
         group: Group::Compiler,
         owners: COMPILER,
-        source: "measured: 74.7 to 44.0 MB with others, at 0.78 of the rate and 1.29 of the CPU time",
-        against: "steady CPU time of all that is computed",
+        source: "measured with trim and one arena: 74.7 to 44.0 MB, at 0.78 times the throughput and 1.29 times the \
+                 CPU",
+        against: "all code takes more CPU",
         needs: &[Unset(&["TieredStopAtLevel", "TieredCompilation", "CompilationMode", "UseJVMCICompiler"]), Warm],
-        ..heap("compiler.c1", "only the first compiler", others::first_compiler)
+        ..heap("compiler.c1", "uses only the C1 compiler", others::first_compiler)
     },
     Remedy {
         group: Group::Headers,
-        source: "JEP 519: 22 % less heap in SPECjbb2015; here none resolved on a small server",
-        against: "JDK-8380060: silent corruption of byte arrays before JDK 27",
+        source: "JEP 519: 22% less heap in SPECjbb2015; measured: no visible effect on a small server",
+        against: "JDK-8380060: silently corrupts byte arrays before JDK 27",
         needs: &[Flag("UseCompactObjectHeaders"), Unset(&["UseCompactObjectHeaders"])],
-        ..heap("headers.compact", "object headers of 8 bytes", others::compact_headers)
+        ..heap("headers.compact", "shrinks object headers to 8 bytes", others::compact_headers)
     },
     Remedy {
         group: Group::Classes,
         owners: CLASSES,
         price: Program,
-        source: "JEP 350; here 8 to 10 MB at start and none resolved under load",
-        against: "a file that must fit JDK, class path and collector; else it is silently not used",
+        source: "JEP 350; measured: 8 to 10 MB at start, no visible effect under load",
+        against: "the archive must match the JDK, class path, and collector, or it is silently ignored",
         needs: &[CLASSES_UNSET, Flag("ArchiveClassesAtExit"), Warm],
-        ..heap("cds.app", "an archive of the application's classes, from a training run", others::class_archive)
+        ..heap("cds.app", "loads application classes from an archive created in a training run", others::class_archive)
     },
     Remedy {
         group: Group::Classes,
         owners: CLASSES,
         price: Program,
         source: "JEP 483, 514, 515 (one training run: JDK 25)",
-        against: "as cds.app; the end of the training run takes longer, by seconds",
+        against: "see cds.app; the training run takes several seconds longer to exit",
         needs: &[CLASSES_UNSET, Flag("AOTCacheOutput"), Warm],
-        ..heap("aot.cache", "a cache of linked classes and profiles, from a training run", others::aot_cache)
+        ..heap(
+            "aot.cache",
+            "loads linked classes and profiles from a cache created in a training run",
+            others::aot_cache,
+        )
     },
     Remedy {
-        source: "native_held_by_garbage; here: 1,200 Deflaters that were never ended, 275 MiB, went with a collection",
-        against: "a collection each few seconds, and what survives by chance moves to the old generation",
+        source: "native_held_by_garbage; measured: a GC freed 275 MiB of 1,200 Deflaters that never called end()",
+        against: "a GC every few seconds; short-lived objects can be promoted to the old generation",
         needs: &[YOUNG_UNSET],
-        ..young("cure.young", "a young generation that fills every 2 s or so", |facts| cures::young(facts, 2))
+        ..young("cure.young", "sizes the young generation so that it fills about every 2 s", |facts| {
+            cures::young(facts, 2)
+        })
     },
     Remedy {
-        source: "as cure.young",
-        against: "as cure.young, sooner",
+        source: "see cure.young",
+        against: "see cure.young; GCs are more frequent",
         needs: &[YOUNG_UNSET],
-        ..young("cure.young.half", "half of that young generation", |facts| cures::young(facts, 1))
+        ..young("cure.young.half", "uses half the size of cure.young", |facts| cures::young(facts, 1))
     },
     Remedy {
-        source: "as cure.young",
-        against: "as cure.young, later",
+        source: "see cure.young",
+        against: "see cure.young; GCs are less frequent",
         needs: &[YOUNG_UNSET, Warm],
-        ..young("cure.young.double", "twice that young generation", |facts| cures::young(facts, 4))
+        ..young("cure.young.double", "uses twice the size of cure.young", |facts| cures::young(facts, 4))
     },
     Remedy {
         group: Group::HeapReturn,
-        source: "native_held_by_garbage; seichi_infra 5489: native memory flat",
-        against: "as heap.periodic: only while nothing else collects",
+        source: "native_held_by_garbage; seichi_infra 5489: native memory stayed flat",
+        against: "see heap.periodic: it works only if nothing else triggers a GC",
         needs: &[Unset(&["G1PeriodicGCInterval"])],
-        ..young("cure.periodic", "G1 collects where nothing was collected for 2 s", |facts| {
+        ..young("cure.periodic", "makes G1 collect after 2 s without a GC", |facts| {
             cures::proposed(facts, "native_held_by_garbage", "-XX:G1PeriodicGCInterval")
         })
     },
     Remedy {
         group: Group::Regions,
-        source: "humongous_tails; measured: 160 arrays of 1 MiB and 16 bytes take 320 MiB",
-        against: "without a lower ceiling of the heap next to nothing; fewer regions to choose among",
+        source: "humongous_tails; measured: 160 arrays of 1 MiB plus 16 bytes each take 320 MiB",
+        against: "saves almost nothing without a lower heap ceiling; leaves G1 fewer regions",
         needs: &[Unset(&["G1HeapRegionSize"])],
-        ..heap("cure.regions", "regions that large objects fill, and a lower heap ceiling", cures::regions)
+        ..heap("cure.regions", "fits G1's region size to large objects, and lowers the heap ceiling", cures::regions)
     },
     Remedy {
         group: Group::HeapShare,
-        source: "heap_share_unheeded; measured: 75 % of 220 MiB gave a heap of 110 MiB",
-        against: "as heap.max, where the share is small",
+        source: "heap_share_unheeded; measured: 75% of 220 MiB gave a heap of 110 MiB",
+        against: "see heap.max if the share is small",
         needs: &[Unset(&["MinRAMPercentage"])],
-        ..heap("cure.heap_share", "the share of memory that MaxRAMPercentage asked for in vain", cures::heap_share)
+        ..heap("cure.heap_share", "gives the heap the share that MaxRAMPercentage failed to set", cures::heap_share)
     },
     Remedy {
-        source: "compiler_peak; here a peak of 488 MiB became 62",
-        against: "the method is interpreted: CPU time of all that calls it",
-        ..compilation("cure.exclude", "the method of the largest compilation is not compiled", |facts| {
-            cures::proposed(facts, "compiler_peak", "-XX:CompileCommand=exclude")
-        })
+        source: "compiler_peak; measured: reduced a peak of 488 MiB to 62 MiB",
+        against: "the method is interpreted, so its callers take more CPU",
+        ..compilation(
+            "cure.exclude",
+            "excludes the method whose compilation used the most memory from JIT compilation",
+            |facts| cures::proposed(facts, "compiler_peak", "-XX:CompileCommand=exclude"),
+        )
     },
     Remedy {
         source: "compiler_peak; openjdk/jdk 16220 (JDK 23)",
-        against: "methods that need more are left to the first compiler",
-        ..compilation("cure.compile_memory", "no compilation takes more than 64 MiB", |facts| {
+        against: "methods that need more are compiled only by C1",
+        ..compilation("cure.compile_memory", "limits each compilation to 64 MiB", |facts| {
             cures::proposed(facts, "compiler_peak", "-XX:CompileCommand=MemLimit")
         })
     },
     Remedy {
         group: Group::ExplicitCollections,
         owners: heap::DIRECT,
-        source: "direct_memory_at_ceiling; measured: 128 MiB of garbage, and every request failed",
-        against: "System.gc() collects again, whoever calls it",
+        source: "direct_memory_at_ceiling; measured: 128 MiB of garbage made every request fail",
+        against: "System.gc() takes effect again for all callers",
         needs: &[Unset(&["DisableExplicitGC"])],
-        ..heap("cure.explicit_gc", "the JDK may collect where direct memory is full", |facts| {
+        ..heap("cure.explicit_gc", "lets the JDK trigger a GC when direct memory is full", |facts| {
             cures::proposed(facts, "direct_memory_at_ceiling", "-XX:-DisableExplicitGC")
         })
     },
@@ -412,9 +422,13 @@ pub const TABLE: &[Remedy] = &[
         group: Group::Direct,
         owners: heap::DIRECT,
         source: "direct_memory_at_ceiling",
-        against: "it saves nothing: it ends failures",
+        against: "ends the failures, but saves no memory",
         needs: &[Unset(&["MaxDirectMemorySize"])],
-        ..heap("cure.direct_ceiling", "a ceiling of direct memory above what is alive", cures::direct_ceiling)
+        ..heap(
+            "cure.direct_ceiling",
+            "raises the direct memory ceiling above what the live buffers use",
+            cures::direct_ceiling,
+        )
     },
     Remedy {
         group: Group::Tracking,
@@ -422,17 +436,17 @@ pub const TABLE: &[Remedy] = &[
         source: "observers_on; measured (docs/method.md): 0.6 to 5 MB",
         against: "the JVM no longer reports its native memory by category",
         needs: &[Unset(&["NativeMemoryTracking"])],
-        ..heap("cure.nmt", "no Native Memory Tracking", |facts| {
+        ..heap("cure.nmt", "disables Native Memory Tracking", |facts| {
             cures::proposed(facts, "observers_on", "-XX:NativeMemoryTracking")
         })
     },
     Remedy {
         group: Group::Agents,
         owners: AGENT,
-        source: "observers_on; the cost of your agent is not measured",
-        against: "you lose what the agent reports",
+        source: "observers_on; the cost of your own agent was not measured",
+        against: "the agent's data is lost",
         needs: &[Unset(cures::AGENTS)],
-        ..heap("cure.agents", "the server without its agents", cures::agents)
+        ..heap("cure.agents", "runs the server without its agents", cures::agents)
     },
 ];
 
@@ -457,12 +471,11 @@ const fn malloc(id: &'static str, what: &'static str, offer: fn(&Facts) -> Resul
     Remedy { group: Group::Malloc, owners: MALLOC, price: Free, ..heap(id, what, offer) }
 }
 
-/// Whether only a warm JVM shows the price of the remedy with this id.
+/// Whether only a warm JVM shows the price of the remedy with this ID.
 pub fn needs_warmth(id: &str) -> bool {
     TABLE.iter().any(|remedy| remedy.id == id && remedy.needs.iter().any(|need| matches!(need, Warm)))
 }
 
-/// The flags that remedies need.
 pub(crate) fn flags_needed() -> impl Iterator<Item = &'static str> {
     let needs = TABLE.iter().flat_map(|remedy| remedy.needs);
     needs.filter_map(|need| if let Flag(name) = need { Some(*name) } else { None })

@@ -1,11 +1,11 @@
-//! The status of containers as JSON: `docker inspect` and `podman inspect` (`State`, `HostConfig`), and
-//! `kubectl get pod -o json` (`status.containerStatuses`, Kubernetes API v1).
+//! Container status as JSON: `docker inspect` and `podman inspect` (`State`, `HostConfig`), and `kubectl get pod -o
+//! json` (`status.containerStatuses`, Kubernetes API v1).
 
 use crate::record::Trace;
 use loadline_base::units::Bytes;
 use serde_json::Value;
 
-/// The containers that ended; `None` for a text that is no such status.
+/// The containers that ended; `None` if the text is no such status.
 pub(super) fn read(text: &str) -> Option<Vec<Trace>> {
     let begin = text.trim_start();
     if !begin.starts_with(['{', '[']) {
@@ -24,11 +24,11 @@ fn text(value: Option<&Value>) -> String {
     value.and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
-/// A container of Docker or Podman that ran and ended.
+/// A Docker or Podman container that has ended.
 fn of_runtime(value: &Value) -> Option<Trace> {
     let state = value.get("State")?;
     let time = text(state.get("FinishedAt"));
-    // A container that never started has the zero time of Go.
+    // A container that never started has Go's zero time.
     if state.get("Running").and_then(Value::as_bool) == Some(true) || time.starts_with("0001-01-01") {
         return None;
     }
@@ -43,7 +43,7 @@ fn of_runtime(value: &Value) -> Option<Trace> {
     })
 }
 
-/// The containers of a pod that ended, now or before their restart.
+/// A pod's containers that ended, now or before a restart.
 fn of_pod(pod: &Value) -> Option<Vec<Trace>> {
     let statuses = pod.pointer("/status/containerStatuses")?.as_array()?;
     let specs = pod.pointer("/spec/containers").and_then(Value::as_array);

@@ -1,15 +1,16 @@
-//! The error file of a JVM that ended itself (`VMError::report`, JDK 11 to 27): a head of lines with `#`, and sections.
+//! The error file of a JVM that ended itself (`VMError::report`, JDK 11 to 27): a header of lines with `#`, and
+//! sections.
 
 use crate::record::{Lacked, Trace};
 use loadline_base::units::Bytes;
 use loadline_jvm::observe::heap_info::HeapInfo;
 
-/// A JVM that could not go on, and one to which the kernel gave no memory.
+/// Titles: an internal failure, and memory refused by the kernel.
 const FATAL: &str = "A fatal error has been detected by the Java Runtime Environment";
 const NO_MEMORY: &str = "There is insufficient memory for the Java Runtime Environment to continue";
-/// The head of `-XX:+CrashOnOutOfMemoryError`.
+/// The header with `-XX:+CrashOnOutOfMemoryError`.
 const OUT_OF_MEMORY: &str = "OutOfMemory encountered: ";
-/// The title lies within so many lines; what the JVM printed may stand above it.
+/// The title is within this many lines; other JVM output may precede it.
 const TITLE_WITHIN: usize = 50;
 
 pub(super) fn read(text: &str) -> Option<Trace> {

@@ -1,21 +1,22 @@
-//! The log of a collector (unified logging, JEP 158 and 271; JDK 11 to 27): `GC(n)`, its kind, and the heap before and
-//! after: `Pause Full (Ergonomics) 53M->53M(59M) 1.2ms`, of ZGC `Major Collection (Warmup) 64M(100%)->4M(6%) 0.003s`.
+//! A collector's log (unified logging, JEP 158 and 271; JDK 11 to 27): `GC(n)`, its kind, and the heap before and
+//! after: `Pause Full (Ergonomics) 53M->53M(59M) 1.2ms`; for ZGC, `Major Collection (Warmup) 64M(100%)->4M(6%) 0.003s`.
 
 use crate::record::Trace;
 use loadline_base::units::Bytes;
 
-/// The beginnings of a line with the whole heap; other lines have a generation or metaspace.
+/// Prefixes of lines about the whole heap; other lines are about a generation or metaspace.
 const WHOLE: [&str; 5] = ["Pause ", "Garbage Collection", "Minor Collection", "Major Collection", "Concurrent "];
-/// Those of the collections of a whole heap.
-const FULL: [&str; 3] = ["Pause Full", "Garbage Collection", "Major Collection"];
-/// So many full collections in a row that each free less than this share leave no room to work in. Logs round to MiB:
-/// a small heap that was full went from 47 to 46.
+/// Prefixes of full collections. Shenandoah degenerates to a pause when an allocation fails, and a heap can fill up
+/// without a `Pause Full` (JDK 25).
+const FULL: [&str; 4] = ["Pause Full", "Pause Degenerated GC", "Garbage Collection", "Major Collection"];
+/// After this many consecutive full collections that each free less than this share, there is no room to work. Logs
+/// round to MiB: a full small heap went from 47 to 46.
 const FRUITLESS_MIN: u64 = 3;
 const FREED_MIN: f64 = 0.05;
-/// A heap that is mostly empty is not full, whatever a collection frees of the rest.
+/// A mostly empty heap is not full, whatever a collection frees.
 const FILLED_MIN: f64 = 0.5;
 
-/// The heap before and after a collection, and its size, in bytes.
+/// The heap before and after a collection, and its capacity, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Sizes {
     before: f64,
@@ -42,7 +43,6 @@ pub(super) fn read(text: &str) -> Option<Trace> {
     Some(Trace::GcLog { collections, full, left_bytes, heap_bytes, was_full: filled.is_some() })
 }
 
-/// The kind of a collection, and the sizes of the heap.
 fn collection(line: &str) -> Option<(&str, Sizes)> {
     let (_, rest) = line.split_once(" GC(")?;
     let (number, rest) = rest.split_once(") ")?;

@@ -1,5 +1,5 @@
-//! The traces that a container or a JVM leaves when it ends, beside the kernel's log: counts of its cgroup, the JVM's
-//! error file, the log of its collector, the status that a container runtime keeps. A text is known by its form.
+//! Traces that a container or JVM leaves when it ends, besides the kernel's log: cgroup counters, the JVM's error file,
+//! the collector's log, the container runtime's status. Texts are recognized by their form.
 
 mod container;
 mod fatal_error;
@@ -8,8 +8,8 @@ mod memory_events;
 
 use crate::record::Trace;
 
-/// The traces in a text; `None` for any other text, such as the kernel's log. The status of a pod has one for each
-/// container that ended, so it may have none.
+/// The traces in a text; `None` for any other text, such as the kernel's log. A pod's status has one per ended
+/// container, and possibly none.
 pub fn read(text: &str) -> Option<Vec<Trace>> {
     let one = || fatal_error::read(text).or_else(|| memory_events::read(text)).or_else(|| gc_log::read(text));
     container::read(text).or_else(|| one().map(|trace| vec![trace]))

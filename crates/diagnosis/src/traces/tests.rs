@@ -1,9 +1,8 @@
-//! Texts of each kind, most of them as real JVMs and runtimes wrote them.
+//! Texts of each kind, most of them from real JVMs and runtimes.
 
 use crate::record::{Lacked, Trace};
 use proptest::prelude::*;
 
-/// The traces in a text; nothing for any other text.
 fn read(text: &str) -> Vec<Trace> {
     super::read(text).unwrap_or_default()
 }
@@ -19,7 +18,7 @@ fn counts_of_a_cgroup_are_read_on_both_versions() {
     assert!(read("oom_kill 1\n[ 12.3] java invoked oom-killer\n").is_empty(), "another file");
 }
 
-/// Cut from files that JDK 17.0.15 and 25.0.3 wrote with `-XX:+CrashOnOutOfMemoryError`, Serial and G1.
+/// Excerpts from files by JDK 17.0.15 and 25.0.3 with `-XX:+CrashOnOutOfMemoryError`, Serial and G1.
 #[test]
 fn a_full_heap_is_told_from_a_crash_and_from_a_kernel_that_gives_nothing() {
     let serial = "\
@@ -63,14 +62,14 @@ memory_usage_in_bytes: 1628972 k
     assert_eq!(lacked(&segv), (Lacked::Nothing, "SIGSEGV (0xb) at pc=0x00007f3b, pid=12, tid=13".to_owned()));
     let metaspace = format!("{fatal}#  fatal error: OutOfMemory encountered: Metaspace\n");
     assert_eq!(lacked(&metaspace).0, Lacked::Metaspace);
-    // As `VMError` words it (JDK 11 to 27); what the program printed before is above.
+    // The wording of `VMError` (JDK 11 to 27), after the program's own output.
     let native = "starting\n#\n# There is insufficient memory for the Java Runtime Environment to continue.\n\
                   # Native memory allocation (mmap) failed to map 65536 bytes for committing reserved memory.\n";
     let problem = "Native memory allocation (mmap) failed to map 65536 bytes for committing reserved memory.";
     assert_eq!(lacked(native), (Lacked::Native, problem.to_owned()));
 }
 
-/// Lines of JDK 17.0.15 (Serial, G1, Shenandoah) and 25.0.3 (ZGC), of a program that fills a heap of 64 MiB.
+/// Logs of a program that fills a heap of 64 MiB: JDK 17.0.15 (Serial, G1, Shenandoah), 25.0.3 (ZGC, Shenandoah).
 #[test]
 fn a_heap_is_full_where_full_collections_free_nothing() {
     let of = |lines: &[&str]| match read(&lines.join("\n")).as_slice() {
@@ -102,6 +101,17 @@ fn a_heap_is_full_where_full_collections_free_nothing() {
     ];
     assert_eq!(of(&zgc), (3, 2, 4, 66, false));
     assert_eq!(of(&["[1.7s][info][gc] GC(87) Concurrent cleanup 30M->0M(64M) 0.014ms"]), (1, 0, 0, 64, false));
+    let shenandoah = [
+        "[0.210s][info][gc] GC(13) Pause Degenerated GC (Update Refs) 63M->59M(64M) 0.646ms",
+        "[0.229s][info][gc] GC(16) Pause Degenerated GC (Outside of Cycle) 55M->55M(64M) 8.076ms",
+        "[0.230s][info][gc] GC(17) Concurrent cleanup (unload classes) 55M->55M(64M) 0.004ms",
+        "[0.238s][info][gc] GC(18) Pause Degenerated GC (Outside of Cycle) 55M->55M(64M) 7.034ms",
+        "[0.247s][info][gc] GC(19) Pause Degenerated GC (Outside of Cycle) 55M->55M(64M) 7.420ms",
+    ];
+    assert_eq!(of(&shenandoah), (5, 4, 55, 64, true));
+    assert!(!of(&shenandoah[..4]).4, "the first one freed memory");
+    let generational = ["[0.3s][info][gc] GC(42) Pause Degenerated GC (Young) (Roots) 58M->58M(64M) 1ms"; 3];
+    assert_eq!(of(&generational), (3, 3, 58, 64, true));
     let healthy = ["[9s][info][gc] GC(3) Pause Young (Allocation Failure) 40M->20M(61M) 2ms"; 4];
     assert_eq!(of(&healthy), (4, 0, 20, 61, false));
 }

@@ -1,4 +1,4 @@
-//! Dumps that are cut or lie: an error or a part with its reason, never a panic, never much memory.
+//! Truncated and invalid dumps: an error or a partial result with its reason, never a panic, never much memory.
 
 use crate::made_up::{Shape, made_up};
 use crate::writer::{REFERENCE, Writer};
@@ -6,7 +6,7 @@ use crate::{summary, whole};
 use loadline_heap_dump::{Settings, Summary};
 use proptest::prelude::*;
 
-/// Small enough that no length of a file may be believed.
+/// Small, so that no length in a file may be trusted.
 const FEW: Settings = Settings {
     layout: loadline_heap_dump::Layout {
         references: loadline_heap_dump::References::Compressed,
@@ -26,22 +26,22 @@ fn check_laws(summary: &Summary) {
 }
 
 #[test]
-fn a_dump_that_is_cut_anywhere_says_so() {
+fn a_truncated_dump_is_reported() {
     let dump = made_up(Shape::default());
     let mut partial = 0;
-    // Each byte of the first part, which has all classes, and of the last, which has the threads; in between some.
+    // Every byte of the first part, which has all classes, and of the last, which has the threads; some in between.
     let is_tried = |length: &usize| *length < 4000 || *length + 4000 > dump.len() || length.is_multiple_of(97);
     for length in (0..dump.len()).filter(is_tried) {
         match summary(&dump[..length], &FEW) {
             Ok(summary) => {
                 let why = summary.incomplete.as_deref().unwrap_or_default();
                 let number = loadline_base::units::grouped(length as u64);
-                assert!(why.starts_with(&format!("cut after {number} of ")), "{length}: {why}");
+                assert!(why.starts_with(&format!("truncated after {number} of ")), "{length}: {why}");
                 check_laws(&summary);
                 partial += 1;
             }
             Err(error) => {
-                let says = error.what.contains("cut after") || error.what.contains("no object");
+                let says = error.what.contains("truncated after") || error.what.contains("no object");
                 assert!(says, "{length}: {}", error.what);
             }
         }
@@ -50,22 +50,22 @@ fn a_dump_that_is_cut_anywhere_says_so() {
 }
 
 #[test]
-fn what_is_no_dump_is_told_from_one() {
+fn other_files_are_rejected() {
     #[track_caller]
     fn check(bytes: &[u8], what: &str) {
         let error = summary(bytes, &FEW).unwrap_err();
         assert!(error.what.contains(what), "{}", error.what);
     }
-    check(b"", "cut after 0 of 31 bytes of its head");
-    check(&[b'x'; 100], "is no head of a heap dump");
-    check(&[&[0x1f, 0x8b][..], &[0; 100]].concat(), "is no head of a heap dump");
-    check(&Writer::new("1.0.2", 8).end(), "the heap dump has no object");
+    check(b"", "truncated after 0 bytes, within its 31-byte header");
+    check(&[b'x'; 100], "is not the header of a heap dump");
+    check(&[&[0x1f, 0x8b][..], &[0; 100]].concat(), "is not the header of a heap dump");
+    check(&Writer::new("1.0.2", 8).end(), "the heap dump contains no objects");
     let mut head = Writer::new("1.0.2", 8).end();
     head[22] = 7;
-    check(&head, "identifiers of 7 bytes");
+    check(&head, "7-byte identifiers");
 }
 
-/// A dump of one class, one object and what `more` adds.
+/// A dump with one class, one object, and what `more` adds.
 fn with(more: impl FnOnce(&mut Writer)) -> Vec<u8> {
     let mut dump = Writer::new("1.0.2", 8);
     dump.class(8, "java/lang/Object", 0, 0, &[("HELD", 16)], &[]);
@@ -75,7 +75,7 @@ fn with(more: impl FnOnce(&mut Writer)) -> Vec<u8> {
 }
 
 #[test]
-fn damage_is_told_with_its_place() {
+fn damage_is_reported_with_its_offset() {
     #[track_caller]
     fn check(bytes: &[u8], what: &str) {
         let summary = summary(bytes, &FEW).expect("a part of a dump");
@@ -83,13 +83,10 @@ fn damage_is_told_with_its_place() {
         assert!(why.starts_with("damaged after ") && why.contains(what), "{why}");
         assert_eq!(summary.live.objects, 2);
     }
-    check(&with(|dump| dump.raw(&[0x99])), "a piece of the heap with the unknown tag 0x99");
+    check(&with(|dump| dump.raw(&[0x99])), "a sub-record with the unknown tag 0x99");
     check(&with(|dump| dump.raw(&[&[0x23][..], &[0; 12], &[0, 0, 0, 1, 77, 0]].concat())), "primitive type 77");
-    // Four thousand million elements.
-    check(
-        &with(|dump| dump.raw(&[&[0x22][..], &[0; 12], &[0xFF; 4], &[0; 8]].concat())),
-        "in a record that ends before",
-    );
+    // Four billion elements.
+    check(&with(|dump| dump.raw(&[&[0x22][..], &[0; 12], &[0xFF; 4], &[0; 8]].concat())), "past the end of its record");
     check(&with(|dump| dump.raw(&[&[0x21][..], &[0; 20], &[0xFF; 4]].concat())), "bytes of fields");
     check(
         &with(|dump| {
@@ -103,14 +100,14 @@ fn damage_is_told_with_its_place() {
             dump.segment();
             dump.record(0x05, &[0xFF; 12]);
         }),
-        "in a record that ends before",
+        "past the end of its record",
     );
 }
 
 #[test]
-fn objects_that_make_no_sense_do_no_harm() {
+fn invalid_objects_are_harmless() {
     let dump = with(|dump| {
-        // Classes in a circle, one that is its own superclass, one without a name.
+        // A cycle of superclasses, a class that is its own superclass, one without a name.
         dump.class(24, "A", 32, 0, &[("X", 24), ("Y", 12345), ("Z", 0)], &[("f", REFERENCE)]);
         dump.class(32, "B", 24, 999, &[], &[("g", REFERENCE)]);
         dump.class(40, "C", 40, 16, &[], &[]);
@@ -141,7 +138,7 @@ fn objects_that_make_no_sense_do_no_harm() {
 }
 
 #[test]
-fn identifiers_that_lie_far_apart_take_little_memory() {
+fn distant_identifiers_take_little_memory() {
     let ids: Vec<u64> = (1..20_000u64).map(|nth| nth.wrapping_mul(0x9E37_79B9_7F4A_7C15)).collect();
     let dump = with(|dump| {
         dump.array(24, 8, &ids);
@@ -155,7 +152,7 @@ fn identifiers_that_lie_far_apart_take_little_memory() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
     #[test]
-    fn bytes_that_are_changed_do_no_harm(changes in proptest::collection::vec((0usize..20_000, any::<u8>()), 1..12)) {
+    fn changed_bytes_are_harmless(changes in proptest::collection::vec((0usize..20_000, any::<u8>()), 1..12)) {
         let mut dump = made_up(Shape::default());
         for (at, byte) in changes {
             let at = at * 7 % dump.len();

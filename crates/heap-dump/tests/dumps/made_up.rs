@@ -1,13 +1,12 @@
-//! One dump with a holder of each kind.
+//! A dump with one holder of each kind.
 
 use crate::writer::{BYTE, INT, REFERENCE, Writer};
 
-/// How the dump is written.
 #[derive(Clone, Copy)]
 pub(crate) struct Shape {
     pub(crate) version: &'static str,
     pub(crate) id_bytes: usize,
-    /// The number that all identifiers are multiples of.
+    /// A divisor of all identifiers.
     pub(crate) granule: u64,
 }
 
@@ -17,7 +16,7 @@ impl Default for Shape {
     }
 }
 
-/// The identifiers of classes, in units of the granule.
+/// Class identifiers, in units of the granule.
 const OBJECT: u64 = 1;
 const CLASS: u64 = 2;
 const STRING: u64 = 3;
@@ -39,7 +38,7 @@ const LOCAL: u64 = 18;
 const APP_LOADER: u64 = 19;
 const OTHERS: u64 = 20;
 
-/// Writes the dump. The tests that check its sizes state them.
+/// Writes the dump. The tests state its sizes.
 pub(crate) fn made_up(shape: Shape) -> Vec<u8> {
     let mut dump = Writer::new(shape.version, shape.id_bytes);
     let at = |id: u64| id * shape.granule;
@@ -47,14 +46,14 @@ pub(crate) fn made_up(shape: Shape) -> Vec<u8> {
     if shape.version != "1.0.1" {
         dump.segment();
     }
-    // The cache: 50 nodes with an array each.
+    // The cache: 50 nodes, each with an array.
     dump.object(at(100), at(MAP), &[at(101)]);
     dump.array(at(101), at(NODES), &(0..50).map(|nth| at(200 + nth)).collect::<Vec<_>>());
     for nth in 0..50 {
         dump.object(at(200 + nth), at(NODE), &[0, at(300 + nth), 0]);
         dump.byte_array(at(300 + nth), &[1; 1000]);
     }
-    // References: weak, soft; garbage; what two statics hold; what a static of a plug-in holds.
+    // References: weak, soft; garbage; an object held by two statics; an object held by a plug-in's static.
     dump.object(at(110), at(WEAK), &[0, at(112)]);
     dump.object(at(111), at(SOFT), &[0, at(113)]);
     dump.byte_array(at(112), &[0; 7000]);
@@ -72,7 +71,7 @@ pub(crate) fn made_up(shape: Shape) -> Vec<u8> {
         dump.byte_array(at(121 + nth as u64), &[0; 6000]);
         dump.root(tag, at(121 + nth as u64), &[]);
     }
-    // The native stack of a thread that the dump does not have.
+    // The native stack of a thread that is not in the dump.
     dump.byte_array(at(123), &[0; 6000]);
     dump.root(0x04, at(123), &[99]);
     dump.root(0x05, at(OBJECT), &[]);
@@ -112,7 +111,7 @@ fn classes(dump: &mut Writer, at: &impl Fn(u64) -> u64) -> u32 {
     orders
 }
 
-/// Five threads with a thread-local and a local each, all after the heap, as JDK 17 writes them; and one without both.
+/// Five threads with a thread-local and a local each, all after the heap, as JDK 17 writes them; and one with neither.
 fn threads(dump: &mut Writer, at: &impl Fn(u64) -> u64, orders: u32) {
     for nth in 0..6 {
         let (serial, base) = (nth as u32 + 1, 1000 + nth * 20);
@@ -125,7 +124,7 @@ fn threads(dump: &mut Writer, at: &impl Fn(u64) -> u64, orders: u32) {
         dump.object(at(base), at(THREAD), &[at(base + 1), locals]);
         dump.root(0x08, at(base), &[serial, serial + 1]);
         if nth == 5 {
-            // The loader of the plug-in is held by a static and by this thread.
+            // A static and this thread hold the plug-in's loader.
             dump.root(0x02, at(117), &[serial, u32::MAX]);
             continue;
         }

@@ -1,4 +1,4 @@
-//! Dumps that are made up: each kind of holder, each kind of root, and files that are cut, damaged or hostile.
+//! Generated dumps: each kind of holder, each kind of root, and truncated, damaged, and hostile files.
 
 mod hostile;
 mod made_up;
@@ -38,7 +38,7 @@ fn check(summary: &Summary, text: &str, kind: HolderKind, members: u64, objects:
 }
 
 #[test]
-fn each_kind_of_holder_is_found_in_each_version_of_the_format() {
+fn each_kind_of_holder_is_found_in_each_format_version() {
     for (version, id_bytes, granule) in [("1.0.2", 8, 8), ("1.0.2", 4, 8), ("1.0.1", 8, 1), ("1.0.1", 4, 1)] {
         let summary = whole(&made_up(Shape { version, id_bytes, granule }));
         // 50 arrays of 1,000 bytes with 50 nodes of three fields (24 bytes), an array of 50, the map.
@@ -73,7 +73,7 @@ fn each_kind_of_holder_is_found_in_each_version_of_the_format() {
 }
 
 #[test]
-fn statics_of_a_class_of_an_own_loader_are_told_as_such() {
+fn statics_of_classes_with_other_loaders_are_identified() {
     let summary = whole(&made_up(Shape::default()));
     check(&summary, "plugin.Rules.PARSED", HolderKind::StaticField, 1, 1, 10_016);
     let loader = named(&summary, "class loader plugin.Loader");
@@ -81,7 +81,7 @@ fn statics_of_a_class_of_an_own_loader_are_told_as_such() {
 }
 
 #[test]
-fn what_the_layout_says_decides_the_bytes() {
+fn the_layout_determines_the_bytes() {
     use loadline_heap_dump::{Header, Layout, References};
     let dump = made_up(Shape::default());
     let bytes = |layout| {
@@ -96,7 +96,7 @@ fn what_the_layout_says_decides_the_bytes() {
 }
 
 #[test]
-fn no_more_holders_are_told_than_were_asked_for() {
+fn the_number_of_holders_is_limited() {
     let summary = summary(&made_up(Shape::default()), &Settings { holders_max: 2, ..Settings::default() }).unwrap();
     assert_eq!(summary.holders.len(), 2);
     assert!(summary.holders[0].retained.bytes >= summary.holders[1].retained.bytes);
@@ -104,7 +104,7 @@ fn no_more_holders_are_told_than_were_asked_for() {
 }
 
 #[test]
-fn memory_that_is_not_enough_is_told_with_its_numbers() {
+fn insufficient_memory_is_reported_with_numbers() {
     let error = summary(&made_up(Shape::default()), &Settings { memory_bytes_max: 1000, ..Settings::default() });
     let what = error.unwrap_err().what;
     assert!(what.starts_with("reading the heap dump needs ") && what.ends_with("and 0.0 MiB are allowed"), "{what}");

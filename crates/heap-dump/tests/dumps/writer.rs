@@ -1,11 +1,10 @@
-//! Writes heap dumps as HotSpot does, of objects that are made up. Names of classes are written as in class files.
+//! Writes heap dumps of generated objects as HotSpot does. Class names are written as in class files.
 
 /// The type of a field: a reference, or the tag of a primitive type.
 pub(crate) const REFERENCE: u8 = 2;
 pub(crate) const BYTE: u8 = 8;
 pub(crate) const INT: u8 = 10;
 
-/// A dump that is being written.
 pub(crate) struct Writer {
     bytes: Vec<u8>,
     /// The heap since the last segment.
@@ -47,7 +46,6 @@ impl Writer {
         id
     }
 
-    /// A class with its own fields, and statics that are references. Gives its serial number.
     pub(crate) fn class(
         &mut self,
         id: u64,
@@ -85,33 +83,31 @@ impl Writer {
         serial
     }
 
-    /// An object; `values` are references, of the class first and then of its superclasses.
+    /// An object; `values` are references, first of the class and then of its superclasses.
     pub(crate) fn object(&mut self, id: u64, class: u64, values: &[u64]) {
         let values: Vec<u8> = values.iter().flat_map(|value| self.id(*value)).collect();
         self.instance(id, class, &values);
     }
 
-    /// An object whose values are written already.
+    /// An object with encoded values.
     pub(crate) fn instance(&mut self, id: u64, class: u64, values: &[u8]) {
         let length = (values.len() as u32).to_be_bytes();
         let piece = [vec![0x21], self.id(id), vec![0; 4], self.id(class), length.to_vec(), values.to_vec()].concat();
         self.heap.extend(piece);
     }
 
-    /// An array of references.
     pub(crate) fn array(&mut self, id: u64, class: u64, elements: &[u64]) {
         let count = (elements.len() as u32).to_be_bytes();
         let elements: Vec<u8> = elements.iter().flat_map(|element| self.id(*element)).collect();
         self.heap.extend([vec![0x22], self.id(id), vec![0; 4], count.to_vec(), self.id(class), elements].concat());
     }
 
-    /// An array of bytes.
     pub(crate) fn byte_array(&mut self, id: u64, elements: &[u8]) {
         let count = (elements.len() as u32).to_be_bytes();
         self.heap.extend([vec![0x23], self.id(id), vec![0; 4], count.to_vec(), vec![BYTE], elements.to_vec()].concat());
     }
 
-    /// A root by its tag; `numbers` are the thread and the frame, where the tag has them.
+    /// A root by its tag; `numbers` are the thread and the frame, if the tag has them.
     pub(crate) fn root(&mut self, tag: u8, object: u64, numbers: &[u32]) {
         let mut piece = [vec![tag], self.id(object)].concat();
         if tag == 0x01 {
@@ -121,7 +117,6 @@ impl Writer {
         self.heap.extend(piece);
     }
 
-    /// A stack trace of one frame.
     pub(crate) fn trace(&mut self, serial: u32, frame: u64, method: &str, class_serial: u32, line: u32) {
         let method = self.name(method);
         let body = [self.id(frame), self.id(method), self.id(0), self.id(0)].concat();
@@ -130,7 +125,6 @@ impl Writer {
         self.record(0x05, &[head, self.id(frame)].concat());
     }
 
-    /// Ends a segment of the heap.
     pub(crate) fn segment(&mut self) {
         let heap = std::mem::take(&mut self.heap);
         self.record(0x1C, &heap);
@@ -140,12 +134,11 @@ impl Writer {
         self.id_bytes
     }
 
-    /// Anything, in the middle of the heap.
+    /// Writes arbitrary bytes into the heap.
     pub(crate) fn raw(&mut self, bytes: &[u8]) {
         self.heap.extend(bytes);
     }
 
-    /// The whole dump.
     pub(crate) fn end(mut self) -> Vec<u8> {
         let heap = std::mem::take(&mut self.heap);
         if self.bytes.starts_with(b"JAVA PROFILE 1.0.1") {

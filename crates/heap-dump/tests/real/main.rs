@@ -1,4 +1,4 @@
-//! Dumps of real JVMs, of each release that the machine has: a program holds known amounts in known places.
+//! Dumps of real JVMs, of each installed release: a program holds known amounts in known places.
 
 #![expect(clippy::disallowed_methods, reason = "starts JVMs, which are what is tested")]
 
@@ -11,7 +11,7 @@ use std::process::Command;
 const SOURCE: &str = "tests/real/Planted.java";
 const NEEDED: &str = "LOADLINE_JDKS";
 
-/// JDKs of the machine by their release, each once: `JAVA_HOME`, the `javac` of `PATH`, what is installed.
+/// The machine's JDKs, one per release: `JAVA_HOME`, `javac` on `PATH`, installed ones.
 fn jdks() -> BTreeMap<u32, PathBuf> {
     let home = std::env::var_os("JAVA_HOME").map(PathBuf::from);
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -38,7 +38,7 @@ fn truths() -> HashMap<String, u64> {
     pairs.map(|(name, value)| (name.to_owned(), value.parse().expect("a number"))).collect()
 }
 
-/// Reads what the JVM counted: instances and bytes by class as the JVM calls it, and all bytes.
+/// Parses the JVM's own counts: instances and bytes by the JVM's class name, and total bytes.
 fn counted(text: &str) -> (HashMap<String, (u64, u64)>, u64) {
     let number = |word: &str| word.parse::<u64>().expect("a number");
     let (mut classes, mut all) = (HashMap::new(), 0);
@@ -98,7 +98,7 @@ fn check_planted(summary: &Summary) {
     assert!(named >= 0.9 && all >= 0.98, "covered: {named} by name, {all} in all");
 }
 
-/// Checks that the dump has what the JVM counted itself. The dump is written later than the histogram.
+/// Checks that the dump has what the JVM counted. The dump is written later than the histogram.
 fn check_sizes(summary: &Summary, histogram: &str) {
     let (classes, all) = counted(histogram);
     near("all objects", summary.live.bytes + summary.unreachable.bytes, all);
@@ -120,7 +120,7 @@ fn check_sizes(summary: &Summary, histogram: &str) {
 }
 
 #[test]
-fn what_was_planted_is_found_by_its_name() {
+fn planted_holders_are_found_by_name() {
     let jdks = jdks();
     let Some(compiler) = jdks.values().next() else {
         loadline_test_support::skip(NEEDED, "no JDK of release 11 or newer was found");

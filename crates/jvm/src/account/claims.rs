@@ -1,4 +1,4 @@
-//! Claims on ranges of addresses, made disjoint: where two overlap, the owner that comes first in the account wins.
+//! Claims on address ranges, made disjoint: where two overlap, the owner that comes first in the account wins.
 
 use crate::observe::ranges::gaps;
 use crate::owner::Owner;
@@ -10,13 +10,13 @@ use std::collections::BTreeMap;
 pub struct Claim {
     /// First address.
     pub start: u64,
-    /// First address behind.
+    /// End address, exclusive.
     pub end: u64,
     /// The owner.
     pub owner: Owner,
     /// Kind of part of the owner: `thread`, `code_heap`, `table`, `node`, `file`.
     pub kind: &'static str,
-    /// The part's name; empty where it has none.
+    /// The part's name; empty if it has none.
     pub name: String,
 }
 
@@ -33,8 +33,8 @@ pub struct Claims {
 }
 
 impl Claims {
-    /// Settles overlaps: the first owner keeps its range, the later ones keep what is left of theirs. Among claims of
-    /// one owner the earlier in the list wins.
+    /// Resolves overlaps: the first owner keeps its range, and later ones keep what remains of theirs. Among claims of
+    /// one owner, the first in the list wins.
     pub fn settle(mut claims: Vec<Claim>) -> Self {
         claims.retain(|claim| claim.start < claim.end);
         claims.order_by_key(|claim| claim.owner);
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_owner_wins_and_the_rest_keep_what_is_left() {
+    fn the_first_owner_wins_and_later_ones_keep_the_rest() {
         let claims = Claims::settle(vec![
             claim(10, 50, Owner::MappedFiles),
             claim(20, 30, Owner::JavaHeap),
@@ -88,7 +88,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn settled_claims_cover_what_was_claimed_once(
+        fn settled_claims_cover_each_claimed_byte_once(
             ranges in prop::collection::vec((0u64..300, 0u64..60, 0usize..20), 0..40),
         ) {
             let claimed = |(start, len, owner): &(u64, u64, usize)| claim(*start, start + len, Owner::ALL[*owner]);

@@ -1,4 +1,4 @@
-//! From evidence to account: who claims what, and what is entered for each mapping.
+//! Turns evidence into an account: the claims, and the entries for each mapping.
 
 use super::claims::{Claim, Claims};
 use super::direct::move_chunks;
@@ -21,16 +21,16 @@ use crate::observe::stacks::ThreadStack;
 use crate::owner::Owner;
 use std::collections::BTreeMap;
 
-/// glibc maps no shorter chunk alone (`DEFAULT_MMAP_THRESHOLD_MIN`).
+/// glibc gives no shorter chunk a mapping of its own (`DEFAULT_MMAP_THRESHOLD_MIN`).
 const MMAP_THRESHOLD: u64 = 128 << 10;
 
-/// Returns the claims known before memory is read: those of the JVM, the libraries and the thread stacks.
-/// `malloc` are ranges that were found to be malloc's, disjoint and in address order.
+/// Returns the claims known before memory is read: the JVM's, the libraries', and the thread stacks. `malloc` contains
+/// the ranges known to be malloc's, disjoint and in address order.
 pub fn claims(said: &Said, maps: &[Mapping], stacks: &[ThreadStack], malloc: &[(u64, u64)]) -> Claims {
     Claims::settle(named(said, maps, stacks, malloc))
 }
 
-/// The same, not settled.
+/// Like [`claims`], but overlaps are not yet resolved.
 pub(super) fn named(said: &Said, maps: &[Mapping], stacks: &[ThreadStack], malloc: &[(u64, u64)]) -> Vec<Claim> {
     let mut list = said_by_jvm(said);
     for image in &said.images {
@@ -41,7 +41,7 @@ pub(super) fn named(said: &Said, maps: &[Mapping], stacks: &[ThreadStack], mallo
     list
 }
 
-/// Returns the named claims, and ranges that only their sizes give away among what is neither named nor malloc's.
+/// Returns the named claims, plus the ranges that only their sizes identify.
 fn all_claims(said: &Said, seen: &ProcessReadings) -> Claims {
     let maps: Vec<Mapping> = seen.smaps.maps().cloned().collect();
     let mut list = named(said, &maps, &seen.stacks, &seen.malloc_ranges());
@@ -55,7 +55,6 @@ fn all_claims(said: &Said, seen: &ProcessReadings) -> Claims {
     Claims::settle(list)
 }
 
-/// Returns the ranges that were found to be malloc's, as claims.
 pub(super) fn malloc_claims(seen: &ProcessReadings) -> Vec<Claim> {
     let chunks = seen.chunks.values().flatten().map(|chunk| (chunk.start, chunk.end));
     let all = seen.main_heaps().chain(chunks).chain(seen.malloc_ranges());
@@ -131,10 +130,11 @@ pub fn close(said: &Said, seen: &ProcessReadings) -> Account {
             Question::Heap if walked(seen, planned.index) => {}
             Question::Heap if unwalked_heap(seen, planned) => {
                 let mapping = &seen.smaps.mappings[planned.index].mapping;
-                ledger.enter(planned.index, [LedgerEntry::of(&unsplit(seen, mapping.start, mapping.end), all)]);
+                let claim = unsplit(said, seen, mapping, (mapping.start, mapping.end));
+                ledger.enter(planned.index, [LedgerEntry::of(&claim, all)]);
             }
             _ => {
-                let parts = |segment| by_pages(seen, planned.index, segment, names.as_ref());
+                let parts = |segment| by_pages(said, seen, planned.index, segment, names.as_ref());
                 ledger.enter(planned.index, planned.segments.iter().flat_map(parts));
             }
         }
@@ -148,7 +148,7 @@ pub fn close(said: &Said, seen: &ProcessReadings) -> Account {
         }
         let parts = heap_parts(heap, (candidate.start, candidate.end), names.as_ref());
         for (n, index) in mappings.iter().enumerate() {
-            // A heap in several mappings is divided alike in each; its chunks are counted with the first.
+            // A heap that spans several mappings is divided in proportion; its chunks are counted only in the first.
             let counted = |part: &LedgerEntry| match n {
                 0 => part.clone(),
                 _ => LedgerEntry { count: 0, allocated: None, ..part.clone() },
@@ -157,7 +157,7 @@ pub fn close(said: &Said, seen: &ProcessReadings) -> Account {
         }
     }
     let mut account = ledger.close();
-    // Tables between chunks that are not known have no address.
+    // Tables between unread chunks have no known address.
     if is_unread(seen)
         && let Some(tables) = written(seen.smaps.maps(), &sizes(said, seen))
     {
@@ -167,12 +167,12 @@ pub fn close(said: &Said, seen: &ProcessReadings) -> Account {
     account
 }
 
-/// Whether the mapping belongs to a heap that was walked to its end.
+/// Whether the mapping belongs to a heap that was walked completely.
 fn walked(seen: &ProcessReadings, index: usize) -> bool {
     seen.walk.iter().flat_map(|walk| &walk.heaps).any(|heap| seen.candidates[heap.index].1.contains(&index))
 }
 
-/// Whether the mapping is a heap of glibc whose walk failed, or may be one where memory could not be read.
+/// Whether the mapping is a glibc heap whose walk failed, or may be one in unreadable memory.
 fn unwalked_heap(seen: &ProcessReadings, planned: &Planned) -> bool {
     match &seen.walk {
         Some(walk) => walk.errors.iter().any(|error| seen.candidates[error.index].1.contains(&planned.index)),
@@ -180,32 +180,45 @@ fn unwalked_heap(seen: &ProcessReadings, planned: &Planned) -> bool {
     }
 }
 
-/// Whether the chunks of malloc are unknown.
+/// Whether malloc's chunks are unknown.
 fn is_unread(seen: &ProcessReadings) -> bool {
     seen.walk.is_none() && seen.musl_walk().is_none()
 }
 
-/// Whether malloc is known to be an allocator other than glibc's that was not walked.
+/// Whether the allocator is known not to be glibc's and was not walked.
 fn is_foreign(seen: &ProcessReadings) -> bool {
     seen.musl_walk().is_none() && !matches!(seen.allocator, None | Some(Allocator::Glibc | Allocator::Unknown))
 }
 
-/// A range of malloc that cannot be split, under the name of its allocator.
-fn unsplit(seen: &ProcessReadings, start: u64, end: u64) -> Claim {
+/// A malloc range that cannot be split, named after its allocator. If the JVM did not report its own mappings, only
+/// `[heap]` is known to be malloc's.
+fn unsplit(said: &Said, seen: &ProcessReadings, mapping: &Mapping, (start, end): (u64, u64)) -> Claim {
+    if said.unanswered && &*mapping.path != "[heap]" {
+        return Claim::new(start, end, Owner::Anonymous, "", "");
+    }
     let name = seen.allocator.map_or("unknown allocator", Allocator::name);
     Claim::new(start, end, Owner::MallocUnsplit, "allocator", name)
 }
 
-/// The parts of a stretch of a mapping (`index`) that has several owners, or none that is known.
-fn by_pages(seen: &ProcessReadings, index: usize, segment: &Segment, names: Option<&TagNames>) -> Vec<LedgerEntry> {
-    let unsplit = |start, end| unsplit(seen, start, end);
+/// The parts of a segment in a mapping (`index`) with several owners or none known.
+fn by_pages(
+    said: &Said,
+    seen: &ProcessReadings,
+    index: usize,
+    segment: &Segment,
+    names: Option<&TagNames>,
+) -> Vec<LedgerEntry> {
+    let mapping = &seen.smaps.mappings[index].mapping;
+    let unsplit = |start, end| unsplit(said, seen, mapping, (start, end));
     let runs = seen.pages.get(&index).map(Vec::as_slice).unwrap_or_default();
     let backed = |start, end| backed(runs, start, end);
-    // Unclaimed memory goes to malloc, under the name of its allocator, if the allocator's structures are unknown, or
-    // if it is long enough for a chunk of glibc's that has a mapping of its own and was not read.
+    // Unclaimed memory is attributed to malloc if the allocator's structures are unknown, or if it is long enough to be
+    // an unread glibc chunk with its own mapping.
     let is_glibc = seen.allocator == Some(Allocator::Glibc);
     let is_chunk = || is_glibc && is_unread(seen) && segment.end - segment.start >= MMAP_THRESHOLD;
-    let of_malloc = &*seen.smaps.mappings[index].mapping.perms == "rw-p" && (is_foreign(seen) || is_chunk());
+    // Executable memory contains compiled code.
+    let may_be = &*mapping.perms == "rw-p" || said.unanswered && mapping.perms.starts_with("rw");
+    let of_malloc = may_be && (is_foreign(seen) || is_chunk());
     let of_malloc = of_malloc.then(|| unsplit(segment.start, segment.end));
     if let Some(claim) = segment.claim.as_ref().or(of_malloc.as_ref()) {
         return vec![LedgerEntry::of(claim, backed(segment.start, segment.end))];
@@ -230,7 +243,7 @@ fn by_pages(seen: &ProcessReadings, index: usize, segment: &Segment, names: Opti
         taken.extend(ranges);
     }
     taken.sort_unstable();
-    // The resident stretches between what is taken have no owner.
+    // The resident stretches between claims have no owner.
     for (start, end) in gaps(segment.start, segment.end, taken) {
         let (resident, swapped) = backed(start, end);
         if resident > 0 || swapped > 0 {
@@ -240,13 +253,13 @@ fn by_pages(seen: &ProcessReadings, index: usize, segment: &Segment, names: Opti
     parts
 }
 
-/// Bytes of `[start, end)` that are present, and that are swapped.
+/// Present and swapped bytes in `[start, end)`.
 pub fn backed(runs: &[Run], start: u64, end: u64) -> (u64, u64) {
     let from = runs.partition_point(|run| run.end <= start);
     pagemap::sum(runs[from..].iter(), start, end)
 }
 
-/// Names of NMT's tags, where chunks in use carry them.
+/// Names of NMT's tags, if chunks in use carry tags.
 fn tag_names(said: &Said, seen: &ProcessReadings) -> Option<TagNames> {
     let summary = said.nmt.as_ref()?;
     let of_heaps = seen.walk.iter().flat_map(|walk| &walk.heaps).flat_map(|heap| &heap.tagged);

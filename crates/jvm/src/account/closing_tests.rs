@@ -1,5 +1,5 @@
-//! Closes whole accounts from evidence that no process would give: mangled mappings, pages listed twice or not at all,
-//! ranges at the ends of the address space. Nothing may break, and the sum is the RSS to the byte.
+//! Closes accounts from evidence that no real process would give: mangled mappings, duplicate or missing pages, ranges
+//! at the ends of the address space. Nothing may panic, and the sum must equal the RSS to the byte.
 
 use super::super::evidence::Sizing;
 use super::super::heap::{split_heap, used_resident};
@@ -22,12 +22,12 @@ use loadline_base::units::Bytes;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
-/// Those of a JVM with G1 (see `tests/samples`).
+/// From a JVM with G1 (see `tests/samples`).
 const SMAPS: &str = include_str!("../../../../tests/samples/21/smaps.txt");
 const INFO: &str = include_str!("../../../../tests/samples/21/vm_info-g1.txt");
 const NMT: &str = include_str!("../../../../tests/samples/21/nmt_summary.txt");
 
-/// Addresses of the samples, and addresses at the ends of the address space.
+/// Addresses from the samples and the ends of the address space.
 fn address() -> impl Strategy<Value = u64> {
     let told: Vec<u64> = Smaps::parse(SMAPS).maps().flat_map(|mapping| [mapping.start, mapping.end]).collect();
     prop_oneof![
@@ -39,7 +39,7 @@ fn address() -> impl Strategy<Value = u64> {
     ]
 }
 
-/// Any two, in order or not.
+/// Any two addresses, ordered or not.
 fn span() -> impl Strategy<Value = (u64, u64)> {
     prop_oneof![
         1 => (address(), address()),
@@ -51,7 +51,7 @@ fn size() -> impl Strategy<Value = u64> {
     prop_oneof![2 => 0u64..1 << 32, 1 => any::<u64>(), 1 => Just(u64::MAX), 1 => Just(0)]
 }
 
-/// Lines of the sample: some repeated elsewhere, some with another byte.
+/// Lines of the sample, some duplicated elsewhere, some with one byte changed.
 fn smaps() -> impl Strategy<Value = Smaps> {
     let byte = prop_oneof![Just(b'9'), Just(b'0'), Just(b'f'), Just(b'-'), Just(b' '), any::<u8>()];
     let bytes = prop::collection::vec((any::<Index>(), byte), 0..40);
@@ -112,7 +112,7 @@ fn heap() -> impl Strategy<Value = HeapInfo> {
     )
 }
 
-/// The sample's, with absurd bytes.
+/// The sample's summary with absurd byte counts.
 fn nmt() -> impl Strategy<Value = NativeMemory> {
     prop::collection::vec((size(), size()), 1..8).prop_map(|sizes| {
         let mut summary = NativeMemory::parse(NMT).unwrap();
@@ -154,7 +154,7 @@ fn chunks() -> impl Strategy<Value = Chunks> {
     })
 }
 
-/// A heap of malloc: its range, its mappings, the chunks that a walk found, and the outcome of the walk.
+/// A malloc heap: its range, its mappings, the chunks found, and the outcome of the walk.
 type Arena = ((u64, u64), Vec<Index>, (Chunks, Chunks, Vec<(u8, Chunks)>, u64), u8);
 
 fn arena() -> impl Strategy<Value = Arena> {
@@ -168,7 +168,7 @@ fn mmapped() -> impl Strategy<Value = Vec<MmappedChunk>> {
     prop::collection::vec(chunk, 0..6)
 }
 
-/// Memory mapped by libraries, and addresses that HotSpot names: anything, anywhere.
+/// Library mappings and addresses named by HotSpot, anywhere.
 fn native() -> impl Strategy<Value = NativeMappings> {
     use NativeEvidence::{Data, Free, InUse, Name, NotSplit, Object};
     let evidence = select(vec![InUse, Free, NotSplit, Data, Object, Name]);
@@ -183,7 +183,7 @@ fn native() -> impl Strategy<Value = NativeMappings> {
     (prop::collection::vec(range, 0..8), tables).prop_map(|(ranges, tables)| NativeMappings { ranges, tables })
 }
 
-/// Evidence of a process: mappings, and what was found in any of them.
+/// A process's mappings, with arbitrary findings in each.
 fn seen() -> impl Strategy<Value = ProcessReadings> {
     let allocators =
         vec![None, Some(Allocator::Glibc), Some(Allocator::Jemalloc), Some(Allocator::Unknown), Some(Allocator::Musl)];
@@ -218,7 +218,7 @@ fn seen() -> impl Strategy<Value = ProcessReadings> {
     })
 }
 
-/// A possible result of a walk through musl's malloc, in order or not.
+/// A possible walk of musl's malloc, ordered or not.
 fn groups() -> impl Strategy<Value = mallocng::Walk> {
     let group = (span(), chunks(), chunks(), prop::collection::vec((any::<u8>(), chunks()), 0..3)).prop_map(
         |((start, end), live, free, tagged)| GroupWalk { start, end, live, free, tagged, ..GroupWalk::default() },
@@ -234,7 +234,7 @@ fn sum(bytes: impl Iterator<Item = u64>) -> u128 {
     bytes.map(u128::from).sum()
 }
 
-/// Checks that the holdings add up to the kernel's weights, wherever a sum fits 64 bits.
+/// Checks that the holdings add up to the kernel's weights wherever a sum fits 64 bits.
 fn adds_up(account: &Account, smaps: &Smaps) -> Result<(), TestCaseError> {
     let weights = || smaps.mappings.iter().map(|weighed| &weighed.weight);
     // A mapping without resident or swapped pages has no PSS.
@@ -262,9 +262,9 @@ fn adds_up(account: &Account, smaps: &Smaps) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// A copied JVM with G1 and a heap of 64 MiB: its cards, 128 KiB, lie behind a chunk of malloc in one stretch.
+/// From a JVM with G1 and a 64 MiB heap: its 128 KiB of cards follow a malloc chunk in the same stretch.
 #[test]
-fn tables_without_an_address_are_taken_from_malloc_that_was_not_read() {
+fn tables_without_an_address_are_subtracted_from_unread_malloc() {
     let smaps = "fc000000-100000000 rw-p 0 00:00 0\nRss: 4096 kB\n\
                  7f0000000000-7f00000e1000 rw-p 0 00:00 0\nRss: 900 kB\n7f0000200000-7f0000202000 rw-p 0 00:00 0\nRss: 8 kB\n";
     let heap = (0xfc00_0000, 0x1_0000_0000);
@@ -283,13 +283,17 @@ fn tables_without_an_address_are_taken_from_malloc_that_was_not_read() {
     let held = [Owner::Gc, Owner::MallocUnsplit, Owner::Unexplained].map(|owner| account.rss_of(owner));
     let tables = (128 << 10) + 64 * (8 + 128);
     assert_eq!(held, [tables, (900 << 10) - tables, 8 << 10]);
+    // A JVM that did not respond may have mapped these pages itself.
+    let account = close(&Said { unanswered: true, ..said }, &seen);
+    let held = [Owner::Anonymous, Owner::MallocUnsplit].map(|owner| account.rss_of(owner));
+    assert_eq!(held, [900 << 10, 0]);
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) })]
 
     #[test]
-    fn whatever_was_said_and_seen_the_sum_is_the_rss(
+    fn the_sum_is_the_rss_for_any_evidence(
         said in said(),
         seen in seen(),
         heap_runs in runs(),
@@ -322,9 +326,9 @@ proptest! {
         trim(&seen);
     }
 
-    /// The same with what the parsers give, where nothing saturates: the parts of a heap in whole.
+    /// Same with values as the parsers produce them, if nothing saturates: the parts of a heap add up to the whole.
     #[test]
-    fn a_heap_is_divided_without_a_rest(rss in size(), pss in size(), swap in size(), used in size()) {
+    fn a_heap_is_divided_without_remainder(rss in size(), pss in size(), swap in size(), used in size()) {
         let heap = Holding { owner: Owner::JavaHeap, rss, pss, swap, detail: Vec::new() };
         let mut account = Account { rss, pss, holdings: vec![heap], ..Account::default() };
         split_heap(&mut account, used, true);

@@ -1,5 +1,5 @@
-//! Direct memory among the chunks of malloc: as many bytes as the JDK and Netty count, of the chunks with mappings of
-//! their own first, since large buffers have those.
+//! Finds direct memory among malloc's chunks: as many bytes as the JDK and Netty count, starting with chunks that have
+//! their own mappings, as large buffers do.
 
 use super::heap::share_of;
 use super::ledger::{Account, Detail};
@@ -8,11 +8,11 @@ use loadline_base::order::Order as _;
 
 /// Owners whose chunks may be direct buffers, in the order of the search.
 const CHUNKS: [Owner; 4] = [Owner::MallocMmapped, Owner::MallocNonHotspot, Owner::MallocLive, Owner::MallocUnsplit];
-/// The tag of Native Memory Tracking that direct memory has.
+/// NMT's tag for direct memory.
 const TAG: &str = "Other";
 
-/// Moves up to `bytes` of the chunks in use to direct memory. A buffer that was never written has no page, so another
-/// chunk is counted in its place.
+/// Moves up to `bytes` of the chunks in use to direct memory. A buffer that was never written has no pages, so another
+/// chunk is counted instead.
 pub fn split_direct(account: &mut Account, bytes: u64) {
     for owner in CHUNKS {
         let left = bytes.saturating_sub(account.rss_of(Owner::MallocDirect));
@@ -20,7 +20,7 @@ pub fn split_direct(account: &mut Account, bytes: u64) {
     }
 }
 
-/// Moves up to `bytes` of the chunks of one owner to another owner.
+/// Moves up to `bytes` of one owner's chunks to another owner.
 pub(super) fn move_chunks(account: &mut Account, from: Owner, to: Owner, bytes: u64) {
     let Some(chunks) = account.holdings.iter_mut().find(|holding| holding.owner == from) else { return };
     let mut moved = chunks.take(to, bytes);
@@ -69,7 +69,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     #[test]
-    fn large_chunks_are_taken_first_and_no_more_than_there_is() {
+    fn large_chunks_are_taken_first_up_to_the_available_bytes() {
         let chunks = |owner, rss| Holding { owner, rss, pss: rss / 2, swap: 0, detail: Vec::new() };
         let split = |bytes| {
             let holdings = vec![chunks(Owner::MallocLive, 100), chunks(Owner::MallocMmapped, 40)];
@@ -86,7 +86,7 @@ mod tests {
         assert_eq!(split(30), [Some((30, 15)), Some((100, 50)), Some((10, 5))]);
         assert_eq!(split(60), [Some((60, 30)), Some((80, 40)), None]);
         assert_eq!(split(500), [Some((140, 70)), None, None]);
-        // Direct memory has its row even if malloc could not be split.
+        // Direct memory gets its row even if malloc could not be split.
         let mut whole = Account { holdings: vec![chunks(Owner::MallocUnsplit, 50)], ..Account::default() };
         split_direct(&mut whole, 30);
         let rss = [Owner::MallocDirect, Owner::MallocUnsplit].map(|owner| whole.rss_of(owner));

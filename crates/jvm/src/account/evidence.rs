@@ -1,4 +1,4 @@
-//! The evidence for an account: what the JVM said, and what was seen of its memory.
+//! The evidence for an account: the JVM's replies, and the readings of its memory.
 
 use super::malloc::musl_ranges;
 use super::native::NativeMappings;
@@ -10,6 +10,7 @@ use crate::observe::elf::Image;
 use crate::observe::glibc::{HEAP_MAX, HeapCandidate, MmappedChunk, Walk};
 use crate::observe::heap_info::HeapInfo;
 use crate::observe::hotspot::heap::HumongousRecord;
+use crate::observe::hsperfdata::HeapSizes;
 use crate::observe::mallocng;
 use crate::observe::maps::Allocator;
 use crate::observe::metaspace_nodes::MetaspaceNode;
@@ -19,45 +20,49 @@ use crate::observe::smaps::{Smaps, WeighedMapping};
 use crate::observe::stacks::ThreadStack;
 use std::collections::BTreeMap;
 
-/// The JVM's answers and the contents of its files; `None` or empty where they give no value.
+/// The JVM's replies and the contents of its files; `None` or empty if there is no value.
 #[derive(Debug, Clone, Default)]
 pub struct Said {
     /// Ranges of addresses, and the size of a heap region.
     pub info: Option<JvmAddresses>,
-    /// The nodes of metaspace, which hold class metadata.
+    /// The nodes of metaspace, which contain class metadata.
     pub nodes: Vec<MetaspaceNode>,
     /// Metaspace of classes whose loaders may be garbage, in bytes.
     pub unloadable: Option<u64>,
-    /// The class loaders, with their sizes in bytes; `None` if the sizes are unknown.
+    /// The class loaders with their sizes in bytes; `None` if the sizes are unknown.
     pub loaders: Option<Vec<ClassLoader>>,
     /// How full the code cache is, by segment.
     pub code_heaps: Vec<CodeHeapRecord>,
     /// The Java heap.
     pub heap: Option<HeapInfo>,
-    /// Objects of G1 in regions of their own; `None` where they are not known.
+    /// Whether the JVM did not report where it keeps anything, so its areas look like any other anonymous memory.
+    pub unanswered: bool,
+    /// Heap sizes from the JVM's counters, which locate the heap if nothing else does.
+    pub heap_sizes: Option<HeapSizes>,
+    /// Objects of G1 that have regions of their own; `None` if unknown.
     pub humongous: Option<HumongousRecord>,
-    /// Native memory by category, where it is tracked.
+    /// Native memory by category, if it is tracked.
     pub nmt: Option<NativeMemory>,
     /// Direct memory, in bytes.
     pub direct: Option<u64>,
     /// Bytes that the last collection left in the heap; `None` if there was none.
     pub left_by_last_gc: Option<u64>,
-    /// Full collections so far, where that is known.
+    /// Full collections so far, if known.
     pub full_collections: Option<u64>,
-    /// The feature release of the JDK, where that is known.
+    /// The feature release of the JDK, if known.
     pub release: Option<u32>,
-    /// The flags by which the Java heap is sized after a full collection.
+    /// The flags that size the Java heap after a full collection.
     pub sizing: Sizing,
-    /// The libraries in memory.
+    /// The loaded libraries.
     pub images: Vec<Image>,
-    /// Names of threads by their ids.
+    /// Names of threads by id.
     pub thread_names: BTreeMap<u32, String>,
 }
 
-/// How the Java heap is sized after a full collection. `None` where the JVM's default holds.
+/// How the Java heap is sized after a full collection. `None` means the JVM's default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sizing {
-    /// The least the heap may be (`MinHeapSize`, `-Xms`), in bytes.
+    /// The minimum heap size (`MinHeapSize`, `-Xms`), in bytes.
     pub heap_min: Option<u64>,
     /// `MaxHeapFreeRatio`, in percent.
     pub max_free_ratio: Option<u64>,
@@ -71,10 +76,10 @@ pub struct Sizing {
     pub explicit: Explicit,
 }
 
-/// How fast Serial gives back the heap that it need not keep.
+/// How fast Serial frees unneeded heap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Shrinks {
-    /// Nothing in the first full collection, then 10, 40 and 100 % of that heap.
+    /// Nothing in the first full collection, then 10, 40, and 100% of that heap.
     #[default]
     InSteps,
     /// All of that heap.
@@ -100,23 +105,23 @@ pub struct ProcessReadings {
     pub allocator: Option<Allocator>,
     /// Present or swapped pages, by the index of their mapping; only for the mappings whose pages were read.
     pub pages: BTreeMap<usize, Vec<Run>>,
-    /// Candidates for heaps of malloc, each with the indices of its mappings.
+    /// Candidates for malloc heaps, each with the indices of its mappings.
     pub candidates: Vec<(HeapCandidate, Vec<usize>)>,
-    /// The walk through them; `None` where memory could not be read.
+    /// The walk of the candidates; `None` if memory could not be read.
     pub walk: Option<Walk>,
-    /// The walk through musl's malloc, or why it was refused; `None` where malloc is not musl's.
+    /// The walk of musl's malloc, or why it was refused; `None` if malloc is not musl's.
     pub musl: Option<Result<mallocng::Walk, &'static str>>,
-    /// Chunks of malloc with mappings of their own, by the mapping that holds them.
+    /// malloc chunks with their own mapping, by that mapping.
     pub chunks: BTreeMap<usize, Vec<MmappedChunk>>,
     /// The threads with their stack pointers.
     pub stacks: Vec<ThreadStack>,
-    /// Memory that libraries other than the JVM's mapped themselves.
+    /// Memory mapped by libraries other than the JVM's.
     pub native: NativeMappings,
 }
 
 impl ProcessReadings {
-    /// Ranges that a walk found to be malloc's and that may lie in one mapping with memory of others, disjoint and in
-    /// address order: musl's groups, glibc's heaps but for the main one.
+    /// Ranges that a walk found to be malloc's and that may share a mapping with other memory, disjoint and in address
+    /// order: musl's groups, and glibc's heaps except for the main one.
     pub fn malloc_ranges(&self) -> Vec<(u64, u64)> {
         let mut ranges = self.musl_walk().map(musl_ranges).unwrap_or_default();
         ranges.extend(self.heaps().map(|(_, range)| range));
@@ -130,7 +135,7 @@ impl ProcessReadings {
         candidates.filter(|candidate| candidate.main).map(|main| (main.start, main.end))
     }
 
-    /// glibc's heaps but for the main one, walked or not, by the index of their candidate: the part that is mapped.
+    /// glibc's heaps except for the main one, walked or not, by candidate index: the mapped part.
     pub(super) fn heaps(&self) -> impl Iterator<Item = (usize, (u64, u64))> {
         let walks = self.walk.iter().flat_map(|walk| {
             let walked = walk.heaps.iter().map(|heap| heap.index);
@@ -145,8 +150,8 @@ impl ProcessReadings {
         })
     }
 
-    /// Whether a candidate is laid out as `new_heap` does it (glibc 2.12 to 2.43, `malloc/arena.c`): `HEAP_MAX`
-    /// reserved, and the beginning of that accessible.
+    /// Whether a candidate has the layout of `new_heap` (glibc 2.12 to 2.43, `malloc/arena.c`): `HEAP_MAX` reserved,
+    /// with an accessible beginning.
     fn is_shaped_as_heap(&self, index: usize) -> bool {
         let (candidate, mappings) = &self.candidates[index];
         let Some(last) = mappings.last() else { return false };
@@ -156,7 +161,7 @@ impl ProcessReadings {
         })
     }
 
-    /// The walk through musl's malloc, where malloc is musl's and was walked.
+    /// The walk of musl's malloc, if malloc is musl's and was walked.
     pub(super) fn musl_walk(&self) -> Option<&mallocng::Walk> {
         self.musl.as_ref()?.as_ref().ok()
     }

@@ -1,5 +1,5 @@
-//! Enters what was read of each mapping and closes the account: the kernel's weight of a mapping is divided among its
-//! parts exactly, whatever was read.
+//! Records what was found in each mapping and closes the account: the kernel's weight of a mapping is divided exactly
+//! among its parts, whatever was read.
 
 use super::claims::Claim;
 use crate::kernel::mapping::Mapping;
@@ -13,9 +13,9 @@ use std::collections::BTreeMap;
 pub struct LedgerEntry {
     /// Its owner, kind, name and range.
     pub claim: Claim,
-    /// How many it stands for: chunks of a tag; 1 otherwise.
+    /// Number of items: chunks of a tag; 1 otherwise.
     pub count: u64,
-    /// Bytes asked for, resident or not, where that is known.
+    /// Requested bytes, resident or not, if known.
     pub allocated: Option<u64>,
     /// Bytes on present pages.
     pub resident: u64,
@@ -24,7 +24,6 @@ pub struct LedgerEntry {
 }
 
 impl LedgerEntry {
-    /// All of a claim, of which this many bytes are resident and swapped.
     pub(super) fn of(claim: &Claim, (resident, swapped): (u64, u64)) -> Self {
         // The split of the Java heap says more than its parts would.
         let name = if claim.owner == Owner::JavaHeap { String::new() } else { claim.name.clone() };
@@ -39,9 +38,9 @@ pub struct Detail {
     pub kind: &'static str,
     /// Its name.
     pub name: String,
-    /// How many it stands for.
+    /// Number of items.
     pub count: u64,
-    /// Bytes asked for, where that is known.
+    /// Requested bytes, if known.
     pub allocated: Option<u64>,
     /// Resident bytes.
     pub rss: u64,
@@ -54,7 +53,7 @@ pub struct Holding {
     pub owner: Owner,
     /// Resident bytes.
     pub rss: u64,
-    /// Resident bytes, shared ones divided among sharers.
+    /// Resident bytes, with shared pages divided among the processes that share them.
     pub pss: u64,
     /// Swapped bytes.
     pub swap: u64,
@@ -76,7 +75,7 @@ pub struct Region {
 pub struct Remainder {
     /// First address.
     pub start: u64,
-    /// First address behind.
+    /// End address, exclusive.
     pub end: u64,
     /// Index of its mapping.
     pub index: usize,
@@ -89,15 +88,15 @@ pub struct Remainder {
 pub struct Account {
     /// RSS in bytes: the sum of the holdings, and of the mappings.
     pub rss: u64,
-    /// PSS in bytes: the sum of the same.
+    /// PSS in bytes, with the same two sums.
     pub pss: u64,
-    /// Owners that hold something, in the order of the account.
+    /// Owners with resident or swapped pages, in account order.
     pub holdings: Vec<Holding>,
     /// Mappings that hold something, in address order.
     pub regions: Vec<Region>,
     /// Stretches that no owner claims, largest first.
     pub remainders: Vec<Remainder>,
-    /// Bytes by which the parts differ from the kernel's weights: memory that moved while it was read.
+    /// Bytes by which the parts differ from the kernel's weights, because memory changed during the reading.
     pub moved: u64,
 }
 
@@ -112,8 +111,8 @@ impl Account {
         self.holding(owner).map_or(0, |holding| holding.rss)
     }
 
-    /// Unexplained bytes in mappings that are no longer as they were weighed; `now` are the mappings after the look.
-    /// A compiler at work maps and unmaps chunks within milliseconds, and nothing can be read of one that has gone.
+    /// Unexplained bytes in mappings that changed after they were weighed; `now` has the mappings afterwards. A busy
+    /// compiler maps and unmaps chunks within milliseconds, and a chunk that is gone cannot be read.
     pub fn gone(&self, weighed: &Smaps, now: &[Mapping]) -> u64 {
         let stands = |mapping: &Mapping| {
             let at = now.partition_point(|other| other.start < mapping.start);
@@ -125,7 +124,7 @@ impl Account {
     }
 }
 
-/// An account that is being kept.
+/// An account in progress.
 #[derive(Debug)]
 pub struct Ledger<'a> {
     smaps: &'a Smaps,
@@ -133,17 +132,17 @@ pub struct Ledger<'a> {
 }
 
 impl<'a> Ledger<'a> {
-    /// Begins with the kernel's weights.
+    /// Starts with the kernel's weights.
     pub fn new(smaps: &'a Smaps) -> Self {
         Self { smaps, parts: BTreeMap::new() }
     }
 
-    /// Enters what was found in the mapping with this index.
+    /// Records the parts found in the mapping with this index.
     pub fn enter(&mut self, index: usize, parts: impl IntoIterator<Item = LedgerEntry>) {
         self.parts.entry(index).or_default().extend(parts);
     }
 
-    /// Divides every mapping's weight among its parts. A mapping in which nothing was found is unexplained.
+    /// Divides every mapping's weight among its parts. A mapping without parts is unexplained.
     pub fn close(self) -> Account {
         let mut account = Account::default();
         let mut books: BTreeMap<Owner, Book> = BTreeMap::new();
@@ -155,7 +154,7 @@ impl<'a> Ledger<'a> {
             let parts = self.parts.get(&index).map(Vec::as_slice).unwrap_or_default();
             let unowned = [nobodys(weighed)];
             let found = parts.iter().map(|part| part.resident).fold(0, u64::saturating_add);
-            // Parts that hold nothing cannot own what the kernel weighs.
+            // Parts without pages cannot own the weight that the kernel reports.
             let parts = if parts.is_empty() || found == 0 && weight.rss.0 > 0 { &unowned } else { parts };
             add(&mut account.moved, if found == 0 { 0 } else { found.abs_diff(weight.rss.0) });
             add(&mut account.rss, weight.rss.0);
@@ -168,12 +167,12 @@ impl<'a> Ledger<'a> {
     }
 }
 
-/// The weights of a damaged `smaps` may have a sum that no number holds.
+/// Saturates, because the weights of a damaged `smaps` may overflow.
 fn add(sum: &mut u64, more: u64) {
     *sum = sum.saturating_add(more);
 }
 
-/// All of a mapping, without an owner.
+/// The whole mapping, without an owner.
 fn nobodys(weighed: &WeighedMapping) -> LedgerEntry {
     let claim = Claim::new(weighed.mapping.start, weighed.mapping.end, Owner::Unexplained, "", "");
     LedgerEntry::of(&claim, (weighed.weight.rss.0.max(1), weighed.weight.swap.0))
@@ -213,7 +212,7 @@ fn enter_mapping(
     account.regions.push(Region { index, shares });
 }
 
-/// Divides a total in proportion to the weights; the parts add up to it exactly. Without weights the first has it all.
+/// Divides a total exactly in proportion to the weights. Without weights, the first part gets all of it.
 fn divide(total: u64, weights: &[u64]) -> Vec<u64> {
     let sum: u128 = weights.iter().map(|weight| u128::from(*weight)).sum();
     if sum == u128::from(total) {
@@ -232,7 +231,7 @@ fn divide(total: u64, weights: &[u64]) -> Vec<u64> {
     parts
 }
 
-/// The holding of one owner while its parts are added up.
+/// One owner's holding while its parts are added up.
 #[derive(Debug, Default)]
 struct Book {
     rss: u64,
@@ -247,7 +246,7 @@ impl Book {
         let new = || Detail { kind, name: name.clone(), count: 0, allocated: None, rss: 0 };
         let detail = self.details.entry((kind, name.clone())).or_insert_with(new);
         add(&mut detail.rss, rss);
-        // A file has several mappings and a stack may have two, but each is one.
+        // A file with several mappings, or a stack with two, still counts as one.
         detail.count = if *kind == "tag" { detail.count.saturating_add(part.count) } else { part.count };
         if let Some(bytes) = part.allocated {
             add(detail.allocated.get_or_insert(0), bytes);
@@ -270,7 +269,7 @@ mod tests {
     const MAPS: &str = "1000-3000 rw-p 0 00:00 0\n5000-9000 rw-p 0 00:00 0\n";
 
     #[test]
-    fn what_still_stands_is_not_gone() {
+    fn unchanged_mappings_are_not_gone() {
         let weighed = Smaps::parse(&MAPS.replace("00:00 0\n", "00:00 0\nRss: 4 kB\n"));
         let remainder = |index, start, rss| Remainder { start, end: start + rss, index, rss };
         let remainders = vec![remainder(0, 0x1000, 4096), remainder(1, 0x5000, 8192)];
@@ -282,7 +281,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_divided_adds_up(total in 0u64..1 << 50, weights in prop::collection::vec(0u64..1 << 50, 1..20)) {
+        fn divided_weights_add_up(total in 0u64..1 << 50, weights in prop::collection::vec(0u64..1 << 50, 1..20)) {
             prop_assert_eq!(divide(total, &weights).iter().sum::<u64>(), total);
         }
 

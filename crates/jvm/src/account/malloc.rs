@@ -1,4 +1,4 @@
-//! Turns what a walk through malloc found, glibc's or musl's, into parts of the account.
+//! Turns the result of a walk through malloc (glibc's or musl's) into parts of the account.
 
 use super::claims::Claim;
 use super::ledger::LedgerEntry;
@@ -9,13 +9,13 @@ use crate::observe::mallocng::Walk;
 use crate::owner::Owner;
 use std::collections::BTreeMap;
 
-/// The parts of a heap in `range`. Without tags all live chunks are alike; with them, those that carry none were not
-/// asked for by HotSpot.
+/// The parts of a heap in `range`. Without tags, all live chunks are alike; with tags, untagged chunks were not
+/// requested by HotSpot.
 pub(super) fn heap_parts(walk: &HeapWalk, range: (u64, u64), names: Option<&TagNames>) -> Vec<LedgerEntry> {
     parts(&walk.live, walk.tagged.iter().copied(), &walk.free, range, names)
 }
 
-/// The parts of what a walk found: chunks in use, those with NMT's header by its number, and free ones.
+/// The parts found by a walk: chunks in use, chunks with NMT's header by tag number, and free chunks.
 fn parts(
     live: &Chunks,
     tagged: impl IntoIterator<Item = (u8, Chunks)>,
@@ -36,7 +36,7 @@ fn parts(
     parts
 }
 
-/// The parts of chunks with a mapping of their own; `backed` says how much of a range is resident and swapped.
+/// The parts of chunks that have their own mapping; `backed` returns the resident and swapped bytes of a range.
 pub(super) fn mmapped_parts(
     chunks: &[MmappedChunk],
     names: Option<&TagNames>,
@@ -66,8 +66,8 @@ pub(super) fn musl_ranges(walk: &Walk) -> Vec<(u64, u64)> {
     ranges
 }
 
-/// Returns the parts of a segment that belong to musl's malloc, and their ranges in address order. `unsplit` makes a
-/// claim of a range that could not be walked; `backed` returns the resident and the swapped bytes of a range.
+/// Returns the parts of a segment that belong to musl's malloc, and their ranges in address order. `unsplit` turns a
+/// range that could not be walked into a claim; `backed` returns the resident and swapped bytes of a range.
 pub(super) fn musl_parts(
     walk: &Walk,
     segment: &Segment,

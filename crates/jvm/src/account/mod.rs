@@ -1,9 +1,8 @@
-//! The account of memory: every resident page of a process gets exactly one owner, and the sum is the RSS.
+//! The memory account: every resident page of a process gets exactly one owner, and the sum is the RSS.
 //!
 //! This module reads nothing itself. [`claims()`] names the owner of each range. [`AccountPlan`] cuts the mappings by
-//! the claims and lists the further readings that are necessary. [`Ledger`] takes the readings and closes the account:
-//! it divides each mapping's weight, as the kernel states it, exactly among its owners. Unclaimed memory is
-//! unexplained.
+//! the claims and lists which further readings are needed. [`Ledger`] takes the readings and divides each mapping's
+//! weight, as reported by the kernel, exactly among its owners. Unclaimed memory is unexplained.
 
 mod claims;
 mod close;
@@ -24,7 +23,7 @@ pub use claims::{Claim, Claims};
 pub use close::{backed, claims, close};
 pub use direct::split_direct;
 pub use evidence::{Explicit, ProcessReadings, Said, Shrinks, Sizing};
-pub use heap::{split_heap, used_resident};
+pub use heap::{located_by_size, split_heap, used_resident};
 pub use ledger::{Account, Detail, Holding, Ledger, LedgerEntry, Region, Remainder};
 pub use native::{NativeEvidence, NativeMappings, NativeRange, foreign};
 pub use plan::{AccountPlan, Planned, Question, Segment};

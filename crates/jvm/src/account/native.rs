@@ -1,23 +1,21 @@
-//! Memory that libraries other than the JVM's mapped themselves: which stretches may be theirs, and the evidence that
-//! they are.
+//! Memory mapped by libraries other than the JVM's: which stretches may be theirs, and the evidence for it.
 //!
-//! The rule. A stretch may be a library's if it is anonymous and neither the JVM, nor a file, nor malloc claims it. It
-//! is the library's if one of these holds:
-//! - An allocator inside the library was walked and has the stretch.
-//! - The library's own data, or memory already known as the library's, has a pointer into it.
-//! - An object of malloc that the library's data names has a pointer to its first byte, and no structure of HotSpot
-//!   has.
-//! - The kernel has a name for it that is neither malloc's nor the JVM's.
+//! A stretch may belong to a library if it is anonymous and neither the JVM, nor a file, nor malloc claims it. It does
+//! belong to the library if one of these holds:
+//! - A walk of an allocator inside the library found the stretch.
+//! - The library's data, or memory already attributed to it, contains a pointer into the stretch.
+//! - A malloc object named by the library's data points to its first byte, and no structure of HotSpot does.
+//! - The kernel has a name for it that comes neither from malloc nor from the JVM.
 //!
-//! Other unclaimed memory may be HotSpot's, and stays unexplained.
+//! Other unclaimed memory may be HotSpot's and stays unexplained.
 
 use super::claims::Claim;
 use crate::observe::ranges::gaps;
 use crate::owner::Owner;
 use std::collections::BTreeSet;
 
-/// Libraries that keep no memory of their own: the C library's parts, and what the JDK itself is linked to. Names up to
-/// the first dot or hyphen.
+/// Libraries that never map memory of their own: the C library's parts, and what the JDK itself links to. Names are cut
+/// at the first dot or hyphen.
 const OF_THE_SYSTEM: [&str; 14] = [
     "ld",
     "libc",
@@ -35,20 +33,20 @@ const OF_THE_SYSTEM: [&str; 14] = [
     "libutil",
 ];
 
-/// The evidence for the owner of a stretch, best first.
+/// The evidence for the owner of a stretch, strongest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NativeEvidence {
-    /// A jemalloc in the library was walked, and gave it out.
+    /// Allocated, according to a walk of the library's jemalloc.
     InUse,
-    /// The same, and it is free.
+    /// Free, according to the same walk.
     Free,
-    /// The same, but free memory could not be distinguished from memory in use.
+    /// Managed by the same jemalloc, but free memory could not be told from memory in use.
     NotSplit,
-    /// The library's own data have a pointer into it.
+    /// The library's own data points into it.
     Data,
-    /// Memory that is the library's has a pointer into it.
+    /// Memory attributed to the library points into it.
     Memory,
-    /// An object of malloc that the library's data name has a pointer to its first byte.
+    /// A malloc object named by the library's data points to its first byte.
     Object,
     /// The kernel has a name for it.
     Name,
@@ -62,12 +60,12 @@ impl NativeEvidence {
 
     fn words(self) -> &'static str {
         match self {
-            Self::InUse => "in use, by its jemalloc's tables",
-            Self::Free => "free, by its jemalloc's tables",
-            Self::NotSplit => "by its jemalloc's tables, not split",
-            Self::Data => "its data point there",
-            Self::Memory => "memory of its own points there",
-            Self::Object => "an object of its points there",
+            Self::InUse => "in use, according to jemalloc",
+            Self::Free => "free, according to jemalloc",
+            Self::NotSplit => "according to jemalloc, not split",
+            Self::Data => "its data points there",
+            Self::Memory => "memory it owns points there",
+            Self::Object => "one of its objects points there",
             Self::Name => "named by the kernel",
         }
     }
@@ -78,17 +76,17 @@ impl NativeEvidence {
 pub struct NativeRange {
     /// First address.
     pub start: u64,
-    /// First address behind.
+    /// End address, exclusive.
     pub end: u64,
-    /// The library's file, or the kernel's name of the mapping.
+    /// The library's file, or the kernel's name for the mapping.
     pub of: String,
-    /// Which allocator the library has, where that is known: `mimalloc`.
+    /// The library's allocator, if known: `mimalloc`.
     pub allocator: Option<&'static str>,
-    /// How that is known.
+    /// The evidence for it.
     pub evidence: NativeEvidence,
 }
 
-/// Memory that libraries other than the JVM's mapped.
+/// Memory mapped by libraries other than the JVM's.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NativeMappings {
     /// In any order.
@@ -98,14 +96,14 @@ pub struct NativeMappings {
 }
 
 impl NativeMappings {
-    /// The claims of those ranges that are known like this.
+    /// The claims on ranges with this kind of evidence.
     pub(super) fn claims(&self, which: impl Fn(NativeEvidence) -> bool) -> Vec<Claim> {
         let wanted = self.ranges.iter().filter(|range| which(range.evidence));
         let claim = |range: &NativeRange| {
             let owner = if range.evidence == NativeEvidence::Free { Owner::NativeRetained } else { Owner::Native };
             Claim::new(range.start, range.end, owner, "library", &range.name())
         };
-        // Exactly known ranges come before the rest, even those that are free.
+        // Exactly known ranges take precedence, even free ones.
         let exact = self.ranges.iter().filter(|range| range.evidence.is_exact());
         let mut exact: Vec<(u64, u64)> = exact.map(|range| (range.start, range.end)).collect();
         exact.sort_unstable();
@@ -120,7 +118,7 @@ impl NativeMappings {
 }
 
 impl NativeRange {
-    /// `libduckdb_java.so: in use, by its jemalloc's tables`; the same in every trial.
+    /// `libduckdb_java.so: in use, according to jemalloc`; the same in every trial.
     fn name(&self) -> String {
         match (self.evidence, self.allocator) {
             (NativeEvidence::Name, _) => named_by_kernel(&self.of),
@@ -130,12 +128,12 @@ impl NativeRange {
     }
 }
 
-/// Returns the label for memory that is known only by its name in `maps`.
+/// The label for memory known only by its name in `maps`.
 pub(super) fn named_by_kernel(name: &str) -> String {
     format!("library unknown: `{name}` by the kernel")
 }
 
-/// The file name of a library without the digits that a program gave it when it unpacked it.
+/// A library's file name without the digits that a program added when it unpacked the file.
 fn stable(path: &str) -> String {
     const RANDOM_MIN: usize = 6;
     let name = path.rsplit('/').next().unwrap_or(path);
@@ -145,7 +143,7 @@ fn stable(path: &str) -> String {
     format!("{}{}", name[..cut].trim_end_matches(['-', '_', '.']), &name[end..])
 }
 
-/// Whether a library is neither the JVM's nor the system's; `jvm` is the file of libjvm.
+/// Whether a library belongs neither to the JVM nor to the system; `jvm` is libjvm's file.
 pub fn foreign(path: &str, jvm: Option<&str>) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     // `HOME/lib/server/libjvm.so`.
@@ -163,7 +161,7 @@ mod tests {
     const JVM: Option<&str> = Some("/opt/jdk/lib/server/libjvm.so");
 
     #[test]
-    fn libraries_of_the_jdk_and_of_the_system_are_not_foreign() {
+    fn jdk_and_system_libraries_are_not_foreign() {
         for path in [
             "/opt/jdk/lib/libnet.so",
             "/opt/jdk/lib/server/libjvm.so",
@@ -184,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_library_is_called_alike_in_every_trial() {
+    fn a_library_has_the_same_name_in_every_trial() {
         for (path, name) in [
             ("/tmp/libduckdb_java7246049942183464125.so", "libduckdb_java.so"),
             ("/tmp/librocksdbjni17.so", "librocksdbjni17.so"),
@@ -196,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_free_is_retained_and_what_is_exact_comes_first() {
+    fn free_memory_is_retained_and_exact_ranges_come_first() {
         let range =
             |start, end, evidence| NativeRange { start, end, of: "/a/libx.so".into(), allocator: None, evidence };
         let ranges = vec![
@@ -206,8 +204,8 @@ mod tests {
         ];
         let settled = super::super::claims::Claims::settle(NativeMappings { ranges, tables: None }.claims(|_| true));
         let found: Vec<_> = settled.all().iter().map(|claim| (claim.start, claim.owner, claim.name.as_str())).collect();
-        let data = "libx.so: its data point there";
-        let (used, free) = ("libx.so: in use, by its jemalloc's tables", "libx.so: free, by its jemalloc's tables");
+        let data = "libx.so: its data points there";
+        let (used, free) = ("libx.so: in use, according to jemalloc", "libx.so: free, according to jemalloc");
         let (native, retained) = (Owner::Native, Owner::NativeRetained);
         assert_eq!(found, [(0, native, data), (10, native, used), (20, retained, free), (30, native, data)]);
     }

@@ -1,4 +1,4 @@
-//! Cuts the mappings by the claims, and says what has to be read to know who owns the rest.
+//! Cuts the mappings by the claims, and lists the readings needed to find the owners of the rest.
 
 use super::claims::{Claim, Claims};
 use super::native;
@@ -12,7 +12,7 @@ use crate::owner::Owner;
 pub struct Segment {
     /// First address.
     pub start: u64,
-    /// First address behind.
+    /// End address, exclusive.
     pub end: u64,
     /// The claim on it; `None` if no owner claims it yet.
     pub claim: Option<Claim>,
@@ -21,13 +21,13 @@ pub struct Segment {
 /// The reading that a mapping needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Question {
-    /// Nothing: one owner has it all.
+    /// None: one owner has all of it.
     None,
-    /// Which of its pages are present, since several owners share it.
+    /// Which pages are present, because several owners share it.
     Pages,
-    /// Whether it is a heap of malloc, and what is in it.
+    /// Whether it is a malloc heap, and what it contains.
     Heap,
-    /// Whether chunks of malloc are mapped in the unclaimed parts.
+    /// Whether the unclaimed parts contain malloc chunks with their own mappings.
     Chunks,
 }
 
@@ -43,8 +43,8 @@ pub struct Planned {
 }
 
 impl Planned {
-    /// Returns the addresses without an owner at which a heap of glibc may begin: all but the main one begin at
-    /// multiples of their largest size.
+    /// Returns the unowned addresses at which a glibc heap may begin. All heaps but the main one are aligned to their
+    /// maximum size.
     pub fn heap_starts(&self, mapping: &Mapping) -> Vec<u64> {
         if !mapping.perms.starts_with("rw") || mapping.inode != 0 {
             return Vec::new();
@@ -82,8 +82,8 @@ impl AccountPlan {
     }
 }
 
-/// The stretches of a mapping: the claimed ones, and those between them. The latter get the claim that the mapping's
-/// own name makes, or none.
+/// The segments of a mapping: claimed ones, and those between them. The latter get the claim that the mapping's own
+/// name makes, or none.
 fn cut(mapping: &Mapping, claims: &[Claim]) -> Vec<Segment> {
     let own = own_claim(mapping);
     let mut segments = Vec::new();
@@ -103,7 +103,6 @@ fn cut(mapping: &Mapping, claims: &[Claim]) -> Vec<Segment> {
     segments
 }
 
-/// The claim that the name of a mapping makes on it.
 fn own_claim(mapping: &Mapping) -> Option<Claim> {
     let claim = |owner, kind, name: &str| Some(Claim::new(mapping.start, mapping.end, owner, kind, name));
     let name = mapping.file_name();
@@ -141,7 +140,7 @@ fn question(mapping: &Mapping, segments: &[Segment]) -> Question {
     }
 }
 
-/// Whether the mapping may be a heap of glibc: all but the main one begin at multiples of their largest size.
+/// Whether the mapping may be a glibc heap: all but the main one are aligned to their maximum size.
 fn may_be_heap(mapping: &Mapping) -> bool {
     mapping.start.is_multiple_of(HEAP_MAX) && mapping.size().0 <= HEAP_MAX && mapping.inode == 0
 }

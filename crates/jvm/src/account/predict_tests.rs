@@ -1,4 +1,4 @@
-//! The policies of the collectors, on heaps that are made up: 1 GiB reserved, in regions of 1 MiB.
+//! The policies of the collectors, on generated heaps: 1 GiB reserved, in regions of 1 MiB.
 
 use super::super::evidence::Sizing;
 use super::*;
@@ -10,7 +10,7 @@ use loadline_base::units::Bytes;
 const START: u64 = 1 << 30;
 const END: u64 = 2 << 30;
 
-/// A heap of so many MiB committed and used, of which so many were left by the last collection.
+/// A heap with this many MiB committed and used, of which the last collection left `left`.
 fn jvm(collector: Collector, committed: u64, used: u64, left: Option<u64>) -> Said {
     let old = match collector {
         Collector::Serial | Collector::Parallel => Some((Bytes(committed * 2 / 3 * MIB), Bytes(683 * MIB))),
@@ -30,7 +30,7 @@ fn runs(list: &[(u64, u64)]) -> Vec<Run> {
     list.iter().map(run).collect()
 }
 
-/// A heap that is committed there, in MiB from its bottom.
+/// A heap that is committed in these ranges, in MiB from its bottom.
 fn committed_at(list: &[(u64, u64)]) -> Smaps {
     let mapping = |(from, to): &(u64, u64)| Mapping {
         start: START + from * MIB,
@@ -45,12 +45,12 @@ fn committed_at(list: &[(u64, u64)]) -> Smaps {
     smaps
 }
 
-/// The same in one piece, as much as the JVM says is committed.
+/// The same heap in one piece, with the JVM's committed size.
 fn in_one_piece(said: &Said) -> Smaps {
     committed_at(&[(0, said.heap.map_or(0, |heap| heap.committed.0 / MIB))])
 }
 
-/// Returns the MiB that come back, negative if RSS grows, or the reason why they are unknown.
+/// Returns the freed MiB, negative if RSS grows, or why they are unknown.
 fn predicted(said: &Said, list: &[(u64, u64)]) -> Result<i64, Reason> {
     mebibytes(&gc(said, &in_one_piece(said), &runs(list), 0))
 }
@@ -61,8 +61,8 @@ fn mebibytes(prediction: &Prediction) -> Result<i64, Reason> {
 }
 
 #[test]
-fn g1_keeps_what_leaves_free_no_more_than_its_ratio() {
-    // 6 MiB are live, so 20 stay; eden lies at the top of what is committed.
+fn g1_keeps_at_most_its_ratio_free() {
+    // 6 MiB are live, so 20 remain; eden is at the top of the committed range.
     let mut said = jvm(Collector::G1, 400, 60, Some(6));
     assert_eq!(predicted(&said, &[(0, 10), (300, 400)]), Ok(100));
     said.sizing = Sizing { heap_min: Some(350 * MIB), ..Sizing::default() };
@@ -72,11 +72,11 @@ fn g1_keeps_what_leaves_free_no_more_than_its_ratio() {
 }
 
 #[test]
-fn objects_move_to_pages_that_hold_nothing_yet() {
+fn objects_move_to_untouched_pages() {
     let mut said = jvm(Collector::G1, 64, 20, Some(9));
     said.sizing.heap_min = Some(64 * MIB);
     assert_eq!(predicted(&said, &[(0, 4), (40, 64)]), Ok(-5));
-    // The old generation of Serial begins where the young one may end, at 341 MiB; Parallel's at the bottom.
+    // Serial's old generation begins where the young one may end, at 341 MiB; Parallel's begins at the bottom.
     let mut serial = jvm(Collector::Serial, 64, 20, Some(9));
     (serial.sizing.heap_min, serial.sizing.new_size) = (Some(64 * MIB), Some(21 * MIB));
     assert_eq!(predicted(&serial, &[(0, 20), (341, 345)]), Ok(-5));
@@ -99,23 +99,23 @@ fn archived_objects_stay_at_the_top() {
 }
 
 #[test]
-fn young_regions_may_lie_far_above_the_others() {
-    // 40 stay: the lower 20, and the lower 20 of the upper 40.
+fn young_regions_may_be_far_above_the_others() {
+    // 40 remain: the lower 20, and the lower 20 of the upper 40.
     let mut said = jvm(Collector::G1, 60, 20, Some(6));
     said.sizing.heap_min = Some(40 * MIB);
     let committed = committed_at(&[(0, 20), (900, 940)]);
     assert_eq!(mebibytes(&gc(&said, &committed, &runs(&[(0, 20), (905, 940)]), 0)), Ok(20));
-    // If only 2 of the lower 20 hold something, 4 are touched.
+    // If only 2 of the lower 20 are resident, 4 are touched.
     assert_eq!(mebibytes(&gc(&said, &committed, &runs(&[(0, 2), (905, 940)]), 0)), Ok(20 - 4));
 }
 
 #[test]
-fn without_a_collection_nothing_is_said_unless_it_does_not_matter() {
+fn without_a_collection_there_is_no_prediction_unless_it_is_irrelevant() {
     let open = jvm(Collector::G1, 400, 300, None);
     assert_eq!(predicted(&open, &[(100, 400)]), Err(Reason::NotCollected));
     let small = jvm(Collector::G1, 400, 4, None);
     assert_eq!(predicted(&small, &[(396, 400)]), Ok(2));
-    // A twentieth of 80 MiB and 1 MiB move to the bottom of the old generation; what is more may be data.
+    // A twentieth of 80 MiB, plus 1 MiB, moves to the bottom of the old generation; anything more may be data.
     let started = |used| predicted(&jvm(Collector::Parallel, 400, used, None), &[(700, 700 + used)]);
     assert_eq!((started(80), started(81)), (Ok(-5), Err(Reason::NotCollected)));
     let old = jvm(Collector::G1, 400, 300, Some(100));
@@ -123,7 +123,7 @@ fn without_a_collection_nothing_is_said_unless_it_does_not_matter() {
 }
 
 #[test]
-fn steps_of_serial_count_after_the_first_collection_only() {
+fn serial_steps_count_only_after_the_first_collection() {
     let mut said = jvm(Collector::Serial, 600, 20, Some(12));
     said.full_collections = Some(0);
     let resident = [(0, 200), (341, 741)];
@@ -136,7 +136,7 @@ fn steps_of_serial_count_after_the_first_collection_only() {
 }
 
 #[test]
-fn classes_that_may_be_unloaded_leave_it_open() {
+fn unloadable_classes_leave_it_open() {
     let mut said = jvm(Collector::Parallel, 64, 20, Some(9));
     said.unloadable = Some(5 * MIB);
     assert!(predicted(&said, &[(0, 64)]).is_ok());
@@ -145,7 +145,7 @@ fn classes_that_may_be_unloaded_leave_it_open() {
 }
 
 #[test]
-fn what_is_no_full_collection_says_so() {
+fn a_concurrent_collection_is_reported_as_such() {
     let mut said = jvm(Collector::G1, 400, 60, Some(6));
     said.sizing.explicit = Explicit::Concurrent;
     assert_eq!(predicted(&said, &[(0, 10)]), Err(Reason::Concurrent));
@@ -160,7 +160,7 @@ fn what_is_no_full_collection_says_so() {
 }
 
 #[test]
-fn musl_returns_nothing_whatever_was_walked() {
+fn musl_trims_nothing() {
     for musl in [None, Some(Err("made up")), Some(Ok(Default::default()))] {
         let predicted = trim(&ProcessReadings { allocator: Some(Allocator::Musl), musl, ..ProcessReadings::default() });
         assert_eq!((predicted.bytes, predicted.why.as_str()), (Some(0), NO_TRIM));

@@ -1,9 +1,9 @@
-//! Ranges that no source names but that their sizes give away: the segment maps of code heaps, the collectors' tables,
-//! stacks of threads that have ended.
+//! Ranges that no source names but that their sizes identify: segment maps of code heaps, the collectors' tables,
+//! stacks of ended threads.
 //!
-//! A table has a byte for each so many of the heap, is reserved in one piece and committed where the heap is. So its
-//! mappings are those of the heap, made smaller: committed stretches and holes between them, of exact lengths. (The JVM
-//! would name some of them in `VM.info`, but that reply costs it 4 to 5 MB for good.)
+//! A table has one byte per fixed number of heap bytes, is reserved in one piece, and is committed where the heap is.
+//! So its mappings are a scaled-down copy of the heap's: committed stretches and holes of exact lengths. (The JVM would
+//! name some of them in `VM.info`, but that reply permanently costs it 4 to 5 MB.)
 
 use super::claims::{Claim, Claims};
 use super::heap::committed;
@@ -14,56 +14,55 @@ use crate::owner::Owner;
 use loadline_base::order::Order as _;
 use std::collections::BTreeSet;
 
-/// The longest guard in front of a stack: HotSpot's zones take 16 to 80 KiB, and with larger pages …
+/// The longest guard below a stack: HotSpot's zones take 16 to 80 KiB, and with larger pages …
 const GUARD_MAX: u64 = 128 << 10;
-/// … at most so many of them: red, reserved and yellow zone, and glibc's own guard.
+/// … at most this many pages: red, reserved, and yellow zones, and glibc's own guard.
 const GUARD_PAGES_MAX: u64 = 5;
-/// The most bytes that may lie before a table in an unclaimed stretch.
+/// The maximum bytes that may precede a table in an unclaimed stretch.
 const BESIDE_MAX: u64 = 1 << 20;
 
-/// Tables of one length that a collector has: G1 up to 17 a card table, an offset table and card counts.
+/// Tables of one length in one collector: G1 up to 17 has a card table, an offset table, and card counts.
 const SAME_MAX: u64 = 3;
-/// A task queue of G1, as a chunk of malloc: 2^17 pointers and the chunk's header (JDK 11–25, `TASKQUEUE_SIZE`). One
-/// for each GC thread is allocated right before the tables, so they lie above the tables.
+/// A G1 task queue as a malloc chunk: 2^17 pointers and the chunk's header (JDK 11–25, `TASKQUEUE_SIZE`). One per GC
+/// thread is allocated right before the tables, so they are above the tables.
 const QUEUE: u64 = (1 << 20) + 4096;
-/// Queues above one stretch of tables.
+/// Maximum number of queues above one stretch of tables.
 const QUEUES_MAX: u64 = 64;
-/// Bytes that ZGC without generations reserves for its mark stacks (`ZMarkStackSpaceLimit`, JDK 15–23).
+/// Bytes that non-generational ZGC reserves for its mark stacks (`ZMarkStackSpaceLimit`, JDK 15–23).
 const Z_MARK_STACKS: u64 = 8 << 30;
 /// The address of the mark stacks on JDK 11.
 const Z_MARK_STACKS_11: u64 = 0x1500_0000_0000;
 
-/// The sizes from which the lengths of tables follow.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Sizes {
-    /// A page of the machine: tables are reserved and committed in whole ones.
+    /// The page size: tables are reserved and committed in whole pages.
     pub(super) page: u64,
-    /// The code heaps; a segment map has a byte for each `CodeCacheSegmentSize` (128, without tiers 64).
+    /// The code heaps; a segment map has one byte per `CodeCacheSegmentSize` (128, or 64 without tiers).
     pub(super) code_heaps: Vec<JvmRange>,
-    /// The Java heap as reserved: first address, and first address behind.
+    /// The Java heap as reserved: start and end address.
     pub(super) heap: Option<(u64, u64)>,
     /// The old generation of Serial or Parallel: bytes committed and reserved.
     pub(super) old: Option<(u64, u64)>,
-    /// How many regions G1's heap may have; `G1FromCardCache` has a row for each.
+    /// Maximum number of regions in G1's heap; `G1FromCardCache` has a row for each.
     pub(super) regions: Option<u64>,
-    /// G1 of JDK 17 or older, which writes an offset for each region that it commits.
+    /// G1 up to JDK 17, which writes an offset for each region that it commits.
     pub(super) offsets_written: bool,
-    /// Parallel: its bitmaps and block table are committed in full from the start.
+    /// Parallel: its bitmaps and block table are fully committed from the start.
     pub(super) parallel: bool,
-    /// Serial or Parallel, whose card tables end in a guard page (up to JDK 21).
+    /// Serial or Parallel up to JDK 21, whose card tables end with a guard page.
     pub(super) guarded: bool,
-    /// An allocator other than glibc's, whose mappings cannot be distinguished from a table that is committed in full.
+    /// An allocator other than glibc's, whose mappings look like a fully committed table.
     pub(super) foreign_malloc: bool,
-    /// The chunks of malloc are unknown: what lies before a table may be one, and so may what looks like the table.
+    /// The chunks of malloc are unknown: a chunk may precede a table or look like one.
     pub(super) unread_malloc: bool,
-    /// ZGC: its mark stacks are at 0x150000000000 on JDK 11, and the start of 8 GiB later.
+    /// ZGC: its mark stacks are at 0x150000000000 on JDK 11, and start an 8 GiB range on later versions.
     pub(super) z: bool,
     /// Addresses that HotSpot's own structures name; `None` unless libraries other than the JVM's are loaded, whose
-    /// mappings may be as long as a table. A table without a hole behind it then has to begin at one of them.
+    /// mappings may be as long as a table. If set, a table without a hole after it must begin at one of them.
     pub(super) named: Option<BTreeSet<u64>>,
 }
 
-/// A table: where it is committed, as offsets, and how long it is.
+/// A table: its length, and where it is committed, as offsets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Table {
     runs: Vec<(u64, u64)>,
@@ -72,7 +71,7 @@ struct Table {
 }
 
 impl Table {
-    /// A byte for each `each` of something that is committed in `runs` and `length` long.
+    /// A table of `length` bytes with one byte per `each` bytes of something that is committed in `runs`.
     fn of(runs: &[(u64, u64)], length: u64, each: u64, name: &'static str, page: u64) -> Option<Self> {
         let mut smaller: Vec<(u64, u64)> = Vec::new();
         for (start, end) in runs {
@@ -83,7 +82,7 @@ impl Table {
             }
         }
         let length = (length / each).checked_next_multiple_of(page)?;
-        // The length of a shorter table is one that other mappings have by chance.
+        // Other mappings have shorter lengths by chance.
         let long = length >= 8 * page && smaller.iter().map(|(start, end)| end - start).sum::<u64>() >= 4 * page;
         (long && smaller.last()?.1 <= length).then_some(Self { runs: smaller, length, name })
     }
@@ -104,9 +103,10 @@ impl Table {
     }
 }
 
-/// Claims on ranges that only their sizes give away. `known` are the claims so far.
+/// Claims ranges that only their sizes identify. `known` contains the claims so far.
 ///
-/// First what an inaccessible stretch behind it confirms, then what fills a stretch between other claims.
+/// Tables confirmed by the inaccessible stretch after them come first, then those that fill a stretch between other
+/// claims.
 pub(super) fn by_size(maps: &[Mapping], known: &[Claim], sizes: &Sizes) -> Vec<Claim> {
     let parted = maps;
     let maps = &joined(parted);
@@ -117,7 +117,7 @@ pub(super) fn by_size(maps: &[Mapping], known: &[Claim], sizes: &Sizes) -> Vec<C
     for (n, mapping) in anonymous() {
         let hole = maps.get(n + 1).filter(|next| next.start == mapping.end && is_inaccessible(next));
         let marks = match hole.and_then(|hole| hole.end.checked_sub(Z_MARK_STACKS)) {
-            // The stack of a thread right before them, which the kernel shows as one with them, is claimed already.
+            // A thread's stack directly below, which the kernel may show as the same mapping, is claimed already.
             Some(start) if (mapping.start..mapping.end).contains(&start) && is_free(&claims, start, mapping.end) => {
                 Some(start)
             }
@@ -138,8 +138,8 @@ pub(super) fn by_size(maps: &[Mapping], known: &[Claim], sizes: &Sizes) -> Vec<C
     let claims = Claims::settle([known, &found].concat());
     let whole = parted.iter().filter(|mapping| is_anonymous(mapping) && is_free(&claims, mapping.start, mapping.end));
     found.extend(whole.filter_map(|mapping| by_regions(mapping.start, mapping.end, sizes)));
-    // A chunk that is not known may lie next to the tables of G1, in a mapping of its own. (Alone, it may be as long as
-    // the one guarded table of another collector.)
+    // An unknown chunk may be next to G1's tables in its own mapping. (Alone, it may be as long as another collector's
+    // only guarded table.)
     let is_parted = sizes.unread_malloc && sizes.regions.is_some();
     for maps in [parted, maps].into_iter().skip(usize::from(!is_parted)) {
         let claims = Claims::settle([known, &found].concat());
@@ -149,8 +149,8 @@ pub(super) fn by_size(maps: &[Mapping], known: &[Claim], sizes: &Sizes) -> Vec<C
     found
 }
 
-/// Anonymous neighbours as one mapping: where a table grows and shrinks with the heap, the kernel does not always join
-/// again what it has parted. Holes stay apart: where one ends, a table does.
+/// Merges anonymous neighbors: where a table grows and shrinks with the heap, the kernel does not always rejoin
+/// mappings. Holes stay separate, because a table ends where one ends.
 fn joined(maps: &[Mapping]) -> Vec<Mapping> {
     let mut joined: Vec<Mapping> = Vec::new();
     for mapping in maps {
@@ -163,8 +163,8 @@ fn joined(maps: &[Mapping]) -> Vec<Mapping> {
     joined
 }
 
-/// The page that nothing may touch, right in front of the archive of classes: no compressed class pointer leads there
-/// (JDK 24 and newer). It is part of the archive's mapping, and resident where the archive was read into it.
+/// The guard page directly below the class archive, to which no compressed class pointer leads (JDK 24 and newer). It
+/// is part of the archive's mapping, and resident if the archive was read into memory.
 fn protection_zones(maps: &[Mapping], page: u64) -> Vec<Claim> {
     let zones = maps.windows(2).filter(|pair| {
         let archive = pair[1].file_name().ends_with(".jsa") && pair[0].end == pair[1].start;
@@ -181,12 +181,12 @@ pub(super) fn is_inaccessible(mapping: &Mapping) -> bool {
     mapping.inode == 0 && mapping.path.is_empty() && mapping.perms.starts_with("---")
 }
 
-/// Whether no claim covers any of `[start, end)`.
+/// Whether no claim overlaps `[start, end)`.
 fn is_free(claims: &Claims, start: u64, end: u64) -> bool {
     claims.within(start, end).is_empty()
 }
 
-/// The map of a code heap's segments: committed for what is committed of the heap, reserved for all of it.
+/// The segment map of a code heap: committed for the committed part of the heap, reserved for all of it.
 fn segment_map(mapping: &Mapping, hole: &Mapping, claims: &Claims, sizes: &Sizes) -> Option<Claim> {
     let fits = |heap: &JvmRange, segment: u64| {
         let map_of = |end: u64| (end.checked_sub(heap.start)? / segment).checked_next_multiple_of(sizes.page);
@@ -201,13 +201,13 @@ fn segment_map(mapping: &Mapping, hole: &Mapping, claims: &Claims, sizes: &Sizes
     })
 }
 
-/// The tables that a heap like this may have: card table and offset table (a byte for each 512), G1's and Parallel's
-/// bitmaps (a bit for each 8 bytes, so a byte for each 64; Parallel's two in one piece), the old generation's offsets.
+/// The tables that a heap like this may have: card and offset tables (a byte per 512), the bitmaps of G1 and Parallel
+/// (a bit per 8 bytes, so a byte per 64; Parallel has two in one piece), and the old generation's offsets.
 fn gc_tables(maps: &[Mapping], sizes: &Sizes) -> Vec<Table> {
     const OF_HEAP: [(u64, &str); 3] = [
-        (512, "a byte for each 512 of the heap"),
-        (64, "a byte for each 64 of the heap"),
-        (32, "a byte for each 32 of the heap"),
+        (512, "1 byte per 512 bytes of heap"),
+        (64, "1 byte per 64 bytes of heap"),
+        (32, "1 byte per 32 bytes of heap"),
     ];
     let mut tables = Vec::new();
     if let Some((start, end)) = sizes.heap {
@@ -215,23 +215,23 @@ fn gc_tables(maps: &[Mapping], sizes: &Sizes) -> Vec<Table> {
         let of = |runs: &[(u64, u64)]| OF_HEAP.map(|(each, name)| Table::of(runs, length, each, name, sizes.page));
         let mut where_committed = of(&committed(maps.iter(), start, end));
         if sizes.guarded && !sizes.parallel {
-            // Serial marks in the objects' headers and has no bitmaps.
+            // Serial marks in object headers and has no bitmaps.
             where_committed[1..].fill(None);
         }
-        // The guarded card table comes first: its hole is as long as that of the other.
+        // The guarded card table comes first, because its hole is as long as the other's.
         tables.extend(where_committed[0].clone().filter(|_| sizes.guarded).map(|of| of.guarded(sizes.page)));
         tables.extend(where_committed.into_iter().flatten());
         tables.extend(of(&[(0, length)]).into_iter().flatten().filter(|_| sizes.parallel));
     }
     if let Some((committed, reserved)) = sizes.old {
-        let name = "a byte for each 512 of the old generation";
+        let name = "1 byte per 512 bytes of old generation";
         tables.extend(Table::of(&[(0, committed)], reserved, 512, name, sizes.page));
     }
     tables
 }
 
-/// The committed parts of a table whose first part ends with the first of these mappings, if the mappings are laid out
-/// as the table is.
+/// The committed parts of a table whose first part ends with the first of these mappings, if the mappings match the
+/// table's layout.
 fn laid_out(maps: &[Mapping], table: &Table, claims: &Claims) -> Option<Vec<Claim>> {
     let first = maps.first()?;
     let (_, first_end) = *table.runs.first().filter(|run| run.0 == 0 && run.1 < table.length)?;
@@ -242,7 +242,7 @@ fn laid_out(maps: &[Mapping], table: &Table, claims: &Claims) -> Option<Vec<Clai
         let (start, end) = (base.checked_add(*run_start)?, base.checked_add(*run_end)?);
         let here = rest.first()?;
         let last = n + 1 == table.runs.len();
-        // A part ends where its mapping ends, except the last one, if it ends the table.
+        // A part ends where its mapping ends, except for the last one if it ends the table.
         let ends = here.end == end || last && *run_end == table.length && here.end >= end;
         let begins = here.start == start || n == 0 && here.start <= start;
         (is_anonymous(here) && begins && ends && is_free(claims, start, end)).then_some(())?;
@@ -250,7 +250,8 @@ fn laid_out(maps: &[Mapping], table: &Table, claims: &Claims) -> Option<Vec<Clai
         if *run_end < table.length {
             let hole = rest.get(1)?;
             let hole_end = base.checked_add(table.runs.get(n + 1).map_or(table.length, |next| next.0))?;
-            // Several parts in their places are proof enough; then the last hole may be joined with what lies behind.
+            // Several parts in the right places are enough evidence; then the last hole may merge with the following
+            // stretch.
             let joined = last && n > 0 && hole.end >= hole_end;
             (is_inaccessible(hole) && hole.start == end && (hole.end == hole_end || joined)).then_some(())?;
             rest = &rest[2..];
@@ -259,8 +260,8 @@ fn laid_out(maps: &[Mapping], table: &Table, claims: &Claims) -> Option<Vec<Clai
     Some(found)
 }
 
-/// Tables that are committed in full. An unclaimed part of the mapping consists of a whole number of them, or ends with
-/// them behind some smaller one.
+/// Fully committed tables. An unclaimed part of the mapping consists of whole tables, or ends with them after something
+/// smaller.
 fn committed_in_full(mapping: &Mapping, claims: &Claims, sizes: &Sizes, tables: &[Table]) -> Vec<Claim> {
     let taken = claims.within(mapping.start, mapping.end).iter().map(|claim| (claim.start, claim.end));
     let mut full: Vec<&Table> = tables.iter().filter(|table| table.is_full()).collect();
@@ -286,8 +287,8 @@ fn committed_in_full(mapping: &Mapping, claims: &Claims, sizes: &Sizes, tables: 
     gaps(mapping.start, mapping.end, taken).flat_map(whole).collect()
 }
 
-/// The tables that end a stretch. Before them lies a table by regions, or, where the chunks of malloc are known, some
-/// smaller thing.
+/// The tables at the end of a stretch. They follow a per-region table or, if malloc's chunks are known, something
+/// smaller.
 fn ended_by(start: u64, end: u64, full: &[&Table], sizes: &Sizes) -> Vec<Claim> {
     let length = end.saturating_sub(start);
     let taken = longest_sum(full, length);
@@ -300,10 +301,10 @@ fn ended_by(start: u64, end: u64, full: &[&Table], sizes: &Sizes) -> Vec<Claim> 
     beside.into_iter().chain([Claim::new(end - taken, end, Owner::Gc, "table", table.name)]).collect()
 }
 
-/// The least that the tables of G1 hold, wherever they lie: the cards of what is committed, which it clears
-/// (`G1CardTableChangedListener`), and the rows of `G1FromCardCache` for that with a pointer to each row (JDK 11–25).
-/// Up to JDK 17 it also writes the first offset of each region (`reset_bot`), and so touches a page for each.
-/// `None` of another collector.
+/// The minimum that G1's tables contain, wherever they are: the cards of the committed heap, which G1 clears
+/// (`G1CardTableChangedListener`), and the rows of `G1FromCardCache` with a pointer to each (JDK 11–25). Up to JDK 17,
+/// G1 also writes the first offset of each region (`reset_bot`) and thus touches a page per region. `None` for other
+/// collectors.
 pub(super) fn written<'a>(maps: impl Iterator<Item = &'a Mapping>, sizes: &Sizes) -> Option<u64> {
     let (regions, (start, end)) = (sizes.regions?, sizes.heap?);
     let bytes = committed(maps, start, end).iter().map(|(from, to)| to - from).fold(0, u64::saturating_add);
@@ -332,7 +333,7 @@ fn named_in_full(start: u64, end: u64, named: &BTreeSet<u64>, full: &[&Table], s
     found
 }
 
-/// The largest sum of lengths, each taken up to [`SAME_MAX`] times, that fits into `length`.
+/// The largest sum of lengths, each used up to [`SAME_MAX`] times, that fits into `length`.
 fn longest_sum(tables: &[&Table], length: u64) -> u64 {
     let Some((table, others)) = tables.split_last() else { return 0 };
     let most = (length / table.length).min(SAME_MAX);
@@ -340,24 +341,24 @@ fn longest_sum(tables: &[&Table], length: u64) -> u64 {
     (0..=most).map(sum).max().unwrap_or(0)
 }
 
-/// A table with a row for each region of the heap, if this stretch is exactly as long as one: `G1FromCardCache`, a
-/// pointer and a row of whole 128 bytes for each region, 8 bytes for each worker (JDK 11–25, `Padded2DArray`).
+/// A table with one row per heap region, if this stretch is exactly as long as one: `G1FromCardCache` has a pointer and
+/// a row per region; the row has 8 bytes per worker, padded to 128 bytes (JDK 11–25, `Padded2DArray`).
 fn by_regions(start: u64, end: u64, sizes: &Sizes) -> Option<Claim> {
     let may_begin = sizes.named.as_ref().is_none_or(|named| named.contains(&start));
     let length = end.checked_sub(start).filter(|length| *length > 0 && may_begin)?;
-    // 32 threads have their cards in two times 128 bytes. A chunk that is not known may be as long as more.
+    // The cards of 32 threads take two times 128 bytes. An unknown chunk may be as long as a larger table.
     let most = if sizes.unread_malloc { 2 } else { 8 };
     let fits = (1..=most).any(|row| rows(sizes.regions.unwrap_or(0), row, sizes.page) == Some(length));
-    fits.then(|| Claim::new(start, end, Owner::Gc, "table", "cards that were looked at last"))
+    fits.then(|| Claim::new(start, end, Owner::Gc, "table", "cards scanned last"))
 }
 
-/// The length of `G1FromCardCache` with rows of so many times 128 bytes; `None` without regions.
+/// The length of `G1FromCardCache` with rows of `row` times 128 bytes; `None` without regions.
 fn rows(regions: u64, row: u64, page: u64) -> Option<u64> {
     (1..1 << 20).contains(&regions).then(|| (regions * (8 + row * 128) + 128).next_multiple_of(page))
 }
 
-/// Stacks of threads that have ended, which glibc keeps for new ones: as long as the stack of a thread that lives, with
-/// its guard or, where HotSpot has already removed its own, without.
+/// Stacks of ended threads, which glibc keeps for new ones: as long as the stack of a living thread, with or without
+/// its guard, because HotSpot may already have removed its own.
 pub(super) fn ended_stacks(maps: &[Mapping], claims: &Claims, page: u64) -> Vec<Claim> {
     let guard_max = GUARD_MAX.max(GUARD_PAGES_MAX * page);
     let spans = |n: usize| {
@@ -383,7 +384,7 @@ pub(super) fn ended_stacks(maps: &[Mapping], claims: &Claims, page: u64) -> Vec<
         };
         is_free(claims, mapping.start, mapping.end) && (whole(span) || known.contains(&mapping.size().0))
     };
-    let name = "threads that have ended";
+    let name = "threads that have exited";
     let stack = |n: &usize| Claim::new(maps[*n].start, maps[*n].end, Owner::ThreadStacks, "thread", name);
     anonymous.iter().filter(ended).map(stack).collect()
 }
@@ -394,7 +395,7 @@ mod tests {
     use crate::kernel::mapping::parse;
     use crate::observe::addresses::Purpose;
 
-    /// Nothing is known but the size of a page.
+    /// Only the page size is known.
     fn sizes() -> Sizes {
         Sizes { page: 4096, ..Sizes::default() }
     }
@@ -408,12 +409,12 @@ mod tests {
         JvmRange { start: 0, end, committed_end, purpose: Purpose::CodeCache, name }
     }
 
-    /// The heap that is reserved from 1 GiB on, so many MiB of it.
+    /// A heap reserved at 1 GiB, of this many MiB.
     fn heap(mib: u64) -> Option<(u64, u64)> {
         Some((1 << 30, (1 << 30) + (mib << 20)))
     }
 
-    /// Claims in these mappings, of which the heap is known.
+    /// The claims in these mappings, with the heap known.
     fn found(maps: &str, sizes: &Sizes) -> Vec<Claim> {
         let heap = sizes.heap.map(|(start, end)| Claim::new(start, end, Owner::JavaHeap, "", ""));
         by_size(&parse(maps), heap.as_slice(), sizes)
@@ -428,18 +429,19 @@ mod tests {
     }
 
     #[test]
-    fn a_heap_that_ends_before_it_begins_is_committed_nowhere() {
+    fn an_inverted_heap_range_has_no_committed_part() {
         let maps = parse("1000-9000 rw-p 0 00:00 0\n");
         assert_eq!(committed(maps.iter(), 0x2000, 0x4000), [(0, 0x2000)]);
         assert_eq!(committed(maps.iter(), 0x4000, 0x2000), []);
         assert_eq!(committed(maps.iter(), 0x2000, 0x2000), []);
     }
 
-    /// Lengths as seen on JDK 17 with a code heap of 120,036 KiB, 2.4 MiB of it committed, and a heap of 1 GiB, of
-    /// which the first 370 and, for archived objects, the last 8 MiB are committed.
+    /// Lengths as seen on JDK 17 with a code heap of 120,036 KiB (2.4 MiB committed) and a heap of 1 GiB, of which the
+    /// first 370 MiB and, for archived objects, the last 8 MiB are committed.
     #[test]
-    fn tables_are_laid_out_as_the_heap_is() {
-        let maps = "40000000-57200000 rw-p 0 00:00 0\n57200000-7f800000 ---p 0 00:00 0\n7f800000-80000000 rw-p 0 00:00 0\n\
+    fn tables_have_the_layout_of_the_heap() {
+        let maps = "40000000-57200000 rw-p 0 00:00 0\n57200000-7f800000 ---p 0 00:00 0\n7f800000-80000000 rw-p 0 \
+             00:00 0\n\
              7f0000000000-7f0000005000 rw-p 0 00:00 0\n7f0000005000-7f00000eb000 ---p 0 00:00 0\n\
              7f553afff000-7f553b0b9000 rw-p 0 00:00 0\n7f553b0b9000-7f553b1fc000 ---p 0 00:00 0\n\
              7f553b1fc000-7f553b2b9000 rw-p 0 00:00 0\n7f553b2b9000-7f553b3fc000 ---p 0 00:00 0\n\
@@ -458,22 +460,22 @@ mod tests {
         assert_eq!(found, expect);
     }
 
-    /// A heap of 64 MiB whose card table the kernel keeps in two parts, as seen on JDK 25 with Parallel, and a heap of
-    /// 16 MiB whose tables are the smallest that are looked for.
+    /// A 64 MiB heap whose card table the kernel splits in two, as seen on JDK 25 with Parallel, and a 16 MiB heap with
+    /// the smallest tables that are searched for.
     #[test]
-    fn parts_that_touch_are_one_table() {
+    fn adjacent_parts_form_one_table() {
         let sum = |claims: Vec<Claim>| claims.iter().map(|claim| claim.end - claim.start).sum::<u64>();
         let maps = "40000000-44000000 rw-p 0 00:00 0\n7f0000000000-7f0000015000 rw-p 0 00:00 0\n\
                     7f0000015000-7f0000020000 rw-p 0 00:00 0\n";
         assert_eq!(sum(found(maps, &Sizes { heap: heap(64), ..sizes() })), 128 << 10);
         let g1 = Sizes { regions: Some(16), heap: heap(16), ..sizes() };
         let maps = "40000000-41000000 rw-p 0 00:00 0\n7f0000000000-7f0000019000 rw-p 0 00:00 0\n";
-        assert_eq!(sum(found(maps, &g1)), 100 << 10, "three of 32 KiB, and the cards that were looked at last");
+        assert_eq!(sum(found(maps, &g1)), 100 << 10, "three of 32 KiB, and the cards scanned last");
     }
 
     #[test]
-    fn mark_stacks_begin_so_far_before_the_end_of_their_hole() {
-        // A stack of 1 MiB lies right before them, in a mapping of its own or in theirs.
+    fn mark_stacks_start_at_their_distance_from_the_end_of_the_hole() {
+        // A 1 MiB stack is directly below, in its own mapping or in theirs.
         let apart =
             "7f71e2f00000-7f71e3000000 rw-p 00000000 00:00 0 \n7f71e3000000-7f71e5000000 rw-p 00000000 00:00 0 \n";
         let joined = "7f71e2f00000-7f71e5000000 rw-p 00000000 00:00 0 \n";
@@ -487,14 +489,14 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_nothing_may_touch_belongs_to_the_archive_behind_it() {
+    fn a_guard_page_belongs_to_the_archive_after_it() {
         let maps = "30000000-30001000 ---p 0 00:00 0\n30001000-30e00000 rw-p 0 00:00 7 /lib/server/classes.jsa\n\
                     50000000-50001000 ---p 0 00:00 0\n";
         let found: Vec<_> = found(maps, &sizes()).iter().map(|claim| (claim.start, claim.owner)).collect();
         assert_eq!(found, [(0x3000_0000, Owner::Cds)]);
     }
 
-    /// A heap of 1 GiB, its first 384 MiB committed, with a code heap: each table and its hole end with a page.
+    /// A 1 GiB heap with 384 MiB committed, and a code heap: each table and its hole end at a page boundary.
     #[test]
     fn tables_take_whole_pages_of_any_size() {
         for page in [16 << 10, 64 << 10] {
@@ -515,8 +517,8 @@ mod tests {
     }
 
     #[test]
-    fn stacks_with_guards_of_large_pages_are_known() {
-        // Red, reserved and yellow zone of HotSpot's, and glibc's guard before them.
+    fn stacks_with_large_page_guards_are_recognized() {
+        // HotSpot's red, reserved, and yellow zones, after glibc's guard.
         let maps = "10000-50000 ---p 0 00:00 0\n50000-200000 rw-p 0 00:00 0\n\
                     300000-340000 ---p 0 00:00 0\n340000-4f0000 rw-p 0 00:00 0\n";
         let living = Claim::new(0x5_0000, 0x20_0000, Owner::ThreadStacks, "thread", "main");
@@ -533,10 +535,9 @@ mod tests {
         assert_eq!(found, [(0x7f60_0000_0000, 0x7f60_0020_0000), (0x7f70_0000_0000, 0x7f70_0020_1000)]);
     }
 
-    /// As seen with DuckDB in a JVM with G1 and a heap of 128 MiB: mappings of its jemalloc, 8 MiB, were as long as
-    /// tables.
+    /// As seen with DuckDB in a JVM with G1 and a 128 MiB heap: 8 MiB mappings of its jemalloc were as long as tables.
     #[test]
-    fn beside_a_foreign_library_only_what_hotspot_names_is_a_table() {
+    fn with_a_foreign_library_only_hotspots_named_ranges_are_tables() {
         let maps = "40000000-48000000 rw-p 0 00:00 0\n7f6000000000-7f6000800000 rw-p 0 00:00 0\n\
                     7f7000000000-7f7000400000 rw-p 0 00:00 0\n7f8000000000-7f8000080000 rw-p 0 00:00 0\n\
                     7f9000000000-7f9000045000 rw-p 0 00:00 0\n";
@@ -567,15 +568,15 @@ mod tests {
         assert_eq!(found(Some(named.into())), both);
     }
 
-    /// As seen in captures of JDK 25 with G1, two cores and heaps of 512 and 256 MiB: two task queues end the first
-    /// stretch, and chunks of malloc begin the others.
+    /// As seen in captures of JDK 25 with G1, two cores, and heaps of 512 and 256 MiB: two task queues end the first
+    /// stretch, and malloc chunks begin the others.
     #[test]
-    fn where_no_chunk_is_known_a_stretch_of_tables_ends_with_task_queues() {
+    fn with_unknown_chunks_task_queues_end_a_stretch_of_tables() {
         let unread = |mib, regions| Sizes { heap: heap(mib), regions: Some(regions), unread_malloc: true, ..sizes() };
         let maps = "40000000-60000000 rw-p 0 00:00 0\n7f4fc3442000-7f4fc35f0000 rw-p 0 00:00 0\n\
                     7f4fc35f0000-7f4fc38f2000 rw-p 0 00:00 0\n";
         assert_eq!(ranges(&found(maps, &unread(512, 512))), [(0x7f4f_c35f_0000, 0x7f4f_c36f_0000)]);
-        // The cards, and the rows of 512 regions: most of the first stretch, behind chunks of 364 and 260 KiB.
+        // The cards and the rows of 512 regions: most of the first stretch, after chunks of 364 and 260 KiB.
         assert_eq!(written(parse(maps).iter(), &unread(512, 512)), Some((1 << 20) + 512 * (8 + 128)));
         let older = Sizes { offsets_written: true, ..unread(512, 512) };
         assert_eq!(written(parse(maps).iter(), &older), Some((2 << 20) + 512 * (8 + 128)));
@@ -588,7 +589,7 @@ mod tests {
     }
 
     #[test]
-    fn stacks_of_ended_threads_are_as_long_as_those_of_living_ones() {
+    fn ended_stacks_are_as_long_as_live_ones() {
         let maps = parse(
             "1000-5000 ---p 0 00:00 0\n5000-101000 rw-p 0 00:00 0\n\
              201000-205000 ---p 0 00:00 0\n205000-301000 rw-p 0 00:00 0\n\

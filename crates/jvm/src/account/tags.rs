@@ -1,19 +1,17 @@
-//! Finds the category of Native Memory Tracking that a tag's number stands for. The numbers differ between JDK
-//! versions, but their order is always that of the summary. So the module aligns numbers and categories by the bytes
-//! that each has.
+//! Maps tag numbers to categories of Native Memory Tracking. The numbers differ between JDK versions, but their order
+//! always matches the summary. So the module aligns numbers and categories by their byte counts.
 
 use crate::observe::nmt::NativeMemory;
 use std::collections::BTreeMap;
 
-/// Names of NMT's tags.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct TagNames {
     names: BTreeMap<u8, String>,
 }
 
 impl TagNames {
-    /// Aligns the tags that were found, the bytes asked for by NMT's number, with the categories of a summary: in
-    /// order, with the least sum of differences.
+    /// Aligns the tags found (requested bytes by NMT's number) with the categories of a summary: in order, with the
+    /// smallest sum of differences.
     pub(super) fn align(tags: BTreeMap<u8, u64>, summary: &NativeMemory) -> Self {
         let tags: Vec<(u8, u64)> = tags.into_iter().collect();
         let categories = expected(summary);
@@ -50,14 +48,14 @@ impl TagNames {
         Self { names }
     }
 
-    /// The category's name, or the number where it is not known.
+    /// The category's name, or the number if unknown.
     pub(super) fn name(&self, number: u8) -> String {
         self.names.get(&number).cloned().unwrap_or_else(|| format!("tag {number}"))
     }
 }
 
-/// The bytes of malloc that each category has. NMT moves the chunks of its arenas from `Arena Chunk` to whoever uses
-/// them; in memory they still carry the tag of `Arena Chunk`.
+/// The malloc bytes of each category. NMT reports chunks of its arenas under their users instead of `Arena Chunk`; in
+/// memory they still carry the tag of `Arena Chunk`.
 fn expected(summary: &NativeMemory) -> Vec<(String, u64)> {
     let arenas = summary.categories.iter().map(|category| category.nmt_arena.0);
     let in_arenas = arenas.fold(0, u64::saturating_add);
@@ -70,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_named_in_order_by_their_bytes() {
+    fn tag_numbers_are_matched_in_order_by_bytes() {
         let text = "Total: reserved=9KB, committed=8KB\n\
                     -  Java Heap (reserved=64KB, committed=64KB)\n\
                     -  Class (reserved=9KB, committed=8KB)\n (malloc=190KB #3)\n\

@@ -1,4 +1,4 @@
-//! The stretches of a process that may be a library's: what is left where nothing is guessed.
+//! Finds the stretches of a process that may belong to a library: everything that has no certain owner.
 
 use super::claims::Claims;
 use super::close::{malloc_claims, named};
@@ -13,15 +13,15 @@ use std::collections::BTreeSet;
 pub struct Unowned {
     /// First address.
     pub start: u64,
-    /// First address behind.
+    /// End address, exclusive.
     pub end: u64,
-    /// The kernel's name of its mapping, unless malloc or the JVM gave it.
+    /// The kernel's name for its mapping, unless malloc or the JVM set it.
     pub name: Option<String>,
-    /// Whether it is as long as a thread's stack, whose handle libraries keep: it points to the stack's end.
+    /// Whether it is as long as a thread's stack. Libraries keep the thread's handle, which points to the stack's end.
     pub like_stack: bool,
 }
 
-/// The stretches of resident mappings that no owner known without guessing claims, in address order.
+/// The stretches of resident mappings that no certain owner claims, in address order.
 pub fn unowned(said: &Said, seen: &ProcessReadings) -> Vec<Unowned> {
     let maps: Vec<Mapping> = seen.smaps.maps().cloned().collect();
     let named = named(said, &maps, &seen.stacks, &seen.malloc_ranges());
@@ -45,7 +45,7 @@ pub fn unowned(said: &Said, seen: &ProcessReadings) -> Vec<Unowned> {
     free.map(stretch).collect()
 }
 
-/// The name that a program gave a mapping (`PR_SET_VMA_ANON_NAME`), unless the C library did: `[anon: glibc: malloc]`.
+/// The name of a mapping (`PR_SET_VMA_ANON_NAME`), unless the C library set it: `[anon: glibc: malloc]`.
 fn kernel_name(path: &str) -> Option<String> {
     let name = path.strip_prefix("[anon:")?.trim_end_matches(']').trim();
     (!name.is_empty() && !name.starts_with("glibc")).then(|| name.to_owned())
@@ -59,14 +59,14 @@ mod tests {
     use crate::observe::stacks::ThreadStack;
 
     #[test]
-    fn names_of_the_c_library_are_malloc_s() {
+    fn names_set_by_the_c_library_belong_to_malloc() {
         let names = ["[anon: glibc: malloc arena]", "[anon:]", "", "[heap]", "[anon:cache of foo]"].map(kernel_name);
         assert_eq!(names, [None, None, None, None, Some("cache of foo".to_owned())]);
     }
 
-    /// A stretch may be a library's only if it is anonymous, readable and unclaimed.
+    /// A stretch may be a library's only if it is anonymous, readable, and unclaimed.
     #[test]
-    fn what_has_an_owner_is_not_asked_about() {
+    fn owned_stretches_are_excluded() {
         let smaps = "10000-20000 rw-p 0 00:00 0\nRss: 64 kB\n20000-30000 rw-p 0 00:00 7 /tmp/libx.so\nRss: 4 kB\n\
                      30000-40000 rw-p 0 00:00 0\nRss: 4 kB\n50000-60000 rw-p 0 00:00 0 [anon:pool]\nRss: 8 kB\n\
                      70000-80000 rw-p 0 00:00 0\nRss: 8 kB\n90000-a0000 rw-p 0 00:00 0\nRss: 0 kB\n";

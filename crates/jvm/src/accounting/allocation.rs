@@ -1,5 +1,5 @@
-//! The bytes that a JVM's threads have allocated in its heap so far: by its counters, read from outside, or else by its
-//! answer when asked.
+//! The bytes that a JVM's threads have allocated in its heap so far: from its counters, read from outside, or from its
+//! reply when asked.
 
 use crate::observe::hotspot::threads::{Allocated, EndedThreads, ThreadReader, Threads};
 use crate::observe::memory::ProcessMemory;
@@ -8,19 +8,19 @@ use crate::observe::{Unavailable, thread_print};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The source of a count of heap allocation, the best one first.
+/// How heap allocation was counted, most accurate method first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AllocatedBy {
-    /// The JVM's own counters, to the byte.
+    /// The JVM's own counters, exact to the byte.
     AllThreads,
-    /// The counters of threads that live; what others allocated before they ended is not in it.
+    /// Counters of live threads; they exclude threads that have exited.
     LivingThreads,
-    /// The reply to `Thread.print -e` for threads that live, within 10 %.
+    /// `Thread.print -e` for live threads, accurate to within 10%.
     ThreadPrint,
 }
 
-/// Bytes up to a moment, and who counted them.
+/// Bytes allocated up to a moment, with their source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AllocatedSoFar {
     /// Allocated so far.
@@ -30,7 +30,7 @@ pub struct AllocatedSoFar {
 }
 
 impl AllocatedSoFar {
-    /// Returns the bytes allocated since an earlier moment; `None` if they were counted in another way then.
+    /// Returns the bytes allocated since an earlier moment; `None` if the source was different then.
     pub fn since(self, before: Self) -> Option<Self> {
         let bytes = self.bytes.saturating_sub(before.bytes);
         (self.by == before.by).then_some(Self { bytes, by: self.by })
@@ -46,24 +46,24 @@ pub struct Allocation {
 }
 
 impl Allocation {
-    /// Reads these counters from now on.
+    /// Starts reading these counters.
     pub fn open(process: &Process, threads: Threads) -> Result<Self, Unavailable> {
         let reader = threads.clone().reader();
         Ok(Self { memory: ProcessMemory::open(process)?, threads, reader })
     }
 
-    /// The memory that the counters are in.
+    /// The memory that contains the counters.
     pub fn memory(&self) -> ProcessMemory {
         self.memory.clone()
     }
 
-    /// Returns the bytes that each living thread has allocated, by its id in the JVM's own pid namespace.
+    /// Returns the bytes allocated by each living thread, keyed by its id in the JVM's own pid namespace.
     pub fn by_thread(&mut self) -> BTreeMap<u32, u64> {
         let threads = self.reader.by_thread(&self.memory).unwrap_or_default();
         threads.into_iter().filter_map(|thread| Some((thread.tid?, thread.bytes))).collect()
     }
 
-    /// Returns the place of the counters.
+    /// Returns the location of the counters.
     pub fn threads(&self) -> Threads {
         self.threads.clone()
     }
@@ -73,7 +73,7 @@ impl Allocation {
         self.reader.read(&self.memory).err().filter(|why| !why.is_early)
     }
 
-    /// Returns the bytes allocated so far; `None` if they cannot be read at this moment.
+    /// Returns the bytes allocated so far; `None` if they cannot be read right now.
     pub fn so_far(&mut self) -> Option<AllocatedSoFar> {
         let Allocated { bytes, ended, .. } = self.reader.read(&self.memory).ok()?;
         let by = match ended {
@@ -84,7 +84,7 @@ impl Allocation {
     }
 }
 
-/// The same as the JVM tells it; `None` where it does not.
+/// The allocated bytes from the JVM's reply; `None` without one.
 pub fn told(ask: impl Fn(&str) -> Option<Result<String, String>>) -> Option<AllocatedSoFar> {
     let bytes = thread_print::allocated(&ask("Thread.print -e")?.ok()?)?;
     Some(AllocatedSoFar { bytes, by: AllocatedBy::ThreadPrint })

@@ -1,8 +1,7 @@
-//! Reads what an account needs, in the order that costs the JVM least.
+//! Takes the readings for an account, in the order that costs the JVM least.
 //!
-//! The JVM is asked first, while it runs; its mappings are weighed while it runs, too. Then its threads are held, if
-//! that is wanted and allowed, for as long as the heaps of malloc are walked, some at a time. The rest of the pages is
-//! looked at after that.
+//! First the JVM is asked and its mappings are weighed while it runs. Then, if requested and allowed, its threads are
+//! paused while malloc's heaps are walked a few at a time. The remaining pages are read last.
 
 mod allocation;
 mod musl_malloc;
@@ -36,7 +35,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use turns::Turns;
 
-/// The only questions whose answers the JVM works out in a safepoint, of about a millisecond.
+/// The only commands that the JVM answers in a safepoint, of about a millisecond.
 pub const IN_SAFEPOINT: [&str; 2] = [METASPACE, CLASS_LOADERS];
 const METASPACE: &str = "VM.metaspace vslist";
 const CLASS_LOADERS: &str = "VM.classloader_stats";
@@ -44,36 +43,36 @@ const CLASS_LOADERS: &str = "VM.classloader_stats";
 /// A request for an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wanted {
-    /// Whether threads may be held.
+    /// Whether threads may be paused.
     pub stop: bool,
-    /// Whether a full collection has just happened, so that what is used is live.
+    /// Whether a full collection has just finished, so all used memory is live.
     pub live: bool,
 }
 
-/// An account with all that goes with it.
+/// An account with its related data.
 #[derive(Debug)]
 pub struct Accounted {
     /// The owners, which add up to the RSS.
     pub account: Account,
-    /// The readings that it was made of.
+    /// The readings that it is based on.
     pub seen: ProcessReadings,
     /// The effect that a full collection would have.
     pub gc: Prediction,
     /// The effect that trimming malloc would have.
     pub trim: Prediction,
-    /// For how long the threads stood still; `None` where they were not held.
+    /// How long the threads were paused; `None` if they were not.
     pub pause: Option<Duration>,
     /// From the first question to the last.
     pub took: Duration,
-    /// The sources that could not be read, and what that means.
+    /// The sources that could not be read, with the consequences.
     pub failed: Vec<Unavailable>,
 }
 
-/// Asks by `ask`, which sends a diagnostic command and is `None` where the JVM cannot be asked; what fails is added to
-/// `failed`. `heap` is the reply to `GC.heap_info`, as text and as values.
+/// `ask` sends a diagnostic command and is `None` if the JVM cannot be asked; failures are added to `failed`. `heap` is
+/// the reply to `GC.heap_info`, as text and as values.
 ///
-/// Not `VM.info`, which would name more ranges: it makes HotSpot load its own symbols, which adds 4.1 MB (JDK 17) to
-/// 5.0 MB (25) to the subject for good.
+/// `VM.info` would name more ranges but makes HotSpot load its own symbols, which permanently adds 4.1 MB (JDK 17) to
+/// 5.0 MB (25) to the subject.
 pub fn read_vm_state(
     ask: impl Fn(&str) -> Option<Result<String, String>>,
     heap: Option<(String, HeapInfo)>,
@@ -83,7 +82,7 @@ pub fn read_vm_state(
         let reply = ask(command)?;
         reply.map_err(|why| failed.push(why)).ok()
     };
-    let code = reply("Compiler.codecache").unwrap_or_default();
+    let code = reply("Compiler.codecache");
     let nodes = reply(METASPACE).map(|text| metaspace_nodes::parse(&text));
     let loaders = reply(CLASS_LOADERS);
     let mut note = |why: Unavailable| failed.push(why.to_string());
@@ -93,13 +92,16 @@ pub fn read_vm_state(
     let loaders = loaders.map(|text| class_loaders::in_bytes(class_loaders::parse(&text), committed));
     let unloadable = loaders.as_ref().map(|loaders| class_loaders::leaves(loaders));
     let loaders = loaders.filter(|_| committed.0 > 0);
+    let is_told = heap.is_some() || code.is_some();
+    let code = code.unwrap_or_default();
     let text = format!("{}\n{code}", heap_text.unwrap_or_default());
-    let info = JvmAddresses::parse(&text, page_size().0).map_err(&mut note).ok();
-    Said { info, nodes, unloadable, loaders, code_heaps: code_heaps::parse(&code), heap, ..Said::default() }
+    let info = is_told.then(|| JvmAddresses::parse(&text, page_size().0).map_err(&mut note).ok()).flatten();
+    let (unanswered, code_heaps) = (!is_told && nodes.is_empty(), code_heaps::parse(&code));
+    Said { info, nodes, unloadable, loaders, code_heaps, heap, unanswered, ..Said::default() }
 }
 
-/// Returns the bytes that the last collection left in the heap, from the counters: the old generation and the
-/// survivors. `None` before the first. (Eden's counter moves between collections too, with G1.)
+/// Returns the bytes that the last collection left in the heap, from the counters for the old generation and the
+/// survivors. `None` before the first collection. (With G1, eden's counter also changes between collections.)
 pub fn left_by_last_gc(counters: &Counters) -> Option<u64> {
     counters.sample().gc.filter(|gc| gc.count > 0)?;
     let used = |generation: u32, space: u32| {
@@ -110,18 +112,18 @@ pub fn left_by_last_gc(counters: &Counters) -> Option<u64> {
     Some(used(1, 0)? + used(0, 1).unwrap_or(0) + used(0, 2).unwrap_or(0))
 }
 
-/// Full collections so far: the second kind of those collectors that have two (Serial, Parallel, G1).
+/// Full collections so far, for the collectors that count them separately (Serial, Parallel, G1).
 pub fn full_collections(counters: &Counters) -> Option<u64> {
     counters.collections().get(1).map(|kind| kind.count)
 }
 
-/// Reads the process and closes its account.
-///
-/// # Errors
-/// Fails if not even the mappings can be read.
+/// Reads the process and closes its account. Fails if not even the mappings can be read.
 pub fn account(process: &Process, mut said: Said, wanted: Wanted, clock: &Clock) -> Result<Accounted, Unavailable> {
     let begin_ns = clock.now_ns();
     let maps = maps::read(process, clock)?.value;
+    if said.unanswered {
+        said.info = said.heap_sizes.and_then(|sizes| account::located_by_size(&maps, &sizes));
+    }
     said.images = elf::images(process, &maps);
     said.thread_names = stacks::names(process).unwrap_or_default().into_iter().collect();
     let (mut account, (seen, pause, mut failed)) = close_at_rest(process, &said, wanted.stop, clock)?;
@@ -139,12 +141,12 @@ pub fn account(process: &Process, mut said: Said, wanted: Wanted, clock: &Clock)
     Ok(Accounted { account, seen, gc, trim, pause, took, failed })
 }
 
-/// An account is taken again where more than this share of RSS has gone while it was taken …
+/// An account is repeated if more than this share of RSS went away during it …
 const GONE_MAX: f64 = 0.0005;
-/// … but no more often than this: a program that never rests is weighed as it is.
+/// … but at most this often: a program that never rests is weighed while it changes.
 const LOOKS_MAX: u32 = 3;
 
-/// Reads the process and closes the account. Repeats both if too much unowned memory went away meanwhile.
+/// Reads the process and closes the account. Repeats both if too much unowned memory went away in between.
 fn close_at_rest(process: &Process, said: &Said, stop: bool, clock: &Clock) -> Result<(Account, Sight), Unavailable> {
     let mut looks = 1;
     loop {
@@ -161,8 +163,8 @@ fn close_at_rest(process: &Process, said: &Said, stop: bool, clock: &Clock) -> R
 
 type Sight = (ProcessReadings, Option<Duration>, Vec<Unavailable>);
 
-/// Reads the process. Only the heaps of malloc must not move while they are read; they are walked with all threads
-/// held, some at a time, so that no pause is long.
+/// Reads the process. Only malloc's heaps must not change while they are read; they are walked a few at a time with all
+/// threads paused, which keeps each pause short.
 fn see(process: &Process, said: &Said, stop: bool, clock: &Clock) -> Result<Sight, Unavailable> {
     let mut failed = Vec::new();
     let smaps = smaps::read(process, clock)?.value;
@@ -174,7 +176,7 @@ fn see(process: &Process, said: &Said, stop: bool, clock: &Clock) -> Result<Sigh
     }
     let before = AccountPlan::new(&smaps, &account::claims(said, &maps, &[], &[]));
     let mut heaps = Heaps { musl, ..Heaps::new(process, &smaps, &before, allocator, &mut failed) };
-    // However the reading ends, the end of this thread releases every thread that it has seized.
+    // Whatever the result, the end of this thread releases every thread that it has seized.
     let (stacks, pause) = std::thread::scope(|scope| {
         let reader = scope.spawn(|| heaps.walk(process, stop, clock, &mut failed));
         reader.join().map_err(|_| Unavailable::new("account", "its reader failed: a bug in Loadline"))
@@ -193,21 +195,21 @@ fn see(process: &Process, said: &Said, stop: bool, clock: &Clock) -> Result<Sigh
     Ok((seen, pause, failed))
 }
 
-/// The longest that threads are held at once, but for a single heap of up to [`HEAP_MAX`] that takes longer.
+/// The longest pause, unless a single heap of up to [`HEAP_MAX`] takes longer.
 const PAUSE_MAX: Duration = Duration::from_millis(4);
-/// Threads run for this many times the last pause before they are held again.
+/// Threads run for this many times the last pause before the next one.
 const RUN_TIMES: u32 = 2;
 
-/// The heaps of malloc, while they are walked.
+/// malloc's heaps during the walk.
 struct Heaps {
-    /// `None` where memory or pages cannot be read, or malloc is not glibc's.
+    /// `None` if memory or pages cannot be read, or malloc is not glibc's.
     sources: Option<(ProcessMemory, PageMap)>,
     candidates: Vec<HeapCandidate>,
-    /// The mappings each candidate consists of.
+    /// The mappings of each candidate.
     mappings: Vec<Vec<usize>>,
     turns: Turns,
     layout: Option<Layout>,
-    /// Instead of them all, where malloc is musl's.
+    /// Used instead if malloc is musl's.
     musl: Option<MuslMalloc>,
 }
 
@@ -226,7 +228,7 @@ impl Heaps {
         Self { sources, candidates, mappings, turns, layout: None, musl: None }
     }
 
-    /// Walks all, and reads where the stacks are; the longest pause.
+    /// Walks all heaps and finds the stacks; returns the longest pause.
     fn walk(
         &mut self,
         process: &Process,
@@ -236,10 +238,10 @@ impl Heaps {
     ) -> (Vec<ThreadStack>, Option<Duration>) {
         let (mut pause, mut stop, mut stacks) = (None::<Duration>, stop, None);
         loop {
-            // A heap that would take long is walked while everything runs; what changed meanwhile ends its walk.
+            // A heap that would take long is walked without a pause; if it changes, its walk fails.
             let hold = stop && !(stacks.is_some() && self.next_is_large());
             let held = hold.then(|| Held::all_threads(process, clock).map_err(|why| failed.push(why)).ok()).flatten();
-            // If holding fails once, it is not tried again.
+            // If pausing fails once, it is not tried again.
             stop = stop && (held.is_some() || !hold);
             if stacks.is_none() {
                 stacks = Some(stacks::pointers(process).map_err(|why| failed.push(why)).unwrap_or_default());
@@ -269,7 +271,7 @@ impl Heaps {
         self.musl.as_ref().map_or(self.turns.next().is_none(), MuslMalloc::is_done)
     }
 
-    /// For how long the threads should run on before something that broke is walked again.
+    /// How long threads should run before a failed walk is repeated.
     fn run_on(&self) -> Duration {
         self.musl.as_ref().map_or_else(|| self.turns.run_on(), MuslMalloc::run_on)
     }
@@ -283,7 +285,7 @@ impl Heaps {
             })
     }
 
-    /// Finds the layout of this glibc by what the candidates hold, and leaves out those that are no heaps.
+    /// Finds the layout of this glibc from the candidates' contents, and drops those that are not heaps.
     fn find_layout(&mut self) {
         let Some((memory, map)) = self.sources.as_mut() else { return };
         for candidate in &mut self.candidates {
@@ -318,7 +320,7 @@ impl Heaps {
         self.turns.take(walked);
     }
 
-    /// Puts what was found into what was seen; the memory, if it can be read.
+    /// Adds the results to the evidence; returns the memory, if it can be read.
     fn finish(self, seen: &mut ProcessReadings) -> Option<ProcessMemory> {
         if let Some((memory, _)) = &self.sources {
             seen.walk = Some(glibc::conclude(memory, &self.candidates, self.layout, self.turns.finish()));
@@ -328,7 +330,7 @@ impl Heaps {
     }
 }
 
-/// Enters glibc's chunks with mappings of their own, in what has no other owner.
+/// Records glibc's chunks with their own mappings in memory that has no other owner.
 fn enter_mmapped(memory: &ProcessMemory, plan: &AccountPlan, heaps: &[(u64, u64)], seen: &mut ProcessReadings) {
     for planned in plan.mappings.iter().filter(|planned| planned.question != Question::None) {
         let runs = seen.pages.get(&planned.index).map(Vec::as_slice).unwrap_or_default();
@@ -344,24 +346,24 @@ fn enter_mmapped(memory: &ProcessMemory, plan: &AccountPlan, heaps: &[(u64, u64)
     }
 }
 
-/// Reads the pages of a candidate as they are now, up to `end`. If the pages cannot be read, the candidate has none.
+/// Rereads the pages of a candidate up to `end`. If the pages cannot be read, the candidate has none.
 fn refresh(map: &mut PageMap, candidate: &mut HeapCandidate, end: u64) {
     candidate.runs = map.list(candidate.start, end).unwrap_or_default();
 }
 
-/// Returns the address where the main heap ends now.
+/// Returns the current end address of the main heap.
 fn end_of_main(process: &Process, clock: &Clock, start: u64) -> Option<u64> {
     let maps = maps::read(process, clock).ok()?.value;
     let end = end_of(start, maps.iter().filter(|mapping| &*mapping.path == "[heap]"));
     (end > start).then_some(end)
 }
 
-/// The end of the mappings that touch each other from `start` on; `start` where none begins there.
+/// The end of the contiguous mappings that begin at `start`; `start` if none begins there.
 fn end_of<'m>(start: u64, maps: impl Iterator<Item = &'m Mapping>) -> u64 {
     maps.fold(start, |end, mapping| if mapping.start == end { mapping.end } else { end })
 }
 
-/// The present pages of every mapping that has more than one owner, or none that is known.
+/// The present pages of every mapping with several owners or none known.
 fn pages_in_question(
     process: &Process,
     smaps: &Smaps,
@@ -381,9 +383,9 @@ fn pages_in_question(
     pages
 }
 
-/// Stretches that may be heaps of malloc, and the mappings they consist of; neighbouring parts of `[heap]` are one.
-/// Others may grow up to [`HEAP_MAX`] while they are looked at, and the kernel may show one as part of a mapping that
-/// began before it: a stack in front of it, or a heap that is full.
+/// Stretches that may be malloc heaps, and their mappings; neighboring parts of `[heap]` are one. Other heaps may grow
+/// up to [`HEAP_MAX`] during the walk, and the kernel may show one as part of a mapping that began earlier: a stack
+/// below it, or a full heap.
 fn candidates(smaps: &Smaps, plan: &AccountPlan) -> (Vec<HeapCandidate>, Vec<Vec<usize>>) {
     let mut found: Vec<(HeapCandidate, Vec<usize>)> = Vec::new();
     for planned in &plan.mappings {
@@ -405,7 +407,6 @@ fn candidates(smaps: &Smaps, plan: &AccountPlan) -> (Vec<HeapCandidate>, Vec<Vec
     found.into_iter().unzip()
 }
 
-/// The resident pages of the Java heap.
 fn heap_runs(process: &Process, said: &Said, smaps: &Smaps) -> Result<Vec<Run>, Unavailable> {
     let mut runs = Vec::new();
     let Some((start, end)) = said.info.as_ref().and_then(|info| info.heap_reserved) else { return Ok(runs) };

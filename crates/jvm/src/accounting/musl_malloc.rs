@@ -1,4 +1,4 @@
-//! Reads musl's malloc while its threads are held, group by group; `accounting` says when, as for glibc's heaps.
+//! Reads musl's malloc group by group while threads are paused; `accounting` decides when, as for glibc's heaps.
 
 use super::turns::RUN_ON;
 use crate::account::ProcessReadings;
@@ -11,7 +11,7 @@ use crate::observe::procfs::Process;
 use crate::observe::smaps::Smaps;
 use std::time::Duration;
 
-/// The malloc of a process on musl, while it is walked.
+/// The malloc of a process on musl during the walk.
 pub(super) struct MuslMalloc {
     memory: ProcessMemory,
     map: PageMap,
@@ -21,8 +21,8 @@ pub(super) struct MuslMalloc {
 }
 
 impl MuslMalloc {
-    /// Finds it by its secret: in the data of the C library, or of the program where that is linked statically.
-    /// `None` where malloc is not musl's, or where it is and cannot be read.
+    /// Finds it by its secret, in the data of the C library or of a statically linked program. `None` if malloc is not
+    /// musl's or cannot be read.
     pub(super) fn find(
         process: &Process,
         smaps: &Smaps,
@@ -34,7 +34,7 @@ impl MuslMalloc {
             Allocator::Unknown => false,
             _ => return None,
         };
-        // If the allocator is not known, the walk of glibc's heaps reports what cannot be read.
+        // If the allocator is unknown, the walk of glibc's heaps reports what cannot be read.
         let (memory, mut map) = sources(process).map_err(|why| failed.extend(is_musl.then_some(why))).ok()?;
         let maps: Vec<_> = smaps.maps().cloned().collect();
         let places = mallocng::places(&maps, |mapping| Allocator::of([mapping]) == Allocator::Musl);
@@ -42,7 +42,7 @@ impl MuslMalloc {
         let context = secret.map(|secret| mallocng::find(&memory, &mut pages_of(&mut map), &places, secret?));
         let walker = match context {
             Ok(Some(context)) => Walker::begin(&memory, &mut pages_of(&mut map), context),
-            Ok(None) if is_musl => Err("it has no context of musl 1.2.1 to 1.2.5"),
+            Ok(None) if is_musl => Err("its context does not match musl 1.2.1 to 1.2.5"),
             Ok(None) => return None,
             Err(why) => {
                 failed.extend(is_musl.then_some(why));
@@ -52,40 +52,37 @@ impl MuslMalloc {
         Some(Self { memory, map, walker, done: false })
     }
 
-    /// Whether all groups were walked.
     pub(super) fn is_done(&self) -> bool {
         self.done || self.walker.is_err()
     }
 
-    /// For how long the threads should run on before the next group.
+    /// How long threads should run before the next group.
     pub(super) fn run_on(&self) -> Duration {
         if self.walker.as_ref().is_ok_and(Walker::waits) { RUN_ON } else { Duration::ZERO }
     }
 
-    /// Walks the next group.
     pub(super) fn walk_next(&mut self) {
         if let Ok(walker) = &mut self.walker {
             self.done = !walker.step(&self.memory, &mut pages_of(&mut self.map));
         }
     }
 
-    /// Returns the result of the walk, or why it is not to be trusted.
+    /// Returns the result of the walk, or why it cannot be trusted.
     pub(super) fn finish(self) -> Result<Walk, &'static str> {
         self.walker.and_then(Walker::finish)
     }
 }
 
-/// The memory of a process, and which of its pages are present.
 pub(super) fn sources(process: &Process) -> Result<(ProcessMemory, PageMap), Unavailable> {
     Ok((ProcessMemory::open(process)?, PageMap::open(process)?))
 }
 
-/// The pages of a range as they are now. Empty if they cannot be read, so that the walk reads no memory of the range.
+/// The current pages of a range. Empty if they cannot be read; the walk then reads no memory of the range.
 pub(super) fn pages_of(map: &mut PageMap) -> Box<PagesOf<'_>> {
     Box::new(|start, end| map.list(start, end).unwrap_or_default())
 }
 
-/// Enters musl's chunks with mappings of their own into the same list as those of glibc.
+/// Adds musl's chunks with their own mappings to the same list as glibc's.
 pub(super) fn enter_mmapped(seen: &mut ProcessReadings) {
     for chunk in seen.musl.iter().flatten().flat_map(|walk| &walk.mmapped) {
         let mappings = &seen.smaps.mappings;

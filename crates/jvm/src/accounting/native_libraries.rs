@@ -1,6 +1,6 @@
-//! Looks for memory that libraries other than the JVM's mapped themselves: reads the libraries' data, the jemalloc in
-//! one of them, what they point to, and what HotSpot's structures point to. `account::native` decides what counts as
-//! evidence. Nothing is read where no such library is loaded.
+//! Looks for memory mapped by libraries other than the JVM's: reads the libraries' data, any jemalloc inside them, what
+//! they point to, and what HotSpot's structures point to. `account::native` decides what counts as evidence. Nothing is
+//! read if no such library is loaded.
 
 use super::musl_malloc::{pages_of, sources};
 use crate::account::{self, NativeEvidence, NativeMappings, NativeRange, ProcessReadings, Said, Unowned};
@@ -15,18 +15,18 @@ use crate::observe::procfs::Process;
 use crate::observe::ranges::gaps;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The most that is read of the libraries' own data, and of the memory that they mapped, in bytes of present pages.
+/// The maximum present bytes read from the libraries' own data and the memory that they mapped.
 const READ_MAX: u64 = 64 << 20;
-/// From a library's data to an object of malloc, and on to another one.
+/// From a library's data to a malloc object, and on to another one.
 const OBJECTS_DEEP: u32 = 2;
-/// From libjvm's data to the heap, to a generation, to its table of offsets.
+/// From libjvm's data to the heap, to a generation, to its offset table.
 const HOTSPOT_DEEP: u32 = 3;
 const PAGE: u64 = 4096;
 
-/// Whose stretch it is, by the library's place in the list.
+/// The owner of a stretch, by the library's index.
 type Whose = Option<(usize, NativeEvidence)>;
 
-/// Finds the memory that libraries other than the JVM's mapped, among the memory that has no owner yet.
+/// Finds memory mapped by libraries other than the JVM's among the memory without an owner.
 pub(super) fn look(process: &Process, said: &Said, seen: &ProcessReadings) -> NativeMappings {
     let jvm = said.images.iter().find(|image| image.path.ends_with("/libjvm.so"));
     let jvm_path = jvm.map(|image| image.path.as_str());
@@ -64,18 +64,17 @@ pub(super) fn look(process: &Process, said: &Said, seen: &ProcessReadings) -> Na
     found
 }
 
-/// Whether all of malloc comes from this library, so that whatever it mapped is malloc's.
+/// Whether this library provides all of malloc, so that all its mappings are malloc's.
 fn replaces_malloc(image: &Image) -> bool {
     let name = image.path.rsplit('/').next().unwrap_or_default();
     ["libjemalloc", "libmimalloc", "libtcmalloc"].iter().any(|start| name.starts_with(start))
 }
 
-/// The heaps of malloc.
 fn heaps(seen: &ProcessReadings) -> Stretches {
     Stretches::new(seen.main_heaps().chain(seen.malloc_ranges()).collect())
 }
 
-/// A look under way.
+/// A search in progress.
 struct LibrarySearch<'a> {
     memory: ProcessMemory,
     map: PageMap,
@@ -83,12 +82,12 @@ struct LibrarySearch<'a> {
     unowned: &'a [Unowned],
     stretches: Stretches,
     heaps: Stretches,
-    /// The ranges that a walked allocator gave out or keeps.
+    /// The ranges that a walked allocator handed out or keeps.
     exact: Vec<(u64, u64)>,
 }
 
 impl LibrarySearch<'_> {
-    /// Returns the library that owns each stretch. Puts exactly known ranges and those that HotSpot names into `found`.
+    /// Returns the owner of each stretch. Stores exactly known ranges, and those that HotSpot names, in `found`.
     fn whose(&mut self, libraries: &[&Image], jvm: Option<&Image>, found: &mut NativeMappings) -> Vec<Whose> {
         let mut whose: Vec<Whose> = vec![None; self.unowned.len()];
         let mut votes: BTreeMap<(usize, usize), u64> = BTreeMap::new();
@@ -105,7 +104,7 @@ impl LibrarySearch<'_> {
         found.tables = Some(jvm.map(|jvm| self.named_by_hotspot(jvm)).unwrap_or_default());
         let preloaded = self.seen.allocator;
         if !matches!(preloaded, Some(Allocator::Glibc | Allocator::Musl | Allocator::Unknown)) {
-            // A stretch that a library points to may be malloc's, whose structures are not known.
+            // A stretch that a library points to may belong to malloc, whose structures are unknown.
             return whose;
         }
         let mut most: BTreeMap<usize, (u64, usize)> = BTreeMap::new();
@@ -119,19 +118,19 @@ impl LibrarySearch<'_> {
         let through = self.through_objects(roots, &whose, found.tables.as_ref());
         through.iter().for_each(|(stretch, library)| whose[*stretch] = Some((*library, NativeEvidence::Object)));
         self.spread(through.into_keys().collect(), &mut whose, &mut left);
-        // A word that lies about in HotSpot's objects may lead to what is a library's.
+        // A stray word in HotSpot's objects may point to a library's memory.
         let is_free = |at: &u64| self.stretches.of(*at).is_some_and(|stretch| whose[stretch].is_none());
         found.tables.iter_mut().for_each(|tables| tables.retain(is_free));
         whose
     }
 
-    /// The stretch that a pointer counts for. The handle of a thread points to the end of its stack.
+    /// The stretch that a pointer counts for. A thread's handle points to the end of its stack.
     fn leads_to(&self, to: u64) -> Option<usize> {
         let stretch = self.stretches.of(to)?;
         (!self.unowned[stretch].like_stack || self.unowned[stretch].start == to).then_some(stretch)
     }
 
-    /// Reads the pointers in a library's own data: into the stretches, and to objects of malloc.
+    /// Reads the pointers in a library's own data: into the stretches, and to malloc objects.
     fn data(&mut self, library: &Image, left: &mut u64) -> (Vec<Pointer>, Vec<u64>) {
         let (mut pointers, mut objects) = (Vec::new(), Vec::new());
         for (start, end) in data_of(self.seen.smaps.maps(), library) {
@@ -147,14 +146,14 @@ impl LibrarySearch<'_> {
         (pointers, objects)
     }
 
-    /// Enters the extents of the jemalloc in this library, if it has one.
+    /// Records the extents of this library's jemalloc, if it has one.
     fn walk_jemalloc(&mut self, library: &Image, pointers: &[Pointer], found: &mut NativeMappings) {
         let Some(walk) = jemalloc::walk(&self.memory, &mut pages_of(&mut self.map), pointers) else { return };
         let known = walk.split == Split::Known;
         let mut enter = |start: u64, end: u64, evidence| {
             let range = NativeRange { start, end, of: library.path.clone(), allocator: Some("jemalloc"), evidence };
             match found.ranges.last_mut() {
-                // A claim for each of 100,000 extents would be a waste.
+                // Merged, because a claim for each of 100,000 extents would be wasteful.
                 Some(last) if last.end == start && (&last.of, last.evidence) == (&range.of, evidence) => last.end = end,
                 _ if start < end => found.ranges.push(range),
                 _ => {}
@@ -173,8 +172,8 @@ impl LibrarySearch<'_> {
         }
     }
 
-    /// If memory of a library points to a stretch, gives the stretch to that library, and goes on from there. Memory
-    /// that a walked allocator gave out holds anything and is not read.
+    /// If a library's memory points to a stretch, attributes the stretch to that library and continues from there.
+    /// Memory that a walked allocator handed out may contain anything and is not read.
     fn spread(&mut self, mut ahead: Vec<usize>, whose: &mut [Whose], left: &mut u64) {
         while let Some(stretch) = ahead.pop() {
             let Some((library, _)) = whose[stretch] else { continue };
@@ -191,7 +190,7 @@ impl LibrarySearch<'_> {
         }
     }
 
-    /// The stretches without an owner that an object of a library names by their first byte, and HotSpot does not.
+    /// The unowned stretches whose first byte an object of a library points to, and HotSpot does not.
     fn through_objects(
         &mut self,
         roots: Vec<Vec<u64>>,
@@ -237,15 +236,15 @@ impl LibrarySearch<'_> {
     }
 }
 
-/// The writable parts of a library: `.data` and `.bss`. The kernel shows `.bss` as one mapping with anonymous memory
-/// that follows right behind, and only the part within the library is its data.
+/// The writable parts of a library: `.data` and `.bss`. The kernel merges `.bss` with anonymous memory that follows it;
+/// only the part within the library is its data.
 fn data_of<'a>(maps: impl Iterator<Item = &'a Mapping>, library: &Image) -> Vec<(u64, u64)> {
     let writable = maps.filter(|mapping| &*mapping.perms == "rw-p");
     let within = writable.map(|mapping| (mapping.start.max(library.start), mapping.end.min(library.end)));
     within.filter(|(start, end)| start < end).collect()
 }
 
-/// Returns the parts of these runs that are in none of the ranges, which are in address order for each library.
+/// Returns the parts of these runs outside all the ranges, which are in address order per library.
 fn outside(exact: &[(u64, u64)], runs: Vec<Run>) -> Vec<Run> {
     let exact = Stretches::new(exact.to_vec());
     let parts = |run: Run| {
@@ -262,7 +261,7 @@ mod tests {
     use crate::kernel::mapping::parse;
 
     #[test]
-    fn data_of_a_library_ends_where_the_library_does() {
+    fn library_data_ends_with_the_library() {
         let maps = parse(
             "1000-3000 rw-p 0 00:00 0\n3000-5000 r-xp 0 08:01 7 /lib/libjvm.so\n5000-6000 rw-p 0 08:01 7 /lib/libjvm.so\n\
              6000-f000 rw-p 0 00:00 0\nf000-11000 rw-p 0 00:00 0\n",
@@ -272,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_given_out_is_left_out() {
+    fn allocated_ranges_are_excluded() {
         let run = |start, end| Run { start, end, swapped: false };
         let found = outside(&[(10, 20), (30, 40), (90, 99)], vec![run(0, 35), run(50, 60), run(91, 95)]);
         assert_eq!(found, [run(0, 10), run(20, 30), run(50, 60)]);

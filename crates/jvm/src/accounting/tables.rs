@@ -1,5 +1,5 @@
-//! The data on a JVM that an account needs, from HotSpot's own tables: nothing is asked of the JVM, nothing is added to
-//! it. If its tables cannot be read, `read_vm_state` asks the JVM.
+//! Reads what an account needs to know about a JVM from HotSpot's own tables, without asking the JVM or adding to its
+//! memory. If its tables cannot be read, `read_vm_state` asks the JVM.
 
 use super::allocation::Allocation;
 use crate::account::Said;
@@ -26,7 +26,7 @@ use loadline_base::clock::Clock;
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
-/// A reading that the JVM contradicts meanwhile is made again.
+/// How often a reading is made if the JVM changes during it.
 const TRIES: usize = 5;
 
 /// A reader of objects in the heap.
@@ -41,10 +41,7 @@ pub struct JvmTables {
 }
 
 impl JvmTables {
-    /// Looks for them: some 3 ms, once.
-    ///
-    /// # Errors
-    /// Fails if the JVM has no tables, or its memory may not be read.
+    /// Finds the tables, in about 3 ms, once. Fails if the JVM has none, or its memory is not readable.
     pub fn find(process: &Process, clock: &Clock) -> Result<Self, Unavailable> {
         let maps = maps::read_of_tables(process, clock)?.value;
         let (hotspot, memory) = (HotSpot::find(process, &maps)?, Untouched::open(process, &maps)?);
@@ -53,19 +50,13 @@ impl JvmTables {
         Ok(Self { hotspot, objects, parent: OnceCell::new() })
     }
 
-    /// Its counters of allocation.
-    ///
-    /// # Errors
-    /// Fails if the JVM has none, or its memory may not be read.
+    /// Its allocation counters. Fails if the JVM has none, or its memory is not readable.
     pub fn allocation(&self, process: &Process) -> Result<Allocation, Unavailable> {
         let HotSpot { tables, exited_allocated_at, .. } = &self.hotspot;
         Allocation::open(process, Threads::of(tables, *exited_allocated_at)?)
     }
 
-    /// How its objects are read.
-    ///
-    /// # Errors
-    /// The name that its tables lack.
+    /// How its objects are read. Errors: the name missing from its tables.
     pub fn objects(&self) -> Result<&Objects, Unavailable> {
         self.objects.as_ref().map_err(Clone::clone)
     }
@@ -82,15 +73,12 @@ impl JvmTables {
         loaders::all(memory, &self.hotspot, (objects, parent), nodes)
     }
 
-    /// Returns the reader of what the JVM's compilers work on.
-    ///
-    /// # Errors
-    /// Fails if the JVM does not describe one of the fields.
+    /// Returns the reader of the JIT compilers' current work.
     pub fn compilers(&self) -> Result<Compilers, Unavailable> {
         Compilers::of(&self.hotspot.tables)
     }
 
-    /// The words around the thread-local variables of each compiler thread; none where there are no such threads.
+    /// The words around the thread-local variables of each compiler thread; none if there are no such threads.
     pub fn compiler_words(&self, process: &Process, clock: &Clock) -> Option<Vec<Vec<u64>>> {
         let mut compilers = self.compilers().ok()?;
         let maps = maps::read_of_tables(process, clock).ok()?.value;
@@ -101,25 +89,20 @@ impl JvmTables {
         Some(compilers.thread_words(&memory)).filter(|words| !words.is_empty())
     }
 
-    /// Reads by one of the readers of objects, such as `statics::collections` or `thread_names::read`.
-    ///
-    /// # Errors
-    /// Fails if the objects, or what leads to them, cannot be read.
+    /// Calls one of the readers of objects, such as `statics::collections` or `thread_names::read`. Fails if the
+    /// objects, or the path to them, cannot be read.
     pub fn look<T>(&self, process: &Process, clock: &Clock, read: Look<T>) -> Result<T, Unavailable> {
         let maps = maps::read_of_tables(process, clock)?.value;
         read(&Untouched::open(process, &maps)?, &self.hotspot.tables, self.objects()?)
     }
 
-    /// Every flag in force.
-    ///
-    /// # Errors
-    /// Fails if this JVM keeps its flags in another way.
+    /// Every flag in effect. Fails if this JVM stores its flags differently.
     pub fn flags(&self, process: &Process, clock: &Clock) -> Result<Flags, Unavailable> {
         let maps = maps::read_of_tables(process, clock)?.value;
         Flags::read(&Untouched::open(process, &maps)?, &self.hotspot.tables)
     }
 
-    /// The collector's table that no diagnostic command names, for a JVM that was asked for the rest.
+    /// The collector's table that no diagnostic command names, for a JVM that answered everything else.
     pub fn region_table(&self, process: &Process, clock: &Clock) -> Option<JvmRange> {
         let maps = maps::read(process, clock).ok()?.value;
         let memory = Untouched::open(process, &maps).ok()?;
@@ -127,10 +110,8 @@ impl JvmTables {
         heap::read(&memory, &self.hotspot.tables, &flags, &maps).ok()?.addresses.ranges.pop()
     }
 
-    /// Reads all of it, again where the JVM was changing it.
-    ///
-    /// # Errors
-    /// Fails if not even the JVM's mappings or its flags can be read.
+    /// Reads all of it, repeatedly if the JVM was changing it. Fails if not even the JVM's mappings or flags can be
+    /// read.
     pub fn read(&self, process: &Process, clock: &Clock) -> Result<TablesRead, Unavailable> {
         let mut read = self.once(process, clock)?;
         for _ in 1..TRIES {
@@ -161,10 +142,10 @@ impl JvmTables {
     }
 }
 
-/// The values that were read, and the first thing that could not be read.
+/// The values that were read, and the first failure.
 #[derive(Debug)]
 pub struct TablesRead {
-    /// Every flag in force.
+    /// Every flag in effect.
     pub flags: Flags,
     /// The ranges and figures that an account needs.
     pub said: Said,
@@ -173,13 +154,13 @@ pub struct TablesRead {
 }
 
 impl TablesRead {
-    /// Whether Native Memory Tracking is on, so that asking for it is worth while.
+    /// Whether Native Memory Tracking is on, so that asking for it is worthwhile.
     pub fn tracks(&self) -> bool {
         self.flags.get("NativeMemoryTracking").is_none_or(|level| level != "off")
     }
 }
 
-/// The ranges of heap and code; `None` where neither was read.
+/// The ranges of heap and code; `None` if neither was read.
 fn addresses(heap: Option<&HeapRead>, code: Vec<JvmRange>, maps: &[Mapping]) -> Option<JvmAddresses> {
     if heap.is_none() && code.is_empty() {
         return None;
@@ -193,9 +174,9 @@ fn addresses(heap: Option<&HeapRead>, code: Vec<JvmRange>, maps: &[Mapping]) -> 
     Some(JvmAddresses::of(addresses, map, page))
 }
 
-/// Finds the map in which Shenandoah keeps a byte for each region that would fit below the end of its heap. It lies at
-/// the first power of two that was free, up to 1 GiB (`shenandoahHeap.cpp`). It is recognised by its length and by the
-/// mapping that starts there.
+/// Finds the map in which Shenandoah keeps a byte per region that would fit below the end of its heap. It is at the
+/// first free power of two, up to 1 GiB (`shenandoahHeap.cpp`), and recognized by its length and by the mapping that
+/// starts there.
 fn collection_set_map(maps: &[Mapping], heap_end: u64, region: u64, page: u64) -> Option<u64> {
     let length = heap_end.checked_div(region)?.checked_next_multiple_of(page).filter(|length| *length > 0)?;
     (12..=30).map(|bit| 1u64 << bit).find(|start| {

@@ -1,20 +1,20 @@
-//! Which heap of malloc is walked next, and which of them once more.
+//! Decides which malloc heap is walked next, and which ones again.
 //!
-//! A thread that is held in the middle of `malloc` or `free` leaves a heap whose chunks make no sense for that moment
-//! (`_int_malloc` splits a chunk by several writes; malloc/malloc.c). Such a heap is walked again when its threads have
-//! run on; one that breaks each time is no heap as glibc makes them.
+//! A thread paused inside `malloc` or `free` leaves a temporarily inconsistent heap (`_int_malloc` splits a chunk by
+//! several writes; malloc/malloc.c). Such a heap is walked again after its threads have run; one that is inconsistent
+//! every time is not a glibc heap.
 
 use crate::observe::glibc::Walked;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// So often a heap is walked that breaks each time.
+/// How often an inconsistent heap is walked.
 const WALKS_MAX: u32 = 4;
-/// Threads run for so long before a broken heap is walked again, and four times as long each further time: a thread in
-/// the middle of `malloc` needs microseconds to leave it, but may have to wait for a CPU.
+/// Threads run for this long before an inconsistent heap is walked again, and four times as long each further time: a
+/// thread inside `malloc` needs only microseconds to leave it, but may have to wait for a CPU.
 pub(super) const RUN_ON: Duration = Duration::from_millis(2);
 
-/// The order in which heaps are walked: each once, then those that broke.
+/// The order in which heaps are walked: each once, then the inconsistent ones.
 #[derive(Debug)]
 pub(super) struct Turns {
     waiting: VecDeque<usize>,
@@ -23,17 +23,16 @@ pub(super) struct Turns {
 }
 
 impl Turns {
-    /// None has been walked of so many heaps.
     pub(super) fn of(heaps: usize) -> Self {
         Self { waiting: (0..heaps).collect(), walked: vec![(0, Ok(None)); heaps] }
     }
 
-    /// The heap to walk now; `None` when all are done.
+    /// The heap to walk next; `None` when all are done.
     pub(super) fn next(&self) -> Option<usize> {
         self.waiting.front().copied()
     }
 
-    /// For how long threads have to run before the next heap is walked: nothing, but where it broke before.
+    /// How long threads must run before the next walk: zero, unless that heap was inconsistent before.
     pub(super) fn run_on(&self) -> Duration {
         match self.next().map(|heap| self.walked[heap].0) {
             None | Some(0) => Duration::ZERO,
@@ -41,7 +40,6 @@ impl Turns {
         }
     }
 
-    /// Takes the result of the walk through the next heap.
     pub(super) fn take(&mut self, found: Walked) {
         let Some(heap) = self.waiting.pop_front() else { return };
         let walks = self.walked[heap].0 + 1;
@@ -67,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn each_heap_has_its_turn_and_a_broken_one_comes_again_after_the_others() {
+    fn each_heap_has_its_turn_and_inconsistent_ones_are_retried_last() {
         let mut turns = Turns::of(3);
         let mut order = Vec::new();
         while let Some(heap) = turns.next() {
@@ -81,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_heap_that_breaks_each_time_is_given_up_and_says_where() {
+    fn an_always_inconsistent_heap_fails_with_its_address() {
         let mut turns = Turns::of(2);
         let mut waits = Vec::new();
         while let Some(heap) = turns.next() {

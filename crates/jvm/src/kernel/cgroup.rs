@@ -1,6 +1,6 @@
-//! Cgroups, v1 (kernel `Documentation/admin-guide/cgroup-v1/memory.rst`) and v2 (`cgroup-v2.rst`): which version the
-//! machine has of a controller, which cgroup a process is in (`/proc/PID/cgroup`, man cgroups), and what the files of
-//! one say of memory.
+//! Cgroups, v1 (kernel `Documentation/admin-guide/cgroup-v1/memory.rst`) and v2 (`cgroup-v2.rst`): which version has a
+//! controller on this machine, which cgroup a process is in (`/proc/PID/cgroup`, man cgroups), and the memory values in
+//! its files.
 
 use super::mounts;
 use super::text::{keyed_number, read, size};
@@ -10,19 +10,19 @@ use std::path::{Component, Path, PathBuf};
 
 /// A limit of this many bytes or more means no limit: v1 writes the largest signed number rounded down to a page.
 pub const NO_LIMIT_MIN: u64 = 1 << 60;
-/// A subject may make cgroups of its own below its own; systemd in a container has four levels.
+/// A subject may create nested cgroups; systemd in a container has four levels.
 const DEPTH_MAX: usize = 16;
 
-/// The controller of memory.
+/// The memory controller.
 pub const MEMORY: &str = "memory";
-/// The controller of CPU time.
+/// The CPU time controller.
 pub const CPU: &str = "cpu";
 
 /// The controllers that JDKs look for in `/proc/cgroups` (`CgroupSubsystemFactory::determine_type`, JDK 11 to 24).
 const LOOKED_FOR: [&str; 4] = ["cpu", "cpuacct", "cpuset", "memory"];
 
-/// Returns the controllers that JDKs look for in `/proc/cgroups` and that it does not list as enabled. A
-/// kernel of Linux 6.12 or newer without `CONFIG_MEMCG_V1` lists no `memory`, whatever cgroup v2 has, and one without
+/// Returns the controllers that JDKs look for in `/proc/cgroups` and that are not listed as enabled. On Linux 6.12 or
+/// newer, a kernel without `CONFIG_MEMCG_V1` lists no `memory` even if cgroup v2 has it, and one without
 /// `CONFIG_CPUSETS_V1` lists no `cpuset`.
 ///
 /// ```text
@@ -38,24 +38,20 @@ pub fn unlisted(cgroups: &str) -> Vec<&'static str> {
     LOOKED_FOR.into_iter().filter(|name| !is_listed(name)).collect()
 }
 
-/// The interface of a controller.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CgroupVersion {
-    /// One hierarchy per controller.
-    V1,
-    /// One hierarchy for all.
-    V2,
+loadline_base::named! {
+    /// The interface of a controller.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum CgroupVersion,
+    /// The name in documents and on screen.
+    fn name {
+        /// One hierarchy per controller.
+        V1 = "v1",
+        /// One hierarchy for all.
+        V2 = "v2",
+    }
 }
 
 impl CgroupVersion {
-    /// The name in documents and on screen.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::V1 => "v1",
-            Self::V2 => "v2",
-        }
-    }
-
     /// The file with the limit of a cgroup.
     pub fn limit_file(self) -> &'static str {
         match self {
@@ -65,7 +61,7 @@ impl CgroupVersion {
     }
 }
 
-/// The hierarchy of cgroups that has a controller.
+/// The cgroup hierarchy that has a controller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hierarchy {
     /// The controller.
@@ -74,21 +70,18 @@ pub struct Hierarchy {
     pub version: CgroupVersion,
     /// The mount point of the hierarchy.
     pub mount: PathBuf,
-    /// The cgroup seen at the mount point, as `/proc/PID/cgroup` would name it: in a container it may be an inner one.
+    /// The cgroup seen at the mount point, as `/proc/PID/cgroup` would name it; in a container, it may be a nested one.
     pub root: PathBuf,
 }
 
 impl Hierarchy {
-    /// Finds the hierarchy of this controller; `None` if none has it, so that nothing can be limited.
-    ///
-    /// # Errors
-    /// If `/proc/self/mountinfo` cannot be read.
+    /// Finds the hierarchy of this controller; `None` if it has none, so Loadline cannot set limits.
     pub fn find(controller: &'static str) -> io::Result<Option<Self>> {
         let controls = |mount: &Path| read(mount.join("cgroup.controllers")).is_ok_and(|text| names(&text, controller));
         Ok(Self::parse(&read("/proc/self/mountinfo")?, controller, controls))
     }
 
-    /// Parses `/proc/self/mountinfo`. `controls` says whether a mount point of v2 has the controller.
+    /// Parses `/proc/self/mountinfo`. `controls` says whether a v2 mount point has the controller.
     ///
     /// ```text
     /// 14 35 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory
@@ -99,8 +92,7 @@ impl Hierarchy {
         Some(Self { controller, version, mount: mount.point, root: mount.root })
     }
 
-    /// The folder of the cgroup that a process names in its `/proc/PID/cgroup`, unless that lies outside of what is
-    /// mounted.
+    /// The directory of the cgroup in a process's `/proc/PID/cgroup`, unless it is outside the mount.
     ///
     /// ```text
     /// 4:memory:/docker/8aa91f81
@@ -110,22 +102,22 @@ impl Hierarchy {
         below_root(membership, self.version, self.controller, &self.root).map(|below| self.mount.join(below))
     }
 
-    /// The cgroup of a process, by its `/proc/PID/cgroup`. In a container whose `/proc` and mounts disagree about the
-    /// root (v1 without a cgroup namespace, or a bind mount), the mount point itself is right when the process is
-    /// listed there.
+    /// The cgroup of a process, from its `/proc/PID/cgroup`. If a container's `/proc` and mounts disagree about the
+    /// root (v1 without a cgroup namespace, or a bind mount), the mount point itself is right, provided that it lists
+    /// the process.
     pub fn cgroup_of(&self, pid: u32, membership: &str) -> Option<Cgroup> {
         let named = self.folder(membership).filter(|folder| folder.is_dir()).map(|folder| self.cgroup(folder));
         named.or_else(|| Some(self.cgroup(self.mount.clone())).filter(|top| top.pids().contains(&pid)))
     }
 
-    /// The cgroup with this folder.
+    /// The cgroup with this directory.
     pub fn cgroup(&self, folder: PathBuf) -> Cgroup {
         Cgroup { version: self.version, folder, mount: self.mount.clone() }
     }
 }
 
-/// The mount of the hierarchy of cgroups that has this controller: of v1, or else of v2 where `controls` says that its
-/// mount point does.
+/// The mount of this controller's hierarchy: v1's, or else v2's if `controls` says that its mount point has the
+/// controller.
 pub(super) fn mount_of<'t>(
     mountinfo: &'t str,
     controller: &str,
@@ -137,8 +129,8 @@ pub(super) fn mount_of<'t>(
     v1.map(|mount| (CgroupVersion::V1, mount)).or_else(|| Some((CgroupVersion::V2, v2()?)))
 }
 
-/// The path from the cgroup that is seen at the mount point to the one that `/proc/PID/cgroup` names for a controller,
-/// unless that lies outside.
+/// The path from the cgroup seen at the mount point to the one that `/proc/PID/cgroup` names for a controller, unless
+/// that is outside.
 pub(super) fn below_root<'t>(
     membership: &'t str,
     version: CgroupVersion,
@@ -157,28 +149,29 @@ pub(super) fn below_root<'t>(
     below.components().all(|part| matches!(part, Component::Normal(_))).then_some(below)
 }
 
-/// A cgroup, by its folder.
+/// A cgroup, identified by its directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cgroup {
     /// Interface of its controllers.
     pub version: CgroupVersion,
-    /// The folder with the files of the cgroup.
+    /// The directory with the cgroup's files.
     pub folder: PathBuf,
-    /// The mount point of the hierarchy: cgroups above it cannot be seen.
+    /// The mount point of the hierarchy; cgroups above it are not visible.
     pub mount: PathBuf,
 }
 
-/// A limit and the cgroup that carries it.
+/// A limit and the cgroup that it is set on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limit {
-    /// The most that may be charged.
+    /// The maximum charge.
     pub bytes: Bytes,
-    /// The cgroup that carries the limit: the one asked about, or one above.
+    /// The cgroup with the limit: the one asked about, or one above it.
     pub folder: PathBuf,
 }
 
 impl Cgroup {
-    /// The name of a cgroup of the same hierarchy: its folder below the mount point, `/` for the mount point itself.
+    /// The name of a cgroup in the same hierarchy: its directory below the mount point, or `/` for the mount point
+    /// itself.
     pub fn name_of(&self, folder: &Path) -> String {
         format!("/{}", folder.strip_prefix(&self.mount).unwrap_or(folder).display())
     }
@@ -189,7 +182,7 @@ impl Cgroup {
         Some(Self { folder: parent.to_path_buf(), ..self.clone() })
     }
 
-    /// The text of a file of the cgroup; `None` where the file is missing.
+    /// The text of a file of the cgroup; `None` if the file is missing.
     pub fn text(&self, file: &str) -> Option<String> {
         read(self.folder.join(file)).ok()
     }
@@ -199,29 +192,29 @@ impl Cgroup {
         parse_limit(&self.text(file)?)
     }
 
-    /// The number after a key in a file of the cgroup.
+    /// The number after a key in one of the cgroup's files.
     pub fn number(&self, file: &str, key: &str) -> Option<u64> {
         keyed_number(&self.text(file)?, key)
     }
 
-    /// The processes in the cgroup, without those in cgroups below; 0 for each that is in another pid namespace.
+    /// The processes in the cgroup, excluding nested cgroups; 0 for each that is in another pid namespace.
     pub fn pids(&self) -> Vec<u32> {
         self.text("cgroup.procs").unwrap_or_default().lines().filter_map(|line| line.parse().ok()).collect()
     }
 
-    /// The processes of the cgroup, and of those below, that can be seen from here.
+    /// The visible processes of the cgroup and its nested cgroups.
     pub fn all_pids(&self) -> Vec<u32> {
         let all = std::iter::once(self.clone()).chain(self.below());
         all.flat_map(|cgroup| cgroup.pids()).filter(|pid| *pid > 0).collect()
     }
 
-    /// The cgroups below, as [`below`] has them.
+    /// The nested cgroups, as from [`below`].
     pub fn below(&self) -> Vec<Self> {
         below(&self.folder).into_iter().map(|folder| Self { folder, ..self.clone() }).collect()
     }
 
-    /// How often the kernel killed a process of the cgroup for want of memory, on v2 or of one below; `None` where the
-    /// cgroup is gone.
+    /// How often the kernel OOM-killed a process in the cgroup (on v2, also in nested ones); `None` if the cgroup is
+    /// gone.
     pub fn oom_kills(&self) -> Option<u64> {
         let file = match self.version {
             CgroupVersion::V1 => "memory.oom_control",
@@ -230,16 +223,13 @@ impl Cgroup {
         self.number(file, "oom_kill")
     }
 
-    /// Reads the limit of this cgroup itself; `None` if it has none.
-    ///
-    /// # Errors
-    /// If the file cannot be read.
+    /// Reads the cgroup's own limit; `None` if it has none.
     pub fn own_limit(&self) -> io::Result<Option<Bytes>> {
         Ok(parse_limit(&read(self.folder.join(self.version.limit_file()))?))
     }
 
-    /// The smallest limit of this cgroup and those around it. A container cannot see those further out, but v1 shows
-    /// their limit all the same (`hierarchical_memory_limit`).
+    /// The smallest limit of this cgroup and those around it. A container cannot see the outer ones, but v1 reports
+    /// their limit anyway (`hierarchical_memory_limit`).
     pub fn limit(&self) -> Option<Limit> {
         let upwards = std::iter::successors(Some(self.clone()), Self::parent);
         let limits =
@@ -255,7 +245,7 @@ pub fn parse_limit(text: &str) -> Option<Bytes> {
     size(text).filter(|limit| limit.0 < NO_LIMIT_MIN)
 }
 
-/// The folders of the cgroups below one, each before those below it, at most 16 levels of them.
+/// The directories of all nested cgroups, parents first, at most 16 levels deep.
 pub fn below(folder: &Path) -> Vec<PathBuf> {
     let children = |folder: &PathBuf| {
         let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
@@ -290,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn controllers_that_a_kernel_does_not_list_are_named() {
+    fn unlisted_controllers_are_named() {
         let head = "#subsys_name\thierarchy\tnum_cgroups\tenabled\n";
         let all = "cpuset\t0\t76\t1\ncpu\t0\t76\t1\ncpuacct\t0\t76\t1\nmemory\t0\t76\t1\n";
         assert_eq!(unlisted(&format!("{head}{all}")), [""; 0]);
@@ -303,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn the_folder_of_a_process_follows_version_and_root() {
+    fn the_cgroup_directory_follows_version_and_root() {
         let check = |mountinfo: &str, membership, version, folder: Option<&str>| {
             let hierarchy = Hierarchy::parse(mountinfo, MEMORY, |_| true).unwrap();
             let found = (hierarchy.version, hierarchy.folder(membership));
@@ -325,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_named_folder_is_missing_the_mount_counts_for_who_is_listed_there() {
+    fn if_the_directory_is_missing_the_mount_counts_for_its_processes() {
         let folder = tempfile::tempdir().unwrap();
         let mount = folder.path().to_path_buf();
         let hierarchy = Hierarchy::parse(V2_MOUNT, MEMORY, |_| true).unwrap();
@@ -353,7 +343,7 @@ mod tests {
         assert_eq!(limit(CgroupVersion::V2, &top.join("a")), None);
         write("memory.limit_in_bytes", "9000\n");
         assert_eq!(limit(CgroupVersion::V1, top), Some((9000, top.to_path_buf())));
-        // A limit further out than can be seen.
+        // A limit on an outer, invisible cgroup.
         write("a/b/memory.stat", "cache 0\nhierarchical_memory_limit 500\n");
         assert_eq!(limit(CgroupVersion::V1, top), Some((500, top.join("a/b"))));
         write("memory.max", "9223372036854771712\n");
@@ -362,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_below_comes_after_what_it_is_in() {
+    fn nested_cgroups_come_after_their_parents() {
         let top = tempfile::tempdir().unwrap();
         fs::create_dir_all(top.path().join("a/b/c")).unwrap();
         fs::create_dir(top.path().join("d")).unwrap();
@@ -376,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn kills_are_counted_by_both_versions() {
+    fn both_versions_count_kills() {
         let folder = tempfile::tempdir().unwrap();
         let of = |version| Cgroup { version, folder: folder.path().into(), mount: folder.path().into() }.oom_kills();
         assert_eq!((of(CgroupVersion::V1), of(CgroupVersion::V2)), (None, None));

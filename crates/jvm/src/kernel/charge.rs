@@ -5,47 +5,47 @@ use super::cgroup::CgroupVersion;
 use super::text::keyed_number;
 use loadline_base::units::Bytes;
 
-/// The parts of the charge of a cgroup and those below it.
+/// The parts of the charge of a cgroup and its nested cgroups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Charge {
-    /// Pages of no file.
+    /// Anonymous pages.
     pub anon: Bytes,
     /// Page cache, without shared memory.
     pub file: Bytes,
-    /// Page cache that a process has mapped.
+    /// Page cache mapped by processes.
     pub file_mapped: Bytes,
-    /// Page cache that was not used lately: the kernel takes it first, and the working set of Kubernetes leaves it out.
+    /// Inactive page cache: the kernel reclaims it first, and Kubernetes' working set excludes it.
     pub file_inactive: Bytes,
-    /// Page cache that a disk does not have yet, being written included.
+    /// Page cache not yet written to disk, including pages being written.
     pub file_dirty: Bytes,
     /// Shared memory and tmpfs.
     pub shmem: Bytes,
-    /// The kernel's own: page tables, stacks, slab, sockets; `None` where another file has it (v1).
+    /// Kernel memory: page tables, stacks, slab, sockets; `None` if it is in another file (v1).
     pub kernel: Option<Bytes>,
-    /// The parts of it; none on v1.
+    /// Its parts; `None` on v1.
     pub kernel_parts: Option<KernelParts>,
-    /// File pages that came back soon after they were dropped, so far: thrashing.
+    /// File pages that were read again soon after eviction, so far: thrashing.
     pub file_refaults: u64,
-    /// Page faults that needed a disk, so far.
+    /// Page faults that needed disk I/O, so far.
     pub major_faults: u64,
 }
 
-/// Memory that the kernel keeps for a cgroup, by v2 (`cgroup-v2.rst`, `memory.stat`).
+/// Memory that the kernel keeps for a cgroup, as v2 reports it (`cgroup-v2.rst`, `memory.stat`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct KernelParts {
-    /// Stacks of threads.
+    /// Thread stacks.
     pub stacks: Bytes,
-    /// Page tables, those of virtual machines included.
+    /// Page tables, including those of virtual machines.
     pub page_tables: Bytes,
-    /// Names and inodes of files, which the kernel takes back.
+    /// File names and inodes, which the kernel reclaims.
     pub slab_reclaimable: Bytes,
-    /// Other objects of the kernel.
+    /// Other kernel objects.
     pub slab_unreclaimable: Bytes,
-    /// Data kept for each CPU.
+    /// Per-CPU data.
     pub per_cpu: Bytes,
-    /// Buffers of sockets.
+    /// Socket buffers.
     pub sockets: Bytes,
-    /// Larger pieces, of which a module or eBPF is the usual owner.
+    /// Larger areas, mostly owned by modules or eBPF.
     pub vmalloc: Bytes,
 }
 
@@ -75,8 +75,8 @@ impl KernelParts {
 }
 
 impl Charge {
-    /// Parses `memory.stat`: lines of `anon 2379776` of v2, where `file` counts shared memory in, or of
-    /// `total_rss 2379776` of v1, where those without `total_` leave out the cgroups below; bytes.
+    /// Parses `memory.stat`, in bytes: v2 has lines such as `anon 2379776`, and its `file` includes shared memory; v1
+    /// has lines such as `total_rss 2379776`, and those without `total_` exclude nested cgroups.
     pub fn parse(text: &str, version: CgroupVersion) -> Option<Self> {
         let (prefix, anon, file, mapped, dirty) = match version {
             CgroupVersion::V1 => ("total_", "rss", "cache", "mapped_file", ["dirty", "writeback"]),
@@ -101,7 +101,7 @@ impl Charge {
     }
 }
 
-/// The kernel's own memory, by v2: since 5.18 `kernel`, which leaves out the buffers of sockets; before, its parts.
+/// The kernel's own memory, from v2: `kernel` since 5.18, which excludes socket buffers; before that, its parts.
 fn kernel(text: &str, parts: KernelParts) -> Bytes {
     let whole = keyed_number(text, "kernel").map(|kernel| Bytes(kernel.saturating_add(parts.sockets.0)));
     whole.unwrap_or_else(|| parts.sum())
@@ -111,7 +111,7 @@ fn kernel(text: &str, parts: KernelParts) -> Bytes {
 mod tests {
     use super::*;
 
-    /// `memory.stat` of Linux 6.12, in part.
+    /// From `memory.stat` of Linux 6.12, shortened.
     #[test]
     fn the_kernels_memory_is_split_and_sockets_count() {
         let text = "anon 8192\nfile 24576\nkernel 70000\nkernel_stack 16384\npagetables 20480\nsec_pagetables 4096\n\
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_version_counts_what_is_below_and_has_no_parts_of_the_kernel() {
+    fn v1_includes_nested_cgroups_and_has_no_kernel_parts() {
         let text = "cache 1\nrss 2\ninactive_file 3\ntotal_cache 24576\ntotal_rss 8192\ntotal_shmem 4096\n\
             total_inactive_file 4096\ntotal_dirty 8192\ntotal_writeback 4096\n";
         let charge = Charge::parse(text, CgroupVersion::V1).unwrap();

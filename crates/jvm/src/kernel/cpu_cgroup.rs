@@ -1,6 +1,5 @@
-//! CPU figures of cgroups: their limit and how often it held their processes back (kernel `scheduler/sched-bwc.rst` for
-//! v1, `cgroup-v2.rst`), and whether they have their CPUs to themselves (`cpuset`). v1 has a hierarchy for each
-//! controller.
+//! CPU figures of cgroups: their limit, how often it throttled their processes (kernel `scheduler/sched-bwc.rst` for
+//! v1, `cgroup-v2.rst`), and whether they have exclusive CPUs (`cpuset`). v1 has a hierarchy per controller.
 
 use super::cgroup::{CPU, Cgroup, CgroupVersion, below_root, mount_of};
 use super::text::{keyed_number, read};
@@ -8,24 +7,24 @@ use loadline_base::units::Millicpus;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How the limit of a cgroup held its processes back so far.
+/// How often and how long a cgroup's limit throttled its processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Throttled {
-    /// Periods in which they had something to run.
+    /// Periods with something to run.
     pub periods: u64,
-    /// Those in which the quota was used up.
+    /// Periods in which the quota was used up.
     pub throttled: u64,
-    /// Time for which they were held back, added up over CPUs.
+    /// Throttled time, summed over CPUs.
     pub time: Duration,
 }
 
 impl Throttled {
-    /// Reads the figures of a cgroup and those below it; `None` where it has none.
+    /// Reads the figures of a cgroup and its nested cgroups; `None` if it has none.
     pub fn of(cgroup: &Cgroup) -> Option<Self> {
         Self::parse(&cgroup.text("cpu.stat")?, cgroup.version)
     }
 
-    /// Parses `cpu.stat`; v2 has further lines before these.
+    /// Parses `cpu.stat`; v2 has other lines before these.
     ///
     /// ```text
     /// nr_periods 310              nr_periods 310
@@ -41,7 +40,7 @@ impl Throttled {
         Some(Self { periods: number("nr_periods")?, throttled: number("nr_throttled")?, time })
     }
 
-    /// The difference to earlier figures of the same cgroup.
+    /// The difference from earlier figures of the same cgroup.
     pub fn since(self, before: Self) -> Self {
         Self {
             periods: self.periods.saturating_sub(before.periods),
@@ -51,7 +50,7 @@ impl Throttled {
     }
 }
 
-/// The CPU limit of a cgroup itself, in whole thousandths of a CPU; `None` where it has none.
+/// A cgroup's own CPU limit, in whole thousandths of a CPU; `None` if it has none.
 ///
 /// v1 has `cpu.cfs_quota_us` (`50000`, or `-1`) and `cpu.cfs_period_us`. v2 has both in `cpu.max` (`50000 100000`, or
 /// `max 100000`).
@@ -65,29 +64,28 @@ pub fn limit(cgroup: &Cgroup) -> Option<Millicpus> {
     Some(Millicpus(quota.checked_mul(1000)?.checked_div(period)?))
 }
 
-/// How often processes of this one's cgroups were held back so far, because a cgroup had used up its share of CPU: the
-/// largest number of those from the own one upwards. `None` where none of them counts.
+/// How often this process was throttled because its cgroup or one above had used up its CPU quota: the largest count
+/// among them. `None` if none of them counts.
 pub fn throttled() -> Option<u64> {
     let counted = |folder: &PathBuf| keyed_number(&read(folder.join("cpu.stat")).ok()?, "nr_throttled");
     folders(CPU).iter().filter_map(counted).max()
 }
 
-/// Whether a cgroup has exclusive CPUs, which no sibling cgroup has. The outermost cgroup has all CPUs, so its setting
-/// shows nothing.
+/// Whether this process's cgroup has exclusive CPUs. The outermost cgroup has all CPUs, so its setting shows nothing.
 pub fn has_own_cpus() -> bool {
     let mut folders = folders("cpuset");
     folders.pop();
     folders.iter().any(|folder| is_exclusive(folder))
 }
 
-/// `cpuset.cpu_exclusive` of v1 is 0 or 1; `cpuset.cpus.partition` of v2 is `member`, `root` or `isolated`, with
-/// ` invalid (…)` behind where that could not be had.
+/// `cpuset.cpu_exclusive` on v1 is 0 or 1; `cpuset.cpus.partition` on v2 is `member`, `root`, or `isolated`, followed
+/// by ` invalid (…)` if the kernel could not grant it.
 fn is_exclusive(folder: &Path) -> bool {
     let text = |file: &str| read(folder.join(file)).unwrap_or_default();
     text("cpuset.cpu_exclusive").trim() == "1" || ["root", "isolated"].contains(&text("cpuset.cpus.partition").trim())
 }
 
-/// The cgroups of this process in the hierarchy of a controller, the own one first, the one at the mount point last.
+/// The cgroups of this process in a controller's hierarchy, from its own up to the mount point.
 fn folders(controller: &str) -> Vec<PathBuf> {
     let (Ok(mountinfo), Ok(membership)) = (read("/proc/self/mountinfo"), read("/proc/self/cgroup")) else {
         return Vec::new();
@@ -101,7 +99,7 @@ fn folders(controller: &str) -> Vec<PathBuf> {
 /// ```
 fn folders_in(mountinfo: &str, membership: &str, controller: &str) -> Vec<PathBuf> {
     let Some((version, mount)) = mount_of(mountinfo, controller, |_| true) else { return Vec::new() };
-    // In a container the name may be that of the host, which is not seen from here: the mount point is the own one.
+    // In a container, the name may be the host's, which is not visible here: then the mount point is its own cgroup.
     let below = below_root(membership, version, controller, &mount.root).unwrap_or(Path::new(""));
     let own = mount.point.join(below);
     own.ancestors().take_while(|folder| folder.starts_with(&mount.point)).map(Path::to_owned).collect()
@@ -116,7 +114,7 @@ mod tests {
     const V2: &str = "30 23 0:27 / /c rw - cgroup2 cgroup2 rw";
 
     #[test]
-    fn cgroups_are_those_of_the_controller_up_to_the_mount_point() {
+    fn cgroups_are_listed_up_to_the_mount_point() {
         let check = |mountinfo: &str, membership: &str, controller: &str, expect: &[&str]| {
             let expect: Vec<PathBuf> = expect.iter().map(PathBuf::from).collect();
             assert_eq!(folders_in(mountinfo, membership, controller), expect, "{controller} {membership}");
@@ -132,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_and_what_they_held_back_are_said_by_both_versions() {
+    fn both_versions_report_limits_and_throttling() {
         let folder = tempfile::tempdir().unwrap();
         let write = |file: &str, text: &str| std::fs::write(folder.path().join(file), text).unwrap();
         let of = |version| Cgroup { version, folder: folder.path().into(), mount: folder.path().into() };
@@ -156,7 +154,7 @@ mod tests {
         assert_eq!(throttled(CgroupVersion::V1, v1), Some(expect));
         let v2 = "usage_usec 900\nuser_usec 800\nsystem_usec 100\nnr_periods 310\nnr_throttled 118\nthrottled_usec 4210000\n";
         assert_eq!(throttled(CgroupVersion::V2, v2), Some(expect));
-        // Without the controller v2 has only its usage.
+        // Without the controller, v2 has only its usage.
         assert_eq!(throttled(CgroupVersion::V2, "usage_usec 900\n"), None);
         let later = Throttled { periods: 320, throttled: 123, time: Duration::from_millis(4310) };
         let since = Throttled { periods: 10, throttled: 5, time: Duration::from_millis(100) };
@@ -164,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn own_cpus_are_said_by_both_versions() {
+    fn both_versions_report_exclusive_cpus() {
         let folder = tempfile::tempdir().unwrap();
         let write = |file: &str, text: &str| std::fs::write(folder.path().join(file), text).unwrap();
         assert!(!is_exclusive(folder.path()));

@@ -1,17 +1,17 @@
 //! The machine: `/proc/stat`, `/proc/meminfo`, `/proc/loadavg`, `/proc/uptime`, `/proc/vmstat`, `/proc/cpuinfo` (man
-//! proc_stat and so on), `/proc/pressure/*` (kernel `Documentation/accounting/psi.rst`) and a few settings.
+//! proc_stat and so on), `/proc/pressure/*` (kernel `Documentation/accounting/psi.rst`), and a few settings.
 
 use super::process::ticks_per_s;
 use super::text::{between, keyed, keyed_all, keyed_number, numbers, read, size};
 use loadline_base::units::Bytes;
 use std::time::Duration;
 
-/// Time of all CPUs since boot, guests included in `busy`.
+/// Time of all CPUs since boot; `busy` includes guests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CpuTimes {
-    /// Running something: user, nice, system, interrupts.
+    /// Running: user, nice, system, interrupts.
     pub busy: Duration,
-    /// Nothing to do, or waiting for a disk.
+    /// Idle, or waiting for a disk.
     pub idle: Duration,
     /// Ready to run while the hypervisor ran something else.
     pub steal: Duration,
@@ -23,7 +23,7 @@ impl CpuTimes {
         Self::parse(&read("/proc/stat").ok()?, ticks_per_s())
     }
 
-    /// The same of these CPUs alone, in sum; `None` where one of them is not listed.
+    /// Sums these CPUs only; `None` if one of them is not listed.
     pub fn read_of(cpus: &[u32]) -> Option<Self> {
         Self::parse_of(&read("/proc/stat").ok()?, cpus, ticks_per_s())
     }
@@ -58,19 +58,19 @@ impl CpuTimes {
         }
     }
 
-    /// Share of all CPU time (0–1) that the hypervisor took away. Meant for a difference, see [`CpuTimes::since`].
+    /// Share of CPU time (0–1) that the hypervisor took. Meant for a difference, see [`CpuTimes::since`].
     pub fn share_stolen(&self) -> f64 {
         let all = self.busy + self.idle + self.steal;
         if all.is_zero() { 0.0 } else { self.steal.as_secs_f64() / all.as_secs_f64() }
     }
 }
 
-/// Names of files that the kernel remembers, of the whole machine (`Documentation/admin-guide/sysctl/fs.rst`).
+/// File names cached by the kernel, machine-wide (`Documentation/admin-guide/sysctl/fs.rst`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Dentries {
-    /// All of them.
+    /// All cached names.
     pub all: u64,
-    /// Names of files that there are not; 0 before Linux 5.0.
+    /// Names of nonexistent files; 0 before Linux 5.0.
     pub negative: u64,
 }
 
@@ -80,24 +80,24 @@ impl Dentries {
         Self::parse(&read("/proc/sys/fs/dentry-state").ok()?)
     }
 
-    /// `455480\t453620\t45\t0\t163137\t0`: all, unused, seconds until they are reclaimed, pages, negative, nothing.
+    /// `455480\t453620\t45\t0\t163137\t0`: all, unused, seconds until reclaim, pages, negative, unused field.
     pub fn parse(text: &str) -> Option<Self> {
         let mut numbers = numbers(text);
         Some(Self { all: numbers.next()?, negative: numbers.nth(3).unwrap_or(0) })
     }
 }
 
-/// Stalls on one resource: the share of time in which some task, or every one, waited for it.
+/// Stalls on one resource: the time in which some or all tasks waited for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Pressure {
-    /// Time in which at least one task waited, so far.
+    /// Time in which at least one task waited.
     pub some: Duration,
-    /// Time in which all tasks waited, so far; zero where the kernel does not say.
+    /// Time in which all tasks waited; zero if the kernel does not report it.
     pub full: Duration,
 }
 
 impl Pressure {
-    /// Reads the stalls of all programs on a resource (`cpu`, `memory`) since boot; `None` on a kernel without PSI.
+    /// Reads the machine-wide stalls on a resource (`cpu`, `memory`) since boot; `None` on a kernel without PSI.
     pub fn read(resource: &str) -> Option<Self> {
         Self::parse(&read(format!("/proc/pressure/{resource}")).ok()?)
     }
@@ -144,7 +144,7 @@ impl MemInfo {
     }
 }
 
-/// Tasks running or waiting for a disk, averaged over 1, 5 and 15 minutes: `0.34 1.30 1.02 2/87 24440`.
+/// Tasks running or waiting for a disk, averaged over 1, 5, and 15 minutes: `0.34 1.30 1.02 2/87 24440`.
 pub fn parse_loadavg(text: &str) -> Option<[f64; 3]> {
     let mut loads = numbers(text);
     Some([loads.next()?, loads.next()?, loads.next()?])
@@ -163,18 +163,17 @@ pub fn boot_id() -> Option<String> {
     (!id.is_empty() && id.len() <= 64 && id.chars().all(|c| c.is_ascii_graphic())).then(|| id.to_owned())
 }
 
-/// Processes that were killed for want of memory since boot, in all cgroups: `oom_kill 3` (Linux 4.13 and later).
+/// Processes OOM-killed since boot, in all cgroups: `oom_kill 3` (Linux 4.13 and later).
 pub fn oom_kills() -> Option<u64> {
     keyed_number(&read("/proc/vmstat").ok()?, "oom_kill")
 }
 
-/// The model of the CPUs, as far as the kernel tells it; that of the first where they differ.
+/// The CPU model, if the kernel reports it; the first one if they differ.
 pub fn cpu_model() -> Option<String> {
     parse_cpu_model(&read("/proc/cpuinfo").ok()?)
 }
 
-/// `model name\t: AMD EPYC 7B13` of x86; of ARM, whose models have numbers only, `0x41 0xd0c`: who designed it, and
-/// which part of theirs it is.
+/// `model name\t: AMD EPYC 7B13` on x86; on ARM, where models have only numbers, implementer and part: `0x41 0xd0c`.
 fn parse_cpu_model(text: &str) -> Option<String> {
     let value = |key: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(key)?.trim_start().strip_prefix(':'));
@@ -184,12 +183,12 @@ fn parse_cpu_model(text: &str) -> Option<String> {
     value("model name").or_else(|| value("cpu\t")).or_else(numbers)
 }
 
-/// CPUs that are online, and 0 where that is not said.
+/// Online CPUs; 0 if unknown.
 pub fn cpus_online() -> usize {
     read("/sys/devices/system/cpu/online").map_or(0, |text| count_list(&text))
 }
 
-/// How many numbers a list such as `0-3,8` has.
+/// How many numbers a list such as `0-3,8` contains.
 fn count_list(text: &str) -> usize {
     let span = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -209,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dentries_of_kernels_with_and_without_negative_ones() {
+    fn dentries_with_and_without_negative_count() {
         let of = |all, negative| Some(Dentries { all, negative });
         assert_eq!(Dentries::parse("455480\t453620\t45\t0\t163137\t0\n"), of(455_480, 163_137));
         assert_eq!(Dentries::parse("88 70 45 0\n"), of(88, 0));
@@ -217,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_of_a_difference() {
+    fn shares_are_computed_from_a_difference() {
         let parse = |text| CpuTimes::parse(text, 100).unwrap();
         let before = parse("cpu  0 0 0 0 0 0 0 0 0 0\n");
         let passed = parse("cpu  300 0 100 500 0 0 0 100 0 0\ncpu0 1 2\n").since(&before);
@@ -226,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn some_cpus_are_the_sum_of_their_lines() {
+    fn selected_cpus_are_summed() {
         let text = "cpu  9 9 9 9 0 0 0 0\ncpu0 100 0 0 300 0 0 0 0\ncpu1 5 0 0 5 0 0 0 0\ncpu10 200 0 0 0 0 0 0 100\n";
         let of = |cpus: &[u32]| CpuTimes::parse_of(text, cpus, 100);
         let seconds = |times: CpuTimes| [times.busy, times.idle, times.steal].map(|span| span.as_secs());
@@ -235,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn models_of_cpus() {
+    fn cpu_models() {
         let check = |text: &str, expect: Option<&str>| assert_eq!(parse_cpu_model(text).as_deref(), expect, "{text}");
         check(
             "processor\t: 0\nmodel\t\t: 1\nmodel name\t: AMD  EPYC 7B13\n\nmodel name\t: other\n",
@@ -260,14 +259,14 @@ mod tests {
     }
 
     #[test]
-    fn lists_of_cpus() {
+    fn cpu_lists() {
         for (text, count) in [("0-3,8\n", 5), ("0\n", 1), ("", 0), ("3-1", 0)] {
             assert_eq!(count_list(text), count, "{text}");
         }
     }
 
     #[test]
-    fn this_machine_answers() {
+    fn this_machine_can_be_read() {
         assert!(uptime().unwrap() > Duration::ZERO && cpus_online() > 0);
         assert_eq!(boot_id().map(|id| id.len()), Some(36));
         assert!(MemInfo::read().unwrap().total > Bytes::mib(64) && CpuTimes::read().unwrap().busy > Duration::ZERO);

@@ -1,6 +1,6 @@
-//! `/proc/PID/maps` (man proc_pid_maps): the mappings of a process, without their weights. Read line by line, and a
-//! text that many mappings share is kept once: a process may have 65,530 mappings (the default `vm.max_map_count`),
-//! each with a path of 4,096 bytes.
+//! `/proc/PID/maps` (man proc_pid_maps): the mappings of a process, without their weights. Read line by line, with
+//! shared texts stored once, because a process may have 65,530 mappings (the default `vm.max_map_count`), each with a
+//! path of 4,096 bytes.
 
 use loadline_base::units::Bytes;
 use std::collections::HashSet;
@@ -9,16 +9,16 @@ use std::io::{self, Read};
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// Mappings of one process that are kept at most: 16 times the default `vm.max_map_count`.
+/// Maximum number of mappings kept per process: 16 times the default `vm.max_map_count`.
 pub const MAPPINGS_MAX: usize = 1 << 20;
-/// A path of a mapping has at most 4,096 bytes, each written as four where it is escaped.
+/// A path has at most 4,096 bytes, each of which takes four if escaped.
 pub const LINE_BYTES_MAX: usize = 20 << 10;
-/// Bytes read from a file at once.
+/// Bytes per read.
 const PIECE_BYTES: usize = 64 << 10;
-/// How the kernel marks a file whose name is gone.
+/// The kernel's mark for a deleted file.
 pub const DELETED: &str = " (deleted)";
 
-/// Texts of which each is kept once.
+/// Interned texts.
 #[derive(Debug, Default)]
 pub struct Texts(HashSet<Arc<str>>);
 
@@ -38,7 +38,7 @@ impl Texts {
 pub struct Mapping<Text = Arc<str>> {
     /// First address.
     pub start: u64,
-    /// First address behind.
+    /// End address, exclusive.
     pub end: u64,
     /// As the kernel writes them: `rw-p`, `r-xp`, `rw-s`.
     pub perms: Text,
@@ -50,11 +50,11 @@ pub struct Mapping<Text = Arc<str>> {
     pub path: Text,
 }
 
-/// A line of `maps`, before anything of it is kept.
+/// A line of `maps`, not stored yet.
 pub type Line<'l> = Mapping<&'l str>;
 
 impl<'l, Text: From<&'l str>> Mapping<Text> {
-    /// The mapping of a line; `None` for a line in another form:
+    /// The mapping on a line; `None` if the line has another form:
     /// `7f2f7e800000-7f2f7eae3000 r--p 00000000 fe:00 315638                     /opt/jdk-25/lib/server/libjvm.so`
     pub fn parse(line: &'l str) -> Option<Self> {
         let (range, rest) = line.split_once(' ')?;
@@ -72,7 +72,7 @@ impl<'l, Text: From<&'l str>> Mapping<Text> {
 }
 
 impl Line<'_> {
-    /// The mapping, its texts among those that are kept already.
+    /// The mapping with its texts interned.
     pub fn kept(self, texts: &mut Texts) -> Mapping {
         let Self { start, end, perms, offset, inode, path } = self;
         Mapping { start, end, perms: texts.keep(perms), offset, inode, path: texts.keep(path) }
@@ -80,40 +80,36 @@ impl Line<'_> {
 }
 
 impl<Text: Deref<Target = str>> Mapping<Text> {
-    /// Address space it takes.
+    /// Its size in the address space.
     pub fn size(&self) -> Bytes {
         Bytes(self.end - self.start)
     }
 
-    /// The path of its file without ` (deleted)`, unless it has none.
+    /// The path of its file without ` (deleted)`; `None` if it has none.
     pub fn file(&self) -> Option<&str> {
         self.path.starts_with('/').then(|| self.path.strip_suffix(DELETED).unwrap_or(&self.path))
     }
 
-    /// Name of its file without folders; empty when it has none.
+    /// The name of its file without directories; empty if it has none.
     pub fn file_name(&self) -> &str {
         self.file().and_then(|path| path.rsplit('/').next()).unwrap_or("")
     }
 }
 
-/// Parses `maps`, in address order; lines in another form are left out.
+/// Parses `maps`, in address order; skips lines in another form.
 pub fn parse(text: &str) -> Vec<Mapping> {
     let mut texts = Texts::default();
     text.lines().filter_map(Line::parse).map(|line| line.kept(&mut texts)).collect()
 }
 
-/// Reads the mappings of a process.
-///
-/// # Errors
-/// If the process has gone, its mappings may not be read, or there are more than `MAPPINGS_MAX`.
+/// Reads the mappings of a process. Fails if the process is gone, its mappings are not readable, or there are more than
+/// `MAPPINGS_MAX`.
 pub fn of(pid: u32) -> io::Result<Vec<Mapping>> {
     read(File::open(format!("/proc/{pid}/maps"))?)
 }
 
-/// Reads mappings, in address order; lines in another form are left out.
-///
-/// # Errors
-/// If they cannot be read, or there are more than `MAPPINGS_MAX`.
+/// Reads mappings in address order; skips lines in another form. Fails if they cannot be read, or there are more than
+/// `MAPPINGS_MAX`.
 pub fn read(from: impl Read) -> io::Result<Vec<Mapping>> {
     let (mut texts, mut mappings) = (Texts::default(), Vec::new());
     each_line(from, |line| {
@@ -123,18 +119,16 @@ pub fn read(from: impl Read) -> io::Result<Vec<Mapping>> {
     Ok(mappings)
 }
 
-/// Returns the error for a process that has more mappings than are kept.
+/// Returns the error for a process with more mappings than are kept.
 pub fn too_many(most: usize) -> io::Error {
     io::Error::other(format!("it has more than {most} mappings"))
 }
 
-/// Hands out each line, until one is refused. A line that is longer than any that the kernel writes is left out.
-///
-/// # Errors
-/// If the text cannot be read, or if `each` returns an error.
+/// Passes each line to `each`. Skips lines longer than the kernel writes. Fails if the text cannot be read, or if
+/// `each` returns an error.
 pub fn each_line(mut from: impl Read, mut each: impl FnMut(&str) -> io::Result<()>) -> io::Result<()> {
     let mut buffer = vec![0; PIECE_BYTES];
-    // Bytes of the line that has begun, and whether it is too long already.
+    // The bytes of the current line so far, and whether it is already too long.
     let (mut begun, mut skips) = (0, false);
     loop {
         let read = match from.read(&mut buffer[begun..]) {
@@ -166,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mapping_names_its_file() {
+    fn a_mapping_has_its_file_name() {
         let check = |line, expect: Option<(u64, &str)>| {
             let mapping = Line::parse(line);
             assert_eq!(mapping.as_ref().map(|mapping| (mapping.inode, mapping.file_name())), expect, "{line}");
@@ -182,13 +176,13 @@ mod tests {
     }
 
     #[test]
-    fn lines_in_another_form_are_left_out() {
+    fn lines_in_another_form_are_skipped() {
         assert_eq!(parse("x\n1-2\n2000-1000 rw-p 0 0:0 0\n1000-2000 rw-p 0 0:0 0\n").len(), 1);
     }
 
     #[test]
-    fn lines_are_handed_out_whole_however_they_are_read() {
-        /// Hands out one byte, then two, then three.
+    fn lines_are_complete_whatever_the_read_sizes() {
+        /// Returns one byte, then two, then three.
         struct Slow<'t>(&'t [u8], usize);
         impl Read for Slow<'_> {
             fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
@@ -216,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_of_many_mappings_is_kept_once_and_too_many_are_refused() {
+    fn shared_paths_are_stored_once_and_too_many_mappings_fail() {
         let path = format!("/{}", "p".repeat(400));
         let line = |n: usize| format!("{:x}-{:x} r--p 0 fe:00 7 {path}\n", n << 12, (n + 1) << 12);
         let text: String = (1..1000).map(line).collect();

@@ -1,10 +1,10 @@
-//! Parsers for the text that Linux writes about processes, cgroups, mounts, sockets and the machine, each format once.
+//! Parsers for what Linux writes about processes, cgroups, mounts, sockets, and the machine; one per format.
 //!
-//! A type parses its text, so that captured texts can be tried, and reads it if one file has it. Callers decide when
-//! to read, at what cost, and what the values mean. The memory of a process (`smaps`, `pagemap`, stacks) is read by
-//! `observe`.
+//! A type parses its text, which makes captured texts testable, and reads it if a single file contains it. Callers
+//! decide when to read, at what cost, and what the values mean. `observe` reads the memory of a process (`smaps`,
+//! `pagemap`, stacks).
 //!
-//! `private_file` creates and opens files so that other users cannot read them, or lead them elsewhere by a link.
+//! `private_file` creates and opens files that other users can neither read nor redirect by a link.
 
 pub mod cgroup;
 pub mod charge;

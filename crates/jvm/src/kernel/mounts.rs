@@ -5,7 +5,7 @@ use std::path::PathBuf;
 /// One mount.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mount<'t> {
-    /// The folder of the file system that is seen at the mount point.
+    /// The directory of the file system that is visible at the mount point.
     pub root: PathBuf,
     /// The mount point.
     pub point: PathBuf,
@@ -21,7 +21,7 @@ impl<'t> Mount<'t> {
         let mut left = left.split(' ').skip(3);
         let (root, point) = (unescape(left.next()?).into(), unescape(left.next()?).into());
         let mut right = right.split(' ');
-        // The source, which may be anything, comes between kind and options.
+        // The source, which may contain anything, comes between type and options.
         let (kind, options) = (right.next()?, right.nth(1)?);
         Some(Self { root, point, kind, options })
     }
@@ -32,12 +32,12 @@ impl<'t> Mount<'t> {
     }
 }
 
-/// Parses the mounts in `mountinfo`; lines in another form are left out. A later mount hides earlier ones at its point.
+/// Parses `mountinfo`; skips lines in another form. A later mount hides earlier ones at its mount point.
 pub fn parse(mountinfo: &str) -> impl DoubleEndedIterator<Item = Mount<'_>> {
     mountinfo.lines().filter_map(Mount::parse)
 }
 
-/// Blanks and backslashes as the kernel writes them: `\040`, `\134`.
+/// Decodes spaces and backslashes, which the kernel writes as `\040` and `\134`.
 fn unescape(text: &str) -> String {
     let mut pieces = text.split('\\');
     let mut out = pieces.next().unwrap_or_default().to_owned();
@@ -65,7 +65,7 @@ mod tests {
         73 48 0:40 /a\\040b /m\\134\\011x rw,relatime master:2 - overlay overlay rw,lowerdir=/a/l/HF\\0403Q:/é\\9";
 
     #[test]
-    fn a_mount_has_its_folder_and_its_options() {
+    fn a_mount_has_its_directory_and_options() {
         let mount = parse(LINES).next_back().unwrap();
         let seen = (mount.root.to_str(), mount.point.to_str(), mount.kind);
         assert_eq!(seen, (Some("/a b"), Some("/m\\\tx"), "overlay"));
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn mounts_cut_anywhere_never_panic() {
+    fn truncated_mounts_never_panic() {
         for end in (0..LINES.len()).filter(|&end| LINES.is_char_boundary(end)) {
             assert!(parse(&LINES[..end]).map(|mount| mount.options().count()).sum::<usize>() <= 3);
         }

@@ -1,26 +1,26 @@
-//! The lines that the kernel writes when it kills for want of memory (`mm/oom_kill.c`, Linux 4.19 to 6.18):
+//! The kernel's log lines for an OOM kill (`mm/oom_kill.c`, Linux 4.19 to 6.18):
 //!
 //! ```text
 //! oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=ID,mems_allowed=0-1,oom_memcg=/a,task_memcg=/a/b,task=…
 //! Memory cgroup out of memory: Killed process 50624 (java) total-vm:59726088kB, anon-rss:8225208kB, file-rss:26912kB…
 //! ```
 //!
-//! A list of nodes may have commas, so fields are found by their names and not by the commas between them.
+//! A node list may contain commas, so fields are found by name, not by splitting at commas.
 
 use loadline_base::units::Bytes;
 
-/// A process that the kernel killed for want of memory.
+/// A process that was OOM-killed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Killed {
-    /// Process id, as the kernel's own namespace has it.
+    /// Process id in the kernel's own namespace.
     pub pid: u32,
-    /// The kernel's name of it.
+    /// The kernel's name for it.
     pub task: String,
     /// The cgroup or machine that ran out of memory; `None` if only the second line was seen.
     pub of: Option<OutOf>,
-    /// Resident anonymous pages, by the second line; `None` if only the first was seen.
+    /// Resident anonymous pages, from the second line; `None` if only the first was seen.
     pub anon: Option<Bytes>,
-    /// Resident pages of files then.
+    /// Resident file pages at that time.
     pub file: Option<Bytes>,
     /// Its address space.
     pub address_space: Option<Bytes>,
@@ -29,7 +29,7 @@ pub struct Killed {
 /// The cgroup or machine that ran out of memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OutOf {
-    /// The cgroup of this path, which need not be that of the process.
+    /// The cgroup with this path, which can be another than the process's.
     Cgroup(String),
     /// The machine, or a part of it.
     Machine,
@@ -39,7 +39,7 @@ const FIRST: &str = "oom-kill:constraint=";
 const SECOND: &str = "Killed process ";
 
 impl Killed {
-    /// From one line of the kernel's log; `None` for any other line, and for one that is cut.
+    /// Parses a line of the kernel's log; `None` for any other line, or a truncated one.
     pub fn parse(line: &str) -> Option<Self> {
         line.find(FIRST).map(|at| Self::of_first(&line[at..])).or_else(|| {
             let at = line.find(SECOND)? + SECOND.len();
@@ -63,7 +63,7 @@ impl Killed {
 
     fn of_second(rest: &str) -> Option<Self> {
         let (pid, rest) = rest.split_once(" (")?;
-        // A name may have parentheses of its own.
+        // A name may contain parentheses.
         let (task, sizes) = rest.split_once(") total-vm:")?;
         let size = |name: &str| {
             let (_, rest) = sizes.split_once(name)?;
@@ -75,7 +75,7 @@ impl Killed {
         Some(Self { pid: number(pid)?, task: task.to_owned(), of: None, anon, file, address_space })
     }
 
-    /// This kill with what another line says of the same one.
+    /// Completes this kill with another line about it.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn cut_anywhere_it_is_no_panic() {
+    fn truncated_input_does_not_panic() {
         for line in LINES {
             for cut in 0..line.len() {
                 let _ = Killed::parse(&line[..cut]);

@@ -1,5 +1,5 @@
-//! The reports that the kernel writes to its log when memory runs out (`mm/oom_kill.c`, `mm/memcontrol.c`, Linux 4.4 to
-//! 6.18), from the line `… invoked oom-killer` to the last process that it killed:
+//! The reports that the kernel logs when memory runs out (`mm/oom_kill.c`, `mm/memcontrol.c`, Linux 4.4 to 6.18), from
+//! the line `… invoked oom-killer` to the last process that it killed:
 //!
 //! ```text
 //! java invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=969
@@ -13,70 +13,70 @@
 //! Memory cgroup out of memory: Killed process 50624 (java) total-vm:5972608kB, anon-rss:240400kB, …
 //! ```
 //!
-//! `dmesg`, `dmesg -T`, `/dev/kmsg` and the journal write different things before each line, and lines of others may
-//! come between. So each line is known by its own words, wherever they begin.
+//! `dmesg`, `dmesg -T`, `/dev/kmsg`, and the journal each prefix lines differently, and other lines may come between.
+//! So each line is recognized by its own words, wherever they begin.
 
 use super::oom::{Killed, OutOf};
 use loadline_base::units::Bytes;
 use std::collections::BTreeMap;
 
-/// Reports that are kept, the latest.
+/// Maximum number of reports kept, the latest ones.
 const REPORTS_MAX: usize = 1_000;
-/// Processes of a report; a machine has some thousands.
+/// Maximum number of processes in a report; a machine has a few thousand.
 const TASKS_MAX: usize = 100_000;
 const INVOKED: &str = " invoked oom-killer";
 const STATS: &str = "Memory cgroup stats for ";
 const GROUP: &str = "are going to be killed due to memory.oom.group set";
-/// Sizes of a page, the usual one first.
+/// Page sizes, the usual one first.
 const PAGES: [u64; 3] = [4096, 16_384, 65_536];
 
-/// One report of the kernel that memory ran out.
+/// One kernel report that memory ran out.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct OomReport {
-    /// The text before its first line in the log: mostly a time.
+    /// The text before its first line in the log, usually a time.
     pub stamp: String,
-    /// The task that asked for memory when there was none.
+    /// The task whose allocation failed.
     pub invoked_by: String,
-    /// The memory that ran out; `None` where the log was cut.
+    /// The cgroup or node that ran out of memory; `None` if the log is truncated.
     pub of: Option<OutOf>,
-    /// The charge of the cgroup then, and its limit.
+    /// The cgroup's charge at that time.
     pub usage: Option<Bytes>,
     /// Its limit; `None` for a machine.
     pub limit: Option<Bytes>,
-    /// Kernel memory of the cgroup, by v1.
+    /// The cgroup's kernel memory, on v1.
     pub kernel: Option<Bytes>,
-    /// Its swap then.
+    /// Its swap usage.
     pub swap: Option<Bytes>,
-    /// Its `memory.stat` then, in bytes and counts.
+    /// Its `memory.stat`, in bytes and counts.
     pub stat: BTreeMap<String, u64>,
-    /// The processes that could have been killed.
+    /// The processes that were eligible for killing.
     pub tasks: Vec<OomTask>,
-    /// Those that were.
+    /// The processes that were killed.
     pub killed: Vec<Killed>,
-    /// Whether all of the cgroup were to be killed together (`memory.oom.group`).
+    /// Whether the whole cgroup was to be killed together (`memory.oom.group`).
     pub group: bool,
 }
 
-/// A process when memory ran out.
+/// A process at the time memory ran out.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct OomTask {
-    /// Process id, as the kernel's own namespace has it.
+    /// Process id in the kernel's own namespace.
     pub pid: u32,
-    /// The kernel's name of it, at most 15 bytes.
+    /// The kernel's name for it, at most 15 bytes.
     pub name: String,
     /// Its address space, in pages.
     total_vm: u64,
     /// Its resident memory.
     pub rss: Bytes,
-    /// The part of no file; `None` before Linux 6.8.
+    /// Its anonymous memory; `None` before Linux 6.8.
     pub anon: Option<Bytes>,
-    /// Files in memory and shared memory; `None` before Linux 6.8.
+    /// Its tmpfs files and shared memory; `None` before Linux 6.8.
     pub shmem: Option<Bytes>,
     /// Its page tables; `None` before Linux 4.20.
     pub page_tables: Option<Bytes>,
-    /// Its memory in swap.
+    /// Its swap usage.
     pub swap: Bytes,
-    /// The number added to its score; -1000 protects it.
+    /// The value added to its score; -1000 protects it.
     pub score_adjustment: i32,
 }
 
@@ -87,14 +87,14 @@ pub fn parse(log: &str) -> Vec<OomReport> {
     reader.finish()
 }
 
-/// A report under way.
+/// A report in progress.
 #[derive(Debug, Default)]
 struct Reader {
     done: Vec<OomReport>,
     report: Option<OomReport>,
-    /// Columns of the table of processes, once its head was seen.
+    /// Columns of the process table, once its header was seen.
     columns: Vec<String>,
-    /// Whether `memory.stat` is being listed.
+    /// Whether the current lines are `memory.stat`.
     lists_stat: bool,
 }
 
@@ -107,7 +107,7 @@ impl Reader {
                 Some(OomReport { stamp: stamp.to_owned(), invoked_by: name.to_owned(), ..OomReport::default() });
             return;
         }
-        // A log that was cut may begin with the kill.
+        // A truncated log may begin with the kill.
         let killed = Killed::parse(line);
         if self.report.is_none() && killed.is_none() {
             return;
@@ -156,7 +156,7 @@ impl Reader {
 }
 
 impl OomReport {
-    /// Two lines tell of one kill; after `oom.group` there are several.
+    /// Two lines report one kill; after `oom.group`, there are several.
     fn take_killed(&mut self, killed: Killed) {
         self.of = self.of.take().or_else(|| killed.of.clone());
         match self.killed.iter_mut().find(|known| known.pid == killed.pid) {
@@ -165,7 +165,7 @@ impl OomReport {
         }
     }
 
-    /// `memory: usage 262144kB, limit 262144kB, failcnt 3041`; whether the line is such a sum.
+    /// `memory: usage 262144kB, limit 262144kB, failcnt 3041`; returns whether the line has this form.
     fn take_sum(&mut self, line: &str) -> bool {
         let of = |name: &str| {
             let rest = &line[line.find(name)? + name.len()..];
@@ -199,7 +199,7 @@ impl OomReport {
         }
     }
 
-    /// The size of a page: the table has the address space of a process in pages, the line of its kill in kB.
+    /// The page size: the table gives a process's address space in pages, and the line of its kill in kB.
     fn page(&self) -> u64 {
         let told = self.killed.iter().find_map(|killed| {
             let task = self.tasks.iter().find(|task| task.pid == killed.pid)?;
@@ -208,7 +208,7 @@ impl OomReport {
         told.filter(|page| PAGES.contains(page)).unwrap_or(PAGES[0])
     }
 
-    /// With the sizes of processes in bytes; the table counts pages, whose size the line of a kill tells.
+    /// Converts process sizes to bytes; the table counts pages, whose size follows from the kill's line.
     fn in_bytes(mut self) -> Self {
         let page = self.page();
         for task in &mut self.tasks {
@@ -220,24 +220,24 @@ impl OomReport {
     }
 }
 
-/// The time before a name: `[12345.678901] java`, `Nov 24 10:11:12 node kernel: java`, `6,1,2,-;java`.
+/// Splits off the time: `[12345.678901] java`, `Nov 24 10:11:12 node kernel: java`, `6,1,2,-;java`.
 fn split_stamp(text: &str) -> (&str, &str) {
     let ends = [text.rfind("] ").map(|at| at + 2), text.rfind(": ").map(|at| at + 2), text.rfind(";").map(|at| at + 1)];
     let at = ends.into_iter().flatten().max().unwrap_or(0);
     (text[..at].trim(), text[at..].trim())
 }
 
-/// The columns of the table of processes: `[  pid  ]   uid  tgid total_vm      rss …`.
+/// The columns of the process table: `[  pid  ]   uid  tgid total_vm      rss …`.
 fn columns(line: &str) -> Option<Vec<String>> {
     let (before, rest) = line.split_once(']').and_then(|(before, rest)| {
-        // A stamp in brackets comes before it.
+        // A time in brackets may come first.
         if before.trim_end().ends_with("pid") { Some((before, rest)) } else { rest.split_once(']') }
     })?;
     let is_head = before.trim_end().ends_with("pid") && rest.trim_start().starts_with("uid");
     is_head.then(|| rest.split_ascii_whitespace().map(str::to_owned).collect())
 }
 
-/// A row of it: `[  50624] 10000 50624 …  java`. A name may have blanks.
+/// A row of the table: `[  50624] 10000 50624 …  java`. A name may contain spaces.
 fn task(line: &str, columns: &[String]) -> Option<OomTask> {
     if columns.is_empty() {
         return None;
@@ -271,7 +271,7 @@ fn task(line: &str, columns: &[String]) -> Option<OomTask> {
     })
 }
 
-/// `anon 264241152`, behind whatever the log has before it.
+/// `anon 264241152`, after whatever prefix the log has.
 fn stat(line: &str) -> Option<(&str, u64)> {
     let (key, value) = split_stamp(line).1.split_once(' ')?;
     let value = value.parse().ok()?;
@@ -288,7 +288,7 @@ fn kib(text: &str) -> Option<Bytes> {
 mod tests {
     use super::*;
 
-    /// Linux 6.8 and newer, cgroup v2, as `dmesg` prints it: a JVM with two helpers.
+    /// Linux 6.8 and newer, cgroup v2, from `dmesg`: a JVM with two helper processes.
     const V2: &str = "\
 [ 9001.100000] tesseract invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=969
 [ 9001.100010] CPU: 1 UID: 10000 PID: 50700 Comm: tesseract Not tainted 6.8.0-45-generic #45
@@ -311,7 +311,7 @@ mod tests {
 [ 9001.100200] Memory cgroup out of memory: Killed process 50624 (java) total-vm:5972608kB, anon-rss:160400kB, file-rss:11720kB, shmem-rss:0kB, UID:10000 pgtables:870kB oom_score_adj:969
 [ 9001.200000] oom_reaper: reaped process 50624 (java), now anon-rss:0kB, file-rss:0kB, shmem-rss:0kB
 ";
-    /// Linux 5.10, cgroup v1, as `dmesg -T` prints it, with pages of 64 KiB.
+    /// Linux 5.10, cgroup v1, from `dmesg -T`, with 64 KiB pages.
     const V1: &str = "\
 [Tue Nov 24 10:11:12 2026] http-nio-8080-e invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=0
 [Tue Nov 24 10:11:12 2026] memory: usage 524288kB, limit 524288kB, failcnt 127
@@ -338,7 +338,7 @@ Nov 24 10:11:12 node-7 kernel: [ 2093]     0  2093   100000    16000   900000   
 Nov 24 10:11:12 node-7 kernel: Memory cgroup out of memory: Kill process 2093 (java) score 990 or sacrifice child
 Nov 24 10:11:12 node-7 kernel: Killed process 2093 (java) total-vm:400000kB, anon-rss:62000kB, file-rss:2000kB, shmem-rss:0kB
 ";
-    /// A group that is killed together, and a machine, as `/dev/kmsg` has them.
+    /// A cgroup killed as a group, and a whole machine, from `/dev/kmsg`.
     const MORE: &str = "\
 6,1,100,-;java invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=0
 6,2,100,-;memory: usage 1024kB, limit 1024kB, failcnt 3
@@ -358,7 +358,7 @@ Nov 24 10:11:12 node-7 kernel: Killed process 2093 (java) total-vm:400000kB, ano
     }
 
     #[test]
-    fn a_report_of_version_2_has_its_processes_by_kind() {
+    fn a_v2_report_has_its_processes_by_kind() {
         let report = one(V2);
         assert_eq!((report.stamp.as_str(), report.invoked_by.as_str()), ("[ 9001.100000]", "tesseract"));
         assert_eq!(
@@ -379,7 +379,7 @@ Nov 24 10:11:12 node-7 kernel: Killed process 2093 (java) total-vm:400000kB, ano
     }
 
     #[test]
-    fn a_report_of_version_1_has_its_kernel_memory_and_the_size_of_its_pages() {
+    fn a_v1_report_has_kernel_memory_and_page_size() {
         let report = one(V1);
         assert_eq!((report.usage, report.swap), (Some(Bytes::mib(512)), Some(Bytes::mib(2))));
         assert_eq!((report.kernel, report.stat.get("rss")), (Some(Bytes(3652 << 10)), Some(&530_579_456)));
@@ -389,7 +389,7 @@ Nov 24 10:11:12 node-7 kernel: Killed process 2093 (java) total-vm:400000kB, ano
     }
 
     #[test]
-    fn an_old_report_names_the_cgroup_that_has_the_limit() {
+    fn an_old_report_has_the_cgroup_with_the_limit() {
         let report = one(OLD);
         assert_eq!(report.of, Some(OutOf::Cgroup("/docker".to_owned())));
         assert_eq!((report.stat.get("rss"), report.tasks.len()), (Some(&(64_000 << 10)), 1));
@@ -397,7 +397,7 @@ Nov 24 10:11:12 node-7 kernel: Killed process 2093 (java) total-vm:400000kB, ano
     }
 
     #[test]
-    fn a_group_is_one_report_and_a_machine_another() {
+    fn group_and_machine_kills_are_separate_reports() {
         let all = parse(MORE);
         assert_eq!(all.len(), 2, "{all:#?}");
         assert!(all[0].group && all[0].killed.iter().map(|killed| killed.pid).eq([7, 8]));
@@ -408,25 +408,25 @@ Nov 24 10:11:12 node-7 kernel: Killed process 2093 (java) total-vm:400000kB, ano
     }
 
     #[test]
-    fn a_log_that_is_cut_or_interleaved_tells_what_is_left() {
+    fn truncated_or_interleaved_logs_are_read_as_far_as_possible() {
         for log in [V2, V1, OLD, MORE] {
             for cut in (0..log.len()).filter(|at| log.is_char_boundary(*at)).step_by(7) {
                 assert!(parse(&log[..cut]).len() <= 2);
                 assert!(parse(&log[cut..]).len() <= 2);
             }
         }
-        // Without its beginning, the kill is left.
+        // Without its beginning, only the kill remains.
         let end = V2.find("oom-kill:").unwrap();
         let report = one(&V2[end..]);
         assert_eq!((report.killed.len(), report.tasks.len(), report.invoked_by.as_str()), (1, 0, ""));
-        // Lines of two reports that alternate stay whole lines of the report under way.
+        // Interleaved lines of two reports count for the report in progress.
         let mixed: String =
             V2.lines().flat_map(|line| [line, "audit: type=1400 msg=(7)"]).map(|line| format!("{line}\n")).collect();
         assert_eq!(one(&mixed), one(V2));
     }
 
     #[test]
-    fn what_is_kept_is_bounded() {
+    fn memory_is_limited() {
         let many = "x invoked oom-killer: \n".repeat(REPORTS_MAX + 5);
         assert_eq!(parse(&many).len(), REPORTS_MAX);
     }

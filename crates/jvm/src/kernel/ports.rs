@@ -1,29 +1,29 @@
-//! The local ports of this machine: how many connections may take, how many are not free again yet.
+//! The machine's local ports: how many connections can use, and how many are still in TIME_WAIT.
 //!
-//! `/proc/net/sockstat` of Linux 6.18; the sockets of IPv6 in TIME_WAIT are counted in the same line:
+//! `/proc/net/sockstat` of Linux 6.18; the same line also counts IPv6 sockets in TIME_WAIT:
 //!
 //! ```text
 //! TCP: inuse 12 orphan 0 tw 4211 alloc 14 mem 3
 //! ```
 //!
 //! `/proc/sys/net/ipv4/ip_local_port_range` (`32768 60999`) and `tcp_tw_reuse` (0 off, 1 on, 2 for the loopback only)
-//! hold for IPv6 as well.
+//! apply to IPv6 too.
 
 use super::text::numbers;
 use std::fs;
 
-/// The local ports at a moment.
+/// The local ports at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ports {
     /// Sockets in TIME_WAIT.
     pub time_wait: u64,
-    /// Local ports that connections may take.
+    /// Number of local ports that connections can use.
     pub range: u64,
-    /// Which connections may take the port of a socket in TIME_WAIT after a second.
+    /// Which connections may reuse the port of a socket in TIME_WAIT after a second.
     pub reuse: Reuse,
 }
 
-/// Which connections may take the port of a socket in TIME_WAIT after a second (`tcp_tw_reuse`).
+/// Which connections may reuse the port of a socket in TIME_WAIT after a second (`tcp_tw_reuse`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reuse {
     /// None.
@@ -35,7 +35,7 @@ pub enum Reuse {
 }
 
 impl Ports {
-    /// Asks the kernel; `None` where it does not say.
+    /// Asks the kernel; `None` if it does not report them.
     pub fn read() -> Option<Self> {
         let text = |path| fs::read_to_string(path).ok();
         Some(Self {
@@ -47,7 +47,7 @@ impl Ports {
     }
 }
 
-/// The number behind `tw` in the line of TCP.
+/// The number after `tw` on the TCP line.
 fn time_wait(sockstat: &str) -> Option<u64> {
     let line = sockstat.lines().find_map(|line| line.strip_prefix("TCP:"))?;
     let mut words = line.split_ascii_whitespace().skip_while(|word| *word != "tw");
@@ -75,14 +75,14 @@ mod tests {
     const SOCKSTAT: &str = "sockets: used 31\nTCP: inuse 12 orphan 0 tw 4211 alloc 14 mem 3\nUDP: inuse 0 mem 0\n";
 
     #[test]
-    fn the_files_are_read() {
+    fn files_are_parsed() {
         assert_eq!(time_wait(SOCKSTAT), Some(4211));
         assert_eq!(range("32768\t60999\n"), Some(28232));
         assert_eq!((reuse("0\n"), reuse("1\n"), reuse("2\n")), (Reuse::Off, Reuse::On, Reuse::Loopback));
     }
 
     #[test]
-    fn what_is_cut_or_mangled_is_no_number() {
+    fn truncated_or_mangled_text_is_not_a_number() {
         for end in 0..SOCKSTAT.len() {
             assert!(time_wait(&SOCKSTAT[..end]).is_none_or(|number| number <= 4211));
         }
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_answers() {
+    fn this_machine_can_be_read() {
         // A container may hide the files; then there is no doubt to raise.
         assert!(Ports::read().is_none_or(|ports| ports.range > 0));
     }

@@ -1,16 +1,16 @@
-//! A process by its small files: `/proc/PID/{statm,status,stat,schedstat}` (man proc_pid_statm, proc_pid_status,
-//! proc_pid_stat; kernel 4.5 on), `cmdline` and `environ`.
+//! A process's small files: `/proc/PID/{statm,status,stat,schedstat}` (man proc_pid_statm, proc_pid_status,
+//! proc_pid_stat; kernel 4.5 and later), `cmdline`, and `environ`.
 
 use super::text::{keyed_all, numbers, read, size};
 use loadline_base::units::Bytes;
 use std::time::Duration;
 
-/// Sizes by the page tables' own counters; may lag by some pages per thread.
+/// Sizes from the page tables' counters; may lag by some pages per thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Statm {
     /// Address space.
     pub size: Bytes,
-    /// Resident pages, shared ones in full.
+    /// Resident pages, with shared ones counted in full.
     pub resident: Bytes,
     /// Resident pages of files and shared memory.
     pub shared: Bytes,
@@ -24,10 +24,10 @@ impl Statm {
     }
 }
 
-/// Memory, identity, caught signals and capabilities of a process.
+/// Memory, identity, caught signals, and capabilities of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Status {
-    /// Resident pages, shared ones in full.
+    /// Resident pages, with shared ones counted in full.
     pub rss: Bytes,
     /// The largest RSS so far.
     pub rss_peak: Bytes,
@@ -45,15 +45,15 @@ pub struct Status {
     pub euid: u32,
     /// Effective group, as seen from here.
     pub egid: u32,
-    /// The process, as seen from here: another number than that of a thread which is not its first.
+    /// The process id, as seen from here; differs from a thread's id unless it is the first thread.
     pub tgid: u32,
     /// The process's number in its own pid namespace.
     pub ns_pid: u32,
-    /// The thread that traces it, as seen from here.
+    /// The tracing thread, as seen from here.
     pub tracer: Option<u32>,
-    /// Bit n−1: signal n is caught by a handler.
+    /// Bit n−1: a handler is installed for signal n.
     pub signals_caught: u64,
-    /// Bit n: capability n (`linux/capability.h`) is in force.
+    /// Bit n: capability n (`linux/capability.h`) is in effect.
     pub capabilities: u64,
 }
 
@@ -63,13 +63,13 @@ impl Status {
         Self::parse(&read("/proc/self/status").ok()?)
     }
 
-    /// Lines of `VmRSS:    59428 kB`. `None` for text without memory lines (a zombie) or cut text.
+    /// Lines of `VmRSS:    59428 kB`. `None` for text without memory lines (a zombie) or truncated text.
     pub fn parse(text: &str) -> Option<Self> {
         let values = keyed_all(text);
         let value = |key: &str| values.get(key).copied();
         let sized = |key: &str| value(key).and_then(size);
         let id = |text: &str| text.parse::<u32>().ok();
-        // The second of real, effective, saved, file system.
+        // The second of real, effective, saved, and file system id.
         let effective = |key: &str| value(key)?.split_ascii_whitespace().nth(1).and_then(id);
         let mask = |key: &str| u64::from_str_radix(value(key)?, 16).ok();
         let innermost = value("NSpid").and_then(|ids| ids.rsplit(['\t', ' ']).next().and_then(id));
@@ -96,18 +96,18 @@ impl Status {
         (1..=64).contains(&signal) && self.signals_caught >> (signal - 1) & 1 == 1
     }
 
-    /// Whether a capability is in force, by its number.
+    /// Whether a capability is in effect, by its number.
     pub fn is_capable(&self, number: u32) -> bool {
         number < 64 && self.capabilities >> number & 1 == 1
     }
 }
 
-/// State, kinship, CPU time and start of a process or a thread.
+/// State, parent, CPU time, and start of a process or thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stat {
     /// Its id.
     pub pid: u32,
-    /// Name of the program file, at most 15 bytes; may hold spaces and parentheses.
+    /// Name of the program file, at most 15 bytes; may contain spaces and parentheses.
     pub comm: String,
     /// `R`, `S`, `D`, `T` (stopped), `t` (traced), `Z` (zombie), `X` …
     pub state: char,
@@ -119,15 +119,15 @@ pub struct Stat {
     pub minor_faults: u64,
     /// Page faults that needed a disk.
     pub major_faults: u64,
-    /// CPU time in user mode, all threads, also ended ones.
+    /// User CPU time of all threads, including ended ones.
     pub user: Duration,
-    /// CPU time in the kernel, all threads, also ended ones.
+    /// Kernel CPU time of all threads, including ended ones.
     pub system: Duration,
-    /// CPU time of ended children that were waited for, and of theirs.
+    /// CPU time of ended children that were waited for, and of their children.
     pub children: Duration,
     /// Threads of the process.
     pub threads: u64,
-    /// Clock ticks between boot and start; with the pid, it names a process for good.
+    /// Clock ticks between boot and start; with the pid, identifies a process uniquely.
     pub start_ticks: u64,
 }
 
@@ -161,7 +161,7 @@ impl Stat {
         })
     }
 
-    /// CPU time, all threads, also ended ones.
+    /// CPU time of all threads, including ended ones.
     pub fn cpu(&self) -> Duration {
         self.user + self.system
     }
@@ -171,8 +171,8 @@ impl Stat {
         self.minor_faults.saturating_add(self.major_faults)
     }
 
-    /// Whether it is a zombie or dead. A process counts as ended with its first thread: from then on its memory cannot
-    /// be read, even where other threads run.
+    /// Whether it is a zombie or dead. A process counts as ended once its first thread has: from then on its memory
+    /// cannot be read, even if other threads run.
     pub fn has_ended(&self) -> bool {
         matches!(self.state, 'Z' | 'X' | 'x')
     }
@@ -183,22 +183,22 @@ impl Stat {
     }
 }
 
-/// CPU time by the `schedstat` of a thread, `310085 4711 12`: ns on a CPU, ns in a queue for one, time slices
-/// (Documentation/scheduler/sched-stats.rst). `None` where the kernel does not count, which shows as `0 0 0`.
+/// CPU time from a thread's `schedstat`, `310085 4711 12`: ns on a CPU, ns in a queue for one, time slices
+/// (Documentation/scheduler/sched-stats.rst). `None` if the kernel does not count it, which shows as `0 0 0`.
 pub fn schedstat_cpu(text: &str) -> Option<Duration> {
     let mut counts = numbers::<u64>(text);
     let (ns, _, slices) = (counts.next()?, counts.next()?, counts.next()?);
     (slices > 0).then(|| Duration::from_nanos(ns))
 }
 
-/// How long a process has run that started so many clock ticks after the machine did; the time in which the machine was
-/// suspended counts. `None` where the kernel does not say how long that runs.
+/// The age of a process that started this many clock ticks after boot, including time suspended. `None` if the kernel
+/// does not report the uptime.
 pub fn age(start_ticks: u64) -> Option<Duration> {
     let started = Duration::try_from_secs_f64(start_ticks as f64 / ticks_per_s() as f64).ok()?;
     Some(super::machine::uptime()?.saturating_sub(started))
 }
 
-/// Clock ticks in a second, in which `stat` counts.
+/// Clock ticks per second, the unit in `stat`.
 pub fn ticks_per_s() -> u64 {
     rustix::param::clock_ticks_per_second()
 }
@@ -208,7 +208,7 @@ pub fn page_size() -> Bytes {
     Bytes(rustix::param::page_size() as u64)
 }
 
-/// The strings of `cmdline` or `environ`, each of which a zero byte ends; empty ones are left out.
+/// The zero-terminated strings of `cmdline` or `environ`, without empty ones.
 pub fn strings(bytes: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(bytes);
     text.split('\0').filter(|string| !string.is_empty()).map(str::to_owned).collect()
@@ -219,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_may_hold_parentheses_and_spaces() {
+    fn a_name_may_contain_parentheses_and_spaces() {
         let text = "7 (a) b (c) R 1 7 7 0 -1 0 8 0 3 0 150 50 30 12 20 0 1 0 99 0";
         let stat = Stat::parse(text, 100).unwrap();
         assert_eq!((stat.comm.as_str(), stat.state, stat.start_ticks), ("a) b (c", 'R', 99));
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_that_does_not_count_tells_no_time() {
+    fn without_kernel_accounting_there_is_no_cpu_time() {
         assert_eq!(schedstat_cpu("310085 4711 12\n"), Some(Duration::from_nanos(310_085)));
         assert_eq!(["0 0 0\n", "", "310085", "a b c", "-1 0 3"].map(schedstat_cpu), [None; 5]);
     }
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_end_at_zero_bytes() {
+    fn strings_are_zero_terminated() {
         assert_eq!(strings(b"java\0-cp\0\0a b\0"), ["java", "-cp", "a b"]);
         assert_eq!(strings(b"java"), ["java"]);
         assert!(strings(b"").is_empty());

@@ -1,9 +1,9 @@
-//! How far the kernel reads ahead in the files of a disk. A page that is faulted in brings as many around it with it,
-//! so in a cgroup that is short of memory each fault pushes out others.
+//! How far the kernel reads ahead in a disk's files. A faulted page brings this many others with it, so in a cgroup
+//! short of memory each fault evicts others.
 //!
-//! `/sys/class/bdi/MAJOR:MINOR/read_ahead_kb` (Documentation/ABI/testing/sysfs-class-bdi), in KiB. A partition has
-//! none of its own: its disk's counts. File systems without a device (overlay, tmpfs) have none that could be told from
-//! their number.
+//! `/sys/class/bdi/MAJOR:MINOR/read_ahead_kb` (Documentation/ABI/testing/sysfs-class-bdi), in KiB. A partition uses the
+//! setting of its disk. File systems without a device (overlay, tmpfs) have no setting that their device number
+//! identifies.
 
 use rustix::fs::{major, minor};
 use std::fs;
@@ -13,13 +13,13 @@ use std::path::{Path, PathBuf};
 /// The default read-ahead of Linux, in bytes (`VM_READAHEAD_PAGES` in `linux/mm.h`).
 pub const USUAL_BYTES: u64 = 128 << 10;
 
-/// Reads how far the kernel reads ahead in this file, in bytes; `None` where that is not known.
+/// Returns the read-ahead for this file, in bytes; `None` if unknown.
 pub fn of(file: &Path) -> Option<u64> {
     let text = fs::read_to_string(knob(file)?).ok()?;
     bytes(&text)
 }
 
-/// The file to write to, in KiB, to change it.
+/// The file that changes the setting, in KiB.
 pub fn knob(file: &Path) -> Option<PathBuf> {
     let device = fs::metadata(file).ok()?.dev();
     let number = format!("{}:{}", major(device), minor(device));
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kib_are_bytes_and_garbage_is_nothing() {
+    fn kib_become_bytes_and_garbage_becomes_none() {
         assert_eq!(bytes("128\n"), Some(USUAL_BYTES));
         assert_eq!(bytes("0\n"), Some(0));
         for text in ["", "\n", "-1", "8k", "18446744073709551615"] {

@@ -1,4 +1,4 @@
-//! Caches of kernel objects: `/proc/slabinfo` (man 5 slabinfo), and `memory.kmem.slabinfo` of a memory cgroup v1, which
+//! Caches of kernel objects: `/proc/slabinfo` (man 5 slabinfo), and `memory.kmem.slabinfo` of a v1 memory cgroup, which
 //! Linux 3.8 to 5.8 fill.
 
 use super::process::page_size;
@@ -8,20 +8,20 @@ use loadline_base::units::Bytes;
 /// A cache and the memory of its slabs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Slab {
-    /// Its name, such as `dentry`.
+    /// Name, such as `dentry`.
     pub name: String,
     /// Pages of its slabs, in bytes.
     pub bytes: Bytes,
 }
 
 impl Slab {
-    /// Whether the kernel takes its objects back when memory is short: names and inodes of files.
+    /// Whether the kernel reclaims its objects under memory pressure: file names and inodes.
     pub fn is_reclaimable(&self) -> bool {
         self.name == "dentry" || self.name.ends_with("inode_cache") || self.name.ends_with("inode")
     }
 }
 
-/// The caches that have slabs, the largest first; lines in another form are left out.
+/// The caches that have slabs, largest first; skips lines in another form.
 ///
 /// ```text
 /// # name <active_objs> <num_objs> <objsize> <objperslab> <pagesperslab> : tunables … : slabdata <active> <num_slabs> …
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn caches_weigh_their_slabs_and_a_cut_text_loses_no_other_line() {
+    fn caches_have_their_size_and_truncation_affects_one_line() {
         let text = "slabinfo - version: 2.1\n# name <active_objs> <num_objs> : slabdata <active_slabs> <num_slabs>\n\
             kmalloc-1k 64 64 1024 16 4 : tunables 0 0 0 : slabdata 4 4 0\n\
             ext4_inode_cache 0 0 1096 29 8 : tunables 0 0 0 : slabdata 0 0 0\n\

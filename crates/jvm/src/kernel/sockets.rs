@@ -8,9 +8,9 @@ use std::net::{IpAddr, SocketAddr};
 /// A listening TCP socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Listener {
-    /// Where.
+    /// The address that it listens on.
     pub address: SocketAddr,
-    /// Names the socket in `/proc/PID/fd`.
+    /// Identifies the socket in `/proc/PID/fd`.
     pub inode: u64,
 }
 
@@ -41,20 +41,20 @@ fn parse_address(text: &str) -> Option<IpAddr> {
     }
 }
 
-/// The listening sockets of the network namespace of a process.
+/// The listening sockets in the network namespace of a process.
 pub fn listeners(pid: u32) -> Vec<Listener> {
     let tables = ["tcp", "tcp6"].iter().filter_map(|table| read(format!("/proc/{pid}/net/{table}")).ok());
     tables.flat_map(|table| table.lines().filter_map(Listener::parse).collect::<Vec<_>>()).collect()
 }
 
-/// The sockets that a process holds, by their inodes; empty where its descriptors may not be read.
+/// The inodes of a process's sockets; empty if its descriptors are not readable.
 pub fn inodes(pid: u32) -> HashSet<u64> {
     let Ok(entries) = fs::read_dir(format!("/proc/{pid}/fd")) else { return HashSet::new() };
     let links = entries.flatten().filter_map(|entry| fs::read_link(entry.path()).ok());
     links.filter_map(|link| link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()).collect()
 }
 
-/// The sockets on which one process listens.
+/// The sockets that one process listens on.
 pub fn listening(pid: u32) -> Vec<Listener> {
     let held = inodes(pid);
     let mut found = listeners(pid);
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn listeners_of_both_tables_are_read() {
+    fn listeners_in_both_tables_are_read() {
         let v4 = "   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 1589 1 0";
         let v6 = "   0: 0000000000000000FFFF00000100007F:4831 00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 30838 1 0";
         let established = v4.replace(" 0A ", " 01 ");
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn our_own_listener_is_among_ours() {
+    fn our_own_listener_is_found() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         assert!(listening(std::process::id()).iter().any(|found| found.address == address));

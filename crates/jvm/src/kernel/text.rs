@@ -1,4 +1,4 @@
-//! The few ways in which Linux writes numbers, shared by the parsers; HotSpot writes sizes in the same way.
+//! The number formats of Linux, shared by the parsers; HotSpot writes sizes in the same way.
 
 use loadline_base::units::Bytes;
 use std::collections::BTreeMap;
@@ -6,7 +6,7 @@ use std::path::Path;
 use std::str::FromStr;
 use std::{fs, io};
 
-/// Reads a file. Bytes that are not UTF-8, for instance in the name of a folder in `mountinfo`, are replaced.
+/// Reads a file, replacing bytes that are not UTF-8 (for instance in a directory name in `mountinfo`).
 pub fn read(path: impl AsRef<Path>) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&fs::read(path)?).into_owned())
 }
@@ -41,18 +41,18 @@ pub fn keyed<'t>(text: &'t str, key: &str) -> Option<&'t str> {
     })
 }
 
-/// Like [`keyed`], for all keys in one pass. If a key occurs several times, its last value counts.
+/// Like [`keyed`], for all keys in one pass. The last value of a repeated key counts.
 pub fn keyed_all(text: &str) -> BTreeMap<&str, &str> {
     let pairs = text.lines().filter_map(|line| line.split_once([':', ' ', '\t']));
     pairs.map(|(key, value)| (key, value.trim())).collect()
 }
 
-/// The numbers that the text begins with, between blanks.
+/// The numbers at the start of the text, separated by spaces.
 pub fn numbers<T: FromStr>(text: &str) -> impl Iterator<Item = T> {
     text.split_ascii_whitespace().map_while(|word| word.parse().ok())
 }
 
-/// As [`keyed`], a plain number.
+/// Like [`keyed`], for a plain number.
 pub fn keyed_number(text: &str, key: &str) -> Option<u64> {
     keyed(text, key)?.parse().ok()
 }
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_of_kernel_and_jvm() {
+    fn kernel_and_jvm_sizes() {
         for (text, bytes) in [("5256 kB", 5256 << 10), ("5K", 5 << 10), ("8M", 8 << 20), ("0", 0), (" 64 K ", 64 << 10)]
         {
             assert_eq!(size(text), Some(Bytes(bytes)), "{text}");

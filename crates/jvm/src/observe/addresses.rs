@@ -1,6 +1,6 @@
-//! The addresses that two replies name (HotSpot 11–27): `GC.heap_info` says where objects lie, `Compiler.codecache`
-//! where code does. Which pages of a range are resident is [`super::smaps`]'s to say; the nodes of metaspace are
-//! [`super::metaspace_nodes`]'s. (`VM.info` names more, but the first one adds 4 to 5 MB to the subject for good.)
+//! The addresses in two replies (HotSpot 11–27): `GC.heap_info` says where objects are, `Compiler.codecache` where code
+//! is. [`super::smaps`] says which pages of a range are resident, and [`super::metaspace_nodes`] has the nodes of
+//! metaspace. (`VM.info` names more, but the first one permanently adds 4 to 5 MB to the subject.)
 //!
 //! ```text
 //! def new generation   total 19648K, used 688K [0x00007f3951400000, 0x00007f3952950000, 0x00007f3952950000)
@@ -31,34 +31,34 @@ pub enum Purpose {
 pub struct JvmRange {
     /// First address.
     pub start: u64,
-    /// First address behind, of what is reserved.
+    /// End address of the reserved range, exclusive.
     pub end: u64,
-    /// First address behind the committed part; known for code heaps only.
+    /// End address of the committed part, exclusive; known for code heaps only.
     pub committed_end: Option<u64>,
     /// The purpose of the range.
     pub purpose: Purpose,
-    /// Which of its kind: `non-nmethods`, `collection set map` …
+    /// Its name within the purpose: `non-nmethods`, `collection set map` …
     pub name: String,
 }
 
 /// The addresses of both replies.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct JvmAddresses {
-    /// By address; none overlaps another.
+    /// In address order, disjoint.
     pub ranges: Vec<JvmRange>,
-    /// First address of the heap, first address behind, over all generations. `None` for ZGC, which prints no
-    /// addresses. For Epsilon the range ends where the committed part does.
+    /// Start and end address of the heap, over all generations. `None` for ZGC, which prints no addresses. For Epsilon,
+    /// the range ends where the committed part does.
     pub heap_reserved: Option<(u64, u64)>,
-    /// The parts of the heap where objects lie, live or dead: bottom to top of each space. In address order; ranges
-    /// that touch are merged. Empty for G1, Shenandoah and ZGC.
+    /// The parts of the heap that contain objects, live or dead: bottom to top of each space. In address order, with
+    /// adjacent ranges merged. Empty for G1, Shenandoah, and ZGC.
     pub used_ranges: Vec<(u64, u64)>,
-    /// A heap region of G1 or Shenandoah.
+    /// The size of a heap region of G1 or Shenandoah.
     pub region_size: Option<Bytes>,
 }
 
 impl JvmAddresses {
-    /// Parses the replies, one behind the other, of a machine with pages of this size. Absurd and overlapping values
-    /// are left out; only a text in which nothing at all is recognised is an error.
+    /// Parses the concatenated replies of a machine with this page size. Drops absurd and overlapping values; fails
+    /// only if nothing at all is recognized.
     pub fn parse(text: &str, page: u64) -> Result<Self, Unavailable> {
         let mut found = AddressParser::default();
         for line in text.lines().map(str::trim) {
@@ -66,33 +66,33 @@ impl JvmAddresses {
         }
         let addresses = found.finish(page);
         if addresses == Self::default() {
-            return Err(Unavailable::new("GC.heap_info, Compiler.codecache", "no addresses in a known form"));
+            return Err(Unavailable::new("GC.heap_info, Compiler.codecache", "no addresses that Loadline recognizes"));
         }
         Ok(addresses)
     }
 
-    /// Makes the same of data read elsewhere: code heaps in `ranges`, and the heap. Absurd and overlapping values are
-    /// left out. `collection_set_map` is where Shenandoah's begins, `page` the size of the machine's pages.
+    /// Builds the same from data read elsewhere: code heaps in `ranges`, and the heap. Drops absurd and overlapping
+    /// values. `collection_set_map` is the start of Shenandoah's map, `page` the machine's page size.
     pub fn of(read: Self, collection_set_map: Option<u64>, page: u64) -> Self {
         AddressParser { addresses: read, code_heap: None, collection_set_map }.finish(page)
     }
 }
 
-/// The addresses found so far. Lines live as long as the text, `'t`.
+/// The addresses found so far. Lines borrow from the text, `'t`.
 #[derive(Default)]
 struct AddressParser<'t> {
     addresses: JvmAddresses,
     /// The code heap whose bounds come next.
     code_heap: Option<&'t str>,
-    /// The address where Shenandoah's collection set map begins.
+    /// The start address of Shenandoah's collection set map.
     collection_set_map: Option<u64>,
 }
 
 impl<'t> AddressParser<'t> {
-    /// A line about the heap and where objects lie in it. As its siblings, says whether it knows the line.
+    /// Takes a line about the heap and where its objects are. Like its siblings, returns whether it knows the line.
     fn take_heap(&mut self, line: &str) -> bool {
         if let Some((before, range)) = line.split_once("% used [") {
-            // A part of eden on one NUMA node, which repeats a part of the line before.
+            // The part of eden on one NUMA node repeats part of the previous line.
             if !before.starts_with("lgrp") {
                 let mut found = addresses(range);
                 if let (Some(bottom), Some(top)) = (found.next(), found.next()) {
@@ -104,7 +104,7 @@ impl<'t> AddressParser<'t> {
                 }
             }
         } else if let Some((before, range)) = line.split_once(" [0x") {
-            // Generations, all of G1, or the line behind Shenandoah's `Reserved region:`.
+            // Generations, all of G1, or the line after Shenandoah's `Reserved region:`.
             if !(before.contains(" total ") && before.contains(" used ") || before == "-") {
                 return false;
             }
@@ -123,12 +123,12 @@ impl<'t> AddressParser<'t> {
         self.addresses.heap_reserved = Some((low, high)).filter(plausible);
     }
 
-    /// A line about a code heap, or about the one code cache where it is not segmented.
+    /// Takes a line about a code heap, or about the code cache if it is not segmented.
     fn take_code(&mut self, line: &'t str) -> bool {
         if let Some(name) = line.strip_prefix("CodeHeap '") {
             self.code_heap = name.split('\'').next();
         } else if line.starts_with("CodeCache: size=") {
-            // From JDK 21 on also the sum of the code heaps, which has no bounds.
+            // From JDK 21 on, also the sum of the code heaps, which has no bounds.
             self.code_heap = Some("CodeCache");
         } else if let Some(rest) = line.strip_prefix("bounds [") {
             let mut found = addresses(rest);
@@ -177,8 +177,8 @@ impl<'t> AddressParser<'t> {
         found
     }
 
-    /// One byte for each region that would fit below the end of the heap (`shenandoahCollectionSet.cpp`); the map
-    /// begins for address 0, and only the bytes of the heap's own regions and the first page are committed.
+    /// The map has a byte per region that would fit below the end of the heap (`shenandoahCollectionSet.cpp`), starting
+    /// at address 0. Only the first page and the bytes of the heap's own regions are committed.
     fn add_collection_set_map(&mut self, heap_end: u64, page: u64) {
         let region = self.addresses.region_size.filter(|size| size.0 > 0);
         if let (Some(start), Some(region)) = (self.collection_set_map, region) {
@@ -188,12 +188,11 @@ impl<'t> AddressParser<'t> {
     }
 }
 
-/// Whether a range can be one.
 fn plausible(range: &(u64, u64)) -> bool {
     range.0 < range.1 && range.1 <= ADDRESS_END
 }
 
-/// Adds a range to the others, or joins it to the last one if they touch. Leaves out a range that holds nothing.
+/// Adds a nonempty range, merged with the last one if they are adjacent.
 fn add_used(ranges: &mut Vec<(u64, u64)>, used: (u64, u64)) {
     match ranges.last_mut() {
         _ if !plausible(&used) => {}
@@ -219,7 +218,7 @@ CodeCache: size=245760Kb used=1117Kb max_used=1117Kb free=244642Kb
 ";
 
     #[test]
-    fn without_compressed_oops_generations_tell_the_heap() {
+    fn without_compressed_oops_generations_give_the_heap() {
         let found = JvmAddresses::parse(WITHOUT, 4096).unwrap();
         assert_eq!(found.heap_reserved, Some((0x7f39_5140_0000, 0x7f39_5540_0000)));
         let used = [(0x7f39_5140_0000, 0x7f39_514a_c050), (0x7f39_5295_0000, 0x7f39_52dc_3d60)];
@@ -231,14 +230,15 @@ CodeCache: size=245760Kb used=1117Kb max_used=1117Kb free=244642Kb
 
     #[test]
     fn epsilon_without_compressed_oops() {
-        let text = "Epsilon Heap\nAllocation space:\n space 65536K,  37% used [0x7fc905000000, 0x7fc906000000, 0x7fc909000000)";
+        let text = "Epsilon Heap\nAllocation space:\n space 65536K,  37% used [0x7fc905000000, 0x7fc906000000, \
+             0x7fc909000000)";
         let found = JvmAddresses::parse(text, 4096).unwrap();
         assert_eq!(found.heap_reserved, Some((0x7fc9_0500_0000, 0x7fc9_0900_0000)));
         assert_eq!(found.used_ranges, [(0x7fc9_0500_0000, 0x7fc9_0600_0000)]);
     }
 
     #[test]
-    fn what_is_absurd_or_overlaps_is_left_out() {
+    fn absurd_or_overlapping_ranges_are_skipped() {
         let text = "def new generation total 9K, used 5K [0x10000000, 0x10300000, 0x14000000)
   eden space 9K, 50% used [0x0000000010000000, 0x0000000010180000, 0x0000000010200000)
   from space 9K, 50% used [0x0000000010080000, 0x0000000010190000, 0x0000000010200000)
@@ -259,13 +259,14 @@ CodeHeap 'three'
     }
 
     #[test]
-    fn parts_of_eden_on_numa_nodes_are_not_counted_twice() {
-        let text = "PSYoungGen total 9K, used 5K [0x10000, 0x20000, 0x30000)\n  eden space 9K, 5% used [0x10000,0x14000,0x20000)\n    lgrp 0 space 5K, 9% used [0x10000,0x18000,0x18000)";
+    fn eden_on_numa_nodes_is_not_counted_twice() {
+        let text = "PSYoungGen total 9K, used 5K [0x10000, 0x20000, 0x30000)\n  eden space 9K, 5% used \
+             [0x10000,0x14000,0x20000)\n    lgrp 0 space 5K, 9% used [0x10000,0x18000,0x18000)";
         assert_eq!(JvmAddresses::parse(text, 4096).unwrap().used_ranges, [(0x10000, 0x14000)]);
     }
 
     #[test]
-    fn nothing_recognised_is_an_error() {
+    fn unrecognized_text_is_an_error() {
         for text in ["", "Heap:\n", "Environment Variables:\nA=1\n", "|\n|BTE|\n"] {
             assert!(JvmAddresses::parse(text, 4096).is_err(), "{text}");
         }

@@ -1,19 +1,20 @@
-//! HotSpot's attach protocol (JDK 11–27, `attachListener_posix.cpp`, wire format 1), spoken without a JDK.
+//! HotSpot's attach protocol (JDK 11–27, `attachListener_posix.cpp`, wire format 1), implemented without a JDK.
 //!
-//! The JVM listens on `/tmp/.java_pidNSPID` in its mount namespace. It opens that socket when SIGQUIT finds a file
-//! `/tmp/.attach_pidNSPID` (or one in its working folder). A request is five strings, each ended by a zero byte; the
-//! answer is a code, a newline and the text, up to the end of the stream:
+//! The JVM listens on `/tmp/.java_pidNSPID` in its mount namespace. It opens that socket when it receives SIGQUIT and
+//! finds a file `/tmp/.attach_pidNSPID` (or one in its working directory). A request is five zero-terminated strings;
+//! the reply is a code, a newline, and the text, up to the end of the stream:
 //!
 //! ```text
 //! > 1\0jcmd\0VM.version\0\0\0
 //! < 0\nOpenJDK 64-Bit Server VM version 17.0.15+6-Debian-1deb12u1\nJDK 17.0.15\n
 //! ```
 //!
-//! JDK 25 sends each word of an answer as the command prints it (JDK-8319055, JDK-8354460), some from inside a
-//! safepoint. For 25 KB of `VM.metaspace vslist` that is 2,191 writes and 48 ms of safepoint instead of 1, plus the
-//! time that the reader waits. A JVM that can send the whole answer afterwards is asked to: `jcmd streaming=0`.
+//! JDK 25 sends each word of a reply as the command prints it (JDK-8319055, JDK-8354460), in part from inside a
+//! safepoint. For 25 KB of `VM.metaspace vslist`, that is 2,191 writes instead of 1 and 48 ms of safepoint, plus the
+//! time that the reader waits. If the JVM can send the whole reply afterwards, it is asked to do so: `jcmd
+//! streaming=0`.
 //!
-//! Handshake 2–8 ms once; +0.12–0.20 MB of RSS in the JVM once, for its listener thread.
+//! The handshake takes 2–8 ms and 0.12–0.20 MB of RSS in the JVM for its listener thread, once.
 
 use super::attach_guard::may_signal;
 use super::attach_reply::{self, Deadline};
@@ -31,49 +32,46 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 pub(super) const SOURCE: &str = "attach";
-/// The thread that a JVM starts to listen.
+/// The thread that a JVM starts to listen for requests.
 const LISTENER: &str = "Attach Listener";
-/// From SIGQUIT to the socket: 2–8 ms; longer only when a safepoint is in the way.
+/// Time between SIGQUIT and the socket: 2–8 ms, or longer if a safepoint intervenes.
 pub const HANDSHAKE_WITHIN: Duration = Duration::from_secs(5);
-/// A JVM on a slow machine installs its signal handlers within this time of its start.
+/// Even on a slow machine, a JVM installs its signal handlers within this time of its start.
 pub const STARTING_WITHIN: Duration = Duration::from_secs(5);
-/// A full collection of a large heap (`GC.run`) is the slowest thing asked.
+/// The slowest command is a full collection of a large heap (`GC.run`).
 pub const REPLY_WITHIN: Duration = Duration::from_secs(60);
-/// How long the handshake of another tool takes at most; an older trigger file was left behind.
+/// Other tools' handshakes take less than this; an older trigger file is a leftover.
 const OTHERS_WITHIN: Duration = Duration::from_secs(1);
-/// Between two looks for the socket.
+/// The interval between checks for the socket.
 pub(super) const POLL: Duration = Duration::from_millis(1);
 
-/// A JVM that answers commands. Each command is a connection of its own.
+/// A JVM that accepts commands. Each command uses its own connection.
 #[derive(Debug)]
 pub struct Attach {
     pid: u32,
     /// The JVM's `/tmp`.
     tmp: OwnedFd,
     socket_name: String,
-    /// Whether the JVM prints into the socket while a command runs, unless the request turns that off.
+    /// Whether the JVM writes to the socket while a command runs, unless the request disables that.
     streams: bool,
     acting: Acting,
     clock: Clock,
 }
 
-/// How far a JVM is from answering.
+/// Whether a JVM can answer commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Attachable {
-    /// The JVM was asked before, or listens from its start.
+    /// The JVM listens already.
     Listens,
-    /// The JVM would listen when it is asked to.
+    /// The JVM would listen once asked to.
     WouldListen,
 }
 
 impl Attach {
-    /// Whether the JVM could be attached to, as far as Loadline can find out without touching it.
-    ///
-    /// # Errors
-    /// Why it could not.
+    /// Whether the JVM can be attached to, as far as Loadline can tell without touching it. Errors: why it cannot.
     pub fn possible(process: &Process, clock: &Clock) -> Result<Attachable, Unavailable> {
         let status = process.status(clock)?.value;
-        // A file of the socket's name may be of an earlier JVM with this pid.
+        // The socket file may be a leftover from an earlier JVM with this pid.
         let listens = stacks::names(process)?.iter().any(|(_, name)| name == LISTENER);
         match listens {
             true => Ok(Attachable::Listens),
@@ -81,7 +79,7 @@ impl Attach {
         }
     }
 
-    /// Makes sure that the JVM listens. Sends SIGQUIT only where it is known to be harmless: see `attach_guard`.
+    /// Makes the JVM listen. Sends SIGQUIT only if it is known to be harmless: see `attach_guard`.
     pub fn connect(process: &Process, clock: &Clock) -> Read<Self> {
         Reading::take(clock, || {
             process.must_live(SOURCE)?;
@@ -97,7 +95,7 @@ impl Attach {
             };
             match attach.open(HANDSHAKE_WITHIN) {
                 Ok(_) => {}
-                // No socket, or one left behind by an earlier JVM with this pid.
+                // No socket, or a leftover from an earlier JVM with this pid.
                 Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => {
                     attach.handshake(process)?;
                 }
@@ -108,12 +106,12 @@ impl Attach {
         })
     }
 
-    /// Asks a diagnostic command, as `jcmd PID COMMAND` does. A refusal by the JVM carries its words.
+    /// Sends a diagnostic command, as `jcmd PID COMMAND` does. If the JVM refuses, the error contains its message.
     pub fn jcmd(&self, command: &str) -> Read<String> {
         self.jcmd_within(command, REPLY_WITHIN)
     }
 
-    /// As [`Attach::jcmd`], for an answer that is worthless later.
+    /// Like [`Attach::jcmd`], with its own time limit.
     pub fn jcmd_within(&self, command: &str, within: Duration) -> Read<String> {
         let reading = self.request("jcmd", [command, "", ""], within)?;
         match &reading.value {
@@ -122,7 +120,7 @@ impl Attach {
         }
     }
 
-    /// Loads a Java agent, as `VirtualMachine.loadAgent` does; returns when its `agentmain` has.
+    /// Loads a Java agent, as `VirtualMachine.loadAgent` does; returns after its `agentmain`.
     pub(super) fn load_agent(&self, jar: &str, options: &str, within: Duration) -> Result<(), Unavailable> {
         let arguments = ["instrument", "false", &format!("{jar}={options}")];
         let (code, text) = self.request("load", arguments, within)?.value;
@@ -134,46 +132,41 @@ impl Attach {
         Err(Unavailable::new(SOURCE, format!("the JVM did not load the agent: {why}")))
     }
 
-    /// Loads a native agent, as `VirtualMachine.loadAgentPath` does; returns when its `Agent_OnAttach` has. The path is
-    /// the JVM's own, in its mount namespace. A library stays loaded until the JVM ends.
-    ///
-    /// # Errors
-    /// If the JVM does not allow agents (`-XX:-EnableDynamicAgentLoading`), cannot load the library, or the agent
-    /// refuses the options; with the JVM's words, or the agent's code where there are none.
+    /// Loads a native agent, as `VirtualMachine.loadAgentPath` does; returns after its `Agent_OnAttach`. The path is as
+    /// seen in the JVM's mount namespace. A library stays loaded until the JVM ends. Fails if the JVM does not allow
+    /// agents (`-XX:-EnableDynamicAgentLoading`), cannot load the library, or the agent rejects the options. The error
+    /// contains the JVM's message, or else the agent's code.
     pub fn load_library(&self, path: &str, options: &str, within: Duration) -> Result<(), Unavailable> {
         let (code, text) = self.request("load", [path, "true", options], within)?.value;
         let text = text.trim();
         let why = match text.strip_prefix("return code:").map(str::trim) {
             Some("0") if code == 0 => return Ok(()),
-            Some(agents) => format!("the agent ended with code {agents}"),
+            Some(agents) => format!("the agent exited with code {agents}"),
             None if text.is_empty() => format!("code {code}"),
             None => text.split_whitespace().collect::<Vec<_>>().join(" "),
         };
         Err(Unavailable::new(SOURCE, format!("the JVM did not load {path}: {why}")))
     }
 
-    /// Does something in the JVM's `/tmp`, as the JVM's user where only that one may.
-    ///
-    /// # Errors
-    /// Those of what is done.
+    /// Acts in the JVM's `/tmp`, as the JVM's user if only that user is permitted. Errors: those of the action.
     pub fn in_tmp<T: Send>(&self, act: impl FnOnce(&OwnedFd) -> io::Result<T> + Send) -> io::Result<T> {
         self.acting.act(|| act(&self.tmp))
     }
 
-    /// Whether answers may be sent while commands run: JDK 25 lists the options of a request, older ones have none and
-    /// refuse the question.
+    /// Whether replies may be sent while commands run: JDK 25 lists the options of a request, and older versions reject
+    /// the question.
     fn may_stream(&self) -> Result<bool, Unavailable> {
         let (code, options) = self.request("getversion", ["options", "", ""], REPLY_WITHIN)?.value;
         Ok(code == 0 && options.split([' ', ',']).any(|option| option.trim() == "streaming"))
     }
 
-    /// Code and text of the answer.
+    /// Returns the reply's code and text.
     fn request(&self, operation: &str, arguments: [&str; 3], within: Duration) -> Read<(i32, String)> {
         let argument = arguments[0];
         if arguments.iter().any(|argument| argument.contains('\0') || argument.len() >= 1024) {
             return Err(Unavailable::new(SOURCE, "a command must be shorter than 1024 bytes, without zero bytes"));
         }
-        // To connect and to ask; how long the answer took, its reader says.
+        // Limits connecting and sending; the reader limits the reply.
         let brief = within.min(HANDSHAKE_WITHIN);
         let reading = Reading::take(&self.clock, || {
             let deadline = Deadline { end: self.clock.now() + within, within, clock: self.clock };
@@ -183,11 +176,11 @@ impl Attach {
             reading.map_err(|e: io::Error| Unavailable::new(SOURCE, format!("`{argument}`: {}", plain(&e, brief))))?;
         let text = String::from_utf8_lossy(&reading.value).into_owned();
         let (code, text) = parse_reply(&text)
-            .ok_or_else(|| Unavailable::new(SOURCE, format!("the JVM gave no answer to `{argument}`")))?;
+            .ok_or_else(|| Unavailable::new(SOURCE, format!("the JVM did not respond to `{argument}`")))?;
         Ok(reading.map(|_| (code, text.to_owned())))
     }
 
-    /// Sends a request; the answer is to be read at once.
+    /// Sends a request; the caller must read the reply immediately.
     fn send(&self, operation: &str, arguments: [&str; 3], within: Duration) -> io::Result<UnixStream> {
         let mut stream = self.open(within)?;
         stream.set_write_timeout(Some(within))?;
@@ -196,14 +189,14 @@ impl Attach {
         Ok(stream)
     }
 
-    /// Connects, waiting no longer than this even where the JVM's queue is full.
+    /// Connects, waiting no longer than `within` even if the JVM's queue is full.
     ///
-    /// Anyone may put a socket into `/tmp`, and containers that share it share names too: only a socket that this very
-    /// process listens on is believed.
+    /// Anyone can put a socket into `/tmp`, and containers that share it also share names. So only a socket on which
+    /// this very process listens is trusted.
     fn open(&self, within: Duration) -> io::Result<UnixStream> {
         let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
         sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(within))?;
-        // Through the descriptor: the path through `/proc/PID/root` could lead to a later process of that pid.
+        // Uses the descriptor, because the path through `/proc/PID/root` could lead to a later process with that pid.
         let path = format!("/proc/self/fd/{}/{}", self.tmp.as_raw_fd(), self.socket_name);
         let address = SocketAddrUnix::new(path)?;
         self.acting.act(|| Ok(rustix::net::connect(&socket, &address)?))?;
@@ -227,28 +220,28 @@ impl Attach {
     fn handshake(&self, process: &Process) -> Result<(), Unavailable> {
         let status = self.wait_until_harmless(process)?;
         let Some(trigger) = self.trigger(process, &status)? else { return Ok(()) };
-        // If the JVM believes that it listens, a SIGQUIT would print a thread dump while its socket file exists.
+        // While its socket file exists, the JVM believes that it listens, and would print a thread dump at SIGQUIT.
         self.remove_socket().and_then(|()| signal(process)).map_err(|e| denied(&status, &e))?;
         let end = self.clock.now() + HANDSHAKE_WITHIN;
         while self.clock.now() < end {
             match self.open(HANDSHAKE_WITHIN) {
                 Ok(_) => return Ok(()),
-                Err(_) if !process.is_alive() => return Err(Unavailable::new(SOURCE, "the JVM has ended")),
+                Err(_) if !process.is_alive() => return Err(Unavailable::new(SOURCE, "the JVM has exited")),
                 Err(_) => self.clock.sleep(POLL),
             }
         }
         trigger.linger(self.tmp.try_clone().ok(), self.socket_name.clone(), self.clock);
-        let why = format!("the JVM did not open its socket within {} s", HANDSHAKE_WITHIN.as_secs());
+        let why = format!("the JVM did not open its attach socket within {} s", HANDSHAKE_WITHIN.as_secs());
         Err(Unavailable::new(SOURCE, why))
     }
 
-    /// Creates the trigger file; `None` if another tool was just attaching and the JVM listens by now.
+    /// Creates the trigger file; `None` if another tool has just attached and the JVM listens by now.
     fn trigger(&self, process: &Process, status: &Status) -> Result<Option<Trigger>, Unavailable> {
         let end = self.clock.now() + OTHERS_WITHIN;
         loop {
             let replace = self.clock.now() >= end;
             let trigger = self.acting.act(|| Trigger::create(process, &self.tmp, status, replace));
-            // Once more, as late as possible: two SIGQUITs for one listener print a thread dump.
+            // Check again as late as possible: a second SIGQUIT for one listener prints a thread dump.
             if self.open(HANDSHAKE_WITHIN).is_ok() {
                 return Ok(None);
             }
@@ -260,7 +253,7 @@ impl Attach {
         }
     }
 
-    /// Waits until SIGQUIT may be sent, as long as the JVM is still starting.
+    /// Waits until SIGQUIT is safe while the JVM is still starting.
     fn wait_until_harmless(&self, process: &Process) -> Result<Status, Unavailable> {
         let end = self.clock.now() + STARTING_WITHIN;
         loop {
@@ -274,7 +267,7 @@ impl Attach {
     }
 }
 
-/// Whether the process started so recently that it may become ready.
+/// Whether the process started so recently that it may still become ready.
 fn is_young(process: &Process) -> bool {
     age(process.start_ticks()).is_none_or(|age| age <= 2 * STARTING_WITHIN)
 }
@@ -285,7 +278,7 @@ pub fn parse_reply(text: &str) -> Option<(i32, &str)> {
     Some((code.trim().parse().ok()?, rest))
 }
 
-/// Interprets the answer to `load` (`attachListener.cpp`, `InvocationAdapter.c`): `return code: 0` if all went well.
+/// Interprets the reply to `load` (`attachListener.cpp`, `InvocationAdapter.c`): `return code: 0` means success.
 fn loaded(text: &str) -> Result<(), String> {
     let code = text.trim().strip_prefix("return code:").and_then(|code| code.trim().parse::<i32>().ok());
     match code {
@@ -311,7 +304,7 @@ fn denied(status: &Status, cause: &io::Error) -> Unavailable {
 fn plain(cause: &io::Error, within: Duration) -> String {
     match cause.kind() {
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut if cause.get_ref().is_none() => {
-            format!("no answer within {} s", within.as_secs())
+            format!("no response within {} s", within.as_secs())
         }
         _ => loadline_base::error::plain(cause),
     }

@@ -1,12 +1,11 @@
-//! Decides whether SIGQUIT may be sent to a process. It must never harm a subject: a process that does not catch it
-//! dies of it; a JVM with `-XX:+DisableAttachMechanism` prints a thread dump into its own log; other programs do as
-//! they like. (With `-Xrs` it kills too, but there HotSpot listens from its start.) So it is sent only to a HotSpot
-//! that catches it and is known to take it as a request to attach
-//! (JDK 11–27, `os.cpp: signal_thread_entry`).
+//! Decides whether SIGQUIT may be sent to a process, since it must never harm a subject. A process that does not catch
+//! it dies; a JVM with `-XX:+DisableAttachMechanism` prints a thread dump into its own log; other programs may do
+//! anything. (With `-Xrs` it kills too, but there HotSpot listens from its start.) So it is sent only to a HotSpot JVM
+//! that catches it and is known to treat it as an attach request (JDK 11–27, `os.cpp: signal_thread_entry`).
 //!
-//! The options that a JVM was started with are read from its own counters. If it keeps none, they are pieced together
-//! as the launcher does it (man java: `@argfiles`, `JDK_JAVA_OPTIONS`; `JAVA_TOOL_OPTIONS`, `_JAVA_OPTIONS`,
-//! `-XX:Flags=FILE`, `-XX:VMOptionsFile=FILE`). In doubt the answer is no.
+//! The JVM's start options are read from its own counters. Without counters, they are collected as the launcher does it
+//! (man java: `@argfiles`, `JDK_JAVA_OPTIONS`; `JAVA_TOOL_OPTIONS`, `_JAVA_OPTIONS`, `-XX:Flags=FILE`,
+//! `-XX:VMOptionsFile=FILE`). In doubt, the answer is no.
 
 use super::attach::SOURCE;
 use super::hsperfdata::HsPerf;
@@ -18,17 +17,14 @@ use loadline_base::clock::Clock;
 
 /// SIGQUIT, the same number on every Linux.
 const SIGQUIT: u32 = 3;
-/// An options file has a few KiB; more than this is not one.
+/// Options files have a few KiB; a larger file is something else.
 const OPTIONS_FILE_MAX: u64 = 1 << 20;
-/// Options files may name further ones.
+/// Options files may name others.
 const OPTIONS_FILES_MAX: usize = 32;
-/// Environment variables that the launcher or the JVM reads options from.
+/// Environment variables from which the launcher or the JVM reads options.
 const OPTION_VARIABLES: [&str; 3] = ["JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS"];
 
-/// Whether SIGQUIT may be sent to this process now.
-///
-/// # Errors
-/// Why it may not; early where it may be in a moment, since the JVM is still starting.
+/// Whether SIGQUIT may be sent to this process now. Errors: why not; "early" if the JVM is still starting.
 pub(super) fn may_signal(process: &Process, status: &Status, clock: &Clock) -> Result<(), Unavailable> {
     let maps = maps::read(process, clock).map_err(never)?.value;
     if maps::libjvm(&maps).is_none() || maps::is_openj9(&maps) {
@@ -36,7 +32,7 @@ pub(super) fn may_signal(process: &Process, status: &Status, clock: &Clock) -> R
     }
     let stat = process.stat(clock).map_err(never)?.value;
     if matches!(stat.state, 'T' | 't') {
-        return Err(never("the JVM is stopped (SIGSTOP or a debugger) and cannot answer"));
+        return Err(never("the JVM is stopped (SIGSTOP or a debugger) and cannot respond"));
     }
     let options = match HsPerf::open(process, clock) {
         Ok(mut counters) => {
@@ -90,7 +86,7 @@ fn unknown(why: &str) -> Unavailable {
 /// All options that can have reached a JVM without counters.
 fn options_from_outside(process: &Process) -> Result<String, Unavailable> {
     let exe = process.exe().map_err(never)?;
-    // A program that embeds a JVM gives it options that cannot be seen from outside.
+    // A program that embeds a JVM passes options that are not visible from outside.
     if exe.file_name().is_none_or(|name| name != "java") {
         return Err(unknown(&format!("{} is not `java`", exe.display())));
     }
@@ -112,7 +108,7 @@ fn options_from_outside(process: &Process) -> Result<String, Unavailable> {
     Ok(texts.join("\n"))
 }
 
-/// The options files a text names: `@FILE`, `-XX:Flags=FILE`, `-XX:VMOptionsFile=FILE`. `@@x` is an argument `@x`.
+/// The options files named in a text: `@FILE`, `-XX:Flags=FILE`, `-XX:VMOptionsFile=FILE`. `@@x` is an argument `@x`.
 fn named_files(text: &str) -> Vec<String> {
     let words = text.split_whitespace().map(|word| word.trim_matches(['"', '\'']));
     let name = |word: &str| {
@@ -122,7 +118,7 @@ fn named_files(text: &str) -> Vec<String> {
     words.filter_map(name).filter(|name| !name.is_empty() && !name.starts_with('@')).collect()
 }
 
-/// A file as the process names it, below its own root: the options of a container decide nothing by a file of the host.
+/// A file named by the process, below its own root, so that no host file decides for a container.
 fn options_file(process: &Process, name: &str) -> Option<String> {
     let file = inside::file_as_named(process, name).ok()?;
     bounded::bytes_of(file, OPTIONS_FILE_MAX).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())

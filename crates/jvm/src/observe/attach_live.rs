@@ -1,5 +1,5 @@
-//! Attaching to real JVMs: `java` from PATH and those in the usual folder of Linux distributions. Skipped, with a
-//! message, if no `java` is found.
+//! Attaches to real JVMs: `java` from PATH, and those in the usual directory of Linux distributions. Skipped with a
+//! message if there is no `java`.
 
 use super::*;
 use crate::observe::hsperfdata::HsPerf;
@@ -10,18 +10,17 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 
-/// Prints a line, then waits to be ended.
+/// Prints a line, then waits until it is killed.
 const WAITER: &str = "public class Waiter { public static void main(String[] a) throws Exception {\
                       System.out.println(\"READY\"); System.out.flush(); Thread.sleep(60_000); } }";
 
-/// A JVM that is ended with the test.
 struct Jvm {
     child: Child,
     folder: tempfile::TempDir,
 }
 
 impl Jvm {
-    /// Starts and waits until the program runs.
+    /// Starts the program and waits until it runs.
     fn start(java: &Path, options: &[&str], uid: Option<u32>) -> Self {
         let (jvm, clock) = (Self::spawn(java, options, uid), Clock::start());
         while !jvm.log().contains("READY") {
@@ -50,17 +49,16 @@ impl Jvm {
         Process::open(self.child.id()).unwrap()
     }
 
-    /// Attaches to it, as to one that can be.
+    /// Attaches, which must succeed.
     fn attach(&self) -> Attach {
         Attach::connect(&self.process(), &Clock::start()).unwrap().value
     }
 
-    /// Why it cannot be attached to.
     fn refusal(&self) -> String {
         Attach::connect(&self.process(), &Clock::start()).unwrap_err().why
     }
 
-    /// Checks that the JVM took no signal for a request for a thread dump.
+    /// Checks that the JVM did not take a signal as a request for a thread dump.
     #[track_caller]
     fn assert_silent(&self) {
         assert!(!self.log().contains("Full thread dump"), "{}", self.log());
@@ -97,12 +95,11 @@ fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Whether the JVM answers a question.
 fn answers(attach: &Attach) -> bool {
     attach.jcmd("VM.version").is_ok()
 }
 
-/// The trigger file and a stray socket must be gone.
+/// Neither the trigger file nor a stray socket may remain.
 fn assert_clean(process: &Process) {
     assert!(!process.path(&format!("root/tmp/.attach_pid{}", process.pid())).exists());
     assert!(!process.path(&format!("cwd/.attach_pid{}", process.pid())).exists());
@@ -122,7 +119,7 @@ fn answers_commands() {
         assert!(version.feature >= 11);
         let why = attach.jcmd("No.such_command").unwrap_err().why;
         assert!(why.contains("Unknown diagnostic command"), "{why}");
-        // The second time the socket is there, and no signal is needed.
+        // The second time, the socket exists and no signal is needed.
         jvm.attach();
         assert_clean(&process);
         jvm.assert_silent();
@@ -130,7 +127,7 @@ fn answers_commands() {
 }
 
 #[test]
-fn a_socket_that_was_removed_is_asked_for_again() {
+fn a_removed_socket_is_requested_again() {
     let Some(java) = javas().pop() else { return };
     let jvm = Jvm::start(&java, &["-Xmx32m"], None);
     for stale in [false, true] {
@@ -146,7 +143,7 @@ fn a_socket_that_was_removed_is_asked_for_again() {
     jvm.assert_silent();
 }
 
-/// Refused without SIGQUIT: no thread dump, alive, and a reason that names the option.
+/// Refused without SIGQUIT: no thread dump, still alive, and a reason that names the option.
 fn refused(options: &[&str], expect: &str) {
     for java in javas() {
         let jvm = Jvm::start(&java, options, None);
@@ -160,14 +157,14 @@ fn refused(options: &[&str], expect: &str) {
 }
 
 #[test]
-fn refused_where_attach_is_disabled() {
+fn refused_if_attach_is_disabled() {
     refused(&["-XX:+DisableAttachMechanism"], "DisableAttachMechanism");
     refused(&["-XX:+DisableAttachMechanism", "-XX:-UsePerfData"], "DisableAttachMechanism");
 }
 
-/// With `-Xrs` SIGQUIT would kill it; the JVM listens from its start instead.
+/// With `-Xrs`, SIGQUIT would kill it; the JVM listens from its start instead.
 #[test]
-fn needs_no_signal_where_it_would_kill() {
+fn no_signal_is_needed_if_it_would_kill() {
     for options in [&["-Xrs"][..], &["-Xrs", "-XX:-UsePerfData"]] {
         for java in javas() {
             let jvm = Jvm::start(&java, options, None);
@@ -184,7 +181,7 @@ fn needs_no_signal_where_it_would_kill() {
 }
 
 #[test]
-fn refused_where_an_options_file_disables_it() {
+fn refused_if_an_options_file_disables_it() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("options");
     fs::write(&file, "-XX:+DisableAttachMechanism\n-XX:-UsePerfData\n").unwrap();
@@ -215,7 +212,7 @@ fn root_attaches_to_another_users_jvm() {
     assert_clean(&process);
 }
 
-/// A signal would wait for it, and be taken for a request for a thread dump later.
+/// A pending signal would be taken as a request for a thread dump later.
 #[test]
 fn a_stopped_jvm_gets_no_signal() {
     use rustix::process::{Pid, Signal, kill_process};
@@ -244,9 +241,9 @@ fn no_jvm_gets_no_signal() {
     assert!(why.contains("not a HotSpot JVM"), "{why}");
 }
 
-/// A JVM asked from its first moment on answers, and is never killed by it.
+/// A JVM that is attached to from its very start responds, and is never killed.
 #[test]
-fn a_starting_jvm_is_waited_for() {
+fn waits_for_a_starting_jvm() {
     let Some(java) = javas().pop() else { return };
     for delay_ms in [0, 5, 20, 60] {
         let jvm = Jvm::spawn(&java, &[], None);
@@ -256,16 +253,16 @@ fn a_starting_jvm_is_waited_for() {
     }
 }
 
-/// How often this JVM has left a safepoint with this operation, by its log.
+/// How often this JVM has left a safepoint with this operation, according to its log.
 fn safepoints(jvm: &Jvm, operation: &str) -> usize {
     let log = fs::read_to_string(jvm.folder.path().join("safepoints")).unwrap();
     log.lines().filter(|line| line.contains(&format!("Safepoint \"{operation}\""))).count()
 }
 
-/// Answers that are worked out in a safepoint: the one that a mark asks for, and a larger one. JDK 25 would write them
-/// from there word by word, and stop where the socket is full until somebody reads.
+/// Replies computed in a safepoint: the one that a mark asks for, and a larger one. JDK 25 would write them word by
+/// word from the safepoint, and block while the socket is full.
 #[test]
-fn a_reader_that_does_not_read_holds_no_safepoint() {
+fn a_stalled_reader_does_not_hold_a_safepoint() {
     let clock = Clock::start();
     for java in javas() {
         let jvm = Jvm::start(&java, &["-Xmx64m", "-XX:+UseSerialGC", "-Xlog:safepoint:file=safepoints"], None);
@@ -286,7 +283,7 @@ fn a_reader_that_does_not_read_holds_no_safepoint() {
         {
             let before = safepoints(&jvm, operation);
             let stream = attach.send("jcmd", [command, "", ""], HANDSHAKE_WITHIN).unwrap();
-            // Not a byte is read before the JVM has left the safepoint.
+            // Nothing is read before the JVM has left the safepoint.
             let bound = clock.now() + REPLY_WITHIN;
             while safepoints(&jvm, operation) == before {
                 assert!(clock.now() < bound, "JDK {release}: `{command}` waits for its reader in a safepoint");
@@ -296,7 +293,7 @@ fn a_reader_that_does_not_read_holds_no_safepoint() {
             eprintln!("JDK {release}: `{command}`, {} bytes", reply.len());
             assert!(reply.starts_with(b"0\n") && reply.len() > 10_000, "{}", String::from_utf8_lossy(&reply));
         }
-        // Asked as older clients ask, without `streaming=0`, the JVM does wait for its reader in the safepoint.
+        // When asked as older clients do, without `streaming=0`, the JVM does wait for its reader in the safepoint.
         if std::mem::take(&mut attach.streams) {
             let before = safepoints(&jvm, "PrintMetadata");
             let stream = attach.send("jcmd", ["VM.metaspace vslist", "", ""], HANDSHAKE_WITHIN).unwrap();
@@ -307,10 +304,9 @@ fn a_reader_that_does_not_read_holds_no_safepoint() {
     }
 }
 
-/// A client that gives up an answer leaves the JVM as it was: the JVM listens, and no later request waits for the rest
-/// of that answer.
+/// A client that abandons a reply leaves the JVM unharmed: it still listens, and no later request waits for the rest.
 #[test]
-fn a_connection_that_is_closed_in_the_middle_harms_nobody() {
+fn an_aborted_connection_is_harmless() {
     for java in javas() {
         let jvm = Jvm::start(&java, &["-Xmx64m"], None);
         let mut attach = jvm.attach();
@@ -324,9 +320,9 @@ fn a_connection_that_is_closed_in_the_middle_harms_nobody() {
     }
 }
 
-/// `libjdwp` comes with each JDK and has no `Agent_OnAttach`; what is no library has none either.
+/// `libjdwp` comes with each JDK and has no `Agent_OnAttach`; a file that is not a library has none either.
 #[test]
-fn a_library_that_cannot_be_loaded_is_told_in_the_words_of_the_jvm() {
+fn a_failed_library_load_has_the_jvms_message() {
     for java in javas() {
         let jvm = Jvm::start(&java, &["-Xmx32m"], None);
         let attach = jvm.attach();
@@ -347,9 +343,9 @@ fn a_library_that_cannot_be_loaded_is_told_in_the_words_of_the_jvm() {
     }
 }
 
-/// JDK 21 and later can forbid agents; older ones do not know the option.
+/// JDK 21 and later can forbid agents; older versions do not know the option.
 #[test]
-fn a_jvm_without_dynamic_agents_says_so() {
+fn disabled_dynamic_agents_are_reported() {
     for java in javas() {
         let options = ["-Xmx32m", "-XX:+IgnoreUnrecognizedVMOptions", "-XX:-EnableDynamicAgentLoading"];
         let jvm = Jvm::start(&java, &options, None);

@@ -1,32 +1,29 @@
-//! Reads the answer to an attach command as it comes: 64 KiB at a time, and nothing else is done between two reads, for
-//! a JVM may print the answer while the command runs (JDK 25) and then waits for its reader, wherever it is.
+//! Reads the reply to an attach command as it arrives, 64 KiB at a time, with nothing between two reads: the JVM may
+//! send the reply while the command runs (JDK 25) and then blocks until it is read, even in a safepoint.
 //!
-//! An answer that is late or too large ends the connection, not the JVM: its next write fails, it leaves out the rest
-//! and listens again.
+//! A late or oversized reply ends the connection, not the JVM: its next write fails, it drops the rest and listens
+//! again.
 
 use loadline_base::clock::Clock;
 use std::io::{self, Read as _};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-/// The largest answer known, `Thread.print` of 10,000 threads, is about 10 MiB.
+/// The largest reply known, `Thread.print` of 10,000 threads, has about 10 MiB.
 pub(super) const REPLY_BYTES_MAX: usize = 64 << 20;
-/// Several times what a socket of the JVM holds (208 KiB) in few reads, and a small part of a processor's cache.
+/// Empties the JVM's socket buffer (208 KiB) in few reads, and is small compared to a CPU cache.
 const READ_BYTES: usize = 64 << 10;
 
-/// Until when a reply is waited for.
+/// When to stop waiting for a reply.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Deadline {
     pub(super) end: Duration,
-    /// The time from the question to `end`, for the message.
+    /// The time from the request to `end`, for the message.
     pub(super) within: Duration,
     pub(super) clock: Clock,
 }
 
-/// Reads up to the end of the stream.
-///
-/// # Errors
-/// Fails if the reply is late or larger than [`REPLY_BYTES_MAX`].
+/// Reads up to the end of the stream. Fails if the reply is late or larger than [`REPLY_BYTES_MAX`].
 pub(super) fn drain(stream: &mut UnixStream, deadline: Deadline) -> io::Result<Vec<u8>> {
     let mut reply = Vec::new();
     let mut buffer = vec![0; READ_BYTES];
@@ -44,7 +41,7 @@ pub(super) fn drain(stream: &mut UnixStream, deadline: Deadline) -> io::Result<V
             Err(e) => return Err(e),
         }
         if reply.len() > REPLY_BYTES_MAX {
-            return Err(io::Error::other(format!("the answer is larger than {} MiB", REPLY_BYTES_MAX >> 20)));
+            return Err(io::Error::other(format!("the response is larger than {} MiB", REPLY_BYTES_MAX >> 20)));
         }
     }
 }
@@ -52,8 +49,8 @@ pub(super) fn drain(stream: &mut UnixStream, deadline: Deadline) -> io::Result<V
 fn late(deadline: Deadline, bytes: usize) -> io::Error {
     let seconds = deadline.within.as_secs_f64();
     let why = match bytes {
-        0 => format!("no answer within {seconds} s"),
-        _ => format!("the answer did not end within {seconds} s, after {bytes} bytes"),
+        0 => format!("no response within {seconds} s"),
+        _ => format!("the response did not end within {seconds} s, after {bytes} bytes"),
     };
     io::Error::new(io::ErrorKind::TimedOut, why)
 }
@@ -64,11 +61,11 @@ mod tests {
     use std::io::Write as _;
     use std::thread::{JoinHandle, sleep, spawn};
 
-    /// Far more than any test here takes.
+    /// Far longer than any of these tests.
     const LONG: Duration = Duration::from_secs(60);
     const BRIEF: Duration = Duration::from_millis(200);
 
-    /// Runs a made-up JVM on its end of the connection; returns the answer as it was read, and the JVM's thread.
+    /// Runs a simulated JVM on its end of the connection; returns the reply as read, and the JVM's thread.
     fn answered<T: Send + 'static>(
         within: Duration,
         jvm: impl FnOnce(UnixStream) -> T + Send + 'static,
@@ -77,11 +74,11 @@ mod tests {
         let jvm = spawn(move || jvm(theirs));
         let clock = Clock::start();
         let read = drain(&mut ours, Deadline { end: clock.now() + within, within, clock });
-        // Our end of the connection is closed here.
+        // Our end of the connection closes here.
         (read, jvm)
     }
 
-    /// Writes until the connection is gone; how much.
+    /// Writes until the connection is closed; returns the number of bytes.
     fn write_on(mut stream: UnixStream, piece: &[u8], pause: Duration) -> usize {
         let mut written = 0;
         while stream.write_all(piece).is_ok() {
@@ -92,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_in_pieces_is_read_whole() {
+    fn a_reply_in_pieces_is_read_completely() {
         let (read, jvm) = answered(LONG, |mut stream| {
             for piece in ["0", "\n", "Java ", "HotSpot", "\n"] {
                 stream.write_all(piece.as_bytes()).unwrap();
@@ -104,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_answer_in_single_words_is_read_whole() {
+    fn a_large_reply_in_single_words_is_read_completely() {
         let (read, jvm) = answered(LONG, |mut stream| {
             (0..100_000).for_each(|_| stream.write_all(b"0x00007f ").unwrap());
         });
@@ -113,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_never_ends_is_given_up_and_the_jvm_goes_on() {
+    fn an_endless_reply_is_abandoned_and_the_jvm_continues() {
         for pause in [Duration::ZERO, Duration::from_millis(1)] {
             let (read, jvm) = answered(BRIEF, move |stream| write_on(stream, b"word ", pause));
             assert_eq!(read.unwrap_err().kind(), io::ErrorKind::TimedOut);
@@ -123,18 +120,18 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_too_large_is_given_up_and_the_jvm_goes_on() {
+    fn an_oversized_reply_is_abandoned_and_the_jvm_continues() {
         let (read, jvm) = answered(LONG, |stream| write_on(stream, &[b'x'; 1 << 20], Duration::ZERO));
-        assert_eq!(read.unwrap_err().to_string(), "the answer is larger than 64 MiB");
+        assert_eq!(read.unwrap_err().to_string(), "the response is larger than 64 MiB");
         assert!(jvm.join().unwrap() >= REPLY_BYTES_MAX);
     }
 
     #[test]
-    fn one_that_stops_in_the_middle_is_given_up() {
+    fn a_stalled_reply_is_abandoned() {
         let (mut ours, mut theirs) = UnixStream::pair().unwrap();
         let clock = Clock::start();
         for (sent, why) in
-            [("", "no answer within 0.2 s"), ("0\nhalf", "the answer did not end within 0.2 s, after 6 bytes")]
+            [("", "no response within 0.2 s"), ("0\nhalf", "the response did not end within 0.2 s, after 6 bytes")]
         {
             theirs.write_all(sent.as_bytes()).unwrap();
             let deadline = Deadline { end: clock.now() + BRIEF, within: BRIEF, clock };
@@ -143,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_ends_early_is_what_came() {
+    fn a_short_reply_is_returned_as_received() {
         for sent in ["", "0", "0\nhalf"] {
             let (read, jvm) = answered(LONG, move |mut stream| stream.write_all(sent.as_bytes()).unwrap());
             assert_eq!(read.unwrap(), sent.as_bytes());

@@ -1,4 +1,4 @@
-//! The parts of the handshake outside of Loadline: the file that tells HotSpot what a SIGQUIT means (JDK 11–27,
+//! The handshake's side effects: the file that tells HotSpot what a SIGQUIT means (JDK 11–27,
 //! `attachListener_posix.cpp: is_init_trigger`), such as `/tmp/.attach_pid13412`, and the signal itself.
 
 use super::attach::POLL;
@@ -12,11 +12,11 @@ use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 use std::io;
 use std::time::Duration;
 
-/// A JVM in a long safepoint finds a late SIGQUIT after the handshake was given up. Without the trigger file it would
-/// then print a thread dump, so the file outlives the handshake by up to this time.
+/// A JVM in a long safepoint may see SIGQUIT only after the handshake was abandoned. Without the trigger file it would
+/// print a thread dump, so the file outlives the handshake by up to this time.
 const TRIGGER_LINGERS: Duration = Duration::from_secs(120);
 
-/// The file that makes SIGQUIT a request to attach. Removed when dropped.
+/// The file that turns SIGQUIT into an attach request. Removed on drop.
 #[derive(Debug)]
 pub(super) struct Trigger {
     folder: OwnedFd,
@@ -24,7 +24,7 @@ pub(super) struct Trigger {
 }
 
 impl Trigger {
-    /// Creates the file in the JVM's `/tmp`, or where that is not writable, in its working folder. `replace` removes a
+    /// Creates the file in the JVM's `/tmp`, or in its working directory if that is not writable. `replace` removes a
     /// file that a killed tool left behind.
     pub(super) fn create(process: &Process, tmp: &OwnedFd, status: &Status, replace: bool) -> io::Result<Self> {
         let name = format!(".attach_pid{}", status.ns_pid);
@@ -39,11 +39,11 @@ impl Trigger {
         if replace {
             let _ = rustix::fs::unlinkat(&folder, name, AtFlags::empty());
         }
-        // EXCL: never through a link that somebody has put into `/tmp`.
+        // EXCL: never follow a link that someone has put into `/tmp`.
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let file = rustix::fs::openat(&folder, name, flags, Mode::from_raw_mode(0o600))?;
         let trigger = Self { folder, name: name.to_owned() };
-        // The JVM ignores the file of another user.
+        // The JVM ignores another user's file.
         let owner = rustix::fs::fstat(&file)?;
         if (owner.st_uid, owner.st_gid) != (status.euid, status.egid) {
             rustix::fs::fchown(&file, Some(Uid::from_raw(status.euid)), Some(Gid::from_raw(status.egid)))?;
@@ -51,7 +51,7 @@ impl Trigger {
         Ok(trigger)
     }
 
-    /// Keeps the file until the socket is there after all, in the background.
+    /// Keeps the file in the background until the socket exists.
     pub(super) fn linger(self, tmp: Option<OwnedFd>, socket_name: String, clock: Clock) {
         let end = clock.now() + TRIGGER_LINGERS;
         let missing =
@@ -62,25 +62,25 @@ impl Trigger {
                 clock.sleep(100 * POLL);
             }
         };
-        // Without a thread the closure is dropped at once, and the file with it.
+        // If the thread cannot start, the closure is dropped immediately, and the file with it.
         let _ = std::thread::Builder::new().name("attach-linger".into()).spawn(wait);
     }
 }
 
 impl Drop for Trigger {
     fn drop(&mut self) {
-        // Fails where the JVM or another tool has removed the file already.
+        // Fails if the JVM or another tool has already removed the file.
         let _ = rustix::fs::unlinkat(&self.folder, self.name.as_str(), AtFlags::empty());
     }
 }
 
-/// Sends SIGQUIT to this very process: the descriptor is taken before it is seen alive.
+/// Sends SIGQUIT to exactly this process: the pidfd is opened before the process is checked to be alive.
 pub(super) fn signal(process: &Process) -> io::Result<()> {
     use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
     let pid = Pid::from_raw(process.pid() as i32).ok_or(io::ErrorKind::NotFound)?;
     let descriptor = pidfd_open(pid, PidfdFlags::empty());
     if !process.is_alive() {
-        return Err(io::Error::other("the JVM has ended"));
+        return Err(io::Error::other("the JVM has exited"));
     }
     match descriptor {
         Ok(descriptor) => pidfd_send_signal(&descriptor, Signal::QUIT)?,
@@ -90,12 +90,12 @@ pub(super) fn signal(process: &Process) -> io::Result<()> {
     Ok(())
 }
 
-/// The user as whom files are made and connections opened.
+/// The user who creates files and opens connections.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Acting {
     /// As Loadline's own user.
     Oneself,
-    /// As the JVM's user: it lives in another user namespace (a rootless container), where root from here is nobody.
+    /// As the JVM's user: it is in another user namespace (a rootless container), where this root has no rights.
     User(Uid, Gid),
 }
 
@@ -109,7 +109,7 @@ impl Acting {
         Self::Oneself
     }
 
-    /// Calls `act`, if need be in a thread of its own that has changed its user.
+    /// Calls `act`, if necessary on a separate thread that has changed its user.
     pub(super) fn act<T: Send>(self, act: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
         let Self::User(uid, gid) = self else { return act() };
         let changed = move || {

@@ -1,5 +1,5 @@
-//! The memory cgroup a process is charged to, v1 or v2. The charge is not the RSS: file pages are charged to whoever
-//! touched them first, and page cache and kernel memory count too.
+//! The memory cgroup that a process is charged to, v1 or v2. The charge is not the RSS: file pages are charged to
+//! whoever touched them first, and page cache and kernel memory count too.
 
 use super::inside::{self, Inside};
 use super::procfs::{Process, read_again};
@@ -17,12 +17,12 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 const SOURCE: &str = "cgroup";
-/// More than any file has that says where a process is.
+/// More than any file with a process's cgroups contains.
 const PLACE_BYTES_MAX: u64 = 1 << 20;
-/// The types that statfs(2) reports for file systems of cgroups, v1 and v2 (`linux/magic.h`).
+/// The types that statfs(2) reports for cgroup file systems, v1 and v2 (`linux/magic.h`).
 const KINDS: [i64; 2] = [0x0027_e0eb, 0x6367_7270];
-/// Refused charges, v1. A limit on memory with swap is asked first: where it is no larger than the one on memory, all
-/// refusals are in the second file, in which Linux 6.18 was seen to count none.
+/// Refused charges, v1. The limit on memory with swap is checked first. If it is no larger than the memory limit, the
+/// second file counts all refusals, except that it stayed at zero on Linux 6.18.
 const REFUSALS_V1: [&str; 2] = ["memory.failcnt", "memory.memsw.failcnt"];
 
 /// A memory cgroup, open for repeated reads.
@@ -30,47 +30,47 @@ const REFUSALS_V1: [&str; 2] = ["memory.failcnt", "memory.memsw.failcnt"];
 pub struct MemoryCgroup {
     cgroup: Cgroup,
     usage: File,
-    /// Controllers that the process does not find in `/proc/cgroups`.
+    /// Controllers missing from `/proc/cgroups` as the process sees it.
     unlisted: Vec<&'static str>,
     /// The open mount that the cgroup's paths start from, if only its processes see that mount.
     _top: Option<OwnedFd>,
-    /// The folders of its processes, where all of it was copied.
+    /// The directory of its processes, if this is a copy.
     copied: Option<PathBuf>,
 }
 
-/// All of a memory cgroup at one moment.
+/// A memory cgroup's values at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CgroupMemory {
-    /// Charged now, with the cgroups below.
+    /// Current charge, including nested cgroups.
     pub usage: Bytes,
     /// The largest charge so far; `None` on v2 before kernel 5.19.
     pub peak: Option<Bytes>,
     /// The smallest limit of this cgroup and those above it.
     pub limit: Option<Limit>,
-    /// The charge at which the kernel begins to slow down allocation (v2 `memory.high` of this cgroup).
+    /// The charge at which the kernel begins to throttle allocation (this cgroup's `memory.high`, v2).
     pub high: Option<Bytes>,
-    /// Swapped out; `None` where swap is not accounted.
+    /// Swapped out; `None` if swap is not accounted.
     pub swap: Option<Bytes>,
     /// The parts that make up the charge.
     pub charge: Charge,
-    /// Kills, and charges that met the limit.
+    /// OOM kills, and charges that met the limit.
     pub events: Events,
-    /// Stalls on memory within the cgroup (v2 with PSI).
+    /// Memory stalls within the cgroup (v2 with PSI).
     pub pressure: Option<Pressure>,
 }
 
-/// Counts since the cgroup was made.
+/// Counts since the cgroup was created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Events {
-    /// Processes of the cgroup killed for memory.
+    /// OOM-killed processes of the cgroup.
     pub oom_kills: u64,
-    /// Charges that met the limit and had to reclaim first, at the cgroup that carries the limit (with what else is
-    /// below it). Thousands are normal, millions are thrashing.
+    /// Charges that met the limit and had to reclaim first, counted at the cgroup with the limit (including everything
+    /// below it). Thousands are normal; millions are thrashing.
     pub at_limit: u64,
 }
 
 impl MemoryCgroup {
-    /// The memory cgroup of a process: as it is mounted here, else as the process itself sees it, as in another
+    /// The memory cgroup of a process: as mounted here, or else as the process itself sees it, for instance in another
     /// container of the same pod.
     pub fn of(process: &Process) -> Result<Self, Unavailable> {
         let membership = process.text_below("cgroup", PLACE_BYTES_MAX).map_err(Unavailable::io(SOURCE))?;
@@ -90,8 +90,8 @@ impl MemoryCgroup {
         Ok(Self { unlisted: unlisted_for(process, seen.cgroup.version), ..seen })
     }
 
-    /// Looks below the process's own root, where a container mounts its cgroup. The root may be hostile: only a file
-    /// system of cgroups is read, and of it only a cgroup that has the process.
+    /// Searches below the process's own root, where a container mounts its cgroup. The root may be hostile: only a
+    /// cgroup file system is read, and only a cgroup in it that contains the process.
     fn seen_by(process: &Process, membership: &str) -> Option<Self> {
         let mounts = process.text_below("mountinfo", PLACE_BYTES_MAX).ok()?;
         let controls_memory = |mount: &Path| {
@@ -109,7 +109,7 @@ impl MemoryCgroup {
         opened.cgroup.pids().contains(&process.pid()).then_some(Self { _top: Some(top), ..opened })
     }
 
-    /// Opens a memory cgroup that is known, such as one that was just made.
+    /// Opens a known memory cgroup, such as one that was just created.
     pub fn open(cgroup: Cgroup) -> Result<Self, Unavailable> {
         let name = match cgroup.version {
             CgroupVersion::V1 => "memory.usage_in_bytes",
@@ -124,7 +124,7 @@ impl MemoryCgroup {
         Ok(Self { cgroup, usage, unlisted: Vec::new(), _top: None, copied: None })
     }
 
-    /// Opens the copy of a memory cgroup: `folder` has its files, `proc` the copies of its processes.
+    /// Opens the copy of a memory cgroup: `folder` contains its files, `proc` the copies of its processes.
     pub fn open_copy(folder: &Path, proc: &Path) -> Result<Self, Unavailable> {
         let version = match folder.join("memory.usage_in_bytes").exists() {
             true => CgroupVersion::V1,
@@ -134,43 +134,43 @@ impl MemoryCgroup {
         Ok(Self { copied: Some(proc.to_owned()), ..Self::open(Cgroup { version, folder, mount })? })
     }
 
-    /// Opens one of its processes.
+    /// Opens one of the cgroup's processes.
     pub fn process(&self, pid: u32) -> Result<Process, Unavailable> {
         self.copied.as_ref().map_or_else(|| Process::open(pid), |proc| Process::open_copy(pid, proc))
     }
 
-    /// The cgroup by its folder.
+    /// The cgroup with its directory.
     pub fn cgroup(&self) -> &Cgroup {
         &self.cgroup
     }
 
-    /// The name of the cgroup: the folder below the mount point, `/` for the mount point itself.
+    /// The cgroup's name: its directory below the mount point, or `/` for the mount point itself.
     pub fn name(&self) -> String {
         self.cgroup.name_of(&self.cgroup.folder)
     }
 
-    /// On cgroup v2, the controllers that a JDK looks for in `/proc/cgroups` and that its process does not find there;
-    /// empty where the cgroup was not opened for a process.
+    /// On cgroup v2, the controllers that a JDK looks for in `/proc/cgroups` and its process does not find there; empty
+    /// if the cgroup was not opened for a process.
     pub fn unlisted(&self) -> &[&'static str] {
         &self.unlisted
     }
 
-    /// How many processes are in the cgroup, without those in cgroups below.
+    /// Number of processes in the cgroup, excluding nested cgroups.
     pub fn processes(&self) -> u64 {
         self.cgroup.pids().len() as u64
     }
 
-    /// The processes of the cgroup, and of those below, that can be seen from here.
+    /// The visible processes of the cgroup and its nested cgroups.
     pub fn pids(&self) -> Vec<u32> {
         self.cgroup.all_pids()
     }
 
-    /// Charged now, with the cgroups below. For a sampler.
+    /// Current charge, including nested cgroups. For a sampler.
     pub fn usage(&self, clock: &Clock) -> Read<Bytes> {
         read_again::<64, _>(SOURCE, &self.usage, clock, size)
     }
 
-    /// Everything, read file by file.
+    /// Reads everything, file by file.
     pub fn read(&self, clock: &Clock) -> Read<CgroupMemory> {
         let usage = self.usage(clock)?.value;
         Reading::take(clock, || {
@@ -183,7 +183,7 @@ impl MemoryCgroup {
             let stat = self.cgroup.text("memory.stat");
             let mut charge = stat
                 .and_then(|stat| Charge::parse(&stat, self.cgroup.version))
-                .ok_or_else(|| Unavailable::new(SOURCE, "memory.stat is missing or not in a known form"))?;
+                .ok_or_else(|| Unavailable::new(SOURCE, "memory.stat is missing or has an unknown format"))?;
             charge.kernel = charge.kernel.or_else(|| size("memory.kmem.usage_in_bytes"));
             let swap = swap.or_else(|| Some(Bytes(size("memory.memsw.usage_in_bytes")?.0.saturating_sub(usage.0))));
             let events = self.events(limit.as_ref());
@@ -205,8 +205,8 @@ impl MemoryCgroup {
     }
 }
 
-/// Lists the controllers that the process itself does not find in `/proc/cgroups`: a container may have a file of its
-/// own in place of the kernel's.
+/// Lists the controllers that the process itself does not find in `/proc/cgroups`: a container may have its own file in
+/// place of the kernel's.
 fn unlisted_for(process: &Process, version: CgroupVersion) -> Vec<&'static str> {
     const LISTED: &str = "/proc/cgroups";
     if version == CgroupVersion::V1 {
@@ -216,7 +216,6 @@ fn unlisted_for(process: &Process, version: CgroupVersion) -> Vec<&'static str> 
     file.and_then(start_of).map(|text| cgroup::unlisted(&text)).unwrap_or_default()
 }
 
-/// The text of a file, as much as is read of one.
 fn start_of(file: File) -> io::Result<String> {
     let mut text = String::new();
     file.take(PLACE_BYTES_MAX).read_to_string(&mut text)?;
@@ -233,7 +232,7 @@ mod tests {
         MemoryCgroup::open(Cgroup { version, folder, mount: mount.to_path_buf() }).unwrap()
     }
 
-    /// A tree of files as in cgroup v2. The cgroup above has the limit, as under Slurm.
+    /// A directory tree as in cgroup v2. The limit is on the cgroup above, as under Slurm.
     #[test]
     fn the_smallest_limit_above_counts() {
         let root = tempfile::tempdir().unwrap();
@@ -262,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn refused_charges_are_counted_whether_swap_is_accounted_or_not() {
+    fn refused_charges_are_counted_with_and_without_swap_accounting() {
         let folder = tempfile::tempdir().unwrap();
         let write = |name: &str, content: &str| fs::write(folder.path().join(name), content).unwrap();
         write("memory.usage_in_bytes", "4096\n");

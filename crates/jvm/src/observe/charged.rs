@@ -1,9 +1,9 @@
-//! The charge of a memory cgroup by owner: anonymous memory by process, files in memory by place, page cache,
-//! and what the kernel keeps. A limit kills by this charge and by no RSS. Sources: `memory.stat` (kernel
-//! `cgroup-v2.rst`, `cgroup-v1/memory.rst`), `/proc/PID/smaps_rollup` (man proc_pid_smaps), `/proc/PID/fd`.
+//! The charge of a memory cgroup by owner: anonymous memory by process, in-memory files by location, page cache, and
+//! kernel memory. The limit applies to this charge, not to RSS. Sources: `memory.stat` (kernel `cgroup-v2.rst`,
+//! `cgroup-v1/memory.rst`), `/proc/PID/smaps_rollup` (man proc_pid_smaps), `/proc/PID/fd`.
 //!
-//! The rows add up to the charge. Each kind ends with a row of what no owner was found for. That row is negative where
-//! processes hold pages that another cgroup is charged for: the kernel charges a page to whoever touches it first.
+//! The rows add up to the charge. Each kind ends with a row for the bytes without a known owner. That row is negative
+//! if processes hold pages charged to another cgroup: the kernel charges a page to whoever touches it first.
 
 use super::cgroup::{CgroupMemory, MemoryCgroup};
 use super::memory_files::{self, OpenFiles};
@@ -18,59 +18,58 @@ use loadline_base::order::Order as _;
 use loadline_base::units::Bytes;
 use serde::{Deserialize, Serialize};
 
-/// Processes that are looked at.
 const PROCESSES_MAX: usize = 2_000;
-/// Processes whose shared pages are divided among sharers, the largest; a look takes 1 ms for each 40 MiB.
+/// Number of processes, largest first, whose shared pages are divided among sharers; this takes 1 ms per 40 MiB.
 const ROLLUPS_MAX: usize = 256;
 const ROLLUP_BYTES_MAX: u64 = 64 << 10;
-/// Files in the page cache that are listed.
+/// Maximum number of files listed from the page cache.
 const CACHED_FILES_MAX: usize = 20;
-/// Caches of kernel objects that are listed, the largest.
+/// Maximum number of kernel object caches listed, largest first.
 const SLABS_MAX: usize = 8;
-/// Less memory of the kernel is not worth the caches of the whole machine.
+/// Below this much kernel memory, the machine-wide caches are not read.
 const KERNEL_BYTES_MIN: u64 = 8 << 20;
 /// Characters of a command line that are kept.
 const COMMAND_CHARS: usize = 60;
 
-/// The name of Loadline and of what started it.
+/// The name for Loadline and the processes that started it.
 const OWN: &str = "loadline and its parents";
 
-/// Kinds of charged memory, in the order of the rows.
+/// Kinds of charged memory, in row order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ChargeKind {
-    /// Pages of no file: heaps, malloc, stacks.
+    /// Anonymous pages: heaps, malloc, stacks.
     #[default]
     Anonymous,
-    /// Files in memory (tmpfs, `/dev/shm`, memfd) and shared memory.
+    /// In-memory files (tmpfs, `/dev/shm`, memfd) and shared memory.
     MemoryFiles,
-    /// Pages of files on disks.
+    /// Pages of on-disk files.
     PageCache,
-    /// Page tables, stacks of threads, names of files, buffers of sockets.
+    /// Page tables, kernel stacks, file names, socket buffers.
     Kernel,
-    /// The part that `memory.stat` does not list: pages charged ahead for each CPU (32 or 64 pages, Linux 4.0 to 6.18),
-    /// and changes since it was last summed up.
+    /// Memory that `memory.stat` does not list: pages charged in advance for each CPU (32 or 64 pages, Linux 4.0 to
+    /// 6.18), and changes since its last update.
     Rest,
 }
 
-/// Memory of one owner that a cgroup is charged for.
+/// Memory charged to a cgroup, by owner.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ChargeRow {
     /// The kind of memory.
     pub kind: ChargeKind,
-    /// The command of a process, the place of files in memory, or the part of the page cache or of the kernel's memory.
+    /// Command of a process, mount point of in-memory files, or part of the page cache or kernel memory.
     pub owner: String,
-    /// Its bytes; negative where processes hold pages that another cgroup is charged for.
+    /// Size; negative if processes hold pages that are charged to another cgroup.
     pub bytes: i64,
-    /// Whether the kernel takes it back before it kills.
+    /// Whether the kernel reclaims it before an OOM kill.
     pub reclaimable: bool,
-    /// The process that holds it; absent in other rows.
+    /// Process that holds it; absent in other rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
-    /// Open files in memory.
+    /// Number of open in-memory files.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub files: u64,
-    /// How many of them were deleted: no directory lists them.
+    /// Number of these files that are deleted but still open.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub deleted: u64,
 }
@@ -84,19 +83,19 @@ fn is_zero(count: &u64) -> bool {
 pub struct Owners {
     /// The rows, which add up to the charge.
     pub rows: Vec<ChargeRow>,
-    /// Processes that could not be read.
+    /// Number of processes that could not be read.
     pub unread: usize,
-    /// Files on disks in the page cache that the processes have open or mapped, the largest; another cgroup may be
+    /// The largest files on disk in the page cache that the processes have open or mapped; another cgroup may be
     /// charged for them.
     pub cached_files: Vec<CachedFileRecord>,
-    /// The largest caches of kernel objects of the whole machine, if the kernel does not tell those of the cgroup.
+    /// The machine's largest caches of kernel objects, if the kernel does not report those of the cgroup.
     pub machine_slabs: Vec<SlabRecord>,
 }
 
-/// A cache of kernel objects.
+/// A kernel slab cache.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SlabRecord {
-    /// Its name, such as `dentry`.
+    /// Name, such as `dentry`.
     pub name: String,
     /// Its memory.
     pub bytes: u64,
@@ -121,8 +120,8 @@ pub fn owners(cgroup: &MemoryCgroup, memory: &CgroupMemory, clock: &Clock) -> Ow
     }
 }
 
-/// Anonymous memory of the processes of a cgroup without this one, by the counters of each: pages that several share
-/// count for each. For a sampler.
+/// Anonymous memory of the cgroup's processes except `than`, from each process's counters, so shared pages count once
+/// per process. For a sampler.
 pub fn others(cgroup: &MemoryCgroup, than: u32, clock: &Clock) -> Vec<ChargeRow> {
     let pids = cgroup.pids().into_iter().filter(|pid| *pid != than).take(PROCESSES_MAX);
     let own = own_line();
@@ -134,7 +133,7 @@ pub fn others(cgroup: &MemoryCgroup, than: u32, clock: &Clock) -> Vec<ChargeRow>
     pids.filter_map(row).collect()
 }
 
-/// Processes of one command in one row with their number, the largest first; other rows stay alone.
+/// Merges processes with the same command into one row with their number, largest first; keeps other rows.
 pub fn by_command(rows: &[ChargeRow]) -> Vec<(ChargeRow, u64)> {
     let mut sums: Vec<(ChargeRow, u64)> = Vec::new();
     for row in rows {
@@ -151,7 +150,7 @@ pub fn by_command(rows: &[ChargeRow]) -> Vec<(ChargeRow, u64)> {
     sums
 }
 
-/// The rows of a charge, given those of its processes and of their files, and its caches of kernel objects.
+/// The rows of a charge, from the rows of its processes and their files, and its caches of kernel objects.
 pub fn rows_of(
     usage: Bytes,
     charge: &Charge,
@@ -162,7 +161,7 @@ pub fn rows_of(
     use ChargeKind::{Anonymous, Kernel, MemoryFiles, PageCache, Rest};
     let mut rows = closed(Anonymous, charge.anon, anonymous, "no process found");
     rows.extend(closed(MemoryFiles, charge.shmem, files, "shared memory, and files not open"));
-    rows.extend(closed(PageCache, charge.file, page_cache(charge), "in use"));
+    rows.extend(closed(PageCache, charge.file, page_cache(charge), "active"));
     let kernel = charge.kernel.unwrap_or_default();
     let parts = charge.kernel_parts.map_or_else(|| slab_rows(slabs), kernel_rows);
     let others = match (charge.kernel_parts, slabs) {
@@ -176,7 +175,7 @@ pub fn rows_of(
     rows
 }
 
-/// The rows of a kind, the largest first, and one that completes the sum.
+/// The rows of a kind, largest first, plus one that completes the sum.
 fn closed(kind: ChargeKind, sum: Bytes, mut rows: Vec<ChargeRow>, others: &str) -> Vec<ChargeRow> {
     rows.retain(|row| row.bytes != 0);
     rows.largest_first(|row| row.bytes);
@@ -191,7 +190,7 @@ fn closing(kind: ChargeKind, sum: Bytes, listed: i64, owner: &str) -> Option<Cha
     (bytes != 0).then(|| ChargeRow { kind, owner: owner.to_owned(), bytes, reclaimable, ..ChargeRow::default() })
 }
 
-/// Anonymous memory by process, and how many processes could not be read.
+/// Anonymous memory by process, and the number of processes that could not be read.
 fn anonymous(processes: &[Process], clock: &Clock) -> (Vec<ChargeRow>, usize) {
     let resident = |process: &Process| process.statm(clock).map_or(0, |statm| statm.value.resident.0);
     let mut all: Vec<(&Process, u64)> = processes.iter().map(|process| (process, resident(process))).collect();
@@ -214,20 +213,20 @@ fn anonymous(processes: &[Process], clock: &Clock) -> (Vec<ChargeRow>, usize) {
     (rows, unread)
 }
 
-/// The anonymous memory of a process, pages that it shares divided among the sharers. `Pss_Anon` since Linux 5.4.
+/// The anonymous memory of a process, with shared pages divided among the sharers. `Pss_Anon` exists since Linux 5.4.
 fn own_share(process: &Process) -> Option<Bytes> {
     let rollup = process.text_below("smaps_rollup", ROLLUP_BYTES_MAX).ok()?;
     size(keyed(&rollup, "Pss_Anon").or_else(|| keyed(&rollup, "Anonymous"))?)
 }
 
-/// Loadline and the processes that started it, such as a shell: in a cgroup that they share with a server, none of them
-/// belongs to it. A process whose parent ended has the init process as its parent, which may be the server.
+/// Loadline and the processes that started it, such as a shell. If they share a cgroup with a server, none of them
+/// belongs to it. A process whose parent ended becomes a child of the init process, which may be the server.
 fn own_line() -> Vec<u32> {
     let parent = |pid: &u32| Stat::of(*pid).map(|stat| stat.parent).filter(|parent| *parent > 1);
     std::iter::successors(Some(std::process::id()), parent).collect()
 }
 
-/// The name of a process in a charge: one name for all of `own`, else its command.
+/// The name of a process in a charge: one common name for all of `own`, otherwise its command.
 fn named(process: &Process, own: &[u32]) -> String {
     match own.contains(&process.pid()) && !process.is_copied() {
         true => OWN.to_owned(),
@@ -235,7 +234,7 @@ fn named(process: &Process, own: &[u32]) -> String {
     }
 }
 
-/// The beginning of a command line without the folders of its program: `tail -c 41943040`.
+/// The beginning of a command line without its program's directory: `tail -c 41943040`.
 fn command(process: &Process) -> String {
     let words = process.cmdline_start().unwrap_or_default();
     let Some((program, arguments)) = words.split_first() else { return "?".to_owned() };
@@ -244,7 +243,7 @@ fn command(process: &Process) -> String {
     line.chars().map(|c| if c.is_control() { ' ' } else { c }).take(COMMAND_CHARS).collect()
 }
 
-/// Files in memory that the processes have open, by place.
+/// In-memory files that the processes have open, by location.
 fn memory_files(open: &[OpenFiles<'_>]) -> Vec<ChargeRow> {
     let found = memory_files::of_all(open);
     let row = |of: memory_files::MemoryFilesRecord| ChargeRow {
@@ -258,19 +257,19 @@ fn memory_files(open: &[OpenFiles<'_>]) -> Vec<ChargeRow> {
     found.into_iter().map(row).collect()
 }
 
-/// The page cache that was not used lately.
+/// The inactive page cache.
 fn page_cache(charge: &Charge) -> Vec<ChargeRow> {
     let inactive = charge.file_inactive.min(charge.file);
     vec![ChargeRow {
         kind: ChargeKind::PageCache,
-        owner: "not used lately".to_owned(),
+        owner: "inactive".to_owned(),
         bytes: inactive.signed(),
         reclaimable: true,
         ..ChargeRow::default()
     }]
 }
 
-/// Caches of kernel objects, in rows of their own where cgroup v1 tells them.
+/// Caches of kernel objects, in separate rows if cgroup v1 reports them.
 fn slab_rows(slabs: &[Slab]) -> Vec<ChargeRow> {
     let row = |slab: &Slab| ChargeRow {
         kind: ChargeKind::Kernel,
@@ -284,13 +283,13 @@ fn slab_rows(slabs: &[Slab]) -> Vec<ChargeRow> {
 
 fn kernel_rows(parts: KernelParts) -> Vec<ChargeRow> {
     let named = [
-        ("names and inodes of files", parts.slab_reclaimable, true),
+        ("file names and inodes", parts.slab_reclaimable, true),
         ("other objects (slab)", parts.slab_unreclaimable, false),
         ("page tables", parts.page_tables, false),
-        ("stacks of threads", parts.stacks, false),
-        ("buffers of sockets", parts.sockets, false),
-        ("data for each CPU", parts.per_cpu, false),
-        ("large pieces (vmalloc)", parts.vmalloc, false),
+        ("thread stacks", parts.stacks, false),
+        ("socket buffers", parts.sockets, false),
+        ("per-CPU data", parts.per_cpu, false),
+        ("large allocations (vmalloc)", parts.vmalloc, false),
     ];
     let row = |(owner, bytes, reclaimable): (&str, Bytes, bool)| ChargeRow {
         kind: ChargeKind::Kernel,
@@ -312,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_add_up_to_the_charge_whatever_the_processes_hold() {
+    fn rows_always_add_up_to_the_charge() {
         let text = "anon 209715200\nfile 104857600\nshmem 20971520\ninactive_file 62914560\nkernel 8388608\n\
             kernel_stack 1048576\npagetables 2097152\nslab_reclaimable 3145728\nsock 524288\n";
         let charge = Charge::parse(text, CgroupVersion::V2).unwrap();
@@ -328,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn without_parts_the_kernels_memory_has_one_row() {
+    fn kernel_memory_without_parts_has_one_row() {
         let charge = Charge { kernel: Some(Bytes::mib(3)), ..Charge::default() };
         let of = |slabs: &[Slab]| {
             let rows = rows_of(Bytes::mib(3), &charge, Vec::new(), Vec::new(), slabs);
@@ -341,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cgroup_that_is_there_adds_up() {
+    fn a_real_cgroup_adds_up() {
         let own = Process::open(std::process::id()).unwrap();
         let Ok(cgroup) = MemoryCgroup::of(&own) else { return };
         let clock = Clock::start();

@@ -1,5 +1,5 @@
-//! Replies to `GC.class_histogram` (JDK 11–27): how many objects of each class the heap holds, and their bytes. Asked
-//! without `-all` the JVM makes a full collection first, so that all of them are reachable.
+//! Replies to `GC.class_histogram` (JDK 11–27): the number of objects per class in the heap, and their bytes. Without
+//! `-all`, the JVM makes a full collection first, so it counts only reachable objects.
 //!
 //! ```text
 //!  num     #instances         #bytes  class name (module)
@@ -9,15 +9,15 @@
 //! Total         25718        1236552
 //! ```
 //!
-//! Sizes are shallow: of the objects themselves, with their headers and padding.
+//! Sizes are shallow: the objects themselves, with headers and padding.
 
 use super::Unavailable;
 
-/// Asks for it.
+/// The command.
 pub const COMMAND: &str = "GC.class_histogram";
-/// Rows that are read; a JVM has 1,000 to 100,000 classes with objects.
+/// Maximum number of rows read; a JVM has 1,000 to 100,000 classes with objects.
 const ROWS_MAX: usize = 1 << 20;
-/// Characters of a name; Java bounds it to 65,535 bytes only.
+/// Maximum characters of a name; Java's own limit is 65,535 bytes.
 const NAME_CHARS_MAX: usize = 512;
 
 /// The objects of one class.
@@ -25,30 +25,28 @@ const NAME_CHARS_MAX: usize = 512;
 pub struct ClassRow {
     /// As the JVM spells it: `[B`, `java.lang.String`, without the module.
     pub name: String,
-    /// How many.
+    /// Number of objects.
     pub instances: u64,
-    /// The bytes that they take.
+    /// Their bytes.
     pub bytes: u64,
 }
 
 /// All objects by class.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ClassHistogram {
-    /// Each class of each loader once, the heaviest first.
+    /// One row per class and loader, largest first.
     pub rows: Vec<ClassRow>,
 }
 
 impl ClassHistogram {
-    /// Parses a reply; lines of another form are left out.
-    ///
-    /// # Errors
-    /// Fails if no row is recognised, or the reply has no end: half a histogram would show growth that did not happen.
+    /// Parses a reply; skips lines in another form. Fails if no row is recognized, or the reply is truncated: half a
+    /// histogram would show growth that did not happen.
     pub fn parse(text: &str) -> Result<Self, Unavailable> {
         let rows: Vec<ClassRow> = text.lines().filter_map(row).take(ROWS_MAX).collect();
         let ended = text.lines().rev().take(4).any(|line| line.starts_with("Total "));
         match (rows.is_empty(), ended) {
-            (true, _) => Err(Unavailable::new("GC.class_histogram", "no row in a known form")),
-            (_, false) => Err(Unavailable::new("GC.class_histogram", "the answer has no end")),
+            (true, _) => Err(Unavailable::new("GC.class_histogram", "no row in a known format")),
+            (_, false) => Err(Unavailable::new("GC.class_histogram", "the response is incomplete")),
             _ => Ok(Self { rows }),
         }
     }
@@ -62,7 +60,7 @@ fn row(line: &str) -> Option<ClassRow> {
     let (instances, rest) = rest.split_once(char::is_whitespace)?;
     let (bytes, rest) = rest.trim_start().split_once(char::is_whitespace)?;
     let name = rest.trim();
-    // The module is in the last brackets, behind a blank.
+    // The module is in the last parentheses, after a space.
     let name = match name.rsplit_once(" (") {
         Some((name, module)) if module.ends_with(')') => name,
         _ => name,
@@ -85,7 +83,7 @@ Total         10435         540728
 ";
 
     #[test]
-    fn rows_have_names_without_modules() {
+    fn row_names_have_no_modules() {
         let found = ClassHistogram::parse(REPLY).unwrap();
         let rows: Vec<_> = found.rows.iter().map(|row| (row.name.as_str(), row.instances, row.bytes)).collect();
         assert_eq!(rows[0], ("[B", 5312, 417_800));
@@ -95,7 +93,7 @@ Total         10435         540728
     }
 
     #[test]
-    fn cut_anywhere_it_is_refused_or_whole() {
+    fn truncated_input_is_rejected_or_complete() {
         for end in 0..REPLY.len() {
             let found = ClassHistogram::parse(&REPLY[..end]);
             assert!(found.is_err() || found.unwrap().rows.len() == 4, "{end}");
@@ -103,7 +101,7 @@ Total         10435         540728
     }
 
     #[test]
-    fn names_that_are_markup_stay_what_they_are() {
+    fn markup_in_names_is_kept() {
         let text = "1: 2 3 <b>\u{1b}[31m (x) y (m@1)\n2: 99999999999999999999 3 a.B\nTotal 2 3\n";
         let found = ClassHistogram::parse(text).unwrap();
         assert_eq!(found.rows, [ClassRow { name: "<b>\u{1b}[31m (x) y".to_owned(), instances: 2, bytes: 3 }]);

@@ -1,4 +1,4 @@
-//! Replies to `VM.classloader_stats` (JDK 11–27): the class loaders, and the metaspace that the classes of each take.
+//! Replies to `VM.classloader_stats` (JDK 11–27): the class loaders, and the metaspace that each one's classes take.
 //!
 //! ```text
 //! ClassLoader         Parent              CLD*               Classes   ChunkSz   BlockSz  Type
@@ -7,8 +7,8 @@
 //!                                                                 13      5120      3227   + hidden classes
 //! ```
 //!
-//! Loader and parent are the addresses of their classes, so loaders of one class cannot be distinguished.
-//! JDK 11, 21 and 25 count sizes in bytes, JDK 17 in words of 8.
+//! Loader and parent are the addresses of their classes, so loaders of one class cannot be distinguished. JDK 11, 21,
+//! and 25 count sizes in bytes, JDK 17 in 8-byte words.
 
 use super::text::address;
 use loadline_base::units::Bytes;
@@ -17,32 +17,31 @@ use std::collections::HashSet;
 /// Prefix of the JVM's own loaders, which live as long as the JVM.
 const BUILT_IN: &str = "jdk.internal.loader.ClassLoaders$";
 const BOOT: u64 = 0;
-/// Characters of the name of a type; Java bounds it to 65,535 bytes only.
+/// Maximum characters of a type name; Java's own limit is 65,535 bytes.
 const NAME_CHARS_MAX: usize = 512;
 
 /// A class loader with its classes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClassLoader {
-    /// Address of the loader's data (`CLD*`), which stays where it is as long as the loader lives.
+    /// Address of the loader's data (`CLD*`), which does not change during the loader's life.
     pub data: u64,
     /// Address of the loader's class; 0 for the boot loader.
     class: u64,
-    /// Address of the class of its parent.
     parent: u64,
-    /// Name of its class, cut where it is too long for a name; `<boot class loader>` for that one.
+    /// Its class name, truncated if too long; `<boot class loader>` for the boot loader.
     pub name: String,
     built_in: bool,
-    /// Classes that it has loaded, hidden ones among them.
+    /// Loaded classes, including hidden ones.
     pub classes: u64,
-    /// Hidden ones among them (of lambdas, method handles, scripts).
+    /// Hidden classes among them (of lambdas, method handles, scripts).
     pub hidden_classes: u64,
-    /// Metaspace and class space that its classes have taken, hidden ones among them; in bytes or in words.
+    /// Metaspace and class space taken by its classes, including hidden ones; in bytes or words.
     pub size: u64,
     /// Bytes or words of `size` that are used.
     pub used: u64,
 }
 
-/// Addresses of the classes of a loader and of its parent; 0 for the boot loader.
+/// Class addresses of a loader and its parent; 0 for the boot loader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LoaderClasses {
     /// Its own.
@@ -52,7 +51,7 @@ pub struct LoaderClasses {
 }
 
 impl ClassLoader {
-    /// One without classes so far; `name` is that of its class.
+    /// A loader without classes so far; `name` is its class name.
     pub fn found(data: u64, LoaderClasses { own, parent }: LoaderClasses, name: &str) -> Self {
         let (name, built_in) = match own {
             BOOT => ("<boot class loader>".to_owned(), true),
@@ -62,7 +61,7 @@ impl ClassLoader {
     }
 }
 
-/// Parses a reply; lines of another form are left out.
+/// Parses a reply; skips lines in another form.
 pub fn parse(text: &str) -> Vec<ClassLoader> {
     let mut loaders: Vec<ClassLoader> = Vec::new();
     for line in text.lines() {
@@ -91,14 +90,14 @@ pub fn parse(text: &str) -> Vec<ClassLoader> {
     loaders
 }
 
-/// Returns the text behind so many words: a name may have blanks, as that of the boot loader.
+/// Returns the text after this many words: a name may contain spaces, like the boot loader's.
 fn behind(line: &str, words: usize) -> &str {
     let next = |rest: &str| rest.find(char::is_whitespace).unwrap_or(rest.len());
     (0..words).fold(line.trim(), |rest, _| rest[next(rest)..].trim_start())
 }
 
-/// The loaders with their sizes in bytes. `committed` is all of metaspace and class space. It distinguishes bytes from
-/// words: no more than that can be used. (Chunks are committed late.)
+/// The loaders with sizes in bytes. `committed` is all of metaspace and class space. No more than that can be in use,
+/// which distinguishes bytes from words. (Chunks are committed late.)
 pub fn in_bytes(mut loaders: Vec<ClassLoader>, committed: Bytes) -> Vec<ClassLoader> {
     let used = loaders.iter().fold(0u64, |sum, loader| sum.saturating_add(loader.used));
     let unit = if used.saturating_mul(8) <= committed.0 { 8 } else { 1 };
@@ -109,8 +108,8 @@ pub fn in_bytes(mut loaders: Vec<ClassLoader>, committed: Bytes) -> Vec<ClassLoa
     loaders
 }
 
-/// Returns the metaspace of the loaders that may be garbage, in the unit of their sizes: neither the JVM's own nor the
-/// parents of others.
+/// Returns the metaspace of loaders that may be garbage, in the unit of their sizes: neither the JVM's own nor parents
+/// of others.
 pub fn leaves(loaders: &[ClassLoader]) -> u64 {
     let parents: HashSet<u64> =
         loaders.iter().filter(|loader| loader.parent != loader.class).map(|loader| loader.parent).collect();
@@ -122,7 +121,7 @@ pub fn leaves(loaders: &[ClassLoader]) -> u64 {
 mod tests {
     use super::*;
 
-    /// A line each of JDK 17, of which the last has hidden classes.
+    /// One line each from JDK 17; the last has hidden classes.
     const REPLY: &str = "4711:
 ClassLoader         Parent              CLD*               Classes   ChunkSz   BlockSz  Type
 0x00007efbcf07af08  0x00007efbcf07d1e8  0x00007efc50171d70       3      1280      1203  jdk.internal.loader.ClassLoaders$AppClassLoader
@@ -137,7 +136,7 @@ ChunkSz: Total size of all allocated metaspace chunks
 ";
 
     #[test]
-    fn loaders_have_their_hidden_classes() {
+    fn hidden_classes_belong_to_their_loaders() {
         let loaders = parse(REPLY);
         let sizes: Vec<u64> = loaders.iter().map(|loader| loader.size).collect();
         assert_eq!(sizes, [1280, 9_000_000, 100_000, 105_000, 562_176]);
@@ -148,14 +147,14 @@ ChunkSz: Total size of all allocated metaspace chunks
     }
 
     #[test]
-    fn only_who_is_nobodys_parent_may_be_garbage() {
+    fn only_loaders_without_children_may_be_garbage() {
         let used = 1203 + 8_111_111 + 2 * 81_111 + 3000 + 116_329 + 3227;
         assert_eq!(leaves(&in_bytes(parse(REPLY), Bytes(8 * used - 1))), 205_000);
         assert_eq!(leaves(&in_bytes(parse(REPLY), Bytes(8 * used))), 8 * 205_000, "words");
     }
 
     #[test]
-    fn names_are_what_stands_in_the_reply_and_no_longer_than_names_are() {
+    fn names_are_as_in_the_reply_up_to_the_maximum() {
         let row = |name: &str| format!("0x10 0x20 0x30 1 2 3  {name}\n");
         let name = |text: &str| parse(&row(text))[0].name.clone();
         assert_eq!(name("a.<b>x</b>`\u{1b}[31m"), "a.<b>x</b>`\u{1b}[31m");
@@ -165,7 +164,7 @@ ChunkSz: Total size of all allocated metaspace chunks
     }
 
     #[test]
-    fn ten_thousand_loaders_of_as_many_types_are_read_at_once() {
+    fn ten_thousand_loader_types_are_read_quickly() {
         let rows = |n: u64| format!("{n:#x} {:#x} {n:#x} 1 20 10 web.Loader{n}\n", n + 1);
         let text: String = (1..=10_000).map(|n| rows(2 * n)).collect();
         let loaders = parse(&text);
@@ -174,7 +173,7 @@ ChunkSz: Total size of all allocated metaspace chunks
     }
 
     #[test]
-    fn replies_cut_anywhere_are_no_harm() {
+    fn truncated_replies_are_harmless() {
         for end in 0..=REPLY.len() {
             let loaders = parse(&REPLY[..end]);
             assert!(loaders.len() <= 5 && leaves(&in_bytes(loaders, Bytes(1 << 24))) <= 8 * 9_205_000);

@@ -1,10 +1,9 @@
-//! How many classes there are to load, loaded or not: in jars, with the jars inside them, in folders, and in the
-//! runtime image of a JDK. Rules of thumb count them.
+//! Counts the classes available to a JVM, loaded or not: in jars and the jars inside them, in directories, and in a
+//! JDK's runtime image. Rules of thumb use these counts.
 //!
 //! The image is `lib/modules` (JDK 9 and newer, `src/java.base/share/native/libjimage/imageFile.hpp`): a header of
-//! seven numbers, a table of redirections, a table of offsets, attributes, strings. The attributes of an entry are
-//! bytes of a kind (5 bits) and a length less one (3 bits), each followed by a number of that many bytes, the highest
-//! first.
+//! seven numbers, a table of redirections, a table of offsets, attributes, strings. An entry's attribute is a byte with
+//! its kind (5 bits) and its length minus one (3 bits), followed by a big-endian number of that length.
 
 use super::Unavailable;
 use flate2::read::DeflateDecoder;
@@ -14,35 +13,32 @@ use std::io::{Cursor, Read};
 use std::path::Path;
 
 const SOURCE: &str = "classes";
-/// A jar inside another that is larger is not counted; it is read whole, one at a time at each depth.
+/// Larger nested jars are not counted; each is read whole, one at a time per level.
 const INNER_BYTES_MAX: u64 = 64 << 20;
-/// All that is read of jars inside one, so that none keeps a count busy.
+/// Maximum bytes read from nested jars, to bound the time of a count.
 const INNER_BYTES_SUM_MAX: u64 = 2 << 30;
-/// All that is read of an image: header, tables, attributes and strings, without contents.
+/// Maximum bytes read from an image: header, tables, attributes, and strings, without contents.
 const IMAGE_BYTES_MAX: u64 = 64 << 20;
-/// Jars are read down to this many levels inside the outer jar. In practice they are not nested deeper.
+/// Maximum nesting depth inside the outer jar. In practice, jars are not nested deeper.
 const DEPTH_MAX: u32 = 3;
-/// Entries of a folder, with those below.
+/// Maximum entries in a directory tree.
 const FOLDER_ENTRIES_MAX: usize = 100_000;
-/// `0xCAFEDADA`, in the byte order of the machine.
+/// `0xCAFEDADA`, in the machine's byte order.
 const IMAGE_MAGIC: u32 = 0xCAFE_DADA;
-/// The attribute that contains the place of the extension among the strings.
+/// The attribute with the extension's offset among the strings.
 const EXTENSION: u8 = 4;
 
-/// Classes in a jar, with those of jars inside it.
-///
-/// # Errors
-/// Fails if the file cannot be read or is no jar.
+/// Classes in a jar, including nested jars. Fails if the file cannot be read or is not a jar.
 pub fn in_jar(path: &Path) -> Result<u64, Unavailable> {
     let file = bounded::open(path).map_err(Unavailable::io(SOURCE))?;
     let mut buffer = vec![0; RECOMMENDED_BUFFER_SIZE];
-    // Only the directory of the jar is read, and the jars inside it.
+    // Reads only the jar's directory, and nested jars.
     let archive = ZipArchive::from_file(file, &mut buffer).map_err(refuse)?;
     let mut left = INNER_BYTES_SUM_MAX;
     in_archive(&archive, (&mut buffer, &mut left), 0)
 }
 
-/// Classes in a folder and those below it.
+/// Classes in a directory tree.
 pub fn in_folder(path: &Path) -> u64 {
     let (mut folders, mut found, mut seen) = (vec![path.to_owned()], 0, 0);
     while let Some(folder) = folders.pop() {
@@ -61,12 +57,9 @@ pub fn in_folder(path: &Path) -> u64 {
     found
 }
 
-/// Classes in the runtime image of a JDK, `lib/modules`.
-///
-/// # Errors
-/// Fails if the image cannot be read or is not of a known form.
+/// Classes in a JDK's runtime image, `lib/modules`. Fails if the image cannot be read or has an unknown format.
 pub fn in_image(path: &Path) -> Result<u64, Unavailable> {
-    let unknown = || Unavailable::new(SOURCE, format!("{} is not of a known form", path.display()));
+    let unknown = || Unavailable::new(SOURCE, format!("{} has an unknown format", path.display()));
     let head = read_start(path, HEADER_BYTES)?;
     let header = ImageHeader::parse(&head).ok_or_else(unknown)?;
     let image = read_start(path, header.end().filter(|end| *end <= IMAGE_BYTES_MAX).ok_or_else(unknown)?)?;
@@ -77,9 +70,9 @@ fn refuse(cause: rawzip::Error) -> Unavailable {
     Unavailable::new(SOURCE, format!("no jar: {cause}"))
 }
 
-/// A jar inside another. `left` says how much may still be read.
+/// Classes in a nested jar. `left` is how much may still be read.
 fn in_inner(content: impl Read, left: &mut u64, depth: u32) -> Result<u64, Unavailable> {
-    // Content that is cut short is no jar, and counts for nothing.
+    // Truncated content is not a jar and counts as nothing.
     let bytes = bounded::bytes_of(content, INNER_BYTES_MAX.min(*left)).unwrap_or_default();
     *left = left.saturating_sub(bytes.len() as u64);
     let mut buffer = vec![0; RECOMMENDED_BUFFER_SIZE];
@@ -87,7 +80,7 @@ fn in_inner(content: impl Read, left: &mut u64, depth: u32) -> Result<u64, Unava
     in_archive(&archive, (&mut buffer, left), depth)
 }
 
-/// The classes of a jar by its directory, read through a buffer; `left` as in [`in_inner`].
+/// Classes according to a jar's directory, read through a buffer; `left` as in [`in_inner`].
 fn in_archive<R: ReaderAt>(
     archive: &ZipArchive<R>,
     (buffer, left): (&mut [u8], &mut u64),
@@ -113,7 +106,7 @@ fn in_archive<R: ReaderAt>(
     Ok(found)
 }
 
-/// Descriptions of modules and packages are no classes that anybody loads.
+/// Excludes the descriptors of modules and packages, which are never loaded.
 fn is_class(name: &[u8]) -> bool {
     let file = name.rsplit(|byte| *byte == b'/').next().unwrap_or(name);
     file.ends_with(b".class") && file != b"module-info.class" && file != b"package-info.class"
@@ -121,7 +114,7 @@ fn is_class(name: &[u8]) -> bool {
 
 const HEADER_BYTES: u64 = 28;
 
-/// The numbers that say how long the parts of an image are.
+/// The numbers in an image's header that give the lengths of its parts.
 struct ImageHeader {
     length: u64,
     attributes: u64,
@@ -132,7 +125,7 @@ impl ImageHeader {
     fn parse(bytes: &[u8]) -> Option<Self> {
         let number = |at: usize| word(bytes, 4 * at);
         (number(0)? == IMAGE_MAGIC).then_some(())?;
-        // Version, flags and the number of resources are not needed.
+        // Version, flags, and the number of resources are not needed.
         Some(Self { length: number(4)?.into(), attributes: number(5)?.into(), strings: number(6)?.into() })
     }
 
@@ -157,7 +150,6 @@ impl ImageHeader {
     }
 }
 
-/// The value of an attribute of one entry.
 fn attribute(bytes: &[u8], wanted: u8) -> Option<u64> {
     let mut at = 0;
     loop {
@@ -190,7 +182,6 @@ mod tests {
     use loadline_test_support::jar;
     use proptest::prelude::*;
 
-    /// An image of entries with these extensions.
     fn image(extensions: &[&str]) -> Vec<u8> {
         let (mut attributes, mut strings, mut offsets) = (Vec::new(), vec![0], Vec::new());
         for extension in extensions {
@@ -216,13 +207,13 @@ mod tests {
     }
 
     #[test]
-    fn an_image_tells_classes_from_other_resources() {
+    fn image_resources_other_than_classes_do_not_count() {
         assert_eq!(counted(&image(&["class", "properties", "class", "", "classes"])), Some(2));
         assert_eq!(counted(&image(&[])), Some(0));
     }
 
     #[test]
-    fn a_jar_counts_those_inside_it() {
+    fn nested_jars_are_counted() {
         let inner = jar(&[("a/B.class", b"x"), ("a/B$1.class", b"x"), ("package-info.class", b"x")]);
         let outer =
             jar(&[("BOOT-INF/lib/inner.jar", &inner), ("C.class", b"x"), ("module-info.class", b""), ("x.txt", b"")]);
@@ -238,7 +229,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn damaged_images_do_no_harm(cut in 0usize..200, at in 0usize..200, byte: u8) {
+        fn damaged_images_are_harmless(cut in 0usize..200, at in 0usize..200, byte: u8) {
             let mut bytes = image(&["class", "properties", "class"]);
             let place = at % bytes.len();
             bytes[place] = byte;

@@ -1,5 +1,5 @@
-//! The use of the code cache by segment: replies to `Compiler.codecache` (JDK 11–27). From the same reply,
-//! [`super::addresses`] reads where the segments lie.
+//! The use of the code cache by segment: replies to `Compiler.codecache` (JDK 11–27). [`super::addresses`] reads the
+//! segments' addresses from the same reply.
 //!
 //! ```text
 //! CodeHeap 'non-profiled nmethods': size=120032Kb used=2210Kb max_used=2215Kb free=117822Kb
@@ -7,7 +7,7 @@
 //! CodeCache: size=245760Kb used=1117Kb max_used=1117Kb free=244642Kb
 //! ```
 //!
-//! Without segments (`-XX:-SegmentedCodeCache`, small caches) the JVM prints the last form alone. From JDK 21 on it
+//! Without segments (`-XX:-SegmentedCodeCache`, small caches), the JVM prints only the last form. From JDK 21 on, it
 //! also prints that form after the segments, as their sum.
 
 use serde::{Deserialize, Serialize};
@@ -16,21 +16,21 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct CodeHeapRecord {
-    /// As the JVM names it: `non-nmethods`, `profiled nmethods`, `non-profiled nmethods`; `CodeCache` where it is one.
+    /// Name in the JVM: `non-nmethods`, `profiled nmethods`, `non-profiled nmethods`; `CodeCache` if not segmented.
     pub name: String,
-    /// The most it may become.
+    /// Maximum size.
     pub reserved_bytes: u64,
-    /// Promised by the kernel; `null` where the JVM does not tell it.
+    /// Committed memory; `null` if the JVM does not report it.
     pub committed_bytes: Option<u64>,
-    /// Code that lives.
+    /// Code in use.
     pub used_bytes: u64,
-    /// The most that was used so far.
+    /// Peak of the code in use.
     pub used_bytes_peak: u64,
-    /// Resident; `null` where there is no account.
+    /// Resident; `null` without an account.
     pub rss_bytes: Option<u64>,
 }
 
-/// The segments; the sum of them is left out. Lines of another form are, too.
+/// Parses the segments; skips their sum and lines in another form.
 pub fn parse(text: &str) -> Vec<CodeHeapRecord> {
     let mut heaps: Vec<CodeHeapRecord> = Vec::new();
     for line in text.lines().map(str::trim) {
@@ -66,7 +66,7 @@ CodeCache: size=240060Kb, used=9210Kb, max_used=10215Kb, free=230850Kb
 ";
 
     #[test]
-    fn segments_are_told_and_their_sum_is_not() {
+    fn segments_are_listed_without_their_sum() {
         let found = parse(SEGMENTS);
         let names: Vec<_> =
             found.iter().map(|heap| (heap.name.as_str(), heap.used_bytes >> 10, heap.used_bytes_peak >> 10)).collect();
@@ -77,7 +77,7 @@ CodeCache: size=240060Kb, used=9210Kb, max_used=10215Kb, free=230850Kb
     }
 
     #[test]
-    fn what_jvms_printed() {
+    fn real_jvm_output() {
         for text in [
             include_str!("../../../../tests/samples/11/vm_info-g1.txt"),
             include_str!("../../../../tests/samples/17/vm_info-g1.txt"),
@@ -97,7 +97,7 @@ CodeCache: size=240060Kb, used=9210Kb, max_used=10215Kb, free=230850Kb
     }
 
     #[test]
-    fn cut_anywhere_it_is_no_harm() {
+    fn truncated_input_is_harmless() {
         for end in 0..SEGMENTS.len() {
             assert!(parse(&SEGMENTS[..end]).len() <= 2);
         }

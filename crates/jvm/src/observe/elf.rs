@@ -1,8 +1,8 @@
-//! A library by its file (man 5 elf), 64-bit little-endian only: how much address space it takes, and the places of
-//! its names. Its program headers give the address space. `maps` does not, because the zero-initialised data behind
-//! the mapped file has no name there.
+//! A library's ELF file (man 5 elf), 64-bit little-endian only: its size in the address space, and its symbols. The
+//! size comes from its program headers. `maps` lacks it, because zero-initialized data behind the mapped file has no
+//! name there.
 //!
-//! Parsed by hand, and a piece at a time: a crate would hold all names of libjvm at once, some 8 MB for one of them.
+//! Parsed by hand and piece by piece: a crate would hold all symbols of libjvm at the same time, about 8 MB.
 
 use super::memory::{Memory, ProcessMemory};
 use super::pagemap::PageMap;
@@ -16,17 +16,17 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// Header and program headers; the largest seen have 13 of 56 bytes.
+/// Header and program headers; at most 13 headers of 56 bytes have been seen.
 const HEAD: usize = 4096;
 const PT_LOAD: u32 = 1;
 const MAGIC: &[u8; 6] = b"\x7fELF\x02\x01";
 
-/// A library in memory, with its zero-initialised data.
+/// A loaded library, including its zero-initialized data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Image {
     /// First address.
     pub start: u64,
-    /// First address behind.
+    /// End address, exclusive.
     pub end: u64,
     /// The file of the library.
     pub path: String,
@@ -50,25 +50,25 @@ pub fn span(head: &[u8], page: u64) -> Option<u64> {
     Some(high.checked_next_multiple_of(page)? - low / page * page)
 }
 
-/// Which of a library's two lists of names.
+/// A library's two symbol tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Names {
-    /// `.dynsym`: what it gives to others.
+    /// `.dynsym`: exported symbols.
     Exported,
-    /// `.symtab`: all of its own, unless the build was stripped.
+    /// `.symtab`: all symbols, unless the build was stripped.
     All,
 }
 
 /// `sizeof (Elf64_Shdr)` and `sizeof (Elf64_Sym)`.
 const SECTION: u64 = 64;
 const SYMBOL: usize = 24;
-/// Bytes read of a file at once.
+/// Bytes per read.
 const PIECE: usize = 64 << 10;
-/// A library has some 40 sections.
+/// A library has about 40 sections.
 const SECTIONS_MAX: u64 = 4096;
-/// All names of a libjvm with the symbols of a debugger have some 10 MB.
+/// The names of a libjvm with debug symbols take about 10 MB.
 const SECTION_BYTES_MAX: u64 = 256 << 20;
-/// A library contains a name once, and a few longer names that end in it.
+/// A library contains a name once, and a few longer names that end with it.
 const PLACES_MAX: usize = 4096;
 /// `SHT_SYMTAB` and `SHT_DYNSYM`.
 const SYMBOLS_ALL: u32 = 2;
@@ -78,17 +78,15 @@ const SYMBOLS_EXPORTED: u32 = 11;
 #[derive(Debug, Clone, Copy)]
 struct Section {
     kind: u32,
-    /// The index of the section with the names.
+    /// Index of the section with the names.
     link: u32,
     start: u64,
     size: u64,
 }
 
-/// Returns the offsets of these names from the first address of the library, in bytes; `None` for a name that is not
-/// defined there. The whole table of libjvm (2.4 MB with 5 MB of names) takes some 3 ms.
-///
-/// # Errors
-/// Fails if the file cannot be read, is cut, or has a section larger than any library's.
+/// Returns the offsets of these symbols from the library's first address, in bytes; `None` for those not defined there.
+/// libjvm's whole table (2.4 MB with 5 MB of names) takes about 3 ms. Fails if the file cannot be read, is truncated,
+/// or has an impossibly large section.
 pub fn symbols<const N: usize>(file: &File, names: Names, wanted: [&str; N]) -> io::Result<[Option<u64>; N]> {
     let mut found = [None; N];
     let sections = sections(file)?;
@@ -101,7 +99,7 @@ pub fn symbols<const N: usize>(file: &File, names: Names, wanted: [&str; N]) -> 
     let overlap = ends.iter().map(|name| name.needle().len()).max().unwrap_or(0);
     pieces(file, *strings, overlap, |at, piece| {
         for (n, name) in ends.iter().enumerate() {
-            // Linkers let a name begin inside a longer one with the same end.
+            // Linkers let a name share the end of a longer one.
             let room = PLACES_MAX.saturating_sub(places.len());
             places.extend(name.find_iter(piece).take(room).map(|inside| ((at + inside as u64) as u32, n)));
         }
@@ -118,7 +116,7 @@ pub fn symbols<const N: usize>(file: &File, names: Names, wanted: [&str; N]) -> 
     Ok(found)
 }
 
-/// Whether a process runs a native image of GraalVM, which exports its version (`VMFeature.java`).
+/// Whether a process runs a GraalVM native image, which exports its version (`VMFeature.java`).
 pub fn is_native_image(process: &Process) -> bool {
     const VERSION: &str = "__svm_version_info";
     let program = open_below(process.folder(), "exe");
@@ -146,8 +144,8 @@ fn sections(file: &File) -> io::Result<Vec<Section>> {
     bytes.chunks_exact(SECTION as usize).map(|bytes| section(bytes).ok_or_else(cut)).collect()
 }
 
-/// Hands out a section piece by piece, with where in it each begins. Each but the last ends in whole symbols, and
-/// begins with the last `overlap` bytes of the one before.
+/// Passes a section to `each` piece by piece, with each piece's offset. All but the last end at a symbol boundary, and
+/// each begins with the last `overlap` bytes of the previous one.
 fn pieces(file: &File, section: Section, overlap: usize, mut each: impl FnMut(u64, &[u8])) -> io::Result<()> {
     if section.size > SECTION_BYTES_MAX {
         return Err(io::ErrorKind::FileTooLarge.into());
@@ -168,13 +166,13 @@ fn pieces(file: &File, section: Section, overlap: usize, mut each: impl FnMut(u6
     Ok(())
 }
 
-/// A little-endian number of so many bytes.
+/// A little-endian number of this many bytes.
 fn number(bytes: &[u8], at: usize, len: usize) -> Option<u64> {
     Some(memory::number(bytes.get(at..at.checked_add(len)?)?))
 }
 
-/// The libraries among the mappings that take more address space than their file gives. Many programs delete a library
-/// that they unpacked once it is loaded; its headers are then read from memory, where they are mapped.
+/// The libraries among the mappings that take more address space than their file suggests. Many programs delete a
+/// library that they unpacked once it is loaded; then its headers are read from memory.
 pub fn images(process: &Process, maps: &[Mapping]) -> Vec<Image> {
     let mut spans: BTreeMap<&str, Option<u64>> = BTreeMap::new();
     let mut images = Vec::new();
@@ -197,14 +195,14 @@ pub fn images(process: &Process, maps: &[Mapping]) -> Vec<Image> {
     images
 }
 
-/// The first page of a mapping, unless reading it would bring it into memory.
+/// The first page of a mapping, unless reading it would page it in.
 fn mapped_head<'b>(process: &Process, first: &Mapping, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
     let runs = PageMap::open(process).ok()?.list(first.start, first.start.checked_add(HEAD as u64)?).ok()?;
     let is_read = runs.iter().any(|run| !run.swapped) && ProcessMemory::open(process).ok()?.read(first.start, buffer);
     is_read.then_some(&*buffer)
 }
 
-/// The allocator whose name a library's file contains; `None` if it contains no such name or cannot be read.
+/// The allocator whose name a library's file contains; `None` if it contains none or cannot be read.
 pub fn allocator_named(process: &Process, path: &str) -> Option<&'static str> {
     const NAMES: [&str; 3] = ["mimalloc", "tcmalloc", "jemalloc"];
     let file = inside::file(process, path).ok()?;
@@ -224,12 +222,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn own_executable_ends_behind_its_file() {
+    fn our_executable_extends_beyond_its_file() {
         let process = Process::open(std::process::id()).unwrap();
         let maps = super::super::maps::read(&process, &loadline_base::clock::Clock::start()).unwrap().value;
         let exe = process.exe().unwrap();
         let image = images(&process, &maps).into_iter().find(|image| image.path == exe.to_str().unwrap()).unwrap();
-        // A backtrace of another test maps the file once more, elsewhere.
+        // Another test's backtrace maps the file again, elsewhere.
         let near = |mapping: &&Mapping| mapping.start.abs_diff(image.start) < 1 << 30;
         let own = maps.iter().filter(|mapping| *mapping.path == *image.path).filter(near);
         let last = own.map(|mapping| mapping.end).max().unwrap();
@@ -245,7 +243,7 @@ mod tests {
         assert_eq!(span(&head, 4096), None);
     }
 
-    /// A library with the names `ab` (at 16) and `b` (not defined there), whose names are so large by its own account.
+    /// A library with the symbols `ab` (at 16) and `b` (undefined), whose names claim this size.
     fn library(names_size: u64) -> Vec<u8> {
         let names = b"\0ab\0";
         let symbol = |name: u32, section: u16, value: u64| {
@@ -273,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_found_where_they_are_defined_and_a_library_that_is_cut_is_refused() {
+    fn symbols_are_found_and_truncated_libraries_are_rejected() {
         let whole = library(4);
         assert_eq!(found(&whole).unwrap(), [Some(16), None]);
         for end in 0..whole.len() {
@@ -282,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_larger_than_any_library_is_not_read() {
+    fn oversized_libraries_are_not_read() {
         for size in [SECTION_BYTES_MAX + 1, 1 << 40, u64::MAX] {
             assert_eq!(found(&library(size)).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
         }

@@ -1,9 +1,9 @@
-//! The heaps of glibc's malloc, walked from outside (glibc 2.27–2.43, x86-64 and other 64-bit little-endian; layouts
-//! from `malloc/arena.c` and `malloc/malloc.c`: `heap_info`, `malloc_state`, `malloc_chunk`).
+//! Walks the heaps of glibc's malloc from outside (glibc 2.27–2.43, x86-64 and other 64-bit little-endian; layouts from
+//! `malloc/arena.c` and `malloc/malloc.c`: `heap_info`, `malloc_state`, `malloc_chunk`).
 //!
-//! Nothing is assumed: a heap counts only when its header, its arena and the arena's sum of heaps agree. A chunk that
-//! makes no sense ends the walk of its heap, and that heap counts as not walked. Only present pages are read.
-//! `glibc_layout` finds where the fields of an arena are.
+//! Nothing is assumed: a heap counts only if its header, its arena, and the arena's sum of heaps agree. An implausible
+//! chunk ends the walk, and its heap counts as not walked. Only present pages are read. `glibc_layout` finds the
+//! offsets of an arena's fields.
 
 use super::glibc_layout::{FLAGS, PREV_INUSE, header_words, own_header, present_word};
 use super::memory::Memory;
@@ -17,11 +17,11 @@ use std::ops::AddAssign;
 pub use super::glibc_layout::{HEAP_MAX, Layout};
 
 const IS_MMAPPED: u64 = 2;
-/// A size may end so far before its mapping: 0 up to glibc 2.42, 16 in 2.43, and some room for later ones.
+/// A size may end this far before its mapping: 0 up to glibc 2.42, 16 in 2.43, with some room for later versions.
 const TAIL_MAX: u64 = 64;
 /// Smallest chunk.
 const MINSIZE: u64 = 32;
-/// `sizeof (struct malloc_chunk)`, which a trim leaves at the start of a free chunk.
+/// `sizeof (struct malloc_chunk)`, which a trim keeps at the start of a free chunk.
 const CHUNK_STRUCT: u64 = 0x30;
 const IMPOSSIBLE: &str = "a chunk with an impossible size";
 const UNKNOWN_LAYOUT: &str = "an arena with an unknown layout";
@@ -29,20 +29,20 @@ const UNKNOWN_LAYOUT: &str = "an arena with an unknown layout";
 /// Bytes of chunks of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Chunks {
-    /// How many.
+    /// Number of chunks.
     pub count: u64,
-    /// Bytes of the chunks with their headers, resident or not.
+    /// Bytes of the chunks including headers, resident or not.
     pub bytes: u64,
-    /// Bytes that HotSpot asked for, without any header; 0 for chunks of other libraries.
+    /// Bytes that HotSpot requested, without headers; 0 for other libraries' chunks.
     pub asked: u64,
-    /// The part of `bytes` on pages that are present.
+    /// The part of `bytes` on present pages.
     pub resident: u64,
-    /// The part of `bytes` on pages that are swapped out.
+    /// The part of `bytes` on swapped pages.
     pub swapped: u64,
 }
 
 impl Chunks {
-    /// The bytes of `[start, end)` by what their pages are, before any chunk is counted.
+    /// The present and swapped bytes of `[start, end)`, before any chunk is counted.
     pub(super) fn within(pages: &mut Pages<'_>, start: u64, end: u64) -> Self {
         let (resident, swapped) = pages.backed(start, end);
         Self { bytes: end.saturating_sub(start), resident, swapped, ..Self::default() }
@@ -64,20 +64,19 @@ impl AddAssign for Chunks {
 pub struct HeapCandidate {
     /// First address.
     pub start: u64,
-    /// First address behind what is mapped for reading and writing.
+    /// End address of the readable and writable mapping, exclusive.
     pub end: u64,
-    /// The heap of the main arena, `[heap]`.
+    /// Whether it is the main arena's heap, `[heap]`.
     pub main: bool,
     /// Pages of the stretch that are present or swapped.
     pub runs: Vec<Run>,
 }
 
-/// A heap with the arena it belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Heap {
     /// Index into the candidates.
     index: usize,
-    /// Address of the arena's `malloc_state`; 0 for the main arena, which lies in the C library.
+    /// Address of the arena's `malloc_state`; 0 for the main arena, whose state is in the C library.
     arena: u64,
     /// `heap_info.size`.
     size: u64,
@@ -87,22 +86,22 @@ struct Heap {
     top: u64,
 }
 
-/// The result of a walk through one heap.
+/// The result of walking one heap.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct HeapWalk {
     /// Index of the candidate.
     pub index: usize,
     /// Address of its arena; 0 for the main arena.
     pub arena: u64,
-    /// Taken from the system for this heap.
+    /// Bytes taken from the system for this heap.
     pub system: u64,
-    /// Chunks in use without an NMT header, with what glibc needs for itself.
+    /// Chunks in use without an NMT header, including glibc's own overhead.
     pub live: Chunks,
-    /// Chunks in use with an NMT header, by NMT's number of the tag.
+    /// Chunks in use with an NMT header, by NMT's tag number.
     pub tagged: Vec<(u8, Chunks)>,
-    /// Free chunks with the top, and pages behind the top.
+    /// Free chunks including the top, and pages after the top.
     pub free: Chunks,
-    /// Resident bytes that `malloc_trim(0)` would give back.
+    /// Resident bytes that `malloc_trim(0)` would free.
     pub trimmable: u64,
 }
 
@@ -111,31 +110,31 @@ pub struct HeapWalk {
 pub struct WalkError {
     /// Index of the candidate.
     pub index: usize,
-    /// The address where it stopped.
+    /// The address where the walk stopped.
     pub at: u64,
-    /// Why.
+    /// The reason.
     pub why: &'static str,
 }
 
-/// The result of a walk through all candidates.
+/// The result of walking all candidates.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Walk {
-    /// Heaps that were walked to their end.
+    /// Completely walked heaps.
     pub heaps: Vec<HeapWalk>,
-    /// Heaps that could not be.
+    /// Heaps whose walk failed.
     pub errors: Vec<WalkError>,
-    /// Candidates that are no heaps of glibc.
+    /// Candidates that are not glibc heaps.
     pub others: Vec<usize>,
-    /// Why no heap was walked, where the layout is not one of those known.
+    /// Why no heap was walked, if the layout is unknown.
     pub unknown_layout: Option<String>,
 }
 
-/// The result for one candidate: a heap that was walked to its end; none where it is no heap of glibc; an error where
-/// it is one that could not be walked.
+/// The result for one candidate: a completely walked heap; `None` if it is not a glibc heap; an error if its walk
+/// failed.
 pub type Walked = Result<Option<HeapWalk>, WalkError>;
 
-/// Walks one candidate. `layout` is what [`Layout::find`] said; the runs of this candidate and of its arena's own heap
-/// ([`arena_base`]) must be of this moment.
+/// Walks one candidate. `layout` is the result of [`Layout::find`]; the runs of this candidate and of its arena's own
+/// heap ([`arena_base`]) must be current.
 pub fn walk_one(memory: &dyn Memory, candidates: &[HeapCandidate], layout: Option<Layout>, index: usize) -> Walked {
     let candidate = &candidates[index];
     let heap = if candidate.main {
@@ -148,17 +147,17 @@ pub fn walk_one(memory: &dyn Memory, candidates: &[HeapCandidate], layout: Optio
     walked.map_err(|(at, why)| WalkError { index, at, why })
 }
 
-/// The first address of the heap that holds the state of this candidate's arena, if it is a heap.
+/// The start address of the heap with the state of this candidate's arena, if it is a heap.
 pub fn arena_base(memory: &dyn Memory, candidate: &HeapCandidate) -> Option<u64> {
     header_words(memory, candidate).map(|[arena, ..]| arena & !(HEAP_MAX - 1))
 }
 
-/// How much of this candidate is accessible by its own account (`heap_info.mprotect_size`), if it is a heap.
+/// How much of this candidate is accessible according to its header (`heap_info.mprotect_size`), if it is a heap.
 pub fn accessible(memory: &dyn Memory, candidate: &HeapCandidate) -> Option<u64> {
     header_words(memory, candidate).map(|[_, _, size, accessible]| accessible.max(size).min(HEAP_MAX))
 }
 
-/// Puts together what was found of each candidate, in their order, and checks that the layout is a known one.
+/// Combines the candidates' results, in their order, and checks that the layout is a known one.
 pub fn conclude(
     memory: &dyn Memory,
     candidates: &[HeapCandidate],
@@ -177,10 +176,10 @@ pub fn conclude(
     found
 }
 
-/// The arenas that threads allocate from, of these, in no order and one for each thread that has one: its variable
-/// `thread_arena` (`malloc/arena.c`, glibc 2.27–2.43) lies at the same place of each thread. `threads` has the words
-/// around what `pthread_self` returns, which is their middle. Other words there may be addresses of arenas, too: those
-/// that a function left on the stack, or the header of a heap that is mapped right behind it.
+/// Returns which of these arenas threads allocate from, unordered, one per thread that has one. A thread's variable
+/// `thread_arena` (`malloc/arena.c`, glibc 2.27–2.43) is at the same offset in each thread. `threads` has the words
+/// around the result of `pthread_self`, which is in their middle. Other words there can also be arena addresses: values
+/// left on the stack, or the header of a heap mapped right after it.
 pub fn arenas_of_threads(threads: &[Vec<u64>], arenas: &BTreeSet<u64>) -> Vec<u64> {
     let at = |place: usize| {
         let words = threads.iter().filter_map(move |words| words.get(place).copied());
@@ -191,7 +190,7 @@ pub fn arenas_of_threads(threads: &[Vec<u64>], arenas: &BTreeSet<u64>) -> Vec<u6
     best.map(at).unwrap_or_default()
 }
 
-/// The candidate as a heap, if its header points to an arena; an error where it does and makes no sense otherwise.
+/// The candidate as a heap, if its header points to an arena; an error if the rest of the header is implausible.
 fn heap_of(
     memory: &dyn Memory,
     candidates: &[HeapCandidate],
@@ -208,13 +207,13 @@ fn heap_of(
     let room = candidate.end.saturating_sub(candidate.start);
     let top = present_word(memory, owner, arena + layout.top).filter(|_| size > header && size <= room);
     let top = top.ok_or((candidate.start, "a heap with an impossible header"))?;
-    // In an arena's own heap the state lies between header and chunks, whose contents are aligned to 16 bytes.
+    // In an arena's own heap, the state is between the header and the chunks, whose contents are aligned to 16 bytes.
     let own = base == candidate.start;
     let first = if own { (arena + layout.state()).next_multiple_of(16) } else { candidate.start + header };
     Ok(Some(Heap { index, arena, size, first, top }))
 }
 
-/// `system_mem` of each arena must be the sum of its heaps' sizes; where it is for none, the layout is another one.
+/// `system_mem` of each arena must be the sum of its heaps' sizes; if it never is, the layout is a different one.
 fn check_sums(memory: &dyn Memory, found: &mut Walk, candidates: &[HeapCandidate], layout: Option<Layout>) {
     let mut arenas: Vec<u64> = found.heaps.iter().map(|heap| heap.arena).filter(|arena| *arena != 0).collect();
     arenas.sort_unstable();
@@ -229,7 +228,7 @@ fn check_sums(memory: &dyn Memory, found: &mut Walk, candidates: &[HeapCandidate
         system == Some(sum)
     };
     let agreeing = arenas.iter().filter(agrees).count();
-    // An arena with a broken heap cannot agree; one caught in the middle of growing may not.
+    // An arena with a broken heap cannot agree; an arena caught while growing may not.
     let known = arenas.is_empty() || agreeing > 0;
     let nothing_walked = found.heaps.is_empty() && !found.errors.is_empty();
     if !known || nothing_walked {
@@ -239,13 +238,13 @@ fn check_sums(memory: &dyn Memory, found: &mut Walk, candidates: &[HeapCandidate
     }
 }
 
-/// A walk through the chunks of one heap.
+/// A walk through one heap's chunks.
 struct Walker<'a> {
     pages: Pages<'a>,
     heap: Heap,
-    /// First address behind the heap's chunks.
+    /// End address of the heap's chunks, exclusive.
     end: u64,
-    /// First address behind what is accessible.
+    /// End address of the accessible part, exclusive.
     mapped_end: u64,
     found: HeapWalk,
     tagged: Box<[Chunks; 256]>,
@@ -307,8 +306,8 @@ impl<'a> Walker<'a> {
         Ok(unit.1)
     }
 
-    /// A heap that was left for a new one ends with two headers of no chunks, 16 and 0 bytes; the main one, where
-    /// something else took the memory behind it, with two of 16.
+    /// A heap abandoned for a new one ends with two empty headers, of 16 and 0 bytes; the main heap, if something else
+    /// took the memory after it, with two of 16.
     fn is_fence(&mut self, at: u64, size: u64) -> bool {
         match (self.end - at, size & !FLAGS) {
             (0x20, 0x10) => self.size_at(at + 0x10).is_ok_and(|next| next & !FLAGS <= 0x10),
@@ -328,7 +327,7 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// Counts a free chunk. The next chunk's `prev_size` repeats its size at its end.
+    /// Counts a free chunk. The next chunk's `prev_size` must repeat its size.
     fn free(&mut self, at: u64, next: u64) -> Result<(), Stop> {
         let foot = self.pages.unit(next).ok_or((next, "a chunk on a page that is not present"))?.0;
         if foot != next - at {
@@ -337,12 +336,12 @@ impl<'a> Walker<'a> {
         self.found.free += Chunks { count: 1, ..Chunks::within(&mut self.pages, at, next) };
         let first = self.pages.boundary(at.saturating_add(CHUNK_STRUCT));
         let last = self.pages.boundary_before(next);
-        // `mtrim` counts whole pages from the first boundary on.
+        // `mtrim` counts whole pages from the first page boundary.
         self.trim(first, last);
         Ok(())
     }
 
-    /// Counts the resident bytes of `[start, end)` among those that a trim gives back.
+    /// Counts the resident bytes of `[start, end)` as trimmable.
     fn trim(&mut self, start: u64, end: u64) {
         if start < end {
             let gone = self.pages.backed_apart(start, end).0;
@@ -350,7 +349,7 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// The last chunk, of which a trim gives back whole pages in the main arena only (`systrim`).
+    /// Counts the top chunk; a trim frees its whole pages only in the main arena (`systrim`).
     fn top(&mut self, at: u64) {
         self.rest(at);
         self.found.free.count += 1;
@@ -359,28 +358,28 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// Counts all memory from here on as free. A heap that its arena has left has no memory behind its last chunk.
+    /// Counts all memory from here on as free. A heap abandoned by its arena has no memory after its last chunk.
     fn rest(&mut self, at: u64) {
         self.found.free += Chunks::within(&mut self.pages, at, self.mapped_end.max(self.end));
     }
 }
 
-/// A chunk with a mapping of its own.
+/// A chunk with its own mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MmappedChunk {
     /// First address.
     pub start: u64,
-    /// First address behind.
+    /// End address, exclusive.
     pub end: u64,
-    /// NMT's number of its tag and what was asked for, where it has NMT's header.
+    /// NMT's tag number and the requested size, if it has NMT's header.
     pub tag: Option<nmt_header::Tag>,
 }
 
-/// The chunks with mappings of their own in `[start, end)`, anonymous memory that has no other owner.
+/// The chunks with their own mappings in `[start, end)`, which is anonymous memory without another owner.
 ///
-/// A chunk begins with how far it is from the start of its mapping, 0 but for memory with an alignment of its own, and
-/// a size with the flag `IS_MMAPPED`. Up to glibc 2.42 the size reaches to the end of the mapping, from 2.43 on to
-/// 16 bytes before it (`mmap_size` in malloc/malloc.c).
+/// A chunk begins with its distance from the start of its mapping (0 unless over-aligned), and a size with the flag
+/// `IS_MMAPPED`. Up to glibc 2.42, the size reaches to the end of the mapping; from 2.43 on, to 16 bytes before it
+/// (`mmap_size` in malloc/malloc.c).
 pub fn mmapped(memory: &dyn Memory, start: u64, end: u64, runs: &[Run]) -> Vec<MmappedChunk> {
     let mut pages = Pages::new(memory, runs);
     let page = pages.page();
@@ -388,7 +387,7 @@ pub fn mmapped(memory: &dyn Memory, start: u64, end: u64, runs: &[Run]) -> Vec<M
     let mut at = start;
     while at < end {
         let Some(next) = pages.next_present(at).filter(|next| *next < end) else { break };
-        // Only a mapping begins with a chunk that is not at its start: behind another one, or behind a gap.
+        // A chunk that is not at its mapping's start can only follow another chunk or a gap.
         let begins = next != at || next == start || found.last().is_some_and(|chunk| chunk.end == next);
         let offsets = if begins { page } else { 16 };
         at = next;
@@ -405,11 +404,11 @@ pub fn mmapped(memory: &dyn Memory, start: u64, end: u64, runs: &[Run]) -> Vec<M
     found
 }
 
-/// The chunk that begins at `page + offset`, if one does that has a mapping of its own within these bounds.
+/// The chunk with its own mapping that begins at `page + offset`, if there is one within these bounds.
 fn own_mapping(pages: &mut Pages<'_>, page: u64, offset: u64, (start, end): (u64, u64)) -> Option<MmappedChunk> {
     let at = page.checked_add(offset)?;
     let (before, size) = pages.unit(at).filter(|(_, size)| size & FLAGS == IS_MMAPPED)?;
-    // The offset has the flag `MMAP_HP` in its lowest bit (2.43).
+    // The lowest bit of the distance is the flag `MMAP_HP` (2.43).
     let mapping = at.checked_sub(before & !1).filter(|mapping| *mapping >= start && before & !1 >= offset)?;
     let (size, last) = (size & !FLAGS, at.checked_add(size & !FLAGS)?);
     let ends = (0..=TAIL_MAX).step_by(16).filter_map(|tail| last.checked_add(tail));

@@ -1,20 +1,20 @@
-//! The offsets of the fields of glibc's arenas, found in the arenas themselves instead of in a table of versions.
+//! Finds the offsets of the fields of glibc's arenas in the arenas themselves, without a table of versions.
 //!
-//! `malloc_state` changed in 2.27 (`have_fastchunks`) and 2.43 (no fast bins any more), `heap_info` in 2.35
-//! (`pagesize`). In each of them `ar_ptr`, `prev`, `size` and `mprotect_size` come first in `heap_info`, and the state
-//! of an arena follows its own `heap_info`. The `top` of an arena is the chunk that ends with the newest heap, and the
-//! state ends with `system_mem` and `max_system_mem` (glibc 2.27–2.43, malloc/arena.c and malloc/malloc.c).
+//! `malloc_state` changed in 2.27 (`have_fastchunks`) and 2.43 (no fast bins), `heap_info` in 2.35 (`pagesize`). In all
+//! versions, `ar_ptr`, `prev`, `size`, and `mprotect_size` come first in `heap_info`, and an arena's state follows its
+//! own `heap_info`. An arena's `top` is the chunk that ends with the newest heap, and the state ends with `system_mem`
+//! and `max_system_mem` (glibc 2.27–2.43, malloc/arena.c and malloc/malloc.c).
 
 use super::glibc::HeapCandidate;
 use super::memory::{Memory, words};
 
-/// `HEAP_MAX_SIZE`: heaps other than the main one are aligned to this and no larger.
+/// `HEAP_MAX_SIZE`: heaps other than the main one are aligned to it and no larger.
 pub const HEAP_MAX: u64 = 64 << 20;
-/// The bytes in which the fields of a state are looked for: 2.42 has 0x898 of them.
+/// The number of bytes searched for the fields of a state: 2.42 has 0x898.
 const STATE_MAX: usize = 0xc00;
-/// The longest `heap_info` that is believed.
+/// The longest plausible `heap_info`.
 const HEADER_MAX: u64 = 0x100;
-/// So many arenas are asked at most; the first two that agree are enough.
+/// Maximum number of arenas read; the first two that agree are enough.
 const ARENAS_MAX: usize = 8;
 /// `PREV_INUSE`, `IS_MMAPPED`, `NON_MAIN_ARENA`.
 pub(super) const FLAGS: u64 = 7;
@@ -37,7 +37,7 @@ impl Layout {
         self.system + 16
     }
 
-    /// Finds the layout that the arenas among the candidates share; `None` if there are none, or none that makes sense.
+    /// Finds the layout that the candidates' arenas share; `None` if there are none, or none is plausible.
     pub fn find(memory: &dyn Memory, candidates: &[HeapCandidate]) -> Option<Self> {
         let own = candidates.iter().filter(|candidate| own_header(memory, candidate).is_some());
         let mut found: Vec<Self> = Vec::new();
@@ -60,7 +60,7 @@ pub(super) fn header_words(memory: &dyn Memory, candidate: &HeapCandidate) -> Op
     Some([words.next()?, words.next()?, words.next()?, words.next()?])
 }
 
-/// The length of `heap_info` in a heap that holds its own arena: the arena's state follows it directly.
+/// The length of `heap_info` in a heap that contains its own arena: the arena's state follows directly.
 pub(super) fn own_header(memory: &dyn Memory, candidate: &HeapCandidate) -> Option<u64> {
     let [arena, before, size, _] = header_words(memory, candidate).filter(|_| !candidate.main)?;
     let header = arena.checked_sub(candidate.start)?;
@@ -92,7 +92,7 @@ fn of_arena(memory: &dyn Memory, candidates: &[HeapCandidate], own: &HeapCandida
     Some(Layout { header, top: 8 * top as u64, system: 8 * system as u64 })
 }
 
-/// The words of an arena's state, as far as they lie on the first pages of its heap.
+/// The words of an arena's state, as far as they are on the first pages of its heap.
 fn state_words(memory: &dyn Memory, own: &HeapCandidate, arena: u64) -> Option<Vec<u64>> {
     let run = own.runs.first().filter(|run| !run.swapped && run.start <= arena)?;
     let len = usize::try_from(run.end.checked_sub(arena)?).ok()?.min(STATE_MAX) / 8 * 8;
@@ -101,7 +101,6 @@ fn state_words(memory: &dyn Memory, own: &HeapCandidate, arena: u64) -> Option<V
     Some(words(&bytes).collect())
 }
 
-/// A word of a candidate that is on a present page.
 pub(super) fn present_word(memory: &dyn Memory, candidate: &HeapCandidate, at: u64) -> Option<u64> {
     let holds = |run: &&super::pagemap::Run| !run.swapped && run.start <= at && run.end.saturating_sub(at) >= 8;
     candidate.runs.iter().find(holds)?;

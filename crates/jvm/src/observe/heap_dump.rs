@@ -1,5 +1,5 @@
-//! `GC.heap_dump` (JDK 11–27): the JVM writes all reachable objects into a file, after a full collection, while its
-//! threads are stopped. The file is the JVM's: its own folder, its own mounts, its own user.
+//! `GC.heap_dump` (JDK 11–27): the JVM writes all reachable objects to a file, after a full collection, with its
+//! threads paused. It writes as its own user, in its own directory and mount namespace.
 //!
 //! ```text
 //! Dumping heap to /tmp/app.hprof ...
@@ -14,41 +14,39 @@ use std::path::Path;
 use std::time::Duration;
 
 const SOURCE: &str = "GC.heap_dump";
-/// A dump of 100 GB on a disk that takes 100 MB a second.
+/// Enough for 100 GB on a disk that writes 100 MB per second.
 const DUMPED_WITHIN: Duration = Duration::from_secs(1000);
 
-/// A heap dump that was written.
+/// A heap dump.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Dumped {
     /// Size of the file.
     pub bytes: u64,
-    /// For how long the JVM wrote, as it says.
+    /// How long the JVM wrote, as it reports.
     pub seconds: f64,
 }
 
-/// Has the JVM write its heap into a new file of this absolute path, as it sees it.
-///
-/// # Errors
-/// Fails if the JVM cannot take the path, the file is there already, or the JVM does not write it.
+/// Makes the JVM write its heap to a new file at this absolute path, as seen by the JVM. Fails if the JVM rejects the
+/// path, the file already exists, or the JVM does not write it.
 pub fn write(process: &Process, attach: &Attach, path: &Path) -> Result<Dumped, Unavailable> {
     let command = command(path)?;
     if inside::has(process, &path.display().to_string()) {
-        return Err(Unavailable::new(SOURCE, format!("{} is there already, and stays as it is", path.display())));
+        return Err(Unavailable::new(SOURCE, format!("{} already exists", path.display())));
     }
     let reply = attach.jcmd_within(&command, DUMPED_WITHIN)?.value;
     parse(&reply)
 }
 
-/// The command. Blanks separate its words, except between quotes.
+/// The command. Spaces separate its words, except inside quotes.
 fn command(path: &Path) -> Result<String, Unavailable> {
     let refuse = |why: &str| Unavailable::new(SOURCE, format!("{}: {why}", path.display()));
     let text = path.to_str().filter(|text| !text.contains(char::is_control));
-    let text = text.ok_or_else(|| refuse("the JVM takes no such path"))?;
+    let text = text.ok_or_else(|| refuse("the JVM does not accept this path"))?;
     if !path.is_absolute() {
         return Err(refuse("the path must be absolute"));
     }
     let quote = ['"', '\''].into_iter().find(|quote| !text.contains(*quote));
-    let quote = quote.ok_or_else(|| refuse("the JVM takes no path with both kinds of quotes"))?;
+    let quote = quote.ok_or_else(|| refuse("the JVM does not accept a path with both kinds of quotes"))?;
     Ok(format!("{SOURCE} {quote}{text}{quote}"))
 }
 
@@ -60,7 +58,7 @@ fn parse(reply: &str) -> Result<Dumped, Unavailable> {
         let seconds = seconds.trim().parse().ok().filter(|seconds: &f64| seconds.is_finite())?;
         Some(Dumped { bytes: bytes.parse().ok()?, seconds })
     };
-    let why = || reply.lines().last().unwrap_or("the JVM says nothing").trim().to_owned();
+    let why = || reply.lines().last().unwrap_or("the JVM gave no reason").trim().to_owned();
     created().ok_or_else(|| Unavailable::new(SOURCE, why()))
 }
 
@@ -69,17 +67,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_is_quoted_so_that_it_is_one_word() {
+    fn a_path_is_quoted_as_one_word() {
         let of = |path: &str| command(Path::new(path)).map_err(|why| why.why);
         assert_eq!(of("/tmp/a b.hprof").unwrap(), "GC.heap_dump \"/tmp/a b.hprof\"");
         assert_eq!(of("/tmp/a\"b").unwrap(), "GC.heap_dump '/tmp/a\"b'");
-        for (path, why) in [("a.hprof", "absolute"), ("/a'\"", "quotes"), ("/a\nb", "no such path")] {
+        for (path, why) in [("a.hprof", "absolute"), ("/a'\"", "quotes"), ("/a\nb", "does not accept this path")] {
             assert!(of(path).unwrap_err().contains(why), "{path}");
         }
     }
 
     #[test]
-    fn replies_tell_the_size_or_why_there_is_none() {
+    fn replies_have_the_size_or_an_error() {
         let text = "Dumping heap to /tmp/a.hprof ...\nHeap dump file created [2345678 bytes in 0.045 secs]\n";
         assert_eq!(parse(text).unwrap(), Dumped { bytes: 2_345_678, seconds: 0.045 });
         for end in 0..text.len() - 3 {

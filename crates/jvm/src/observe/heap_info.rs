@@ -1,42 +1,31 @@
-//! Replies to `GC.heap_info` (JDK 11–27): one form per collector, changed several times. JDK 25 leaves metaspace out.
+//! Replies to `GC.heap_info` (JDK 11–27): one form per collector, changed several times. JDK 25 omits metaspace.
 
 use super::Unavailable;
 use super::text::{addresses, between, size};
 use loadline_base::units::Bytes;
 
-/// The collector that wrote the reply.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Collector {
-    /// `-XX:+UseSerialGC`
-    Serial,
-    /// `-XX:+UseParallelGC`
-    Parallel,
-    /// `-XX:+UseG1GC`
-    G1,
-    /// `-XX:+UseZGC`
-    Z,
-    /// `-XX:+UseShenandoahGC`
-    Shenandoah,
-    /// `-XX:+UseEpsilonGC`, which never collects.
-    Epsilon,
+loadline_base::named! {
+    /// The collector that wrote the reply.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Collector,
+    /// The name as people write it, and as the flag has it.
+    fn title {
+        /// `-XX:+UseSerialGC`
+        Serial = "Serial",
+        /// `-XX:+UseParallelGC`
+        Parallel = "Parallel",
+        /// `-XX:+UseG1GC`
+        G1 = "G1",
+        /// `-XX:+UseZGC`
+        Z = "Z",
+        /// `-XX:+UseShenandoahGC`
+        Shenandoah = "Shenandoah",
+        /// `-XX:+UseEpsilonGC`, which never collects.
+        Epsilon = "Epsilon",
+    }
 }
 
 impl Collector {
-    /// Every collector.
-    pub const ALL: [Self; 6] = [Self::Serial, Self::Parallel, Self::G1, Self::Z, Self::Shenandoah, Self::Epsilon];
-
-    /// The name as people write it, and as the flag has it.
-    pub fn title(self) -> &'static str {
-        match self {
-            Self::Serial => "Serial",
-            Self::Parallel => "Parallel",
-            Self::G1 => "G1",
-            Self::Z => "Z",
-            Self::Shenandoah => "Shenandoah",
-            Self::Epsilon => "Epsilon",
-        }
-    }
-
     /// The collector whose flag is on: `UseSerialGC` and so on.
     pub fn selected(is_on: impl Fn(&str) -> bool) -> Option<Self> {
         Self::ALL.into_iter().find(|collector| is_on(&format!("Use{}GC", collector.title())))
@@ -60,11 +49,11 @@ impl Collector {
 /// Sizes of metaspace, or of the class space within it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Space {
-    /// Holding metadata.
+    /// Bytes that contain metadata.
     pub used: Bytes,
-    /// Promised.
+    /// Committed bytes.
     pub committed: Bytes,
-    /// Address space.
+    /// Reserved address space.
     pub reserved: Bytes,
 }
 
@@ -81,15 +70,15 @@ impl Space {
 pub struct HeapInfo {
     /// The collector that manages the heap.
     pub collector: Collector,
-    /// Bytes that hold objects, live or dead.
+    /// Bytes that contain objects, live or dead.
     pub used: Bytes,
-    /// Promised. Serial and Parallel: from the address ranges, since their `total` leaves one survivor space out.
+    /// Committed bytes; with Serial and Parallel from the address ranges, as `total` excludes one survivor space.
     pub committed: Bytes,
-    /// The most it may become.
+    /// Maximum size.
     pub capacity_max: Bytes,
-    /// The old generation: committed, and the most it may become. Serial and Parallel only.
+    /// The old generation's committed and maximum size. Serial and Parallel only.
     pub old: Option<(Bytes, Bytes)>,
-    /// Metaspace with the class space; `None` on JDK 25, which leaves it out.
+    /// Metaspace including class space; `None` on JDK 25, which omits it.
     pub metaspace: Option<Space>,
     /// Class space alone; `None` without compressed class pointers, and on JDK 25.
     pub class_space: Option<Space>,
@@ -103,7 +92,7 @@ impl HeapInfo {
     /// Tenured    total 43712K, used 5156K [0x00000000fd550000, 0x0000000100000000, 0x0000000100000000)
     /// ```
     pub fn parse(text: &str) -> Result<Self, Unavailable> {
-        let unknown = || Unavailable::new("GC.heap_info", "the reply is not in a known form");
+        let unknown = || Unavailable::new("GC.heap_info", "the response has an unknown format");
         let collector = Collector::of(text).ok_or_else(unknown)?;
         let (used, committed, capacity_max) = match collector {
             Collector::Serial | Collector::Parallel => generations(text),
@@ -120,11 +109,11 @@ impl HeapInfo {
     }
 }
 
-/// Used, committed, most.
+/// Used, committed, maximum.
 type Sizes = Option<(Bytes, Bytes, Bytes)>;
 
-/// Both generations, from the lines with `total`: used as printed, the rest from
-/// `[start, committed end, reserved end)`.
+/// Both generations, from the lines with `total`: used as printed, the rest from `[start, committed end, reserved
+/// end)`.
 fn generations(text: &str) -> Sizes {
     let mut sums = (0u64, 0u64, 0u64);
     let mut found = 0;
@@ -147,7 +136,7 @@ fn old_generation(text: &str) -> Option<(Bytes, Bytes)> {
     lengths(line)
 }
 
-/// How far the second and the third address of `[0x…, 0x…, 0x…)` are from the first.
+/// The distances of the second and third address of `[0x…, 0x…, 0x…)` from the first.
 fn lengths(line: &str) -> Option<(Bytes, Bytes)> {
     let range = range(line);
     let from_start = |n: usize| Some(Bytes(range.get(n)?.checked_sub(*range.first()?)?));
@@ -195,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn half_a_heap_is_no_heap() {
+    fn a_partial_heap_is_rejected() {
         assert!(HeapInfo::parse("DefNew     total 19648K, used 1044K [0x10, 0x20, 0x20)\n").is_err());
         assert!(HeapInfo::parse("").is_err());
     }

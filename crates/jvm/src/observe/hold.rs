@@ -1,8 +1,8 @@
-//! Stops every thread of a process for milliseconds, some 0.1 ms for each (man 2 ptrace: `PTRACE_SEIZE`,
+//! Pauses every thread of a process for milliseconds, about 0.1 ms per thread (man 2 ptrace: `PTRACE_SEIZE`,
 //! `PTRACE_INTERRUPT`).
 //!
-//! SIGSTOP is no alternative. The kernel reports it to the parent (a shell takes its terminal back), and a Loadline
-//! that is killed in between would leave the process stopped for good. A tracer that dies lets its threads go.
+//! SIGSTOP is no alternative. The kernel reports it to the parent (a shell takes its terminal back), and if Loadline
+//! were killed, the process would stay stopped. When a tracer dies, its threads are released.
 
 use super::Unavailable;
 use super::procfs::Process;
@@ -18,28 +18,28 @@ use std::marker::PhantomData;
 use std::time::Duration;
 
 const SOURCE: &str = "ptrace";
-/// A running thread stops within microseconds; one in an uninterruptible wait may not stop at all.
+/// A running thread stops within microseconds; one in an uninterruptible wait may never stop.
 const STOPS_WITHIN: Duration = Duration::from_millis(50);
-/// While threads are seized, others may be started; each round finds the new ones.
+/// Threads may start while others are seized; each round finds the new ones.
 const ROUNDS_MAX: usize = 10;
-/// Attempts are repeated for this long. Another Loadline holds a process for milliseconds at a time, and on a busy
-/// machine a thread may wait for a CPU for longer than a process may be held.
+/// Attempts are repeated for this long. Another Loadline may pause the process for milliseconds at a time, and on a
+/// busy machine, a thread may wait for a CPU longer than a process may be held.
 const TRIED_FOR: Duration = Duration::from_secs(3);
-/// Between two attempts all threads run for this, and for twice as long as the attempt took.
+/// All threads run for this long between two attempts, plus twice the duration of the attempt.
 const BETWEEN: Duration = Duration::from_millis(10);
-/// How often Loadline tries to seize a thread while the kernel refuses and shows no tracer.
+/// How often Loadline tries to seize a thread while the kernel refuses without showing a tracer.
 const SEIZED_TIMES: usize = 5;
 
-/// A process whose threads are held until this is dropped.
+/// A process whose threads are paused until this value is dropped.
 ///
-/// If the process ends meanwhile, its remains are released only when the holding thread ends: its parent waits till
-/// then. So hold in a thread of its own.
+/// If the process ends in the meantime, it is reaped only after the holding thread ends, and its parent waits until
+/// then. So hold it on a separate thread.
 #[derive(Debug)]
 pub struct Held {
     threads: Vec<Thread>,
     since_ns: u64,
     clock: Clock,
-    /// Only the thread that seized may release.
+    /// Only the thread that seized can release.
     not_send: PhantomData<*const ()>,
 }
 
@@ -47,12 +47,12 @@ pub struct Held {
 struct Thread {
     id: Pid,
     stopped: bool,
-    /// A signal that was on its way when the thread stopped, to be delivered at release.
+    /// A signal pending when the thread stopped, to be delivered at release.
     signal: Option<Signal>,
 }
 
 impl Thread {
-    /// Notes whether it has stopped by now; false once it has ended.
+    /// Records whether the thread has stopped; returns false once it has ended.
     fn is_there(&mut self) -> bool {
         if self.stopped {
             return true;
@@ -68,10 +68,8 @@ impl Thread {
 }
 
 impl Held {
-    /// Stops all threads.
-    ///
-    /// # Errors
-    /// Fails if tracing is not permitted, a debugger stays attached, or a thread does not stop; all run on then.
+    /// Pauses all threads. Fails if tracing is not permitted, a debugger stays attached, or a thread does not stop;
+    /// then all threads continue.
     pub fn all_threads(process: &Process, clock: &Clock) -> Result<Self, Unavailable> {
         process.must_live("ptrace")?;
         let began = clock.now();
@@ -90,7 +88,7 @@ impl Held {
         let mut held = Self { threads: Vec::new(), since_ns: clock.now_ns(), clock: *clock, not_send: PhantomData };
         for _ in 0..ROUNDS_MAX {
             match held.seize_new(process)? {
-                false if held.threads.is_empty() => return Err(Unavailable::new(SOURCE, "the process has ended")),
+                false if held.threads.is_empty() => return Err(Unavailable::new(SOURCE, "the process has exited")),
                 false => return Ok(held),
                 true => {}
             }
@@ -98,18 +96,18 @@ impl Held {
                 return Err(held.late(process, limit));
             }
         }
-        Err(Unavailable::new(SOURCE, "threads are started faster than they can be held"))
+        Err(Unavailable::new(SOURCE, "threads start faster than Loadline can stop them"))
     }
 
-    /// For how long the threads have been held, counted from the first one.
+    /// How long threads have been held, counted from the first one.
     pub fn lasted(&self) -> Duration {
         Duration::from_nanos(self.clock.now_ns().saturating_sub(self.since_ns))
     }
 
-    /// Seizes and interrupts the threads that are not yet held; whether there were any.
+    /// Seizes and interrupts threads that are not yet held; returns whether there were any.
     fn seize_new(&mut self, process: &Process) -> Result<bool, Unavailable> {
         let known = self.threads.len();
-        // All held threads are stopped meanwhile: with 10,000 threads, a search through them all for each takes 64 ms.
+        // All held threads wait here: with 10,000 of them, a linear search for each would take 64 ms.
         let held: HashSet<Pid> = self.threads.iter().map(|thread| thread.id).collect();
         for id in process.threads()? {
             let id = Pid::from_raw(id.cast_signed());
@@ -118,20 +116,20 @@ impl Held {
             }
             match seize(process, id) {
                 Ok(()) => self.threads.push(Thread { id, stopped: false, signal: None }),
-                // The thread has ended: `task` is no longer listing it, or still is.
+                // The thread has ended, whether or not `task` still lists it.
                 Err((Errno::ESRCH, _)) => {}
                 Err((Errno::EPERM, _)) if has_ended(process, id) => {}
                 Err((why, tracer)) => return Err(refused(why, tracer)),
             }
         }
         for thread in &self.threads[known..] {
-            // A thread that ended meanwhile says so when it is waited for.
+            // If the thread ends in the meantime, waiting for it reports that.
             let _ = ptrace::interrupt(thread.id);
         }
         Ok(self.threads.len() > known)
     }
 
-    /// Whether all threads stop before they have been held for longer than `limit`.
+    /// Whether all threads stop within `limit`.
     fn wait_for_stops(&mut self, limit: Duration) -> bool {
         loop {
             self.threads.retain_mut(Thread::is_there);
@@ -145,7 +143,7 @@ impl Held {
         }
     }
 
-    /// Why an attempt ended: one that could run has only found no CPU yet, another waits for a device.
+    /// Why an attempt ended: a runnable thread only found no CPU yet; another one waits for a device.
     fn late(&self, process: &Process, limit: Duration) -> Unavailable {
         let mut moving = self.threads.iter().filter(|thread| !thread.stopped);
         let is_early = moving.all(|thread| stat(process, thread.id).is_none_or(|stat| stat.state != 'D'));
@@ -156,20 +154,20 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        // Only a stopped thread can be released, and an attempt may have ended before all were.
+        // Only a stopped thread can be released, and an attempt may end before all are stopped.
         for thread in self.threads.iter().filter(|thread| !thread.stopped) {
             let _ = ptrace::interrupt(thread.id);
         }
         let limit = self.lasted() + STOPS_WITHIN;
         let _ = self.wait_for_stops(limit);
         for thread in &self.threads {
-            // One that still runs is let go when this thread ends.
+            // A thread that still runs is released when this thread ends.
             let _ = ptrace::detach(thread.id, thread.signal);
         }
     }
 }
 
-/// The kernel refuses to have a dead thread seized as if that were not permitted.
+/// The kernel refuses to seize a dead thread with the same error as for missing permission.
 fn has_ended(process: &Process, id: Pid) -> bool {
     stat(process, id).is_none_or(|stat| stat.has_ended())
 }
@@ -178,7 +176,7 @@ fn stat(process: &Process, id: Pid) -> Option<Stat> {
     process.thread_stat(id.as_raw().cast_unsigned())
 }
 
-/// Seizes a thread, or says why not and who traces it. A tracer may have let it go before it is looked for.
+/// Seizes a thread, or returns the error and the tracer, which may have released the thread in the meantime.
 fn seize(process: &Process, id: Pid) -> Result<(), (Errno, Option<u32>)> {
     let mut refusal = (Errno::EPERM, None);
     for _ in 0..SEIZED_TIMES {
@@ -193,8 +191,8 @@ fn seize(process: &Process, id: Pid) -> Result<(), (Errno, Option<u32>)> {
 
 fn refused(why: Errno, tracer: Option<u32>) -> Unavailable {
     let text = match (why, tracer) {
-        (Errno::EPERM, Some(id)) => format!("thread {id} holds its threads: a debugger, or another Loadline"),
-        (Errno::EPERM, None) => "no permission to hold its threads".to_owned(),
+        (Errno::EPERM, Some(id)) => format!("thread {id} traces its threads: a debugger or another Loadline"),
+        (Errno::EPERM, None) => "no permission to stop its threads".to_owned(),
         (other, _) => other.desc().to_owned(),
     };
     Unavailable { is_early: tracer.is_some(), ..Unavailable::new(SOURCE, text) }

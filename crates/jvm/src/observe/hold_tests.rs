@@ -1,5 +1,5 @@
-//! Holding real processes: `sleep`, and this test's own program with threads. Skipped, with a word, where tracing is
-//! not permitted.
+//! Holds real processes: `sleep`, and this test's own program with threads. Skipped with a message if tracing is not
+//! permitted.
 
 use super::*;
 use loadline_test_support::skip;
@@ -7,13 +7,13 @@ use rustix::process::{Pid as Id, Signal as Sent, kill_process};
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 
-/// How many threads the child keeps, and how long it lives if no test ends it.
+/// The number of the child's threads, and how long it lives if no test ends it.
 const THREADS: usize = 8;
 const LIVES: Duration = Duration::from_secs(60);
-/// In its environment a child finds what it is to do.
+/// The environment variable that gives a child its task.
 const ROLE: &str = "LOADLINE_TEST_HELD";
 
-/// A process that is ended with the test.
+/// A process that is killed when the test ends.
 struct RunningChild(Child);
 
 impl RunningChild {
@@ -30,7 +30,7 @@ impl RunningChild {
         running
     }
 
-    /// Threads that sleep, and where `churns` one that starts others as fast as it can.
+    /// Sleeping threads, and with `churns`, one that starts others as fast as it can.
     fn threads(role: &str) -> Self {
         let program = std::env::current_exe().unwrap();
         let test = concat!(module_path!(), "::child").split_once("::").unwrap().1;
@@ -47,7 +47,7 @@ impl RunningChild {
         Process::open(self.pid()).unwrap()
     }
 
-    /// The state of each thread, of those that can still be asked.
+    /// The states of all threads that can still be read.
     fn states(&self) -> Vec<String> {
         let Ok(tasks) = std::fs::read_dir(format!("/proc/{}/task", self.pid())) else { return Vec::new() };
         let state = |task: std::fs::DirEntry| {
@@ -57,7 +57,7 @@ impl RunningChild {
         tasks.filter_map(|task| state(task.ok()?)).collect()
     }
 
-    /// Waits for what must come soon.
+    /// Waits for an event that must happen soon.
     #[track_caller]
     fn until(&self, holds: impl Fn(&Self) -> bool) {
         let clock = Clock::start();
@@ -79,11 +79,11 @@ impl Drop for RunningChild {
     }
 }
 
-/// Far longer than even a machine under load takes to stop a thread.
+/// Far longer than stopping a thread takes, even on a busy machine.
 const LONG: Duration = Duration::from_secs(20);
 
-/// Holds in a thread of its own, as is the rule, and does something with it. False, with a word, where this machine
-/// does not permit to trace.
+/// Holds on a separate thread, as required, and calls `then`. Returns false with a message if this machine does not
+/// permit tracing.
 fn hold(running: &RunningChild, then: impl Fn(Held) + Sync) -> bool {
     match hold_once(&running.process(), &then) {
         Ok(()) => true,
@@ -119,14 +119,14 @@ fn child() {
 }
 
 #[test]
-fn a_process_stands_still_until_it_is_released() {
+fn a_process_is_paused_until_released() {
     let running = RunningChild::sleeper();
     let held = hold(&running, |held| {
         assert_eq!((held.threads.len(), running.states()), (1, vec!["t".to_owned()]));
         let before = held.lasted();
         sleep(Duration::from_millis(5));
         assert!(held.lasted() >= before + Duration::from_millis(5));
-        // Not only the end of this thread lets go.
+        // Releasing must not depend on this thread's end.
         drop(held);
         running.until(|running| running.states() == ["S"]);
     });
@@ -138,7 +138,7 @@ fn a_process_stands_still_until_it_is_released() {
 }
 
 #[test]
-fn all_threads_stand_still() {
+fn all_threads_are_paused() {
     let running = RunningChild::threads("sleeps");
     hold(&running, |held| {
         let states = running.states();
@@ -149,7 +149,7 @@ fn all_threads_stand_still() {
     });
 }
 
-/// Threads that start and end while others are seized are mostly no obstacle; where they are too many, all run on.
+/// Threads that start and end during seizing are usually no obstacle; if there are too many, all continue.
 #[test]
 fn threads_may_come_and_go() {
     const TIMES: usize = 100;
@@ -160,7 +160,7 @@ fn threads_may_come_and_go() {
         let done = hold_once(&process, &|_held| {
             let states = running.states();
             let still = states.iter().filter(|state| *state == "t").count();
-            // A thread that is ending can still be listed.
+            // An ending thread may still be listed.
             assert!(still > THREADS && states.iter().all(|state| ["t", "Z", "X"].contains(&&**state)), "{states:?}");
         });
         match done {
@@ -174,9 +174,9 @@ fn threads_may_come_and_go() {
     running.until(|running| running.states().iter().all(|state| state != "t"));
 }
 
-/// A process that was stopped by a signal before stays so.
+/// A process already stopped by a signal remains stopped.
 #[test]
-fn what_was_stopped_stays_stopped() {
+fn a_stopped_process_remains_stopped() {
     let running = RunningChild::sleeper();
     running.signal(Sent::STOP);
     running.until(|running| running.states() == ["T"]);
@@ -189,7 +189,7 @@ fn what_was_stopped_stays_stopped() {
     running.until(|running| running.states() == ["S"]);
 }
 
-/// A signal that arrives meanwhile is not lost.
+/// A signal that arrives during the hold is not lost.
 #[test]
 fn signals_are_delivered_at_release() {
     let mut running = RunningChild::sleeper();
@@ -205,9 +205,9 @@ fn signals_are_delivered_at_release() {
     }
 }
 
-/// The remains of a process that ends while it is held go to its parent as soon as the holding thread has ended.
+/// If a process ends while held, its parent can reap it as soon as the holding thread has ended.
 #[test]
-fn a_process_that_ends_while_it_is_held_is_let_go() {
+fn a_process_that_ends_while_held_can_be_reaped() {
     let mut running = RunningChild::threads("sleeps");
     let held = hold(&running, |held| {
         running.signal(Sent::KILL);
@@ -221,13 +221,13 @@ fn a_process_that_ends_while_it_is_held_is_let_go() {
 }
 
 #[test]
-fn a_process_that_has_ended_is_an_error() {
+fn an_ended_process_is_an_error() {
     let mut running = RunningChild::sleeper();
     let process = running.process();
     running.signal(Sent::KILL);
     running.until(|running| running.states() == ["Z"]);
     let zombie = hold_once(&process, &drop).unwrap_err();
-    assert!(zombie.why.contains("ended"), "{zombie}");
+    assert!(zombie.why.contains("exited"), "{zombie}");
     running.0.wait().unwrap();
     assert!(hold_once(&process, &drop).is_err());
 }
@@ -244,7 +244,7 @@ fn two_cannot_hold_one_process() {
 }
 
 #[test]
-fn who_holds_it_for_a_moment_is_waited_for() {
+fn a_brief_holder_is_waited_for() {
     let running = RunningChild::sleeper();
     hold(&running, |first| {
         std::thread::scope(|scope| {

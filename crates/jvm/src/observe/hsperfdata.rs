@@ -1,13 +1,13 @@
-//! hsperfdata: about 190 counters that HotSpot keeps in a file mapped by it (JDK 11–27, `jcmd PID PerfCounter.print`
-//! shows the same). Read with `pread`, never mapped: a truncated file is then an error and not a SIGBUS.
+//! hsperfdata: about 190 counters that HotSpot keeps in a file that it maps (JDK 11–27; also shown by `jcmd PID
+//! PerfCounter.print`). Read with `pread` instead of mapped, so a truncated file is an error and not a SIGBUS.
 //!
 //! The counters depend on the collector (captured from 11, 17, 21, 25):
 //! - Heap: `sun.gc.generation.N.capacity` adds up to the committed heap for every collector (Serial, Parallel, G1,
 //!   generational ZGC: 0 and 1; ZGC before 25, Shenandoah, Epsilon: only 1 is used). The spaces' `used` adds up to the
-//!   used heap as of the last collection (seen on 25; on 11, 17 and 21 the captured Eden agreed with `GC.heap_info`).
-//! - Collections: `sun.gc.collector.N.{name,invocations,time}`: none for Epsilon and for ZGC on 11. Times are pauses;
-//!   the concurrent work of ZGC and Shenandoah is not in them, nor anywhere else here.
-//! - Not in it: code cache, direct buffers, addresses.
+//!   used heap as of the last collection (seen on 25; on 11, 17, and 21 the captured Eden agreed with `GC.heap_info`).
+//! - Collections: `sun.gc.collector.N.{name,invocations,time}`; none for Epsilon, or for ZGC on 11. Times are pauses;
+//!   no counter has the concurrent work of ZGC and Shenandoah.
+//! - Not included: code cache, direct buffers, addresses.
 
 use super::hsperfdata_find;
 use super::hsperfdata_format::{CounterLayout, Slot};
@@ -21,14 +21,14 @@ use std::fs::File;
 use std::time::Duration;
 
 pub(super) const SOURCE: &str = "hsperfdata";
-/// `-XX:PerfDataMemorySize`, 32 KiB by default, rounded up to a page; this much is read at most.
+/// Maximum size read. `-XX:PerfDataMemorySize` is 32 KiB by default, rounded up to a page.
 const FILE_MAX: usize = 1 << 20;
-/// The JVM has at most this many generations and collectors.
+/// Maximum number of generations and collectors in a JVM.
 const PARTS_MAX: usize = 4;
 /// Eden and two survivor spaces.
 const SPACES_MAX: usize = 3;
 
-/// A buffer for a larger file is given back after each reading.
+/// A buffer for a larger file is freed after each reading.
 const BUFFER_KEPT: usize = 128 << 10;
 
 /// The counters of one JVM, open for repeated reads.
@@ -38,53 +38,62 @@ pub struct HsPerf {
     buffer: Vec<u8>,
     /// How much of the file is read.
     len: usize,
-    /// Without the names: a sample goes by `slots`.
+    /// Without names: a sample uses `slots`.
     layout: CounterLayout,
     slots: SampleSlots,
 }
 
-/// The values that a sampler wants at 10–100 Hz.
+/// The values that a sampler reads at 10–100 Hz.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct JvmSample {
     /// Java heap in use as of the last collection; see above.
     pub heap_used: Bytes,
-    /// Java heap promised.
+    /// Committed Java heap.
     pub heap_committed: Bytes,
-    /// Metaspace in use, with the class space.
+    /// Metaspace in use, including class space.
     pub metaspace_used: Bytes,
-    /// Metaspace promised, with the class space.
+    /// Committed metaspace, including class space.
     pub metaspace_committed: Bytes,
-    /// Collections so far; `None` where the collector keeps no count: Epsilon, and ZGC on JDK 11.
+    /// Collections so far; `None` if the collector does not count them: Epsilon, and ZGC on JDK 11.
     pub gc: Option<GcTotal>,
-    /// Collections of the old generation so far, after which what is in use is what lives; `None` as for `gc`.
+    /// Old-generation collections so far, after each of which all used memory is live; `None` as for `gc`.
     pub old_collections: Option<u64>,
     /// Live Java threads.
     pub threads: u64,
-    /// Classes loaded now, with those from the CDS archive.
+    /// Currently loaded classes, including those from the CDS archive.
     pub classes: u64,
-    /// Machine code that the compilers made so far, what was thrown away since included (`sun.ci.nmethodCodeSize`).
+    /// Machine code compiled so far, including discarded code (`sun.ci.nmethodCodeSize`).
     pub compiled: Bytes,
 }
 
-/// Collections of all kinds together.
+/// Totals over all kinds of collections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct GcTotal {
-    /// How many so far (pauses, for ZGC and Shenandoah).
+    /// Number of collections so far (pauses, for ZGC and Shenandoah).
     pub count: u64,
-    /// Time in them so far, in nanoseconds.
+    /// Their total time so far, in nanoseconds.
     pub ns: u64,
 }
 
-/// How many classes are loaded, by the JVM's own counters.
+/// Counts of classes, from the JVM's own counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct ClassCounts {
-    /// Now, those of the archive that JVMs share among them.
+    /// Currently loaded, including those from the shared CDS archive.
     pub loaded: u64,
-    /// Loaded from that archive so far, whether they were unloaded since or not.
+    /// Loaded from the CDS archive so far, including those unloaded since.
     pub shared: u64,
     /// Unloaded so far.
     pub unloaded: u64,
+}
+
+/// The sizes of the Java heap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct HeapSizes {
+    /// Reserved address space: the sum of the generations, and the largest one, because G1 counts the heap in each.
+    pub reserved: [u64; 2],
+    /// The committed part.
+    pub committed: u64,
 }
 
 /// One kind of collection.
@@ -92,9 +101,9 @@ pub struct ClassCounts {
 pub struct GcCounter {
     /// `Serial young collection pauses`, on JDK 11 `Copy` …
     pub name: String,
-    /// How many so far.
+    /// Number so far.
     pub count: u64,
-    /// Time in them so far.
+    /// Total time so far.
     pub time: Duration,
 }
 
@@ -111,7 +120,7 @@ pub struct JvmIdentity {
     pub vendor: Option<String>,
     /// Path in the JVM's mount namespace.
     pub java_home: Option<String>,
-    /// JVM options, from the command line and from `JAVA_TOOL_OPTIONS` and its like.
+    /// JVM options from the command line, `JAVA_TOOL_OPTIONS`, and similar variables.
     pub vm_args: Option<String>,
     /// Options from `.hotspotrc` and `-XX:Flags=FILE`.
     pub vm_flags: Option<String>,
@@ -141,8 +150,8 @@ impl HsPerf {
         Ok(counters)
     }
 
-    /// Reads the few counters a sampler wants. Allocates only when the JVM has added counters since the last time, or
-    /// has a file larger than any that was seen.
+    /// Reads the few counters that a sampler needs. Allocates only if the JVM has added counters since the last call,
+    /// or the file is larger than any so far.
     pub fn sample(&mut self, clock: &Clock) -> Read<JvmSample> {
         self.read(clock, |counters, bytes| Ok(counters.slots.sample(&counters.layout, bytes)))
     }
@@ -167,7 +176,7 @@ impl HsPerf {
         }
     }
 
-    /// Reads the file again; returns how many bytes it has.
+    /// Reads the file again; returns its size.
     fn refresh(&mut self) -> Result<usize, Unavailable> {
         self.buffer.resize(self.len, 0);
         let bytes = read_from_start(&self.file, &mut self.buffer).map_err(Unavailable::io(SOURCE))?;
@@ -181,17 +190,17 @@ impl HsPerf {
 }
 
 impl Counters {
-    /// Counters from the bytes of a file.
+    /// Parses the bytes of a file.
     pub fn parse(bytes: &[u8]) -> Result<Self, Unavailable> {
         Ok(Self { layout: CounterLayout::parse(bytes)?, bytes: bytes.to_vec() })
     }
 
-    /// A number by the name of its counter.
+    /// A number by its counter's name.
     pub fn number(&self, name: &str) -> Option<i64> {
         self.layout.number(&self.bytes, self.layout.slot(name)?)
     }
 
-    /// A text by the name of its counter.
+    /// A text by its counter's name.
     pub fn text(&self, name: &str) -> Option<String> {
         self.layout.text(&self.bytes, self.layout.slot(name)?)
     }
@@ -201,9 +210,18 @@ impl Counters {
         self.layout.slots.iter().map(|(name, _)| name.as_str())
     }
 
-    /// The few values a sampler wants.
+    /// The few values that a sampler needs.
     pub fn sample(&self) -> JvmSample {
         SampleSlots::of(&self.layout, &self.bytes).sample(&self.layout, &self.bytes)
+    }
+
+    /// The sizes of the heap.
+    pub fn heap_sizes(&self) -> HeapSizes {
+        let most = (0..PARTS_MAX).filter_map(|n| self.number(&format!("sun.gc.generation.{n}.maxCapacity")));
+        let most: Vec<u64> = most.map(|bytes| bytes.max(0) as u64 & !(PAGE_MIN - 1)).collect();
+        let sum = most.iter().copied().fold(0, u64::saturating_add);
+        let reserved = [sum, most.iter().copied().max().unwrap_or(0)];
+        HeapSizes { reserved, committed: self.sample().heap_committed.0 }
     }
 
     /// Collections so far, one entry per kind.
@@ -221,7 +239,7 @@ impl Counters {
         (0..PARTS_MAX).filter_map(one).collect()
     }
 
-    /// By the counters `java.cls.*`; `None` where the JVM does not count classes.
+    /// From the counters `java.cls.*`; `None` if the JVM does not count classes.
     pub fn classes(&self) -> Option<ClassCounts> {
         let number = |name: &str| self.number(&format!("java.cls.{name}")).map(|count| count.max(0) as u64);
         let shared = number("sharedLoadedClasses").unwrap_or(0);
@@ -237,7 +255,7 @@ impl Counters {
         version.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
     }
 
-    /// Version, options, command.
+    /// Version, options, and command.
     pub fn identity(&self) -> JvmIdentity {
         let text = |name| self.text(name).filter(|text| !text.is_empty());
         JvmIdentity {
@@ -252,7 +270,7 @@ impl Counters {
         }
     }
 
-    /// Whether the JVM lets tools attach; `None` while it is too young to say.
+    /// Whether the JVM lets tools attach; `None` while it has not reported that yet.
     pub fn attach_supported(&self) -> Option<bool> {
         self.text("sun.rt.jvmCapabilities")?.chars().next().map(|first| first == '1')
     }
@@ -264,7 +282,7 @@ fn tick_ns(layout: &CounterLayout, bytes: &[u8]) -> f64 {
     1e9 / frequency.filter(|per_s| *per_s > 0).unwrap_or(1_000_000_000) as f64
 }
 
-/// Which counters count collections of the old generation. A collector of one generation counts all of its own.
+/// Determines which counters count old-generation collections. A collector with one generation counts all of its own.
 ///
 /// ```text
 /// 0 Serial young collection pauses    1 Serial full collection pauses                                    JDK 17–25
@@ -276,7 +294,7 @@ fn old_count(layout: &CounterLayout, bytes: &[u8]) -> Vec<(Slot, u64)> {
     let part = |n: usize, key: &str| layout.slot(&format!("sun.gc.collector.{n}.{key}"));
     let old = |n: usize| {
         let (slot, name) = (part(n, "invocations")?, part(n, "name")?);
-        // A cycle of G1 that marks while the program runs has two pauses, `Remark` and `Cleanup`.
+        // A concurrent cycle of G1 has two pauses, `Remark` and `Cleanup`.
         let marks = layout.text(bytes, name).is_some_and(|name| name.contains("stop-the-world phases"));
         Some((slot, if marks { 2 } else { 1 }))
     };
@@ -284,7 +302,6 @@ fn old_count(layout: &CounterLayout, bytes: &[u8]) -> Vec<(Slot, u64)> {
     if of_generations.is_empty() { old(0).into_iter().collect() } else { of_generations }
 }
 
-/// The places of a sample's values.
 #[derive(Debug, Default)]
 struct SampleSlots {
     heap_used: Vec<Slot>,
@@ -329,7 +346,7 @@ impl SampleSlots {
         let sum = |slots: &[Slot]| slots.iter().map(number).fold(0, u64::saturating_add);
         JvmSample {
             heap_used: Bytes(sum(&self.heap_used)),
-            // Up to JDK 21 G1 adds a few bytes to each capacity, lest jstat divide by zero.
+            // Up to JDK 21, G1 adds a few bytes to each capacity to keep jstat from dividing by zero.
             heap_committed: Bytes(sum(&self.heap_committed) & !(PAGE_MIN - 1)),
             metaspace_used: Bytes(sum(&self.metaspace_used)),
             metaspace_committed: Bytes(sum(&self.metaspace_committed)),

@@ -1,8 +1,8 @@
-//! Finds the hsperfdata file of a JVM: `/tmp/hsperfdata_USER/NSPID` in its own mount namespace, reached through
-//! `/proc/PID/root`, with the pid of its own pid namespace (JDK 11–27; the folder is always `/tmp`).
+//! Finds a JVM's hsperfdata file: `/tmp/hsperfdata_USER/NSPID` in its own mount namespace, reached through
+//! `/proc/PID/root`, with its pid in its own pid namespace (JDK 11–27; the directory is always `/tmp`).
 //!
-//! No link is followed there, neither of a folder nor of a file: HotSpot makes none, and takes none itself.
-//! Containers may share one `/tmp` and all have pid 1: the right file is the one whose inode the process has mapped:
+//! No links are followed there, neither for directories nor for files: HotSpot neither creates nor follows any.
+//! Containers may share `/tmp` and all have pid 1, so the right file is the one whose inode the process has mapped:
 //!
 //! ```text
 //! 7f2f800ac000-7f2f800b4000 rw-s 00000000 fe:00 9986049                    /tmp/hsperfdata_app/13412
@@ -19,10 +19,10 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 
-/// Folders looked at; more than this many users on one machine is somebody filling `/tmp`.
+/// Maximum number of directories read; if a machine has more of them, someone is filling `/tmp`.
 const FOLDERS_MAX: usize = 1000;
 
-/// The file in the copy of a process.
+/// The file's name in the copy of a process.
 const COPY: &str = "hsperfdata";
 
 /// Opens the file, or returns why that is not possible.
@@ -39,7 +39,7 @@ pub(super) fn open(process: &Process, status: &Status, clock: &Clock) -> Result<
     })
 }
 
-/// The inode of the mapped file; `None` when the mappings cannot be read.
+/// The inode of the mapped file; `None` if the mappings cannot be read.
 fn mapped_inode(process: &Process, clock: &Clock) -> Result<Option<u64>, Unavailable> {
     let Ok(maps) = maps::read_of_tables(process, clock) else { return Ok(None) };
     let is_counters = |m: &&Mapping| m.perms.ends_with('s') && m.path.contains("/hsperfdata_");
@@ -48,19 +48,19 @@ fn mapped_inode(process: &Process, clock: &Clock) -> Result<Option<u64>, Unavail
         None if maps::libjvm(&maps.value).is_none() => {
             Err(Unavailable::new(SOURCE, "the process is not a HotSpot JVM (yet)"))
         }
-        None => Err(Unavailable::new(SOURCE, "off, by `-XX:-UsePerfData` or `-XX:+PerfDisableSharedMem`")),
+        None => Err(Unavailable::new(SOURCE, "turned off by `-XX:-UsePerfData` or `-XX:+PerfDisableSharedMem`")),
     }
 }
 
-/// A file with the right name, its inode and its owner.
+/// A file with the right name, its inode, and its owner.
 type CandidateFile = (File, u64, u32);
 
-/// Picks the file that the process has mapped. If its mappings cannot be read, only a file of its own user counts:
-/// anybody may make a file of that name.
+/// Picks the file that the process has mapped. If its mappings cannot be read, only a file of its own user counts,
+/// because anyone can create a file with that name.
 fn right(candidates: impl IntoIterator<Item = CandidateFile>, mapped: Option<u64>, euid: u32) -> Option<File> {
     let is_own = |owner: u32| owner == euid;
     let fits = |(_, inode, owner): &CandidateFile| mapped.map_or(is_own(*owner), |mapped| mapped == *inode);
-    // One after the other: each is a descriptor.
+    // One at a time, because each holds a descriptor.
     let mut other = None;
     for (file, _, owner) in candidates.into_iter().filter(fits) {
         if is_own(owner) {
@@ -71,9 +71,9 @@ fn right(candidates: impl IntoIterator<Item = CandidateFile>, mapped: Option<u64
     other
 }
 
-/// Every file of this name in a folder of a user, opened when it is asked for.
+/// Every file with this name in a user's directory, opened lazily.
 fn candidates(tmp: &Inside, name: &str) -> io::Result<impl Iterator<Item = CandidateFile>> {
-    // Only these are counted: sockets of JVMs that were killed stay in `/tmp` by the hundred.
+    // Only these count: sockets of killed JVMs accumulate in `/tmp` by the hundreds.
     let folders = tmp.names()?.filter(|name| name.starts_with("hsperfdata_")).take(FOLDERS_MAX);
     let candidate = move |folder: String| {
         let file = tmp.file(&folder, name).ok()?;
@@ -88,8 +88,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_of_another_user_is_taken_only_where_the_process_has_mapped_it() {
-        // The length of each file identifies it.
+    fn another_users_file_counts_only_if_mapped() {
+        // Each file is identified by its length.
         let candidate = |inode, owner| {
             let file = tempfile::tempfile().unwrap();
             file.set_len(inode).unwrap();

@@ -1,5 +1,5 @@
 //! The layout of hsperfdata (`perfMemory.hpp`, `PerfDataBuffer.java`; version 2.0, JDK 5–25): a prologue of 32 bytes,
-//! then entries of a header of 20 bytes, a name and a value.
+//! then entries that consist of a 20-byte header, a name, and a value.
 //!
 //! ```text
 //! 0000  ca fe c0 c0 01 02 00 01  88 2d 00 00 00 00 00 00   magic, little endian, 2.0, accessible; used, overflow
@@ -12,10 +12,10 @@ use super::Unavailable;
 use super::hsperfdata::SOURCE;
 
 const MAGIC: [u8; 4] = [0xca, 0xfe, 0xc0, 0xc0];
-/// No JVM has more than 1,000; a garbled or hostile count must not cost memory.
+/// No JVM has more than 1,000; a corrupt or hostile count must not cost memory.
 const ENTRIES_MAX: i32 = 4_000;
 
-/// The place of a counter's value in the file.
+/// The location of a counter's value in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Slot {
     offset: usize,
@@ -23,11 +23,11 @@ pub(super) struct Slot {
     text_len: usize,
 }
 
-/// Names and places of all counters. Entries are only ever added, so it stays true while the count does.
+/// Names and locations of all counters. Entries are only ever added, so it stays valid while the count is unchanged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct CounterLayout {
     little_endian: bool,
-    /// Number of entries it was made from.
+    /// The number of entries that it was built from.
     pub(super) count: i32,
     pub(super) slots: Vec<(String, Slot)>,
 }
@@ -42,7 +42,7 @@ impl CounterLayout {
         let head = bytes.first_chunk::<8>().ok_or_else(not_yet)?;
         if head[..4] != MAGIC || head[4] > 1 || head[5] != 2 {
             // The JVM creates the file full of zeros and writes the magic later. Another file has another version.
-            let unknown = || Unavailable::new(SOURCE, "not in a known form");
+            let unknown = || Unavailable::new(SOURCE, "it has an unknown format");
             return Err(if head[..4] == [0; 4] { not_yet() } else { unknown() });
         }
         let mut layout = Self { little_endian: head[4] == 1, count: 0, slots: Vec::new() };
@@ -52,7 +52,7 @@ impl CounterLayout {
         layout.count = layout.count_in(bytes).ok_or_else(not_yet)?;
         let mut at = layout.offset(bytes, 24).ok_or_else(not_yet)?;
         for _ in 0..layout.count.min(ENTRIES_MAX) {
-            // A cut file ends early; what came before is good.
+            // A truncated file ends early; the entries before are valid.
             let Some((entry, length)) = layout.entry(bytes, at) else { break };
             layout.slots.extend(entry);
             at += length;
@@ -60,22 +60,20 @@ impl CounterLayout {
         Ok(layout)
     }
 
-    /// The same without names and places, which take as much as the file.
+    /// Drops the names and locations, which take as much memory as the file.
     pub(super) fn nameless(self) -> Self {
         Self { slots: Vec::new(), ..self }
     }
 
-    /// The number of entries that the prologue declares now.
+    /// The number of entries that the prologue currently declares.
     pub(super) fn count_in(&self, bytes: &[u8]) -> Option<i32> {
         Some(self.i32(bytes, 28)?.max(0))
     }
 
-    /// A slot by the name of its counter.
     pub(super) fn slot(&self, name: &str) -> Option<Slot> {
         self.slots.iter().find(|(known, _)| known == name).map(|(_, slot)| *slot)
     }
 
-    /// A counter's number.
     pub(super) fn number(&self, bytes: &[u8], slot: Slot) -> Option<i64> {
         let raw = *bytes.get(slot.offset..)?.first_chunk::<8>()?;
         (slot.text_len == 0).then(|| if self.little_endian { i64::from_le_bytes(raw) } else { i64::from_be_bytes(raw) })
@@ -87,7 +85,7 @@ impl CounterLayout {
         (slot.text_len > 0).then(|| until_zero(raw))
     }
 
-    /// The entry at an offset, unless it is of a type we do not know, and its length.
+    /// The entry at an offset, or `None` if its type is unknown, and its length.
     fn entry(&self, bytes: &[u8], at: usize) -> Option<(Option<(String, Slot)>, usize)> {
         let bytes = bytes.get(at..)?;
         let length = self.offset(bytes, 0).filter(|length| *length >= 20)?;
@@ -151,9 +149,9 @@ mod tests {
     }
 
     #[test]
-    fn hostile_sizes_offsets_and_counts_cost_nothing() {
+    fn hostile_sizes_offsets_and_counts_are_harmless() {
         let sound = big_endian(7);
-        // Every word of the prologue and of the entry, at every value that might overflow, wrap or lead back.
+        // Every word of the prologue and of the entry, with every value that might overflow, wrap, or lead back.
         for at in (8..sound.len()).step_by(4) {
             for value in [i32::MIN, -1, 0, 1, 19, 20, 32, 39, 41, 0x7fff_ffe0, i32::MAX] {
                 let mut bytes = sound.clone();
@@ -179,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_that_are_as_large_as_can_be_overflow_nothing() {
+    fn maximum_counters_do_not_overflow() {
         let mut bytes = include_bytes!("../../../../tests/samples/25/hsperfdata-g1.bin").to_vec();
         let layout = CounterLayout::parse(&bytes).unwrap();
         for value in [i64::MAX, i64::MIN, -1] {

@@ -1,5 +1,6 @@
-//! Files below the root that a process sees (`/proc/PID/root`). This root may belong to a hostile container: no link in
-//! it leads out (man openat2, `RESOLVE_IN_ROOT`). Only plain files are opened, since opening a device may have effects.
+//! Opens files below the root that a process sees (`/proc/PID/root`). This root may belong to a hostile container, so
+//! no link may lead out of it (man openat2, `RESOLVE_IN_ROOT`). Opens only regular files: opening a device can have
+//! side effects.
 
 use super::procfs::Process;
 use rustix::fs::{Dir, FileType, Mode, OFlags, ResolveFlags, fstat, open, openat, openat2};
@@ -9,52 +10,50 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Component, Path};
 
-/// Names of a folder that are looked at: a hostile one may have any number.
+/// Maximum number of names read in a directory: a hostile one may have any number.
 const NAMES_MAX: usize = 100_000;
-/// A name that is changed meanwhile is looked for again, so often.
+/// How often a name is looked up again if it changes during the lookup.
 const TRIES: usize = 8;
 
-/// A folder below the root of a process.
+/// A directory below a process's root.
 #[derive(Debug)]
 pub(super) struct Inside(OwnedFd);
 
 impl Inside {
-    /// The folder that the process finds under this path.
     pub(super) fn folder(process: &Process, path: &str) -> io::Result<Self> {
         Self::below(folder_of(process, "root")?.as_fd(), path)
     }
 
-    /// The folder of this path below another, which links are not followed out of.
+    /// Opens the directory at this path below another; links cannot lead out of it.
     fn below(root: BorrowedFd<'_>, path: &str) -> io::Result<Self> {
         resolve(root, path, OFlags::PATH | OFlags::DIRECTORY).map(Self)
     }
 
-    /// The names in it that can be read as text.
     pub(super) fn names(&self) -> io::Result<impl Iterator<Item = String> + use<>> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let folder = Dir::new(openat(&self.0, ".", flags, Mode::empty())?)?;
         Ok(folder.take(NAMES_MAX).filter_map(|entry| Some(entry.ok()?.file_name().to_str().ok()?.to_owned())))
     }
 
-    /// Opens a plain file of this folder's folder for reading; neither may be a link.
+    /// Opens a regular file in a subdirectory for reading; neither may be a link.
     pub(super) fn file(&self, folder: &str, name: &str) -> io::Result<File> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let folder = openat(&self.0, folder, flags | OFlags::DIRECTORY, Mode::empty())?;
         readable(&openat(&folder, name, flags, Mode::empty())?)
     }
 
-    /// The folder's descriptor.
+    /// The directory's descriptor.
     pub(super) fn into_fd(self) -> OwnedFd {
         self.0
     }
 }
 
-/// Opens the plain file that the process finds under this path, for reading.
+/// Opens the regular file that the process sees at this path, for reading.
 pub(super) fn file(process: &Process, path: &str) -> io::Result<File> {
     readable(&resolve(folder_of(process, "root")?.as_fd(), path, OFlags::PATH)?)
 }
 
-/// As [`file`], by a path that may start from the process's own folder. Out of that no `..` and no link leads.
+/// Like [`file`], for a path that may be relative to the process's working directory. No `..` or link leads out.
 pub(super) fn file_as_named(process: &Process, name: &str) -> io::Result<File> {
     match name.starts_with('/') {
         true => file(process, name),
@@ -66,25 +65,25 @@ fn file_beneath(folder: BorrowedFd<'_>, name: &str) -> io::Result<File> {
     readable(&resolve_by(folder, name, OFlags::PATH, ResolveFlags::BENEATH)?)
 }
 
-/// Whether the process is seen to find anything under this path; a link that leads nowhere is something.
+/// Whether anything exists at this path as the process sees it, including a dangling link.
 pub(super) fn has(process: &Process, path: &str) -> bool {
     folder_of(process, "root").and_then(|root| resolve(root.as_fd(), path, OFlags::PATH | OFlags::NOFOLLOW)).is_ok()
 }
 
-/// Opens the plain file that is mapped at these addresses, whatever its name is by now, for reading.
+/// Opens the regular file that is mapped at these addresses, whatever its current name, for reading.
 pub(super) fn mapped(process: &Process, start: u64, end: u64) -> io::Result<File> {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     readable(&openat(process.folder(), format!("map_files/{start:x}-{end:x}"), flags, Mode::empty())?)
 }
 
-/// The folder that a link of the kernel's in the folder of a process leads to: `root`, `cwd`.
+/// Opens the directory behind a kernel link in a process's directory: `root`, `cwd`.
 pub(super) fn folder_of(process: &Process, link: &str) -> io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     Ok(openat(process.folder(), link, flags, Mode::empty())?)
 }
 
-/// Resolves a path as if `root` were the root. Before Linux 5.6, and where a filter of system calls refuses, links are
-/// not followed at all.
+/// Resolves a path as if `root` were the root. Before Linux 5.6, or if a seccomp filter blocks the call, links are not
+/// followed at all.
 fn resolve(root: BorrowedFd<'_>, path: &str, flags: OFlags) -> io::Result<OwnedFd> {
     resolve_by(root, path, flags, ResolveFlags::IN_ROOT)
 }
@@ -101,7 +100,7 @@ fn resolve_by(root: BorrowedFd<'_>, path: &str, flags: OFlags, how: ResolveFlags
     Err(Errno::AGAIN.into())
 }
 
-/// Name by name, none of which may be a link or lead upwards.
+/// Resolves name by name; none may be a link or `..`.
 fn step_by_step(root: BorrowedFd<'_>, path: &str, flags: OFlags) -> io::Result<OwnedFd> {
     let folder = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut at = openat(root, ".", folder, Mode::empty())?;
@@ -114,10 +113,10 @@ fn step_by_step(root: BorrowedFd<'_>, path: &str, flags: OFlags) -> io::Result<O
     Ok(at)
 }
 
-/// Opens for reading a file that was found with `O_PATH`, if it is a plain file.
+/// Reopens a file found with `O_PATH` for reading, if it is a regular file.
 fn readable(found: &OwnedFd) -> io::Result<File> {
     if FileType::from_raw_mode(fstat(found)?.st_mode) != FileType::RegularFile {
-        return Err(io::Error::other("it is no plain file"));
+        return Err(io::Error::other("it is not a regular file"));
     }
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
     Ok(open(format!("/proc/self/fd/{}", found.as_raw_fd()), flags, Mode::empty())?.into())
@@ -131,7 +130,7 @@ mod tests {
     use std::os::unix::fs::symlink;
     use tempfile::TempDir;
 
-    /// A container's root folder with a secret next to it, and the root's descriptor.
+    /// A container's root directory with a secret next to it, and the root's descriptor.
     fn hostile() -> (TempDir, OwnedFd) {
         let outside = tempfile::tempdir().unwrap();
         let root = outside.path().join("root");
@@ -184,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_without_a_root_stays_in_its_folder() {
+    fn a_relative_name_stays_in_its_directory() {
         let (outside, _root) = hostile();
         let folder = outside.path().join("root");
         symlink("../hsperfdata_evil/7", folder.join("out")).unwrap();
@@ -200,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_process_names_is_found_where_it_looks() {
+    fn paths_resolve_as_the_process_sees_them() {
         let process = Process::open(std::process::id()).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name).display().to_string();
@@ -210,13 +209,13 @@ mod tests {
         rustix::fs::mknodat(rustix::fs::CWD, folder.path().join("pipe"), FileType::Fifo, mode, 0).unwrap();
         assert_eq!(text(file_as_named(&process, &path("file"))).as_deref(), Some("text"));
         assert!(text(file_as_named(&process, "Cargo.toml")).is_some(), "from its own folder");
-        assert!(file_as_named(&process, &path("pipe")).unwrap_err().to_string().contains("no plain file"));
+        assert!(file_as_named(&process, &path("pipe")).unwrap_err().to_string().contains("not a regular file"));
         let found = ["file", "link", "pipe", "none", "none/file"].map(|name| has(&process, &path(name)));
         assert_eq!(found, [true, true, true, false, false]);
     }
 
     #[test]
-    fn links_inside_are_followed_where_the_kernel_can() {
+    fn inner_links_are_followed_if_the_kernel_can() {
         let (outside, root) = hostile();
         let below = outside.path().join("root");
         fs::rename(below.join("tmp"), below.join("scratch")).unwrap();
@@ -230,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn pipes_folders_and_devices_are_not_opened() {
+    fn pipes_directories_and_devices_are_not_opened() {
         let (outside, root) = hostile();
         let folder = outside.path().join("root/tmp/hsperfdata_app");
         let mode = Mode::from_raw_mode(0o600);
@@ -240,10 +239,10 @@ mod tests {
         let tmp = Inside::below(root.as_fd(), "/tmp").unwrap();
         for name in ["8", "9", "10"] {
             let refused = tmp.file("hsperfdata_app", name).unwrap_err().to_string();
-            assert!(refused.contains("no plain file"), "{name}: {refused}");
+            assert!(refused.contains("not a regular file"), "{name}: {refused}");
         }
         let devices = Inside(open("/dev", OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).unwrap());
-        assert!(devices.file(".", "zero").unwrap_err().to_string().contains("no plain file"), "it never ends");
+        assert!(devices.file(".", "zero").unwrap_err().to_string().contains("not a regular file"), "it never ends");
         assert!(tmp.file("hsperfdata_app", "11").is_err(), "what is not there");
     }
 }

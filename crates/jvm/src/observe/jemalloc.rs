@@ -1,13 +1,13 @@
-//! A jemalloc that is linked into a library, walked from outside (jemalloc 5.3, 64 bit, pages of 4 KiB; layouts from
-//! `include/jemalloc/internal/rtree.h`, `edata.h` and `sc.h`).
+//! Walks a jemalloc linked into a library from outside (jemalloc 5.3, 64-bit, 4 KiB pages; layouts from
+//! `include/jemalloc/internal/rtree.h`, `edata.h`, and `sc.h`).
 //!
-//! No name is needed, since libraries are stripped and give jemalloc's names prefixes of their own: its radix tree is
-//! found by what is in it. The root is an array in the library's data, with a pointer to a leaf for each GiB of
-//! addresses; a leaf has a word for each page of that GiB; such a word leads to an `edata_t`, which has the address and
-//! the size of the extent that the page belongs to. So each word can be checked against its place. If they agree, this
-//! is a jemalloc, and its extents are exactly known.
+//! Symbols are not needed, since libraries are stripped and prefix jemalloc's names: the radix tree is recognized by
+//! its contents. The root is an array in the library's data, with a pointer to a leaf for each GiB of addresses. A leaf
+//! has a word for each page of that GiB, which points to an `edata_t` with the address and size of the page's extent.
+//! So each word can be checked against its position. If they agree, this is a jemalloc, and its extents are exactly
+//! known.
 //!
-//! The process runs meanwhile, so a few words may disagree. Only present pages are read.
+//! The process keeps running, so a few words may disagree. Only present pages are read.
 
 use super::memory::{Memory, number};
 use super::pagemap::{PagesOf, Run};
@@ -17,39 +17,39 @@ use loadline_base::order::Order as _;
 use std::collections::BTreeMap;
 
 const PAGE: u64 = 4096;
-/// Each of the two levels of the tree decides this many bits of a page's number (`RTREE_NSB` / 2).
+/// Each of the tree's two levels covers this many bits of a page number (`RTREE_NSB` / 2).
 const LEVEL_BITS: u32 = 18;
 const PAGE_BITS: u32 = 12;
 const LEAF_BYTES: u64 = 8 << LEVEL_BITS;
-/// Leaves and `edata_t` begin at cache lines, the latter at 128 bytes: the bits below hold what the page is.
+/// Leaves are aligned to cache lines, and `edata_t` to 128 bytes: the bits below contain the page's state.
 const LINE: u64 = 64;
 const EDATA: u64 = 128;
-/// The bits of a word that are an address; above it is the number of a size.
+/// The address bits of a word; the size class is above them.
 const ADDRESS: u64 = (1 << 48) - EDATA;
 const SIZE: u64 = 0xffff << 48;
-/// The bits between what the page is and the address, which are never set.
+/// The bits between a page's state and its address, which are never set.
 const UNUSED: u64 = 0x60;
-/// The number of sizes that chunks have (`SC_NSIZES` is 232; that number means no size).
+/// The number of size classes (`SC_NSIZES` is 232; that number means none).
 const SIZES: u64 = 235;
 /// Bytes read of an `edata_t`: `e_bits`, `e_addr`, `e_size_esn`.
 const HEAD: usize = 24;
-/// Fewer words than this that agree may be chance.
+/// Fewer matching words may be chance.
 const AGREE_MIN: usize = 4;
-/// One word in so many may disagree.
+/// One in this many words may disagree.
 const DISAGREE_SHARE: usize = 20;
-/// The reader gives up a leaf if more words than this do not belong in a leaf.
+/// A leaf is abandoned if more words than this do not fit.
 const FOREIGN_MAX: usize = 16;
-/// The most extents that are followed: 12 MiB of their heads.
+/// Maximum number of extents followed: 12 MiB of their heads.
 const EXTENTS_MAX: usize = 1 << 19;
 
-/// A stretch that jemalloc took from the system and gives out, keeps or has given back.
+/// A stretch that jemalloc took from the system and has handed out, keeps, or has returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Extent {
     /// First address.
     pub start: u64,
-    /// First address behind.
+    /// End address, exclusive.
     pub end: u64,
-    /// Bytes of it that are not in use: all of a dirty, muzzy or retained extent, the free regions of a slab.
+    /// Bytes not in use: all of a dirty, muzzy, or retained extent, the free regions of a slab.
     pub free: u64,
 }
 
@@ -65,13 +65,13 @@ pub struct Walk {
 /// Whether memory in use could be distinguished from free memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Split {
-    /// It could.
+    /// They could be distinguished.
     Known,
-    /// The layout of `edata_t` is another one than that of jemalloc 5.3.
+    /// The layout of `edata_t` is not that of jemalloc 5.3.
     Unknown,
 }
 
-/// A word of a leaf with what its `edata_t` says.
+/// A word of a leaf with the contents of its `edata_t`.
 #[derive(Debug, Clone, Copy)]
 struct Page {
     edata: u64,
@@ -81,7 +81,7 @@ struct Page {
     size: u64,
 }
 
-/// The jemalloc whose root has these pointers, if there is one. `pointers` are the words of a library's data.
+/// Walks the jemalloc whose root has these pointers, if there is one. `pointers` are the words of a library's data.
 pub fn walk(memory: &dyn Memory, pages_of: &mut PagesOf, pointers: &[Pointer]) -> Option<Walk> {
     let mut roots: BTreeMap<u64, Vec<Page>> = BTreeMap::new();
     for pointer in pointers.iter().filter(|pointer| pointer.to.is_multiple_of(LINE)) {
@@ -96,19 +96,19 @@ pub fn walk(memory: &dyn Memory, pages_of: &mut PagesOf, pointers: &[Pointer]) -
     Some(conclude(extents.values()))
 }
 
-/// The leaf at this address: its number in the root, and the pages that agree. `None` if no leaf is there.
+/// The leaf at this address: its index in the root, and the matching pages. `None` if there is no leaf.
 fn read_leaf(memory: &dyn Memory, pages_of: &mut PagesOf, at: u64) -> Option<(u64, Vec<Page>)> {
     let end = at.checked_add(LEAF_BYTES)?;
     let mut found: Vec<(u64, u64)> = Vec::new();
     let mut foreign = 0;
     for mut run in pages_of(at & !(PAGE - 1), end.checked_next_multiple_of(PAGE)?) {
         (run.start, run.end) = (run.start.max(at), run.end.min(end));
-        // Piece by piece: what is no leaf shows soon.
+        // Piece by piece, because anything but a leaf is soon recognized.
         while run.start < run.end && foreign <= FOREIGN_MAX.max(found.len()) && found.len() < 1 << LEVEL_BITS {
             let mut unbounded = u64::MAX;
             let piece = Run { end: run.end.min(run.start + (64 << 10)), ..run };
             words(memory, &[piece], &mut unbounded, &mut |word| match is_word(word.to) {
-                // The place of a page that has been given back: no address, and a size number that means none.
+                // A page that was returned: no address, and the size class that means none.
                 _ if word.to & !SIZE == 0 => {}
                 true => found.push(((word.at - at) / 8, word.to)),
                 false => foreign += 1,
@@ -134,12 +134,11 @@ fn read_leaf(memory: &dyn Memory, pages_of: &mut PagesOf, at: u64) -> Option<(u6
     few(found.len() - pages.len(), pages.len()).then_some((number, pages))
 }
 
-/// Whether this may be a word of a leaf.
 fn is_word(word: u64) -> bool {
     word >> 48 <= SIZES && word & UNUSED == 0 && word & ADDRESS >= PAGE
 }
 
-/// Reads the `edata_t` that these words lead to, by their addresses; those that are not in memory are left out.
+/// Reads the `edata_t` that these words point to, keyed by address; skips those not in memory.
 fn read_heads(memory: &dyn Memory, pages_of: &mut PagesOf, found: &[(u64, u64)]) -> Option<BTreeMap<u64, [u64; 3]>> {
     let mut wanted: Vec<u64> = found.iter().map(|(_, word)| word & ADDRESS).collect();
     wanted.sort_unstable();
@@ -159,7 +158,6 @@ fn read_heads(memory: &dyn Memory, pages_of: &mut PagesOf, found: &[(u64, u64)])
     Some(wanted.into_iter().zip(heads).collect())
 }
 
-/// The extents of these pages.
 fn conclude<'p>(pages: impl Iterator<Item = &'p Page>) -> Walk {
     let (mut extents, mut strange): (Vec<Extent>, usize) = (Vec::new(), 0);
     for page in pages {
@@ -175,9 +173,9 @@ fn conclude<'p>(pages: impl Iterator<Item = &'p Page>) -> Walk {
     Walk { extents, split }
 }
 
-/// The bytes of an extent that are not in use. `None` if its word in the leaf and its `e_bits` disagree. They agree in
-/// jemalloc 5.3 (`EDATA_BITS_*`: arena 12 bits, slab, committed, pai, zeroed, guarded, state 3, size 8, regions 10;
-/// in the leaf: slab, head, state 3). States: 0 active, 1 dirty, 2 muzzy, 3 retained, 4 and 5 on the way.
+/// The unused bytes of an extent. `None` if its word in the leaf and its `e_bits` disagree. They agree in jemalloc 5.3
+/// (`EDATA_BITS_*`: arena 12 bits, slab, committed, pai, zeroed, guarded, state 3, size 8, regions 10; in the leaf:
+/// slab, head, state 3). States: 0 active, 1 dirty, 2 muzzy, 3 retained, 4 and 5 in transition.
 fn free(page: &Page) -> Option<u64> {
     let field = |from: u32, width: u32| page.bits >> from & ((1 << width) - 1);
     let (slab, state, class, regions) = (field(12, 1), field(17, 3), field(20, 8), field(28, 10));
@@ -192,7 +190,7 @@ fn free(page: &Page) -> Option<u64> {
     }
 }
 
-/// The size of a class (`sz_index2size`): 8, then multiples of 16 up to 64, then four to each doubling.
+/// The size of a class (`sz_index2size`): 8, multiples of 16 up to 64, then four per doubling.
 fn class_size(class: u64) -> Option<u64> {
     match class {
         0 => Some(8),
@@ -215,17 +213,17 @@ mod tests {
     const EDATAS: u64 = 0x7f20_0000_0000;
     const GIB: u64 = 0x7f83;
 
-    /// A jemalloc that is made up, and where its leaf lies.
+    /// A generated jemalloc, and the address of its leaf.
     struct Made(MadeUpMemory, u64);
 
     impl Made {
-        /// An extent of so many pages: state, size class and free regions of a slab.
+        /// An extent of this many pages: state, size class, and free regions of a slab.
         fn extent(&mut self, n: u64, page: u64, pages: u64, state: u64, slab: Option<(u64, u64)>) {
             let edata = EDATAS + n * EDATA;
             let (class, free) = slab.unwrap_or((52, 0));
             let is_slab = u64::from(slab.is_some());
             let addr = (GIB << LEVEL_BITS | page) << PAGE_BITS;
-            // jemalloc begins a large extent anywhere in its first page.
+            // jemalloc starts a large allocation anywhere in its first page.
             let begin = if slab.is_some() { addr } else { addr + 0x340 };
             let bits = is_slab << 12 | 1 << 13 | state << 17 | class << 20 | free << 28;
             self.0.words(edata, &[bits, begin, (pages * PAGE) | 7]);
@@ -246,7 +244,7 @@ mod tests {
 
     fn made(leaf: u64) -> Made {
         let mut made = Made(MadeUpMemory::default(), leaf);
-        // Leftover words of pages that were given back.
+        // Leftover words of returned pages.
         made.0.words(leaf + 1000 * 8, &[232 << 48; 100]);
         made.extent(0, 100, 65, 0, None);
         made.extent(1, 200, 2, 0, Some((12, 5)));
@@ -257,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn extents_are_found_with_what_nobody_uses_of_them() {
+    fn extents_are_found_with_their_free_bytes() {
         let walk = made(LEAF).walk().unwrap();
         let found: Vec<_> =
             walk.extents.iter().map(|extent| ((extent.end - extent.start) / PAGE, extent.free)).collect();
@@ -266,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_do_not_stand_in_their_place_are_no_leaf() {
+    fn misplaced_words_are_not_a_leaf() {
         assert_eq!(made(LEAF + 8 * 200).walk(), None);
         let mut full = made(LEAF);
         full.0.words(LEAF + 1000 * 8, &[0x7777_6666_5555_4444; 200]);
@@ -286,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn classes_have_the_sizes_of_jemalloc() {
+    fn class_sizes_match_jemalloc() {
         let sizes = [0, 1, 4, 5, 8, 12, 28, 36, 52].map(class_size);
         assert_eq!(sizes, [8, 16, 64, 80, 128, 256, 4096, 16 << 10, 256 << 10].map(Some));
         assert_eq!(class_size(232), None);

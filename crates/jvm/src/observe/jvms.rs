@@ -1,6 +1,6 @@
-//! Which processes of the machine are HotSpot JVMs: those that have mapped the code of a `libjvm.so` (`/proc/PID/maps`,
-//! man proc_pid_maps). No name is trusted where the mappings can be read, and none is asked anything: a JVM without
-//! hsperfdata, with attaching disabled, in a container or inside of another program is found as well.
+//! Finds the machine's HotSpot JVMs: processes that have mapped the code of a `libjvm.so` (`/proc/PID/maps`, man
+//! proc_pid_maps). Names are not trusted where mappings are readable, and no process is asked anything. So this also
+//! finds JVMs without hsperfdata, with attaching disabled, in a container, or inside another program.
 //!
 //! ```text
 //! 7f2f7e800000-7f2f7eae3000 r-xp 00400000 fe:00 315638                     /opt/jdk-25/lib/server/libjvm.so
@@ -15,35 +15,35 @@ use std::io::{self, Read};
 use std::os::unix::fs::DirEntryExt;
 use std::path::Path;
 
-/// Processes looked at; Linux gives out no more pids than this (`PID_MAX_LIMIT`).
+/// Maximum number of processes read; Linux hands out no more pids (`PID_MAX_LIMIT`).
 const PROCESSES_MAX: usize = 1 << 22;
-/// Text of mappings that is looked through for HotSpot's: 1,000,000 of them with paths of usual length.
+/// Maximum text of mappings searched: 1,000,000 of them with paths of ordinary length.
 const MAPS_BYTES_MAX: u64 = 256 << 20;
 const PROC: &str = "/proc";
-/// The file of HotSpot's code.
+/// The file with HotSpot's code.
 const LIBRARY: &str = "libjvm.so";
-/// Bytes read of a command line, in which only a name is looked for.
+/// Bytes read of a command line when searching only for a name.
 const ARGUMENTS_BYTES_MAX: u64 = 256 << 10;
 
-/// The JVMs found by a look at all processes.
+/// The JVMs found among all processes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Jvms {
-    /// Processes that have mapped the code of HotSpot, by pid.
+    /// Processes that have mapped HotSpot's code, by pid.
     pub known: Vec<ProcessSummary>,
-    /// Processes whose mappings may not be read and whose program is called `java`, by pid.
+    /// Processes with unreadable mappings whose program is called `java`, by pid.
     pub perhaps: Vec<ProcessSummary>,
-    /// How many further processes may not be looked into.
+    /// Number of other processes that Loadline has no permission to read.
     pub hidden: u64,
 }
 
-/// A process with what everybody may see of it.
+/// The publicly visible facts about a process.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ProcessSummary {
     /// Process id, as seen from here.
     pub pid: u32,
-    /// The kernel's name of it, at most 15 bytes.
+    /// The kernel's name for it, at most 15 bytes.
     pub comm: String,
-    /// Its arguments; empty where they may not be read.
+    /// Its arguments; empty if unreadable.
     pub arguments: Vec<String>,
 }
 
@@ -52,15 +52,15 @@ pub struct ProcessSummary {
 pub enum Mapped {
     /// It runs HotSpot.
     Hotspot,
-    /// It runs something else, or has gone.
+    /// It runs something else, or is gone.
     Other,
-    /// They may not be read, or are more than any JVM has.
+    /// The mappings are unreadable, or more than any JVM has.
     Hidden,
-    /// They could not be read this time, as without a descriptor; that says nothing of the process.
+    /// They could not be read this time, for instance for lack of a descriptor; that says nothing about the process.
     Unread,
 }
 
-/// A process to look at.
+/// A process to check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ProcessCandidate {
     /// Process id, as seen from here.
@@ -68,43 +68,40 @@ pub struct ProcessCandidate {
     inode: u64,
 }
 
-/// Finds JVMs again and again without looking at every process each time. It looks again at a process that is no JVM
-/// while the process is young, since launchers become JVMs. Later it seldom does, since programs may load a JVM.
+/// Finds JVMs repeatedly without checking every process each time. Checks a young process that is not a JVM again,
+/// because launchers become JVMs; checks an older one rarely, because programs can still load a JVM.
 #[derive(Debug, Default)]
 pub struct Finder {
-    /// Processes that were looked at, by pid.
+    /// Checked processes, by pid.
     seen: BTreeMap<u32, LookedAt>,
     turn: u32,
 }
 
-/// The result of the last look at a process.
 #[derive(Debug)]
 struct LookedAt {
-    /// Its inode in `/proc`, which a process that takes the pid does not share.
+    /// Its inode in `/proc`, which a later process with the same pid does not share.
     inode: u64,
     mapped: Mapped,
     looks: u32,
 }
 
-/// The pids found by a look at all processes.
+/// The pids of one search.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Pids {
     /// JVMs, by pid.
     pub pids: Vec<u32>,
-    /// Further processes, which may not be looked into.
+    /// Other processes, which Loadline has no permission to read.
     pub hidden: Vec<u32>,
 }
 
-/// Looks at a process that is no JVM before it counts as old.
+/// Number of checks before a process that is not a JVM counts as old.
 pub const LOOKS_YOUNG: u32 = 4;
-/// Turns between two looks at an old process that is no JVM.
+/// Turns between two checks of an old process that is not a JVM.
 pub const TURNS_OLD: u32 = 20;
 
 impl Finder {
-    /// Returns the processes that have to be looked at now; the result of each look goes to [`Self::saw`].
-    ///
-    /// # Errors
-    /// Fails if the processes cannot be listed: then nothing is known of any, and nothing is forgotten.
+    /// Returns the processes to check now; the result of each check goes to [`Self::saw`]. Fails if the processes
+    /// cannot be listed; then nothing is forgotten.
     pub fn begin(&mut self) -> io::Result<Vec<ProcessCandidate>> {
         self.begin_below(Path::new(PROC))
     }
@@ -130,7 +127,7 @@ impl Finder {
         Ok(due)
     }
 
-    /// Takes what a look at one of them said.
+    /// Records the result of a check.
     pub fn saw(&mut self, ProcessCandidate { pid, inode }: ProcessCandidate, mapped: Mapped) {
         if mapped != Mapped::Unread {
             let looks = self.seen.get(&pid).map_or(0, |seen| seen.looks).saturating_add(1);
@@ -144,10 +141,7 @@ impl Finder {
         Pids { pids: of(Mapped::Hotspot).collect(), hidden: of(Mapped::Hidden).collect() }
     }
 
-    /// Looks at all processes of a folder such as `/proc` that are due.
-    ///
-    /// # Errors
-    /// Fails if the processes cannot be listed.
+    /// Checks all processes that are due in a directory such as `/proc`.
     pub fn find_below(&mut self, proc: &Path) -> io::Result<Pids> {
         for candidate in self.begin_below(proc)? {
             self.saw(candidate, mapped(&proc.join(candidate.pid.to_string())));
@@ -157,17 +151,14 @@ impl Finder {
 }
 
 impl ProcessCandidate {
-    /// Looks at it. A file system of the process that does not answer may keep whoever asks.
+    /// Checks it. May block if a file system of the process does not respond.
     pub fn look(self) -> Mapped {
         mapped(&Path::new(PROC).join(self.pid.to_string()))
     }
 }
 
-/// Looks at all processes that can be seen from here, those of other containers and namespaces too. Reading the
-/// mappings costs a process nothing but its mapping lock, for as long as the kernel writes them down.
-///
-/// # Errors
-/// Fails if the processes cannot be listed.
+/// Checks all processes visible from here, including those in other containers and namespaces. Reading the mappings
+/// costs a process only its mmap lock while the kernel writes them.
 pub fn find() -> io::Result<Jvms> {
     find_below(Path::new(PROC))
 }
@@ -179,7 +170,7 @@ fn find_below(proc: &Path) -> io::Result<Jvms> {
     Ok(Jvms { known: pids.into_iter().map(found).collect(), perhaps, hidden: hidden.len() as u64 })
 }
 
-/// Whether the process in this folder of `/proc` has mapped the code of HotSpot now.
+/// Whether the process in this directory of `/proc` has HotSpot's code mapped now.
 fn mapped(folder: &Path) -> Mapped {
     let mut file = match File::open(folder.join("maps")) {
         Ok(file) => file.take(MAPS_BYTES_MAX),
@@ -194,25 +185,24 @@ fn mapped(folder: &Path) -> Mapped {
     match read {
         _ if is_found => Mapped::Hotspot,
         Err(cause) => unread(&cause),
-        // The text behind the limit may still name HotSpot.
+        // The text beyond the limit may still name HotSpot.
         Ok(()) if file.limit() == 0 => Mapped::Hidden,
         Ok(()) => Mapped::Other,
     }
 }
 
-/// Returns what a failure to read the mappings says of the process.
 fn unread(cause: &io::Error) -> Mapped {
     match cause.kind() {
         io::ErrorKind::PermissionDenied => Mapped::Hidden,
-        // A process that has gone meanwhile is no JVM.
+        // A process that has just ended is not a JVM.
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Mapped::Other,
         _ if cause.raw_os_error() == Some(Errno::SRCH.raw_os_error()) => Mapped::Other,
         _ => Mapped::Unread,
     }
 }
 
-/// Whether a line is a mapping of HotSpot's code: a debugger maps the file to read it; only a JVM runs it. Nearly all
-/// lines are of other files, so a search for the library's name comes before the parsing.
+/// Whether a line maps HotSpot's code: a debugger maps the file to read it; only a JVM executes it. Nearly all lines
+/// are for other files, so a search for the library's name comes before parsing.
 fn runs_hotspot(line: &str) -> bool {
     let mapping = line.contains(LIBRARY).then(|| Line::parse(line.trim_end())).flatten();
     mapping.is_some_and(|one| one.perms.as_bytes().get(2) == Some(&b'x') && one.file_name() == LIBRARY)
@@ -223,14 +213,14 @@ fn found(folder: &Path, pid: u32) -> ProcessSummary {
         let mut bytes = Vec::new();
         let read =
             File::open(folder.join(name)).and_then(|file| file.take(ARGUMENTS_BYTES_MAX).read_to_end(&mut bytes));
-        // A file that is cut short by an error is as good as none.
+        // A file truncated by an error is useless.
         if read.is_ok() { bytes } else { Vec::new() }
     };
     let stat = Stat::parse(&String::from_utf8_lossy(&read("stat")), ticks_per_s());
     ProcessSummary { pid, comm: stat.map(|stat| stat.comm).unwrap_or_default(), arguments: strings(&read("cmdline")) }
 }
 
-/// Whether the program, or its first thread, goes by the name of the launcher.
+/// Whether the program, or its first thread, has the launcher's name.
 fn is_called_java(process: &ProcessSummary) -> bool {
     let program = process.arguments.first().and_then(|word| word.rsplit('/').next());
     process.comm == "java" || program == Some("java")
@@ -245,7 +235,7 @@ mod tests {
 
     const CODE: &str = "7f2f7e800000-7f2f7eae3000 r-xp 00400000 fe:00 315638   /opt/jdk 25/lib/server/libjvm.so";
 
-    /// A `/proc` that is made up.
+    /// A generated `/proc`.
     struct Proc(TempDir);
 
     impl Proc {
@@ -272,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jvm_is_found_by_the_code_it_runs() {
+    fn a_jvm_is_found_by_its_mapped_code() {
         let proc = Proc::new();
         proc.mapping("30", "launcher", "/opt/app/launcher", &format!("1000-2000 rw-p 0 0:0 0\n{CODE}\n"));
         proc.mapping("7", "java", "java -jar a.jar", &format!("{CODE} (deleted)\n"));
@@ -289,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn mappings_cut_anywhere_and_long_ones_do_no_harm() {
+    fn truncated_and_long_mappings_are_harmless() {
         let text = format!("1000-2000 rw-p 0 0:0 0\n{CODE}\n");
         for end in 0..=text.len() {
             let proc = Proc::new();
@@ -304,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn old_processes_are_not_all_looked_at_again_and_again() {
+    fn old_processes_are_rarely_checked() {
         let proc = Proc::new();
         (1..=1_000).for_each(|pid: u32| fs::create_dir(proc.0.path().join(pid.to_string())).unwrap());
         let looked_at = |finder: &mut Finder| {
@@ -319,11 +309,11 @@ mod tests {
         let old: Vec<u32> = (0..TURNS_OLD).map(|_| looked_at(&mut finder)).collect();
         assert_eq!(old, [50; TURNS_OLD as usize]);
         assert!(finder.seen.values().all(|seen| seen.looks == LOOKS_YOUNG + 1), "and none is forgotten");
-        // A launcher that is old becomes a JVM: found within those turns.
+        // An old launcher becomes a JVM: found within those turns.
         fs::write(proc.0.path().join("711/maps"), CODE).unwrap();
         assert!((0..TURNS_OLD).any(|_| finder.find_below(proc.0.path()).unwrap().pids == [711]));
         assert_eq!(finder.find_below(proc.0.path()).unwrap().pids, [711]);
-        // A look that fails forgets nothing, and neither does one that could not read the mappings of one process.
+        // Neither a failed search nor a failed read of one process's mappings forgets anything.
         assert!(finder.find_below(&proc.0.path().join("nowhere")).is_err());
         assert_eq!(finder.pids().pids, [711]);
         finder.saw(ProcessCandidate { pid: 711, inode: 1 }, unread(&Errno::MFILE.into()));
@@ -332,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_not_be_read_goes_by_its_name() {
+    fn unreadable_processes_are_classified_by_name() {
         let found = |comm: &str, arguments: &[&str]| ProcessSummary {
             pid: 1,
             comm: comm.to_owned(),
@@ -344,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn this_process_is_no_jvm() {
+    fn this_process_is_not_a_jvm() {
         assert!(find().unwrap().known.iter().all(|jvm| jvm.pid != std::process::id()));
     }
 

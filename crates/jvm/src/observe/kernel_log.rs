@@ -1,5 +1,5 @@
-//! The kernel's log, `/dev/kmsg` (Documentation/ABI/testing/dev-kmsg): a record a read, oldest first. Reading needs
-//! CAP_SYSLOG where `kernel.dmesg_restrict` is 1.
+//! The kernel's log, `/dev/kmsg` (Documentation/ABI/testing/dev-kmsg): one record per read, oldest first. Reading needs
+//! CAP_SYSLOG if `kernel.dmesg_restrict` is 1.
 //!
 //! ```text
 //! 6,1234,98765432,-;oom-kill:constraint=CONSTRAINT_MEMCG,…
@@ -13,28 +13,25 @@ use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 
 const SOURCE: &str = "kernel log";
-/// A record has at most so many bytes (`CONSOLE_EXT_LOG_MAX`).
+/// Maximum size of a record (`CONSOLE_EXT_LOG_MAX`).
 const RECORD_BYTES_MAX: usize = 8192;
-/// Records that are read at once, in some 20 ms. The next call reads the rest.
+/// Maximum number of records per call, read in about 20 ms. The next call reads the rest.
 const RECORDS_MAX: usize = 1 << 14;
-/// All records of the largest log that a kernel keeps (`log_buf_len`), and more.
+/// More than the largest log that a kernel keeps (`log_buf_len`).
 const LOG_BYTES_MAX: usize = 64 << 20;
-/// Kills that are kept: a caller asks for one within moments of it.
+/// Maximum number of kills kept: callers ask for one within moments.
 const KILLS_MAX: usize = 64;
 
-/// The kernel's log from the moment on at which it was opened. Each record is read once.
+/// The kernel's log since it was opened. Each record is read once.
 #[derive(Debug)]
 pub struct KernelLog {
     records: OwnedFd,
-    /// The latest, the last one at the end.
+    /// The most recent kills, oldest first.
     kills: VecDeque<Killed>,
 }
 
 impl KernelLog {
-    /// Opens the log behind its last record.
-    ///
-    /// # Errors
-    /// If the log may not be read.
+    /// Opens the log after its last record.
     pub fn open() -> Result<Self, Unavailable> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let records = open("/dev/kmsg", flags, Mode::empty()).map_err(Unavailable::io(SOURCE))?;
@@ -42,17 +39,15 @@ impl KernelLog {
         Ok(Self { records, kills: VecDeque::new() })
     }
 
-    /// Reads what was written since. To be called now and then, so that little is left for the moment of a kill.
-    ///
-    /// # Errors
-    /// If the log can no longer be read.
+    /// Reads the records written since the last call. Call it regularly, so that little is left at the moment of a
+    /// kill.
     pub fn advance(&mut self) -> Result<(), Unavailable> {
         let mut record = [0; RECORD_BYTES_MAX];
         for _ in 0..RECORDS_MAX {
             match read(&self.records, &mut record) {
                 Ok(0) | Err(Errno::AGAIN) => break,
                 Ok(length) => self.take(&String::from_utf8_lossy(&record[..length])),
-                // The record was overwritten meanwhile; the next one is there.
+                // The record was overwritten in the meantime; the next one is available.
                 Err(Errno::PIPE | Errno::INTR) => {}
                 Err(cause) => return Err(Unavailable::io(SOURCE)(cause)),
             }
@@ -63,7 +58,7 @@ impl KernelLog {
     fn take(&mut self, record: &str) {
         let Some(line) = Killed::parse(record) else { return };
         match self.kills.back_mut() {
-            // The first line of a kill begins another one.
+            // The first line of a kill starts a new one.
             Some(last) if last.pid == line.pid && line.of.is_none() => *last = last.clone().and(line),
             _ => self.kills.push_back(line),
         }
@@ -72,30 +67,23 @@ impl KernelLog {
         }
     }
 
-    /// The kill for want of memory of the process that had this pid; the last one if the pid came twice. `Ok(None)` if
-    /// the log has none.
-    ///
-    /// # Errors
-    /// If the log can no longer be read.
+    /// The OOM kill of the process with this pid; the last one if there are several. `Ok(None)` if the log has none.
     pub fn killed(&mut self, pid: u32) -> Result<Option<Killed>, Unavailable> {
         self.advance()?;
         Ok(self.kills.iter().rev().find(|kill| kill.pid == pid).cloned())
     }
 }
 
-/// All that the kernel's log still has, a line for each record.
-///
-/// # Errors
-/// If the log may not be read.
+/// Everything in the kernel's log, one line per record.
 pub fn whole() -> Result<String, Unavailable> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let records = open("/dev/kmsg", flags, Mode::empty()).map_err(Unavailable::io(SOURCE))?;
     let (mut text, mut record) = (String::new(), [0; RECORD_BYTES_MAX]);
-    // The log wraps at some MiB; one that is written as fast as it is read would have no end.
+    // The log has a few MiB; without a limit, a log written as fast as it is read would never end.
     while text.len() < LOG_BYTES_MAX {
         match read(&records, &mut record) {
             Ok(0) | Err(Errno::AGAIN) => break,
-            // Lines that begin with a blank are labels of the record (`SUBSYSTEM=…`).
+            // Lines that begin with a space are labels of the record (`SUBSYSTEM=…`).
             Ok(length) => {
                 text.push_str(&as_dmesg(&String::from_utf8_lossy(&record[..length])));
                 text.push('\n');
@@ -107,7 +95,7 @@ pub fn whole() -> Result<String, Unavailable> {
     Ok(text)
 }
 
-/// The first line of a record as `dmesg` prints it: `6,1234,98765432,-;usb 1-1` is `[   98.765432] usb 1-1`.
+/// A record's first line as `dmesg` prints it: `6,1234,98765432,-;usb 1-1` becomes `[   98.765432] usb 1-1`.
 fn as_dmesg(record: &str) -> String {
     let line = record.lines().next().unwrap_or_default();
     let split = line.split_once(';').and_then(|(head, said)| {
@@ -128,7 +116,7 @@ mod tests {
     const SECOND: &str = "3,2,9,-;Memory cgroup out of memory: Killed process 7 (java) total-vm:9kB, anon-rss:8kB, \
                           file-rss:2kB, shmem-rss:0kB";
 
-    /// A log that a test writes: of a pipe of packets, too, a read takes one record.
+    /// A log that a test writes: a packet pipe also returns one record per read.
     fn made_up() -> (KernelLog, OwnedFd) {
         let (records, write) = pipe_with(PipeFlags::DIRECT | PipeFlags::NONBLOCK).unwrap();
         (KernelLog { records, kills: VecDeque::new() }, write)
@@ -139,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kill_is_told_of_its_lines_whenever_they_come() {
+    fn a_kill_is_assembled_from_its_lines() {
         let (mut log, write) = made_up();
         assert_eq!(log.killed(7), Ok(None));
         for record in ["6,0,8,-;usb 1-1: new device", FIRST] {
@@ -150,14 +138,14 @@ mod tests {
         let kill = log.killed(7).unwrap().unwrap();
         assert_eq!((kill.of, kill.anon.map(|anon| anon.0)), (Some(OutOf::Cgroup("/a".to_owned())), Some(8 << 10)));
         assert_eq!(log.killed(8), Ok(None));
-        // Another process of this pid.
+        // Another process with this pid.
         say(&write, &FIRST.replace("oom_memcg=/a,", "oom_memcg=/z,"));
         let kill = log.killed(7).unwrap().unwrap();
         assert_eq!((kill.of, kill.anon), (Some(OutOf::Cgroup("/z".to_owned())), None));
     }
 
     #[test]
-    fn a_record_reads_as_dmesg_prints_it() {
+    fn a_record_is_formatted_like_dmesg() {
         assert_eq!(as_dmesg("6,1234,98765432,-;usb 1-1\n SUBSYSTEM=usb\n"), "[   98.765432] usb 1-1");
         for other in ["", "6,1", "no record; at all", "6,1,x,-;a"] {
             assert_eq!(as_dmesg(other), other);
@@ -165,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_and_what_is_read_at_once_is_bounded() {
+    fn memory_and_read_sizes_are_limited() {
         let (mut log, write) = made_up();
         for pid in 1..=200 {
             say(&write, &FIRST.replace("pid=7,", &format!("pid={pid},")));
@@ -173,7 +161,7 @@ mod tests {
         }
         assert_eq!(log.kills.len(), KILLS_MAX);
         assert!(log.killed(200).unwrap().is_some() && log.killed(1).unwrap().is_none());
-        // A file that never ends, where each byte is there at once.
+        // An endless file whose bytes are always available.
         log.records = open("/dev/zero", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).unwrap();
         assert!(log.killed(200).unwrap().is_some());
     }

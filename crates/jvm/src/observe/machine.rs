@@ -1,5 +1,5 @@
-//! The machine Loadline runs on: what it has, how busy it is, and what it lets us see of a process.
-//! The hostname is left out on purpose: archives are shared.
+//! The machine that Loadline runs on: its resources, its load, and what it lets Loadline see of a process. The hostname
+//! is omitted on purpose, because archives are shared.
 
 use super::procfs::{Process, open_below};
 use super::{Read, Reading, Unavailable, maps};
@@ -11,12 +11,12 @@ use loadline_base::clock::Clock;
 use loadline_base::units::Bytes;
 use std::os::unix::fs::FileExt;
 
-/// The properties of the machine that do not change during a run.
+/// Properties of the machine that do not change during a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Machine {
-    /// CPUs that are online, and no fewer than this process may run on, by affinity.
+    /// CPUs online, or those that this process may run on, whichever is more.
     pub cores_online: usize,
-    /// Memory of the machine; `None` where the kernel does not say, as without `/proc`.
+    /// Memory of the machine; `None` if the kernel does not report it, for instance without `/proc`.
     pub memory: Option<Bytes>,
     /// Swap space.
     pub swap: Option<Bytes>,
@@ -26,9 +26,9 @@ pub struct Machine {
     pub architecture: String,
     /// Size of a page.
     pub page: Bytes,
-    /// Transparent huge pages: `always`, `madvise` or `never`; `None` on a kernel without.
+    /// Transparent huge pages: `always`, `madvise`, or `never`; `None` on a kernel without them.
     pub thp: Option<String>,
-    /// The version of the cgroups that have the memory controller; `None`: none has it, so nothing can be limited.
+    /// The cgroup version that has the memory controller; `None` if none has it, so nothing can be limited.
     pub memory_cgroup: Option<CgroupVersion>,
 }
 
@@ -54,13 +54,13 @@ impl Machine {
 /// How busy the machine is.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Activity {
-    /// Time of all CPUs since boot; take the difference of two readings.
+    /// Time of all CPUs since boot; use the difference of two readings.
     pub cpu: CpuTimes,
-    /// Tasks running or waiting for a disk, averaged over 1, 5 and 15 minutes.
+    /// Tasks running or waiting for a disk, averaged over 1, 5, and 15 minutes.
     pub load: [f64; 3],
     /// Memory and swap.
     pub memory: MemInfo,
-    /// Stalls on memory; `None` on a kernel without PSI.
+    /// Memory stalls; `None` on a kernel without PSI.
     pub memory_pressure: Option<Pressure>,
 }
 
@@ -79,12 +79,12 @@ impl Activity {
     }
 }
 
-/// The access that this user has to a process; each `Err` contains the reason why access is refused.
+/// This user's access to a process; each `Err` contains the reason for refusal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Access {
     /// Which pages are resident.
     pub pagemap: Result<(), Unavailable>,
-    /// The content of its memory.
+    /// The contents of its memory.
     pub memory: Result<(), Unavailable>,
     /// Yama's restriction on tracing: 0 same user, 1 own children, 2 `CAP_SYS_PTRACE`, 3 no process; `None` without
     /// Yama.
@@ -94,12 +94,12 @@ pub struct Access {
 }
 
 impl Access {
-    /// Tries each on a process.
+    /// Tries each kind of access.
     pub fn to(process: &Process, clock: &Clock) -> Self {
         let stack = maps::read(process, clock)
             .ok()
             .and_then(|maps| maps.value.iter().rev().find(|m| &*m.path == "[stack]").map(|m| m.end));
-        // The last page of the stack is always resident: it holds the arguments.
+        // The last page of the stack is always resident: it contains the arguments.
         let at = stack.unwrap_or(page_size().0).saturating_sub(page_size().0);
         Self {
             pagemap: can_read(process, "pagemap", at / page_size().0 * 8),
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_machine_answers() {
+    fn this_machine_can_be_read() {
         let machine = Machine::read();
         assert!(machine.cores_online > 0);
         assert!(machine.memory.unwrap() > Bytes::mib(64) && !machine.kernel.is_empty());

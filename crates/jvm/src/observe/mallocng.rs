@@ -1,10 +1,9 @@
-//! musl's malloc, walked from outside (mallocng of musl 1.2.1–1.2.5, 64 bit, little-endian; layouts
-//! from `src/malloc/mallocng/meta.h`: `malloc_context`, `meta_area`, `meta`; what groups hold is in `mallocng_group`).
+//! Walks musl's malloc from outside (mallocng of musl 1.2.1–1.2.5, 64-bit little-endian; layouts from
+//! `src/malloc/mallocng/meta.h`: `malloc_context`, `meta_area`, `meta`; `mallocng_group` has the contents of groups).
 //!
-//! Its context has no exported name. The context lies in the data of the C library or of a static program. It begins
-//! with a secret that the process's auxiliary vector also contains (`AT_RANDOM`, the second eight bytes). Nothing is
-//! assumed: every area of metas carries the secret, every group names its meta, every meta its group. Only present
-//! pages are read.
+//! Its context has no exported symbol. The context is in the data of the C library or of a static program. It begins
+//! with a secret that is also in the process's auxiliary vector (`AT_RANDOM`, the second eight bytes). Nothing is
+//! assumed: every meta area contains the secret, and groups and metas refer to each other. Only present pages are read.
 
 use super::Unavailable;
 use super::glibc::{Chunks, MmappedChunk};
@@ -18,37 +17,37 @@ use crate::kernel::mapping::Mapping;
 use loadline_base::order::Order as _;
 use std::collections::BTreeSet;
 
-/// The size of an area of metas, to which its address is aligned, whatever the machine's pages are.
+/// The size and alignment of a meta area, whatever the machine's page size.
 const AREA: u64 = 4096;
 /// `check`, `next`, `nslots` of `meta_area`, before its metas.
 const AREA_HEADER: usize = 24;
 /// `nslots` of every area: (4096 − 24) / 40.
 const AREA_METAS: u32 = 101;
-/// The most areas that are followed: of 6.6 million groups, which 100 million of the smallest chunks do not need.
+/// Maximum number of areas followed: 6.6 million groups, more than 100 million of the smallest chunks need.
 const AREAS_MAX: usize = 1 << 16;
 /// `AT_RANDOM` of the auxiliary vector (man getauxval): the address of 16 random bytes.
 const AT_RANDOM: u64 = 25;
-/// An auxiliary vector has some twenty pairs of words.
+/// An auxiliary vector has about twenty pairs of words.
 const AUXV_MAX: u64 = 16 << 10;
-/// The data of all libraries that are searched for the context, in bytes of present pages.
+/// Maximum present bytes of library data searched for the context.
 const SEARCHED_MAX: u64 = 64 << 20;
 /// Words of the context from the secret up to `avail_meta_areas`, in the longer layout.
 const CONTEXT_WORDS: usize = 11;
-/// Slots in use without a valid header that threads caught inside malloc and free account for: one each …
+/// Maximum slots in use without a valid header, caused by threads paused inside malloc and free: one each …
 const TORN_MIN: u64 = 64;
-/// … and where there are more, they may be no more than one in so many.
+/// … and if there are more, at most one in this many.
 const TORN_SHARE: u64 = 100;
-/// So many groups are walked again, at the most: more of them are another layout.
+/// Maximum number of groups walked again: if there are more, the layout is different.
 const AGAIN_MAX: usize = 64;
-/// Groups that make no sense, but for one, may be no more than one in so many.
+/// At most one in this many groups may be implausible, or a single one.
 const BROKEN_SHARE: usize = 20;
 
-/// The place of mallocng's `malloc_context`.
+/// The location of mallocng's `malloc_context`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Context {
     /// Its address.
     pub at: u64,
-    /// The first area of metas.
+    /// The first meta area.
     pub head: u64,
     /// The secret that every area begins with.
     secret: u64,
@@ -57,9 +56,9 @@ pub struct Context {
 /// A group that could not be walked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BrokenGroup {
-    /// First address of what its meta claims.
+    /// Start address of what its meta claims.
     pub start: u64,
-    /// First address behind; `start` where the meta does not tell.
+    /// End address, exclusive; `start` if the meta does not contain it.
     pub end: u64,
     /// Why.
     pub why: &'static str,
@@ -68,35 +67,35 @@ pub struct BrokenGroup {
 /// The result of a walk; the lists are in address order and disjoint.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Walk {
-    /// Groups in memory that malloc mapped, with those nested in their slots.
+    /// Groups in memory that malloc mapped, including those nested in their slots.
     pub groups: Vec<GroupWalk>,
-    /// Groups that musl's loader made in gaps of libraries' data, with those nested in their slots.
+    /// Groups that musl's loader made in gaps of libraries' data, including those nested in their slots.
     pub donated: Vec<GroupWalk>,
-    /// Chunks with a mapping of their own.
+    /// Chunks with their own mapping.
     pub mmapped: Vec<MmappedChunk>,
-    /// Pages of metas, first address and first address behind: each is of metas as a whole.
+    /// Pages that contain only metas, start and end address.
     pub areas: Vec<(u64, u64)>,
     /// Groups that could not be walked.
     pub broken: Vec<BrokenGroup>,
-    /// The amounts that were asked for in chunks in use.
+    /// The requested sizes of chunks in use.
     pub asked: RequestedAmount,
 }
 
 impl Walk {
-    /// Groups that were walked, nested ones too.
+    /// Number of groups walked, including nested ones.
     pub fn group_count(&self) -> u64 {
         let all = self.groups.iter().chain(&self.donated);
         all.map(|group| group.groups).fold(0, u64::saturating_add)
     }
 
-    /// Bytes taken from the system for groups and metas, resident or not; without chunks mapped alone.
+    /// Bytes taken from the system for groups and metas, resident or not, without chunks that have their own mapping.
     pub fn system(&self) -> u64 {
         let groups = self.groups.iter().map(|group| (group.start, group.end));
         let mapped = groups.chain(self.areas.iter().copied()).map(|(start, end)| end.saturating_sub(start));
         mapped.fold(0, u64::saturating_add)
     }
 
-    /// Chunks in use, with or without NMT's header; without those mapped alone.
+    /// Chunks in use, with or without NMT's header, except those with their own mapping.
     pub fn live(&self) -> Chunks {
         let mut sum = Chunks::default();
         for group in self.groups.iter().chain(&self.donated) {
@@ -113,17 +112,14 @@ impl Walk {
         sum
     }
 
-    /// Resident bytes of whole pages in free chunks, of the groups that malloc mapped.
+    /// Resident bytes of whole pages in free chunks, in groups that malloc mapped.
     pub fn free_pages(&self) -> u64 {
         self.groups.iter().map(|group| group.free_pages).fold(0, u64::saturating_add)
     }
 }
 
-/// The secret of this process's mallocng, were it to have one: the second eight bytes at `AT_RANDOM`. `None` where
-/// they cannot be read.
-///
-/// # Errors
-/// Fails if the auxiliary vector cannot be read.
+/// The secret that this process's mallocng would have: the second eight bytes at `AT_RANDOM`. `None` if they cannot be
+/// read.
 pub fn secret(process: &Process, memory: &dyn Memory, pages_of: &mut PagesOf) -> Result<Option<u64>, Unavailable> {
     let auxv = process.read_below("auxv", AUXV_MAX).map_err(Unavailable::io("auxv"))?;
     Ok(random_at(&auxv).and_then(|at| word(memory, pages_of, at.checked_add(8)?)))
@@ -135,8 +131,8 @@ fn random_at(auxv: &[u8]) -> Option<u64> {
     pairs.take_while(|(kind, _)| *kind != 0).find(|(kind, _)| *kind == AT_RANDOM).map(|(_, at)| at)
 }
 
-/// Writable memory of files and the zeroed data behind it, first address and first address behind: there the context
-/// lies. Files that `first` names come first.
+/// Writable file mappings and the zeroed data after them, start and end address; the context is in one of these. Files
+/// selected by `first` come first.
 pub fn places(maps: &[Mapping], first: impl Fn(&Mapping) -> bool) -> Vec<(u64, u64)> {
     let (mut likely, mut others) = (Vec::new(), Vec::new());
     let mut file: Option<(&Mapping, u64)> = None;
@@ -155,7 +151,7 @@ pub fn places(maps: &[Mapping], first: impl Fn(&Mapping) -> bool) -> Vec<(u64, u
     likely
 }
 
-/// Finds the context by the secret in these places: `None` where no place has it.
+/// Finds the context in these places by its secret; `None` if it is in none.
 pub fn find(memory: &dyn Memory, pages_of: &mut PagesOf, places: &[(u64, u64)], secret: u64) -> Option<Context> {
     // A secret of zeros would be found everywhere.
     let mut left = if secret == 0 { 0 } else { SEARCHED_MAX };
@@ -170,8 +166,8 @@ pub fn find(memory: &dyn Memory, pages_of: &mut PagesOf, places: &[(u64, u64)], 
     })
 }
 
-/// The context at this address, if it is one: begun, with areas whose first and last carry the secret. Builds without
-/// a constant size of pages (aarch64) keep that size behind the secret.
+/// The context at this address, if it is one: initialized, with areas whose first and last contain the secret. Builds
+/// without a constant page size (aarch64) store that size after the secret.
 fn accept(memory: &dyn Memory, pages_of: &mut PagesOf, at: u64, secret: u64) -> Option<Context> {
     let mut words = [0; CONTEXT_WORDS];
     for (n, word) in words.iter_mut().enumerate() {
@@ -188,7 +184,7 @@ fn accept(memory: &dyn Memory, pages_of: &mut PagesOf, at: u64, secret: u64) -> 
     })
 }
 
-/// An area as it is in memory: its `next`, and its metas.
+/// Reads an area from memory: its `next`, and its metas.
 fn read_area(
     memory: &dyn Memory,
     pages_of: &mut PagesOf,
@@ -196,14 +192,14 @@ fn read_area(
     secret: u64,
 ) -> Result<(u64, Box<[u8; AREA as usize]>), &'static str> {
     if at == 0 || !at.is_multiple_of(AREA) {
-        return Err("an area of metas at an impossible address");
+        return Err("a meta area at an impossible address");
     }
     let mut bytes = Box::new([0; AREA as usize]);
     if !read_present(memory, pages_of, at, bytes.as_mut_slice()) {
-        return Err("an area of metas that is not in memory");
+        return Err("a meta area that is not in memory");
     }
     if number(&bytes[..8]) != secret || number(&bytes[16..20]) != u64::from(AREA_METAS) {
-        return Err("an area of metas without the secret");
+        return Err("a meta area without the secret");
     }
     Ok((number(&bytes[8..16]), bytes))
 }
@@ -213,12 +209,12 @@ fn word(memory: &dyn Memory, pages_of: &mut PagesOf, at: u64) -> Option<u64> {
     read_present(memory, pages_of, at, &mut bytes).then(|| u64::from_le_bytes(bytes))
 }
 
-/// The pages that a range begins and ends in, as a whole; `None` where addresses end before.
+/// Extends a range to whole pages; `None` if that exceeds the address space.
 fn whole_pages(memory: &dyn Memory, start: u64, end: u64) -> Option<(u64, u64)> {
     Some((start & !(memory.page() - 1), end.checked_next_multiple_of(memory.page())?))
 }
 
-/// Reads where all pages are present.
+/// Reads if all pages are present.
 fn read_present(memory: &dyn Memory, pages_of: &mut PagesOf, at: u64, into: &mut [u8]) -> bool {
     let Some(end) = at.checked_add(into.len() as u64) else { return false };
     let Some((first, last)) = whole_pages(memory, at, end) else { return false };
@@ -231,8 +227,8 @@ fn read_present(memory: &dyn Memory, pages_of: &mut PagesOf, at: u64, into: &mut
     reached >= end && memory.read(at, into)
 }
 
-/// The pages that describe a chunk with a mapping of its own: those with its two headers and with the count at its end.
-/// The walk does not need the pages between them.
+/// The pages that describe a chunk with its own mapping: those with its two headers and with the count at its end. The
+/// walk does not need the pages between them.
 fn headers_of_alone(memory: &dyn Memory, pages_of: &mut PagesOf, start: u64, end: u64) -> Vec<Run> {
     let header = word(memory, pages_of, start.saturating_add(8)).unwrap_or_default();
     let chunk = start.saturating_add(group::first_chunk(header)).min(end);
@@ -242,8 +238,8 @@ fn headers_of_alone(memory: &dyn Memory, pages_of: &mut PagesOf, start: u64, end
     pages.into_iter().flat_map(|at| pages_of(at, at.saturating_add(page))).collect()
 }
 
-/// Groups that make no sense are walked once more when the threads have run on: a thread that is stopped inside malloc
-/// leaves a group half made.
+/// Implausible groups are walked again after the threads have run: a thread paused inside malloc leaves a group half
+/// built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Round {
     First,
@@ -252,33 +248,31 @@ enum Round {
     Second,
 }
 
-/// A walk under way: groups are taken one by one, so that threads need not be held for long.
+/// A walk in progress: groups are taken one by one, which keeps pauses short.
 #[derive(Debug)]
 pub struct Walker {
     areas: BTreeSet<u64>,
-    /// Metas of groups that are not nested, by the address of the group, the next one last.
+    /// Metas of groups that are not nested, ordered by group address, the next one last.
     ahead: Vec<Meta>,
-    /// Groups that made no sense: in the first round to be walked again, in the second broken.
+    /// Implausible groups: after the first round to be walked again, after the second broken.
     refused: Vec<(Meta, BrokenGroup)>,
     round: Round,
-    /// First address behind the last group of this round.
+    /// End address of the last group of this round.
     end: u64,
     torn: u64,
     found: Walk,
 }
 
 impl Walker {
-    /// Lists the metas. Areas are only ever added, so this may happen while the process runs.
-    ///
-    /// # Errors
-    /// Fails if the list of areas cannot be followed to its end; the error says why.
+    /// Lists the metas. Areas are only ever added, so the process may run during this. Fails if the list of areas
+    /// cannot be followed to its end; the error says why.
     pub fn begin(memory: &dyn Memory, pages_of: &mut PagesOf, context: Context) -> Result<Self, &'static str> {
         let mut areas = BTreeSet::new();
         let mut ahead = Vec::new();
         let mut at = context.head;
         while at != 0 {
             if areas.len() == AREAS_MAX || !areas.insert(at) {
-                return Err("areas of metas without an end");
+                return Err("an endless list of meta areas");
             }
             let (next, bytes) = read_area(memory, pages_of, at, context.secret)?;
             let slots = bytes[AREA_HEADER..].chunks_exact(Meta::SIZE).take(AREA_METAS as usize);
@@ -289,24 +283,24 @@ impl Walker {
         }
         ahead.largest_first(|meta| (meta.group, meta.at));
         let mut pages: Vec<_> = areas.iter().filter_map(|area| whole_pages(memory, *area, area + AREA)).collect();
-        // A larger page holds several areas.
+        // A larger page contains several areas.
         pages.dedup();
         let found = Walk { areas: pages, ..Walk::default() };
         Ok(Self { areas, ahead, refused: Vec::new(), round: Round::First, end: 0, torn: 0, found })
     }
 
-    /// Whether the threads should run on before the next step.
+    /// Whether threads should run before the next step.
     pub fn waits(&self) -> bool {
         self.round == Round::Between
     }
 
-    /// Walks the next group, whose memory must not change meanwhile; false if no group is left.
+    /// Walks the next group, whose memory must not change during the step; false if no group is left.
     pub fn step(&mut self, memory: &dyn Memory, pages_of: &mut PagesOf) -> bool {
         let Some(listed) = self.ahead.pop() else { return self.ends_round() };
         if self.round == Round::Between {
             self.round = Round::Second;
         }
-        // A group that has gone since is no longer malloc's; its meta may be another group's.
+        // If the group is gone, its memory is no longer malloc's, and its meta may describe another group.
         let Some(meta) = Meta::read(memory, listed.at).filter(|meta| meta.group == listed.group) else { return true };
         if meta.is_nested() {
             return true;
@@ -318,10 +312,7 @@ impl Walker {
         true
     }
 
-    /// Walks a group that is not nested.
-    ///
-    /// # Errors
-    /// Fails if it makes no sense; the error says why.
+    /// Walks a group that is not nested. Fails if it is implausible; the error says why.
     fn walk(&mut self, memory: &dyn Memory, pages_of: &mut PagesOf, meta: Meta) -> Result<(), &'static str> {
         let end = meta.check()?;
         if meta.group < self.end || self.is_walked(meta.group, end) {
@@ -336,7 +327,7 @@ impl Walker {
         self.torn = self.torn.saturating_add(walked.torn);
         self.found.asked += walked.asked;
         match walked.mmapped {
-            // The last page is the chunk's as a whole, though musl counts it in units of 4 KiB.
+            // The whole last page belongs to the chunk, though musl counts in units of 4 KiB.
             Some(tag) => {
                 let end = whole_pages(memory, meta.group, end).map_or(end, |(_, last)| last);
                 self.found.mmapped.push(MmappedChunk { start: meta.group, end, tag });
@@ -347,14 +338,14 @@ impl Walker {
         Ok(())
     }
 
-    /// Whether the first round has walked a part of this range; in the first round `end` says so.
+    /// Whether the first round has walked part of this range; in the first round, `end` decides.
     fn is_walked(&self, start: u64, end: u64) -> bool {
         let groups = self.found.groups.iter().chain(&self.found.donated).map(|group| (group.start, group.end));
         let mut all = groups.chain(self.found.mmapped.iter().map(|chunk| (chunk.start, chunk.end)));
         self.round == Round::Second && all.any(|walked| walked.0 < end && start < walked.1)
     }
 
-    /// Begins the second round where the first refused a few groups; false where the walk has ended.
+    /// Starts the second round if the first rejected a few groups; false if the walk has ended.
     fn ends_round(&mut self) -> bool {
         let again = self.round == Round::First && (1..=AGAIN_MAX).contains(&self.refused.len());
         if again {
@@ -364,10 +355,7 @@ impl Walker {
         again
     }
 
-    /// Returns the result of the walk.
-    ///
-    /// # Errors
-    /// Fails if so much of the memory makes no sense that its layout must be another one.
+    /// Returns the result of the walk. Fails if so much of the memory is implausible that its layout must be different.
     pub fn finish(mut self) -> Result<Walk, &'static str> {
         self.found.broken = self.refused.into_iter().map(|(_, broken)| broken).collect();
         self.found.groups.order_by_key(|group| group.start);

@@ -1,8 +1,8 @@
-//! Groups of musl's malloc and the slots in them (mallocng of musl 1.2.1–1.2.5: `struct meta`, `struct group`,
-//! `get_stride`, `get_nominal_size`, `enframe` of `src/malloc/mallocng/meta.h`, `size_classes` of `malloc.c`).
+//! Groups of musl's malloc and their slots (mallocng of musl 1.2.1–1.2.5: `struct meta`, `struct group`, `get_stride`,
+//! `get_nominal_size`, `enframe` in `src/malloc/mallocng/meta.h`, `size_classes` in `malloc.c`).
 //!
-//! A group is up to 32 slots of one size behind a header that names its meta; the meta says which slots are free. A
-//! slot in use holds a chunk, or a whole group of smaller slots, which is walked where it is met.
+//! A group has up to 32 slots of one size after a header that refers to its meta; the meta records which slots are
+//! free. A slot in use contains a chunk, or a whole group of smaller slots, which is walked on the spot.
 
 use super::glibc::Chunks;
 use super::memory::{Memory, number};
@@ -12,37 +12,37 @@ use super::pages::Pages;
 use std::collections::BTreeSet;
 use std::ops::AddAssign;
 
-/// `UNIT`: what sizes and offsets count in, and the size of a group's header.
+/// `UNIT`: the unit of sizes and offsets, and the size of a group's header.
 const UNIT: u64 = 16;
-/// `IB`: bytes before each chunk, which belong to the slot before it.
+/// `IB`: bytes before each chunk, which belong to the previous slot.
 const IB: u64 = 4;
-/// `sizeof (struct meta_area)` is this, and its address a multiple of it; `maplen` counts in it. musl has it written
-/// in, whatever the machine's pages are.
+/// The size and alignment of `struct meta_area`, and the unit of `maplen`: a constant in musl, whatever the machine's
+/// page size.
 const AREA: u64 = 4096;
 /// `size_classes`, in units.
 const SIZE_CLASSES: [u64; 48] = [
     1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 18, 20, 25, 31, 36, 42, 50, 63, 72, 84, 102, 127, 146, 170, 204, 255, 292,
     340, 409, 511, 584, 682, 818, 1023, 1169, 1364, 1637, 2047, 2340, 2730, 3276, 4095, 4680, 5460, 6552, 8191,
 ];
-/// The class of a chunk with a mapping of its own.
+/// The size class of a chunk with its own mapping.
 const ALONE: u8 = 63;
-/// Slots of a group take less than 65,536 units, and a page around that at most 64 KiB: in units of 4 KiB.
+/// The slots of a group take less than 65,536 units, and page rounding at most 64 KiB: in units of 4 KiB.
 const GROUP_PAGES_MAX: u64 = 512;
-/// A chunk that starts later in its slot than the slot: `7 << 5` in the slot's own header.
+/// Marks a chunk that starts later in its slot: `7 << 5` in the slot's own header.
 const STARTS_LATER: u64 = 7 << 5;
-/// A slot that holds a group.
+/// Marks a slot that contains a group.
 const HOLDS_GROUP: u64 = 6;
-/// A chunk whose unused bytes are counted at the end of its slot.
+/// Marks a chunk whose unused bytes are counted at the end of its slot.
 const COUNTED_BEHIND: u64 = 5;
 
-const NOT_NAMED: &str = "a group that does not name its meta";
+const NOT_NAMED: &str = "a group that does not point to its meta";
 
-/// The amounts that the program asked for.
+/// The sizes that the program requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RequestedAmount {
-    /// Chunks in use whose headers tell what was asked for, those with a mapping of their own included.
+    /// Chunks in use whose headers contain the requested size, including those with their own mapping.
     pub count: u64,
-    /// Bytes that were asked for in them, without rounding.
+    /// Bytes requested in them, without rounding.
     pub bytes: u64,
 }
 
@@ -58,16 +58,15 @@ impl AddAssign for RequestedAmount {
 pub(super) struct Meta {
     /// Its own address.
     pub(super) at: u64,
-    /// Address of its group.
     pub(super) group: u64,
     /// A bit for each free slot: `avail_mask | freed_mask`.
     free: u32,
-    /// How many slots.
+    /// Number of slots.
     count: u64,
-    /// False where the loader gave the memory to malloc.
+    /// False if the loader donated the memory to malloc.
     freeable: bool,
     class: u8,
-    /// How many units of 4 KiB were mapped for it; 0 for a group in a slot or in a library's data.
+    /// Number of 4 KiB units mapped for it; 0 for a group in a slot or in a library's data.
     pub(super) pages: u64,
 }
 
@@ -75,7 +74,7 @@ impl Meta {
     /// `sizeof (struct meta)`.
     pub(super) const SIZE: usize = 40;
 
-    /// `None` where it has no group.
+    /// `None` if it has no group.
     pub(super) fn parse(at: u64, bytes: &[u8]) -> Option<Self> {
         let word = |n: usize| bytes.get(8 * n..8 * n + 8).map(number);
         let (group, masks, bits) = (word(2)?, word(3)?, word(4)?);
@@ -90,28 +89,27 @@ impl Meta {
         })
     }
 
-    /// The meta at this address, whose page is known to be present.
+    /// The meta at this address, whose page must be present.
     pub(super) fn read(memory: &dyn Memory, at: u64) -> Option<Self> {
         let mut bytes = [0; Self::SIZE];
         if memory.read(at, &mut bytes) { Self::parse(at, &bytes) } else { None }
     }
 
-    /// Whether its group is in a slot of another.
     pub(super) fn is_nested(&self) -> bool {
         self.pages == 0 && self.freeable
     }
 
-    /// Whether its group is a single chunk with a mapping of its own.
+    /// Whether its group is a single chunk with its own mapping.
     pub(super) fn is_alone(&self) -> bool {
         self.class == ALONE
     }
 
-    /// The first address behind what was mapped for it, if it was and there is one.
+    /// The end address of its mapping, if it has one.
     pub(super) fn end(&self) -> Option<u64> {
         self.group.checked_add(self.pages.checked_mul(AREA)?).filter(|end| *end > self.group && *end < 1 << 56)
     }
 
-    /// Bytes from one slot to the next; `None` for a class that there is not.
+    /// Bytes from one slot to the next; `None` for an invalid class.
     fn stride(&self) -> Option<u64> {
         match self.pages {
             1.. if self.count == 1 => self.pages.checked_mul(AREA)?.checked_sub(UNIT),
@@ -119,20 +117,17 @@ impl Meta {
         }
     }
 
-    /// The first address behind the group.
-    ///
-    /// # Errors
-    /// Fails if it cannot be a group; the error says why.
+    /// The end address of the group. Fails if it cannot be a group; the error says why.
     pub(super) fn check(&self) -> Result<u64, &'static str> {
         let all = (2u64 << (self.count - 1)) - 1;
         if u64::from(self.free) & !all != 0 {
             return Err("a group with more free slots than slots");
         }
-        let stride = self.stride().ok_or("a group of no class")?;
+        let stride = self.stride().ok_or("a group with an invalid size class")?;
         let needed = stride.checked_mul(self.count).and_then(|slots| slots.checked_add(UNIT));
         let slots_end = needed.and_then(|needed| self.group.checked_add(needed));
         let end = if self.pages > 0 { self.end() } else { slots_end };
-        let impossible = "a group of an impossible size";
+        let impossible = "a group with an impossible size";
         let end = end.filter(|end| slots_end.is_some_and(|slots| slots <= *end)).ok_or(impossible)?;
         let fits = match self.is_alone() {
             true => self.count == 1 && self.pages > 0 && self.free == 0,
@@ -143,40 +138,38 @@ impl Meta {
     }
 }
 
-/// The result of a walk through a group, with the groups in its slots.
+/// The result of walking a group, including the groups in its slots.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GroupWalk {
     /// First address.
     pub start: u64,
-    /// First address behind what was mapped for it.
+    /// End address of its mapping, exclusive.
     pub end: u64,
-    /// How many groups it is: itself and those in its slots.
+    /// Number of groups: itself and those in its slots.
     pub groups: u64,
-    /// Slots in use without an NMT header, with what musl needs for itself: headers, and what is behind the last slot.
+    /// Slots in use without an NMT header, plus musl's own overhead: headers, and memory after the last slot.
     pub live: Chunks,
-    /// Slots in use with an NMT header, by NMT's number of the tag, in its order.
+    /// Slots in use with an NMT header, by NMT's tag number, in ascending order.
     pub tagged: Vec<(u8, Chunks)>,
     /// Free slots.
     pub free: Chunks,
-    /// Resident bytes of pages that lie wholly in what is free.
+    /// Resident bytes of completely free pages.
     pub free_pages: u64,
 }
 
-/// A group with what else its headers say.
+/// A group with everything else found in its headers.
 #[derive(Debug, Default)]
 pub(super) struct Walked {
     pub(super) group: GroupWalk,
     pub(super) asked: RequestedAmount,
-    /// Slots in use whose headers make no sense: caught inside malloc or free, or not what they seem.
+    /// Slots in use with implausible headers: paused inside malloc or free, or misread.
     pub(super) torn: u64,
-    /// The tag, if it has one, of a chunk with a mapping of its own.
+    /// For a chunk with its own mapping: its tag, if it has one.
     pub(super) mmapped: Option<Option<Tag>>,
 }
 
-/// Walks a group that was checked and ends at `end`. `runs` are its pages, `areas` the addresses of all areas of metas.
-///
-/// # Errors
-/// Fails if the group, or one in its slots, does not belong to its meta; the error says which.
+/// Walks a checked group that ends at `end`. `runs` are its pages, `areas` the addresses of all meta areas. Fails if
+/// the group, or one in its slots, does not belong to its meta; the error says which.
 pub(super) fn walk(
     memory: &dyn Memory,
     runs: &[Run],
@@ -196,13 +189,11 @@ pub(super) fn walk(
     Ok(walker.found)
 }
 
-/// The content of a slot in use.
 enum Slot {
-    /// A chunk: where it starts, and the bytes asked for, unless their count is swapped out.
+    /// A chunk: its start, and the requested bytes, unless their count is swapped out.
     Chunk(u64, Option<u64>),
-    /// A group, at this address.
     Group(u64),
-    /// Unknown, because its header makes no sense.
+    /// Unknown, because its header is implausible.
     Torn,
     /// Unknown, because its header is swapped out.
     Unread,
@@ -213,12 +204,12 @@ struct GroupWalker<'a> {
     areas: &'a BTreeSet<u64>,
     pages: Pages<'a>,
     found: Walked,
-    /// The free stretch that ends where the walk is.
+    /// The free stretch that ends at the current position.
     hole: Option<(u64, u64)>,
 }
 
 impl GroupWalker<'_> {
-    /// The only slot of a chunk with a mapping of its own.
+    /// The only slot of a chunk with its own mapping.
     fn alone(&mut self, meta: &Meta) -> Result<(), &'static str> {
         self.named_by(meta)?;
         let end = meta.check()?;
@@ -233,13 +224,13 @@ impl GroupWalker<'_> {
         Ok(())
     }
 
-    /// The group's header must name the meta that names the group.
+    /// The group's header must refer to the meta that refers to the group.
     fn named_by(&mut self, meta: &Meta) -> Result<(), &'static str> {
         let header = self.pages.unit(meta.group).ok_or("a group whose header is not in memory")?;
         if header.0 == meta.at { Ok(()) } else { Err(NOT_NAMED) }
     }
 
-    /// All slots of a group, up to `end`, where its memory ends.
+    /// Walks all slots of a group, whose memory ends at `end`.
     fn slots(&mut self, meta: &Meta, end: u64) -> Result<(), &'static str> {
         self.named_by(meta)?;
         let stride = meta.stride().ok_or(NOT_NAMED)?;
@@ -266,18 +257,18 @@ impl GroupWalker<'_> {
                 Slot::Unread => self.live(start, next, None),
             }
         }
-        // No slot is ever made of what lies behind the last one.
+        // The memory after the last slot is never used for slots.
         self.own(meta.group + UNIT + meta.count * stride, end);
         Ok(())
     }
 
-    /// A group in the slot `[start, end)` of a larger class, which bounds how deep groups nest.
+    /// A group in the slot `[start, end)` of a larger class, which limits the nesting depth.
     fn nested(&mut self, outer: &Meta, start: u64, at: u64, end: u64) -> Result<(), &'static str> {
         let header = self.pages.unit(at).ok_or("a group whose header is not in memory")?;
         let known = self.areas.contains(&(header.0 & !(AREA - 1))) && header.0 % AREA <= AREA - Meta::SIZE as u64;
         let meta = if known { Meta::read(self.memory, header.0) } else { None };
         let meta = meta.filter(|meta| meta.group == at && meta.is_nested() && meta.class < outer.class);
-        let meta = meta.ok_or("a slot with a group whose meta does not name it")?;
+        let meta = meta.ok_or("a slot with a group whose meta does not point to it")?;
         if meta.check()? > end {
             return Err("a group larger than the slot that holds it");
         }
@@ -285,7 +276,7 @@ impl GroupWalker<'_> {
         self.slots(&meta, end)
     }
 
-    /// Returns the content of the slot in use from `start`; its chunk ends at `end` at the latest.
+    /// Returns the content of the used slot at `start`; its chunk ends at `end` or earlier.
     fn slot(&mut self, meta: &Meta, index: u64, start: u64, end: u64) -> Slot {
         let Some(first) = self.pages.unit(start - UNIT) else { return Slot::Unread };
         let at = start - UNIT + first_chunk(first.1);
@@ -294,7 +285,7 @@ impl GroupWalker<'_> {
         }
         let Some((_, high)) = self.pages.unit(at - UNIT) else { return Slot::Unread };
         let (bytes, short) = header(high);
-        // An offset that does not fit 16 bits is stored before the header; a byte marks that.
+        // An offset that does not fit 16 bits is stored before the header, marked by a byte.
         let offset = if bytes & 0xff == 0 { short } else { high & 0xffff_ffff };
         let (own_index, unused) = (bytes >> 8 & 31, bytes >> 13 & 7);
         if own_index != index || offset.checked_mul(UNIT) != at.checked_sub(meta.group + UNIT) {
@@ -322,7 +313,7 @@ impl GroupWalker<'_> {
         nmt_header::tag_exact(low, high, asked)
     }
 
-    /// Enters memory that musl needs for itself.
+    /// Counts memory that musl needs for itself.
     fn own(&mut self, start: u64, end: u64) {
         self.close_hole();
         self.found.group.live += Chunks::within(&mut self.pages, start, end);
@@ -364,8 +355,7 @@ fn header(high: u64) -> (u64, u64) {
     (high >> 32 & 0xffff, high >> 48)
 }
 
-/// Returns where the chunk of a slot starts, in bytes from the start of the unit before the slot. `high` is the upper
-/// half of that unit.
+/// Returns the start of a slot's chunk, in bytes from the unit before the slot. `high` is the upper half of that unit.
 pub(super) fn first_chunk(high: u64) -> u64 {
     let (bytes, offset) = header(high);
     UNIT + if bytes >> 8 == STARTS_LATER { UNIT * offset } else { 0 }

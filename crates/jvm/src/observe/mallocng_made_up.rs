@@ -1,7 +1,7 @@
-//! A process on musl made up byte by byte, as `enframe`, `set_size`, `alloc_group` and `alloc_meta` of musl 1.2.3 write
-//! it, from a plan that is any bytes; for tests and fuzzing only. The expected walk is recorded with them.
+//! A process on musl generated from a plan of arbitrary bytes, as `enframe`, `set_size`, `alloc_group`, and
+//! `alloc_meta` of musl 1.2.3 write it; for tests and fuzzing only. The expected walk is recorded with it.
 //!
-//! The first law is that of [`MadeUpHeap::read`]: a page that is not present is never asked for.
+//! The first law is that of [`MadeUpHeap::read`]: absent pages are never read.
 
 use super::hotspot::made_up::{self, PAGE, PlanBytes};
 use super::mallocng::{Context, Walk, Walker, find};
@@ -10,7 +10,7 @@ use super::pagemap::Run;
 use std::collections::BTreeSet;
 
 pub(super) const SECRET: u64 = 0x5ec2_e7b9_01d4_a86f;
-/// The data of the C library, in which the context lies, near the end of its first page.
+/// The C library's data, with the context near the end of its first page.
 pub(super) const DATA: u64 = 0x7f10_0000_0000;
 const CONTEXT: u64 = DATA + PAGE - 48;
 const AREAS: u64 = 0x7f20_0000_0000;
@@ -21,11 +21,11 @@ const CLASSES: [u64; 48] = [
     1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 18, 20, 25, 31, 36, 42, 50, 63, 72, 84, 102, 127, 146, 170, 204, 255, 292,
     340, 409, 511, 584, 682, 818, 1023, 1169, 1364, 1637, 2047, 2340, 2730, 3276, 4095, 4680, 5460, 6552, 8191,
 ];
-/// No group of a plan is larger: tests are to be quick.
+/// Maximum size of a planned group, to keep tests fast.
 const GROUP_MAX: u64 = 160 << 10;
 const DEPTH_MAX: u32 = 3;
 
-/// The counts and bytes that were planted.
+/// The planted counts and bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Truth {
     pub(super) chunks: u64,
@@ -37,13 +37,13 @@ pub(super) struct Truth {
     pub(super) alone: u64,
 }
 
-/// Memory of which pages may be swapped out: what was never written is not present.
+/// Memory whose pages may be swapped out; pages that were never written are absent.
 #[derive(Debug, Clone, Default)]
 pub(super) struct MadeUpHeap {
     pub(super) memory: made_up::MadeUpMemory,
     swapped: BTreeSet<u64>,
     pub(super) truth: Truth,
-    /// The address of each group that is not nested, and that of its meta.
+    /// The address of each group that is not nested, and of its meta.
     pub(super) tops: Vec<(u64, u64)>,
     metas: u64,
     end: u64,
@@ -64,7 +64,7 @@ impl Memory for MadeUpHeap {
 }
 
 impl MadeUpHeap {
-    /// By this plan; `constant` says whether the build has a constant size of pages.
+    /// Generates the heap from this plan; `constant` says whether the build has a constant page size.
     pub(super) fn of(plan: &[u8], constant: bool) -> Self {
         let mut made = Self { end: GROUPS, ..Self::default() };
         let mut rest = PlanBytes::of(plan);
@@ -118,7 +118,7 @@ impl MadeUpHeap {
             self.word(Self::area(n) + 8, next);
             self.put(Self::area(n) + 16, &(METAS as u32).to_le_bytes());
         }
-        // The secret alone, as a copy that something else has.
+        // The secret alone, as a stray copy.
         self.word(DATA + 64, SECRET);
         let more = if constant { 0 } else { 8 };
         let words = [SECRET, PAGE, 1 | 7 << 32, 0, 0, 0, 0, 3, Self::area(0), Self::area(areas - 1), 0, 0];
@@ -137,7 +137,7 @@ impl MadeUpHeap {
 
     fn meta(&mut self, at: u64, group: u64, free: u32, bits: [u64; 3]) {
         let [count, class, pages] = bits;
-        // Half of the free ones were never handed out.
+        // Half of the free slots were never handed out.
         let (avail, freed) = (free & 0x5555_5555, free & !0x5555_5555);
         self.word(at + 16, group);
         self.put(at + 24, &avail.to_le_bytes());
@@ -146,7 +146,7 @@ impl MadeUpHeap {
         self.word(group, at);
     }
 
-    /// A group with a mapping of its own, or a chunk with one.
+    /// A group with its own mapping, or a chunk with one.
     fn top(&mut self, plan: &mut PlanBytes) {
         let (kind, group, meta) = (plan.next(), self.end, self.new_meta());
         self.tops.push((group, meta));
@@ -165,7 +165,7 @@ impl MadeUpHeap {
         self.slots(group, meta, class, [count, pages], plan, 0);
     }
 
-    /// How many slots a group of this class has that fits into so many bytes.
+    /// The number of slots in a group of this class that fits into this many bytes.
     fn count_of(&self, class: usize, room: u64, plan: &mut PlanBytes) -> u64 {
         (1 + plan.next() % 32).min(room.saturating_sub(16) / (CLASSES[class] * 16)).max(1)
     }
@@ -192,7 +192,6 @@ impl MadeUpHeap {
         self.meta(meta, group, free, [count, class as u64, pages]);
     }
 
-    /// A group of a smaller class in a slot.
     fn nested(&mut self, group: u64, index: u64, slot: (u64, u64), class: usize, plan: &mut PlanBytes, depth: u32) {
         let (start, stride) = slot;
         let fits = CLASSES[..class].iter().take_while(|units| 16 + *units * 16 + 4 <= stride).count();
@@ -204,7 +203,7 @@ impl MadeUpHeap {
         self.slots(start, meta, inner, [count, 0], plan, depth + 1);
     }
 
-    /// The header of what starts at `at` in the slot from `start` on.
+    /// Writes the header for what starts at `at` in the slot at `start`.
     fn frame(&mut self, group: u64, index: u64, start: u64, at: u64, unused: u64) {
         let offset = (at - group - 16) / 16;
         if at > start {
@@ -223,7 +222,7 @@ impl MadeUpHeap {
         }
     }
 
-    /// A chunk somewhere in a slot, with NMT's header or without.
+    /// A chunk somewhere in a slot, with or without NMT's header.
     fn chunk(&mut self, group: u64, index: u64, slot: (u64, u64), plan: &mut PlanBytes) {
         let (start, stride) = slot;
         let end = start + stride - 4;
@@ -252,7 +251,6 @@ impl MadeUpHeap {
         find(self, &mut |start, end| self.runs(start, end), &places, SECRET)
     }
 
-    /// The walk through all of it.
     pub(super) fn walk(&self) -> Result<Walk, &'static str> {
         let context = self.find().ok_or("no context")?;
         let mut pages_of = |start, end| self.runs(start, end);
@@ -262,7 +260,7 @@ impl MadeUpHeap {
     }
 }
 
-/// Checks the laws of every walk: its findings are in order, disjoint and no more than there is.
+/// Checks the laws of every walk: its findings are ordered, disjoint, and within the memory.
 pub(super) fn laws(made: &MadeUpHeap, walk: &Walk) {
     let mut ranges: Vec<(u64, u64)> = walk.groups.iter().chain(&walk.donated).map(|one| (one.start, one.end)).collect();
     ranges.extend(walk.mmapped.iter().map(|chunk| (chunk.start, chunk.end)));
@@ -282,8 +280,8 @@ pub(super) fn laws(made: &MadeUpHeap, walk: &Walk) {
     }
 }
 
-/// For fuzzing and tests: a process of the first half of the input, in which the second half changes words of metas,
-/// areas, context and groups; panics where a walk breaks a law.
+/// For fuzzing and tests: a process from the first half of the input, in which the second half changes words of metas,
+/// areas, context, and groups. Panics if a walk breaks a law.
 pub(super) fn check(input: &[u8]) {
     let (plan, changes) = input.split_at(input.len() / 2);
     let mut made = MadeUpHeap::of(plan, plan.first().is_none_or(|byte| byte % 2 == 0));
@@ -291,7 +289,7 @@ pub(super) fn check(input: &[u8]) {
     for change in changes.chunks_exact(8) {
         let page = pages[usize::from(change[0]) % pages.len()];
         let at = page + (u64::from(change[1]) * 16 + u64::from(change[2] % 2) * 8) % PAGE;
-        // A word of the input, or an address of something there is.
+        // A word of the input, or an existing address.
         let word = match change[2] % 8 {
             0..4 => u64::from(u32::from_le_bytes([change[3], change[4], change[5], change[6]])),
             4 => pages[usize::from(change[3]) % pages.len()] + u64::from(change[4]) * 16,

@@ -1,11 +1,11 @@
-//! Processes on musl that are made up, walked whole and damaged.
+//! Generated processes on musl, walked intact and damaged.
 
 use super::super::hotspot::made_up::{PAGE, corpus};
 use super::super::mallocng_made_up::{DATA, MadeUpHeap, SECRET, check, laws};
 use super::*;
 use proptest::prelude::*;
 
-/// Metas are 40 bytes each behind 24 of the area; `mem`, masks and bits of one.
+/// Metas of 40 bytes each follow the area's 24-byte header; offsets of `mem`, masks, and flags.
 const GROUP_AT: u64 = 16;
 const BITS_AT: u64 = 32;
 
@@ -20,7 +20,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(150) })]
 
     #[test]
-    fn what_was_planted_is_found(plan in prop::collection::vec(any::<u8>(), 1..600), constant in any::<bool>()) {
+    fn planted_memory_is_found(plan in prop::collection::vec(any::<u8>(), 1..600), constant in any::<bool>()) {
         let made = MadeUpHeap::of(&plan, constant);
         let walk = made.walk().unwrap();
         laws(&made, &walk);
@@ -37,13 +37,13 @@ proptest! {
     }
 
     #[test]
-    fn whatever_is_damaged_no_law_breaks(input in prop::collection::vec(any::<u8>(), 2..900)) {
+    fn damage_breaks_no_law(input in prop::collection::vec(any::<u8>(), 2..900)) {
         check(&input);
     }
 }
 
 #[test]
-fn on_larger_pages_the_same_is_found() {
+fn larger_pages_give_the_same_result() {
     for page in [16 << 10, 64 << 10] {
         let made = some();
         let mut large = made.clone();
@@ -67,23 +67,23 @@ fn on_larger_pages_the_same_is_found() {
     }
 }
 
-/// Prefixes of the inputs that fuzzing found, or begins with, are tried on every toolchain.
+/// Tries prefixes of the inputs that fuzzing found or starts with, on every toolchain.
 #[test]
 fn the_corpus_breaks_no_law() {
     corpus("mallocng", check);
 }
 
 #[test]
-fn a_torn_group_is_left_out_and_the_others_stand() {
+fn a_torn_group_is_skipped_and_others_are_kept() {
     let whole = some().walk().unwrap();
     let (group, meta) = some().tops[3];
     let damages: [(&str, Damage); 4] = [
-        ("a group that does not name its meta", |made, group, meta| made.word(group, meta + 40)),
-        ("a group of no class", |made, _, meta| {
+        ("a group that does not point to its meta", |made, group, meta| made.word(group, meta + 40)),
+        ("a group with an invalid size class", |made, _, meta| {
             made.put(meta + 24, &[0; 8]);
             made.word(meta + BITS_AT, 1 | 1 << 5 | 50 << 6 | 1 << 12);
         }),
-        ("a group of an impossible size", |made, _, meta| made.word(meta + BITS_AT, 31 | 1 << 5 | 47 << 6 | 1 << 12)),
+        ("a group with an impossible size", |made, _, meta| made.word(meta + BITS_AT, 31 | 1 << 5 | 47 << 6 | 1 << 12)),
         ("a group with more free slots than slots", |made, _, meta| {
             made.put(meta + 24, &[255; 8]);
             made.word(meta + BITS_AT, 3 | 1 << 5 | 1 << 12);
@@ -101,7 +101,7 @@ fn a_torn_group_is_left_out_and_the_others_stand() {
 }
 
 #[test]
-fn a_group_whose_meta_was_given_to_another_is_gone() {
+fn a_group_with_a_reused_meta_is_gone() {
     let made = some();
     let mut moved = made.clone();
     let (_, meta) = made.tops[3];
@@ -115,7 +115,7 @@ fn a_group_whose_meta_was_given_to_another_is_gone() {
 }
 
 #[test]
-fn areas_end_and_carry_the_secret() {
+fn areas_end_and_contain_the_secret() {
     let refused = |damage: fn(&mut MadeUpHeap)| {
         let mut made = MadeUpHeap::of(&[1; 20_000], true);
         damage(&mut made);
@@ -124,13 +124,13 @@ fn areas_end_and_carry_the_secret() {
     assert!(MadeUpHeap::of(&[1; 20_000], true).memory.pages.contains_key(&MadeUpHeap::area(2)), "three areas");
     assert_eq!(
         refused(|made| made.word(MadeUpHeap::area(1) + 8, MadeUpHeap::area(0))),
-        "areas of metas without an end"
+        "an endless list of meta areas"
     );
-    assert_eq!(refused(|made| made.word(MadeUpHeap::area(1), SECRET ^ 1)), "an area of metas without the secret");
-    assert_eq!(refused(|made| made.word(MadeUpHeap::area(1) + 16, 100)), "an area of metas without the secret");
-    assert_eq!(refused(|made| made.word(MadeUpHeap::area(0) + 8, 8)), "an area of metas at an impossible address");
-    assert_eq!(refused(|made| made.word(MadeUpHeap::area(0) + 8, 1 << 60)), "an area of metas that is not in memory");
-    assert_eq!(refused(|made| made.swap(MadeUpHeap::area(1))), "an area of metas that is not in memory");
+    assert_eq!(refused(|made| made.word(MadeUpHeap::area(1), SECRET ^ 1)), "a meta area without the secret");
+    assert_eq!(refused(|made| made.word(MadeUpHeap::area(1) + 16, 100)), "a meta area without the secret");
+    assert_eq!(refused(|made| made.word(MadeUpHeap::area(0) + 8, 8)), "a meta area at an impossible address");
+    assert_eq!(refused(|made| made.word(MadeUpHeap::area(0) + 8, 1 << 60)), "a meta area that is not in memory");
+    assert_eq!(refused(|made| made.swap(MadeUpHeap::area(1))), "a meta area that is not in memory");
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn the_context_is_more_than_the_secret() {
 }
 
 #[test]
-fn the_secret_is_the_second_half_of_what_the_kernel_gave() {
+fn the_secret_is_the_second_half_of_at_random() {
     let pair = |kind: u64, value: u64| [kind.to_le_bytes(), value.to_le_bytes()].concat();
     let auxv = [pair(33, 1), pair(25, 0x7ffe_1230), pair(0, 0), pair(25, 2)].concat();
     assert_eq!(random_at(&auxv), Some(0x7ffe_1230));
@@ -162,7 +162,7 @@ fn the_secret_is_the_second_half_of_what_the_kernel_gave() {
 }
 
 #[test]
-fn the_context_is_looked_for_in_data_of_files_and_behind_it() {
+fn the_context_is_searched_in_file_data_and_after_it() {
     let maps = crate::kernel::mapping::parse(
         "1000-2000 r-xp 0 08:01 5 /bin/x\n2000-3000 rw-p 0 08:01 5 /bin/x\n3000-4000 rw-p 0 00:00 0\n\
          5000-6000 rw-p 0 00:00 0 [heap]\n7000-8000 rw-p 0 00:00 0\n\

@@ -1,4 +1,4 @@
-//! The mappings of a process without their weights, and what their paths tell: JDK, allocator.
+//! The mappings of a process without their weights, and what their paths reveal: JDK, allocator.
 
 use super::procfs::{Process, open_below};
 use super::{Read, Reading, Unavailable};
@@ -6,7 +6,7 @@ use crate::kernel::mapping::{self, Line, Mapping, Texts, each_line, too_many};
 use loadline_base::clock::Clock;
 use std::io;
 
-/// Stretches of addresses that are kept of what tables lie in: a JVM with 1,000 threads has some 3,000.
+/// Maximum number of address ranges kept for reading tables: a JVM with 1,000 threads has about 3,000.
 const WANTED_MAX: usize = 1 << 14;
 
 /// Reads the mappings of a process.
@@ -17,8 +17,8 @@ pub fn read(process: &Process, clock: &Clock) -> Read<Vec<Mapping>> {
     })
 }
 
-/// Reads those mappings that a JVM's own tables may lie in: its library, its archives of classes, its counters, and
-/// memory of no file on a disk, of which neighbours are one. So 65,000 mappings of other files take no memory.
+/// Reads the mappings that may contain a JVM's own tables: its library, class archives, counters, and memory without a
+/// file on disk, with neighbors merged. So 65,000 mappings of other files take no memory.
 pub fn read_of_tables(process: &Process, clock: &Clock) -> Read<Vec<Mapping>> {
     Reading::take(clock, || {
         let file = open_below(process.folder(), "maps");
@@ -30,7 +30,7 @@ fn of_tables(from: impl io::Read) -> io::Result<Vec<Mapping>> {
     let (mut texts, mut kept) = (Texts::default(), Vec::<Mapping>::new());
     each_line(from, |line| {
         let Some(line) = Line::parse(line) else { return Ok(()) };
-        // Name and permissions are not needed for memory without a file.
+        // Memory without a file needs neither name nor permissions.
         let line = if line.inode == 0 { Line { perms: "rw-p", path: "", offset: 0, ..line } } else { line };
         match kept.last_mut() {
             Some(last) if goes_on(last, &line) => last.end = line.end,
@@ -42,13 +42,13 @@ fn of_tables(from: impl io::Read) -> io::Result<Vec<Mapping>> {
     Ok(kept)
 }
 
-/// Whether a line goes on where the mapping ends, in memory and in the same memory file or none.
+/// Whether a line continues the mapping, in memory and in the same memory file, if any.
 fn goes_on(last: &Mapping, line: &Line<'_>) -> bool {
     let same = last.end == line.start && last.inode == line.inode && *last.path == *line.path;
     same && (line.inode == 0 || is_memory(line.path) && last.offset + last.size().0 == line.offset)
 }
 
-/// Whether a path is that of a memory file, where ZGC has its heap.
+/// Whether a path is that of a memory file, which contains ZGC's heap.
 fn is_memory(path: &str) -> bool {
     path.starts_with("/memfd:")
 }
@@ -58,36 +58,28 @@ fn has_tables(line: &Line<'_>) -> bool {
     path.ends_with("/libjvm.so") || path.ends_with(".jsa") || path.contains("/hsperfdata_") || is_memory(path)
 }
 
-/// The library that `malloc` comes from, by the names of the mapped files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Allocator {
-    /// The C library's own, ptmalloc.
-    Glibc,
-    /// Preloaded.
-    Jemalloc,
-    /// Preloaded.
-    Mimalloc,
-    /// Preloaded, gperftools or Google's.
-    Tcmalloc,
-    /// The C library's own (Alpine).
-    Musl,
-    /// No known library is mapped; it may be linked statically.
-    Unknown,
+loadline_base::named! {
+    /// The library that `malloc` comes from, by the names of the mapped files.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Allocator,
+    /// The name in documents and on screen.
+    fn name {
+        /// The C library's own, ptmalloc.
+        Glibc = "glibc",
+        /// Preloaded.
+        Jemalloc = "jemalloc",
+        /// Preloaded.
+        Mimalloc = "mimalloc",
+        /// Preloaded, gperftools or Google's.
+        Tcmalloc = "tcmalloc",
+        /// The C library's own (Alpine).
+        Musl = "musl",
+        /// No known library is mapped; it may be linked statically.
+        Unknown = "unknown",
+    }
 }
 
 impl Allocator {
-    /// The name in documents and on screen.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Glibc => "glibc",
-            Self::Jemalloc => "jemalloc",
-            Self::Mimalloc => "mimalloc",
-            Self::Tcmalloc => "tcmalloc",
-            Self::Musl => "musl",
-            Self::Unknown => "unknown",
-        }
-    }
-
     /// A preloaded allocator comes before the C library's.
     pub fn of<'m>(mappings: impl IntoIterator<Item = &'m Mapping>) -> Self {
         let rank = |found: &Self| match found {
@@ -105,19 +97,19 @@ impl Allocator {
             () if named("libmimalloc") => Self::Mimalloc,
             () if named("libtcmalloc") => Self::Tcmalloc,
             () if name == "libc.so.6" || (name.starts_with("libc-2.") && name.ends_with(".so")) => Self::Glibc,
-            // glibc's `libc.so` is a text for linkers; a library of that name is musl's where it has no other (Debian).
+            // glibc's `libc.so` is a linker script; a mapped `libc.so` without another name is musl's (Debian).
             () if name.starts_with("ld-musl-") || name.starts_with("libc.musl-") || name == "libc.so" => Self::Musl,
             () => Self::Unknown,
         }
     }
 }
 
-/// The path of the HotSpot library, as named in the process's own mount namespace.
+/// The path of the HotSpot library in the process's own mount namespace.
 pub fn libjvm<'m>(mappings: impl IntoIterator<Item = &'m Mapping>) -> Option<&'m str> {
     mappings.into_iter().find(|mapping| mapping.file_name() == "libjvm.so").and_then(Mapping::file)
 }
 
-/// Whether the JVM is an OpenJ9, whose library goes by HotSpot's name, too.
+/// Whether the JVM is OpenJ9, whose library has the same name as HotSpot's.
 pub fn is_openj9<'m>(mappings: impl IntoIterator<Item = &'m Mapping>) -> bool {
     mappings.into_iter().any(|mapping| mapping.file_name().starts_with("libj9"))
 }
@@ -157,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn of_tables_nothing_else_is_kept_and_neighbours_are_one() {
+    fn only_table_mappings_are_kept_and_neighbors_merged() {
         let mut text = "1000-3000 r--p 0 0:0 7 /x/libjvm.so\n3000-4000 rw-p 0 0:0 0 \n".to_owned();
         text += "4000-5000 ---p 0 0:0 0 [heap]\n5000-6000 r--s 0 0:0 8 /tmp/hsperfdata_me/5\n";
         text += "6000-7000 r--p 0 0:0 9 /x/classes.jsa (deleted)\n8000-9000 rw-p 0 0:0 0 \n";
@@ -171,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_any_jvm_has_is_refused_and_not_cut() {
+    fn too_many_mappings_are_rejected_not_truncated() {
         let holes = (1..=WANTED_MAX as u64 + 1).map(|n| format!("{:x}000-{:x}000 rw-p 0 0:0 0 \n", 2 * n, 2 * n + 1));
         let refused = of_tables(holes.collect::<String>().as_bytes()).unwrap_err();
         assert!(refused.to_string().contains("more than 16384 mappings"), "{refused}");

@@ -1,5 +1,5 @@
-//! `/proc/PID/mem` (man proc_pid_mem): the memory of a process. Reading a page that is not present would map it into
-//! the process, so whoever reads must know from `pagemap` that it is, or read through [`super::untouched`].
+//! `/proc/PID/mem` (man proc_pid_mem): the memory of a process. Reading an absent page would map it into the process,
+//! so callers must check `pagemap` first, or read through [`super::untouched`].
 
 use super::Unavailable;
 use super::procfs::{Process, open_below};
@@ -11,21 +11,20 @@ use std::io::IoSliceMut;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-/// The smallest page of any Linux; larger ones are multiples of it.
+/// The smallest page size of any Linux; larger ones are multiples of it.
 pub(super) const PAGE_MIN: u64 = 4096;
 
-/// Memory that can be read by address: of a process, or made up in a test. Numbers are little-endian.
+/// Memory that is readable by address: of a process, or generated in a test. Numbers are little-endian.
 pub trait Memory {
-    /// The size of its pages in bytes, a power of two: 4, 16 or 64 KiB.
+    /// Its page size in bytes, a power of two: 4, 16, or 64 KiB.
     fn page(&self) -> u64 {
         PAGE_MIN
     }
 
-    /// Fills `into` from the address `at`; false where not all of it can be read.
+    /// Fills `into` from the address `at`; false if not all of it can be read.
     fn read(&self, at: u64, into: &mut [u8]) -> bool;
 
-    /// Fills `into` with equally long stretches from these addresses, one behind the other; false where not all of
-    /// them can be read.
+    /// Fills `into` with stretches of equal length from these addresses; false if not all of them can be read.
     fn read_each(&self, starts: &[u64], into: &mut [u8]) -> bool {
         let len = into.len() / starts.len().max(1);
         starts.iter().zip(into.chunks_exact_mut(len.max(1))).all(|(at, stretch)| self.read(*at, stretch))
@@ -55,14 +54,14 @@ pub trait Memory {
         self.read(at, &mut byte).then_some(byte[0])
     }
 
-    /// The text at an address up to its zero byte, which follows within 1 KiB.
+    /// The zero-terminated text at an address, of at most 1 KiB.
     fn text(&self, at: u64) -> Option<String> {
         const STRETCH: u64 = 64;
         const MAX: usize = 1024;
         let mut text = Vec::new();
         let mut at = at;
         while text.len() < MAX {
-            // Never over the edge of a page behind which nothing may lie.
+            // Never across a page boundary, because the next page may be missing.
             let len = STRETCH - at % STRETCH;
             let mut stretch = [0; STRETCH as usize];
             let stretch = &mut stretch[..len as usize];
@@ -78,17 +77,17 @@ pub trait Memory {
     }
 }
 
-/// Little-endian, of up to eight bytes.
+/// Reads a little-endian number of up to eight bytes.
 pub(super) fn number(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
-/// The words of eight bytes. Bytes behind the last whole word are left out.
+/// The eight-byte words. Ignores bytes after the last whole word.
 pub(super) fn words(bytes: &[u8]) -> impl DoubleEndedIterator<Item = u64> + ExactSizeIterator {
     bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word))
 }
 
-/// The most stretches that one call of the kernel reads (`IOV_MAX`).
+/// Maximum number of stretches per system call (`IOV_MAX`).
 const STRETCHES_MAX: usize = 1024;
 
 /// The memory of a running process; copies share one descriptor.
@@ -99,7 +98,7 @@ pub struct ProcessMemory {
 }
 
 impl ProcessMemory {
-    /// Opens it; needs the permission to trace (`ptrace_scope`, same user or root).
+    /// Opens it; needs permission to trace (`ptrace_scope`, same user or root).
     pub fn open(process: &Process) -> Result<Self, Unavailable> {
         process.must_live("mem")?;
         let file = Arc::new(open_below(process.folder(), "mem").map_err(Unavailable::io("mem"))?);
@@ -116,8 +115,8 @@ impl Memory for ProcessMemory {
         self.file.read_exact_at(into, at).is_ok()
     }
 
-    /// One call for up to 1,024 stretches (man process_vm_readv), by the pid: whoever reads so reads something by
-    /// [`Self::read`] afterwards, which fails once the process has gone, also where another has its pid.
+    /// One call per 1,024 stretches (man process_vm_readv), by pid. Callers must read something with [`Self::read`]
+    /// afterwards, which fails once the process is gone, even if another one has its pid.
     fn read_each(&self, starts: &[u64], into: &mut [u8]) -> bool {
         let len = into.len() / starts.len().max(1);
         let parts = starts.chunks(STRETCHES_MAX).zip(into.chunks_mut((STRETCHES_MAX * len).max(1)));

@@ -1,7 +1,7 @@
-//! Files in memory that a process has open: on tmpfs (`/dev/shm`, an `emptyDir` of medium Memory), of `memfd_create`,
-//! on ramfs and hugetlbfs. They are charged to the container whose process wrote them, cannot be reclaimed without
-//! swap, and are in no RSS unless they are mapped. Sources: `/proc/PID/fd`, `/proc/PID/mountinfo`, `statx(2)`;
-//! tmpfs(5).
+//! The in-memory files that a process has open: on tmpfs (`/dev/shm`, an `emptyDir` with medium Memory), from
+//! `memfd_create`, on ramfs and hugetlbfs. They are charged to the container whose process wrote them, cannot be
+//! reclaimed without swap, and are not in the RSS unless mapped. Sources: `/proc/PID/fd`, `/proc/PID/mountinfo`,
+//! `statx(2)`; tmpfs(5).
 
 use super::procfs::Process;
 use super::{Read, Reading, Unavailable, maps};
@@ -11,50 +11,51 @@ use loadline_base::order::Order as _;
 use rustix::fs::{AtFlags, FileType, StatxFlags, statx};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Descriptors that are looked at: a look at each takes some 2 µs.
+/// Maximum number of descriptors checked, at about 2 µs each.
 const DESCRIPTORS_MAX: usize = 100_000;
-/// `st_blocks` counts in units of so many bytes, whatever the file system (stat(3type)).
+/// The unit of `st_blocks`, whatever the file system (stat(3type)).
 const BLOCK: u64 = 512;
-/// `mountinfo` of a node with thousands of containers.
+/// The lists of open files of a copied process: a line of `ls -l` or `stat` each.
+const COPIED_BYTES_MAX: u64 = 4 << 20;
+/// Maximum number of descriptors of all processes together.
+const DESCRIPTORS_MAX_OF_ALL: usize = 1 << 20;
+/// Enough for `mountinfo` of a node with thousands of containers.
 const MOUNTS_BYTES_MAX: u64 = 4 << 20;
-/// File systems that keep what is written in memory.
+/// File systems that keep data in memory.
 const IN_MEMORY: [&str; 3] = ["tmpfs", "ramfs", "hugetlbfs"];
-/// Links of files without a folder: `/memfd:NAME (deleted)`, from `memfd_create(2)`.
+/// Link targets of files from `memfd_create(2)`: `/memfd:NAME (deleted)`.
 pub(super) const MEMFD: &str = "/memfd:";
 
-/// Files in memory of one place that a process has open.
+/// In-memory files of one mount point that a process has open.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct MemoryFilesRecord {
-    /// The mount point of the file system, as the process sees it; `memfd` for files that have no place.
+    /// Mount point, as the process sees it; `memfd` for anonymous files.
     pub place: String,
-    /// How many files.
+    /// Number of files.
     pub files: u64,
-    /// How many of them were deleted: no directory lists them.
+    /// Number of these files that are deleted but still open.
     pub deleted: u64,
-    /// Bytes that they occupy.
+    /// Size in memory.
     pub bytes: u64,
 }
 
-/// The open files in memory that are not mapped, by place, the largest sum first. A file that is open twice counts
-/// once.
-///
-/// # Errors
-/// Fails if the descriptors, the mappings or the mounts of the process cannot be read.
+/// The open in-memory files that are not mapped, by location, largest sum first. A file that is open twice counts once.
 pub fn read(process: &Process, clock: &Clock) -> Read<Vec<MemoryFilesRecord>> {
     Reading::take(clock, || {
         let mut sums = Sums::default();
-        // Mapped files, such as the heap of ZGC, are in the RSS already.
+        // Mapped files, such as ZGC's heap, are already in the RSS.
         let mapped: HashSet<u64> = maps::read(process, clock)?.value.into_iter().map(|mapping| mapping.inode).collect();
         sums.add(&OpenFiles::of(process)?, |file| !mapped.contains(&file.inode));
         Ok(sums.records())
     })
 }
 
-/// The open files in memory of several processes, mapped or not, by place, the largest sum first. A file that several
-/// have open counts once.
+/// The open in-memory files of several processes, mapped or not, by location, largest sum first. A file that several
+/// processes have open counts once.
 pub(super) fn of_all(files: &[OpenFiles<'_>]) -> Vec<MemoryFilesRecord> {
     let mut sums = Sums::default();
     files.iter().for_each(|files| sums.add(files, |_| true));
@@ -69,16 +70,12 @@ pub(super) struct OpenFiles<'p> {
 }
 
 impl<'p> OpenFiles<'p> {
-    /// Reads those of a process, one file for each descriptor.
-    ///
-    /// # Errors
-    /// Fails if its descriptors or its mounts cannot be read.
     pub(super) fn of(process: &'p Process) -> Result<Self, Unavailable> {
-        Self::with(process, mountinfo(process)?)
+        Self::with(process, mountinfo(process)?, DESCRIPTORS_MAX)
     }
 
-    /// Reads those of several processes, without those that cannot be read. Processes in one mount namespace see the
-    /// same mounts, and the kernel takes 0.1 ms to list them.
+    /// Reads those of several processes, skipping unreadable ones. Processes in one mount namespace share the list of
+    /// mounts, because the kernel takes 0.1 ms to produce it.
     pub(super) fn of_each(processes: &'p [Process]) -> Vec<Self> {
         let mut known: HashMap<PathBuf, Arc<str>> = HashMap::new();
         let mut mounts = |process: &Process| {
@@ -92,27 +89,37 @@ impl<'p> OpenFiles<'p> {
                 }
             }
         };
-        processes.iter().filter_map(|process| Self::with(process, mounts(process)?).ok()).collect()
+        let mut left = DESCRIPTORS_MAX_OF_ALL;
+        let with = |process| {
+            let open = Self::with(process, mounts(process)?, left.min(DESCRIPTORS_MAX)).ok()?;
+            left -= open.files.len();
+            Some(open)
+        };
+        processes.iter().filter_map(with).collect()
     }
 
-    fn with(process: &'p Process, mountinfo: Arc<str>) -> Result<Self, Unavailable> {
-        let numbers = process.numbers_in("fd")?.take(DESCRIPTORS_MAX);
-        let files = numbers.filter_map(|number| Measured::at(process, format!("fd/{number}"))).collect();
+    fn with(process: &'p Process, mountinfo: Arc<str>, most: usize) -> Result<Self, Unavailable> {
+        let files = if process.is_copied() {
+            copied(process, most)
+        } else {
+            let numbers = process.numbers_in("fd")?.take(most);
+            numbers.filter_map(|number| Measured::at(process, format!("fd/{number}"))).collect()
+        };
         Ok(Self { process, files, mountinfo })
     }
 
-    /// The mount points of file systems in memory, by their device.
+    /// The mount points of in-memory file systems, by device.
     pub(super) fn in_memory(&self) -> BTreeMap<(u32, u32), String> {
         self.places(&IN_MEMORY)
     }
 
-    /// The mount points of file systems of these kinds, by their device.
+    /// The mount points of file systems of these kinds, by device.
     pub(super) fn places(&self, kinds: &[&str]) -> BTreeMap<(u32, u32), String> {
         places(&self.mountinfo, kinds)
     }
 }
 
-/// Files in memory by place, each once.
+/// In-memory files by location, each counted once.
 #[derive(Default)]
 struct Sums {
     seen: HashSet<((u32, u32), u64)>,
@@ -120,13 +127,12 @@ struct Sums {
 }
 
 impl Sums {
-    /// Adds the files of a process that are wanted.
     fn add(&mut self, of: &OpenFiles<'_>, is_wanted: impl Fn(&Measured) -> bool) {
         let places = of.in_memory();
         for file in of.files.iter().filter(|file| is_wanted(file)) {
-            let link = || of.process.link(file.link());
-            // No folder lists it, so a file with a name needs no look at its link.
-            let unmounted = || file.links == 0 && link().is_ok_and(|path| path.to_string_lossy().starts_with(MEMFD));
+            let name = || file.name(of.process);
+            // No directory lists such a file, so the link of a file with a name need not be read.
+            let unmounted = || file.links == 0 && name().is_ok_and(|path| path.to_string_lossy().starts_with(MEMFD));
             let place = places.get(&file.device).cloned().or_else(|| unmounted().then(|| "memfd".to_owned()));
             let Some(place) = place else { continue };
             if self.seen.insert((file.device, file.inode)) {
@@ -161,29 +167,62 @@ fn places(mountinfo: &str, kinds: &[&str]) -> BTreeMap<(u32, u32), String> {
     mountinfo.lines().filter_map(of).collect()
 }
 
-/// A regular file that a process has open, and how large it is.
+/// The regular files that a copied process had open, from the output of `ls -l` and `stat` for its descriptors.
+fn copied(process: &Process, most: usize) -> Vec<Measured> {
+    let [names, stats] = ["fd.names", "fd.stat"].map(|of| process.text_below(of, COPIED_BYTES_MAX).unwrap_or_default());
+    // `lr-x------ 1 app app 64 Nov 29 07:00 5 -> /dev/shm/a (deleted)`
+    let named = names.lines().filter_map(|line| {
+        let (of_link, name) = line.split_once(" -> ")?;
+        Some((of_link.rsplit(' ').next()?, name))
+    });
+    let named: HashMap<&str, &str> = named.collect();
+    let file = |line: &str| {
+        // `81a4 27 1058 256000 0 /proc/7/fd/5`
+        let mut words = line.splitn(6, ' ');
+        let mode = u32::from_str_radix(words.next()?, 16).ok()?;
+        let mut number = || words.next()?.parse::<u64>().ok();
+        let [device, inode, blocks, links] = [number()?, number()?, number()?, number()?];
+        let descriptor = words.next()?.rsplit('/').next()?;
+        let is_regular = FileType::from_raw_mode(mode) == FileType::RegularFile;
+        is_regular.then(|| Measured {
+            link: format!("fd/{descriptor}"),
+            name: Some(named.get(descriptor).map(PathBuf::from).unwrap_or_default()),
+            device: (rustix::fs::major(device), rustix::fs::minor(device)),
+            inode,
+            bytes: blocks.saturating_mul(BLOCK),
+            links: u32::try_from(links).unwrap_or(u32::MAX),
+        })
+    };
+    stats.lines().take(most).filter_map(file).collect()
+}
+
+/// A regular file that a process has open, with its size.
 pub(super) struct Measured {
     link: String,
+    /// Its name, if the process is a copy, which has no links.
+    name: Option<PathBuf>,
     pub(super) device: (u32, u32),
     pub(super) inode: u64,
-    /// Bytes that it occupies.
     pub(super) bytes: u64,
-    /// How many folders list it.
+    /// Number of directories that list it.
     links: u32,
 }
 
 impl Measured {
-    /// The file of a link in the folder of a process; `None` where it is no regular one, or was closed meanwhile. The
-    /// look asks no server of a network file system (`AT_STATX_DONT_SYNC`), which may be dead.
+    /// The file behind a link in a process's directory; `None` if it is not a regular file, or was closed in the
+    /// meantime. Does not query the server of a network file system (`AT_STATX_DONT_SYNC`), which may be dead.
     pub(super) fn at(process: &Process, link: String) -> Option<Self> {
         let wanted = StatxFlags::TYPE | StatxFlags::INO | StatxFlags::BLOCKS | StatxFlags::NLINK;
         let seen = statx(process.folder(), &link, AtFlags::STATX_DONT_SYNC, wanted).ok()?;
         let is_regular = FileType::from_raw_mode(seen.stx_mode.into()) == FileType::RegularFile;
         let (device, bytes) = ((seen.stx_dev_major, seen.stx_dev_minor), seen.stx_blocks.saturating_mul(BLOCK));
-        is_regular.then_some(Self { link, device, inode: seen.stx_ino, bytes, links: seen.stx_nlink })
+        is_regular.then_some(Self { link, name: None, device, inode: seen.stx_ino, bytes, links: seen.stx_nlink })
     }
 
-    /// Its link in the folder of the process.
+    pub(super) fn name(&self, process: &Process) -> io::Result<PathBuf> {
+        self.name.clone().map_or_else(|| process.link(&self.link), Ok)
+    }
+
     pub(super) fn link(&self) -> &str {
         &self.link
     }
@@ -195,7 +234,7 @@ mod tests {
     use std::io::Write;
 
     #[test]
-    fn file_systems_in_memory_are_told_from_others() {
+    fn in_memory_file_systems_are_recognized() {
         let text = "22 21 0:5 / /dev rw - devtmpfs dev rw\n30 22 0:25 / /dev/shm rw - tmpfs tmpfs rw\n\
             31 22 0:26 / /huge\\040pages rw - hugetlbfs none rw\n40 21 254:1 / / rw - ext4 /dev/vda rw\n1 2 x - tmpfs";
         let found: Vec<_> = places(text, &IN_MEMORY).into_iter().collect();
@@ -206,7 +245,41 @@ mod tests {
     }
 
     #[test]
-    fn a_deleted_file_of_memory_that_is_open_counts_once_with_its_bytes() {
+    fn files_of_a_copied_process_come_from_its_lists() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            std::fs::create_dir_all(folder.path().join("7")).unwrap();
+            std::fs::write(folder.path().join("7").join(name), text).unwrap();
+        };
+        let own = std::fs::read_to_string("/proc/self/stat").unwrap();
+        [("stat", own.as_str()), ("status", ""), ("maps", "")].into_iter().for_each(|(name, text)| write(name, text));
+        write("mountinfo", "30 22 0:27 / /spool rw - tmpfs tmpfs rw\n40 21 254:1 / / rw - ext4 /dev/vda rw\n");
+        let names = "total 0\nlrwx------ 1 a a 64 Nov 29 07:00 4 -> /spool/x (deleted)\n\
+            lrwx------ 1 a a 64 Nov 29 07:00 6 -> /memfd:a b (deleted)\n\
+            lrwx------ 1 a a 64 Nov 29 07:00 8 -> /var/log\n";
+        let stats = "81a4 27 10 128000 0 /proc/7/fd/4\n81a4 27 10 128000 0 /proc/7/fd/5\n81a4 1 11 2048 0 /proc/7/fd/6\n\
+            1180 12 12 0 1 /proc/7/fd/7\n81a4 65025 13 8 1 /proc/7/fd/8\n";
+        write("fd.names", names);
+        write("fd.stat", stats);
+        let process = Process::open_copy(7, folder.path()).unwrap();
+        let places = || read(&process, &Clock::start()).map(|found| found.value).unwrap_or_default();
+        let of = |place: &str, bytes: u64| {
+            let place = place.to_owned();
+            MemoryFilesRecord { place, files: 1, deleted: 1, bytes }
+        };
+        assert_eq!(places(), [of("/spool", 65_536_000), of("memfd", 1 << 20)]);
+        let disk = crate::observe::open_files::largest(&process, &Clock::start(), 9).unwrap().value;
+        assert_eq!(disk.iter().map(|file| (file.path.as_str(), file.bytes)).collect::<Vec<_>>(), [("/var/log", 4096)]);
+        for end in 0..stats.len() {
+            write("fd.stat", &stats[..end]);
+            assert!(places().len() <= 2);
+        }
+        write("fd.stat", "81a4 18446744073709551615 1 18446744073709551615 0 x\n-1 -1 -1 -1 -1 -1\n");
+        assert!(places().is_empty());
+    }
+
+    #[test]
+    fn an_open_deleted_memory_file_counts_once() {
         let file = rustix::fs::memfd_create("loadline-test", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
         let mut file = std::fs::File::from(file);
         file.write_all(&vec![1; 3 << 20]).unwrap();

@@ -1,12 +1,12 @@
-//! Replies to `VM.metaspace vslist` (JDK 11–27): the nodes, which are the ranges of addresses that metaspace takes its
-//! memory from. How full they are is left to [`super::heap_info`] and [`super::hsperfdata`].
+//! Replies to `VM.metaspace vslist` (JDK 11–27): the nodes, which are the address ranges from which metaspace takes its
+//! memory. [`super::heap_info`] and [`super::hsperfdata`] have its use.
 //!
 //! ```text
 //! vsl non-class-space:
 //! - node #0: base 0x00007f45f3000000: reserved=65536.00 KB, committed=192.00 KB ( <1%), used=16384.00 KB ( 25%)
 //! ```
 //!
-//! JDK 11 writes sizes with two decimals of any unit, but adds addresses, and puts the next heading behind them:
+//! JDK 11 writes sizes with two decimals in any unit, but adds addresses, and puts the next heading after them:
 //!
 //! ```text
 //!    Non-Class:
@@ -24,11 +24,11 @@ use loadline_base::units::Bytes;
 pub struct MetaspaceNode {
     /// First address.
     pub start: u64,
-    /// First address behind, of what is reserved.
+    /// End address of the reserved range, exclusive.
     pub end: u64,
-    /// Promised. From JDK 17 on anywhere in the node, in granules of 64 KiB; on JDK 11 at its start.
+    /// Committed bytes. From JDK 17 on anywhere in the node, in granules of 64 KiB; on JDK 11 at its start.
     pub committed: Bytes,
-    /// Belongs to the class space; never without compressed class pointers.
+    /// Whether it belongs to the class space; never without compressed class pointers.
     pub class_space: bool,
 }
 
@@ -41,7 +41,7 @@ impl MetaspaceNode {
         Self { start, end, committed: sized("committed=")?, class_space }.plausible()
     }
 
-    /// `[0x…, 0x…, 0x…, 0x…)`: start, end of what is used, end of what is committed, end.
+    /// `[0x…, 0x…, 0x…, 0x…)`: start, end of the used part, end of the committed part, end.
     fn of_11(line: &str, class_space: bool) -> Option<Self> {
         let mut found = addresses(line.strip_prefix('[')?);
         let (start, _used_end) = (found.next()?, found.next()?);
@@ -55,10 +55,10 @@ impl MetaspaceNode {
     }
 }
 
-/// Parses a reply into its nodes, by address; absurd and overlapping ones are left out.
+/// Parses a reply into its nodes, by address; skips absurd and overlapping ones.
 pub fn parse(text: &str) -> Result<Vec<MetaspaceNode>, Unavailable> {
     let mut nodes = Vec::new();
-    // Without compressed class pointers there is no heading on JDK 11.
+    // Without compressed class pointers, JDK 11 prints no heading.
     let (mut class_space, mut addresses_follow) = (false, false);
     for line in text.lines().map(str::trim) {
         if line.starts_with("- node #") {
@@ -76,7 +76,7 @@ pub fn parse(text: &str) -> Result<Vec<MetaspaceNode>, Unavailable> {
     nodes.sort_unstable_by_key(|node: &MetaspaceNode| (node.start, node.end));
     leave_out_overlaps(&mut nodes, |node| (node.start, node.end));
     if nodes.is_empty() {
-        return Err(Unavailable::new("VM.metaspace", "the reply is not in a known form"));
+        return Err(Unavailable::new("VM.metaspace", "the response has an unknown format"));
     }
     Ok(nodes)
 }
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_heading_behind_addresses_belongs_to_the_next_node() {
+    fn a_heading_after_addresses_belongs_to_the_next_node() {
         let text = "   Non-Class:\n1 nodes, current node: 0x0\n\nnode @0x9: reserved=8.00 MB, committed=4.25 MB ( 53%)\n   \
                     [0x0000000000800000, 0x0000000000801c00, 0x0000000000840000, 0x0000000001000000)       Class:\n\
                     1 nodes, current node: 0x0\n\nnode @0x8: reserved=1.00 GB, committed=512.00 KB ( <1%)\n   \
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_of_both_spaces_and_what_is_absurd() {
+    fn nodes_of_both_spaces_and_absurd_values() {
         let text = "vsl non-class-space:\n- node #0: base 0x30000000: reserved=65536.00 KB, committed=192.00 KB ( <1%)\n\
                     - node #1: base 0x10000000: reserved=64.50 MB, committed=0 bytes (  0%), used=0 bytes\n\
                     - node #2: base 0x30010000: reserved=64.00 KB, committed=0 bytes (  0%)\n\

@@ -1,12 +1,12 @@
-//! One file per source of truth about a process: text → values; never adds two sources. The formats of Linux are those
-//! of [`crate::kernel`].
+//! One file per data source about a process, each of which turns text into values and never combines two sources.
+//! [`crate::kernel`] has the formats of Linux.
 //!
-//! Every read says when it happened and what it cost ([`Reading`]). A source that is not there is data, not a crash
-//! ([`Unavailable`]): an account of a JVM without hsperfdata is still an account.
+//! Every reading contains its time and cost ([`Reading`]). A missing source is data, not a crash ([`Unavailable`]): an
+//! account of a JVM without hsperfdata is still an account.
 //!
-//! At a mark: [`attach::Attach`] once, then [`smaps`], [`procfs`], [`hsperfdata`], [`cgroup`], `GC.heap_info`, NMT.
-//! In a sampler: [`procfs::Process::statm`], [`procfs::Process::status`], [`hsperfdata::HsPerf::sample`],
-//! [`cgroup::MemoryCgroup::usage`]; none of them allocates on the way to its value.
+//! At a mark: [`attach::Attach`] once, then [`smaps`], [`procfs`], [`hsperfdata`], [`cgroup`], `GC.heap_info`, NMT. In
+//! a sampler: [`procfs::Process::statm`], [`procfs::Process::status`], [`hsperfdata::HsPerf::sample`],
+//! [`cgroup::MemoryCgroup::usage`], none of which allocates.
 
 pub mod addresses;
 pub mod agent;
@@ -48,6 +48,7 @@ pub mod netty;
 pub mod nmt;
 pub mod nmt_header;
 pub mod open_files;
+pub mod own_folder;
 pub mod pagemap;
 mod pagemap_scan;
 mod pages;
@@ -67,35 +68,35 @@ pub mod vm_version;
 use loadline_base::clock::Clock;
 use std::fmt;
 
-/// For `fuzz/`: panics where a process on musl, made up and damaged by this input, is walked against a law.
+/// For `fuzz/`: panics if the walk of a generated and damaged musl process breaks a law.
 #[cfg(fuzzing)]
 #[doc(hidden)]
 pub fn fuzz_mallocng(input: &[u8]) {
     mallocng_made_up::check(input);
 }
 
-/// For `fuzz/`: panics where the tables of names of a HotSpot that is made up are read against a law.
+/// For `fuzz/`: panics if reading the tables of names of a generated HotSpot breaks a law.
 #[cfg(fuzzing)]
 #[doc(hidden)]
 pub fn fuzz_hotspot_tables(input: &[u8]) {
     hotspot::made_up::tables::check(input);
 }
 
-/// For `fuzz/`: the same of its threads, while it goes on.
+/// For `fuzz/`: the same for its threads, while they run.
 #[cfg(fuzzing)]
 #[doc(hidden)]
 pub fn fuzz_hotspot_threads(input: &[u8]) {
     hotspot::made_up::threads::check(input);
 }
 
-/// For `fuzz/`: the same of its loaders and classes.
+/// For `fuzz/`: the same for its loaders and classes.
 #[cfg(fuzzing)]
 #[doc(hidden)]
 pub fn fuzz_hotspot_classes(input: &[u8]) {
     hotspot::made_up::classes::check(input);
 }
 
-/// A value with the moment and the price of reading it.
+/// A value with the time and cost of reading it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reading<T> {
     /// When the read began, in nanoseconds since the clock's origin.
@@ -107,27 +108,27 @@ pub struct Reading<T> {
 }
 
 impl<T> Reading<T> {
-    /// Reads once, with the time it takes.
+    /// Reads once, and measures the time.
     pub fn take<E>(clock: &Clock, read: impl FnOnce() -> Result<T, E>) -> Result<Self, E> {
         let at_ns = clock.now_ns();
         let value = read()?;
         Ok(Self { at_ns, cost_ns: clock.now_ns().saturating_sub(at_ns), value })
     }
 
-    /// Moment and price of this reading, with something derived from its value.
+    /// Keeps time and cost, and derives another value.
     pub fn map<U>(self, derive: impl FnOnce(T) -> U) -> Reading<U> {
         Reading { at_ns: self.at_ns, cost_ns: self.cost_ns, value: derive(self.value) }
     }
 }
 
-/// A source that cannot be read, and why; names the remedy where there is one.
+/// A source that cannot be read, and why; includes the remedy if there is one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unavailable {
     /// The source, as a user would call it: `smaps`, `hsperfdata`, `attach`.
     pub source: &'static str,
-    /// One lower-case sentence without a full stop.
+    /// One lowercase sentence without a period.
     pub why: String,
-    /// Whether the source may be there in a moment: the JVM is still starting, another holds it just now.
+    /// Whether the source may become available soon: the JVM is still starting, or another tool uses it.
     pub is_early: bool,
 }
 
@@ -137,22 +138,22 @@ impl Unavailable {
         Self { source, why: why.into(), is_early: false }
     }
 
-    /// Translates an input error of a source into words that a user understands.
+    /// Translates a source's I/O error into words that a user understands.
     pub fn io<E: Into<std::io::Error>>(source: &'static str) -> impl Fn(E) -> Self {
         use std::io::ErrorKind as Kind;
         move |cause| {
             let cause = cause.into();
             let why = match cause.kind() {
-                Kind::NotFound => "there is none",
-                Kind::PermissionDenied => "no permission; run Loadline as the same user as the JVM, or as root",
-                _ if cause.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()) => "the process has ended",
+                Kind::NotFound => "it does not exist",
+                Kind::PermissionDenied => "permission denied; run Loadline as the same user as the JVM, or as root",
+                _ if cause.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()) => "the process has exited",
                 _ => return Self::new(source, loadline_base::error::plain(&cause)),
             };
             Self::new(source, why)
         }
     }
 
-    /// A source that may be there in a moment, and why it is not yet.
+    /// A source that may become available soon, and why it is not yet.
     pub fn early(source: &'static str, why: impl Into<String>) -> Self {
         Self { is_early: true, ..Self::new(source, why) }
     }

@@ -4,61 +4,61 @@
 //! {"libraries":[{"package":"io.netty","version":"4.1.140.Final","allocators":[{"kind":"pooled","arenas":[…]}]}]}
 //! ```
 //!
-//! The report comes out of a foreign process: its size is bounded, its texts are stripped of control characters, its
-//! numbers are believed.
+//! The report comes from a foreign process: its size is limited, control characters are removed from its texts, and its
+//! numbers are taken at face value.
 
 use super::Unavailable;
 use serde::{Deserialize, Serialize};
 
 const SOURCE: &str = "Netty";
-/// 50,000 chunks, the most the agent reports, are about 10 MiB.
+/// 50,000 chunks, the agent's maximum, are about 10 MiB.
 pub const REPORT_BYTES_MAX: u64 = 16 << 20;
-/// Class and thread names are shorter; what is longer is cut.
+/// Class and thread names are shorter; longer ones are truncated.
 const TEXT_CHARS_MAX: usize = 200;
-/// As many lists as the agent may fill; more than this is no report of ours.
+/// The agent's own maximum for all lists; a longer report is not ours.
 const ROWS_MAX: usize = 100_000;
 
-/// The pools of every Netty in a JVM at a moment.
+/// Pools of all copies of Netty in a JVM.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct NettyPools {
-    /// Each Netty that is loaded: several where it is shaded or loaded more than once.
+    /// Loaded copies of Netty; several if it is shaded or loaded more than once.
     pub libraries: Vec<NettyLibrary>,
-    /// Direct memory that the JDK counts against `-XX:MaxDirectMemorySize`; Netty may allocate past it.
+    /// Direct memory that the JDK counts against `-XX:MaxDirectMemorySize`; Netty can allocate outside it.
     pub jdk_direct: JdkDirect,
-    /// The cost of the agent.
+    /// Overhead of the agent.
     pub agent: AgentCost,
-    /// The parts that could not be read, in words.
+    /// Unreadable parts, in words.
     pub unread: Vec<String>,
 }
 
-/// Direct memory as the JDK counts it; Netty may allocate past it.
+/// Direct memory by the JDK's count; Netty can allocate outside it.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct JdkDirect {
-    /// Reserved by direct buffers; `null` where it could not be read.
+    /// Size reserved by direct buffers; `null` if unreadable.
     pub reserved_bytes: Option<u64>,
-    /// How many there are.
+    /// Number of buffers.
     pub buffers: Option<u64>,
     /// The limit.
     pub max_bytes: Option<u64>,
 }
 
-/// The cost to the subject of reading the pools.
+/// Overhead of the agent that reads Netty's pools.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct AgentCost {
-    /// Version of the agent's report.
+    /// Format version of the agent's report.
     pub version: u64,
-    /// From the question to the report, inside the JVM.
+    /// Time from request to report, inside the JVM.
     pub took_ms: f64,
-    /// The longest time an event loop was held.
+    /// Longest time an event loop was blocked.
     pub loop_ms_max: f64,
-    /// Classes the JVM loaded while the report was made.
+    /// Classes that the JVM loaded during the report.
     pub classes_loaded: Option<u64>,
-    /// RSS after minus before; `null` where it was not measured.
+    /// RSS after the report minus RSS before it; `null` if not measured.
     pub rss_bytes: Option<i64>,
-    /// Whether it was loaded into the running JVM, not started with it.
+    /// Whether the agent was loaded into the running JVM rather than at startup.
     pub attached: bool,
 }
 
@@ -66,21 +66,21 @@ pub struct AgentCost {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct NettyLibrary {
-    /// `io.netty`, or what it was shaded to.
+    /// `io.netty`, or its shaded name.
     pub package: String,
-    /// `4.1.140.Final`; `null` where its jar does not say.
+    /// Version, such as `4.1.140.Final`; `null` if its jar does not say.
     pub version: Option<String>,
-    /// Event loops that run.
+    /// Number of running event loops.
     pub event_loops: u64,
-    /// Event loops that answered.
+    /// Number of event loops that were read.
     pub event_loops_read: u64,
-    /// Channels registered with the event loops that answered.
+    /// Number of channels registered with the event loops that were read.
     pub channels: u64,
-    /// Direct memory by Netty's own counter; `null` where it leaves counting to the JDK.
+    /// Direct memory by Netty's own counter; `null` if it leaves counting to the JDK.
     pub direct_used_bytes: Option<u64>,
-    /// The limit on direct memory that Netty assumes.
+    /// Netty's limit on direct memory.
     pub direct_max_bytes: Option<u64>,
-    /// Allocators that were found.
+    /// Allocators found.
     pub allocators: Vec<NettyAllocator>,
 }
 
@@ -90,49 +90,49 @@ pub struct NettyLibrary {
 pub struct NettyAllocator {
     /// Class of the allocator.
     pub class: String,
-    /// Tells allocators of one class apart, within one JVM.
+    /// Distinguishes allocators of one class within a JVM.
     pub id: String,
-    /// The way it handles chunks.
+    /// How it manages chunks.
     pub kind: NettyKind,
     /// `event loops` (their channels or caches use it), `default`, `static`.
     pub found_by: Vec<String>,
-    /// Direct memory it holds, by its own metric; `null` where it has none.
+    /// Direct memory held, by the allocator's own metric; `null` if it has none.
     pub used_direct_bytes: Option<u64>,
-    /// Heap memory it holds, likewise.
+    /// Heap memory held, by the allocator's own metric; `null` if it has none.
     pub used_heap_bytes: Option<u64>,
-    /// Direct memory in buffers that are handed out; `null` where Netty does not count it.
+    /// Direct memory in allocated buffers; `null` if Netty does not count it.
     pub pinned_direct_bytes: Option<u64>,
-    /// Heap memory likewise.
+    /// Heap memory in allocated buffers.
     pub pinned_heap_bytes: Option<u64>,
-    /// Thread caches, as Netty counts them.
+    /// Number of thread caches, by Netty's count.
     pub thread_caches: Option<u64>,
-    /// Thread caches that could be read: those of event loops.
+    /// Number of thread caches read, which are those of event loops.
     pub thread_caches_read: Option<u64>,
-    /// The size of a chunk.
+    /// Chunk size.
     pub chunk_bytes: Option<u64>,
-    /// The arenas; an adaptive allocator has one for each kind of memory here.
+    /// Arenas; an adaptive allocator has one for each kind of memory.
     pub arenas: Vec<NettyArena>,
-    /// The buffers that thread caches keep, for each thread and size of buffer.
+    /// Buffers in thread caches, by thread and buffer size.
     pub caches: Vec<NettyCache>,
 }
 
-/// The way an allocator handles chunks.
+/// How an allocator manages chunks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum NettyKind {
-    /// Arenas hand out parts of chunks, thread caches keep what is freed.
+    /// Arenas allocate parts of chunks; thread caches keep freed parts.
     Pooled,
-    /// Chunks as large as recent buffers suggest.
+    /// Chunk sizes follow recent buffer sizes.
     Adaptive,
     /// None.
     Unpooled,
-    /// An allocator that is none of Netty's own.
+    /// A third-party allocator.
     #[default]
     #[serde(other)]
     Other,
 }
 
-/// The kind of memory that chunks consist of.
+/// Kind of memory of chunks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum NettyMemory {
@@ -143,30 +143,30 @@ pub enum NettyMemory {
     Heap,
 }
 
-/// The place of a chunk in its allocator: an arena's list of chunks about as full, or, in an adaptive one, its turn.
+/// State of a chunk in its allocator: an arena's list by fill level, or in an adaptive allocator, its turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum NettyList {
-    /// Below a quarter, and not given back when it gets empty.
+    /// Less than a quarter full; kept when it becomes empty.
     #[serde(rename = "qInit")]
     QInit,
-    /// Up to a half; given back when it gets empty.
+    /// Up to half full; released when it becomes empty.
     Q000,
-    /// From a quarter.
+    /// At least a quarter full.
     Q025,
-    /// From a half.
+    /// At least half full.
     Q050,
-    /// From three quarters.
+    /// At least three quarters full.
     Q075,
     /// Full.
     Q100,
-    /// Buffers are taken from it.
+    /// Buffers are allocated from it.
     Current,
-    /// It is the next to be taken from.
+    /// Next to allocate buffers from.
     Next,
-    /// It waits for its buffers to be freed.
+    /// Waiting for its buffers to be freed.
     Reuse,
-    /// A list of a version to come.
+    /// A list of an unknown version of Netty.
     #[default]
     #[serde(other)]
     Other,
@@ -189,21 +189,21 @@ pub enum NettyCacheKind {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct NettyArena {
-    /// The kind of memory that its chunks consist of.
+    /// Kind of memory of its chunks.
     pub memory: NettyMemory,
-    /// Among those of its memory.
+    /// Index among the arenas of its kind of memory.
     pub index: u64,
-    /// Threads whose cache belongs to it.
+    /// Number of threads whose cache belongs to it.
     pub thread_caches: Option<u64>,
-    /// Chunks and huge buffers.
+    /// Size of chunks and huge buffers.
     pub active_bytes: Option<u64>,
-    /// Buffers larger than a chunk, which are not pooled.
+    /// Size of buffers larger than a chunk, which are not pooled.
     pub huge_bytes: Option<u64>,
     /// Allocations by size; a cached buffer counts as active.
     pub allocations: NettyAllocations,
-    /// Every chunk, list by list.
+    /// All chunks, list by list.
     pub chunks: Vec<NettyChunk>,
-    /// Chunks of an adaptive allocator that only their buffers know.
+    /// Size of an adaptive allocator's chunks that are reachable only through their buffers.
     pub unreached_bytes: Option<u64>,
 }
 
@@ -225,7 +225,7 @@ pub struct NettyAllocations {
 pub struct NettyAllocated {
     /// So far.
     pub made: Option<u64>,
-    /// Not yet given back to the arena.
+    /// Not yet returned to the arena.
     pub active: Option<u64>,
 }
 
@@ -233,21 +233,21 @@ pub struct NettyAllocated {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct NettyChunk {
-    /// The list it is in.
+    /// The list that contains it.
     pub list: NettyList,
-    /// As Netty says it; at least 1 where anything is used.
+    /// Usage by Netty's count; at least 1 if anything is used.
     pub usage_percent: Option<u64>,
     /// Size of the chunk.
     pub bytes: u64,
-    /// The bytes that it could hand out; `null` where they are unknown.
+    /// Size available for allocation; `null` if unknown.
     pub free_bytes: Option<u64>,
-    /// In buffers that are handed out; `null` where Netty does not count it.
+    /// Size of allocated buffers; `null` if Netty does not count it.
     pub pinned_bytes: Option<u64>,
-    /// Freed buffers of it in thread caches.
+    /// Number of its free buffers in thread caches.
     pub cached_buffers: u64,
-    /// Bytes of the freed buffers in thread caches.
+    /// Size of these buffers.
     pub cached_bytes: u64,
-    /// The pages they keep in use: a page that small buffers share counts once, in full.
+    /// Size of the pages that these buffers keep in use; a page shared by small buffers counts once, in full.
     pub kept_bytes: u64,
 }
 
@@ -258,34 +258,31 @@ impl NettyChunk {
     }
 }
 
-/// Freed buffers of one size in the cache of one thread.
+/// Free buffers of one size in a thread's cache.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct NettyCache {
     /// Name of the thread.
     pub thread: String,
-    /// Position of their arena in the list of arenas.
+    /// Index of their arena.
     pub arena: u64,
     /// Which of the thread's caches.
     pub kind: NettyCacheKind,
-    /// Size of one.
+    /// Size of one buffer.
     pub buffer_bytes: u64,
-    /// How many.
+    /// Number of buffers.
     pub buffers: u64,
-    /// Bytes of all the buffers.
+    /// Total size of the buffers.
     pub bytes: u64,
 }
 
-/// Reads the agent's report.
-///
-/// # Errors
-/// Fails if the text is no such document, or too large for one.
+/// Parses the agent's report. Fails if the text is not such a document, or is too large.
 pub fn parse(text: &str) -> Result<NettyPools, Unavailable> {
     if text.len() as u64 > REPORT_BYTES_MAX {
         return Err(Unavailable::new(SOURCE, "the agent's report is larger than 16 MiB"));
     }
     let mut pools: NettyPools = serde_json::from_str(text)
-        .map_err(|cause| Unavailable::new(SOURCE, format!("this is not a report of the agent: {}", said(&cause))))?;
+        .map_err(|cause| Unavailable::new(SOURCE, format!("this is not a report from the agent: {}", said(&cause))))?;
     let allocators = pools.libraries.iter().flat_map(|library| &library.allocators);
     let rows =
         allocators.map(|one| one.caches.len() + one.arenas.iter().map(|arena| arena.chunks.len()).sum::<usize>());
@@ -311,14 +308,14 @@ fn clean_all(pools: &mut NettyPools) {
     }
 }
 
-/// Describes what is wrong with a report, cleaned because it quotes from the report.
+/// Describes what is wrong with a report; cleaned, because it quotes from the report.
 fn said(cause: &serde_json::Error) -> String {
     let mut text = cause.to_string();
     clean(&mut text);
     text
 }
 
-/// Takes from a text what would move a cursor or make a line of many.
+/// Removes characters that would move a cursor or break the line.
 fn clean(text: &mut String) {
     if text.chars().count() > TEXT_CHARS_MAX || text.contains(char::is_control) {
         let plain = |c: char| if c.is_control() { '\u{fffd}' } else { c };

@@ -1,4 +1,4 @@
-//! Reports captured from `tests/jvm/netty/NettyCaches.java`, which says what its pools hold; cut, mangled, hostile.
+//! Reports captured from `tests/jvm/netty/NettyCaches.java`, whose pools are known: truncated, mangled, hostile.
 
 use super::*;
 use proptest::prelude::*;
@@ -14,7 +14,7 @@ const CACHED_BYTES: u64 = 64 * 32768;
 const HELD_BYTES: u64 = 1 << 20;
 
 #[test]
-fn the_pools_of_every_version_hold_what_was_put_there() {
+fn pools_of_every_version_contain_the_planted_buffers() {
     for (version, text) in POOLED {
         let pools = parse(text).unwrap();
         let [library] = pools.libraries.as_slice() else { panic!("{version}: {pools:?}") };
@@ -38,7 +38,7 @@ fn the_pools_of_every_version_hold_what_was_put_there() {
 }
 
 #[test]
-fn an_adaptive_allocator_shows_the_chunks_it_has_in_hand() {
+fn an_adaptive_allocator_shows_its_reachable_chunks() {
     let pools = parse(ADAPTIVE).unwrap();
     let [allocator] = pools.libraries[0].allocators.as_slice() else { panic!("{pools:?}") };
     assert_eq!(allocator.kind, NettyKind::Adaptive);
@@ -50,7 +50,7 @@ fn an_adaptive_allocator_shows_the_chunks_it_has_in_hand() {
 }
 
 #[test]
-fn a_report_cut_anywhere_is_no_report() {
+fn a_truncated_report_is_rejected() {
     for text in POOLED.map(|(_, text)| text).into_iter().chain([ADAPTIVE]) {
         for at in 0..text.trim_end().len() {
             let cut = String::from_utf8_lossy(&text.as_bytes()[..at]);
@@ -60,7 +60,7 @@ fn a_report_cut_anywhere_is_no_report() {
 }
 
 #[test]
-fn what_a_report_lacks_is_unknown() {
+fn missing_report_values_are_unknown() {
     let pools = parse(r#"{"libraries":[{"allocators":[{"arenas":[{"chunks":[{"bytes":9}]}]}]}],"later":1}"#).unwrap();
     let allocator = &pools.libraries[0].allocators[0];
     let chunk = &allocator.arenas[0].chunks[0];
@@ -71,7 +71,7 @@ fn what_a_report_lacks_is_unknown() {
 }
 
 #[test]
-fn hostile_reports_are_bounded() {
+fn hostile_reports_are_limited() {
     let wide = format!("{{\"unread\":[\"{}\\u001b[2J\\n\"]}}", "x".repeat(150));
     assert_eq!(parse(&wide).unwrap().unread[0], format!("{}\u{fffd}[2J\u{fffd}", "x".repeat(150)));
     let long = format!("{{\"unread\":[\"{}\"]}}", "é".repeat(5000));

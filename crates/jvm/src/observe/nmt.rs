@@ -1,6 +1,6 @@
 //! Replies to `VM.native_memory summary` and `summary.diff` with `scale=KB` (JDK 11–27; the JVM runs with
-//! `-XX:NativeMemoryTracking=summary`, and for a diff was asked for a `baseline` before).
-//! Reserved is address space, committed is a promise: neither is resident memory.
+//! `-XX:NativeMemoryTracking=summary`, and needs a `baseline` before a diff). Reserved is address space, and committed
+//! is a promise: neither is resident memory.
 
 use super::Unavailable;
 use super::text::{between, size};
@@ -11,22 +11,22 @@ const SOURCE: &str = "NMT";
 /// Reserved and committed bytes; in a `summary.diff` with their growth since the baseline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Amount {
-    /// Address space taken.
+    /// Reserved address space.
     pub reserved: Bytes,
-    /// Promised to be backed by pages.
+    /// Committed bytes.
     pub committed: Bytes,
     /// Growth of `committed` since the baseline; `None` in a `summary`.
     pub committed_growth: Option<Growth>,
 }
 
-/// One part of the JVM and the memory that it took.
+/// A part of the JVM with the memory that it took.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Category {
     /// As the JVM spells it: `Java Heap`, `Thread`, `Native Memory Tracking` …
     pub name: String,
-    /// Malloc, mappings and arenas together.
+    /// Malloc, mappings, and arenas together.
     pub amount: Amount,
-    /// The part of `amount` that was allocated through malloc.
+    /// The part of `amount` allocated through malloc.
     pub malloc: Bytes,
     /// The part of `amount` that is mapped and committed (for `Thread`: the stacks).
     pub mmap_committed: Bytes,
@@ -36,10 +36,10 @@ pub struct Category {
     pub count: Option<u64>,
 }
 
-/// A reply, as a whole.
+/// A complete reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NativeMemory {
-    /// All categories, including those the reply leaves out because they are below 1 KiB.
+    /// All categories, including those below 1 KiB, which the reply omits.
     pub total: Amount,
     /// In the order of the reply.
     pub categories: Vec<Category>,
@@ -61,7 +61,7 @@ impl NativeMemory {
             return Err(Unavailable::new(SOURCE, "off; start the JVM with `-XX:NativeMemoryTracking=summary`"));
         }
         if text.contains("No baseline") {
-            return Err(Unavailable::new(SOURCE, "no baseline; ask `VM.native_memory baseline` before `summary.diff`"));
+            return Err(Unavailable::new(SOURCE, "no baseline; run `VM.native_memory baseline` before `summary.diff`"));
         }
         let mut total = None;
         let mut categories: Vec<Category> = Vec::new();
@@ -74,7 +74,7 @@ impl NativeMemory {
                 last.take(line.trim());
             }
         }
-        let total = total.ok_or_else(|| Unavailable::new(SOURCE, "the reply is not in a known form"))?;
+        let total = total.ok_or_else(|| Unavailable::new(SOURCE, "the response has an unknown format"))?;
         Ok(Self { total, categories })
     }
 
@@ -100,10 +100,10 @@ impl Category {
         Some(Self { name: name.trim().to_owned(), amount: Amount::parse(rest)?, ..Self::default() })
     }
 
-    /// A line below the category's own; a line of another form changes nothing.
+    /// Takes a line below the category's own; ignores other forms.
     fn take(&mut self, line: &str) {
         let sized = |before| between(line, before, &[' ', ',', ')']).and_then(size);
-        // The lines below `Metadata` and `Class space` repeat what `mmap` says; they begin with `(  `.
+        // The lines below `Metadata` and `Class space` repeat the `mmap` figures; they begin with `(  `.
         if line.starts_with("(malloc=") {
             self.malloc = sized("malloc=").unwrap_or_default();
         } else if line.starts_with("(arena=") {
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn off_and_no_baseline_are_said() {
+    fn disabled_tracking_and_missing_baseline_are_reported() {
         let why = |text| NativeMemory::parse(text).unwrap_err().why;
         assert!(why("Native memory tracking is not enabled").contains("-XX:NativeMemoryTracking=summary"));
         assert!(why("No baseline for comparison").contains("baseline"));

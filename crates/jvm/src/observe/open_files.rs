@@ -1,5 +1,5 @@
-//! `/proc/PID/fd` (man proc_pid_fd): the regular files that a process has open, each named by a link such as
-//! `5 -> /opt/app/lib/app.jar`. Pipes, sockets and devices are left out, and so is what was deleted.
+//! `/proc/PID/fd` (man proc_pid_fd): the regular files that a process has open, each a link such as `5 ->
+//! /opt/app/lib/app.jar`. Omits pipes, sockets, devices, and deleted files.
 
 use super::cachestat;
 use super::memory_files::{MEMFD, Measured, OpenFiles};
@@ -12,26 +12,26 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-/// More than any limit on descriptors that servers are given.
+/// More than any descriptor limit of a server.
 const DESCRIPTORS_MAX: usize = 1 << 20;
-/// Files whose page cache is asked for; a question takes some 5 µs.
+/// Maximum number of files whose page cache is queried, at about 5 µs each.
 const ASKED_MAX: usize = 4_096;
 /// Mappings of smaller processes are not read: that takes 0.1 ms, and hundreds of helpers map the same libraries.
 const MAPPING_BYTES_MIN: u64 = 8 << 20;
-/// Smaller files are not asked for.
+/// Smaller files are not queried.
 const ASKED_BYTES_MIN: u64 = 256 << 10;
-/// File systems on a disk of this machine, with a page cache of their own: not those of a server, which may be dead,
-/// and no layer above another file system.
+/// File systems on a local disk, with a page cache of their own: excludes those of a server, which may be dead, and
+/// layers above another file system.
 const ON_DISK: [&str; 8] = ["ext4", "xfs", "btrfs", "ext3", "ext2", "f2fs", "erofs", "squashfs"];
 
-/// The paths of the open files, as named in the process's own mount namespace; one that is open twice is named twice.
+/// The paths of the open files in the process's own mount namespace; a file that is open twice appears twice.
 pub fn read(process: &Process, clock: &Clock) -> Read<Vec<PathBuf>> {
     Reading::take(clock, || {
         Ok(process.numbers_in("fd")?.take(DESCRIPTORS_MAX).filter_map(|number| regular(process, number)).collect())
     })
 }
 
-/// The path of a descriptor. `None` where it is no regular file, was deleted, or was closed meanwhile.
+/// The path of a descriptor. `None` if it is not a regular file, was deleted, or was closed in the meantime.
 fn regular(process: &Process, number: u32) -> Option<PathBuf> {
     let link = format!("fd/{number}");
     // `statat` follows the link to the open file itself, even if another file is at its path now.
@@ -40,20 +40,17 @@ fn regular(process: &Process, number: u32) -> Option<PathBuf> {
     is_kept.then(|| process.link(&link).ok()).flatten().filter(|path| path.is_absolute())
 }
 
-/// A file on a disk that a process has open.
+/// An on-disk file that a process has open.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct DiskFileRecord {
-    /// The file, as the process sees it.
+    /// Path, as the process sees it.
     pub path: String,
-    /// Bytes that it occupies on its disk.
+    /// Disk space that it occupies.
     pub bytes: u64,
 }
 
-/// The open files that are not in memory, the largest first, at most so many; one that is open twice comes once, one
-/// that was deleted with ` (deleted)` behind its path.
-///
-/// # Errors
-/// Fails if the descriptors or the mounts of the process cannot be read.
+/// The open files that are not in memory, largest first, at most `most`. A file that is open twice appears once, and a
+/// deleted one with ` (deleted)` after its path.
 pub fn largest(process: &Process, clock: &Clock, most: usize) -> Read<Vec<DiskFileRecord>> {
     Reading::take(clock, || {
         let (open, mut seen) = (OpenFiles::of(process)?, HashSet::new());
@@ -62,7 +59,7 @@ pub fn largest(process: &Process, clock: &Clock, most: usize) -> Read<Vec<DiskFi
         let mut found: Vec<Measured> = on_disk.filter(|file| seen.insert((file.device, file.inode))).collect();
         found.largest_first(|file| file.bytes);
         let named = |file: Measured| {
-            let path = process.link(file.link()).ok()?.display().to_string();
+            let path = file.name(process).ok()?.display().to_string();
             let is_kept = path.starts_with('/') && !path.starts_with(MEMFD);
             is_kept.then_some(DiskFileRecord { path, bytes: file.bytes })
         };
@@ -70,19 +67,19 @@ pub fn largest(process: &Process, clock: &Clock, most: usize) -> Read<Vec<DiskFi
     })
 }
 
-/// The part of a file that is in the page cache, whichever container is charged for it.
+/// A file in the page cache, whichever container is charged for it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CachedFileRecord {
-    /// The file, as a process that has it open or mapped sees it.
+    /// Path, as seen by a process that has the file open or mapped.
     pub path: String,
-    /// Bytes of it in memory.
+    /// Size of its cached pages.
     pub bytes: u64,
-    /// The part that its disk does not have yet.
+    /// Size of its dirty pages.
     pub dirty_bytes: u64,
 }
 
-/// The files on disks that these processes have open or mapped, by what is in the page cache, the largest first, at
-/// most so many. Those of which the kernel does not tell it are left out.
+/// The files on disk that these processes have open or mapped, by size in the page cache, largest first, at most
+/// `most`. Skips those for which the kernel does not report it.
 pub(super) fn cached(of: &[OpenFiles<'_>], clock: &Clock, most: usize) -> Vec<CachedFileRecord> {
     let (mut seen, mut known, mut found) = (HashSet::new(), HashSet::new(), Vec::new());
     for open in of {
@@ -105,7 +102,7 @@ pub(super) fn cached(of: &[OpenFiles<'_>], clock: &Clock, most: usize) -> Vec<Ca
     found.into_iter().filter_map(named).take(most).collect()
 }
 
-/// The files that a process has mapped and none before it. Only root, or who may checkpoint, sees them.
+/// The files that only this process among the known ones has mapped. Needs root or CAP_CHECKPOINT_RESTORE.
 fn mapped(process: &Process, known: &mut HashSet<u64>, clock: &Clock) -> Vec<Measured> {
     let resident = process.statm(clock).map_or(0, |statm| statm.value.resident.0);
     if resident < MAPPING_BYTES_MIN {
@@ -121,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_largest_open_file_of_a_disk_comes_first_and_once() {
+    fn the_largest_disk_file_comes_first_and_once() {
         use std::io::Write;
         let folder = tempfile::tempdir_in(std::env::var("CARGO_MANIFEST_DIR").unwrap()).unwrap();
         let path = |name| folder.path().canonicalize().unwrap().join(name);
@@ -138,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn regular_files_are_found_and_nothing_else() {
+    fn only_regular_files_are_found() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name| folder.path().canonicalize().unwrap().join(name);
         let kept = std::fs::File::create(path("kept file")).unwrap();

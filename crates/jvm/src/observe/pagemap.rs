@@ -1,5 +1,5 @@
 //! `/proc/PID/pagemap` (man proc_pid_pagemap; kernel `admin-guide/mm/pagemap.rst`): which pages are backed by memory.
-//! By the `PAGEMAP_SCAN` ioctl where the kernel has it (6.7), else by reading eight bytes for each page.
+//! Uses the `PAGEMAP_SCAN` ioctl if the kernel has it (6.7), otherwise reads eight bytes per page.
 
 use super::Unavailable;
 use super::pagemap_scan::{self, PRESENT, PageRegion, SWAPPED, ZERO};
@@ -9,9 +9,9 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// Runs asked for in one call: 24 KiB.
+/// Maximum number of runs per call: 24 KiB.
 const REGIONS: usize = 1024;
-/// Entries read at once where the kernel cannot scan: 64 KiB.
+/// Entries per read if the kernel cannot scan: 64 KiB.
 const ENTRIES: usize = 8192;
 
 /// Consecutive pages that are all in memory, or all swapped out.
@@ -19,13 +19,13 @@ const ENTRIES: usize = 8192;
 pub struct Run {
     /// First address.
     pub start: u64,
-    /// First address behind.
+    /// End address, exclusive.
     pub end: u64,
     /// Swapped out instead of present.
     pub swapped: bool,
 }
 
-/// Tells the pages of `[start, end)` that are present or swapped, in address order; none where that cannot be read.
+/// Returns the present or swapped pages of `[start, end)`, in address order; none if they cannot be read.
 pub type PagesOf<'a> = dyn FnMut(u64, u64) -> Vec<Run> + 'a;
 
 impl Run {
@@ -35,7 +35,7 @@ impl Run {
     }
 }
 
-/// Bytes of `[start, end)` that are present, and that are swapped, in runs that all end behind `start`.
+/// Present and swapped bytes of `[start, end)`, in runs that all end after `start`.
 pub fn sum<'r>(runs: impl Iterator<Item = &'r Run>, start: u64, end: u64) -> (u64, u64) {
     let (mut resident, mut swapped) = (0u64, 0u64);
     for run in runs.take_while(|run| run.start < end) {
@@ -62,10 +62,10 @@ impl PageMap {
         Ok(Self { file, scans: true, regions: vec![PageRegion::default(); REGIONS], entries: Vec::new() })
     }
 
-    /// The runs of pages in `[start, end)` that are present or swapped, in address order; the first and the last page
-    /// count as a whole. The page of zeros, which weighs nothing, is left out where the kernel tells it apart.
+    /// The runs of present or swapped pages in `[start, end)`, in address order; the first and last page count in full.
+    /// Omits the zero page, which weighs nothing, if the kernel distinguishes it.
     pub fn list(&mut self, start: u64, end: u64) -> Result<Vec<Run>, Unavailable> {
-        // The kernel scans from the start of a page only.
+        // The kernel scans only from the start of a page.
         let page = page_size().0;
         let (start, end) = (start & !(page - 1), end.checked_next_multiple_of(page).unwrap_or(end));
         if self.scans {
@@ -87,7 +87,7 @@ impl PageMap {
                     runs.push(Run { start: region.start, end: region.end, swapped });
                 }
             }
-            // Only a full slice leaves something to ask for.
+            // More can follow only if the slice is full.
             at = match self.regions[..found].last() {
                 Some(last) if found == self.regions.len() => last.end.max(at + page_size().0),
                 _ => end,
@@ -126,7 +126,7 @@ impl PageMap {
 mod tests {
     use super::*;
 
-    /// Both ways of reading agree on memory of our own of which every third page was touched.
+    /// Both ways agree on our own memory, of which every third page was touched.
     #[test]
     fn scan_and_read_agree() {
         let page = page_size().0 as usize;

@@ -1,5 +1,5 @@
-//! The `PAGEMAP_SCAN` ioctl (kernel 6.7, man 2 PAGEMAP_SCAN): which pages of a range are present, as runs.
-//! No crate offers this ioctl, and the kernel fills a slice it is given.
+//! The `PAGEMAP_SCAN` ioctl (kernel 6.7, man 2 PAGEMAP_SCAN): the present pages of a range, as runs. No crate offers
+//! this ioctl, and the kernel fills a slice that it is given.
 #![expect(unsafe_code, reason = "an ioctl with pointers; its arguments are checked here and nowhere else")]
 
 use rustix::io::Errno;
@@ -7,7 +7,7 @@ use rustix::ioctl::{Ioctl, IoctlOutput, Opcode, ioctl, opcode};
 use std::ffi::c_void;
 use std::os::fd::AsFd;
 
-/// `struct page_region`: pages `[start, end)` that share their categories.
+/// `struct page_region`: pages `[start, end)` with the same categories.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct PageRegion {
@@ -20,7 +20,7 @@ pub(super) struct PageRegion {
 pub(super) const PRESENT: u64 = 1 << 3;
 /// `PAGE_IS_SWAPPED`: swapped out.
 pub(super) const SWAPPED: u64 = 1 << 4;
-/// `PAGE_IS_PFNZERO`: the shared page of zeros, which weighs nothing.
+/// `PAGE_IS_PFNZERO`: the shared zero page, which weighs nothing.
 pub(super) const ZERO: u64 = 1 << 5;
 
 /// `struct pm_scan_arg`.
@@ -41,7 +41,7 @@ struct Argument {
     return_mask: u64,
 }
 
-/// One call: its argument and the slice the kernel writes to.
+/// One call: its argument, and the slice that the kernel writes.
 struct Scan<'a> {
     argument: Argument,
     into: &'a mut [PageRegion],
@@ -50,7 +50,7 @@ struct Scan<'a> {
 // SAFETY: the opcode is that of PAGEMAP_SCAN, `_IOWR('f', 16, struct pm_scan_arg)`, and `as_ptr` gives it exactly that
 // structure. `vec` and `vec_len` describe `into`, which outlives the call because `Scan` borrows it.
 unsafe impl Ioctl for Scan<'_> {
-    /// How many regions were filled.
+    /// Number of regions filled.
     type Output = usize;
 
     const IS_MUTATING: bool = true;
@@ -70,9 +70,9 @@ unsafe impl Ioctl for Scan<'_> {
     }
 }
 
-/// Fills `into` with the runs of present or swapped pages of `[start, end)` and says how many there are. When `into`
-/// is full, there may be more behind the last one. (`walk_end` does not tell: Linux 6.18 leaves it where its own buffer
-/// of 512 regions was last full.) `Errno::NOTTY` where the kernel is older than 6.7.
+/// Fills `into` with the runs of present or swapped pages of `[start, end)` and returns their number. If `into` is
+/// full, there may be more after the last one. (`walk_end` does not tell: Linux 6.18 leaves it where its own buffer of
+/// 512 regions was last full.) Returns `Errno::NOTTY` on kernels older than 6.7.
 pub(super) fn scan(pagemap: impl AsFd, start: u64, end: u64, into: &mut [PageRegion]) -> Result<usize, Errno> {
     let argument = Argument {
         size: size_of::<Argument>() as u64,
@@ -82,7 +82,7 @@ pub(super) fn scan(pagemap: impl AsFd, start: u64, end: u64, into: &mut [PageReg
         return_mask: PRESENT | SWAPPED | ZERO,
         ..Argument::default()
     };
-    // SAFETY: see `Ioctl for Scan`; the descriptor is open for as long as the call lasts.
+    // SAFETY: see `Ioctl for Scan`; the descriptor stays open during the call.
     let found = unsafe { ioctl(pagemap, Scan { argument, into: &mut *into }) }?;
     Ok(found.min(into.len()))
 }

@@ -1,4 +1,4 @@
-//! Memory read through its present pages only, forwards, with as few reads as possible.
+//! Reads memory forward through its present pages only, with as few reads as possible.
 
 use super::memory::{Memory, words};
 use super::pagemap::{self, Run};
@@ -11,11 +11,11 @@ pub(super) struct Pages<'a> {
     memory: &'a dyn Memory,
     runs: &'a [Run],
     page: u64,
-    /// The run that was used last; walks go forwards.
+    /// The last run used; walks go forward.
     cursor: usize,
     window: Vec<u8>,
     window_start: u64,
-    /// Length of the next read: doubles while reads follow each other, so that a jump costs one page.
+    /// Length of the next read: doubles for consecutive reads, so a jump costs one page.
     next_read: usize,
 }
 
@@ -25,17 +25,16 @@ impl<'a> Pages<'a> {
         Self { memory, runs, page, cursor: 0, window: Vec::new(), window_start: 0, next_read: page as usize }
     }
 
-    /// The size of a page.
     pub(super) fn page(&self) -> u64 {
         self.page
     }
 
-    /// The first boundary of pages at or behind `at`, if there is one.
+    /// The first page boundary at or after `at`, if there is one.
     pub(super) fn boundary(&self, at: u64) -> u64 {
         at.checked_next_multiple_of(self.page).unwrap_or(u64::MAX)
     }
 
-    /// The last boundary of pages at or before `at`.
+    /// The last page boundary at or before `at`.
     pub(super) fn boundary_before(&self, at: u64) -> u64 {
         at & !(self.page - 1)
     }
@@ -45,7 +44,7 @@ impl<'a> Pages<'a> {
         self.runs.first().map_or(at, |run| run.start.min(at))
     }
 
-    /// The two words at `at`, a multiple of 16; `None` where the page is not present.
+    /// The two words at `at`, a multiple of 16; `None` if the page is not present.
     pub(super) fn unit(&mut self, at: u64) -> Option<(u64, u64)> {
         let inside = |start: u64, len: usize| at >= start && (at - start).saturating_add(16) <= len as u64;
         if !inside(self.window_start, self.window.len()) {
@@ -74,7 +73,7 @@ impl<'a> Pages<'a> {
         Some(())
     }
 
-    /// Moves the cursor to the first run that ends behind `at`.
+    /// Moves the cursor to the first run that ends after `at`.
     fn seek(&mut self, at: u64) {
         if self.cursor > 0 && self.runs[self.cursor - 1].end > at {
             self.cursor = self.runs.partition_point(|run| run.end <= at);
@@ -84,20 +83,20 @@ impl<'a> Pages<'a> {
         }
     }
 
-    /// Bytes of `[start, end)` that are present, and that are swapped.
+    /// Present and swapped bytes of `[start, end)`.
     pub(super) fn backed(&mut self, start: u64, end: u64) -> (u64, u64) {
         self.seek(start);
         self.backed_apart(start, end)
     }
 
-    /// As [`Pages::backed`], without moving the cursor on.
+    /// Like [`Pages::backed`], without moving the cursor.
     pub(super) fn backed_apart(&self, start: u64, end: u64) -> (u64, u64) {
         let from = self.cursor - usize::from(self.cursor > 0);
         let near = self.runs[from..].iter().skip_while(|run| run.end <= start);
         pagemap::sum(near, start, end)
     }
 
-    /// The start of the first present page at or behind `at`, a multiple of the page size.
+    /// The start of the first present page at or after `at`, a multiple of the page size.
     pub(super) fn next_present(&mut self, at: u64) -> Option<u64> {
         self.seek(at);
         let run = self.runs[self.cursor..].iter().find(|run| !run.swapped)?;
@@ -120,7 +119,7 @@ mod tests {
         Run { start: start * P, end: end * P, swapped }
     }
 
-    /// Every word is its own address; keeps the reads, in pages, and refuses those outside the present runs.
+    /// Every word is its own address; records the reads, in pages, and refuses those outside the present runs.
     #[derive(Default)]
     struct Addresses(RefCell<Vec<(u64, u64)>>);
 
@@ -158,7 +157,7 @@ mod tests {
         ] {
             assert_eq!(pages.backed(start, end), expect, "{start:#x} to {end:#x}");
         }
-        // A look ahead moves nothing on.
+        // Looking ahead must not move the cursor.
         pages.backed(P, 2 * P);
         assert_eq!(pages.backed_apart(6 * P, 200 * P), (101 * P, 0));
         assert_eq!(pages.backed_apart(P, 2 * P), (P, 0));
@@ -166,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn next_present_skips_what_is_swapped_or_absent() {
+    fn next_present_skips_swapped_and_absent_pages() {
         let memory = Addresses::default();
         let mut pages = Pages::new(&memory, &RUNS);
         for (at, next) in [(0, Some(1)), (1, Some(1)), (2, Some(2)), (3, Some(6)), (4, Some(6)), (7, Some(100))] {
@@ -179,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn units_are_read_up_to_the_end_of_a_run_and_not_behind() {
+    fn units_are_read_up_to_the_end_of_a_run() {
         let memory = Addresses::default();
         let mut pages = Pages::new(&memory, &RUNS);
         for at in [P, 3 * P - 16, 6 * P, 7 * P - 16, 100 * P, 300 * P - 16, 2 * P, 150 * P + 4080] {
@@ -192,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_grow_while_they_follow_each_other() {
+    fn consecutive_reads_grow() {
         let memory = Addresses::default();
         let mut pages = Pages::new(&memory, &RUNS);
         for page in 100..300 {
@@ -206,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn boundaries_end_with_the_addresses() {
+    fn boundaries_end_with_the_address_space() {
         let memory = Addresses::default();
         let pages = Pages::new(&memory, &RUNS);
         for (at, boundary) in [(0, 0), (1, P), (P, P), (u64::MAX - P, u64::MAX - P + 1), (u64::MAX - 1, u64::MAX)] {
@@ -215,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn large_pages_are_read_and_cut_as_they_are() {
+    fn large_pages_are_read_and_split_correctly() {
         for page in [16 << 10, 64 << 10] {
             let mut memory = MadeUpMemory::default();
             memory.put(page, &vec![0; 3 * page as usize]);

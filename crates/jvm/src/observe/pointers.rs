@@ -1,21 +1,21 @@
-//! Words in the memory of a process that lead into given stretches of it: in a library's own data, in what these words
-//! lead to, and so on. A word that leads there may be a pointer or a number by chance, so this is evidence; what it is
-//! evidence of, `account` and `weigh` decide. Only pages that are present are read.
+//! Finds words in a process's memory that point into given stretches: in a library's own data, in what these words
+//! point to, and so on. Such a word may be a pointer, or a number by chance, so it is only evidence, which `account`
+//! and `weigh` judge. Reads present pages only.
 
 use super::memory::{self, Memory};
 use super::pagemap::{PagesOf, Run};
 use super::ranges::leave_out_overlaps;
 use std::collections::BTreeSet;
 
-/// Bytes read at once.
+/// Bytes per read.
 const WINDOW: u64 = 64 << 10;
 const PAGE: u64 = 4096;
-/// Bytes read of an object of malloc: `G1CollectedHeap`, the longest of HotSpot's that matters, names its tables within
-/// 1 KiB.
+/// Bytes read of a malloc object: `G1CollectedHeap`, HotSpot's longest relevant object, refers to its tables within 1
+/// KiB.
 pub const OBJECT: u64 = 1024;
-/// The same of a library whose chunk is longer: async-profiler 4.1 names its table of stacks 32 KiB into an object.
+/// For a library's longer chunk: async-profiler 4.1 refers to its table of stacks 32 KiB into an object.
 pub const OBJECT_LONG: u64 = 64 << 10;
-/// The most objects that are read of one library, and the most bytes of them.
+/// Maximum number of objects read per library, and their maximum bytes.
 const OBJECTS_MAX: usize = 1 << 15;
 const OBJECTS_BYTES_MAX: u64 = 32 << 20;
 
@@ -24,7 +24,7 @@ const OBJECTS_BYTES_MAX: u64 = 32 << 20;
 pub struct Pointer {
     /// The address of the word.
     pub at: u64,
-    /// The address that it leads to.
+    /// The address that it points to.
     pub to: u64,
 }
 
@@ -33,7 +33,7 @@ pub struct Pointer {
 pub struct Stretches(Vec<(u64, u64)>);
 
 impl Stretches {
-    /// In any order; of two that overlap the second is left out.
+    /// From a list in any order; drops the second of two that overlap.
     pub fn new(mut list: Vec<(u64, u64)>) -> Self {
         list.retain(|(start, end)| start < end);
         list.sort_unstable();
@@ -41,19 +41,19 @@ impl Stretches {
         Self(list)
     }
 
-    /// Which of them holds this address.
+    /// Which stretch contains this address.
     pub fn of(&self, at: u64) -> Option<usize> {
         let n = self.0.partition_point(|(start, _)| *start <= at).checked_sub(1)?;
         (at < self.0[n].1).then_some(n)
     }
 
-    /// All of them.
+    /// All stretches.
     pub fn all(&self) -> &[(u64, u64)] {
         &self.0
     }
 }
 
-/// Every aligned word of these runs that is not zero; `left` bytes may still be read.
+/// Every aligned nonzero word of these runs; `left` bytes may still be read.
 pub fn words(memory: &dyn Memory, runs: &[Run], left: &mut u64, each: &mut dyn FnMut(Pointer)) {
     let mut window = vec![0; WINDOW as usize];
     for run in runs.iter().filter(|run| !run.swapped) {
@@ -71,8 +71,8 @@ pub fn words(memory: &dyn Memory, runs: &[Run], left: &mut u64, each: &mut dyn F
     }
 }
 
-/// The words of objects that `roots` lead to, of those that these lead to, and so on, `depth` times. Objects lie in
-/// `heaps`; each is read once, and no more than `longest` bytes of it.
+/// The words of objects that `roots` point to, of those that these point to, and so on, `depth` times. Objects are in
+/// `heaps`; each is read once, up to `longest` bytes.
 pub fn through_objects(
     memory: &dyn Memory,
     pages_of: &mut PagesOf,
@@ -87,7 +87,7 @@ pub fn through_objects(
     for _ in 0..depth {
         let mut found = Vec::new();
         for object in std::mem::take(&mut ahead) {
-            // Chunks of malloc are aligned to 16 bytes.
+            // malloc chunks are aligned to 16 bytes.
             let start = object & !15;
             let Some(heap) = heaps.of(start).map(|n| heaps.all()[n]) else { continue };
             if seen.len() == OBJECTS_MAX || !seen.insert(start) {
@@ -110,13 +110,13 @@ pub fn through_objects(
     }
 }
 
-/// Returns how much of an object is read: its chunk, if the word before it is the size of a chunk of glibc's. The
-/// memory behind the chunk is another object, whose pointers are not its own.
+/// Returns how much of an object to read: its chunk, if the word before it is the size of a glibc chunk. The memory
+/// after the chunk is another object with its own pointers.
 fn object_size(memory: &dyn Memory, runs: &[Run], start: u64, longest: u64) -> u64 {
     let present = |at: &u64| runs.iter().any(|run| !run.swapped && run.start <= *at && start < run.end);
     let before = start.checked_sub(8).filter(present).and_then(|at| memory.u64(at)).unwrap_or(0);
     let (size, flags) = (before & !7, before & 7);
-    // The chunk behind one in use says so, which a number by chance does not.
+    // The next chunk records that this one is in use, which a random number does not.
     let is_used = || memory.u64(start + size - 8).is_some_and(|next| next & 1 == 1);
     let is_chunk = (32..=longest).contains(&size) && size.is_multiple_of(16) && flags & 2 == 0;
     if is_chunk && (size <= OBJECT || is_used()) { size - 8 } else { OBJECT }
@@ -138,14 +138,14 @@ mod tests {
     }
 
     #[test]
-    fn stretches_that_overlap_are_left_out() {
+    fn overlapping_stretches_are_dropped() {
         let stretches = Stretches::new(vec![(30, 40), (10, 20), (15, 35), (7, 7)]);
         assert_eq!(stretches.all(), [(10, 20), (30, 40)]);
         assert_eq!([9, 10, 19, 20, 39].map(|at| stretches.of(at)), [None, Some(0), Some(0), None, Some(1)]);
     }
 
     #[test]
-    fn objects_are_followed_as_deep_as_is_asked_and_swapped_pages_are_not_read() {
+    fn objects_are_followed_to_the_given_depth_without_swapped_pages() {
         let memory = made_up(&[(0x1008, 0x2010), (0x2018, 0x3000), (0x3000, 0x9000)]);
         let heaps = Stretches::new(vec![(0x1000, 0x4000)]);
         let found = |depth| {
@@ -158,14 +158,14 @@ mod tests {
         };
         assert_eq!(found(1), [0x2010]);
         assert_eq!(found(3), [0x2010, 0x3000, 0x9000]);
-        // The words behind a chunk of glibc's belong to another object.
+        // The words after a glibc chunk belong to another object.
         let memory = made_up(&[(0x1008, 0x31), (0x1018, 0x5000), (0x1038, 0x6000)]);
         let (mut pages, mut of_chunk) = (|start: u64, end: u64| present(start, end), Vec::new());
         through_objects(&memory, &mut pages, vec![0x1010], &heaps, (1, OBJECT), &mut |pointer| {
             of_chunk.push(pointer.to);
         });
         assert_eq!(of_chunk, [0x5000]);
-        // A long chunk is read in full only if the one behind it says that it is in use.
+        // A long chunk is read in full only if the next one records that it is in use.
         for (next, expected) in [(0x21, vec![0x7000]), (0x20, vec![])] {
             let memory = made_up(&[(0x1008, 0x1011), (0x1810, 0x7000), (0x2018, next)]);
             let mut of_long = Vec::new();

@@ -1,6 +1,6 @@
-//! Lists of ranges of addresses: which ranges overlap, and which addresses between them are free.
+//! Lists of address ranges: which ranges overlap, and which gaps they leave.
 
-/// Leaves out each range that begins before the one that was kept before it ends. The list is in address order.
+/// Drops each range that begins before the end of the last one kept. The list is in address order.
 pub(super) fn leave_out_overlaps<T>(list: &mut Vec<T>, range: impl Fn(&T) -> (u64, u64)) {
     let mut reached = 0;
     list.retain(|one| {
@@ -11,7 +11,7 @@ pub(super) fn leave_out_overlaps<T>(list: &mut Vec<T>, range: impl Fn(&T) -> (u6
     });
 }
 
-/// The parts of `[start, end)` that are in none of these ranges, which are in the order of their starts.
+/// The parts of `[start, end)` outside these ranges, which are ordered by their starts.
 pub fn gaps(start: u64, end: u64, taken: impl IntoIterator<Item = (u64, u64)>) -> impl Iterator<Item = (u64, u64)> {
     let mut at = start;
     let behind_all = (end, end);
@@ -28,14 +28,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_two_that_overlap_the_second_is_left_out() {
+    fn the_second_of_two_overlapping_ranges_is_dropped() {
         let mut list = vec![(10, 20), (15, 35), (20, 30), (40, 41)];
         leave_out_overlaps(&mut list, |range| *range);
         assert_eq!(list, [(10, 20), (20, 30), (40, 41)]);
     }
 
     #[test]
-    fn gaps_lie_between_what_is_taken_and_within_the_bounds() {
+    fn gaps_are_between_taken_ranges_and_within_bounds() {
         let found = |start, end, taken: &[(u64, u64)]| gaps(start, end, taken.to_vec()).collect::<Vec<_>>();
         assert_eq!(found(10, 50, &[(0, 12), (20, 30), (25, 27), (30, 40), (60, 70)]), [(12, 20), (40, 50)]);
         assert_eq!(found(10, 50, &[]), [(10, 50)]);

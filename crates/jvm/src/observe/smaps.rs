@@ -1,6 +1,6 @@
 //! `/proc/PID/smaps` and `smaps_rollup` (man proc_pid_smaps; rollup since kernel 4.14): the weights of the mappings.
-//! The kernel walks every page table for it: 1–7 ms, growing with RSS, while the process's mmap lock is held for
-//! reading. For marks, not for a sampler.
+//! The kernel walks every page table for it: 1–7 ms, growing with RSS, with the process's mmap lock held for reading.
+//! For marks, not for a sampler.
 
 use super::memory::PAGE_MIN;
 use super::procfs::{Process, open_below};
@@ -12,40 +12,39 @@ use loadline_base::units::Bytes;
 use std::io;
 use std::ops::AddAssign;
 
-/// `smaps_rollup` has some 800 bytes.
+/// `smaps_rollup` has about 800 bytes.
 const ROLLUP_BYTES_MAX: u64 = 64 << 10;
 
-/// The weight of one mapping, or of all of them.
+/// The weight of one mapping, or of all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Weight {
-    /// Resident pages, shared ones in full.
+    /// Resident pages, with shared ones counted in full.
     pub rss: Bytes,
-    /// Resident pages, shared ones divided among sharers.
+    /// Resident pages, with shared ones divided among the processes that share them.
     pub pss: Bytes,
-    /// Mapped by others too, as on disk.
+    /// Shared with other processes, unmodified.
     pub shared_clean: Bytes,
-    /// Mapped by others too, written.
+    /// Shared with other processes, modified.
     pub shared_dirty: Bytes,
-    /// Mapped here only, as on disk.
+    /// Mapped by this process only, unmodified.
     pub private_clean: Bytes,
-    /// Mapped here only, written.
+    /// Mapped by this process only, modified.
     pub private_dirty: Bytes,
-    /// Resident pages that belong to no file (any more).
+    /// Resident pages that do not (or no longer) belong to a file.
     pub anonymous: Bytes,
     /// The part of `anonymous` in transparent huge pages.
     pub anon_huge: Bytes,
-    /// Marked as free (`MADV_FREE`) and not yet taken.
+    /// Marked as free (`MADV_FREE`) and not reclaimed yet.
     pub lazy_free: Bytes,
-    /// Swapped out, shared pages in full.
+    /// Swapped out, with shared pages counted in full.
     pub swap: Bytes,
-    /// Swapped out, shared pages divided among sharers.
+    /// Swapped out, with shared pages divided among the processes that share them.
     pub swap_pss: Bytes,
     /// Locked in memory.
     pub locked: Bytes,
 }
 
 impl Weight {
-    /// Each weight with the name that the kernel gives it.
     fn named(&mut self) -> [(&'static str, &mut Bytes); 12] {
         [
             ("Rss", &mut self.rss),
@@ -63,7 +62,7 @@ impl Weight {
         ]
     }
 
-    /// `Private_Dirty:      1644 kB`; other lines change nothing.
+    /// `Private_Dirty:      1644 kB`; ignores other lines.
     fn take(&mut self, line: &str) {
         let Some((key, value)) = line.split_once(':') else { return };
         if let Some((_, weight)) = self.named().into_iter().find(|(name, _)| *name == key) {
@@ -83,18 +82,18 @@ impl AddAssign for Weight {
 /// A mapping with its weight.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WeighedMapping {
-    /// Addresses, permissions and file.
+    /// Addresses, permissions, and file.
     pub mapping: Mapping,
     /// The kernel's sums over its pages.
     pub weight: Weight,
 }
 
-/// All mappings of a process, ascending addresses.
+/// All mappings of a process, in address order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Smaps {
     /// One per mapping.
     pub mappings: Vec<WeighedMapping>,
-    /// The least `KernelPageSize` of all mappings: those of huge pages have a larger one. 0 if `smaps` contained none.
+    /// The smallest `KernelPageSize` of all mappings, because huge pages are larger. 0 if `smaps` contained none.
     page: u64,
 }
 
@@ -107,7 +106,7 @@ impl Smaps {
         smaps
     }
 
-    /// Reads the same line by line: the text of 65,530 mappings has some 50 MB.
+    /// Reads and parses line by line: the text of 65,530 mappings has about 50 MB.
     fn read(from: impl io::Read) -> io::Result<Self> {
         let (mut smaps, mut texts) = (Self::default(), Texts::default());
         each_line(from, |line| {
@@ -118,7 +117,7 @@ impl Smaps {
     }
 
     fn take(&mut self, line: &str, texts: &mut Texts) {
-        // Most lines are weights, which begin with a letter that no address has.
+        // Most lines are weights, which begin with a letter that addresses do not contain.
         let mapping =
             if line.as_bytes().first().is_some_and(u8::is_ascii_uppercase) { None } else { Line::parse(line) };
         if let Some(mapping) = mapping {
@@ -130,12 +129,12 @@ impl Smaps {
         }
     }
 
-    /// The size of a page on the machine whose text this is.
+    /// The page size of the machine that wrote the text.
     pub fn page(&self) -> u64 {
         if self.page.is_power_of_two() { self.page.max(PAGE_MIN) } else { PAGE_MIN }
     }
 
-    /// The sum over the mappings. PSS can be short of the rollup's by up to 1 KiB a mapping: the kernel rounds down.
+    /// The sum over the mappings. PSS can be up to 1 KiB per mapping below the rollup's: the kernel rounds down.
     pub fn total(&self) -> Weight {
         let mut total = Weight::default();
         self.mappings.iter().for_each(|weighed| total += weighed.weight);
@@ -147,7 +146,7 @@ impl Smaps {
         self.mappings.iter().map(|weighed| &weighed.mapping)
     }
 
-    /// The library `malloc` comes from.
+    /// The library that provides `malloc`.
     pub fn allocator(&self) -> maps::Allocator {
         maps::Allocator::of(self.maps())
     }
@@ -164,17 +163,17 @@ pub fn read(process: &Process, clock: &Clock) -> Read<Smaps> {
     Reading::take(clock, || {
         let file = open_below(process.folder(), "smaps");
         let smaps = file.and_then(Smaps::read).map_err(Unavailable::io("smaps"))?;
-        // A process that ends gives up its memory first: `smaps` is then empty, not an error.
-        if smaps.mappings.is_empty() { Err(Unavailable::new("smaps", "the process has ended")) } else { Ok(smaps) }
+        // An ending process frees its memory first: `smaps` is then empty, not an error.
+        if smaps.mappings.is_empty() { Err(Unavailable::new("smaps", "the process has exited")) } else { Ok(smaps) }
     })
 }
 
-/// Reads the sum over all mappings, as the kernel adds it up.
+/// Reads the sum over all mappings, as computed by the kernel.
 pub fn read_rollup(process: &Process, clock: &Clock) -> Read<Weight> {
     let source = "smaps_rollup";
     Reading::take(clock, || {
         let text = process.text_below(source, ROLLUP_BYTES_MAX).map_err(Unavailable::io(source))?;
-        parse_rollup(&text).ok_or_else(|| Unavailable::new(source, "not in a known form"))
+        parse_rollup(&text).ok_or_else(|| Unavailable::new(source, "it has an unknown format"))
     })
 }
 
@@ -183,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_is_that_of_the_machine_whose_text_it_is() {
+    fn the_page_size_is_that_of_the_texts_machine() {
         let of = |kib: u64| format!("10000-20000 rw-p 0 00:00 0\nRss: 64 kB\nKernelPageSize:    {kib:>5} kB\n");
         for (text, page) in [
             (of(4), 4096),
@@ -203,14 +202,14 @@ mod tests {
         let (clock, process) = (Clock::start(), Process::open(std::process::id()).unwrap());
         let total = read(&process, &clock).unwrap().value.total();
         let rollup = read_rollup(&process, &clock).unwrap();
-        // Tests in other threads of this process allocate meanwhile.
+        // Tests in other threads of this process allocate concurrently.
         assert!(total.rss.0.abs_diff(rollup.value.rss.0) < Bytes::mib(16).0, "{total:?} {rollup:?}");
         assert!(total.private_dirty > Bytes(0) && total.pss <= total.rss);
     }
 
     #[test]
-    fn every_mapping_of_a_long_text_is_there() {
-        // 100,000 mappings have more than the 64 MiB that were read of them before.
+    fn every_mapping_of_a_long_text_is_read() {
+        // 100,000 mappings exceed the earlier limit of 64 MiB.
         let weights =
             "Rss:                   4 kB\nPss:                   4 kB\n".to_owned() + &"Locked:    0 kB\n".repeat(44);
         let one = |n: u64| format!("{n:x}000-{:x}000 r--s 00000000 fe:00 7     /index/_{n}.cfs\n{weights}", n + 1);

@@ -1,5 +1,5 @@
 //! The stacks of a process's threads: stack pointers from `/proc/PID/task/TID/syscall` (man proc_pid_syscall), names
-//! from `comm`. Needs the permission to trace.
+//! from `comm`. Needs permission to trace.
 
 use super::Unavailable;
 use super::procfs::{Process, open_below, read_from_start};
@@ -9,11 +9,11 @@ use super::procfs::{Process, open_below, read_from_start};
 pub struct ThreadStack {
     /// Thread id, as seen from here.
     pub tid: u32,
-    /// Stack pointer; `None` for a thread that is running at the moment.
+    /// Stack pointer; `None` for a currently running thread.
     pub pointer: Option<u64>,
 }
 
-/// The last address but one in `syscall`: `202 0x7f… … 0x7ffc… 0x7f…`, or `-1 0x7ffc… 0x7f…` outside a system call.
+/// The next-to-last address in `syscall`: `202 0x7f… … 0x7ffc… 0x7f…`, or `-1 0x7ffc… 0x7f…` outside a system call.
 /// `running` has none.
 pub fn parse_pointer(text: &str) -> Option<u64> {
     let mut words = text.split_ascii_whitespace().rev();
@@ -21,10 +21,7 @@ pub fn parse_pointer(text: &str) -> Option<u64> {
     u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok()
 }
 
-/// The stack pointers of all threads; threads that end meanwhile are left out.
-///
-/// # Errors
-/// Fails if none of the stack pointers may be read.
+/// The stack pointers of all threads; skips threads that end in the meantime. Fails if no stack pointer can be read.
 pub fn pointers(process: &Process) -> Result<Vec<ThreadStack>, Unavailable> {
     let mut stacks = Vec::new();
     let mut refused = None;
@@ -45,7 +42,7 @@ pub fn pointers(process: &Process) -> Result<Vec<ThreadStack>, Unavailable> {
     }
 }
 
-/// The name the kernel keeps of each thread, at most 15 bytes.
+/// The kernel's name for each thread, at most 15 bytes.
 pub fn names(process: &Process) -> Result<Vec<(u32, String)>, Unavailable> {
     let name = |tid: u32| {
         let name = process.text_below(&format!("task/{tid}/comm"), 64).ok()?;
@@ -59,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pointers_are_the_last_word_but_one() {
+    fn pointers_are_the_next_to_last_word() {
         for (text, pointer) in [
             ("202 0x7f 0x80 0x0 0x0 0x0 0x1 0x7ffc1000 0x7f00\n", Some(0x7ffc_1000)),
             ("-1 0x7ffc1000 0x7f00\n", Some(0x7ffc_1000)),

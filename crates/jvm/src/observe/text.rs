@@ -1,12 +1,12 @@
-//! The few ways in which a JVM writes numbers and addresses, shared by the parsers.
+//! The JVM's formats for numbers and addresses, shared by the parsers.
 
 pub(super) use crate::kernel::text::{between, size};
 use loadline_base::units::Bytes;
 
-/// First address behind those that a process has on x86_64 with page tables of four levels.
+/// End of the user address space on x86_64 with four-level page tables.
 pub(super) const ADDRESS_END: u64 = 1 << 47;
 
-/// As [`size`], with decimals: `65536.00 KB`, `0 bytes`; rounded to a byte.
+/// Like [`size`], with decimals: `65536.00 KB`, `0 bytes`; rounded to a byte.
 pub(super) fn decimal_size(text: &str) -> Option<Bytes> {
     let text = text.trim();
     let text = text.strip_suffix("bytes").unwrap_or(text).trim_end();
@@ -19,13 +19,13 @@ pub(super) fn decimal_size(text: &str) -> Option<Bytes> {
     Some(Bytes(whole.checked_add((fraction * unit_bytes as f64).round() as u64)?))
 }
 
-/// `0x00007f45f3000000`, also without `0x`.
+/// `0x00007f45f3000000`, with or without `0x`.
 pub(super) fn address(text: &str) -> Option<u64> {
     let text = text.trim();
     u64::from_str_radix(text.strip_prefix("0x").unwrap_or(text), 16).ok()
 }
 
-/// The addresses at the start of the text, up to a bracket or a word that is no address: `0x10, 0x20) …`, `0x10-0x20`.
+/// The addresses at the start of the text, up to a bracket or another word: `0x10, 0x20) …`, `0x10-0x20`.
 pub(super) fn addresses(text: &str) -> impl Iterator<Item = u64> {
     let inside = &text[..text.find([')', ']', '|']).unwrap_or(text.len())];
     inside.split([',', '-']).map_while(address)

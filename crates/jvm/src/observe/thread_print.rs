@@ -1,4 +1,4 @@
-//! Replies to `Thread.print -e` (JDK 11–27): what each thread has allocated in the Java heap, with few digits.
+//! Replies to `Thread.print -e` (JDK 11–27): each thread's allocations in the Java heap, with few digits.
 //!
 //! ```text
 //! "main" #1 prio=5 os_prio=0 cpu=103.10ms elapsed=5.23s allocated=1523K defined_classes=3 tid=0x00007f… …
@@ -6,8 +6,8 @@
 
 use super::text::size;
 
-/// Sums the bytes that living threads have allocated, within 10 %: the JVM leaves out the rest of each number. `None`
-/// if no thread in the text says it.
+/// Sums the bytes that living threads have allocated, within 10%: the JVM drops the remaining digits of each number.
+/// `None` if the text has none for any thread.
 pub fn allocated(text: &str) -> Option<u64> {
     let of_line = |line: &str| {
         let (_, rest) = line.strip_prefix('"')?.rsplit_once("\" ")?;
@@ -22,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn threads_are_summed_and_names_are_no_figures() {
+    fn threads_are_summed_and_names_are_not_numbers() {
         let text = "Full thread dump OpenJDK 64-Bit Server VM (17.0.15+6):\n\n\
             \"main\" #1 prio=5 os_prio=0 cpu=1.10ms elapsed=5.23s allocated=1523K defined_classes=3 tid=0x1 nid=0x1a\n\
                java.lang.Thread.State: RUNNABLE\n\
@@ -32,7 +32,7 @@ mod tests {
         assert_eq!(allocated(text), Some((1523 << 10) + (12 << 20)));
         assert_eq!(allocated("allocated=1M"), None);
         for end in (0..text.len()).filter(|end| text.is_char_boundary(*end)) {
-            // A name that is cut may look like a figure; a reply is never cut there.
+            // A truncated name may look like a number; a reply is never truncated there.
             let _ = allocated(&text[..end]);
         }
     }

@@ -1,26 +1,26 @@
-//! CPU time of HotSpot's own threads by what they are for (`/proc/PID/task/TID/{comm,schedstat}`, man proc_pid_comm).
-//! Some 4 µs a thread of the process and 10 µs an own one, nothing in the process; open to every user.
+//! CPU time of HotSpot's own threads by purpose (`/proc/PID/task/TID/{comm,schedstat}`, man proc_pid_comm). Costs about
+//! 4 µs per thread of the process and 10 µs per JVM thread, and nothing in the process; open to every user.
 //!
-//! `/proc` forgets a thread that has ended, and HotSpot ends compiler threads that are idle
-//! (`-XX:+UseDynamicNumberOfCompilerThreads`, the default). So the last reading of each is kept.
+//! `/proc` forgets ended threads, and HotSpot ends idle compiler threads (`-XX:+UseDynamicNumberOfCompilerThreads`, the
+//! default). So the last reading of each is kept.
 
 use super::procfs::Process;
 use crate::purpose::{Purpose, VM_THREAD, is_named};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// A compiler thread waits so long for work before it ends (`CompileQueue::get`, JDK 11–27). With readings no farther
-/// apart nothing of its time is lost.
+/// An idle compiler thread waits this long before it ends (`CompileQueue::get`, JDK 11–27). Reading at least this often
+/// misses none of its time.
 pub const READ_EACH: Duration = Duration::from_secs(4);
 
-/// CPU time of the JVM's own threads; the rest of the process's is that of the application.
+/// CPU time of the JVM's own threads; the rest of the process's is the application's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OwnTimes {
     /// CPU time of the JIT compilers.
     pub jit: Duration,
     /// CPU time of the collector. Without collector threads (Serial), `VM Thread` collects, and its time counts here.
     pub gc: Duration,
-    /// CPU time of the other threads that serve the JVM.
+    /// CPU time of the JVM's other service threads.
     pub vm: Duration,
 }
 
@@ -48,7 +48,7 @@ impl OwnTimes {
     }
 }
 
-/// The own threads of a HotSpot process, with the last reading of each.
+/// The JVM's own threads, with the last reading of each.
 #[derive(Debug, Default)]
 pub struct OwnThreads {
     last: BTreeMap<u32, (Purpose, Duration)>,
@@ -56,8 +56,8 @@ pub struct OwnThreads {
 }
 
 impl OwnThreads {
-    /// Reads all that live; their time so far, and that of those that were read and have ended. `None` where the
-    /// process has gone, its threads may not be read, or none is HotSpot's `VM Thread`: a native image, another JVM.
+    /// Reads all live threads; returns their time so far, plus that of known threads that have exited. `None` if the
+    /// process is gone, its threads cannot be read, or none is HotSpot's `VM Thread` (a native image, another JVM).
     pub fn read(&mut self, process: &Process) -> Option<OwnTimes> {
         let named: Vec<(u32, String)> =
             process.threads().ok()?.into_iter().filter_map(|tid| Some((tid, process.thread_name(tid)?))).collect();
@@ -74,7 +74,7 @@ impl OwnThreads {
         let now: BTreeMap<u32, (Purpose, Duration)> =
             own.filter_map(|(tid, purpose)| Some((tid, (purpose, cpu(tid)?)))).collect();
         for (tid, (purpose, last)) in std::mem::take(&mut self.last) {
-            // A time that fell is that of another thread with the id of one that ended.
+            // A lower time than before belongs to a new thread that reuses the id.
             if now.get(&tid).is_none_or(|(of, cpu)| *of != purpose || *cpu < last) {
                 self.ended.add(purpose, last);
             }
@@ -95,7 +95,7 @@ mod tests {
         Duration::from_millis(ms)
     }
 
-    /// The jit, gc and vm of a reading in ms.
+    /// The jit, gc, and vm times of a reading, in ms.
     fn read(own: &mut OwnThreads, threads: &[(u32, &str, u64)]) -> Option<[u128; 3]> {
         let named: Vec<(u32, String)> = threads.iter().map(|(tid, name, _)| (*tid, (*name).to_owned())).collect();
         let cpu = |tid| threads.iter().find(|(id, ..)| *id == tid).map(|(_, _, cpu)| ms(*cpu));
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_compiler_thread_that_ended_keeps_its_time() {
+    fn an_ended_compiler_threads_time_is_kept() {
         let mut own = OwnThreads::default();
         let vm = (2, "VM Thread", 5);
         let g1 = (3, "G1 Conc#0", 7);
@@ -111,7 +111,7 @@ mod tests {
         let second = (5, "C2 CompilerThre", 40);
         assert_eq!(read(&mut own, &[vm, g1, (4, "C2 CompilerThre", 130), second]), Some([170, 7, 5]));
         assert_eq!(read(&mut own, &[vm, g1, (4, "C2 CompilerThre", 130)]), Some([170, 7, 5]));
-        // Its id is that of a thread of the program now, then that of a younger compiler.
+        // Its id now belongs to a thread of the program, then to a newer compiler thread.
         assert_eq!(read(&mut own, &[vm, g1, (4, "C2 CompilerThre", 131), (5, "exec-1", 800)]), Some([171, 7, 5]));
         assert_eq!(read(&mut own, &[vm, g1, (4, "C1 CompilerThre", 1)]), Some([172, 7, 5]));
     }
@@ -125,13 +125,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_hotspot_has_no_split() {
+    fn other_processes_have_no_split() {
         assert_eq!(read(&mut OwnThreads::default(), &[(1, "orders", 9), (2, "GC Thread#0", 1)]), None);
         assert_eq!(read(&mut OwnThreads::default(), &[]), None);
     }
 
     #[test]
-    fn a_thread_is_read_by_its_name_and_its_time() {
+    fn a_thread_is_read_by_name_and_time() {
         let (stop_to, stop_from) = std::sync::mpsc::channel::<()>();
         let works = std::thread::Builder::new().name(VM_THREAD.to_owned()).spawn(move || {
             let mut sum = 0_u64;
@@ -140,7 +140,7 @@ mod tests {
             }
         });
         let (mut own, process) = (OwnThreads::default(), Process::open(std::process::id()).unwrap());
-        // A young thread has no name yet; the kernel counts when it looks.
+        // A new thread has no name yet, and the kernel updates its count on demand.
         let times = loop {
             match own.read(&process) {
                 Some(times) if !times.gc.is_zero() => break times,
@@ -154,7 +154,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_time_is_lost_once_it_was_read(
+        fn time_once_read_is_never_lost(
             readings in prop::collection::vec(prop::collection::btree_map(0_u32..6, 0_u64..50, 0..6), 1..12),
         ) {
             let (mut own, mut before) = (OwnThreads::default(), 0);

@@ -1,12 +1,12 @@
-//! Single threads (`/proc/PID/task/TID/stat`, man proc_pid_stat): the CPU time of each, its page faults, by which it
-//! touched pages that were not there, and the name that the kernel keeps of it, at most 15 bytes. Some 15 µs a thread,
-//! nothing in the process; open to every user.
+//! Single threads (`/proc/PID/task/TID/stat`, man proc_pid_stat): CPU time, page faults (which show that a thread
+//! touched absent pages), and the kernel's name, at most 15 bytes. Costs about 15 µs per thread, and nothing in the
+//! process; open to every user.
 
 use super::Unavailable;
 use super::procfs::Process;
 use std::time::Duration;
 
-/// A thread, and what it has used since it was started.
+/// A thread, and its usage since its start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ThreadStat {
     /// Its id, as seen from here.
@@ -15,18 +15,15 @@ pub struct ThreadStat {
     pub ns_tid: u32,
     /// As the kernel keeps it.
     pub name: String,
-    /// CPU time in user mode and in the kernel, in steps of the kernel's clock, mostly 10 ms.
+    /// User and kernel CPU time, in kernel clock ticks, usually of 10 ms.
     pub cpu: Duration,
     /// Page faults with and without a disk.
     pub faults: u64,
 }
 
-/// All threads that live; those that end meanwhile are left out.
-///
-/// # Errors
-/// Fails if the process has gone.
+/// All live threads; skips those that end in the meantime.
 pub fn all(process: &Process) -> Result<Vec<ThreadStat>, Unavailable> {
-    // Ids differ in a pid namespace of its own only, and then those of all threads do.
+    // Ids differ only in a nested pid namespace, and then for all threads.
     let ns_id = |tid: u32| process.thread_status(tid).map(|status| status.ns_pid);
     let is_apart = ns_id(process.pid()).is_some_and(|id| id != process.pid());
     let of = |tid: u32| {
@@ -37,7 +34,7 @@ pub fn all(process: &Process) -> Result<Vec<ThreadStat>, Unavailable> {
     Ok(process.threads()?.into_iter().filter_map(of).collect())
 }
 
-/// The faults of one thread; `None` if the process has no such thread, or no longer.
+/// The faults of one thread; `None` if the process does not, or no longer, has it.
 pub fn faults(process: &Process, tid: u32) -> Option<u64> {
     process.thread_stat(tid).map(|stat| stat.faults())
 }
@@ -47,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_that_works_has_used_time() {
+    fn a_busy_thread_has_used_time() {
         let (stop_to, stop_from) = std::sync::mpsc::channel::<()>();
         let works = std::thread::Builder::new().name("works-1".to_owned()).spawn(move || {
             let mut sum = 0_u64;
@@ -57,8 +54,7 @@ mod tests {
         });
         let process = Process::open(std::process::id()).unwrap();
         let threads = || all(&process).unwrap().into_iter();
-        // A young thread has no name yet. The test goes on when this one has used a step of the clock, however busy the
-        // machine is.
+        // A new thread has no name yet. Waits until it has used a clock tick, however busy the machine is.
         while !threads().any(|thread| thread.name == "works-1" && !thread.cpu.is_zero()) {
             std::thread::yield_now();
         }
@@ -68,13 +64,14 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_touches_pages_has_faults_and_the_others_do_not() {
+    fn only_a_thread_that_touches_pages_has_faults() {
         let (tid_to, tid_from) = std::sync::mpsc::channel();
         let (go_to, go_from) = std::sync::mpsc::channel::<()>();
         let touches = std::thread::Builder::new().name("touches".to_owned()).spawn(move || {
             tid_to.send(rustix::thread::gettid().as_raw_pid().cast_unsigned()).unwrap();
             go_from.recv().unwrap();
-            // So much that malloc takes it from the kernel again and never from a heap whose pages others have touched.
+            // Large enough that malloc maps it freshly, instead of taking it from a heap whose pages are already
+            // touched.
             let pages = std::hint::black_box(vec![1_u8; 40 << 20]);
             tid_to.send(0).unwrap();
             go_from.recv().unwrap();
@@ -87,14 +84,14 @@ mod tests {
         tid_from.recv().unwrap();
         let after = all(&process).unwrap().into_iter().find(|thread| thread.tid == tid).unwrap();
         assert_eq!(after.name, "touches");
-        // Fewer than its pages only where they are huge.
+        // There are fewer faults than pages only with huge pages.
         assert!(after.faults > before, "{before}, {after:?}");
         go_to.send(()).unwrap();
         touches.unwrap().join().unwrap();
     }
 
     #[test]
-    fn a_thread_of_another_process_is_none_of_this_one() {
+    fn another_processs_thread_is_not_found() {
         let parent = rustix::process::getppid().unwrap().as_raw_pid().cast_unsigned();
         assert_eq!(faults(&Process::open(std::process::id()).unwrap(), parent), None);
     }

@@ -1,8 +1,8 @@
-//! The memory of a process in its current state, read without bringing in a page. Present pages are read. Other pages
-//! come from the file that is mapped there, or are zero because they were never written. Swapped pages stay where they
-//! are, and cannot be read.
+//! Reads the memory of a process in its current state, without paging anything in. Present pages are read. Other pages
+//! come from the mapped file, or are zero because they were never written. Swapped pages stay swapped and cannot be
+//! read.
 //!
-//! The same memory may hold something else when it is read again: readers check what must belong together.
+//! Memory may change between reads, so readers must check that related values are consistent.
 
 use super::Unavailable;
 use super::inside;
@@ -17,28 +17,28 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 
-/// Memory is read in blocks of this size, which any page is made of: with pages of 64 KiB, too, most reads are short.
+/// Memory is read in blocks of this size, which divides any page size: most reads are short, even with 64 KiB pages.
 const BLOCK: u64 = PAGE_MIN;
-/// Blocks that are kept, each in the place that its number gives it: 256 KiB. A walk through all classes goes back and
-/// forth between their metadata, symbols and mirrors: with 64 KiB hardly a block was still there.
+/// Number of cached blocks, direct-mapped by number: 256 KiB. A walk through all classes alternates between metadata,
+/// symbols, and mirrors; with 64 KiB, hardly any block was hit again.
 const KEPT: usize = 64;
-/// Entries of `pagemap` that are read at once: of 256 KiB, where pages are of 4 KiB.
+/// Entries of `pagemap` per read: 256 KiB with 4 KiB pages.
 const STRETCH: usize = 64;
-/// Stretches whose entries are kept, each likewise in the place that its number gives it.
+/// Number of stretches whose entries are cached, also direct-mapped.
 const STRETCHES: usize = 64;
 /// Bits of an entry (`Documentation/admin-guide/mm/pagemap.rst`).
 const PRESENT: u32 = 63;
 const SWAPPED: u32 = 62;
 /// The number of no block and no stretch.
 const NONE: u64 = u64::MAX;
-/// The cost of a page that has to be fetched, in reads of a page already fetched: some 700 ns to 20 ns.
+/// The cost of fetching a page, in reads of a page already fetched: about 700 ns to 20 ns.
 const PAGE_COST: u64 = 32;
-/// Bytes that are copied in the time of one more read.
+/// Bytes copied in the time of one more read.
 const COPIED_PER_COST: u64 = 256;
-/// The budget of reads, some seconds; when it is spent, every read fails. Every class of the largest JVM takes a tenth
-/// of it; lists that a hostile process made up do not end.
+/// The read budget, a few seconds; once spent, every read fails. Reading every class of the largest JVM takes a tenth
+/// of it; lists faked by a hostile process never end.
 const COST_MAX: u64 = 1 << 27;
-/// Files of one process that are open at once; a JVM has its library and two archives of classes.
+/// Maximum number of open files per process; a JVM has its library and two class archives.
 const FILES_MAX: usize = 16;
 
 /// A process whose pages are left as they are.
@@ -54,7 +54,7 @@ pub struct Untouched<'p> {
     left: Cell<u64>,
 }
 
-/// Blocks that were read, and what `pagemap` said of the pages around them.
+/// Cached blocks, and the `pagemap` state of the pages around them.
 #[derive(Debug)]
 struct Kept {
     numbers: [u64; KEPT],
@@ -62,7 +62,7 @@ struct Kept {
     stretches: [Stretch; STRETCHES],
 }
 
-/// The state of neighbouring pages as `pagemap` gives it, a bit for each.
+/// The state of neighboring pages from `pagemap`, one bit each.
 #[derive(Debug, Clone, Copy)]
 struct Stretch {
     number: u64,
@@ -73,7 +73,7 @@ struct Stretch {
 impl Stretch {
     const UNKNOWN: Self = Self { number: NONE, present: 0, swapped: 0 };
 
-    /// Reads those of this number; what lies behind the last mapping has no entry.
+    /// Reads the entries with this number; there are none after the last mapping.
     fn read(pagemap: &File, number: u64) -> Option<Self> {
         let mut entries = [0; 8 * STRETCH];
         pagemap.read_at(&mut entries, number.checked_mul(8 * STRETCH as u64)?).ok()?;
@@ -88,34 +88,31 @@ impl Stretch {
 }
 
 impl<'p> Untouched<'p> {
-    /// Opens it; needs the permission to trace, as memory does.
-    ///
-    /// # Errors
-    /// Fails if that permission is not given.
+    /// Opens it; fails without permission to trace, which memory needs too.
     pub fn open(process: &'p Process, maps: &'p [Mapping]) -> Result<Self, Unavailable> {
         let pagemap = open_below(process.folder(), "pagemap").map_err(Unavailable::io("pagemap"))?;
         let memory = ProcessMemory::open(process)?;
         Ok(Self::of(process, maps, memory, (pagemap, page_size().0)))
     }
 
-    /// The same, and no more than so many reads of it.
+    /// Limits it to this many reads.
     pub fn within(self, reads: u64) -> Self {
         Self { left: Cell::new(reads), ..self }
     }
 
-    /// How many reads are left.
+    /// Number of reads left.
     pub fn left(&self) -> u64 {
         self.left.get()
     }
 
-    /// Whether there is this much left, which is spent then.
+    /// Spends this much of the budget; returns whether enough was left.
     fn spend(&self, cost: u64) -> bool {
         let left = self.left.get().checked_sub(cost);
         self.left.set(left.unwrap_or(0));
         left.is_some()
     }
 
-    /// `pagemap` with the size of the pages that it has entries for.
+    /// From `pagemap`, with the page size of its entries.
     fn of(process: &'p Process, maps: &'p [Mapping], memory: ProcessMemory, (pagemap, page): (File, u64)) -> Self {
         let bytes = vec![0; KEPT * BLOCK as usize];
         let kept = Kept { numbers: [NONE; KEPT], bytes, stretches: [Stretch::UNKNOWN; STRETCHES] };
@@ -123,8 +120,8 @@ impl<'p> Untouched<'p> {
         Self { process, maps, memory, pagemap, page, files, kept, left }
     }
 
-    /// The block at this address, from wherever it is. A page that was present a moment ago counts as present; any
-    /// other is looked up now, since the process may have written there since.
+    /// The block at this address, from wherever it is. A page that was present a moment ago counts as present; the
+    /// state of any other is read again, because the process may have written to it since.
     fn block(&self, at: u64, stretches: &mut [Stretch; STRETCHES], into: &mut [u8]) -> bool {
         let page = at / self.page;
         let (number, bit) = (page / STRETCH as u64, page % STRETCH as u64);
@@ -140,7 +137,7 @@ impl<'p> Untouched<'p> {
         }
     }
 
-    /// A block of a page that is not in memory: from its file, or zero if it has no file.
+    /// A block of an absent page: from its file, or zero without a file.
     fn block_of_file(&self, start: u64, into: &mut [u8]) -> bool {
         let at = self.maps.partition_point(|mapping| mapping.end <= start);
         let Some(mapping) = self.maps.get(at).filter(|mapping| mapping.start <= start) else { return false };
@@ -154,7 +151,7 @@ impl<'p> Untouched<'p> {
         }
         let file = files.entry(&*mapping.path).or_insert_with(|| open_mapped(self.process, mapping).ok());
         let Some(file) = file else { return false };
-        // Behind the end of its file a page is zero.
+        // Beyond the end of its file, a page is zero.
         read_from(file, start - mapping.start + mapping.offset, into).is_ok()
     }
 }
@@ -192,14 +189,12 @@ impl Memory for Untouched<'_> {
     }
 }
 
-/// Opens the very file that is mapped, in the process's own mount namespace, without read-ahead: pages around those
-/// that are read would be charged to Loadline, and later be free for a process whose memory is limited.
-///
-/// # Errors
-/// Fails if the file cannot be opened, or another file has its name by now.
+/// Opens exactly the mapped file, in the process's own mount namespace, without read-ahead: the surrounding pages would
+/// be charged to Loadline, and later be free for a process with a memory limit. Fails if the file cannot be opened, or
+/// its name now belongs to another file.
 pub(super) fn open_mapped(process: &Process, mapping: &Mapping) -> io::Result<File> {
     let file = find_mapped(process, mapping)?;
-    // A file system that does not take advice reads ahead as it does.
+    // A file system that ignores the advice reads ahead as usual.
     let _ = fadvise(&file, 0, None, Advice::Random);
     Ok(file)
 }
@@ -213,7 +208,7 @@ fn find_mapped(process: &Process, mapping: &Mapping) -> io::Result<File> {
     let file = inside::file(process, path)?;
     match file.metadata()?.ino() == mapping.inode {
         true => Ok(file),
-        // File systems in layers may give a file two numbers.
+        // Layered file systems may give a file two inode numbers.
         false => by_range().or(Ok(file)),
     }
 }
@@ -222,10 +217,10 @@ fn find_mapped(process: &Process, mapping: &Mapping) -> io::Result<File> {
 mod tests {
     use super::*;
 
-    /// Memory of our own, and a page map that says of pages of 64 KiB: the first is present, the second was never
-    /// touched, the third is swapped out.
+    /// Our own memory, and a page map with 64 KiB pages: the first is present, the second was never touched, the third
+    /// is swapped out.
     #[test]
-    fn what_is_present_goes_by_pages_of_any_size() {
+    fn presence_is_tracked_for_any_page_size() {
         for page in [16 << 10, 64 << 10] {
             let memory = vec![7u8; 4 * page as usize];
             let start = (memory.as_ptr() as u64).next_multiple_of(page);
@@ -247,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_of_reads_runs_out_and_stays_so() {
+    fn an_exhausted_read_budget_stays_exhausted() {
         let memory = vec![7u8; 4 * BLOCK as usize];
         let start = (memory.as_ptr() as u64).next_multiple_of(BLOCK);
         let process = Process::open(std::process::id()).unwrap();
@@ -263,7 +258,7 @@ mod tests {
             assert!(!untouched.read(start, &mut bytes) && !untouched.read(start, &mut []));
             assert_eq!(untouched.left(), 0);
         }
-        // A page that has to be fetched, and a long stretch, cost more than is left; then nothing is.
+        // Fetching a page, or a long stretch, costs more than is left; then nothing is left.
         let (page, long) = (within(PAGE_COST), within(PAGE_COST + BLOCK / COPIED_PER_COST));
         assert!(!page.read(start, &mut bytes) && !long.read(start, &mut vec![0; BLOCK as usize]));
         assert_eq!((page.left(), long.left(), memory[0]), (0, 0, 7));

@@ -1,20 +1,20 @@
-//! Replies to `VM.flags` (JDK 11–27): the flags in force that are not at their default; and how they differ from
-//! what was asked. From JDK 21 on a removed flag is ignored with a warning and exit code 0, and collectors round sizes
+//! Replies to `VM.flags` (JDK 11–27): the flags in effect that are not at their default, and how they differ from the
+//! options given. From JDK 21 on, a removed flag is ignored with a warning and exit code 0, and collectors round sizes
 //! up: two configurations can silently be equal.
 
 use super::heap_info::Collector;
 use super::text::size;
 use loadline_base::units::Bytes;
 
-/// The flags in force that are not at their default, in the order of the reply.
+/// The flags in effect that are not at their default, in the order of the reply.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Flags {
-    /// Name and value as printed; `true` or `false` for a switch.
+    /// Name and value as printed; `true` or `false` for a Boolean flag.
     pub list: Vec<(String, String)>,
 }
 
 impl Flags {
-    /// Parses a reply: `-XX:CICompilerCount=2 -XX:-THPStackMitigation -XX:+UseSerialGC …` (values may hold spaces).
+    /// Parses a reply: `-XX:CICompilerCount=2 -XX:-THPStackMitigation -XX:+UseSerialGC …` (values may contain spaces).
     pub fn parse(text: &str) -> Self {
         let flags = text.split("-XX:").skip(1).filter_map(|flag| {
             let (name, value) = name_and_value(flag.trim_end())?;
@@ -28,17 +28,17 @@ impl Flags {
         self.list.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// As the command line spells it.
+    /// The flag in command-line syntax.
     pub fn spelled(&self, name: &str) -> Option<String> {
         Some(spelled(name, self.get(name)?))
     }
 
-    /// All of them as the command line spells them.
+    /// All flags in command-line syntax.
     pub fn all_spelled(&self) -> Vec<String> {
         self.list.iter().map(|(name, value)| spelled(name, value)).collect()
     }
 
-    /// The collector in force, by the flag that selects it.
+    /// The collector in effect, from the flag that selects it.
     pub fn collector(&self) -> Option<&'static str> {
         let is_on = |flag: &str| self.get(flag) == Some("true");
         let known = Collector::selected(is_on).map(Collector::title);
@@ -46,7 +46,7 @@ impl Flags {
     }
 }
 
-/// A flag as the command line spells it.
+/// A flag in command-line syntax.
 pub fn spelled(name: &str, value: &str) -> String {
     match value {
         "true" => format!("-XX:+{name}"),
@@ -64,32 +64,32 @@ fn name_and_value(flag: &str) -> Option<(&str, &str)> {
     }
 }
 
-/// The options of sizes with a short name, and the flag that each sets.
+/// The size options with a short name, and the flag that each sets.
 const SHORT: [(&str, &str); 4] =
     [("-Xmx", "MaxHeapSize"), ("-Xms", "InitialHeapSize"), ("-Xmn", "MaxNewSize"), ("-Xss", "ThreadStackSize")];
 
-/// The flag that an option sets, with its value as typed: `MaxHeapSize` and `8m` of `-Xmx8m`.
+/// The flag that an option sets, with its value as typed: `MaxHeapSize` and `8m` for `-Xmx8m`.
 pub fn set_by(option: &str) -> Option<(&str, &str)> {
     let short = SHORT.into_iter().find_map(|(begin, name)| Some((name, option.strip_prefix(begin)?)));
     short.or_else(|| name_and_value(option.strip_prefix("-XX:")?))
 }
 
-/// The short name of an option: `-Xmx` of `-Xmx8m`; `None` for one that has none.
+/// The short name of an option: `-Xmx` for `-Xmx8m`; `None` if it has none.
 pub fn short_name(option: &str) -> Option<&'static str> {
     SHORT.into_iter().map(|(short, _)| short).find(|short| option.starts_with(short))
 }
 
-/// An option that is not in force as it was asked.
+/// An option that is not in effect as given.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FlagDifference {
     /// The option as given.
     pub asked: String,
-    /// The option in force instead, as the command line spells it; `None`: the option was ignored.
+    /// The option in effect instead, in command-line syntax; `None` if the option was ignored.
     pub in_force: Option<String>,
 }
 
-/// The options of a command line that the JVM ignored or changed. An option that a later one replaces is passed over;
-/// options other than `-XX:…` and `-Xmx`, `-Xms`, `-Xmn`, `-Xss` cannot be checked and are passed over too.
+/// The command-line options that the JVM ignored or changed. Skips options replaced by later ones, and those that
+/// cannot be checked: all but `-XX:…`, `-Xmx`, `-Xms`, `-Xmn`, and `-Xss`.
 pub fn differences(asked: &[String], in_force: &Flags) -> Vec<FlagDifference> {
     let wishes: Vec<Wish<'_>> = asked.iter().filter_map(|option| Wish::parse(option)).collect();
     let last =
@@ -99,17 +99,17 @@ pub fn differences(asked: &[String], in_force: &Flags) -> Vec<FlagDifference> {
         .collect()
 }
 
-/// One option, as the flag it sets.
+/// One option as the flag that it sets.
 #[derive(Debug)]
 struct Wish<'o> {
     option: &'o str,
     name: &'o str,
     value: &'o str,
-    /// Bytes in one unit of the value in force: `-Xss` is asked in bytes and kept in KiB.
+    /// Bytes per unit of the value in effect: `-Xss` is given in bytes and stored in KiB.
     unit: u64,
 }
 
-/// Options that are read by the launcher and never become a flag of their own.
+/// Options that the launcher reads and that never become flags.
 const NOT_FLAGS: [&str; 3] = ["Flags", "VMOptionsFile", "Flag"];
 
 impl<'o> Wish<'o> {
@@ -121,7 +121,7 @@ impl<'o> Wish<'o> {
 
     fn holds(&self, in_force: &Flags) -> bool {
         let Some(value) = in_force.get(self.name) else {
-            // Switching off what is already off, or gone, leaves nothing to print.
+            // Disabling a flag that is already off, or gone, leaves nothing to print.
             return self.value == "false";
         };
         value == self.value
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn rounded_ignored_and_kept() {
+    fn rounded_ignored_and_kept_options() {
         let in_force = "-XX:MaxHeapSize=8388608 -XX:ThreadStackSize=256 -XX:MaxRAMPercentage=75.000000 \
                         -XX:OnError=kill -9 %p -XX:+UseSerialGC -XX:-UsePerfData ";
         check(&["-Xmx6m"], in_force, &[("-Xmx6m", Some("-XX:MaxHeapSize=8388608"))]);
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_of_a_kind_counts() {
+    fn the_last_option_of_a_kind_counts() {
         check(&["-Xmx64m", "-XX:MaxHeapSize=8m"], "-XX:MaxHeapSize=8388608", &[]);
         check(&["-Dx=-Xmx1g", "-cp", "x", "-XX:Flags=f", "-Xlog:gc", "-XX:"], "", &[]);
     }

@@ -1,13 +1,13 @@
-//! Replies to `VM.version` (JDK 11–27). The vendor is not in it; see `hsperfdata`'s `java.property.java.vm.vendor`.
+//! Replies to `VM.version` (JDK 11–27). They lack the vendor; see `hsperfdata`'s `java.property.java.vm.vendor`.
 
 use super::Unavailable;
 
-/// Which JVM answered.
+/// The version that a JVM reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VmVersion {
     /// `OpenJDK 64-Bit Server VM`, `Java HotSpot(TM) 64-Bit Server VM` …
     pub name: String,
-    /// Version of the VM, with build and the packager's mark: `17.0.15+6-Debian-1deb12u1`.
+    /// Version of the VM, with build and packager suffix: `17.0.15+6-Debian-1deb12u1`.
     pub version: String,
     /// Version of the JDK: `17.0.15`.
     pub jdk: String,
@@ -29,7 +29,7 @@ impl VmVersion {
             let feature = feature(jdk)?;
             Some(Self { name: name.to_owned(), version: version.trim().to_owned(), jdk: jdk.to_owned(), feature })
         };
-        parse().ok_or_else(|| Unavailable::new("VM.version", "the reply is not in a known form"))
+        parse().ok_or_else(|| Unavailable::new("VM.version", "the response has an unknown format"))
     }
 }
 

@@ -13,8 +13,8 @@
 //!  100%      3 (longest request)
 //! ```
 //!
-//! Times are whole milliseconds of all requests, the connect included. A 0 means less than ab can measure, so it is
-//! not a time here. ab counts an answer of another length than the first as failed (unless `-l`); so does this reader.
+//! Times are whole milliseconds of all requests, including the connect. A 0 is below ab's resolution and is not
+//! reported as a time. Unless `-l` is set, a response whose length differs from the first counts as failed.
 
 use super::quantity::{count, number, percent};
 use super::{Reported, Times, Tool, after, last_report};
@@ -22,7 +22,7 @@ use crate::Failures;
 
 pub(super) fn read(text: &str) -> Option<Reported> {
     let report = last_report(text, |line| line.starts_with("This is ApacheBench"));
-    // This line comes after the lines that may be missing.
+    // This line comes after the optional lines.
     let per_s = number(after(&report, "Requests per second:")?.strip_suffix("[#/sec] (mean)")?.trim())?;
     let complete = count(after(&report, "Complete requests:")?)?;
     Some(Reported {
@@ -51,7 +51,7 @@ fn failures(report: &[&str], complete: u64) -> Option<Failures> {
     failures.refused = failures.refused.min(failed);
     failures.reset = failures.reset.min(failed - failures.refused);
     failures.other = failed - failures.refused - failures.reset;
-    // Wrong statuses are not among the failed ones, but an answer may be both of another length and wrong.
+    // Wrong statuses do not count as failed, but a response may have both another length and a wrong status.
     let wrong = after(report, "Non-2xx responses:").map_or(Some(0), count)?;
     failures.status = wrong.min(complete.saturating_sub(failed));
     Some(failures)

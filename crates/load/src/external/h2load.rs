@@ -1,4 +1,4 @@
-//! h2load of nghttp2 (1.52, and the further columns of newer ones):
+//! h2load of nghttp2 (1.52, and the additional columns of newer versions):
 //!
 //! ```text
 //! finished in 9.02ms, 887.21 req/s, 89.24KB/s
@@ -9,7 +9,7 @@
 //! time for request:       69us      4.14ms      2.59ms      2.05ms    62.50%
 //! ```
 //!
-//! Requests it never began because a connection was lost count as failed with it, and so they do here.
+//! h2load counts requests that never began because a connection was lost as failed, and so does this reader.
 
 use super::quantity::{count, ms, number, seconds};
 use super::{Reported, Times, Tool, after, last_report};
@@ -44,7 +44,7 @@ pub(super) fn read(text: &str) -> Option<Reported> {
     Some(reported)
 }
 
-/// The row of the requests, its columns found by the head of the table.
+/// The row of the requests, with columns found by the table's header.
 fn times(report: &[&str]) -> Times {
     let mut times = Times::default();
     let Some(head) = report.iter().find(|line| line.trim_start().starts_with("min ")) else { return times };

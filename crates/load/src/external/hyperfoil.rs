@@ -1,4 +1,4 @@
-//! Hyperfoil: what its `wrk` and `wrk2` print, and the statistics of a run as JSON. Written after its sources (0.27).
+//! Hyperfoil: the output of its `wrk` and `wrk2`, and the statistics of a run as JSON. Written from its sources (0.27).
 //!
 //! ```text
 //!   8000 requests in 10.001s,   2.14MB read
@@ -8,9 +8,8 @@
 //! Non-2xx or 3xx responses: 12
 //! ```
 //!
-//! Hyperfoil's times are from the actual start, also in its open models: a wait for a connection is blocked time.
-//! Hyperfoil prints the lines about failures last, and only if something failed. Without them the number of failures
-//! is unknown.
+//! Hyperfoil's times begin at the actual start, even in its open models: waiting for a connection is blocked time. It
+//! prints the failure lines last, and only if something failed. Without them, the number of failures is unknown.
 
 use super::json::{amount, last_object};
 use super::quantity::{count, number};
@@ -55,7 +54,7 @@ fn failures(report: &[&str]) -> Option<Failures> {
 
 /// `{"statistics": [{"phase": …, "summary": {"requestCount": …, "percentileResponseTime": {"50.0": …}}}]}`, in ns.
 ///
-/// Several phases or metrics are added up; their times cannot be.
+/// Adds up several phases or metrics; their times cannot be added.
 fn statistics(document: &Value) -> Option<Reported> {
     let all: Vec<&Value> =
         document.get("statistics")?.as_array()?.iter().filter_map(|one| one.get("summary")).collect();

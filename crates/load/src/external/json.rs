@@ -1,13 +1,13 @@
-//! A JSON document among other lines.
+//! Finds a JSON document among other lines.
 
 use serde_json::{Deserializer, Value};
 
-/// Lines that begin with `{` and are tried: a log of JSON lines before the result would be long.
+/// Maximum number of lines tried that begin with `{`: a log of JSON lines may precede the result.
 const TRIED_MAX: usize = 64;
 
-/// The last complete JSON object that begins a line and in which `find` finds what it looks for.
+/// The last complete JSON object at the start of a line for which `find` succeeds.
 ///
-/// An object says itself where it ends, so the last line need not be complete.
+/// An object marks its own end, so the last line need not be complete.
 pub(super) fn last_object<T>(text: &str, find: impl Fn(&Value) -> Option<T>) -> Option<T> {
     let inner = text.match_indices("\n{").map(|(at, _)| at + 1);
     let starts: Vec<usize> = text.starts_with('{').then_some(0).into_iter().chain(inner).collect();
@@ -17,7 +17,7 @@ pub(super) fn last_object<T>(text: &str, find: impl Fn(&Value) -> Option<T>) -> 
     })
 }
 
-/// A number that is finite and not negative.
+/// A finite, non-negative number.
 pub(super) fn amount(value: &Value) -> Option<f64> {
     value.as_f64().filter(|number| number.is_finite() && *number >= 0.0)
 }

@@ -1,5 +1,5 @@
-//! k6 0.4x to 2.x: the summary at the end in its forms, and its JSON where a script or `--summary-export=/dev/stdout`
-//! prints it. k6 prints percentiles such as `p(99)` and `p(99.9)` only if `summaryTrendStats` lists them.
+//! k6 0.4x to 2.x: the forms of its final summary, and its JSON if a script or `--summary-export=/dev/stdout` prints
+//! it. k6 prints percentiles such as `p(99)` and `p(99.9)` only if `summaryTrendStats` lists them.
 //!
 //! ```text
 //!     http_req_duration..............: avg=449.18µs med=189.71µs max=16.37ms p(90)=568.6µs  p(99)=6.18ms
@@ -8,9 +8,9 @@
 //!     http_reqs......................: 19942  9969.839361/s
 //! ```
 //!
-//! Before 1.0 k6 printed the failed requests as `20.00% ✓ 6565 ✗ 26259`: the number after the tick counts them.
-//! Times are those of answers with an expected status, from the first byte sent; connecting is not in them, nor is the
-//! wait for a virtual user that an arrival rate asked for.
+//! Before 1.0, k6 printed failed requests as `20.00% ✓ 6565 ✗ 26259`: the number after the check mark counts them.
+//! Times are those of responses with an expected status, from the first byte sent. They include neither connecting nor
+//! waiting for a virtual user under an arrival rate.
 
 use super::json::{amount, last_object};
 use super::quantity::{count, ms, number};
@@ -25,7 +25,7 @@ pub(super) fn read(text: &str) -> Option<Reported> {
     last_object(text, |document| new_document(document).or_else(|| old_document(document))).or_else(|| summary(text))
 }
 
-/// Combines the values that every form contains. If `per_s` is missing or 0, the duration stays unknown.
+/// Combines the values that every form contains. If `per_s` is missing or 0, the duration is unknown.
 fn reported(requests: u64, failed: Option<u64>, per_s: Option<f64>) -> Reported {
     let mut reported = Reported::new(Tool::K6, requests);
     reported.failed = failed.map(|failed| Failures { other: failed.min(requests), ..Failures::default() });
@@ -34,7 +34,7 @@ fn reported(requests: u64, failed: Option<u64>, per_s: Option<f64>) -> Reported 
     reported
 }
 
-/// Chooses the times to report. If nothing was answered as expected, the zeros that k6 prints mean nothing.
+/// Chooses the times to report. If no response was as expected, the zeros that k6 prints mean nothing.
 fn times_of(all: Option<Times>, expected: Option<Times>, failed: Option<u64>) -> Times {
     expected.or(all.filter(|_| failed == Some(0))).unwrap_or_default()
 }
@@ -55,8 +55,7 @@ fn set(times: &mut Times, statistic: &str, ms: f64) {
 
 fn summary(text: &str) -> Option<Reported> {
     let all: Vec<&str> = lines(text).collect();
-    // With several scenarios or groups the totals come first; without these headings there is one list in the order
-    // of the alphabet.
+    // With several scenarios or groups, the totals come first; without these headings, there is one alphabetical list.
     let heading = all.iter().rposition(|line| line.contains("TOTAL RESULTS"));
     let first = || all.iter().rposition(|line| named(line) == Some("data_received"));
     let report = &all[heading.or_else(first).unwrap_or(0)..];
@@ -78,7 +77,7 @@ fn named(line: &str) -> Option<&str> {
     Some(unmarked(line).split_once("..")?.0)
 }
 
-/// Without the mark of a threshold that stood before the name until 1.0.
+/// Removes a threshold's mark, which came before the name until 1.0.
 fn unmarked(line: &str) -> &str {
     line.trim_start_matches([' ', '✓', '✗'])
 }

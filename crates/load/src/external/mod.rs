@@ -1,9 +1,9 @@
-//! Reports that outside load tools print at their end, as values: text to [`Reported`], nothing else.
+//! Parses the final reports of external load tools: text to [`Reported`], nothing else.
 //!
-//! One file for each tool. An unknown tool, a text that was cut short and a sentence that reads differently in another
-//! version yield `None` or less, never a wrong number. Only complete lines count. A count is taken only once no later
-//! line can change it. If a tool prints both a count and what it was computed from, they must agree. Only the last of
-//! several reports in one output counts.
+//! One file per tool. An unknown tool, a truncated text, or a sentence that differs in another version yields `None` or
+//! less, never a wrong number. Only complete lines count. A count is taken only once no later line can change it. If a
+//! tool prints both a count and the values behind it, they must agree. Only the last of several reports in one output
+//! counts.
 
 mod ab;
 mod h2load;
@@ -19,13 +19,13 @@ mod wrk;
 use super::Failures;
 use serde::{Deserialize, Serialize};
 
-/// A tool whose output is read.
+/// A load tool whose output Loadline reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Tool {
     /// wrk.
     Wrk,
-    /// wrk2, which prints as wrk does.
+    /// wrk2, whose output is like that of wrk.
     Wrk2,
     /// ApacheBench.
     Ab,
@@ -35,12 +35,12 @@ pub enum Tool {
     K6,
     /// h2load of nghttp2.
     H2load,
-    /// Hyperfoil, its `wrk` and its statistics.
+    /// Hyperfoil, from its `wrk` command or its statistics.
     Hyperfoil,
 }
 
 impl Tool {
-    /// As it calls itself.
+    /// The tool's own spelling.
     pub fn name(self) -> &'static str {
         match self {
             Self::Wrk => "wrk",
@@ -54,18 +54,18 @@ impl Tool {
     }
 }
 
-/// From where to where a tool's times reach.
+/// What a tool's times measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Timing {
-    /// From the actual start of a request: service time, which a server that stalls flatters.
+    /// Service time, from the actual start of a request; it understates stalls.
     Service,
-    /// From the intended start: response time.
+    /// Response time, from the intended start.
     Response,
 }
 
 impl Timing {
-    /// As documents and the tags of histograms name it.
+    /// The name in documents and histogram tags.
     pub fn name(self) -> &'static str {
         match self {
             Self::Service => "service",
@@ -74,16 +74,16 @@ impl Timing {
     }
 }
 
-/// Times in milliseconds, as far as a tool tells them, rounded as it rounds.
+/// Times in milliseconds that a tool reports, with its rounding.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Times {
     /// Median.
     pub p50: Option<f64>,
-    /// 90 %.
+    /// 90%.
     pub p90: Option<f64>,
-    /// 99 %.
+    /// 99%.
     pub p99: Option<f64>,
-    /// 99.9 %.
+    /// 99.9%.
     pub p999: Option<f64>,
     /// Longest.
     pub max: Option<f64>,
@@ -92,7 +92,7 @@ pub struct Times {
 }
 
 impl Times {
-    /// Puts a time at its percentile, in per cent; others are not kept.
+    /// Stores a time under its percentile; ignores others.
     fn set(&mut self, percent: f64, ms: f64) {
         let slot = match percent {
             50.0 => &mut self.p50,
@@ -106,29 +106,29 @@ impl Times {
     }
 }
 
-/// The report of a tool on its run.
+/// Report of a load tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Reported {
-    /// The tool that printed the report.
+    /// Tool that printed the report.
     pub tool: Tool,
-    /// Requests that the tool counts as answered or failed.
+    /// Requests answered or failed.
     pub requests: u64,
-    /// Requests that the tool counts as failed, by kind as far as told; `None` where it says nothing of failures.
+    /// Failed requests, by kind if known; `null` if the tool does not report failures.
     pub failed: Option<Failures>,
-    /// How long the tool measured, in seconds.
+    /// Duration of the measurement.
     pub seconds: Option<f64>,
-    /// Requests per second, in its own words: with most tools failed ones count too.
+    /// Requests per second as reported; most tools include failed ones.
     pub requests_per_s: Option<f64>,
-    /// Times of the answers in ms, rounded as it rounds them.
+    /// Response times, as rounded by the tool.
     pub times_ms: Times,
-    /// The start of its times: the actual start of a request, or the intended one.
+    /// Start of its times: the actual or the intended start of a request.
     pub timing: Timing,
-    /// Bytes received, or body bytes where it counts only those.
+    /// Bytes received, or only body bytes if the tool counts those.
     pub received_bytes: Option<u64>,
 }
 
 impl Reported {
-    /// Requests that did not fail, as far as the tool tells.
+    /// Requests that did not fail, according to the tool.
     pub fn ok(&self) -> u64 {
         self.requests.saturating_sub(self.failed.map_or(0, |failed| failed.total()))
     }
@@ -149,7 +149,7 @@ impl Reported {
 
 type ReportParser = fn(&str) -> Option<Reported>;
 
-/// Program names and who reads what they print. Hyperfoil prints as wrk does, but for details: it comes before wrk.
+/// Program names, and the parsers of their output. Hyperfoil prints almost the same as wrk, so it comes before wrk.
 const READERS: [(&[&str], ReportParser); 6] = [
     (&["hyperfoil", "cli.sh", "wrk.sh", "wrk2.sh"], hyperfoil::read),
     (&["wrk", "wrk2"], wrk::read),
@@ -159,9 +159,9 @@ const READERS: [(&[&str], ReportParser); 6] = [
     (&["h2load"], h2load::read),
 ];
 
-/// Reads what a command printed, stdout and stderr in any order of their lines.
+/// Parses the output of a command, with the lines of stdout and stderr in any order.
 ///
-/// The reader of the tool the command names is asked first; then every other one, because the command may be a script.
+/// First tries the parser of the tool in the command, then all others, because the command may be a script.
 pub fn read(command: &str, output: &str) -> Option<Reported> {
     let output = plain(output);
     let named = |names: &[&str]| words(command).any(|word| names.contains(&word));
@@ -173,20 +173,20 @@ pub fn read(command: &str, output: &str) -> Option<Reported> {
     Some(reported)
 }
 
-/// The words of a command without their folders.
+/// The words of a command without their directories.
 fn words(command: &str) -> impl Iterator<Item = &str> {
     let apart = |c: char| c.is_whitespace() || ";|&()\"'".contains(c);
     command.split(apart).map(|word| word.rsplit('/').next().unwrap_or(word))
 }
 
-/// Without the control sequences of terminals, and of a line that was written over only what was seen last.
+/// Removes terminal control sequences; keeps only the last text of an overwritten line.
 fn plain(output: &str) -> String {
     let mut plain = String::with_capacity(output.len());
     let mut rest = output.chars().peekable();
     while let Some(c) = rest.next() {
         match c {
             '\u{1b}' if rest.next_if_eq(&'[').is_some() => {
-                // Parameters and intermediates, up to the letter that says what is done.
+                // Parameters and intermediates, up to the final letter.
                 while rest.next_if(|c| !('@'..='~').contains(c)).is_some() {}
                 rest.next();
             }
@@ -201,20 +201,20 @@ fn plain(output: &str) -> String {
     plain
 }
 
-/// The complete lines of a text. A last line without a line feed may be cut off, so it is left out.
+/// The complete lines of a text. A last line without a line feed may be truncated, so it is omitted.
 fn lines(text: &str) -> impl Iterator<Item = &str> {
     let end = text.rfind('\n').map_or(0, |end| end + 1);
     text[..end].lines()
 }
 
-/// The complete lines from the last one on that `begins` a report; empty if no line does.
+/// The complete lines from the last one that `begins` a report; empty if there is none.
 fn last_report(text: &str, begins: impl Fn(&str) -> bool) -> Vec<&str> {
     let mut lines: Vec<&str> = lines(text).collect();
     let at = lines.iter().rposition(|line| begins(line)).unwrap_or(lines.len());
     lines.split_off(at)
 }
 
-/// Returns the text after `label` on the first line that begins with it, without the spaces around it.
+/// Returns the trimmed text after `label` on the first line that begins with it.
 fn after<'a>(lines: &[&'a str], label: &str) -> Option<&'a str> {
     lines.iter().find_map(|line| line.trim_start().strip_prefix(label)).map(str::trim)
 }

@@ -1,4 +1,4 @@
-//! oha 1.x, the summary as text and `--output-format json` (`-j` in older ones):
+//! oha 1.x: the text summary and `--output-format json` (`-j` in older versions):
 //!
 //! ```text
 //! Summary:
@@ -18,9 +18,9 @@
 //!   [100] connection closed before message completed
 //! ```
 //!
-//! Times are those of all answers, whatever their status. oha counts a request that the end of the time cut short, but
+//! Times are those of all responses, whatever their status. oha counts a request that was cut off by the end, but
 //! neither as a success nor as a failure; this reader does not count it as a request. With `--latency-correction`,
-//! which the text does not show, oha's times are from the intended start.
+//! which the text does not show, oha's times begin at the intended start.
 
 use super::json::{amount, last_object};
 use super::quantity::{count, ms, number, percent};
@@ -28,7 +28,7 @@ use super::{Reported, Times, Tool, after, last_report};
 use crate::Failures;
 use serde_json::Value;
 
-/// The words of oha for a request that the end of the time cut short.
+/// oha's error for a request that was cut off by the end.
 const CUT_BY_THE_END: &str = "aborted due to deadline";
 
 pub(super) fn read(text: &str) -> Option<Reported> {
@@ -67,7 +67,7 @@ impl Counts {
         self.answers + self.failures.total() - self.failures.status
     }
 
-    /// Whether these are all: the rate times the time must say the same, as far as both were rounded.
+    /// Whether the counts are complete: they must match the rate times the duration, within rounding.
     fn are_all(&self, per_s: f64, seconds: f64) -> bool {
         let counted = (self.requests() + self.cut_by_the_end) as f64;
         (per_s * seconds - counted).abs() <= 0.5 + counted * 2e-4

@@ -1,6 +1,6 @@
-//! Numbers as load tools print them: `31.06ms`, `806.50KB`, `55.39k`. Text that is not exactly one gives none.
+//! Parses numbers as load tools print them: `31.06ms`, `806.50KB`, `55.39k`. Any other text gives `None`.
 
-/// Nanoseconds to hours as factors to milliseconds. `m` is a minute: wrk prints `1.50m`, Go `1m30s`; oha says `sec`.
+/// Nanoseconds to hours, as factors to milliseconds. `m` is a minute: wrk prints `1.50m`, Go `1m30s`; oha writes `sec`.
 const TIMES: [(&str, f64); 11] = [
     ("ns", 1e-6),
     ("us", 1e-3),
@@ -14,7 +14,7 @@ const TIMES: [(&str, f64); 11] = [
     ("min", 6e4),
     ("h", 3.6e6),
 ];
-/// 1024 in all of these: wrk and h2load say `KB`, oha `KiB`, Hyperfoil `kB`.
+/// All are powers of 1024: wrk and h2load write `KB`, oha `KiB`, Hyperfoil `kB`.
 const SIZES: [(&str, f64); 8] = [
     ("B", 1.0),
     ("KB", 1024.0),
@@ -26,19 +26,18 @@ const SIZES: [(&str, f64); 8] = [
     ("GiB", 1073741824.0),
 ];
 
-/// A whole number.
 pub(super) fn count(text: &str) -> Option<u64> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     if digits { text.parse().ok() } else { None }
 }
 
-/// A plain number: digits and a point. No sign, no exponent, no `nan`.
+/// A plain number: digits and a decimal point. No sign, exponent, or `nan`.
 pub(super) fn number(text: &str) -> Option<f64> {
     let plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     if plain && text.bytes().next()?.is_ascii_digit() { text.parse().ok() } else { None }
 }
 
-/// Milliseconds of a time with its unit, or of several: `1m2.5s`.
+/// Milliseconds of one or more times with units: `1m2.5s`.
 pub(super) fn ms(text: &str) -> Option<f64> {
     let mut rest = text;
     let mut sum = 0.0;
@@ -53,7 +52,6 @@ pub(super) fn ms(text: &str) -> Option<f64> {
     (!text.is_empty()).then_some(sum)
 }
 
-/// Seconds of a time with its unit.
 pub(super) fn seconds(text: &str) -> Option<f64> {
     ms(text).map(|ms| ms / 1e3)
 }

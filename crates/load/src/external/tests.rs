@@ -1,4 +1,4 @@
-//! Which reader is asked, and texts that are none of theirs. The samples of the tools are read in `tests/samples`.
+//! The choice of the parser, and texts that match none. `tests/samples` has the tools' samples.
 
 use super::*;
 
@@ -14,7 +14,7 @@ Transfer/sec:     32.12KB
 ";
 
 #[test]
-fn the_text_decides_and_the_command_only_says_whom_to_ask_first() {
+fn the_text_decides_and_the_command_only_sets_the_order() {
     for command in ["wrk -d 2s http://x/", "/opt/wrk", "sh ./load.sh", "k6 run x.js", "docker run --rm wrk wrk -d 2s"] {
         assert_eq!(read(command, WRK).map(|reported| (reported.tool, reported.requests)), Some((Tool::Wrk, 640)));
     }
@@ -26,10 +26,10 @@ fn the_text_decides_and_the_command_only_says_whom_to_ask_first() {
 }
 
 #[test]
-fn of_several_reports_the_last_counts_and_what_stands_around_does_not() {
+fn the_last_of_several_reports_counts() {
     let two = format!("warming up\n{}said before\n{WRK}said after\n", WRK.replace("640", "17"));
     assert_eq!(read("./both.sh", &two).map(|reported| reported.requests), Some(640));
-    // The last one was cut short: the first is no substitute.
+    // The last report was truncated: the first is no substitute.
     let cut = format!("{WRK}Running 2s test @ http://127.0.0.1:8080/slow\n");
     assert_eq!(read("./both.sh", &cut), None);
     let documents = "{\"a\": 1}\n{\"metrics\":{\"http_reqs\":{\"count\":3,\"rate\":1.5}}}\n{\"level\":\"info\"}\n";
@@ -37,19 +37,19 @@ fn of_several_reports_the_last_counts_and_what_stands_around_does_not() {
 }
 
 #[test]
-fn what_a_terminal_would_have_shown_is_read() {
+fn text_is_read_as_a_terminal_shows_it() {
     let coloured = WRK.replace("  640", "\u{1b}[2K\u{1b}[1;32m  640").replace("read\n", "read\u{1b}[0m\r\n");
     assert_eq!(read("wrk", &coloured).map(|reported| reported.requests), Some(640));
     assert_eq!(plain("10%\r20%\r30%\nend\u{1b}"), "30%\nend");
 }
 
 #[test]
-fn the_command_says_what_the_text_of_oha_does_not() {
+fn the_command_supplies_what_ohas_text_lacks() {
     let text = "Summary:\n  Success rate:\t100.00%\n  Total:\t2.0000 sec\n  Requests/sec:\t50.0000\n\n\
                 Status code distribution:\n  [200] 100 responses\n";
     assert_eq!(read("oha -z 2s", text).map(|reported| reported.timing), Some(Timing::Service));
     let corrected = read("oha -q 50 --latency-correction -z 2s", text).map(|reported| reported.timing);
     assert_eq!(corrected, Some(Timing::Response));
-    // Twelve answers are missing: the list was cut, or another version counts otherwise.
+    // Twelve responses are missing: the list was truncated, or another version counts differently.
     assert_eq!(read("oha", &text.replace("[200] 100", "[200] 88")), None);
 }

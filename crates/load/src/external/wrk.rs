@@ -15,8 +15,8 @@
 //! Transfer/sec:     32.12KB
 //! ```
 //!
-//! Times are those of answers within the timeout. An answer after it counts as a request and as a timeout; a read that
-//! fails is no request. wrk2 measures from the intended start; with `-U` it prints a second distribution that does not.
+//! Times are those of responses within the timeout. A later response counts as a request and as a timeout; a failed
+//! read is not a request. wrk2 measures from the intended start; `-U` adds a second distribution that does not.
 
 use super::quantity::{bytes, count, ms, number, percent, seconds};
 use super::{Reported, Times, Timing, Tool, after, last_report};
@@ -24,7 +24,7 @@ use crate::Failures;
 
 pub(super) fn read(text: &str) -> Option<Reported> {
     let report = last_report(text, |line| line.starts_with("Running ") && line.contains(" test @ "));
-    // The percent sign in the last cell of this row distinguishes wrk from Hyperfoil, which leaves it out.
+    // The percent sign in the last cell of this row distinguishes wrk from Hyperfoil, which omits it.
     if !after(&report, "Req/Sec")?.ends_with('%') {
         return None;
     }
@@ -39,7 +39,7 @@ pub(super) fn read(text: &str) -> Option<Reported> {
         seconds: Some(measured),
         requests_per_s: Some(per_s),
         received_bytes: received,
-        // If no answer came within the timeout, wrk prints zeros that mean nothing.
+        // If no response came within the timeout, wrk prints meaningless zeros.
         times_ms: Some(times(&report)).filter(|times| times.max != Some(0.0)).unwrap_or_default(),
         timing,
         ..Reported::new(tool, answered + failures.0)
@@ -55,7 +55,7 @@ pub(super) fn totals(report: &[&str]) -> Option<(u64, f64, Option<u64>)> {
     })
 }
 
-/// Failed requests that are not among the answered ones, and all by kind. `None` where a line reads differently.
+/// Failed requests without a response, and all failures by kind. `None` if a line has another form.
 fn failures(report: &[&str], answered: u64, corrected: bool) -> Option<(u64, Failures)> {
     let mut failures = Failures::default();
     if let Some(errors) = after(report, "Socket errors:") {
@@ -75,16 +75,16 @@ fn failures(report: &[&str], answered: u64, corrected: bool) -> Option<(u64, Fai
     }
     let outside = failures.refused + failures.reset;
     if corrected {
-        // wrk2 counts a connection that waits, before its answer came.
+        // wrk2 counts a waiting connection before its response arrives.
         return Some((outside + failures.timeout, failures));
     }
-    // A late answer with a wrong status is counted twice; a request fails in one way only.
+    // A late response with a wrong status is counted twice; a request fails in only one way.
     failures.status = failures.status.min(answered);
     failures.timeout = failures.timeout.min(answered - failures.status);
     Some((outside, failures))
 }
 
-/// Mean and maximum of the table, and the first distribution, where there is one.
+/// Mean and maximum of the table, and the first distribution, if there is one.
 pub(super) fn times(report: &[&str]) -> Times {
     let mut times = Times::default();
     if let Some(row) = after(report, "Latency  ")
@@ -102,7 +102,7 @@ pub(super) fn times(report: &[&str]) -> Times {
     times
 }
 
-/// The cells of a row. Hyperfoil puts a blank between number and unit; such a unit joins the number before it.
+/// The cells of a row. Hyperfoil puts a space between number and unit; such a unit joins the preceding number.
 fn cells(row: &str) -> Vec<String> {
     let mut cells: Vec<String> = Vec::new();
     for word in row.split_whitespace() {

@@ -1,10 +1,10 @@
-//! Wakers that set a bit for each task to look at again, for tasks that are polled by hand.
+//! Wakers that set a bit for each task to poll again, for manually polled tasks.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::task::{Wake, Waker};
 
-/// A bit for each of some tasks. Atomic because a [`Waker`] must be, though only one thread rings and listens.
+/// One bit per task. Atomic because a [`Waker`] must be, though only one thread rings and listens.
 #[derive(Debug)]
 pub(super) struct Bells(Box<[AtomicU64]>);
 
@@ -19,20 +19,20 @@ impl Bells {
         Arc::new(Self((0..count.div_ceil(64)).map(|_| AtomicU64::new(0)).collect()))
     }
 
-    /// Rings for a task from now on; made once for each.
+    /// Creates the waker that rings for a task; called once per task.
     pub(super) fn waker(self: &Arc<Self>, number: usize) -> Waker {
         Waker::from(Arc::new(Bell { bells: Arc::clone(self), number }))
     }
 
-    /// How many words of 64 bits there are.
+    /// The number of 64-bit words.
     pub(super) fn words(&self) -> usize {
         self.0.len()
     }
 
-    /// The bits of a word that rang since this was asked last.
+    /// The bits of a word that rang since the last call.
     #[inline]
     pub(super) fn take(&self, word: usize) -> u64 {
-        // A load costs less than a swap, and mostly no bell rang.
+        // A load costs less than a swap, and usually no bell rang.
         match self.0.get(word) {
             Some(word) if word.load(Relaxed) != 0 => word.swap(0, Relaxed),
             _ => 0,

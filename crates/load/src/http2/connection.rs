@@ -1,4 +1,4 @@
-//! One connection of HTTP/2: a link, the h2 that speaks on it, and the pipe between them.
+//! One HTTP/2 connection: a link, the h2 session on it, and the pipe between them.
 
 use super::bells::Bells;
 use super::pipe::Pipe;
@@ -14,29 +14,30 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-/// The bytes that the server may send before it hears that they were read, on a stream and on the connection. As in
-/// h2load, they are so many that flow control never slows a download. Flow control would bound what a slow reader has
-/// to keep. This reader keeps nothing, and the TCP window holds back what it cannot take.
+/// The bytes that the server may send before an acknowledgment, on a stream and on the connection. As in h2load, there
+/// are enough that flow control never slows a download. Flow control would limit the data that a slow reader must
+/// store, but this reader stores nothing, and the TCP window limits the rest.
 const WINDOW_BYTES: u32 = (1 << 30) - 1;
-/// Small DATA frames that were read but not yet taken cost of this; h2 takes an empty account for an attack and ends
-/// the connection. Its own 25,600 bytes are some hundred frames in one read: a thousand streams have more.
+/// Small DATA frames that were received but not yet taken use up this budget; h2 treats an empty budget as an attack
+/// and ends the connection. Its default of 25,600 bytes is about a hundred frames per read, but a thousand streams have
+/// more.
 const FRAME_BUDGET_BYTES: usize = 1 << 30;
-/// Streams that timed out and how long they are remembered, so that late answers are ignored and not refused: as many
-/// as streams on a connection at most, and as long as an answer may reasonably be late.
+/// How many timed-out streams are remembered, and for how long, so that late responses are ignored instead of rejected:
+/// at most as many as a connection's streams, and as long as a response can reasonably be late.
 const RESETS_KEPT: usize = 1000;
 const RESETS_KEPT_FOR: Duration = Duration::from_secs(30);
 
-/// Whether a connection takes a request.
+/// Whether a connection accepts a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Room {
     Some,
-    /// Not before another has ended, or the server has spoken.
+    /// Not before another has ended, or the server has sent something.
     None,
-    /// The server said goodbye, or all numbers of streams are used.
+    /// The server sent GOAWAY, or all stream ids are used.
     NeverAgain,
 }
 
-/// One connection, perhaps still on its way.
+/// A connection, possibly still being established.
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) place: u32,
@@ -46,38 +47,38 @@ pub(super) struct Connection {
     driver: h2::client::Connection<Pipe, Bytes>,
     bell: Arc<Bells>,
     waker: Waker,
-    /// The first slot that uses it: the one whose request opened it.
+    /// The first slot that uses it, whose request opened it.
     pub(super) leader: u32,
-    /// A first write went through: the handshakes are over.
+    /// The handshakes have finished: a first write succeeded.
     pub(super) established: bool,
     pub(super) connected_ns: u64,
     pub(super) watched: Watched,
-    /// The socket took less than there was.
+    /// The socket accepted less than there was.
     pub(super) blocked: bool,
-    /// A write failed: the engine reads what the server had sent, then closes the connection.
+    /// A write failed: the engine reads what the server has sent, then closes the connection.
     pub(super) broken: bool,
-    /// The server sends nothing more after the bytes that wait to be read: epoll reports no further edge.
+    /// The server sends nothing after the unread bytes: epoll reports no further edge.
     pub(super) last: bool,
-    /// The socket may hold more, which was not read because h2 did not take what came before.
+    /// The socket may contain more data, not read yet because h2 did not take the earlier data.
     pub(super) unread: bool,
-    /// TLS agreed on HTTP/2, or the connection has no TLS.
+    /// TLS negotiated HTTP/2, or the connection has no TLS.
     pub(super) agreed: bool,
-    /// The server has said something.
+    /// The server has sent something.
     pub(super) heard: bool,
-    /// No request begins on it any more.
+    /// No further request begins on it.
     pub(super) retiring: bool,
-    /// Whether the connection is to be polled and written at the next turn.
+    /// Whether to poll and write the connection in the next turn.
     pub(super) dirty: bool,
-    /// How many requests the server takes at once; 1 before it has said so.
+    /// Number of concurrent requests that the server accepts; 1 until it has announced this.
     pub(super) streams_max: u32,
-    /// Requests under way.
+    /// Requests in flight.
     pub(super) streams: u32,
-    /// Slots that are to be free once the server has spoken.
+    /// Slots that become free once the server has sent something.
     pub(super) promised: u32,
 }
 
 impl Connection {
-    /// Speaks HTTP/2 on a link: preface and settings wait in the pipe. `None` where h2 does not begin at once.
+    /// Starts HTTP/2 on a link: preface and settings wait in the pipe. `None` if h2 does not begin immediately.
     pub(super) fn new(link: Link, place: u32, leader: u32) -> Option<Self> {
         let pipe = Pipe::default();
         let mut builder = Builder::new();
@@ -86,8 +87,8 @@ impl Connection {
             .initial_window_size(WINDOW_BYTES)
             .initial_connection_window_size(WINDOW_BYTES)
             .max_header_list_size(HEAD_BYTES_MAX as u32)
-            // One request opens the connection; others begin when the server has said how many it takes. More would
-            // be reset by a server that takes fewer.
+            // One request opens the connection; others begin once the server has announced its limit. A server with a
+            // lower limit would reset the rest.
             .initial_max_send_streams(1)
             .max_concurrent_reset_streams(RESETS_KEPT)
             .reset_stream_duration(RESETS_KEPT_FOR)
@@ -126,17 +127,17 @@ impl Connection {
         })
     }
 
-    /// Lets h2 work through what came and make what is to go. Ready when the connection is over.
+    /// Lets h2 process received data and produce data to send. Ready when the connection is over.
     #[inline]
     pub(super) fn poll(&mut self) -> Poll<Result<(), h2::Error>> {
         self.bell.take(0);
         let polled = Pin::new(&mut self.driver).poll(&mut Context::from_waker(&self.waker));
-        // A server that takes none for now is asked all the same, as its silence must come to an end as a timeout.
+        // Sends a request even if the server currently accepts none, so that its silence ends in a timeout.
         self.streams_max = u32::try_from(self.sender.current_max_send_streams()).unwrap_or(u32::MAX).max(1);
         polled
     }
 
-    /// Whether to poll again: a stream asked for it, or there is room again for what h2 has to write.
+    /// Whether to poll again: a stream asked for it, or the pipe has room again for h2's data.
     #[inline]
     pub(super) fn wants_poll(&self) -> bool {
         self.bell.take(0) != 0 || self.pipe.take_room()
@@ -152,10 +153,7 @@ impl Connection {
         }
     }
 
-    /// Hands a request to h2.
-    ///
-    /// # Errors
-    /// The connection is over or going to be.
+    /// Passes a request to h2. Errors: the connection is over or about to be.
     #[inline]
     pub(super) fn send(
         &mut self,
@@ -165,10 +163,8 @@ impl Connection {
         self.sender.send_request(head, bodiless)
     }
 
-    /// Writes what waits in the pipe, once, as far as the link takes it; 0 where nothing waits.
-    ///
-    /// # Errors
-    /// `AGAIN` where the socket takes nothing for now.
+    /// Writes the pipe's data once, as far as the link accepts it. Returns the bytes written, 0 if the pipe is empty.
+    /// Errors: `AGAIN` if the socket currently accepts nothing.
     #[inline]
     pub(super) fn write(&mut self) -> Result<usize, Trouble> {
         let link = &mut self.link;

@@ -1,5 +1,5 @@
-//! One request from its beginning to its end in its slot: hand it to h2, send its body, judge its answer.
-//! A part of [`Engine`], whose loop is in `http2`.
+//! One request from start to end in its slot: pass it to h2, send its body, judge its response. Part of [`Engine`],
+//! whose event loop is in `http2`.
 
 use super::Engine;
 use super::connection::{Connection, Room};
@@ -12,15 +12,14 @@ use bytes::Bytes;
 use h2::Reason;
 use loadline_base::error::{Error, Result};
 
-/// How much of a long body is handed to h2 at once: some frames, and no more than waits in a pipe.
+/// How much of a long body is passed to h2 per call: several frames, but no more than fits a pipe.
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// How often one request is sent again before it counts as reset: a server that says goodbye after a thousand requests,
-/// as nginx does, sends back what was on its way, once. More is a server that takes fewer than it says.
+/// How often a request is resent before it counts as reset. A server that sends GOAWAY after a thousand requests, as
+/// nginx does, returns pending requests once. If it returns them more often, it accepts fewer than it announced.
 const RETURNS_MAX: u32 = 3;
 
 impl Engine<'_> {
-    /// Begins a request in a slot that was on offer.
     pub(super) fn begin(&mut self, slot: u32, intended_ns: u64, now_ns: u64) -> Result<()> {
         let place = slot / self.streams;
         self.places[place as usize].offered -= 1;
@@ -32,7 +31,7 @@ impl Engine<'_> {
         self.start(slot, next, now_ns)
     }
 
-    /// Hands a request to h2, on a new connection if need be.
+    /// Passes a request to h2, on a new connection if necessary.
     fn start(&mut self, slot: u32, next: Next, now_ns: u64) -> Result<()> {
         let Some(index) = self.connection_for(slot, now_ns)? else { return Ok(()) };
         let Some(connection) = &mut self.connections[index as usize] else { return Ok(()) };
@@ -48,19 +47,20 @@ impl Engine<'_> {
             at.upload = Some(Upload { stream, sent: 0, whole: next.long_bytes });
             self.upload(slot)?;
         } else if !bodiless {
-            // It is kept anyway, so h2 may hold it until the server takes it. A stream that is over says so itself.
+            // The body is in memory anyway, so h2 may hold it until the server accepts it. If the stream is over, the
+            // stream reports that.
             let _ = stream.send_data(next.body, true);
         }
         self.mark_dirty(index);
-        // The first look makes h2 ring the slot's bell when there is something to see.
+        // After the first poll, h2 rings the slot's bell when there is news.
         self.advance(slot, now_ns)
     }
 
-    /// Starts the requests again that were sent back, where their places can take them.
+    /// Restarts requests that were sent back, if their places have room.
     pub(super) fn start_again(&mut self, now_ns: u64) -> Result<()> {
         for _ in 0..self.sent_back.len() {
             let Some(slot) = self.sent_back.pop_front() else { break };
-            // It may have timed out meanwhile.
+            // It may have timed out in the meantime.
             if !matches!(self.slots[slot as usize].doing, Doing::Beginning) {
                 continue;
             }
@@ -75,7 +75,7 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// The connection on which the slot's request begins, a new one if need be; `None` where the request has failed.
+    /// The connection for the slot's request, a new one if necessary; `None` if the request has failed.
     fn connection_for(&mut self, slot: u32, now_ns: u64) -> Result<Option<u32>> {
         let place = slot / self.streams;
         if let Some(index) = self.places[place as usize].connection {
@@ -94,7 +94,7 @@ impl Engine<'_> {
         };
         let mut connection = Connection::new(link, place, slot)
             .map(Box::new)
-            .ok_or_else(|| Error::bug("h2 does not begin a connection at once"))?;
+            .ok_or_else(|| Error::bug("h2 does not start a connection immediately"))?;
         connection.promised = self.streams - 1;
         self.promised += u64::from(connection.promised);
         let index = self.vacant.pop().unwrap_or(self.connections.len() as u32);
@@ -106,7 +106,7 @@ impl Engine<'_> {
         Ok(Some(index))
     }
 
-    /// Looks after the slots of a place whose bells rang.
+    /// Handles a place's slots whose bells rang.
     pub(super) fn answer_bells(&mut self, place: u32) -> Result<()> {
         for word in 0..self.places[place as usize].bells.words() {
             let mut rang = self.places[place as usize].bells.take(word);
@@ -120,7 +120,7 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Moves a request on as far as it goes now.
+    /// Continues a request as far as possible now.
     fn advance(&mut self, slot: u32, now_ns: u64) -> Result<()> {
         if self.slots[slot as usize].upload.is_some() {
             self.upload(slot)?;
@@ -159,7 +159,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Sends on what the server takes of a long body.
+    /// Sends as much of a long body as the server accepts.
     fn upload(&mut self, slot: u32) -> Result<()> {
         let at = &mut self.slots[slot as usize];
         loop {
@@ -174,7 +174,7 @@ impl Engine<'_> {
             let piece = Bytes::copy_from_slice(&piece[..piece.len().min(capacity)]);
             upload.sent += piece.len() as u64;
             let last = upload.sent == upload.whole;
-            // A stream that takes no data any more has an answer, or an error, that says so.
+            // A stream that accepts no more data has a response, or an error that says why.
             if upload.stream.send_data(piece, last).is_err() || last {
                 at.upload = None;
                 return Ok(());
@@ -182,7 +182,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Judges a complete answer and frees its slot.
+    /// Judges a complete response and frees its slot.
     fn answered(&mut self, slot: u32, now_ns: u64) {
         let at = &mut self.slots[slot as usize];
         let ended = at.ended(slot / self.streams, now_ns);
@@ -196,7 +196,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Ends the request under way in a slot, if there is one; its stream is reset if it is still open.
+    /// Ends the request in flight in a slot, if any; resets its stream if still open.
     pub(super) fn fail(&mut self, slot: u32, failure: Failure, now_ns: u64) {
         let place = slot / self.streams;
         let at = &mut self.slots[slot as usize];
@@ -207,7 +207,7 @@ impl Engine<'_> {
         self.end(slot);
         self.course.tally.failed(failure, ended);
         if self.course.backs_off(failure, self.slots.len()) {
-            // None of the place's other slots tries its luck meanwhile.
+            // The place's other slots do not try in the meantime.
             self.places[place as usize].rest_until_ns = now_ns + BACK_OFF_NS;
             self.timers.set(now_ns + BACK_OFF_NS, slot as usize, Due::Free);
         } else {
@@ -215,13 +215,13 @@ impl Engine<'_> {
         }
     }
 
-    /// The request of a slot is over; what h2 has to say to the server about it goes soon.
+    /// Ends a slot's request; h2's message about it is sent to the server soon.
     fn end(&mut self, slot: u32) {
         self.leave(slot);
         self.slots[slot as usize].end();
     }
 
-    /// The stream of a slot no longer counts among the streams of its connection.
+    /// Removes a slot's stream from the count of its connection.
     fn leave(&mut self, slot: u32) {
         let index = self.slots[slot as usize].connection;
         if let Some(connection) = self.connections.get_mut(index as usize).and_then(Option::as_mut) {
@@ -230,7 +230,8 @@ impl Engine<'_> {
         }
     }
 
-    /// Ends a request that has taken too long. Its connection goes on, unless the server has never said a word on it.
+    /// Ends a request that has taken too long. Its connection continues, unless the server has never sent anything on
+    /// it.
     pub(super) fn time_out(&mut self, slot: u32, now_ns: u64) {
         let index = self.slots[slot as usize].connection;
         let connection = self.connections.get(index as usize).and_then(Option::as_ref);
@@ -242,14 +243,14 @@ impl Engine<'_> {
     }
 }
 
-/// Whether the server has said that it did not look at the request (RFC 9113, section 6.8): an orderly goodbye, no
-/// failure. It is sent again, timed from its first start.
+/// Whether the server has announced that it did not process the request (RFC 9113, section 6.8). This is an orderly
+/// end, not a failure: the request is resent, timed from its first start.
 fn is_sent_back(error: &h2::Error) -> bool {
     error.is_go_away() && error.is_remote() && error.reason() == Some(Reason::NO_ERROR)
 }
 
-/// Maps an error of h2 to the failure of a request. It is a reset if IO failed or the server sent RST_STREAM or
-/// GOAWAY. Else h2 itself ended the request, because the answer was no HTTP/2.
+/// Maps an h2 error to a request's failure. It is a reset if I/O failed or the server sent RST_STREAM or GOAWAY.
+/// Otherwise h2 itself ended the request, because the response was not HTTP/2.
 pub(super) fn failure(error: &h2::Error) -> Failure {
     if error.is_io() || error.is_remote() { Failure::Reset } else { Failure::Protocol }
 }

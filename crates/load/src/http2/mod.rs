@@ -1,12 +1,12 @@
-//! The loop of HTTP/2. A slot here is what a connection is to HTTP/1.1: a place for one request at a time. A connection
-//! has as many slots as streams are asked for, if the server takes so many.
+//! The event loop of HTTP/2. A slot is the counterpart of an HTTP/1.1 connection: it holds one request at a time. A
+//! connection has as many slots as the plan has streams, if the server accepts that many.
 //!
-//! h2 does the protocol, without a runtime and without IO: `connection` polls it by hand, a `pipe` of bytes joins it
-//! to the link, and `bells` tell which streams have something. `exchange` takes requests through their `stream`s;
-//! `traffic` reads, writes and closes connections. Nothing is allocated per request but by h2.
+//! h2 implements the protocol, without a runtime and without I/O: `connection` polls it manually, a `pipe` connects it
+//! to the link, and `bells` show which streams have news. `exchange` takes requests through their `stream`s; `traffic`
+//! reads, writes, and closes connections. Only h2 allocates memory per request.
 //!
-//! A free slot is one whose stream may open at once. So a request that has to wait, for a server that takes fewer
-//! streams or has not yet said how many, waits among the arrivals with its intended start, as for any free connection.
+//! A slot is free only if its stream may open immediately. So if the server accepts fewer streams or has not yet
+//! announced its limit, requests wait among the arrivals with their intended start, as for any free connection.
 
 mod bells;
 mod connection;
@@ -39,51 +39,51 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use stream::Slot;
 
-/// A pool does not grow while connections that are being opened have slots for all that wait. How soon it looks
-/// again: a handshake on one machine takes about as long.
+/// A pool does not grow while connections being opened have slots for all waiting requests. It checks again after this
+/// time, about as long as a handshake on one machine.
 const GROWN_AGAIN_NS: u64 = 1_000_000;
 
-/// One phase under way.
+/// A phase in progress.
 pub(super) struct Engine<'a> {
     course: PhaseCourse<'a>,
     dialler: Dialler,
     requests: Requests,
     epoll: OwnedFd,
-    /// Slots of a place.
+    /// Slots per place.
     streams: u32,
     places: Vec<ConnectionSlot>,
     places_max: usize,
-    /// The slots of a place lie together.
+    /// The slots of a place are adjacent.
     slots: Vec<Slot>,
     connections: Vec<Option<Box<Connection>>>,
     vacant: Vec<u32>,
-    /// Slots on offer for requests; the one that is free the longest comes first, so that all are used.
+    /// Slots available for requests, longest idle first, so that all are used.
     free: VecDeque<u32>,
-    /// Slots whose requests were sent back and are to be sent again.
+    /// Slots whose requests were sent back and must be resent.
     sent_back: VecDeque<u32>,
-    /// Connections to be polled and written before events are waited for.
+    /// Connections to poll and write before waiting for events.
     dirty: VecDeque<u32>,
-    /// Slots that are to be free once their servers have spoken.
+    /// Slots that become free once their servers have sent something.
     promised: u64,
     timers: Timers,
     buffer: Vec<u8>,
-    /// Records of TLS, before they are plaintext; empty without TLS.
+    /// TLS records before decryption; empty without TLS.
     raw: Vec<u8>,
-    /// A piece of a body that is read from a file.
+    /// A piece of a body read from a file.
     block: Vec<u8>,
 }
 
-/// The place of one connection of the plan. After a GOAWAY the next takes it while the last streams of the one before
-/// come to their end.
+/// A place for one connection of the plan. After a GOAWAY, the next connection takes it while the last streams of the
+/// old one end.
 #[derive(Debug)]
 struct ConnectionSlot {
-    /// The connection on which requests begin; `None` where the next request opens one.
+    /// The connection for new requests; `None` if the next request opens one.
     connection: Option<u32>,
-    /// Slots that are neither busy nor on offer.
+    /// Slots that are neither busy nor offered.
     idle: Vec<u32>,
-    /// Slots on offer.
+    /// Offered slots.
     offered: u32,
-    /// No connection is opened before, because the last was refused.
+    /// No connection is opened before this moment, because the last was refused.
     rest_until_ns: u64,
     bells: Arc<Bells>,
 }
@@ -95,7 +95,7 @@ impl<'a> Engine<'a> {
         let requests = Requests::encode(work, origin, plan.seed, share)?;
         let course = PhaseCourse::new(plan, share, requests.len(), clock, control)?;
         let (wanted, places_max) = course.connections();
-        // Twice as many if the limit allows it: after a GOAWAY a connection stays open while its successor opens.
+        // Twice as many if the limit allows it: after a GOAWAY, a connection stays open while its successor opens.
         link::check_descriptors(2 * places_max).or_else(|_| link::check_descriptors(places_max))?;
         let mut engine = Self {
             course,
@@ -142,15 +142,15 @@ impl<'a> Engine<'a> {
         self.course.finish(ended, self.places.len() as u64, on_interval)
     }
 
-    /// The slot has no request any more, and can have one when its place offers it.
+    /// The slot no longer has a request, and can have one when its place offers it.
     fn release(&mut self, slot: u32, now_ns: u64) {
         let place = slot / self.streams;
         self.places[place as usize].idle.push(slot);
         self.offer(place, now_ns);
     }
 
-    /// Offers the slots of a place whose streams may open at once: one opens the connection, the others follow when
-    /// the server has said how many it takes.
+    /// Offers the slots of a place whose streams may open immediately: one opens the connection, and the others follow
+    /// when the server has announced its limit.
     fn offer(&mut self, place: u32, now_ns: u64) {
         let at = &mut self.places[place as usize];
         let room = match at.connection.and_then(|index| self.connections[index as usize].as_ref()) {
@@ -165,7 +165,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Whether the first of the free slots can begin a request; those that cannot any more are taken back.
+    /// Whether the first free slot can begin a request; withdraws slots that no longer can.
     fn has_free(&mut self, now_ns: u64) -> bool {
         while let Some(&slot) = self.free.front() {
             if self.may_begin(slot / self.streams, now_ns) {
@@ -179,7 +179,7 @@ impl<'a> Engine<'a> {
         false
     }
 
-    /// Whether a request may begin at a place: its connection has room, or there is to be another.
+    /// Whether a request may begin at a place: its connection has room, or another one can be opened.
     fn may_begin(&mut self, place: u32, now_ns: u64) -> bool {
         let place = &self.places[place as usize];
         match place.connection.and_then(|index| self.connections[index as usize].as_mut()) {
@@ -188,7 +188,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Gives free slots the requests that are due.
+    /// Gives due requests to free slots.
     fn begin_free(&mut self, mut now_ns: u64) -> Result<Turn> {
         if !self.sent_back.is_empty() {
             self.start_again(now_ns)?;
@@ -216,7 +216,7 @@ impl<'a> Engine<'a> {
         Ok(Turn::Until(now_ns))
     }
 
-    /// Returns what to wait for when no slot is free, unless the pool is to grow.
+    /// Returns what to wait for if no slot is free, unless the pool must grow.
     fn wait_for_slots(&mut self, now_ns: u64) -> Option<Turn> {
         let full = self.places.len() == self.places_max;
         let waiting = self.course.arrivals.waiting(now_ns);
@@ -224,7 +224,7 @@ impl<'a> Engine<'a> {
             return None;
         }
         self.course.watch_queue(now_ns, true);
-        // Places that only think need not wake when no arrival follows.
+        // Places that only think need not wake if no arrival follows.
         if self.course.tally.sum.in_flight == 0 && self.course.arrivals.are_over(now_ns) {
             return Some(Turn::Over);
         }
@@ -239,7 +239,7 @@ impl<'a> Turning<'a> for Engine<'a> {
         &mut self.course
     }
 
-    /// Fails the requests that have taken too long, in a scan as in HTTP/1.1.
+    /// Fails the requests that have taken too long, by a scan as in HTTP/1.1.
     fn check(&mut self, now_ns: u64) {
         let timeout_ns = self.course.timeout_ns;
         for number in 0..self.slots.len() {
@@ -250,7 +250,6 @@ impl<'a> Turning<'a> for Engine<'a> {
         }
     }
 
-    /// Does what its time has come for.
     fn wake(&mut self, now_ns: u64) -> Result<()> {
         while let Some((index, due)) = self.timers.pop(now_ns) {
             match due {
@@ -262,7 +261,7 @@ impl<'a> Turning<'a> for Engine<'a> {
         Ok(())
     }
 
-    /// Gives free slots the requests that are due, or ends the phase.
+    /// Gives due requests to free slots, or ends the phase.
     fn begin_due(&mut self, now_ns: u64) -> Result<Turn> {
         if self.course.is_drained(now_ns) {
             for slot in 0..self.slots.len() {
@@ -278,7 +277,7 @@ impl<'a> Turning<'a> for Engine<'a> {
 
     fn attend(&mut self, events: &mut Vec<epoll::Event>, until_ns: u64) -> Result<()> {
         self.clean()?;
-        // Work that begun requests left over is done at the next turn.
+        // Work left by begun requests is done in the next turn.
         let until_ns = if self.dirty.is_empty() { until_ns } else { 0 };
         let until_ns = until_ns.min(self.timers.next_ns()).min(self.course.next_ns());
         turn::wait(&self.epoll, events, self.course.clock.now_ns(), until_ns)?;

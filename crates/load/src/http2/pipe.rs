@@ -1,5 +1,5 @@
-//! Bytes between h2, which wants something to read and write, and the engine, which reads and writes the link itself.
-//! No waker is called: the engine polls h2 after each change of the pipe.
+//! Connects h2, which needs a reader and a writer, to the engine, which reads and writes the link itself. No waker is
+//! called: the engine polls h2 after each change of the pipe.
 
 use std::cell::RefCell;
 use std::io::{self, IoSlice};
@@ -9,22 +9,22 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// The most bytes that wait for the socket before h2 has to wait. They are several DATA frames of the usual 16 KiB for
-/// one send, yet a thousand stuck connections hold only tens of MiB.
+/// Maximum bytes waiting for the socket before h2 must wait. They hold several DATA frames of the usual 16 KiB per
+/// send, yet a thousand stuck connections hold only tens of MiB.
 const WAITING_BYTES_MAX: usize = 64 * 1024;
 
-/// One end for h2, one for the engine.
+/// One end is for h2, the other for the engine.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Pipe(Rc<RefCell<Bytes>>);
 
-/// The bytes under way in both directions.
+/// The pending bytes of both directions.
 #[derive(Debug, Default)]
 struct Bytes {
-    /// From the server: lent by the engine, or what h2 did not take of it.
+    /// From the server: lent by the engine, or the part that h2 did not take.
     inbound: Vec<u8>,
     inbound_from: usize,
     inbound_to: usize,
-    /// For the server, of which the first bytes are written.
+    /// To the server; the first bytes are already written.
     outbound: Vec<u8>,
     outbound_from: usize,
     /// h2 wanted to write and was told to wait.
@@ -32,14 +32,14 @@ struct Bytes {
 }
 
 impl Pipe {
-    /// Lends h2 the first bytes of a buffer to read; [`Pipe::give_back`] ends that. Nothing may be left from before.
+    /// Lends h2 the first bytes of a buffer to read, until [`Pipe::give_back`]. Nothing may be left from before.
     pub(super) fn lend(&self, buffer: &mut Vec<u8>, length: usize) {
         let mut bytes = self.0.borrow_mut();
         mem::swap(&mut bytes.inbound, buffer);
         (bytes.inbound_from, bytes.inbound_to) = (0, length);
     }
 
-    /// Gives the buffer back and keeps what h2 has not read, which is seldom anything.
+    /// Returns the buffer and keeps the rest that h2 has not read, which is rarely anything.
     pub(super) fn give_back(&self, buffer: &mut Vec<u8>) {
         let mut bytes = self.0.borrow_mut();
         mem::swap(&mut bytes.inbound, buffer);
@@ -49,14 +49,13 @@ impl Pipe {
         (bytes.inbound_from, bytes.inbound_to) = (0, bytes.inbound.len());
     }
 
-    /// Whether h2 has not read everything: it does not read while it may not write.
+    /// Whether h2 has left data unread, because it does not read while it cannot write.
     pub(super) fn has_unread(&self) -> bool {
         let bytes = self.0.borrow();
         bytes.inbound_from < bytes.inbound_to
     }
 
-    /// Hands the bytes that wait for the server to `write`, which returns how many of them are on their way; 0 if no
-    /// bytes wait.
+    /// Passes the bytes for the server to `write`, which returns how many it took; returns 0 if there are none.
     pub(super) fn write_out<E>(&self, write: impl FnOnce(&[u8]) -> Result<usize, E>) -> Result<usize, E> {
         let mut bytes = self.0.borrow_mut();
         let written = write(&bytes.outbound[bytes.outbound_from..])?;
@@ -73,7 +72,7 @@ impl Pipe {
         self.0.borrow().outbound.is_empty()
     }
 
-    /// Whether h2 had to wait and need not any longer; true only once for each wait.
+    /// Whether h2 had to wait and can now continue; true only once per wait.
     pub(super) fn take_room(&self) -> bool {
         let mut bytes = self.0.borrow_mut();
         bytes.outbound.is_empty() && mem::take(&mut bytes.refused)
@@ -105,7 +104,7 @@ impl AsyncWrite for Pipe {
         buffers: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let mut bytes = self.0.borrow_mut();
-        // Bytes already written take no room that matters: they leave the buffer with the next send.
+        // Bytes already written need no room: they leave the buffer with the next send.
         let mut room = WAITING_BYTES_MAX.saturating_sub(bytes.outbound.len());
         let mut taken = 0;
         for buffer in buffers {
@@ -170,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lent_is_read_and_the_rest_is_kept() {
+    fn lent_bytes_are_read_and_the_rest_is_kept() {
         let pipe = Pipe::default();
         let mut buffer = b"0123456789".to_vec();
         assert_eq!(read(&pipe, 4), None);
@@ -185,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_pipe_makes_h2_wait_until_all_is_written() {
+    fn a_full_pipe_makes_h2_wait_until_it_is_written() {
         let pipe = Pipe::default();
         assert_eq!(write(&pipe, &[b"head", &[b'x'; WAITING_BYTES_MAX]]), Some(WAITING_BYTES_MAX));
         assert_eq!(write(&pipe, &[b"y"]), None);

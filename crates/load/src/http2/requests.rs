@@ -1,5 +1,5 @@
-//! The requests of a phase as h2 takes them. The engine makes the constant parts once and clones them; it fills in
-//! placeholders for each request. Bodies come from `message`.
+//! The requests of a phase in h2's form. The engine builds the constant parts once and clones them; placeholders are
+//! filled in per request. `message` provides bodies.
 
 use crate::message::{Long, RequestOrder, body_of, check_header, check_path, tells_length};
 use crate::schedule::Share;
@@ -11,11 +11,10 @@ use http::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue};
 use http::uri::{PathAndQuery, Scheme, Uri};
 use loadline_base::error::{Error, Result};
 
-/// Headers about a connection of HTTP/1.1, which make an HTTP/2 request malformed (RFC 9113, section 8.2.2). They are
-/// refused in addition to those that are refused for any protocol.
+/// Connection headers of HTTP/1.1, which make an HTTP/2 request malformed (RFC 9113, section 8.2.2). Rejected in
+/// addition to those that any protocol rejects.
 const CONNECTION_HEADERS: [&str; 4] = ["proxy-connection", "keep-alive", "upgrade", "http2-settings"];
 
-/// The requests of a phase, and which comes next.
 #[derive(Debug)]
 pub(super) struct Requests {
     all: Vec<Encoded>,
@@ -23,21 +22,20 @@ pub(super) struct Requests {
     scratch: Vec<u8>,
 }
 
-/// One request of a phase.
 #[derive(Debug)]
 pub(super) struct Encoded {
     method: http::Method,
     uri: Uri,
-    /// Scheme and authority, and the path, where they are not the same each time.
+    /// Scheme and authority, and the path if it varies.
     filled_uri: Option<Template>,
     headers: HeaderMap,
     filled_headers: Vec<(HeaderName, Template)>,
-    /// The constant body; empty if the request has no body, or one of the two below.
+    /// The constant body; empty if there is none, or if one of the two below is used.
     body: Bytes,
     filled_body: Option<Template>,
-    /// The body that is made or read while it is sent.
+    /// The body that is generated or read during sending.
     pub(super) long: Option<Long>,
-    /// The properties of a correct answer to it.
+    /// The criteria for a correct response.
     pub(super) wanted: Wanted,
 }
 
@@ -46,25 +44,21 @@ pub(super) struct Encoded {
 pub(super) struct Next {
     /// Index of the request in the plan.
     pub(super) index: u32,
-    /// Number of the request in the phase.
     pub(super) number: u64,
     pub(super) head: http::Request<()>,
     /// The body, unless it is long.
     pub(super) body: Bytes,
-    /// Bytes of a long body.
     pub(super) long_bytes: u64,
 }
 
 impl Requests {
-    /// Encodes the requests of `work` for a server `host`; their numbers are those of a share.
-    ///
-    /// # Errors
-    /// The body's file cannot be read, or the path or a header is not allowed in a request.
+    /// Encodes the requests of `work` for a server `host`, numbered for a share. Errors: the body's file cannot be
+    /// read, or the path or a header is not allowed in a request.
     pub(super) fn encode(work: &Work, origin: Origin<'_>, seed: u64, share: Share) -> Result<Self> {
         let encode = |request| Encoded::encode(work, request, origin, seed);
         let all = work.requests().map(encode).collect::<Result<Vec<_>>>()?;
         let mut requests = Self { all, order: RequestOrder::new(work, seed, share), scratch: Vec::new() };
-        // Fills in each request once, so that an unusable one is refused before the phase begins.
+        // Fills in each request once, so that an unusable one is rejected before the phase begins.
         let mut order = RequestOrder::new(work, seed, share);
         for encoded in &requests.all {
             encoded.fill(&mut requests.scratch, 0, &mut order)?;
@@ -81,20 +75,14 @@ impl Requests {
         &self.all[index as usize]
     }
 
-    /// The next request, drawn by weight.
-    ///
-    /// # Errors
-    /// A bug: each was filled in once before.
+    /// The next request, drawn by weight. Errors: a bug, because each was filled in once before.
     #[inline]
     pub(super) fn next(&mut self) -> Result<Next> {
         let (index, number) = self.order.next();
         self.again(index as u32, number)
     }
 
-    /// A request once more, with other random numbers.
-    ///
-    /// # Errors
-    /// As [`Requests::next`].
+    /// The same request with new random numbers.
     #[inline]
     pub(super) fn again(&mut self, index: u32, number: u64) -> Result<Next> {
         let encoded = &self.all[index as usize];
@@ -104,7 +92,6 @@ impl Requests {
     }
 }
 
-/// The destination of requests, as the requests name it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Origin<'a> {
     /// As in [`Target`](crate::Target).
@@ -117,7 +104,7 @@ impl Encoded {
         check_path(&request.path)?;
         if request.path.contains('#') {
             return Err(Error::request(format!("`{}` has a fragment, which is never sent", request.path))
-                .hint("write `#` as %23, or drop it and what follows"));
+                .hint("write `#` as %23, or remove the fragment"));
         }
         let (body, filled_body, long) = body_of(request, seed)?;
         let (mut headers, mut filled_headers, mut host) = (HeaderMap::new(), Vec::new(), origin.host);
@@ -127,7 +114,7 @@ impl Encoded {
             let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| refuse())?;
             let trailers_only = name == http::header::TE && !value.eq_ignore_ascii_case("trailers");
             if CONNECTION_HEADERS.contains(&name.as_str()) || trailers_only {
-                return Err(refuse().hint("drop it, or drop `http2`"));
+                return Err(refuse().hint("remove it, or remove `http2`"));
             }
             let template = Template::parse(value)?;
             if name == http::header::HOST {
@@ -140,7 +127,7 @@ impl Encoded {
             }
         }
         let length = body.len() as u64 + long.as_ref().map_or(0, |long| long.bytes);
-        // As the HTTP/1.1 of this engine: HTTP/2 does not need it, but what is compared should ask for the same.
+        // HTTP/2 does not need it, but both protocols should send the same request.
         if tells_length(request.method, length) && filled_body.is_none() {
             headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
         }
@@ -153,7 +140,7 @@ impl Encoded {
         };
         let method = http::Method::from_bytes(request.method.as_str().as_bytes());
         Ok(Self {
-            method: method.map_err(|_| Error::bug("not a method of HTTP"))?,
+            method: method.map_err(|_| Error::bug("not an HTTP method"))?,
             uri,
             filled_uri,
             headers,
@@ -194,11 +181,11 @@ impl Encoded {
 
 fn uri(text: Bytes) -> Result<Uri> {
     let refuse = |text: &Bytes| {
-        Error::request(format!("`{}` cannot be asked for", String::from_utf8_lossy(text)))
-            .hint("write characters that do not belong in a URL as %XX")
+        Error::request(format!("`{}` is not a valid request path", String::from_utf8_lossy(text)))
+            .hint("percent-encode characters that a URL cannot contain (%XX)")
     };
     let uri = Uri::from_maybe_shared(text.clone()).map_err(|_| refuse(&text))?;
-    // A path that was taken apart otherwise would be another request than the one that was asked for.
+    // A path that is parsed differently would be a different request.
     let kept = uri.path_and_query().map_or(0, |path: &PathAndQuery| path.as_str().len());
     let authority = uri.authority().map_or(0, |authority| authority.as_str().len());
     let scheme = uri.scheme().map_or(0, |scheme: &Scheme| scheme.as_str().len());
@@ -227,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn the_host_is_the_authority_and_lengths_are_told() {
+    fn the_host_is_the_authority_and_lengths_are_sent() {
         let get = next(&work(Method::Get, &[("X-A", "b c")], Body::None));
         assert_eq!(get.head.uri(), "http://h:1/a?b");
         assert_eq!((get.head.headers().len(), &get.head.headers()["x-a"]), (1, &HeaderValue::from_static("b c")));
@@ -245,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn placeholders_are_filled_for_each_request() {
+    fn placeholders_are_filled_per_request() {
         let mut filled = work(Method::Post, &[("Id", "<{seq}>"), ("Host", "h{seq}")], Body::Text("{seq}{seq}".into()));
         filled.request.path = "/{rand 5 5}/{seq}".to_owned();
         let mut requests = Requests::encode(&filled, ORIGIN, 7, Share { index: 1, count: 3 }).unwrap();
@@ -259,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_break_the_request_is_refused() {
+    fn invalid_requests_are_rejected() {
         let names = ["connection", "transfer-encoding", "upgrade", "keep-alive", "content-length", ":path", "a b", ""];
         for name in names {
             assert!(encode(&work(Method::Get, &[(name, "x")], Body::None)).is_err(), "{name}");

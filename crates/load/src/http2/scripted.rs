@@ -1,5 +1,5 @@
-//! An HTTP/2 server that does as a test says: h2's server side on a thread, answers made by an async closure. All of it
-//! is polled over and over, so that no runtime is needed.
+//! An HTTP/2 server scripted by a test: h2's server side on a thread, with responses from an async closure. It polls
+//! everything repeatedly, so it needs no runtime.
 
 use crate::scripted::{ScriptedServer, ServerCounts};
 use bytes::Bytes;
@@ -21,15 +21,15 @@ use std::thread;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// How long all rest after each was polled.
+/// The pause after all tasks were polled.
 const ROUND: Duration = Duration::from_micros(50);
 
-/// An order of a test to the connection of an exchange.
+/// A test's instruction for the connection of an exchange.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum ScriptedOrder {
-    /// GOAWAY, then the end once its streams have ended.
+    /// GOAWAY, then close once its streams have ended.
     GoAway,
-    /// The end of the connection without a word.
+    /// Closes the connection without GOAWAY.
     HangUp,
 }
 
@@ -37,25 +37,24 @@ pub(super) enum ScriptedOrder {
 pub(super) struct Exchange {
     pub(super) request: Request<RecvStream>,
     pub(super) respond: SendResponse<Bytes>,
-    /// Counts all requests, from 0.
+    /// The number of the request, from 0.
     pub(super) nth: u64,
     orders: Sender<ScriptedOrder>,
     counts: Arc<ServerCounts>,
 }
 
 impl Exchange {
-    /// Sends the head of an answer; the stream that takes the body.
+    /// Sends the head of a response; returns the stream for the body.
     pub(super) fn head(&mut self, status: u16) -> SendStream<Bytes> {
         self.try_head(status).unwrap()
     }
 
-    /// `None` where the client wants it no more.
+    /// `None` if the client no longer wants it.
     fn try_head(&mut self, status: u16) -> Option<SendStream<Bytes>> {
         let response = Response::builder().status(status).header("x-kind", "test").body(()).unwrap();
         self.respond.send_response(response, false).ok()
     }
 
-    /// A whole answer with a body.
     pub(super) fn say(&mut self, status: u16, body: impl Into<Bytes>) {
         if let Some(mut stream) = self.try_head(status) {
             let _ = stream.send_data(body.into(), true);
@@ -66,7 +65,6 @@ impl Exchange {
         let _ = self.orders.send(order);
     }
 
-    /// The whole body of the request.
     pub(super) async fn body(&mut self) -> Vec<u8> {
         let mut whole = Vec::new();
         while let Some(Ok(piece)) = self.request.body_mut().data().await {
@@ -76,7 +74,7 @@ impl Exchange {
         whole
     }
 
-    /// Answers nothing until the test is over.
+    /// Sends nothing until the test ends.
     pub(super) async fn hang(&self) {
         while !self.counts.over.load(SeqCst) {
             pause(1).await;
@@ -84,14 +82,14 @@ impl Exchange {
     }
 }
 
-/// Rests for some milliseconds.
+/// Pauses for some milliseconds.
 pub(super) async fn pause(ms: u64) {
     let clock = Clock::start();
     let end = clock.now() + Duration::from_millis(ms);
     poll_fn(|_| if clock.now() < end { Poll::Pending } else { Poll::Ready(()) }).await;
 }
 
-/// Starts a server of HTTP/2 with h2's own settings.
+/// Starts an HTTP/2 server with h2's default settings.
 pub(super) fn start<S, F>(script: S) -> ScriptedServer
 where
     S: Fn(Exchange) -> F + Send + 'static,
@@ -111,10 +109,10 @@ where
 
 type ServerTask = Pin<Box<dyn Future<Output = ()>>>;
 
-/// Tasks that others began in this round.
+/// Tasks spawned by others in this round.
 type Begun = Rc<RefCell<Vec<ServerTask>>>;
 
-/// Accepts connections and polls all tasks until the test is over.
+/// Accepts connections and polls all tasks until the test ends.
 fn run<S, F>(listener: &TcpListener, settings: &Builder, counts: &Arc<ServerCounts>, script: S)
 where
     S: Fn(Exchange) -> F + 'static,
@@ -142,7 +140,7 @@ where
     S: Fn(Exchange) -> F + 'static,
     F: Future<Output = ()> + 'static,
 {
-    // A broken connection is what many tests are about.
+    // Many tests are about broken connections.
     let Ok(mut connection) = settings.handshake::<_, Bytes>(stream).await else { return };
     let (orders, ordered) = channel();
     loop {
@@ -168,7 +166,7 @@ where
     }
 }
 
-/// A socket that is polled again where it would block.
+/// A socket that is polled again if it would block.
 struct Socket(TcpStream);
 
 impl AsyncRead for Socket {

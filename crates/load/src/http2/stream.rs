@@ -1,4 +1,4 @@
-//! One slot for a request at a time on a connection of HTTP/2: the request under way and how far its answer has come.
+//! A slot for one request at a time on an HTTP/2 connection: the request in flight and its response so far.
 
 use crate::connection::UnderWay;
 use crate::outcome::Row;
@@ -17,11 +17,10 @@ pub(super) enum Doing {
     /// Free for a request.
     #[default]
     Nothing,
-    /// Begun, but not handed to h2: about to be, or sent back by a server that said goodbye.
+    /// Begun, but not passed to h2: about to be, or sent back after a GOAWAY.
     Beginning,
-    /// Waiting for the head of the answer.
+    /// Waiting for the response head.
     Waiting(ResponseFuture),
-    /// Reading the body.
     Reading(RecvStream),
 }
 
@@ -33,39 +32,38 @@ pub(super) struct Upload {
     pub(super) whole: u64,
 }
 
-/// A place for one request at a time. Its stream comes and goes; the slot stays.
+/// Holds one request at a time. Its stream comes and goes; the slot stays.
 #[derive(Debug)]
 pub(super) struct Slot {
     /// Rings when h2 has something for the stream.
     waker: Waker,
     pub(super) doing: Doing,
     pub(super) upload: Option<Upload>,
-    /// The connection of the request under way.
+    /// The connection of the request in flight.
     pub(super) connection: u32,
     pub(super) under_way: UnderWay,
     /// Number of the request in the phase.
     pub(super) number: u64,
     /// How often it was sent back.
     pub(super) returns: u32,
-    /// Since when it is free; 0 before its first request.
+    /// When it became free; 0 before its first request.
     pub(super) free_ns: u64,
-    /// The answer so far; its status is 0 before the head.
+    /// The response so far; its status is 0 before the head.
     pub(super) answer: ResponseFacts,
     search: Search,
 }
 
-/// How far an answer has come.
+/// The progress of a response.
 #[derive(Debug)]
 pub(super) enum StreamStep {
     /// There is nothing more for now.
     Pending,
-    /// The head came.
     Head,
-    /// A piece of the body came.
+    /// A piece of the body arrived.
     Piece,
-    /// The answer is complete.
+    /// The response is complete.
     Done,
-    /// The answer will not be complete.
+    /// The response will not be completed.
     Failed(h2::Error),
 }
 
@@ -85,7 +83,6 @@ impl Slot {
         }
     }
 
-    /// Begins a request.
     #[inline]
     pub(super) fn begin(&mut self, intended_ns: u64, started_ns: u64) {
         self.doing = Doing::Beginning;
@@ -94,7 +91,7 @@ impl Slot {
         self.answer = ResponseFacts::default();
     }
 
-    /// Forgets the stream, but not the request: it is to be sent again on another connection.
+    /// Drops the stream but keeps the request, which must be resent on another connection.
     pub(super) fn send_back(&mut self) {
         self.doing = Doing::Beginning;
         self.upload = None;
@@ -102,14 +99,13 @@ impl Slot {
         self.returns += 1;
     }
 
-    /// Forgets the request under way. A stream that is still open is reset (`CANCEL`) by that.
+    /// Drops the request in flight. This resets a stream that is still open (`CANCEL`).
     #[inline]
     pub(super) fn end(&mut self) {
         self.doing = Doing::Nothing;
         self.upload = None;
     }
 
-    /// The request as it ends now on the connection of this place.
     pub(super) fn ended(&self, place: u32, now_ns: u64) -> Row {
         Row { status: self.answer.status, body_bytes: self.answer.body_bytes, ..self.under_way.ended(place, now_ns) }
     }
@@ -119,7 +115,7 @@ impl Slot {
         !matches!(self.doing, Doing::Nothing)
     }
 
-    /// Takes what has come of the answer, one step at a time.
+    /// Takes the received part of the response, one step at a time.
     #[inline]
     pub(super) fn step(&mut self, wanted: &Wanted) -> StreamStep {
         let mut context = Context::from_waker(&self.waker);
@@ -143,10 +139,10 @@ impl Slot {
             Doing::Reading(body) => match body.poll_data(&mut context) {
                 Poll::Pending => StreamStep::Pending,
                 Poll::Ready(Some(Err(error))) => StreamStep::Failed(error),
-                // Trailers, if there are any, have come as well.
+                // Trailers, if any, have arrived too.
                 Poll::Ready(None) => self.done(wanted),
                 Poll::Ready(Some(Ok(piece))) => {
-                    // An error means that the stream is over; the next step says so.
+                    // An error means that the stream is over; the next step reports that.
                     let _ = body.flow_control().release_capacity(piece.len());
                     self.answer.body_bytes += piece.len() as u64;
                     if let Some(text) = &wanted.body {
@@ -163,8 +159,8 @@ impl Slot {
         StreamStep::Done
     }
 
-    /// How many bytes of the upload may go now: what the server's windows and h2's buffer allow. 0 where the stream
-    /// waits, or the server wants no more of it.
+    /// How many bytes of the upload may be sent now, within the server's windows and h2's buffer. 0 if the stream
+    /// waits, or the server does not want the rest.
     pub(super) fn capacity(&mut self, piece_max: usize) -> usize {
         let Some(upload) = &mut self.upload else { return 0 };
         let left = usize::try_from(upload.whole - upload.sent).unwrap_or(usize::MAX);
@@ -174,7 +170,7 @@ impl Slot {
             match upload.stream.capacity() {
                 0 => match upload.stream.poll_capacity(&mut context) {
                     Poll::Ready(Some(Ok(_))) => {}
-                    // The answer contains the reason.
+                    // The response contains the reason.
                     Poll::Ready(Some(Err(_)) | None) | Poll::Pending => return 0,
                 },
                 capacity => return capacity.min(left),

@@ -1,4 +1,4 @@
-//! The engine against scripted HTTP/2 servers. No test here depends on timing, except on the fact that things end.
+//! The engine against scripted HTTP/2 servers. No test here depends on timing, except that everything ends.
 
 use super::scripted::{self, Exchange, ScriptedOrder, pause};
 use crate::scripted::{Next, ScriptedServer};
@@ -43,7 +43,7 @@ async fn ok(mut exchange: Exchange) {
 }
 
 #[test]
-fn exactly_n_requests_over_as_many_connections_as_asked() {
+fn exactly_n_requests_over_the_given_connections() {
     let (outcome, server) = exactly(3, 10, 10_000, ok);
     assert_eq!((outcome.ok, server.requests()), (10_000, 10_000));
     assert_eq!((outcome.connections_asked, outcome.connections_opened, server.connections()), (3, 3, 3));
@@ -54,7 +54,7 @@ fn exactly_n_requests_over_as_many_connections_as_asked() {
 }
 
 #[test]
-fn streams_run_side_by_side_and_no_more_than_asked() {
+fn streams_are_concurrent_up_to_the_given_number() {
     let (outcome, server) = exactly(2, 5, 60, async |mut exchange: Exchange| {
         pause(5).await;
         exchange.say(200, "hi");
@@ -63,7 +63,7 @@ fn streams_run_side_by_side_and_no_more_than_asked() {
 }
 
 #[test]
-fn no_more_requests_than_asked_where_slots_are_many() {
+fn many_slots_send_no_extra_requests() {
     for (requests, connections) in [(3, 3), (0, 0)] {
         let (outcome, server) = exactly(50, 20, requests, ok);
         assert_eq!((outcome.ok, server.connections()), (requests, connections));
@@ -71,7 +71,7 @@ fn no_more_requests_than_asked_where_slots_are_many() {
 }
 
 #[test]
-fn a_body_in_pieces_slowly_and_one_that_is_large() {
+fn slow_and_large_bodies() {
     let (outcome, _) = exactly(2, 4, 20, async |mut exchange: Exchange| {
         let mut stream = exchange.head(200);
         for _ in 0..10 {
@@ -88,7 +88,7 @@ fn a_body_in_pieces_slowly_and_one_that_is_large() {
 }
 
 #[test]
-fn a_thousand_streams_of_small_pieces_are_no_attack() {
+fn a_thousand_streams_of_small_pieces_are_not_an_attack() {
     let (outcome, server) = exactly(1, 1000, 5000, async |mut exchange: Exchange| {
         let mut stream = exchange.head(200);
         for _ in 0..5 {
@@ -126,7 +126,7 @@ fn a_reset_stream_fails_alone() {
 }
 
 #[test]
-fn a_goodbye_in_the_middle_costs_nothing_that_was_taken() {
+fn a_goaway_loses_no_accepted_request() {
     let (outcome, server) = exactly(2, 5, 500, async |mut exchange: Exchange| {
         if exchange.nth % 50 == 49 {
             exchange.order(ScriptedOrder::GoAway);
@@ -136,12 +136,12 @@ fn a_goodbye_in_the_middle_costs_nothing_that_was_taken() {
     });
     assert!(server.connections() > 5, "{}", server.connections());
     assert_eq!(outcome.connections_opened, server.connections());
-    // The server sends back the requests that it did not look at, and gets them again.
+    // The server sends back unprocessed requests, and receives them again.
     assert_eq!((outcome.ok, server.requests()), (500, 500), "{outcome:?}");
 }
 
 #[test]
-fn a_connection_that_ends_fails_its_streams_and_is_opened_again() {
+fn a_closed_connection_fails_its_streams_and_is_reopened() {
     let (outcome, server) = exactly(1, 4, 100, async |mut exchange: Exchange| {
         if exchange.nth % 20 == 10 {
             exchange.order(ScriptedOrder::HangUp);
@@ -155,12 +155,12 @@ fn a_connection_that_ends_fails_its_streams_and_is_opened_again() {
 }
 
 #[test]
-fn a_server_that_takes_one_stream_gets_one_at_a_time() {
+fn a_single_stream_server_gets_one_at_a_time() {
     let server = scripted::start_with(Builder::new().max_concurrent_streams(1), ok);
     let outcome = drive_lawfully(&plan(server.address, 1, 10, Until::Requests(200)));
     assert_eq!((outcome.ok, outcome.failures.total()), (200, 0));
     assert_eq!((server.connections(), server.busy_max()), (1, 1));
-    // In an open model a request waits for a stream as for a connection: its response time shows it.
+    // In an open model, a request waits for a stream as for a connection, and its response time shows it.
     let slow = scripted::start_with(Builder::new().max_concurrent_streams(1), async |mut exchange: Exchange| {
         pause(5).await;
         exchange.say(200, "hi");
@@ -186,7 +186,7 @@ fn an_open_model_sends_every_request_of_the_plan() {
 }
 
 #[test]
-fn a_pool_grows_by_connections_when_their_slots_are_taken() {
+fn a_pool_grows_when_its_slots_are_taken() {
     let server = scripted::start(async |mut exchange: Exchange| {
         pause(40).await;
         exchange.say(200, "hi");
@@ -195,27 +195,27 @@ fn a_pool_grows_by_connections_when_their_slots_are_taken() {
     growing.work.schedule = at_rate(500.0, Until::Requests(100), Pool { connections: 1, connections_max: 20 });
     let outcome = drive_lawfully(&growing);
     assert_eq!(outcome.ok, 100);
-    // 500 per second of 40 ms need 20 slots: 5 connections, more of them where a busy machine makes answers late, but
-    // not one for each request that waits for a handshake. The server sees at least half of what is under way.
+    // 500 per second of 40 ms need 20 slots: 5 connections, or more if a busy machine delays responses, but not one per
+    // request that waits for a handshake. The server sees at least half of the requests in flight.
     let slots_needed = 2 * server.busy_max() + outcome.queue_max;
     assert!(server.connections() >= 3 && 4 * (server.connections() - 1) <= slots_needed, "{outcome:?}");
     assert_eq!(outcome.connections_asked, server.connections());
 }
 
 #[test]
-fn a_silent_stream_times_out_and_the_connection_goes_on() {
+fn a_silent_stream_times_out_and_the_connection_continues() {
     let server = scripted::start(async |mut exchange: Exchange| match exchange.nth % 4 {
         3 => exchange.hang().await,
         _ => exchange.say(200, "hi"),
     });
     let mut some = plan(server.address, 1, 4, Until::Requests(40));
-    // Long enough that an answer of a busy machine does not time out, too.
+    // Long enough that a busy machine's response does not time out too.
     some.work.timeout = Span(Duration::from_secs(1));
     let outcome = drive_lawfully(&some);
     assert_eq!((outcome.ok, outcome.failures.timeout, server.connections()), (30, 10, 1));
 }
 
-/// A server that answers each request 30 ms later, deaf to everything else: how many connections it had.
+/// A server that responds to each request after 30 ms and ignores everything else; returns its number of connections.
 fn answer_late(listener: &std::net::TcpListener, over: &AtomicBool) -> u64 {
     let mut connections = 0;
     while let (Ok((mut stream, _)), false) = (listener.accept(), over.load(SeqCst)) {
@@ -223,7 +223,7 @@ fn answer_late(listener: &std::net::TcpListener, over: &AtomicBool) -> u64 {
         stream.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
         stream.write_all(b"\0\0\0\x04\0\0\0\0\0").unwrap();
         let (clock, mut bytes, mut due, mut piece) = (Clock::start(), Vec::new(), VecDeque::new(), [0; 65536]);
-        // The preface is no frame.
+        // The preface is not a frame.
         let mut at = 24;
         while let Ok(length) = stream.read(&mut piece).or_else(|e| matches!(e.kind(), WouldBlock).then_some(0).ok_or(e))
         {
@@ -250,7 +250,7 @@ fn answer_late(listener: &std::net::TcpListener, over: &AtomicBool) -> u64 {
 }
 
 #[test]
-fn late_answers_to_many_forgotten_streams_do_no_harm() {
+fn late_responses_to_forgotten_streams_are_harmless() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let (address, over) = (listener.local_addr().unwrap(), AtomicBool::new(false));
     thread::scope(|scope| {
@@ -260,14 +260,14 @@ fn late_answers_to_many_forgotten_streams_do_no_harm() {
         impatient.give_up.failures_in_a_row = u64::MAX;
         let outcome = drive_lawfully(&impatient);
         over.store(true, SeqCst);
-        // The server may wait for a connection.
+        // The server may be waiting for a connection.
         drop(std::net::TcpStream::connect(address));
         assert_eq!((failures(&outcome).timeout, server.join().unwrap()), (3000, 1));
     });
 }
 
 #[test]
-fn a_server_that_never_speaks_times_out_and_is_given_up() {
+fn a_silent_server_times_out_and_is_abandoned() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let outcome = check_silence(|until| plan(address, 2, 3, until));
@@ -275,7 +275,7 @@ fn a_server_that_never_speaks_times_out_and_is_given_up() {
 }
 
 #[test]
-fn what_is_no_http_2_is_a_protocol_failure_and_is_given_up() {
+fn other_protocols_fail_and_are_abandoned() {
     let headers_without_status = "\0\0\0\x01\x05\0\0\0\x01";
     let answers = ["HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n", "garbage\r\n\r\n", headers_without_status];
     for answer in answers {
@@ -286,7 +286,7 @@ fn what_is_no_http_2_is_a_protocol_failure_and_is_given_up() {
         let mut hopeless = plan(server.address, 2, 5, Until::Elapsed(Span::seconds(60)));
         hopeless.give_up.failures_in_a_row = 20;
         if answer == headers_without_status {
-            // Wrong is only the stream; the connection goes on, and the server says nothing more.
+            // Only the stream is wrong; the connection continues, and the server sends nothing more.
             hopeless.work.timeout = Span(Duration::from_millis(50));
             hopeless.give_up.silence_ns = 300_000_000;
         }
@@ -294,12 +294,12 @@ fn what_is_no_http_2_is_a_protocol_failure_and_is_given_up() {
         assert!(failures(&outcome).protocol >= 2, "{outcome:?}");
         assert_eq!(outcome.failures.total(), outcome.failures.protocol + outcome.failures.timeout, "{outcome:?}");
         let End::GaveUp(why) = &outcome.ended else { panic!("{outcome:?}") };
-        assert!(outcome.failures.timeout > 0 || why.ends_with("the last got what is no HTTP answer"), "{why}");
+        assert!(outcome.failures.timeout > 0 || why.ends_with("the last got a response that is not HTTP"), "{why}");
     }
 }
 
 #[test]
-fn a_close_instead_of_a_word_is_a_reset_and_nobody_listening_is_refused() {
+fn a_silent_close_is_a_reset_and_no_listener_is_refused() {
     let server = ScriptedServer::start(|_| Ok(Next::Close));
     let outcome = drive_lawfully(&plan(server.address, 2, 2, Until::Requests(8)));
     assert_eq!(failures(&outcome), Failures { reset: 8, ..Failures::default() });
@@ -312,9 +312,9 @@ fn a_close_instead_of_a_word_is_a_reset_and_nobody_listening_is_refused() {
     assert!(outcome.elapsed_ns >= 90_000_000, "20 refusals on 2 connections rest nine times: {outcome:?}");
 }
 
-/// A server that wants 500,000 answers to pings before it reads the first: more than sockets hold.
+/// A server that requires 500,000 ping acknowledgments before it reads any: more than sockets can hold.
 #[test]
-fn a_server_that_does_not_read_is_read_on_when_it_does() {
+fn a_stalled_server_is_served_once_it_reads() {
     const PING: &[u8] = b"\0\0\x08\x06\0\0\0\0\0pingpong";
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -325,7 +325,7 @@ fn a_server_that_does_not_read_is_read_on_when_it_does() {
             thread::sleep(Duration::from_millis(200));
             io::copy(&mut reading, &mut io::sink()).unwrap()
         });
-        // Settings first, at the end `:status: 200` as the whole answer.
+        // First the settings; at the end `:status: 200` as the whole response.
         stream.write_all(b"\0\0\0\x04\0\0\0\0\0").unwrap();
         stream.write_all(&PING.repeat(500_000)).unwrap();
         stream.write_all(b"\0\0\x01\x01\x05\0\0\0\x01\x88").unwrap();
@@ -372,7 +372,7 @@ fn uploads_larger_than_the_windows_arrive_whole() {
 }
 
 #[test]
-fn an_upload_refused_half_way_counts_by_its_status() {
+fn a_half_refused_upload_counts_by_its_status() {
     let server = scripted::start(async |mut exchange: Exchange| exchange.say(413, "too large"));
     let mut upload = plan(server.address, 1, 3, Until::Requests(9));
     upload.work.request.method = Method::Post;
@@ -383,7 +383,7 @@ fn an_upload_refused_half_way_counts_by_its_status() {
 }
 
 #[test]
-fn an_answer_to_head_has_no_body() {
+fn a_response_to_head_has_no_body() {
     let server = scripted::start(async |mut exchange: Exchange| {
         let response = http::Response::builder().header("content-length", "1000").body(()).unwrap();
         exchange.respond.send_response(response, true).unwrap();
@@ -394,7 +394,7 @@ fn an_answer_to_head_has_no_body() {
 }
 
 #[test]
-fn answers_are_checked() {
+fn responses_are_checked() {
     let (server, good, bad) = (scripted::start(ok), "h", "x");
     let mut checked = plan(server.address, 1, 2, Until::Requests(10));
     checked.work.request.checks.headers = vec![("X-Kind".to_owned(), Some("test".to_owned()))];
@@ -433,7 +433,7 @@ fn mixes_are_sent_by_weight_with_the_authority() {
 }
 
 #[test]
-fn rows_tell_each_request() {
+fn rows_describe_each_request() {
     let server = scripted::start(ok);
     let mut rows = plan(server.address, 2, 3, Until::Requests(50));
     rows.rows_max = 100;
@@ -461,7 +461,7 @@ fn thinking_lowers_the_rate_and_time_ends_the_phase() {
 }
 
 #[test]
-fn what_has_no_answer_at_the_end_of_the_drain_says_its_age() {
+fn unanswered_requests_have_their_age() {
     let server = scripted::start(async |exchange: Exchange| exchange.hang().await);
     let mut plan = plan(server.address, 1, 3, Until::Elapsed(Span(Duration::from_millis(50))));
     plan.work.drain = Some(Span(Duration::from_millis(50)));
@@ -471,7 +471,7 @@ fn what_has_no_answer_at_the_end_of_the_drain_says_its_age() {
 }
 
 #[test]
-fn a_stop_is_heard_while_the_server_is_silent() {
+fn a_stop_works_while_the_server_is_silent() {
     let server = scripted::start(async |exchange: Exchange| exchange.hang().await);
     check_stop(&plan(server.address, 2, 3, Until::Elapsed(Span::seconds(600))), &server, 6, 2);
 }

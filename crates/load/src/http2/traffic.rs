@@ -1,4 +1,5 @@
-//! Bytes between links and h2, and the life of connections. A part of [`Engine`], whose loop is in `http2`.
+//! Moves bytes between links and h2, and opens and closes connections. Part of [`Engine`], whose event loop is in
+//! `http2`.
 
 use super::Engine;
 use super::connection::Connection;
@@ -12,12 +13,11 @@ use rustix::event::epoll::{self, EventFlags};
 use rustix::io::Errno;
 use std::task::Poll;
 
-/// The reads from a connection, and the writes to it, before others have their turn: up to 1 MiB each.
+/// Maximum reads and writes per connection before others have their turn: up to 1 MiB each.
 const READS_PER_TURN: usize = 16;
 const WRITES_PER_TURN: usize = 16;
 
 impl Engine<'_> {
-    /// Moves on what an event is about.
     pub(super) fn handle(&mut self, event: epoll::Event) -> Result<()> {
         let (index, flags) = (event.data.u64() as u32, event.flags);
         let Some(connection) = self.connection(index) else { return Ok(()) };
@@ -41,7 +41,7 @@ impl Engine<'_> {
         self.connections.get_mut(index as usize)?.as_deref_mut()
     }
 
-    /// Something is to be polled or written on the connection before events are waited for.
+    /// Marks the connection to be polled or written before waiting for events.
     pub(super) fn mark_dirty(&mut self, index: u32) {
         if let Some(connection) = self.connection(index)
             && !connection.dirty
@@ -51,9 +51,9 @@ impl Engine<'_> {
         }
     }
 
-    /// Polls and writes what begun and ended requests left.
+    /// Polls connections with begun or ended requests, and writes their data.
     pub(super) fn clean(&mut self) -> Result<()> {
-        // Connections marked meanwhile have their turn after the events.
+        // Connections marked during this loop have their turn after the events.
         for _ in 0..self.dirty.len() {
             let Some(index) = self.dirty.pop_front() else { break };
             if self.connection(index).is_some_and(|connection| connection.dirty) {
@@ -63,7 +63,7 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Lets h2 and the streams work until nothing is left to do, and writes what they have to say.
+    /// Lets h2 and the streams work until nothing is left to do, and writes their output.
     fn pump(&mut self, index: u32) -> Result<()> {
         for _ in 0..WRITES_PER_TURN {
             let Some(connection) = self.connection(index) else { return Ok(()) };
@@ -100,7 +100,7 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Reads on at the next turn where h2 has taken what it had left.
+    /// Continues reading in the next turn if h2 has taken the rest.
     fn read_on(&mut self, index: u32, now_ns: u64) -> Result<()> {
         if let Some(connection) = self.connection(index)
             && connection.unread
@@ -112,7 +112,7 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Clears the promised slots of a connection once the server has spoken: they are then on offer.
+    /// Offers the promised slots of a connection once the server has sent something.
     fn keep_promise(&mut self, index: u32) {
         let Some(connection) = self.connection(index) else { return };
         if connection.heard && connection.promised > 0 {
@@ -121,7 +121,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Writes what waits, as far as the socket takes it.
+    /// Writes pending data, as far as the socket accepts it.
     fn write(&mut self, index: u32) -> Result<()> {
         loop {
             let Some(connection) = self.connection(index).filter(|connection| !connection.broken) else {
@@ -133,8 +133,7 @@ impl Engine<'_> {
             let Some(connection) = self.connection(index) else { return Ok(()) };
             match connection.write() {
                 Ok(written) => {
-                    // Under TLS, bytes that were taken may still be on their way. Only a write of nothing shows that
-                    // all are sent.
+                    // Under TLS, accepted bytes may still be pending. Only a write of nothing shows that all are sent.
                     let done = connection.pipe.is_written() && (written == 0 || !connection.link.is_tls());
                     connection.blocked = false;
                     let first = !connection.established && written > 0;
@@ -146,12 +145,12 @@ impl Engine<'_> {
                         return self.watch(index);
                     }
                 }
-                // No room yet, not connected yet, or still shaking hands.
+                // No room yet, not connected yet, or still in the handshake.
                 Err(Trouble::Os(Errno::AGAIN)) => {
                     connection.blocked = true;
                     return self.watch(index);
                 }
-                // The server may have answered before it closed; that is read first.
+                // The server may have responded before it closed; read that first.
                 Err(Trouble::Os(Errno::CONNRESET | Errno::PIPE)) if connection.established => {
                     connection.broken = true;
                     let now_ns = self.course.clock.now_ns();
@@ -166,12 +165,12 @@ impl Engine<'_> {
         }
     }
 
-    /// Whether HTTP/2 may be spoken: TLS has come to an end and agreed on it. If it agreed on something else, the
-    /// connection is closed.
+    /// Whether HTTP/2 may start: the TLS handshake has finished and negotiated it. Closes the connection if something
+    /// else was negotiated.
     fn agree(&mut self, index: u32) -> bool {
         let Some(connection) = self.connection(index) else { return false };
         let Some((_, protocol)) = connection.link.negotiated() else {
-            // The handshake goes on; what it has to say goes with the next flush.
+            // The handshake continues; its output goes with the next flush.
             return true;
         };
         if protocol.as_deref() == Some("h2") {
@@ -184,7 +183,7 @@ impl Engine<'_> {
         false
     }
 
-    /// The connection is established: a first write went through, as in HTTP/1.1; over TLS, after its handshake.
+    /// The connection is established: a first write succeeded, as in HTTP/1.1; over TLS, after its handshake.
     fn establish(&mut self, index: u32) {
         let now_ns = self.course.clock.now_ns();
         let Some(connection) = self.connections.get_mut(index as usize).and_then(Option::as_mut) else { return };
@@ -203,7 +202,7 @@ impl Engine<'_> {
         connection.watched.raise(both, &self.epoll, &connection.link, u64::from(index))
     }
 
-    /// Reads what has come until the socket is empty, and lets h2 work through it.
+    /// Reads until the socket is empty, and lets h2 process the data.
     pub(super) fn receive(&mut self, index: u32) -> Result<()> {
         for _ in 0..READS_PER_TURN {
             let Some(connection) = self.connections.get_mut(index as usize).and_then(Option::as_mut) else {
@@ -212,7 +211,7 @@ impl Engine<'_> {
             if connection.pipe.has_unread() {
                 self.pump(index)?;
                 match self.connection(index) {
-                    // h2 does not read while it may not write; the socket says when it may.
+                    // h2 does not read while it cannot write; the socket signals when it can.
                     Some(connection) if connection.pipe.has_unread() => {
                         connection.unread = true;
                         return Ok(());
@@ -242,7 +241,7 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Hands h2 the first bytes of the buffer; 0 where a handshake moved on.
+    /// Passes h2 the first bytes of the buffer; 0 if a handshake advanced.
     fn take(&mut self, index: u32, length: usize) -> Result<()> {
         let Some(connection) = self.connection(index) else { return Ok(()) };
         if !connection.agreed && !self.agree(index) {
@@ -269,7 +268,7 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Ends a connection that is of no use any more, and says why as in HTTP/1.1.
+    /// Ends a connection that is no longer usable, and classifies the failure as in HTTP/1.1.
     fn trouble(&mut self, index: u32, trouble: Trouble) {
         let Some(connection) = self.connection(index) else { return };
         let (established, shaking) = (connection.established, !connection.link.is_ready());
@@ -277,11 +276,11 @@ impl Engine<'_> {
         self.lose(index, failure);
     }
 
-    /// Closes a connection and fails the requests under way on it.
+    /// Closes a connection and fails its requests in flight.
     pub(super) fn lose(&mut self, index: u32, failure: Failure) {
         let Some(connection) = self.connection(index) else { return };
         let (place, streams) = (connection.place, connection.streams);
-        // First the place is free, so that a slot that is freed opens the next connection.
+        // The place must be free first, so that a freed slot opens the next connection.
         let closed = self.take_out(index);
         let now_ns = self.course.clock.now_ns();
         if streams > 0 {
@@ -298,7 +297,7 @@ impl Engine<'_> {
         self.offer(place, now_ns);
     }
 
-    /// Closes a connection without requests under way.
+    /// Closes a connection without requests in flight.
     fn close(&mut self, index: u32) {
         self.lose(index, Failure::Reset);
     }
@@ -314,13 +313,13 @@ impl Engine<'_> {
         Some(connection)
     }
 
-    /// No request begins on the connection any more; it closes when its last stream has ended.
+    /// No further request begins on the connection; it closes when its last stream has ended.
     pub(super) fn retire(&mut self, index: u32) {
         let Some(connection) = self.connection(index) else { return };
         connection.retiring = true;
         let place = connection.place;
         self.places[place as usize].connection = None;
-        // The pump closes it, at once if nothing is under way.
+        // The pump closes it, immediately if nothing is in flight.
         self.mark_dirty(index);
     }
 }

@@ -1,11 +1,11 @@
-//! Contents: what is sent, what comes, what of it is correct; slow peers, resets at every byte, Unix sockets.
+//! Contents: sent and received data, correct responses; slow peers, resets at every byte, Unix sockets.
 
 use super::*;
 use crate::work::{Checks, Pace};
 use rustix::net::sockopt::set_socket_linger;
 use std::io::Read;
 
-/// Exactly `requests` on one connection, with the work changed.
+/// Exactly `requests` on one connection, with changed work.
 fn changed(
     requests: u64,
     change: impl FnOnce(&mut Work),
@@ -18,7 +18,7 @@ fn changed(
 }
 
 #[test]
-fn an_answer_to_head_has_no_body_whatever_it_says() {
+fn a_response_to_head_never_has_a_body() {
     let (outcome, server) = changed(
         5,
         |work| work.request.method = Method::Head,
@@ -42,7 +42,7 @@ fn redirects_are_not_followed() {
 }
 
 #[test]
-fn a_mix_is_drawn_by_weight_and_each_request_has_its_own_truth() {
+fn a_mix_is_drawn_by_weight_with_separate_checks() {
     let mix = |work: &mut Work| {
         work.request = Request { weight: 3, ..Request::new(Method::Get, "/a") };
         let checks = Checks { status: Some(ExpectStatus::Exactly(201)), ..Checks::default() };
@@ -97,7 +97,7 @@ fn checks_of_length_header_and_text() {
 }
 
 #[test]
-fn a_text_is_looked_for_until_the_close() {
+fn a_text_is_searched_until_the_close() {
     let checks = Checks { body: Some("end".to_owned()), ..Checks::default() };
     let (outcome, _) = changed(
         4,
@@ -111,7 +111,6 @@ fn a_text_is_looked_for_until_the_close() {
     assert_eq!((outcome.ok, outcome.failures.check), (2, 2));
 }
 
-/// Reads up to and with the text.
 fn read_until(stream: &mut impl Read, end: &str) -> String {
     let mut text = Vec::new();
     let mut byte = [0];
@@ -147,7 +146,7 @@ fn a_body_waits_for_100_continue() {
 }
 
 #[test]
-fn a_body_that_nobody_wants_is_not_sent() {
+fn a_rejected_body_is_not_sent() {
     let outcome = drive_on(upload(2), 2, |stream| {
         read_until(stream, "\r\n\r\n");
         stream.write_all(b"HTTP/1.1 417 No\r\nContent-Length: 0\r\n\r\n").unwrap();
@@ -157,7 +156,7 @@ fn a_body_that_nobody_wants_is_not_sent() {
 }
 
 #[test]
-fn a_body_does_not_wait_for_ever() {
+fn a_body_does_not_wait_forever() {
     let outcome = drive_on(upload(1), 1, |stream| {
         read_until(stream, "\r\n\r\n");
         assert_eq!(read_until(stream, "contents"), "contents");
@@ -168,7 +167,7 @@ fn a_body_does_not_wait_for_ever() {
 }
 
 #[test]
-fn a_long_body_goes_out_of_a_file() {
+fn a_long_body_is_sent_from_a_file() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("body");
     let bytes: Vec<u8> = (0..3_000_000u32).map(|n| (n % 251) as u8).collect();
@@ -192,12 +191,12 @@ fn a_slow_sender_takes_its_time() {
     };
     let (outcome, _) = changed(2, slow, |exchange| exchange.say(OK));
     assert_eq!(outcome.ok, 2);
-    // 2,000 bytes and a head at 10,000 bytes a second, the first portion at once.
+    // 2,000 bytes and a head at 10,000 bytes a second, the first portion immediately.
     assert!(outcome.service.min() >= 190_000_000, "{}", outcome.service.min());
 }
 
 #[test]
-fn a_slow_connection_gains_nothing_by_waiting() {
+fn waiting_earns_a_slow_connection_nothing() {
     let slow = |work: &mut Work| {
         work.request = Request { body: Body::Generated(Bytes(1000)), ..Request::new(Method::Put, "/") };
         work.pace = Pace { send: Some(Bytes(10_000)), receive: Some(Bytes(10_000)) };
@@ -209,12 +208,12 @@ fn a_slow_connection_gains_nothing_by_waiting() {
         exchange.say(&format!("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{}", "x".repeat(1000)))
     });
     assert_eq!(outcome.ok, 3);
-    // 1,000 bytes and a head either way at 10,000 bytes a second, and the server's own time.
+    // 1,000 bytes and a head each way at 10,000 bytes a second, plus the server's own time.
     assert!(outcome.service.min() >= 490_000_000, "{}", outcome.service.min());
 }
 
 #[test]
-fn a_slow_body_that_waits_for_100_continue_goes_out() {
+fn a_slow_body_that_waits_for_100_continue_is_sent() {
     let mut plan = upload(1);
     plan.work.pace.send = Some(Bytes(1000));
     let outcome = drive_on(plan, 1, |stream| {
@@ -227,11 +226,11 @@ fn a_slow_body_that_waits_for_100_continue_goes_out() {
 }
 
 #[test]
-fn a_slow_reader_takes_its_time_and_holds_the_server_up() {
+fn a_slow_reader_takes_its_time_and_delays_the_server() {
     let slow = |work: &mut Work| work.pace = Pace { send: None, receive: Some(Bytes(1 << 20)) };
     let (outcome, _) = changed(1, slow, |exchange| {
         exchange.say("HTTP/1.1 200 OK\r\nContent-Length: 4194304\r\n\r\n")?;
-        // Far more than the send buffer of the kernel.
+        // Far more than the kernel's send buffer.
         exchange.stream.write_all(&vec![b'x'; 4 << 20])?;
         Ok(Next::Keep)
     });
@@ -254,13 +253,13 @@ fn a_body_that_never_ends_is_a_timeout() {
 }
 
 #[test]
-fn a_reset_at_every_byte_of_an_answer_is_reset_or_short() {
+fn a_reset_at_every_byte_is_reset_or_short() {
     let answer = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n";
     let (outcome, _) = exactly(1, answer.len() as u64, move |exchange| {
         let cut = exchange.nth as usize;
         exchange.stream.write_all(&answer.as_bytes()[..cut])?;
         thread::sleep(Duration::from_millis(1));
-        // Lingering for no time makes the close a reset.
+        // A zero linger time turns the close into a reset.
         set_socket_linger(&*exchange.stream, Some(Duration::ZERO))?;
         Ok(Next::Abort)
     });
@@ -269,7 +268,7 @@ fn a_reset_at_every_byte_of_an_answer_is_reset_or_short() {
 }
 
 #[test]
-fn an_early_close_at_every_byte_of_an_answer_is_reset_or_short() {
+fn an_early_close_at_every_byte_is_reset_or_short() {
     let answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
     let (outcome, _) = exactly(1, answer.len() as u64, move |exchange| {
         exchange.stream.write_all(&answer.as_bytes()[..exchange.nth as usize])?;
@@ -293,7 +292,7 @@ fn garbage_in_place_of_every_byte_of_a_head_ends_every_request() {
 }
 
 #[test]
-fn rows_tell_each_request_as_it_went() {
+fn rows_describe_each_request_as_it_happened() {
     let server = ScriptedServer::start(|exchange| match exchange.nth % 2 {
         0 => exchange.say(OK),
         _ => exchange.say("HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n"),
@@ -337,12 +336,12 @@ fn unix_sockets_carry_the_same_load() {
 }
 
 #[test]
-fn a_server_without_tls_gives_no_session() {
+fn a_server_without_tls_fails_the_session() {
     let server = ScriptedServer::start(|exchange| exchange.say(OK));
     let mut over_tls = plan(server.address, 1, Until::Elapsed(Span::seconds(60)));
     over_tls.target.tls = Some(Tls { insecure: true, ..Tls::default() });
     over_tls.give_up.failures_in_a_row = 3;
-    // The scripted server waits for the end of a head, which a client hello has not.
+    // The scripted server waits for the end of a head, which a client hello lacks.
     over_tls.work.timeout = Span(Duration::from_millis(100));
     over_tls.give_up.silence_ns = 250_000_000;
     let outcome = drive_lawfully(&over_tls);

@@ -1,4 +1,4 @@
-//! The engine against scripted servers. No test here depends on timing, except on the fact that things end.
+//! The engine against scripted servers. No test here depends on timing, except that everything ends.
 
 mod contents;
 mod models;
@@ -20,7 +20,7 @@ pub(super) fn plan(address: SocketAddr, connections: u32, until: Until) -> Plan 
     Plan { target, give_up, work, seed: 1, rows_max: 0, rows_failed_max: 0 }
 }
 
-/// An open model with this many starts a second.
+/// An open model with this many starts per second.
 pub(super) fn at_rate(rate: f64, until: Until, pool: Pool) -> Schedule {
     let arrivals = Arrivals::Rate { rate: Rate::Constant(rate), spacing: Spacing::Even, until };
     Schedule::Open { arrivals, pool }
@@ -53,8 +53,8 @@ pub(super) fn drive_under(plan: &Plan, control: &Control) -> Outcome {
     assert_eq!(outcome.unanswered.len(), outcome.failures.unanswered);
     let (by_ok, by_failed) = outcome.by_request.iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
     assert_eq!((by_ok, by_failed + outcome.never_begun), (outcome.ok, outcome.failures.total()));
-    // In HTTP/2, connections that end after a goodbye stay open while their successor is open. Each of them has a last
-    // request at least.
+    // In HTTP/2, a connection that ends after a GOAWAY stays open while its successor is open. Each has at least one
+    // last request.
     let at_once = if plan.work.protocol == Protocol::Http1 { 1 } else { 1 + u64::from(plan.work.protocol.streams()) };
     assert!(outcome.connections_open_max <= at_once * outcome.connections_asked);
     assert_eq!(outcome.rows.len() as u64, outcome.requests.min(plan.rows_max as u64));
@@ -84,7 +84,7 @@ fn exactly(
     (outcome, server)
 }
 
-/// The outcome of a plan on a server that accepts `connections` one after the other and calls `serve` for each.
+/// The outcome of a plan on a server that accepts `connections` in turn and calls `serve` for each.
 fn drive_on(mut plan: Plan, connections: usize, serve: impl Fn(&mut TcpStream) + Send) -> Outcome {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     plan.target.address = Address::Tcp(listener.local_addr().unwrap());
@@ -109,7 +109,7 @@ pub(super) fn failures(outcome: &Outcome) -> Failures {
 }
 
 #[test]
-fn keep_alive_sends_exactly_n_over_as_many_connections_as_asked() {
+fn keep_alive_sends_exactly_n_over_the_given_connections() {
     let (outcome, server) = exactly(5, 1003, |exchange| exchange.say(OK));
     assert_eq!((outcome.ok, server.requests()), (1003, 1003));
     assert_eq!((outcome.connections_opened, server.connections()), (5, 5));
@@ -136,7 +136,7 @@ fn ipv6() {
 }
 
 #[test]
-fn a_connection_for_each_request_when_asked() {
+fn one_connection_per_request_on_demand() {
     let server = ScriptedServer::start(|exchange| {
         assert!(exchange.head.contains("Connection: close"));
         exchange.say(OK)?;
@@ -149,7 +149,7 @@ fn a_connection_for_each_request_when_asked() {
 }
 
 #[test]
-fn an_announced_close_is_no_failure() {
+fn an_announced_close_is_not_a_failure() {
     let (outcome, server) = exactly(2, 20, |exchange| {
         exchange.say("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")?;
         Ok(Next::Close)
@@ -179,7 +179,7 @@ fn chunked_in_single_bytes() {
 }
 
 #[test]
-fn an_answer_split_at_every_byte() {
+fn a_response_split_at_every_byte() {
     let (outcome, _) = exactly(4, OK.len() as u64, |exchange| {
         let (first, second) = OK.as_bytes().split_at(exchange.nth as usize);
         exchange.stream.write_all(first)?;
@@ -202,7 +202,7 @@ fn a_body_until_the_close() {
 }
 
 #[test]
-fn announcements_and_answers_without_a_body() {
+fn interim_responses_and_responses_without_a_body() {
     let (outcome, server) = exactly(2, 10, |exchange| {
         exchange.say("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\n\r\n")?;
         thread::sleep(Duration::from_millis(1));
@@ -226,7 +226,7 @@ fn a_wrong_status_fails_the_request_and_keeps_the_connection() {
 }
 
 #[test]
-fn what_is_no_answer_is_a_protocol_failure() {
+fn other_bytes_are_a_protocol_failure() {
     for answer in ["garbage\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\ntoo long"] {
         let (outcome, server) = exactly(1, 3, move |exchange| exchange.say(answer));
         assert_eq!(failures(&outcome), Failures { protocol: 3, ..Failures::default() });
@@ -248,7 +248,7 @@ fn a_server_that_dies_leaves_resets_and_refusals_and_an_exact_count() {
     assert_eq!(outcome.failures.total(), outcome.failures.refused + outcome.failures.reset);
 }
 
-/// A phase on a server that never answers gives up; six requests to it, with the usual patience, time out. Returns the
+/// A phase on a server that never responds gives up; six requests to it, with the usual limits, time out. Returns the
 /// outcome of these.
 pub(super) fn check_silence(until: impl Fn(Until) -> Plan) -> Outcome {
     let impatient = |end: Until| {
@@ -260,20 +260,20 @@ pub(super) fn check_silence(until: impl Fn(Until) -> Plan) -> Outcome {
     timed.give_up = GiveUp::for_work(&timed.work);
     let outcome = drive_lawfully(&timed);
     let End::GaveUp(why) = &outcome.ended else { panic!("{outcome:?}") };
-    assert!(why.starts_with("no correct answer for 0.") && why.ends_with("the last timed out"), "{why}");
+    assert!(why.starts_with("no successful response for 0.") && why.ends_with("the last timed out"), "{why}");
     let outcome = drive_lawfully(&impatient(Until::Requests(6)));
     assert_eq!(failures(&outcome), Failures { timeout: 6, ..Failures::default() });
     outcome
 }
 
 #[test]
-fn a_silent_server_times_out_and_is_given_up() {
+fn a_silent_server_times_out_and_is_abandoned() {
     let server = ScriptedServer::start(|exchange| exchange.hang());
     assert_eq!(check_silence(|until| plan(server.address, 3, until)).ended, End::Done);
 }
 
 #[test]
-fn a_late_answer_is_a_timeout_whoever_notices() {
+fn a_late_response_is_a_timeout() {
     let (timeout, server) = (
         Duration::from_millis(20),
         ScriptedServer::start(|exchange| {
@@ -287,7 +287,7 @@ fn a_late_answer_is_a_timeout_whoever_notices() {
 }
 
 #[test]
-fn nobody_listening_is_refused_and_given_up_without_a_busy_loop() {
+fn no_listener_is_refused_without_a_busy_loop() {
     let address = {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         listener.local_addr().unwrap()
@@ -296,11 +296,11 @@ fn nobody_listening_is_refused_and_given_up_without_a_busy_loop() {
     plan.give_up.failures_in_a_row = 20;
     let outcome = drive_lawfully(&plan);
     assert_eq!(failures(&outcome).total(), outcome.failures.refused);
-    assert_eq!(outcome.ended, End::GaveUp("20 requests in a row failed; the last was refused a connection".to_owned()));
+    assert_eq!(outcome.ended, End::GaveUp("20 requests in a row failed; the last was refused".to_owned()));
     assert!(outcome.elapsed_ns >= 90_000_000, "20 refusals on 2 connections rest nine times: {outcome:?}");
 }
 
-/// A phase is stopped while all of so many requests wait for a server that never answers, on so many connections.
+/// A phase is stopped while `requests` wait for a server that never responds, on this many connections.
 pub(super) fn check_stop(plan: &Plan, server: &ScriptedServer, requests: u64, connections: u64) {
     let (control, clock) = (Control::default(), Clock::start());
     thread::scope(|scope| {
@@ -314,13 +314,13 @@ pub(super) fn check_stop(plan: &Plan, server: &ScriptedServer, requests: u64, co
 }
 
 #[test]
-fn a_stop_is_heard_while_the_server_is_silent() {
+fn a_stop_works_while_the_server_is_silent() {
     let server = ScriptedServer::start(|exchange| exchange.hang());
     check_stop(&plan(server.address, 3, Until::Elapsed(Span::seconds(600))), &server, 3, 3);
 }
 
 #[test]
-fn time_ends_the_phase_and_requests_under_way_are_drained() {
+fn time_ends_the_phase_and_requests_in_flight_are_drained() {
     let server = ScriptedServer::start(|exchange| {
         thread::sleep(Duration::from_millis(if exchange.nth == 0 { 1500 } else { 1 }));
         exchange.say(OK)
@@ -360,7 +360,7 @@ fn a_large_download() {
 }
 
 #[test]
-fn an_upload_refused_half_way_counts_by_its_status() {
+fn a_half_refused_upload_counts_by_its_status() {
     let mut plan = plan(NOWHERE, 1, Until::Requests(1));
     plan.work.request.method = Method::Post;
     plan.work.request.body = Body::Generated(Bytes::mib(32));

@@ -1,4 +1,4 @@
-//! Models: when requests start, what waits, what is drained, what ends a phase.
+//! Models: request starts, waiting, draining, and the end of a phase.
 
 use super::*;
 use crate::work::{Arrivals, Condition, Rate, Spacing};
@@ -14,7 +14,7 @@ fn ms(n: u64) -> Span {
 }
 
 #[test]
-fn a_stall_delays_all_that_were_due_and_none_is_dropped() {
+fn a_stall_delays_all_due_requests_and_drops_none() {
     let server = ScriptedServer::start(|exchange| {
         if exchange.nth == 100 {
             thread::sleep(Duration::from_millis(400));
@@ -36,26 +36,26 @@ fn a_stall_delays_all_that_were_due_and_none_is_dropped() {
     assert!(lag.value_at_quantile(0.5) < 100_000_000, "the server's fault is not the generator's");
 }
 
-/// Answers no request, so that no busy machine decides how many are answered in time.
+/// Responds to no request, so that no busy machine decides how many finish in time.
 fn silent() -> ScriptedServer {
     ScriptedServer::start(|exchange| exchange.hang())
 }
 
 #[test]
-fn what_is_not_answered_is_counted_with_its_age() {
+fn unanswered_requests_are_counted_with_their_age() {
     let server = silent();
     let mut plan = open(server.address, 200.0, Until::Elapsed(ms(500)), Pool::fixed(2));
     plan.work.drain = Some(ms(300));
     let outcome = drive_lawfully(&plan);
     assert_eq!((outcome.requests, outcome.ended.clone(), outcome.in_flight), (100, End::Done, 0));
     assert_eq!((outcome.ok, outcome.failures.unanswered), (0, 100));
-    // The first one was due at once, the last one 5 ms before the end.
+    // The first one was due immediately, the last one 5 ms before the end.
     assert!(outcome.unanswered.min() >= 300_000_000 && outcome.unanswered.max() >= 790_000_000);
     assert_eq!(outcome.queue_max, 98);
 }
 
 #[test]
-fn what_is_answered_is_not_counted_among_the_unanswered() {
+fn answered_requests_are_not_unanswered() {
     let server = ScriptedServer::start(|exchange| match exchange.nth {
         0..10 => exchange.say(OK),
         _ => exchange.hang(),
@@ -68,14 +68,14 @@ fn what_is_answered_is_not_counted_among_the_unanswered() {
 }
 
 #[test]
-fn what_never_began_is_charged_to_no_request_of_a_mix() {
+fn requests_that_never_began_belong_to_none_of_a_mix() {
     let server = silent();
     let mut plan = open(server.address, 200.0, Until::Elapsed(ms(500)), Pool::fixed(2));
     plan.work.others = vec![Request::new(Method::Get, "/other")];
     (plan.work.drain, plan.rows_max) = (Some(ms(100)), 1000);
     let outcome = drive_lawfully(&plan);
     assert_eq!((outcome.ok, outcome.failures.unanswered), (0, 100));
-    // Two were under way on the two connections; all others only waited for one.
+    // Two were in flight on the two connections; all others only waited for one.
     assert_eq!(outcome.never_begun, 98);
     assert_eq!(outcome.by_request.iter().map(|(_, failed)| failed).sum::<u64>(), 2, "{:?}", outcome.by_request);
     let placeless = outcome.rows.iter().filter(|row| row.request.is_none() && row.connection.is_none());
@@ -83,7 +83,7 @@ fn what_never_began_is_charged_to_no_request_of_a_mix() {
 }
 
 #[test]
-fn a_closed_phase_drains_as_well() {
+fn a_closed_phase_drains_too() {
     let server = ScriptedServer::start(|exchange| exchange.hang());
     let mut plan = plan(server.address, 3, Until::Elapsed(ms(100)));
     plan.work.drain = Some(ms(100));
@@ -93,7 +93,7 @@ fn a_closed_phase_drains_as_well() {
 }
 
 #[test]
-fn a_pool_grows_while_requests_wait_and_not_beyond_its_bound() {
+fn a_pool_grows_while_requests_wait_up_to_its_maximum() {
     let slow = |exchange: &mut Exchange<'_>| {
         thread::sleep(Duration::from_millis(100));
         exchange.say(OK)
@@ -119,7 +119,7 @@ fn an_open_model_uses_all_its_connections() {
 }
 
 #[test]
-fn random_arrivals_and_starts_from_a_file_are_all_begun() {
+fn all_random_and_file_arrivals_begin() {
     let server = ScriptedServer::start(|exchange| exchange.say(OK));
     let mut random = open(server.address, 1.0, Until::Elapsed(ms(300)), Pool::fixed(5));
     let Schedule::Open { arrivals, .. } = &mut random.work.schedule else { panic!() };
@@ -156,12 +156,12 @@ fn thinking_connections_rest_between_requests() {
 }
 
 #[test]
-fn a_stop_condition_ends_the_phase_and_says_which() {
+fn a_stop_condition_ends_the_phase_and_is_named() {
     let server = ScriptedServer::start(|exchange| exchange.say("HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n"));
     let mut plan = open(server.address, 20.0, Until::Elapsed(Span::seconds(60)), Pool::fixed(2));
     plan.work.stop = vec!["p99>10s".parse::<Condition>().unwrap(), "failed>=10%".parse().unwrap()];
     let outcome = drive_lawfully(&plan);
-    assert_eq!(outcome.ended, End::Met("the stop condition failed>=10% held (100 %)".to_owned()));
+    assert_eq!(outcome.ended, End::Met("the stop condition failed>=10% was met (100%)".to_owned()));
     assert!(outcome.elapsed_ns < 30_000_000_000);
 }
 
@@ -173,7 +173,7 @@ fn a_stop_condition_sees_all_threads_together() {
     plan.work.stop = vec!["rate>=80".parse().unwrap()];
     let outcome = drive_threads(&plan, Clock::start(), &Control::default(), 2, &[], &mut |_| {}).unwrap();
     let End::Met(why) = &outcome.ended else { panic!("{outcome:?}") };
-    assert!(why.starts_with("the stop condition rate>=80 held ("), "{why}");
+    assert!(why.starts_with("the stop condition rate>=80 was met ("), "{why}");
 }
 
 #[test]

@@ -1,35 +1,34 @@
-//! A second reader of HTTP/1.1 answers, to hold the first against: the whole stream at once, line by line, without
-//! state, speed or shared code. For tests and fuzzing only.
+//! A second parser of HTTP/1.1 responses, to check the first one: the whole stream in one pass, line by line, without
+//! state, speed, or shared code. For tests and fuzzing only.
 //!
-//! If RFC 9112 leaves a choice, both readers choose alike. A bare LF ends a line of a head, empty lines before a head
-//! are skipped, and a head that contradicts itself is no answer. Lists of equal lengths (`5, 5`) are no answer either.
+//! If RFC 9112 leaves a choice, both parsers choose the same. A bare LF ends a header line, empty lines before a head
+//! are skipped, and a contradictory head or a list of equal lengths (`5, 5`) is not a response.
 
 use super::response::{Ending, HEAD_BYTES_MAX, Heads, Progress, ResponseReader};
 use super::wanted::Wanted;
 use crate::work::{Method, Request, Until, Work};
 use loadline_base::numbers::SplitMix64;
 
-/// Pieces that a stream is cut into at random.
+/// Maximum number of random cuts of a stream.
 const CUTS_MAX: u64 = 8;
-/// Longer streams are not read byte by byte: a head in pieces is parsed again with each of them.
+/// Longer streams are not fed byte by byte, because a partial head is parsed again with each byte.
 const BYTEWISE_MAX: usize = 600;
 /// The characters allowed around a value.
 const BLANKS: [char; 2] = [' ', '\t'];
 
-/// The verdict on a stream that was read to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StreamVerdict {
-    /// A complete answer, and how many bytes follow it.
+    /// A complete response, and the number of bytes after it.
     Answer { status: u16, keep_alive: bool, body_bytes: u64, rest: usize },
     /// The head is complete, but the body ends too early.
     Cut,
-    /// Never an answer, whatever follows.
+    /// Never a response, whatever follows.
     Broken,
-    /// The head is not complete. Whether it could still become one is not asked here.
+    /// The head is incomplete, and may never be completed.
     Headless,
 }
 
-/// The first answer of a stream. `bodiless`: to a HEAD.
+/// The first response of a stream. `bodiless`: to a HEAD.
 pub(super) fn judge(stream: &[u8], bodiless: bool) -> StreamVerdict {
     let Some((lines, body)) = head_of(stream) else { return StreamVerdict::Headless };
     let Some(head) = ReferenceHead::of(&lines).filter(|_| stream.len() - body.len() <= HEAD_BYTES_MAX) else {
@@ -49,12 +48,12 @@ pub(super) fn judge(stream: &[u8], bodiless: bool) -> StreamVerdict {
             Err(verdict) => return verdict,
         },
     };
-    // Only a body that is there can last until the close.
+    // Only an existing body can last until the close.
     let keep_alive = head.keep_alive && (bodiless || head.body != Length::UntilClose);
     StreamVerdict::Answer { status: head.status, keep_alive, body_bytes, rest }
 }
 
-/// The lines of the head, without their ends, and what follows it; `None` where no empty line ends it.
+/// The lines of the head, without their ends, and what follows it; `None` if no empty line ends it.
 fn head_of(stream: &[u8]) -> Option<(Vec<&[u8]>, &[u8])> {
     let (mut lines, mut rest) = (Vec::new(), stream);
     loop {
@@ -78,7 +77,6 @@ enum Length {
     UntilClose,
 }
 
-/// The facts that a head states.
 struct ReferenceHead {
     status: u16,
     keep_alive: bool,
@@ -86,11 +84,11 @@ struct ReferenceHead {
 }
 
 impl ReferenceHead {
-    /// `None` where it is malformed or contradicts itself.
+    /// `None` if it is malformed or contradicts itself.
     fn of(lines: &[&[u8]]) -> Option<Self> {
         let (first, fields) = lines.split_first()?;
         let (minor, status) = status_line(first)?;
-        // As many as the first reader has room for.
+        // The limit of the first parser.
         if fields.len() > 2048 {
             return None;
         }
@@ -120,7 +118,7 @@ impl ReferenceHead {
     }
 }
 
-/// `HTTP/1.1 200 OK`, the reason and the blank before it optional.
+/// `HTTP/1.1 200 OK`, with the reason and the space before it optional.
 fn status_line(line: &[u8]) -> Option<(u8, u16)> {
     let line = latin(line);
     let rest = line.strip_prefix("HTTP/1.")?;
@@ -134,7 +132,7 @@ fn status_line(line: &[u8]) -> Option<(u8, u16)> {
     Some((minor as u8, code.parse().ok()?))
 }
 
-/// `Name: value` with the name in lower case.
+/// `Name: value` with the name in lowercase.
 fn field(line: &[u8]) -> Option<(String, String)> {
     let line = latin(line);
     let (name, value) = line.split_once(':')?;
@@ -144,7 +142,7 @@ fn field(line: &[u8]) -> Option<(String, String)> {
     sound.then(|| (name.to_ascii_lowercase(), value.trim_matches(BLANKS).to_owned()))
 }
 
-/// Bytes as characters of the same number.
+/// Bytes as characters with the same code.
 fn latin(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| char::from(*byte)).collect()
 }
@@ -160,7 +158,6 @@ fn length(text: &str) -> Option<u64> {
     if sound { text.parse().ok() } else { None }
 }
 
-/// Bytes of a chunked body and what follows it.
 fn chunks(body: &[u8]) -> Result<(u64, usize), StreamVerdict> {
     let (mut rest, mut total, mut spent) = (body, 0, 0);
     loop {
@@ -196,7 +193,7 @@ fn chunks(body: &[u8]) -> Result<(u64, usize), StreamVerdict> {
 /// Returns the number of bytes after the trailers, which end with an empty line.
 fn trailers(mut rest: &[u8], mut spent: usize) -> Result<usize, StreamVerdict> {
     while rest.first().is_some_and(|byte| *byte != b'\r') {
-        // A line has at least one byte, whichever it is.
+        // A line has at least one byte, whatever it is.
         let end = rest.iter().skip(1).position(|byte| *byte == b'\n').map(|end| end + 1);
         spent += end.unwrap_or(rest.len());
         bounded(spent)?;
@@ -205,7 +202,7 @@ fn trailers(mut rest: &[u8], mut spent: usize) -> Result<usize, StreamVerdict> {
     line_end(rest).map(<[u8]>::len)
 }
 
-/// Extensions and trailers are bounded together.
+/// Extensions and trailers share one limit.
 fn bounded(spent: usize) -> Result<(), StreamVerdict> {
     if spent > HEAD_BYTES_MAX { Err(StreamVerdict::Broken) } else { Ok(()) }
 }
@@ -219,7 +216,6 @@ fn line_end(bytes: &[u8]) -> Result<&[u8], StreamVerdict> {
     }
 }
 
-/// Reads a stream in pieces with the first reader.
 pub(super) fn read<'a>(heads: &mut Heads, bodiless: bool, pieces: impl Iterator<Item = &'a [u8]>) -> StreamVerdict {
     let request = Request::new(if bodiless { Method::Head } else { Method::Get }, "/");
     let wanted = Wanted::of(&Work::closed(request.clone(), 1, Until::Requests(1)), &request);
@@ -248,15 +244,15 @@ pub(super) fn read<'a>(heads: &mut Heads, bodiless: bool, pieces: impl Iterator<
     }
 }
 
-/// Whether both readers may say this of one stream.
+/// Whether both parsers may return these results for one stream.
 pub(super) fn agree(first: StreamVerdict, reference: StreamVerdict) -> bool {
-    // The first may see early that a head is broken.
+    // The first may detect a broken head early.
     first == reference || (reference == StreamVerdict::Headless && first == StreamVerdict::Broken)
 }
 
-/// Panics where the two readers differ, or the first one differs from itself in pieces.
+/// Panics if the two parsers differ, or the first one gives different results in pieces.
 ///
-/// The input's first byte says whether it is the answer to a HEAD (`H`), the second where the stream is cut.
+/// The input's first byte says whether it responds to a HEAD (`H`), the second where the stream is cut.
 pub(super) fn check(input: &[u8]) {
     let [method, cuts, stream @ ..] = input else { return };
     let (bodiless, mut random) = (*method == b'H', SplitMix64::new(u64::from(*cuts)));
@@ -282,7 +278,7 @@ mod tests {
     use proptest::prelude::*;
     use std::path::Path;
 
-    /// Pieces of answers, whole and broken.
+    /// Pieces of valid and broken responses.
     const PIECES: [&str; 44] = [
         "HTTP/1.1 200 OK\r\n",
         "HTTP/1.1 200 OK\r\n",
@@ -347,7 +343,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(1000))]
 
         #[test]
-        fn both_readers_agree_at_every_cut(stream in stream(), bodiless in any::<bool>()) {
+        fn both_parsers_agree_at_every_cut(stream in stream(), bodiless in any::<bool>()) {
             let reference = judge(&stream, bodiless);
             let whole = read(&mut Heads::default(), bodiless, std::iter::once(&stream[..]));
             prop_assert!(agree(whole, reference), "{:?}, but the reference says {:?}", whole, reference);
@@ -359,7 +355,7 @@ mod tests {
         }
     }
 
-    /// Changes a seed as a fuzzer does: bytes, pieces put in and taken out, the end of another seed.
+    /// Mutates a seed like a fuzzer: changes bytes, inserts and removes pieces, appends the end of another seed.
     fn mangle(seeds: &[Vec<u8>], random: &mut SplitMix64) -> Vec<u8> {
         let mut pick = |count: usize| random.below(count as u64) as usize;
         let mut input = seeds[pick(seeds.len())].clone();
@@ -384,9 +380,9 @@ mod tests {
         input
     }
 
-    /// The corpus keeps what fuzzing found, so that every toolchain tries it and its neighbours.
+    /// The corpus keeps what fuzzing found, so that every toolchain tries it and its neighbors.
     #[test]
-    fn the_corpus_and_what_is_near_it_agree() {
+    fn the_parsers_agree_on_the_corpus_and_its_neighbors() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/response");
         let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
         files.sort();

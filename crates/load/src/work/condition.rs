@@ -1,5 +1,5 @@
-//! Conditions on what a phase of load came to: `p99<50ms`, `failed<0.1%`, `rate>=99%`.
-//! As thresholds they decide an exit code, as stop conditions they end a phase.
+//! Conditions on the results of a load phase: `p99<50ms`, `failed<0.1%`, `rate>=99%`. As thresholds, they decide the
+//! exit code; as stop conditions, they end a phase.
 
 use loadline_base::units::{Span, milliseconds, trimmed};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -11,7 +11,7 @@ use std::str::FromStr;
 pub struct Condition {
     /// The figure.
     pub figure: Figure,
-    /// How it must lie to the bound.
+    /// The required relation to the bound.
     pub relation: Relation,
     /// The bound, in the figure's unit.
     pub bound: Bound,
@@ -51,7 +51,7 @@ pub enum Statistic {
     Mean,
 }
 
-/// How a figure must lie to its bound.
+/// How a figure must relate to its bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Relation {
     /// `<`
@@ -67,7 +67,7 @@ pub enum Relation {
 }
 
 impl Relation {
-    /// Whether a value lies so to a bound.
+    /// Whether a value has this relation to a bound.
     pub fn holds(self, value: f64, bound: f64) -> bool {
         match self {
             Self::Less => value < bound,
@@ -90,18 +90,18 @@ pub enum Bound {
     Share(f64),
 }
 
-/// The measurements on which a condition is judged.
+/// The measurements that a condition is judged on.
 pub trait Measured {
-    /// The time in milliseconds; `None` where nothing was measured.
+    /// The time in milliseconds; `None` if nothing was measured.
     fn time_ms(&self, time: Time, statistic: Statistic) -> Option<f64>;
     /// Failed requests, and all.
     fn failed_of(&self) -> (u64, u64);
-    /// Correct answers per second, and what was offered in an open model.
+    /// Correct responses per second, and the offered rate in an open model.
     fn rate_of(&self) -> (f64, Option<f64>);
 }
 
 impl Condition {
-    /// Whether it holds, with the figure as it was: `None` where the figure was not measured.
+    /// Whether it holds, with the actual figure; `None` if the figure was not measured.
     pub fn judge(&self, measured: &dyn Measured) -> Option<(bool, f64)> {
         let (failed, requests) = measured.failed_of();
         let (rate, offered) = measured.rate_of();
@@ -118,17 +118,17 @@ impl Condition {
         Some((self.relation.holds(value, bound), value))
     }
 
-    /// The figure as the condition's unit prints it.
+    /// The figure in the condition's unit.
     pub fn show(&self, value: f64) -> String {
         match self.bound {
             Bound::Span(_) => format!("{} ms", milliseconds(value)),
-            Bound::Share(_) => format!("{} %", trimmed(value * 100.0, 3)),
+            Bound::Share(_) => format!("{}%", trimmed(value * 100.0, 3)),
             Bound::Number(_) => trimmed(value, 3),
         }
     }
 }
 
-/// A share in percent, with as few decimals as read back to the same.
+/// A share in percent, with as few decimals as round-trip exactly.
 fn percent(share: f64) -> String {
     let written = |decimals: usize| format!("{:.decimals$}", share * 100.0);
     let same = |text: &String| text.parse::<f64>().is_ok_and(|percent| percent / 100.0 == share);
@@ -152,31 +152,31 @@ impl Relation {
         Some((text[..at].trim(), relation, text[at + symbol.len()..].trim()))
     }
 
-    /// As it is written.
+    /// The operator as written.
     pub fn symbol(self) -> &'static str {
         RELATIONS.iter().find(|(_, relation)| *relation == self).map_or("", |(symbol, _)| symbol)
     }
 }
 
-/// The prefixes by which the word of a figure selects a time. The usual time, with no prefix, comes last.
+/// The prefixes of a figure's name that select a time. The usual time, without a prefix, comes last.
 const TIMES: [(&str, Time); 3] = [("response.", Time::Response), ("service.", Time::Service), ("", Time::Usual)];
 
-const FORM: &str = "write it as `p99<50ms`, `max<=1s`, `failed<0.1%`, `failed==0`, `rate>=99%` or `rate>=1000`";
+const FORM: &str = "write it as `p99<50ms`, `max<=1s`, `failed<0.1%`, `failed==0`, `rate>=99%`, or `rate>=1000`";
 
 impl FromStr for Condition {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let refuse = |why: &str| format!("`{text}` is no condition: {why}; {FORM}");
-        let (figure_word, relation, value) = Relation::split(text).ok_or_else(|| refuse("it compares nothing"))?;
-        let figure = Figure::of(figure_word).ok_or_else(|| refuse("its figure is unknown"))?;
-        let bound = bound(figure, value).ok_or_else(|| refuse("its bound does not fit the figure"))?;
+        let refuse = |why: &str| format!("`{text}` is not a condition: {why}; {FORM}");
+        let (figure_word, relation, value) = Relation::split(text).ok_or_else(|| refuse("it has no comparison"))?;
+        let figure = Figure::of(figure_word).ok_or_else(|| refuse("its metric is unknown"))?;
+        let bound = bound(figure, value).ok_or_else(|| refuse("its bound has the wrong unit for the metric"))?;
         Ok(Self { figure, relation, bound })
     }
 }
 
 impl Figure {
-    /// The figure of a word: `p99`, `response.p99.9`, `service.max`, `failed`, `rate`.
+    /// Parses a figure's name: `p99`, `response.p99.9`, `service.max`, `failed`, `rate`.
     pub fn of(word: &str) -> Option<Self> {
         match word {
             "failed" => return Some(Self::Failed),
@@ -202,7 +202,7 @@ impl Figure {
 fn bound(figure: Figure, text: &str) -> Option<Bound> {
     let number = |text: &str| text.trim().parse::<f64>().ok().filter(|n| n.is_finite() && *n >= 0.0);
     match figure {
-        // A bare number would be seconds, but no user means seconds by `p99<50`.
+        // A bare number would be seconds, but users do not mean seconds by `p99<50`.
         Figure::Time(..) if text.ends_with(|c: char| c.is_ascii_alphabetic()) => text.parse().ok().map(Bound::Span),
         Figure::Time(..) => None,
         Figure::Failed | Figure::Rate => match text.strip_suffix('%') {
@@ -249,7 +249,7 @@ impl<'de> Deserialize<'de> for Condition {
 
 loadline_base::written_as! {
     Condition, "condition", |of| {
-        "description": "A figure compared with a bound: `p99<50ms`, `response.p99.9<=1s`, `service.max<2s`, \
+        "description": "A metric compared with a bound: `p99<50ms`, `response.p99.9<=1s`, `service.max<2s`, \
             `failed<0.1%`, `failed==0`, `rate>=99%` (of the offered rate), `rate>=1000`.",
         "type": "string",
         "pattern": concat!(
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_read_back_as_they_print() {
+    fn conditions_round_trip() {
         for text in ["p99<50ms", "response.p99.9<=1s", "service.max<2s", "failed<0.1%", "failed==0", "rate>=99%"] {
             assert_eq!(text.parse::<Condition>().unwrap().to_string(), text);
         }
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_condition_says_how_to_write_one() {
+    fn invalid_conditions_say_how_to_write_one() {
         for text in ["", "p99", "p99<50", "p99<x", "p100<1s", "p0<1s", "speed>1", "failed<-1", "rate>=nan", "p99<1%"] {
             let why = text.parse::<Condition>().unwrap_err();
             assert!(why.contains("write it as"), "{text}: {why}");

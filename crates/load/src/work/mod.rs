@@ -25,13 +25,13 @@ pub struct Work {
     /// Further requests, drawn with `request` by weight.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<Request>,
-    /// Whether a connection carries more than one request.
+    /// Whether to reuse connections.
     pub keep_alive: bool,
-    /// The status that counts as a correct answer, where the request does not name its own.
+    /// The status that counts as a correct answer, unless the request names its own.
     pub expect: ExpectStatus,
     /// How long one request may take before it counts as timed out.
     pub timeout: Span,
-    /// How long after the planned end answers are waited for; the timeout where it is not given.
+    /// How long to wait for answers after the planned end; by default, the timeout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drain: Option<Span>,
     /// The protocol spoken.
@@ -46,7 +46,7 @@ pub struct Work {
 }
 
 impl Work {
-    /// A request over and over in a closed model, all else as it is by default.
+    /// One request, repeated in a closed model, with defaults for everything else.
     pub fn closed(request: Request, connections: u32, until: Until) -> Self {
         Self {
             schedule: Schedule::Closed { connections, until, think: Span::default() },
@@ -67,7 +67,7 @@ impl Work {
         std::iter::once(&self.request).chain(&self.others)
     }
 
-    /// How long after the planned end answers are waited for.
+    /// How long to wait for responses after the planned end.
     pub fn drain(&self) -> Span {
         self.drain.unwrap_or(self.timeout)
     }
@@ -88,7 +88,7 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// Requests at a time on a connection.
+    /// Concurrent requests on a connection.
     pub fn streams(self) -> u32 {
         match self {
             Self::Http1 => 1,
@@ -97,7 +97,7 @@ impl Protocol {
     }
 }
 
-/// Connections that are slow on purpose; `None` is as fast as it goes.
+/// Connections that are slow on purpose; `None` for full speed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 pub struct Pace {
     /// Bytes sent per second on each connection.
@@ -127,7 +127,7 @@ pub struct Tls {
     /// The certificate (PEM) shown to a server that asks for one, with those that lead to its authority.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cert: Option<PathBuf>,
-    /// Its key (PEM); where it is not given, the key stands in the file of the certificate.
+    /// Its key (PEM); by default, the key is in the file of the certificate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! The requests sent in a phase of work, and the checks that make an answer correct.
+//! The requests of a phase, and the checks that make a response correct.
 
 use loadline_base::units::Bytes;
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use std::str::FromStr;
 /// One HTTP request.
 ///
 /// Path, values of headers and [`Body::Text`] may hold `{seq}` (counts the requests of the phase from 0) and
-/// `{rand LOW HIGH}` (a seeded whole number, both ends included); other braces stand for themselves.
+/// `{rand LOW HIGH}` (a seeded whole number, both ends included); other braces are literal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Request {
     /// Upper-case method.
@@ -52,10 +52,10 @@ impl Request {
 /// The checks that make an answer correct, besides being complete and in time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 pub struct Checks {
-    /// The status, where it is not that of the whole phase.
+    /// The status, if it differs from that of the whole phase.
     #[serde(default)]
     pub status: Option<ExpectStatus>,
-    /// Exactly so many bytes of body.
+    /// Exactly this many bytes of body.
     #[serde(default)]
     pub length: Option<Bytes>,
     /// Headers that are there; with a value, exactly that value.
@@ -66,43 +66,31 @@ pub struct Checks {
     pub body: Option<String>,
 }
 
-/// HTTP methods the engine sends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "UPPERCASE")]
-pub enum Method {
-    /// GET.
-    Get,
-    /// HEAD: the answer has no body.
-    Head,
-    /// PUT.
-    Put,
-    /// POST.
-    Post,
-    /// PATCH.
-    Patch,
-    /// DELETE.
-    Delete,
-    /// OPTIONS.
-    Options,
+loadline_base::named! {
+    /// HTTP methods the engine sends.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+    #[serde(rename_all = "UPPERCASE")]
+    pub enum Method,
+    /// As on the wire.
+    fn as_str {
+        /// GET.
+        Get = "GET",
+        /// HEAD: the answer has no body.
+        Head = "HEAD",
+        /// PUT.
+        Put = "PUT",
+        /// POST.
+        Post = "POST",
+        /// PATCH.
+        Patch = "PATCH",
+        /// DELETE.
+        Delete = "DELETE",
+        /// OPTIONS.
+        Options = "OPTIONS",
+    }
 }
 
 impl Method {
-    /// All, in the order of the help.
-    pub const ALL: [Self; 7] = [Self::Get, Self::Head, Self::Put, Self::Post, Self::Patch, Self::Delete, Self::Options];
-
-    /// As on the wire.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Get => "GET",
-            Self::Head => "HEAD",
-            Self::Put => "PUT",
-            Self::Post => "POST",
-            Self::Patch => "PATCH",
-            Self::Delete => "DELETE",
-            Self::Options => "OPTIONS",
-        }
-    }
-
     /// Whether it may carry a body.
     pub fn takes_body(self) -> bool {
         !matches!(self, Self::Get | Self::Head)
@@ -116,7 +104,7 @@ impl FromStr for Method {
         let upper = text.to_ascii_uppercase();
         Self::ALL.into_iter().find(|method| method.as_str() == upper).ok_or_else(|| {
             let words: Vec<_> = Self::ALL.iter().map(|method| method.as_str()).collect();
-            format!("`{text}` is none of {}", words.join(", "))
+            format!("`{text}` is not one of {}", words.join(", "))
         })
     }
 }
@@ -128,7 +116,7 @@ pub enum Body {
     /// Nothing.
     #[default]
     None,
-    /// This many bytes of printable pseudo-random text, the same for every request.
+    /// Size of a body of printable pseudo-random text, the same for every request.
     Generated(Bytes),
     /// This many zero bytes.
     Zero(Bytes),
@@ -150,7 +138,7 @@ pub enum ExpectStatus {
 }
 
 impl ExpectStatus {
-    /// Whether this status is a correct answer.
+    /// Whether a response with this status is correct.
     #[inline]
     pub fn accepts(self, status: u16) -> bool {
         match self {

@@ -1,4 +1,4 @@
-//! When requests are meant to start, as values: closed by connections, open by arrivals.
+//! Schedules as values: closed by connections, open by arrivals.
 
 use loadline_base::units::{Span, grouped};
 use serde::{Deserialize, Serialize};
@@ -10,13 +10,13 @@ use std::str::FromStr;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Schedule {
-    /// Closed model: each connection sends its next request after the answer to the last.
+    /// Closed model: each connection sends its next request after the previous response.
     Closed {
         /// Connections kept busy, at least 1.
         connections: u32,
         /// When it ends.
         until: Until,
-        /// How long a connection waits between an answer and its next request.
+        /// Think time of a connection between a response and its next request.
         #[serde(default)]
         think: Span,
     },
@@ -35,7 +35,7 @@ impl Schedule {
         matches!(self, Self::Open { .. })
     }
 
-    /// Connections to begin with.
+    /// Initial number of connections.
     pub fn connections(&self) -> u32 {
         match self {
             Self::Closed { connections, .. } => *connections,
@@ -43,7 +43,7 @@ impl Schedule {
         }
     }
 
-    /// Connections the engine may open.
+    /// Maximum number of connections.
     pub fn connections_max(&self) -> u32 {
         match self {
             Self::Closed { connections, .. } => *connections,
@@ -51,7 +51,7 @@ impl Schedule {
         }
     }
 
-    /// The schedule with another number of connections; a pool that grows keeps its bound, if that is higher.
+    /// Sets the number of connections; a growing pool keeps its maximum, if that is higher.
     pub fn set_connections(&mut self, n: u32) {
         match self {
             Self::Closed { connections, .. } => *connections = n,
@@ -75,7 +75,7 @@ impl Schedule {
         }
     }
 
-    /// Puts a constant rate in the place of a closed model, on as many connections and to the same end.
+    /// Replaces a closed model with a constant rate, with the same connections and end.
     pub fn open(&mut self, rate_per_s: f64) {
         if let Self::Closed { connections, until, .. } = *self {
             let arrivals = Arrivals::Rate { rate: Rate::Constant(rate_per_s), spacing: Spacing::Even, until };
@@ -83,14 +83,14 @@ impl Schedule {
         }
     }
 
-    /// Puts a closed model in the place of an open one, to the same end. A schedule in a file stays what it is.
+    /// Replaces an open model with a closed one that has the same end. A schedule in a file does not change.
     pub fn close(&mut self, connections: u32) {
         if let Some(until) = self.until().filter(|_| self.is_open()) {
             *self = Self::Closed { connections, until, think: Span::default() };
         }
     }
 
-    /// When it ends; `None` where a file decides.
+    /// When it ends; `None` if a file decides.
     pub fn until(&self) -> Option<Until> {
         match self {
             Self::Closed { until, .. } | Self::Open { arrivals: Arrivals::Rate { until, .. }, .. } => Some(*until),
@@ -98,7 +98,7 @@ impl Schedule {
         }
     }
 
-    /// How long it lasts, as far as it says so: by time, or by requests at a constant rate.
+    /// Its duration, if known: by time, or by requests at a constant rate.
     pub fn seconds(&self) -> Option<f64> {
         match (self.until()?, self) {
             (Until::Elapsed(span), _) => Some(span.as_s()),
@@ -109,7 +109,7 @@ impl Schedule {
         }
     }
 
-    /// The schedule with another end; a file keeps its own.
+    /// Sets another end; a file keeps its own.
     pub fn set_until(&mut self, end: Until) {
         match self {
             Self::Closed { until, .. } | Self::Open { arrivals: Arrivals::Rate { until, .. }, .. } => *until = end,
@@ -216,7 +216,7 @@ pub enum Rate {
 }
 
 impl Rate {
-    /// At the beginning and at the end, per second.
+    /// The rates at the beginning and the end, per second.
     fn ends(&self) -> (f64, f64) {
         match *self {
             Self::Constant(rate) => (rate, rate),
@@ -236,7 +236,7 @@ impl Rate {
         from.min(to)
     }
 
-    /// So many times as high.
+    /// The rate multiplied by `factor`.
     pub fn scaled(self, factor: f64) -> Self {
         match self {
             Self::Constant(rate) => Self::Constant(rate * factor),
@@ -245,7 +245,7 @@ impl Rate {
         }
     }
 
-    /// Over the whole phase, per second.
+    /// The mean over the whole phase, per second.
     pub fn mean(&self) -> f64 {
         let (from, to) = self.ends();
         (from + to) / 2.0
@@ -267,7 +267,7 @@ impl FromStr for Rate {
 
     /// `500`, `500/s`, `30/m`, `1.5k`; a ramp is `100..1000`; a staircase `100..1000:10` (10 steps).
     fn from_str(text: &str) -> Result<Self, String> {
-        let refuse = || format!("`{text}` is not a rate; write it as `500`, `100..1000` or `100..1000:10` (steps)");
+        let refuse = || format!("`{text}` is not a rate; write it as `500`, `100..1000`, or `100..1000:10` (steps)");
         let Some((from, rest)) = text.split_once("..") else {
             return per_second(text).map(Self::Constant).ok_or_else(refuse);
         };
@@ -305,7 +305,7 @@ fn per_second(text: &str) -> Option<f64> {
 pub struct Pool {
     /// Connections to begin with, at least 1.
     pub connections: u32,
-    /// As many may be opened while requests wait; the same number where the pool is fixed.
+    /// The maximum number of connections while requests wait; the same number if the pool is fixed.
     pub connections_max: u32,
 }
 
@@ -330,7 +330,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates_are_typed_in_few_letters() {
+    fn rates_have_short_forms() {
         let check = |text: &str, expect: Rate| assert_eq!(text.parse(), Ok(expect), "{text}");
         check("500", Rate::Constant(500.0));
         check("1.5k/s", Rate::Constant(1500.0));
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn schedules_say_what_they_are() {
+    fn schedules_describe_themselves() {
         let rate = Rate::Staircase { from: 1.0, to: 9.0, steps: 3 };
         let arrivals = Arrivals::Rate { rate, spacing: Spacing::Poisson, until: Until::Elapsed(Span::seconds(60)) };
         let schedule = Schedule::Open { arrivals, pool: Pool { connections: 25, connections_max: 100 } };

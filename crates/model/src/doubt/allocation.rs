@@ -1,21 +1,21 @@
-//! Doubts about what is allocated per request. JSON lists them among the other doubts; their kind tells them apart.
+//! Doubts about allocation per request. In JSON, they are among the other doubts, identified by kind.
 
 use crate::units::grouped;
 use loadline_jvm::accounting::AllocatedBy;
 use serde::{Deserialize, Serialize};
 
-/// Half a phase with fewer answers says nothing of what its requests allocate.
+/// With fewer responses, half a phase is no evidence about allocation per request.
 pub const ANSWERS_OF_A_HALF_MIN: u64 = 1000;
 
 doubts! {
-    /// A reason to distrust bytes per request.
+    /// A reason to distrust the allocation per request.
     Allocation {
         /// They could not be read from outside.
         AllocationUnread {
             /// Why.
             why: String,
-        } => format!("bytes per request were not read from outside: {why}"),
-            "run Loadline as the subject's user or as root; HotSpot 11.0.23, 17 and newer have them";
+        } => format!("bytes per request could not be read from outside the JVM: {why}"),
+            "run Loadline as the subject's user or as root; this requires HotSpot 11.0.23 or newer";
         /// They leave something out, or are rounded.
         AllocationRough {
             /// The phase affected.
@@ -24,14 +24,15 @@ doubts! {
             by: AllocatedBy,
         } => {
             let why = match by {
-                AllocatedBy::ThreadPrint => "the JVM reports them within 10 %, and of living threads only",
+                AllocatedBy::ThreadPrint => "the JVM reports them only to within 10%, and only for threads still \
+                     alive",
                 AllocatedBy::LivingThreads | AllocatedBy::AllThreads => {
-                    "what threads that ended had allocated lacks"
+                    "it excludes allocations by threads that have since ended"
                 }
             };
-            format!("bytes per request of {phase} are rough: {why}")
+            format!("bytes per request in {phase} are approximate: {why}")
         },
-            "use JDK 17.0.11, 21 or newer, with its libjvm as it was built, not stripped";
+            "use JDK 17.0.11, 21, or newer, and a libjvm.so that is not stripped";
         /// Requests of one phase allocated more at its beginning than at its end, or less: compiled code was not warm.
         AllocationNotWarm {
             /// The phase affected.
@@ -44,7 +45,7 @@ doubts! {
             let change = (second_bytes / first_bytes - 1.0) * 100.0;
             let [first, second] = [first_bytes, second_bytes].map(|bytes| grouped(*bytes as u64));
             format!(
-                "{phase} was not warm: {first} B per request in its first half, then {second} B ({change:+.1} %)"
+                "{phase} was not warm: {first} B per request in its first half, then {second} B ({change:+.1}%)"
             )
         },
             "warm up longer (`--warmup`), then compare bytes per request";

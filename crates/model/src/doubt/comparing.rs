@@ -1,5 +1,5 @@
-//! Doubts about trials, and accounts, that are compared: what makes them unlike each other, or too few. JSON lists
-//! these doubts among the others; their kind tells them apart.
+//! Doubts about compared trials and accounts: differences other than the change, or too few trials. In JSON, they are
+//! among the other doubts, identified by kind.
 
 use crate::units::{Bytes, grouped, several};
 use serde::{Deserialize, Serialize};
@@ -7,16 +7,15 @@ use serde::{Deserialize, Serialize};
 doubts! {
     /// A reason to distrust a comparison.
     Comparing {
-        /// Configurations that were asked for differently are the same JVM in force.
+        /// Configurations that were asked for differently are the same JVM in effect.
         EqualConfigurations {
             /// Their names.
             configurations: Vec<String>,
         } => {
             let names = configurations.join(", ");
-            format!("equal configurations: {names} ended with the same flags, collector and command")
+            format!("identical configurations: {names} ended up with the same flags, collector, and command")
         },
-            "read any difference between them as noise; the options that were ignored are among the doubts of \
-                 their trials";
+            "any difference between them is noise; the doubts of their trials list the options that were ignored";
         /// The configurations did not do the same work in a phase.
         UnequalWork {
             /// The phase affected.
@@ -31,9 +30,9 @@ doubts! {
             ok_most: u64,
         } => {
             let (fewer, more) = (grouped(*ok_least), grouped(*ok_most));
-            format!("unequal work: in {phase} {least} gave {fewer} correct answers, {most} {more}")
+            format!("unequal work: in {phase}, {least} returned {fewer} successful responses, {most} {more}")
         },
-            "plan the phase by `requests`, or an open model: memory depends on the work that was done";
+            "end the phase after a number of `requests`, or use an open model: memory depends on the amount of work";
         /// A phase is too short to see whether the JVM was warm in it.
         WarmthUnknown {
             /// The phase affected.
@@ -44,9 +43,9 @@ doubts! {
             trials: u64,
         } => {
             let (answers, trials) = (grouped(*answers), several(*trials, "trial"));
-            format!("warmth cannot be judged in {phase}: {answers} answers are too few (in {trials})")
+            format!("cannot tell whether {phase} was warm: {answers} responses are too few (in {trials})")
         },
-            "take a phase of 2,000 answers or more: `--duration`, `--requests`, or a higher rate";
+            "use a phase of at least 2,000 responses: raise `--duration`, `--requests`, or the rate";
         /// Trials of one configuration ran on different JVMs.
         DifferentBuilds {
             /// The configuration.
@@ -54,7 +53,7 @@ doubts! {
             /// Versions, as the JVMs say them.
             versions: Vec<String>,
         } => format!("different JVM builds: {configuration} ran on {}", versions.join(", ")),
-            "give each build a configuration of its own (`jdk`)";
+            "make each build its own configuration (`jdk`)";
         /// The load generator may have been the limit in trials that are compared.
         GeneratorLimit {
             /// The phase affected.
@@ -63,10 +62,10 @@ doubts! {
             configurations: Vec<String>,
         } => {
             let names = configurations.join(", ");
-            format!("compared at the generator's limit: in {phase} it was nearly always busy with {names}")
+            format!("the load generator was the bottleneck: in {phase}, it was almost always busy for {names}")
         },
-            "do not read equal rates as equal speed; compare the CPU per 1,000 answers, or the times in an open \
-                 model";
+            "equal rates do not mean equal speed; compare the CPU per 1,000 responses, or the times in an open \
+             model";
         /// Two archives were recorded at different times, not in common blocks.
         NotInterleaved {
             /// When the first archive began, UTC.
@@ -74,15 +73,16 @@ doubts! {
             /// When the second one began.
             second: String,
         } => format!("not interleaved: one archive was recorded at {first}, the other at {second}"),
-            "what the machine did in between is in the difference: run both in one `loadline compare`";
+            "the difference includes whatever changed on the machine in between: run both in one `loadline \
+             compare`";
         /// An optional configuration could not run here.
         LeftOut {
             /// Its name.
             configuration: String,
             /// The part that it lacks.
             why: String,
-        } => format!("left out: {configuration} could not run here: {why}"),
-            "install what it lacks (`loadline doctor` lists the JDKs found), or drop it";
+        } => format!("skipped: {configuration} could not run here: {why}"),
+            "install what is missing (`loadline doctor` lists the JDKs found), or remove the configuration";
         /// Part of a comparison was asked for and could not be judged.
         NotJudged {
             /// Why, a sentence each.
@@ -94,12 +94,12 @@ doubts! {
             /// What, and how it was in each.
             differences: Vec<String>,
         } => format!("the archives differ in more than their configurations: {}", differences.join("; ")),
-            "repeat one of them under the conditions of the other";
+            "repeat one of them under the same conditions as the other";
         /// A comparison rests on fewer than five blocks.
         FewBlocks {
             /// How many count.
             blocks: u32,
-        } => format!("few blocks: the comparison rests on {}, fewer than 5", several(u64::from(*blocks), "block")),
+        } => format!("few blocks: the comparison is based on {}, fewer than 5", several(u64::from(*blocks), "block")),
             "run at least 5 trials of each configuration (`--trials 5`)";
         /// Trials of one configuration were weighed while some JVMs still held what their compilers had worked with.
         CompilerMemory {
@@ -111,15 +111,17 @@ doubts! {
             spread_bytes: u64,
         } => {
             let spread = Bytes(*spread_bytes);
-            format!("compiler memory: at `{mark}` live malloc differs by {spread} among trials of {configuration}")
+            format!("compiler memory: at `{mark}`, live malloc differs by {spread} among trials of \
+                 {configuration}")
         },
-            "rest for 12 s (`--rest 12s`), and judge `rss_in_use.rested`: HotSpot gives back what its compilers \
-                 worked with up to 5 s after their last work";
+            "rest for 12 s (`--rest 12s`), and judge `rss_in_use.rested`: HotSpot frees its compilers' working \
+             memory up to 5 s after they last ran";
         /// The earlier of two accounts is of another process.
         AnotherProcess {
             /// The differences that show it.
             differences: Vec<String>,
-        } => format!("the earlier account is of another process: {}", differences.join("; ")),
-            "read the differences as those of two processes; an account kept with `--json` is one of this process";
+        } => format!("the earlier account is of a different process: {}", differences.join("; ")),
+            "the differences are between two processes; to see how one process changed, keep an earlier account \
+             of it with `--json`";
     }
 }

@@ -1,5 +1,5 @@
-//! Doubts about the merged results of many nodes: what makes one unlike the others, or unlike its plan. JSON lists
-//! these doubts among the others; their kind tells them apart.
+//! Doubts about merged results from many nodes: differences between nodes, or from the plan. In JSON, they are among
+//! the other doubts, identified by kind.
 
 use crate::units::roughly;
 use serde::{Deserialize, Serialize};
@@ -13,8 +13,8 @@ doubts! {
             before: String,
             /// The model that it was found on now.
             now: String,
-        } => format!("another CPU: the line was found on {now}, the last one on {before}"),
-            "search on one model of CPU (a node pool, a partition), or read it as a new line";
+        } => format!("different CPU: the load line was found on {now}, but the last one on {before}"),
+            "search on one CPU model (a node pool, a partition), or treat this as a new load line";
         /// The clock of a node is not that of the machine which made the plan, or which merges.
         ClocksDiffer {
             /// The node.
@@ -27,12 +27,12 @@ doubts! {
             let seconds = roughly(*seconds);
             match slip {
                 ClockSlip::BeganBeforeItsPlan => {
-                    format!("clocks differ: {node} began {seconds} before its plan was made")
+                    format!("clocks differ: {node} started {seconds} before its plan was made")
                 }
-                ClockSlip::EndedInTheFuture => format!("clocks differ: {node} ended {seconds} from now"),
+                ClockSlip::EndedInTheFuture => format!("clocks differ: {node} finished {seconds} in the future"),
             }
         },
-            "let all nodes take their time from one source (`timedatectl`)";
+            "sync all nodes to one time source (`timedatectl`)";
         /// Another Loadline worked on an entry than the one that made the plan.
         OtherLoadline {
             /// The node.
@@ -41,8 +41,8 @@ doubts! {
             worked: String,
             /// The version that made the plan.
             planned: String,
-        } => format!("another Loadline: {worked} worked on {node}, and {planned} made the plan"),
-            "give all nodes the Loadline that makes the plan; lines may differ by version";
+        } => format!("different Loadline: {worked} worked on {node}, but {planned} made the plan"),
+            "install the Loadline version that made the plan on all nodes; load lines may differ by version";
         /// A result says another name than the plan has for its index.
         OtherName {
             /// Position in the plan.
@@ -51,20 +51,20 @@ doubts! {
             said: String,
             /// The name in the plan.
             planned: String,
-        } => format!("another name: the result of index {index} says {said}, and the plan has {planned} there"),
-            "look who wrote it; what counts is the index";
+        } => format!("different name: the result for index {index} says {said}, but the plan has {planned} there"),
+            "find out what wrote it; only the index counts";
         /// A result that cannot be read, or not be believed, was left out.
         ResultUnread {
             /// The folder it lies in.
             folder: String,
             /// The fault in the result.
             why: String,
-        } => format!("a result was left out: {folder} {why}"),
-            "remove the folder and start its index again with `loadline work`";
+        } => format!("a result was skipped: {folder} {why}"),
+            "remove the directory, then run its index again with `loadline work`";
     }
 }
 
-/// The sign that clocks differ.
+/// Evidence that the clocks of nodes differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]

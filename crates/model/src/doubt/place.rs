@@ -1,5 +1,4 @@
-//! Doubts about the node that does an entry of a plan. JSON lists them among the other doubts; their kind tells them
-//! apart.
+//! Doubts about the node that executes a plan's entry. In JSON, they are among the other doubts, identified by kind.
 
 use crate::units::{Bytes, several};
 use serde::{Deserialize, Serialize};
@@ -13,31 +12,33 @@ doubts! {
             busy_cores: f64,
             /// CPUs that the entry was allowed.
             cpus: u32,
-        } => format!("the node was busy: just before, others used {busy_cores:.2} of the {cpus} CPUs of this entry"),
-            "give an entry a node of its own (`--exclusive` under Slurm, anti-affinity in Kubernetes), and nothing \
-                 else";
+        } => format!("the node was busy: just before, other programs used {busy_cores:.2} of this entry's {cpus} \
+             CPUs"),
+            "give each entry its own node (`--exclusive` under Slurm, anti-affinity in Kubernetes)";
         /// The entry had a part of its machine, and nothing says that the rest was not used by others.
         NodeShared {
             /// CPUs that the entry was allowed.
             cpus: u32,
             /// CPUs that the machine has.
             online: u32,
-        } => format!("the node was shared: the entry had {cpus} of {online} CPUs, and others may have had the rest"),
-            "give it the whole node (`--exclusive`, all CPUs as requests): caches and memory are shared, too";
+        } => format!("the node was shared: the entry had {cpus} of {online} CPUs, and other programs may have \
+             used the rest"),
+            "give it the whole node (`--exclusive`, or request all CPUs): caches and memory are shared, too";
         /// The kernel held its processes back, because their cgroup had used up its share of CPU.
         NodeThrottled {
             /// How often.
             times: u64,
         } => {
             let times = several(*times, "time");
-            format!("the node held back its CPUs: the cgroup of this entry was throttled {times}")
+            format!("the node throttled this entry: its cgroup was throttled {times}")
         },
-            "give whole CPUs, as request and as limit alike, or no limit of CPU; times are longer than on a server";
+            "set the CPU request equal to the limit, in whole CPUs, or set no CPU limit; throttling makes the times \
+             longer";
         /// Memory of the machine went to swap meanwhile.
         NodeSwapped {
             /// By how much more was in swap at the end.
             swap_bytes: u64,
-        } => format!("the node ran out of memory: {} of it went to swap in that time", Bytes(*swap_bytes)),
+        } => format!("the node ran out of memory: {} of it was swapped out during that time", Bytes(*swap_bytes)),
             "plan fewer pods for the node, or turn swap off there (`swapoff -a`)";
     }
 }

@@ -1,11 +1,11 @@
-//! The account at a moment, as recorded: owners of the resident pages, their details, memory that could be returned.
+//! An account as recorded: owners of resident pages, details, and memory that could be returned.
 
 use super::threads::ThreadRecord;
 #[cfg(test)]
 use loadline_jvm::account::Reason;
 use serde::{Deserialize, Serialize};
 
-/// Schema of the document that `loadline account --json` prints.
+/// Schema of the output of `loadline account --json`.
 pub const ACCOUNT_SCHEMA: &str = "loadline.account/1";
 
 /// The owners of the resident pages of a process. Their RSS, including `unexplained`, adds up to `total_bytes`.
@@ -13,38 +13,38 @@ pub const ACCOUNT_SCHEMA: &str = "loadline.account/1";
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct AccountRecord {
-    /// RSS of the process, as the kernel counts its mappings; the exact sum of the owners.
+    /// RSS of the process, summed over its mappings; exactly the sum of the owners.
     pub total_bytes: u64,
-    /// The same, with shared pages divided among sharers.
+    /// PSS of the process: RSS with each shared page divided among the processes that share it.
     pub pss_bytes: u64,
-    /// Owners that hold something, in the order of the account.
+    /// Owners with resident or swapped pages, in account order.
     pub owners: Vec<OwnerRecord>,
     /// RSS without an owner; also the last row of `owners` if it is not 0.
     pub unexplained_bytes: u64,
-    /// Stretches of unexplained pages, largest first.
+    /// Ranges of unexplained pages, largest first.
     pub unexplained: Vec<RemainderRecord>,
-    /// Memory that could be returned to the system.
+    /// Predicted memory that could be returned to the system.
     pub would_return: WouldReturn,
     /// The C allocator's heaps; `null` if they were not walked.
     pub malloc: Option<MallocRecord>,
-    /// All mappings that hold something, in address order; only in the document of `loadline account`.
+    /// All mappings with resident or swapped pages, in address order; only in the output of `loadline account`.
     pub regions: Option<Vec<RegionRecord>>,
-    /// All live threads, largest allocation first; only in the document of `loadline account`.
+    /// All live threads, largest allocation first; only in the output of `loadline account`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threads: Option<Vec<ThreadRecord>>,
-    /// The longest time all threads were paused; `null` if the process was not stopped.
+    /// Longest pause of all threads; `null` if they were not paused.
     pub pause_ms: Option<f64>,
-    /// Time from the first query to the last.
+    /// Time from the first read to the last.
     pub took_ms: f64,
-    /// Upper bound of the RSS that weighing itself has added so far, included in the owners: pages that the JVM's
-    /// answering threads touched for the first time. `null` if unknown.
+    /// Upper bound on the RSS that the measurement itself has added so far, included in the owners: pages that the
+    /// JVM's attach threads touched for the first time; `null` if unknown.
     pub observer_bytes: Option<i64>,
     /// The source of the JVM's memory layout; `null` in older records and for a process that is not a JVM.
     pub told: Option<ToldRecord>,
 }
 
 impl AccountRecord {
-    /// An account with nothing but these owners, in resident bytes.
+    /// An account with only these owners, in resident bytes.
     pub fn holding<'n>(owners: impl IntoIterator<Item = (&'n str, u64)>) -> Self {
         let owner = |(name, rss_bytes): (&str, u64)| {
             let name = name.to_owned();
@@ -53,7 +53,7 @@ impl AccountRecord {
         Self { owners: owners.into_iter().map(owner).collect(), ..Self::default() }
     }
 
-    /// Resident bytes of the Java heap, whatever it holds.
+    /// Resident bytes of the Java heap, including free memory and garbage.
     pub fn heap_bytes(&self) -> u64 {
         let heap = self.owners.iter().filter(|owner| loadline_jvm::owner::is_heap(&owner.name));
         heap.map(|owner| owner.rss_bytes).fold(0, u64::saturating_add)
@@ -64,7 +64,7 @@ impl AccountRecord {
         self.owners.iter().filter(|owner| !loadline_jvm::owner::is_heap(&owner.name))
     }
 
-    /// Resident bytes of the owner of this name; 0 if it is not listed.
+    /// An owner's resident bytes; 0 if it is not listed.
     pub fn holds(&self, owner: &str) -> u64 {
         let own = self.owners.iter().filter(|known| known.name == owner);
         own.map(|known| known.rss_bytes).fold(0, u64::saturating_add)
@@ -76,10 +76,9 @@ impl AccountRecord {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ToldRecord {
-    /// The JVM's own tables, or the JVM itself.
+    /// How the layout was read.
     pub by: ToldBy,
-    /// Facts that its tables lack: the JVM was asked for them, or they are unknown if it cannot be asked. Empty
-    /// otherwise.
+    /// Facts missing from the JVM's tables, which it was queried for or which are unknown; otherwise empty.
     pub why: String,
 }
 
@@ -88,28 +87,30 @@ pub struct ToldRecord {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ToldBy {
-    /// The tables in which HotSpot describes itself, read from outside; the JVM was not asked.
+    /// HotSpot's self-describing tables, read from outside without querying the JVM.
     #[default]
     Tables,
-    /// The JVM, asked through its attach socket.
+    /// The JVM itself, over its attach socket.
     Attach,
+    /// Only the JVM's counters and the kernel, which locate at most the heap; the JVM did not respond.
+    Counters,
 }
 
-/// One owner.
+/// An owner.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct OwnerRecord {
-    /// Its name, as in `docs/memory.md`: `java_heap.used`, `cds`, `malloc.retained`, `unexplained`; more names are
-    /// possible.
+    /// Name, as in `docs/memory.md`: `java_heap.used`, `cds`, `malloc.retained`, `unexplained`; later versions may add
+    /// names.
     pub name: String,
     /// Resident memory.
     pub rss_bytes: u64,
-    /// Resident memory, with shared pages divided among sharers.
+    /// PSS: resident memory, with shared pages divided among the processes that share them.
     pub pss_bytes: u64,
     /// Swapped-out memory.
     pub swap_bytes: u64,
-    /// Parts of it, largest first: threads, files, NMT tags, code heaps, tables. May add up to less than the owner.
+    /// Parts, largest first: threads, files, NMT tags, code heaps, tables. They can add up to less than the owner.
     pub detail: Vec<DetailRecord>,
 }
 
@@ -118,19 +119,19 @@ pub struct OwnerRecord {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct DetailRecord {
-    /// The kind of part: `thread`, `file`, `tag`, `code_heap`, `table` or `node`; more kinds are possible.
+    /// `thread`, `file`, `tag`, `code_heap`, `table`, or `node`; later versions may add kinds.
     pub kind: String,
-    /// Name of the thread, path of the file, NMT's name of the tag.
+    /// Thread name, file path, or NMT tag.
     pub name: String,
-    /// Number of threads of this name or chunks of this tag; 1 otherwise.
+    /// Number of threads with this name or chunks with this tag; otherwise 1.
     pub count: u64,
     /// Resident memory.
     pub rss_bytes: u64,
-    /// Requested bytes, resident or not, if known (chunks of malloc).
+    /// Requested bytes, resident or not, if known (malloc chunks).
     pub allocated_bytes: Option<u64>,
 }
 
-/// A stretch of resident memory without an owner.
+/// A range of resident memory without an owner.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -139,11 +140,11 @@ pub struct RemainderRecord {
     pub start: String,
     /// First address after it, `0x…`.
     pub end: String,
-    /// Permissions as the kernel writes them: `rw-p`.
+    /// Permissions, such as `rw-p`.
     pub perms: String,
-    /// Resident and unexplained memory in it.
+    /// Unexplained resident memory in it.
     pub rss_bytes: u64,
-    /// The process whose addresses these are, if several form the subject.
+    /// Process of these addresses, if the subject has several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
     /// Owner or name of the memory directly before it in the address space.
@@ -152,81 +153,80 @@ pub struct RemainderRecord {
     pub behind: String,
 }
 
-/// Predicted memory that could be returned to the system; `null` if it cannot be predicted.
+/// Predicted memory that could be returned to the system.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct WouldReturn {
-    /// Memory returned by a full collection; `null` if it cannot be predicted.
+    /// Memory returned by a full GC; `null` if unpredictable.
     pub gc_bytes: Option<u64>,
-    /// Growth of RSS instead, because objects move to pages that are still empty; `null` if `gc_bytes` is `null`.
+    /// Growth of RSS instead, because objects move to untouched pages; `null` if `gc_bytes` is `null`.
     pub gc_grown_bytes: Option<u64>,
-    /// Why the amount is what it is, or why it is unknown: `keeps`, `shrinks`, `not_collected` …; empty in older
-    /// records.
+    /// Reason for the amount, or why it is unknown: `keeps`, `shrinks`, `not_collected`, …; empty in older records.
     #[cfg_attr(test, schemars(extend("enum" = reasons())))]
     pub gc_reason: String,
-    /// The same in words.
+    /// In words.
     pub gc_why: String,
     /// Memory returned by `System.trim_native_heap` (JDK 17 and newer) or `malloc_trim`; `null` if it cannot be
     /// predicted.
     pub trim_bytes: Option<u64>,
-    /// Why `trim_bytes` is unknown, or nothing on musl; empty if there is nothing to explain.
+    /// Why `trim_bytes` is unknown, or 0 on musl; otherwise empty.
     pub trim_why: String,
 }
 
-/// Names in documents of why a collection returns what it does; empty in older records.
+/// Reasons in documents for what a collection returns; empty in older records.
 #[cfg(test)]
 fn reasons() -> Vec<&'static str> {
     std::iter::once("").chain(Reason::ALL.map(Reason::name)).collect()
 }
 
-/// The heaps of the C allocator.
+/// Heaps of the C allocator.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct MallocRecord {
-    /// Its name: `glibc`, `jemalloc`, `mimalloc`, `tcmalloc` or `musl`.
+    /// `glibc`, `jemalloc`, `mimalloc`, `tcmalloc`, or `musl`.
     pub allocator: String,
-    /// Arenas walked.
+    /// Number of arenas walked.
     pub arenas: u64,
-    /// Resident bytes of free chunks in the arenas that the JIT's compiler threads allocate from; absent if unknown.
+    /// Resident bytes of free chunks in the arenas of the JIT compiler threads; absent if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compilers_retained_bytes: Option<u64>,
-    /// Resident bytes of chunks in use in those arenas; `null` as above, and in older records.
+    /// Resident bytes of chunks in use in the compilers' arenas; absent if unknown, and in older records.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compilers_live_bytes: Option<u64>,
-    /// Memory taken from the system for arenas, resident or not (`system` in `malloc_info`).
+    /// Memory obtained from the system for arenas, resident or not (`system` in `malloc_info`).
     pub system_bytes: u64,
-    /// Bytes in chunks in use, resident or not.
+    /// Size of chunks in use, resident or not.
     pub live_bytes: u64,
-    /// Bytes in free chunks, resident or not.
+    /// Size of free chunks, resident or not.
     pub free_bytes: u64,
-    /// Bytes in chunks with a mapping of their own.
+    /// Size of separately mapped chunks.
     pub mmapped_bytes: u64,
-    /// Chunks with a mapping of their own.
+    /// Number of separately mapped chunks.
     pub mmapped_chunks: u64,
     /// Whether NMT headers identify the live chunks.
     pub tagged: bool,
-    /// Heaps, or groups of musl, that could not be walked to the end; they count as `malloc.unsplit`.
+    /// Number of heaps or musl groups that could not be walked to the end; they count as `malloc.unsplit`.
     pub walk_errors: u64,
-    /// Groups walked, including nested ones; `null` for allocators other than musl's.
+    /// Number of musl groups walked, including nested ones; `null` for other allocators.
     pub groups: Option<u64>,
-    /// Chunks in use, excluding those with a mapping of their own; `null` in older records.
+    /// Number of chunks in use, excluding separately mapped ones; `null` in older records.
     pub live_chunks: Option<u64>,
-    /// Bytes that the program requested in chunks in use, including those with a mapping of their own. `null` if the
-    /// allocator keeps only rounded sizes, as all but musl's do.
+    /// Requested size of chunks in use, including separately mapped ones; `null` if the allocator keeps only rounded
+    /// sizes; only musl keeps exact ones.
     pub asked_bytes: Option<u64>,
-    /// Resident bytes of pages that lie entirely within free chunks of musl; `null` for other allocators.
+    /// Resident bytes of pages entirely within free musl chunks; `null` for other allocators.
     pub free_pages_bytes: Option<u64>,
-    /// Resident bytes that `MADV_FREE` (up to musl 1.2.3) gave back in mappings with musl chunks. They count as
-    /// resident until memory is short; `null` for other allocators.
+    /// Resident bytes that musl (up to 1.2.3) released with `MADV_FREE`, which stay resident until memory is short;
+    /// `null` for other allocators.
     pub lazy_free_bytes: Option<u64>,
-    /// Environment variables of the process that tune a C allocator, as set: `MALLOC_ARENA_MAX=1`; `null` if the
-    /// environment was not read.
+    /// Environment variables that tune the C allocator, such as `MALLOC_ARENA_MAX=1`; `null` if the environment was not
+    /// read.
     pub settings: Option<Vec<String>>,
 }
 
-/// One mapping that holds something.
+/// A mapping with resident or swapped pages.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -235,17 +235,17 @@ pub struct RegionRecord {
     pub start: String,
     /// First address after it, `0x…`.
     pub end: String,
-    /// Permissions as the kernel writes them: `rw-p`.
+    /// Permissions, such as `rw-p`.
     pub perms: String,
-    /// The file, a name in brackets, or empty.
+    /// File path, a name in brackets, or empty.
     pub path: String,
     /// Resident memory.
     pub rss_bytes: u64,
-    /// Resident memory, with shared pages divided among sharers.
+    /// PSS: resident memory, with shared pages divided among the processes that share them.
     pub pss_bytes: u64,
     /// Swapped-out memory.
     pub swap_bytes: u64,
-    /// Its owners, each with its share.
+    /// Owners and their shares.
     pub owners: Vec<ShareRecord>,
 }
 
@@ -264,7 +264,7 @@ pub struct ShareRecord {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AccountDocument {
-    /// The type of this document and the version of its format.
+    /// Document type and format version.
     #[cfg_attr(test, schemars(extend("const" = ACCOUNT_SCHEMA)))]
     pub schema: String,
     /// Version of Loadline.
@@ -279,7 +279,7 @@ pub struct AccountDocument {
     pub bundle: Option<String>,
     /// The machine and how busy it was.
     pub machine: super::Machine,
-    /// Facts found about the JVM.
+    /// Facts about the JVM.
     pub jvm: super::Jvm,
     /// The command line of the process.
     pub subject_command: Vec<String>,
@@ -291,13 +291,13 @@ pub struct AccountDocument {
     /// The largest RSS since the start; absent in older documents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rss_bytes_peak: Option<u64>,
-    /// Every flag in force; absent if the flags could not be read from outside.
+    /// Every flag in effect; absent if the flags could not be read from outside.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flags: Option<super::FlagsRecord>,
     /// The live objects by class, if they were requested; taken after the weighing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub objects: Option<super::ObjectsRecord>,
-    /// The heap dump, if one was requested.
+    /// Heap dump, if requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heap_dump: Option<super::HeapDumpRecord>,
     /// The code and the objects that hold the memory, if that was requested; recorded after the weighing.

@@ -1,12 +1,12 @@
-//! Several accounts: the process that an account is about, the accounts of all JVMs of a machine, and the comparison
-//! of two accounts of one JVM.
+//! Several accounts: the process of an account, the accounts of all JVMs on a machine, and the comparison of two
+//! accounts of one JVM.
 
 use super::{AccountDocument, DoubtRecord, Machine};
 use serde::{Deserialize, Serialize};
 
-/// Schema of the document that `loadline account --all --json` prints.
+/// Schema of the output of `loadline account --all --json`.
 pub const ACCOUNTS_SCHEMA: &str = "loadline.accounts/1";
-/// Schema of the document that `loadline account PID --against FILE --json` prints.
+/// Schema of the output of `loadline account PID --against FILE --json`.
 pub const CHANGES_SCHEMA: &str = "loadline.account_changes/1";
 
 /// The process that an account describes. With the pid, `boot_id` and `started_ticks` identify it uniquely across
@@ -30,7 +30,7 @@ pub struct IdentityRecord {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AccountsDocument {
-    /// The type of this document and the version of its format.
+    /// Document type and format version.
     #[cfg_attr(test, schemars(extend("const" = ACCOUNTS_SCHEMA)))]
     pub schema: String,
     /// Version of Loadline.
@@ -59,13 +59,13 @@ pub struct AccountsDocument {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct UnreadRecord {
-    /// Process id, in Loadline's pid namespace.
+    /// Process ID, in Loadline's pid namespace.
     pub pid: u32,
     /// The program it runs, as in `identity`.
     pub name: String,
     /// The reason why it could not be read.
     pub cause: UnreadCause,
-    /// The same in words.
+    /// In words.
     pub why: String,
 }
 
@@ -74,9 +74,9 @@ pub struct UnreadRecord {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum UnreadCause {
-    /// It ended, or became another program, while it was being read.
+    /// It exited or became another program while it was read.
     Ended,
-    /// Loadline may not read it.
+    /// Loadline lacks permission to read it.
     #[default]
     Refused,
 }
@@ -85,7 +85,7 @@ pub enum UnreadCause {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ChangesDocument {
-    /// The type of this document and the version of its format.
+    /// Document type and format version.
     #[cfg_attr(test, schemars(extend("const" = CHANGES_SCHEMA)))]
     pub schema: String,
     /// Version of Loadline.

@@ -1,16 +1,16 @@
-//! Advice on the sizes of JVMs that run, as recorded.
+//! Sizing advice for running JVMs as recorded.
 
 use super::{Machine, RuleRecord, UnreadRecord};
 use serde::{Deserialize, Serialize};
 
-/// Schema of the document that `loadline advise --json` prints.
+/// Schema of the output of `loadline advise --json`.
 pub const ADVICE_SCHEMA: &str = "loadline.advice/1";
 
 /// The document that `loadline advise --json` prints.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AdviceDocument {
-    /// The type of this document and the version of its format.
+    /// Document type and format version.
     #[cfg_attr(test, schemars(extend("const" = ADVICE_SCHEMA)))]
     pub schema: String,
     /// Version of Loadline.
@@ -28,7 +28,7 @@ pub struct AdviceDocument {
     pub unread: Vec<UnreadRecord>,
 }
 
-/// The sizes to set for a JVM. No trial has proved them.
+/// Recommended sizes for a JVM, not confirmed by trials.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -47,11 +47,11 @@ pub struct AdviceRecord {
     pub heap_bytes: Option<u64>,
     /// All JVM options to set.
     pub options: Vec<String>,
-    /// Words of its command to remove, because they win over options in `JAVA_TOOL_OPTIONS`, or contradict them.
+    /// Words of its command to remove, because they override or contradict options in `JAVA_TOOL_OPTIONS`.
     pub without: Vec<String>,
     /// The same heap as shares of the limit, in place of `-Xmx`.
     pub share_options: Vec<String>,
-    /// The least limit without a change of the heap: the peak that was seen, with headroom.
+    /// The limit if the heap keeps its maximum: the peak, the growth of the heap up to its maximum, and headroom.
     pub limit_as_is_bytes: Option<u64>,
     /// The arithmetic: the rows add up to `limit_bytes`.
     pub rows: Vec<AdviceRow>,
@@ -65,9 +65,9 @@ pub struct AdviceRecord {
     pub evidence: String,
     /// Why the confidence is not higher.
     pub why: Vec<String>,
-    /// Whether trials have proved it: never, as `prove` does that.
+    /// Whether trials confirmed it: always false, because that takes the command in `prove`.
     pub proved: bool,
-    /// The command that proves it, with words in capitals to fill in; empty if there is no advice.
+    /// Command that tests it, with placeholders in capitals; empty if there is no advice.
     pub prove: String,
     /// Why there is no advice; `null` if there is one.
     pub refused: Option<String>,
@@ -163,8 +163,8 @@ pub struct VpaRecord {
     pub container: String,
     /// The memory request that it recommends.
     pub target_bytes: u64,
-    /// Below it, pods are evicted; `null` if it is not given.
+    /// Pods below it are evicted; `null` if it is not given.
     pub lower_bytes: Option<u64>,
-    /// Above it, pods are evicted; `null` if it is not given.
+    /// Pods above it are evicted; `null` if it is not given.
     pub upper_bytes: Option<u64>,
 }

@@ -1,9 +1,9 @@
-//! The charge of a memory cgroup, as recorded.
+//! A memory cgroup's charge as recorded.
 
 use super::{CachedFileRecord, ChargeRow, DoubtRecord, Machine, SlabRecord};
 use serde::{Deserialize, Serialize};
 
-/// Schema of the document that `loadline account --cgroup --json` prints.
+/// Schema of the output of `loadline account --cgroup --json`.
 pub const CHARGE_SCHEMA: &str = "loadline.charge/1";
 
 /// The charge of a memory cgroup, by kind.
@@ -11,62 +11,61 @@ pub const CHARGE_SCHEMA: &str = "loadline.charge/1";
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ChargeRecord {
-    /// The whole charge, which is compared with the limit.
+    /// Total charge, which the kernel compares with the limit.
     pub usage_bytes: u64,
     /// Anonymous pages.
     pub anon_bytes: u64,
     /// Page cache, without shared memory.
     pub file_bytes: u64,
-    /// Page cache that was not used lately; `null` in older records. Without it the charge is Kubernetes' working set.
+    /// Inactive page cache; `null` in older records. The charge minus this is Kubernetes' working set.
     pub inactive_file_bytes: Option<u64>,
-    /// Page cache that a disk does not have yet; `null` in older records.
+    /// Dirty page cache; `null` in older records.
     pub dirty_file_bytes: Option<u64>,
     /// Shared memory and tmpfs.
     pub shmem_bytes: u64,
     /// Kernel memory: page tables, stacks, slab, sockets; `null` if the cgroup does not report it.
     pub kernel_bytes: Option<u64>,
-    /// Swapped-out memory, which is not part of the charge; `null` if swap is not accounted.
+    /// Swapped-out memory, not part of the charge; `null` if swap is not accounted.
     pub swap_bytes: Option<u64>,
-    /// The smallest limit of this cgroup and its ancestors; `null` if there is none.
+    /// Smallest limit of this cgroup and its ancestors; `null` if there is none.
     pub limit_bytes: Option<u64>,
     /// `v1` or `v2`.
     #[cfg_attr(test, schemars(extend("enum" = ["v1", "v2"])))]
     pub version: String,
-    /// The cgroup's folder below its mount, such as `/system.slice/app.service`.
+    /// Path of the cgroup below its mount, such as `/system.slice/app.service`.
     pub cgroup: String,
-    /// Processes in it.
+    /// Number of processes in it.
     pub processes: u64,
-    /// The ancestor cgroup that carries the limit; absent if it is this one or there is none.
+    /// Ancestor cgroup that sets the limit; absent if this cgroup sets it or there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_cgroup: Option<String>,
-    /// On cgroup v2: controllers that JDKs without JDK-8349988 look for in `/proc/cgroups` and that are not listed
-    /// there as enabled. Absent if all are listed or the file cannot be read.
+    /// On cgroup v2, controllers that JDKs without JDK-8349988 expect in `/proc/cgroups` but that are not enabled
+    /// there. Absent if all are enabled or the file cannot be read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unlisted: Vec<String>,
-    /// The charge by owner. The rows add up to `usage_bytes`; absent where the owners were not read.
+    /// Charge by owner, adding up to `usage_bytes`; absent if owners were not read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rows: Vec<ChargeRow>,
-    /// Processes of the cgroup that could not be read.
+    /// Number of its processes that could not be read.
     pub unread_processes: u64,
-    /// Files on disks in the page cache that its processes have open or mapped, the largest. Another cgroup may be
-    /// charged for them. Absent where the kernel does not tell it (Linux 6.5 or newer; of files that one may write).
+    /// Largest on-disk files in the page cache that its processes have open or mapped; another cgroup may be charged
+    /// for them. Covers writable files on Linux 6.5 or newer; absent otherwise.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cached_files: Vec<CachedFileRecord>,
-    /// The largest caches of kernel objects of the whole machine; absent if the kernel's memory is small, or its caches
-    /// are among the rows, or only root may read them.
+    /// Largest slab caches of the whole machine; absent if kernel memory is small, the caches are among the rows, or
+    /// only root can read them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub machine_slabs: Vec<SlabRecord>,
 }
 
 impl ChargeRecord {
-    /// The part that the kernel cannot take back, which is all that gets the cgroup killed; `None` where the owners
-    /// were not read.
+    /// The unreclaimable part, which is what gets the cgroup killed; `None` if the owners were not read.
     pub fn kept_bytes(&self) -> Option<u64> {
         let kept = self.rows.iter().filter(|row| !row.reclaimable).map(|row| row.bytes).sum::<i64>();
         (!self.rows.is_empty()).then(|| u64::try_from(kept).unwrap_or(0))
     }
 
-    /// The charge without the page cache that was not used lately: the `working_set` of Kubernetes (kubelet, cAdvisor).
+    /// The charge without inactive page cache: the `working_set` of Kubernetes (kubelet, cAdvisor).
     pub fn working_set_bytes(&self) -> Option<u64> {
         Some(self.usage_bytes.saturating_sub(self.inactive_file_bytes?))
     }
@@ -76,7 +75,7 @@ impl ChargeRecord {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ChargeDocument {
-    /// The type of this document and the version of its format.
+    /// Document type and format version.
     #[cfg_attr(test, schemars(extend("const" = CHARGE_SCHEMA)))]
     pub schema: String,
     /// Version of Loadline.
@@ -92,7 +91,7 @@ pub struct ChargeDocument {
     pub charge: ChargeRecord,
     /// The largest charge so far, in bytes; `null` on v2 before Linux 5.19.
     pub peak_bytes: Option<u64>,
-    /// Processes of the cgroup that the kernel killed for lack of memory, so far.
+    /// OOM kills in the cgroup so far.
     pub oom_kills: u64,
     /// The JVMs in the cgroup.
     pub jvms: Vec<NamedJvm>,

@@ -1,35 +1,35 @@
-//! Circumstances of trials other than the subject: the one list of possible reasons for a difference that no change of
-//! the subject explains.
+//! Circumstances of trials other than the subject: the single list of possible reasons for a difference that is not due
+//! to the subject.
 
 use super::{Conditions, Jvm, Trial, each_once};
 use crate::scenario::Cpus;
 use crate::units::{Bytes, clipped};
 use std::fmt;
 
-/// Entries shown for each side if a circumstance is a list; the archives have the others.
+/// Entries shown per side if a circumstance is a list; the archives have all.
 const TOLD_MAX: usize = 6;
-/// Characters shown of an entry: the load of a phase fits, a class path does not.
+/// Characters shown per entry: enough for a phase's load, but not for a class path.
 const CHARACTERS_MAX: usize = 120;
 
-/// The circumstances of a trial other than its subject; unknown ones are left out.
+/// A trial's known circumstances other than its subject.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Circumstances(Vec<Circumstance>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Circumstance {
     label: &'static str,
-    /// One, or as many as a list has.
+    /// A single value, or all entries of a list.
     entries: Vec<String>,
 }
 
-/// A circumstance that is known for both sides and differs: `JDK: 17.0.15 | 21.0.3`.
+/// A circumstance that is known on both sides and differs: `JDK: 17.0.15 | 21.0.3`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Differing {
-    /// The name of the circumstance.
+    /// Its name.
     pub label: &'static str,
-    /// Its earlier value, shortened; for a list, the entries that only this side has.
+    /// Its earlier value, shortened; for a list, the entries only on this side.
     pub before: String,
-    /// Its current value.
+    /// Its later value.
     pub after: String,
 }
 
@@ -61,7 +61,7 @@ impl Circumstances {
             one("CPU limit", trial.map(|trial| trial.cpu_limit().map_or("none".to_owned(), |limit| limit.to_string()))),
             one("CPUs", trial.map(cpus)),
             one("CPU", machine.cpu_model.clone()),
-            // Kernels differ by some KiB in what they leave of one and the same memory.
+            // Kernels differ by some KiB in the memory that they leave.
             one("machine", Some(format!("{} cores, {memory_gib:.1} GiB", machine.cores))),
             one("kernel", Some(machine.kernel.clone())),
             one("cgroup", Some(machine.cgroup.clone())),
@@ -75,7 +75,7 @@ impl Circumstances {
         Self(known.into_iter().flatten().collect())
     }
 
-    /// Returns the circumstances that both know and that differ; `self` is the earlier side.
+    /// The circumstances that both know and that differ; `self` is the earlier side.
     pub fn differing(&self, after: &Self) -> Vec<Differing> {
         let differing = |before: &Circumstance| {
             let after = after.0.iter().find(|after| after.label == before.label && after.entries != before.entries)?;
@@ -86,7 +86,7 @@ impl Circumstances {
     }
 }
 
-/// The flags in force that differ from their defaults; if they are unknown, the requested options.
+/// The nondefault flags in effect or, if unknown, the requested options.
 fn options(jvm: &Jvm) -> Circumstance {
     let (label, words) = jvm.flags.as_ref().map_or(("options", &jvm.options), |flags| ("flags", flags));
     let mut words = each_once(words.iter().map(String::as_str));
@@ -94,13 +94,13 @@ fn options(jvm: &Jvm) -> Circumstance {
     Circumstance { label, entries: words.into_iter().map(str::to_owned).collect() }
 }
 
-/// The agents that the command names. They are no flags, and no JVM lists them among its own.
+/// Agents in the command, which are not among the JVM's flags.
 fn agents(trial: &Trial) -> Circumstance {
     let is_agent = |word: &&String| ["-javaagent:", "-agentpath:", "-agentlib:"].iter().any(|of| word.starts_with(of));
     Circumstance { label: "agents", entries: trial.command.iter().filter(is_agent).cloned().collect() }
 }
 
-/// Returns the entries of a circumstance that only `one` has; all of them if both have the same ones in another order.
+/// The entries that only `one` has, or all if only the order differs.
 fn told(one: &Circumstance, other: &Circumstance) -> String {
     let mut own: Vec<&String> = one.entries.iter().filter(|entry| !other.entries.contains(entry)).collect();
     if own.is_empty() && other.entries.iter().all(|entry| one.entries.contains(entry)) {

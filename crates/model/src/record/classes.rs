@@ -1,4 +1,4 @@
-//! Classes loaded at a moment, as the JVM counts them, and the loaders that hold them, grouped by type.
+//! Loaded classes as counted by the JVM, and their loaders by type.
 
 pub use crate::observe::hsperfdata::ClassCounts;
 
@@ -10,22 +10,22 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct LoadersRecord {
-    /// All loaders together.
+    /// All loaders.
     pub total: LoaderSum,
     /// The change since the previous mark; `null` at the first mark.
     pub change: Option<LoaderChange>,
-    /// Loader types, heaviest and largest growth first.
+    /// Loader types, largest size and growth first.
     pub types: Vec<LoaderType>,
-    /// Number of types that are not in the list.
+    /// Number of types omitted from the list.
     pub types_left_out: u64,
 }
 
-/// The loaders of one type.
+/// Class loaders of one type.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct LoaderType {
-    /// Class of the loaders, as the JVM spells it; `<boot class loader>` for the boot loader.
+    /// Class of the loaders in the JVM's spelling; `<boot class loader>` for the boot loader.
     pub name: String,
     /// The live loaders.
     pub now: LoaderSum,
@@ -33,7 +33,7 @@ pub struct LoaderType {
     pub change: Option<LoaderChange>,
 }
 
-/// Loaders and the memory of their classes.
+/// Class loaders and the memory of their classes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -44,13 +44,13 @@ pub struct LoaderSum {
     pub classes: u64,
     /// Hidden classes among them: lambdas, method handles, scripts.
     pub hidden_classes: u64,
-    /// Metaspace and class space chunks that they hold; not necessarily resident.
+    /// Size of their metaspace and class space chunks, resident or not.
     pub taken_bytes: u64,
-    /// Bytes of those chunks that are used.
+    /// Used part of these chunks.
     pub used_bytes: u64,
 }
 
-/// The change of loaders between two marks. A loader is identified by the address of its data.
+/// Change in class loaders between two marks. Loaders are identified by the address of their data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -59,14 +59,14 @@ pub struct LoaderChange {
     pub added: LoaderSum,
     /// Loaders that no longer exist, as they were at the previous mark.
     pub ended: LoaderSum,
-    /// Growth in classes of the loaders that already existed.
+    /// Growth in classes of loaders that already existed.
     pub kept_classes_growth: i64,
-    /// Growth in chunk bytes of the same loaders.
+    /// Growth in chunk size of the same loaders.
     pub kept_taken_bytes_growth: i64,
 }
 
 impl LoaderSum {
-    /// The sum of both.
+    /// Adds both.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -80,7 +80,7 @@ impl LoaderSum {
 }
 
 impl LoaderChange {
-    /// The sum of both: of two types, or of two consecutive spans.
+    /// Adds two types, or two consecutive spans.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -91,17 +91,17 @@ impl LoaderChange {
         }
     }
 
-    /// Growth of the total in classes.
+    /// Growth in classes.
     pub fn classes_growth(&self) -> i64 {
         growth(self.ended.classes, self.added.classes).saturating_add(self.kept_classes_growth)
     }
 
-    /// Growth of the total in bytes of chunks.
+    /// Growth in bytes of chunks.
     pub fn taken_bytes_growth(&self) -> i64 {
         growth(self.ended.taken_bytes, self.added.taken_bytes).saturating_add(self.kept_taken_bytes_growth)
     }
 
-    /// Growth in the number of loaders.
+    /// Growth in loaders.
     pub fn loaders_growth(&self) -> i64 {
         growth(self.ended.loaders, self.added.loaders)
     }

@@ -1,16 +1,16 @@
-//! Results over all trials: every metric of every trial, differences with their intervals and verdicts, budgets. They
-//! are computed from the trials alone, so a report can be made again from an archive.
+//! Results over all trials: every metric of every trial, differences with intervals and verdicts, budgets. They are
+//! computed only from the trials, so an archive can reproduce a report.
 
 use serde::{Deserialize, Serialize};
 
-/// The direction in which a metric is better.
+/// Which direction is better for a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Better {
-    /// Less is better: sizes, times, CPU, failures.
+    /// Lower is better: sizes, times, CPU, failures.
     Lower,
-    /// More is better: rates.
+    /// Higher is better: rates.
     Higher,
 }
 
@@ -37,22 +37,22 @@ pub enum Unit {
     BytesPerRequest,
     /// Bytes per unit of the counter of a slope.
     BytesPer,
-    /// Ratio of two numbers of the same unit; may be below 0 and above 1.
+    /// Ratio of two numbers of the same unit; can be below 0 or above 1.
     Ratio,
 }
 
 impl Unit {
-    /// Whether only figures use it, which a scenario derives from marks.
+    /// Whether only derived figures use it.
     pub fn is_of_figures(self) -> bool {
         matches!(self, Self::BytesPer | Self::Ratio)
     }
 }
 
-/// A metric of one configuration: its value in every trial that measured it.
+/// A metric of one configuration, with its value in each trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct MetricRecord {
-    /// Its name, such as `rss.loaded`, `malloc.retained.loaded`, `p99.steady`, `cpu_per_1000.steady`, `start_up`.
+    /// Name, such as `rss.loaded`, `malloc.retained.loaded`, `p99.steady`, `cpu_per_1000.steady`, `start_up`.
     pub metric: String,
     /// Unit of the values.
     pub unit: Unit,
@@ -60,11 +60,11 @@ pub struct MetricRecord {
     pub better: Better,
     /// Name of the configuration.
     pub configuration: String,
-    /// Its values, in the order of the trials.
+    /// Values, in trial order.
     pub values: Vec<ValueRecord>,
     /// Median of the values.
     pub median: f64,
-    /// Lower end of the confidence interval of the centre of the values; `null` with fewer than three trials.
+    /// Lower end of the confidence interval of the center of the values; `null` with fewer than three trials.
     pub low: Option<f64>,
     /// Upper end of the interval.
     pub high: Option<f64>,
@@ -80,7 +80,7 @@ pub struct ValueRecord {
     pub block: u32,
     /// The value, in the metric's unit.
     pub value: f64,
-    /// Whether it counts; it does not if its block was disturbed and repeated.
+    /// Whether it is used; false if its block was disturbed and repeated.
     pub used: bool,
 }
 
@@ -93,9 +93,9 @@ pub enum DifferenceVerdict {
     Better,
     /// The candidate is worse than the baseline.
     Worse,
-    /// The difference, whatever it is, is smaller than the least that matters.
+    /// Any difference is smaller than the smallest that matters.
     Equivalent,
-    /// The trials do not settle the difference.
+    /// The trials do not decide.
     CannotTell,
 }
 
@@ -105,15 +105,15 @@ pub enum DifferenceVerdict {
 pub struct ComparisonRecord {
     /// Name of the metric, as in [`MetricRecord`].
     pub metric: String,
-    /// Unit of `difference`, `low` and `high`.
+    /// Unit of `difference`, `low`, and `high`.
     pub unit: Unit,
     /// Whether lower or higher is better.
     pub better: Better,
-    /// The configuration compared against.
+    /// Name of the baseline configuration.
     pub baseline: String,
-    /// The configuration compared.
+    /// Name of the candidate configuration.
     pub candidate: String,
-    /// Whether it is a requested metric. The other metrics are details, in a family of their own.
+    /// Whether the metric was requested. The others form a separate family.
     pub primary: bool,
     /// Median of the baseline's values.
     pub baseline_median: f64,
@@ -132,21 +132,21 @@ pub struct ComparisonRecord {
     pub low: Option<f64>,
     /// Upper end of the interval.
     pub high: Option<f64>,
-    /// Joint confidence of the whole family of intervals, 0–1.
+    /// Joint confidence of its family of intervals, 0–1.
     pub confidence: f64,
-    /// Confidence of this interval alone, after the correction for the size of its family, 0–1.
+    /// Confidence of this interval alone, corrected for the size of its family, 0–1.
     pub confidence_each: f64,
-    /// The least difference that matters, as requested: in the metric's unit, or as a share of the baseline.
+    /// Smallest difference that matters, as requested: in the metric's unit, or as a share of the baseline.
     pub least: LeastRecord,
     /// The verdict on the difference.
     pub verdict: DifferenceVerdict,
-    /// Blocks it rests on.
+    /// Number of blocks behind it.
     pub blocks: u32,
-    /// Total number of blocks that would probably settle it; `null` if it is settled or cannot be predicted.
+    /// Total number of blocks that would probably decide it; `null` if it is decided or cannot be predicted.
     pub blocks_needed: Option<u32>,
 }
 
-/// The least difference that matters.
+/// The smallest difference that matters.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -165,15 +165,15 @@ pub struct BlockRecord {
     pub block: u32,
     /// Configurations in the order they ran.
     pub order: Vec<String>,
-    /// The disturbance by the machine; `null` if there was none.
+    /// How other activity on the machine disturbed the block; `null` if nothing did.
     pub disturbed: Option<String>,
-    /// The disturbed block that it repeats.
+    /// Index of the disturbed block that it repeats.
     pub repeats: Option<u32>,
-    /// Whether its values count.
+    /// Whether its values are used.
     pub used: bool,
 }
 
-/// Two metrics against each other, with a point for each configuration.
+/// Two metrics, with a point for each configuration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ParetoRecord {
@@ -204,7 +204,7 @@ pub struct ParetoPoint {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum BudgetVerdict {
-    /// Kept.
+    /// Met.
     Pass,
     /// Exceeded.
     Fail,
@@ -217,17 +217,17 @@ pub enum BudgetVerdict {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct BudgetRecord {
-    /// The budget as written, such as `rss.loaded<=60MiB`.
+    /// Budget as written, such as `rss.loaded<=60MiB`.
     pub expression: String,
-    /// The configuration judged.
+    /// Name of the configuration.
     pub configuration: String,
     /// The metric's full name; `null` if no metric has this name.
     pub metric: Option<String>,
-    /// Unit of the numbers below; `null` if nothing was measured.
+    /// Unit of the numbers; `null` if nothing was measured.
     pub unit: Option<Unit>,
-    /// The centre of its values; for a budget against a baseline, the change, in its unit or as a ratio minus 1.
+    /// Center of the values; for a budget against a baseline, the change, in the metric's unit or as a ratio minus 1.
     pub value: Option<f64>,
-    /// Lower end of the interval that was judged.
+    /// Lower end of the judged interval.
     pub low: Option<f64>,
     /// Upper end of the interval.
     pub high: Option<f64>,
@@ -238,15 +238,15 @@ pub struct BudgetRecord {
     /// Whether `value` and `bound` are a change against the baseline.
     #[serde(default)]
     pub of_change: bool,
-    /// Trials or blocks it rests on.
+    /// Number of trials or blocks behind it.
     pub trials: u32,
     /// The verdict on the budget.
     pub verdict: BudgetVerdict,
-    /// Why, in a sentence.
+    /// The reason, in one sentence.
     pub why: String,
 }
 
-/// Whether several differences of one candidate have verdicts and all of them are inconclusive.
+/// Whether a candidate has several judged differences that are all inconclusive.
 pub fn tells_nothing(judged: &[&ComparisonRecord]) -> bool {
     judged.len() > 1 && judged.iter().all(|of| of.verdict == DifferenceVerdict::CannotTell)
 }

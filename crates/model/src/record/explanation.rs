@@ -1,133 +1,135 @@
-//! The code that holds the memory, as a second start of the same command showed it. That start ran under a profiler,
-//! went through the same load, and left a heap dump. Nothing of it was weighed.
+//! The code that holds the memory, from a second start of the same command with a profiler, the same load, and a heap
+//! dump. Nothing in it was measured.
 
 use serde::{Deserialize, Serialize};
 
-/// Code and objects that hold the memory of a configuration.
+/// Code and objects behind the memory of a configuration.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ExplanationRecord {
-    /// The library that recorded native memory; `null` if none was used.
+    /// Library that recorded native memory; `null` if none was used.
     pub profiler: Option<String>,
-    /// Parts that are missing, each with its reason.
+    /// Missing parts, each with the reason.
     pub missing: Vec<String>,
-    /// Native memory by the code that allocated it, the largest first.
+    /// Native memory by allocating code, largest first.
     pub sites: Vec<SiteRecord>,
-    /// The same memory by full stack: a flame graph for each kind that held at least 1 MiB, largest first.
+    /// Native memory by full stack: a flame graph for each kind of at least 1 MiB, largest first.
     pub flames: Vec<FlameRecord>,
-    /// The objects of the Java heap by holder; `null` if there is no heap dump.
+    /// Heap objects by holder; `null` without a heap dump.
     pub heap: Option<HeldHeapRecord>,
-    /// Objects of the Java heap that were alive at the end, by class and allocating code, most bytes first. Estimated
-    /// from samples.
+    /// Heap objects live at the end, by class and allocating code, largest first; estimated from samples.
     pub objects: Vec<AllocatedRecord>,
-    /// Whether the live heap grows under load, which a start of its own showed; `null` if that was not tried.
+    /// Growth of the live heap under load, tested in a separate start; `null` if not tested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub live_growth: Option<LiveGrowthRecord>,
-    /// Child processes that were started and files that were opened for writing, by calling code, most calls first.
-    /// Empty with async-profiler before 4.2.
+    /// Child processes started and files opened for writing, by calling code, most calls first. Empty with
+    /// async-profiler before 4.2.
     pub calls: Vec<CallRecord>,
 }
 
-/// The beginning of an entry of [`ExplanationRecord::missing`] that says why there are no objects.
+/// Prefix of the entry in [`ExplanationRecord::missing`] that explains missing objects.
 pub const NO_OBJECTS: &str = "No objects by what keeps them";
 
 impl ExplanationRecord {
-    /// Whether a heap dump was asked for and could not be had.
+    /// Whether a requested heap dump failed.
     pub fn misses_objects(&self) -> bool {
         self.missing.iter().any(|why| why.starts_with(NO_OBJECTS))
     }
 }
 
-/// The live heap after each of some full collections under a steady load.
+/// Growth of the live heap over several full GCs under a steady load.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct LiveGrowthRecord {
-    /// Full collections that were judged.
+    /// Requests of this load, such as `GET /orders`; empty in records of older versions.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub load: String,
+    /// Number of full GCs judged.
     pub collections: u32,
-    /// Full collections that a verdict needs.
+    /// Number of full GCs needed for a verdict.
     pub needed: u32,
-    /// Seconds of load from the first of them to the last.
+    /// Seconds of load from the first GC to the last.
     pub seconds: f64,
-    /// Correct answers meanwhile.
+    /// Correct responses in that time.
     pub requests: u64,
-    /// Live heap after the first of these collections.
+    /// Live heap after the first of these GCs.
     pub live_bytes_first: u64,
     /// Live heap after the last.
     pub live_bytes_last: u64,
-    /// Smallest live heap after a collection of the last window.
+    /// Smallest live heap after a GC in the last window.
     pub live_bytes_min: u64,
-    /// Largest live heap after a collection of the last window.
+    /// Largest live heap after a GC in the last window.
     pub live_bytes_max: u64,
-    /// Bytes that each answer adds to the live heap; `null` if no growth is certain.
+    /// Growth of the live heap per response; `null` if no growth is certain.
     pub bytes_per_request: Option<f64>,
-    /// Lower end of the interval of `bytes_per_request`, with 95 % confidence.
+    /// Lower end of the 95% confidence interval of `bytes_per_request`.
     pub bytes_per_request_low: Option<f64>,
-    /// Upper end of that interval.
+    /// Upper end of the interval.
     pub bytes_per_request_high: Option<f64>,
 }
 
-/// Native memory that one place in the code allocated.
+/// Native memory allocated at one site in the code.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct SiteRecord {
-    /// The owner in accounts that this memory belongs to: `malloc.direct`, `malloc.live`. If a thread or a class is the
-    /// reason for it, the owner of the larger part: `thread_stacks`, `metaspace`.
+    /// Owner of this memory in accounts, such as `malloc.direct` or `malloc.live`. For threads and classes, the owner
+    /// of the larger part: `thread_stacks` or `metaspace`.
     pub owner: String,
-    /// The memory in words: `direct memory`, `zlib`, `JNI librocksdbjni.so`, `C2 compiler`.
+    /// Kind of memory: `direct memory`, `zlib`, `JNI librocksdbjni.so`, `C2 compiler`.
     pub kind: String,
-    /// The first frame outside the JDK and frameworks, `Orders.export(Orders.java:88)`. If there is none, the frame or
-    /// the part of the JVM that represents it.
+    /// First frame outside the JDK and frameworks, such as `Orders.export(Orders.java:88)`; if there is none, a
+    /// representative frame or part of the JVM.
     pub site: String,
-    /// The frames from the site down to the allocation.
+    /// Frames from the site down to the allocation.
     pub frames: Vec<String>,
-    /// Allocated and not yet freed when the load ended.
+    /// Live memory at the end of the load.
     pub loaded_bytes: u64,
-    /// Part of `loaded_bytes` that was left after a full collection.
+    /// Part of `loaded_bytes` left after a full GC.
     pub kept_bytes: u64,
-    /// The most that was allocated and not yet freed at any moment.
+    /// Peak of the live memory.
     pub peak_bytes: u64,
-    /// Allocations that were recorded.
+    /// Number of recorded allocations.
     pub allocations: u64,
-    /// Threads started or class loaders created here that still existed when the load ended; 0 for other memory.
+    /// Number of threads or class loaders created here that still existed at the end of the load; 0 for other memory.
     pub made: u64,
 }
 
-/// Live objects of one class that one place in the code allocated.
+/// Live objects of one class that were allocated at one site in the code.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct AllocatedRecord {
-    /// Class name with its package; `byte[]` for an array.
+    /// Fully qualified class name; `byte[]` for an array.
     pub class: String,
-    /// The first frame outside the JDK and frameworks, `Pages.load(Pages.java:21)`.
+    /// First frame outside the JDK and frameworks, such as `Pages.load(Pages.java:21)`.
     pub site: String,
-    /// The frames from the site down to the allocation.
+    /// Frames from the site down to the allocation.
     pub frames: Vec<String>,
-    /// Objects that were sampled.
+    /// Number of sampled objects.
     pub samples: u64,
-    /// Estimate of the bytes of all such objects.
+    /// Estimated size of all such objects.
     pub bytes: u64,
 }
 
-/// Calls of one purpose from one place in the code.
+/// Calls with one purpose from one site in the code.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct CallRecord {
     /// The purpose.
     pub purpose: CallPurpose,
-    /// The first frame outside the JDK and frameworks, `Ocr.read(Ocr.java:18)`.
+    /// First frame outside the JDK and frameworks, such as `Ocr.read(Ocr.java:18)`.
     pub site: String,
-    /// The frames from the site down to the call.
+    /// Frames from the site down to the call.
     pub frames: Vec<String>,
-    /// Number of calls, from the start of the JVM or of the recording to its end.
+    /// Number of calls since the start of the JVM or of the recording.
     pub calls: u64,
 }
 
-/// The purpose of a call that was recorded.
+/// Purpose of a recorded call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -135,38 +137,38 @@ pub enum CallPurpose {
     /// It started a child process.
     #[default]
     StartsProcess,
-    /// It opened a file that may be written to.
+    /// It opened a file for writing.
     OpensFile,
 }
 
-/// Native memory of one kind by the stacks that allocated it, as a flame graph draws it.
+/// Native memory of one kind by allocating stack, for a flame graph.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct FlameRecord {
-    /// The memory in words: `direct memory`, `zlib`, `C2 compiler` (for all that it compiled).
+    /// Kind of memory: `direct memory`, `zlib`, `C2 compiler` (for everything that it compiled).
     pub kind: String,
-    /// The moment at which the bytes were live.
+    /// The moment that it shows.
     pub at: FlameMoment,
-    /// All memory of this kind that was allocated and not yet freed at that moment.
+    /// All memory of this kind that was live at that moment.
     pub bytes: u64,
-    /// Part of it in stacks that are left out, the smallest ones.
+    /// Part of it in omitted stacks, which are the smallest.
     pub left_out_bytes: u64,
-    /// The frames of the stacks, each once.
+    /// Frames of the stacks, without duplicates.
     pub frames: Vec<FlameFrameRecord>,
-    /// The stacks, largest first. Their bytes and `left_out_bytes` add up to `bytes`.
+    /// Stacks, largest first; with `left_out_bytes`, they add up to `bytes`.
     pub stacks: Vec<FlameStackRecord>,
 }
 
-/// When the bytes of a flame graph were live.
+/// The moment of a flame graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FlameMoment {
-    /// When the load ended.
+    /// The end of the load.
     #[default]
     Loaded,
-    /// The earlier peak of this kind of memory: less than 1 MiB of it was live when the load ended.
+    /// An earlier peak, because less than 1 MiB was live at the end of the load.
     Peak,
 }
 
@@ -181,7 +183,7 @@ pub struct FlameFrameRecord {
     pub code: FrameCode,
 }
 
-/// The kind of code that a frame belongs to.
+/// Kind of code of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -202,47 +204,47 @@ pub enum FrameCode {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct FlameStackRecord {
-    /// Number of outermost frames that are omitted before the first of `frames`.
+    /// Number of outermost frames omitted before `frames`.
     pub outer_left_out: u64,
-    /// Indexes in the list of frames, from 0, outermost frame first.
+    /// Indexes into the list of frames, from 0, outermost first.
     pub frames: Vec<u32>,
-    /// Bytes that this stack allocated and that were not yet freed.
+    /// Live memory allocated by this stack.
     pub bytes: u64,
 }
 
-/// The live objects of a Java heap and their holders.
+/// Live objects of a Java heap and what holds them.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct HeldHeapRecord {
-    /// All reachable objects.
+    /// Size of all reachable objects.
     pub live_bytes: u64,
     /// Number of these objects.
     pub objects: u64,
-    /// Bytes that the listed holders keep alive in total.
+    /// Total size that the listed holders keep alive.
     pub covered_bytes: u64,
-    /// The holders, the largest first.
+    /// Holders, largest first.
     pub holders: Vec<HolderRecord>,
 }
 
-/// A holder that keeps objects alive: without it they would be garbage.
+/// A holder of objects that would be garbage without it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct HolderRecord {
-    /// A static field, a thread, a pool: `java.io.DeleteOnExitHook.files`.
+    /// Static field, thread, or pool, such as `java.io.DeleteOnExitHook.files`.
     pub name: String,
-    /// The fields from the holder down to where objects accumulate.
+    /// Fields from the holder down to where objects accumulate.
     pub path: Vec<String>,
-    /// The size of everything that it keeps alive.
+    /// Size of everything that it keeps alive.
     pub retained_bytes: u64,
     /// Number of these objects.
     pub objects: u64,
-    /// The classes that make up most of it, largest first.
+    /// Classes that make up most of it, largest first.
     pub classes: Vec<HeldClassRecord>,
 }
 
-/// The objects of one class that a holder keeps.
+/// Objects of one class that a holder keeps alive.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]

@@ -1,16 +1,16 @@
-//! A figure derived from the marks of one trial, with the points it rests on or the reason why it is missing.
+//! A figure derived from a trial's marks, with the points used or the reason why it is missing.
 
 use super::Unit;
 use serde::{Deserialize, Serialize};
 
-/// How a figure follows from the marks.
+/// How a figure is derived from marks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FigureKind {
     /// (spike − valley) / (spike − base).
     Elasticity,
-    /// The slope of a least-squares line.
+    /// Slope of a least-squares line.
     Slope,
 }
 
@@ -18,27 +18,27 @@ pub enum FigureKind {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FigureRecord {
-    /// Its name in the scenario, which is also the name of the metric.
+    /// Name in the scenario and of the metric.
     pub name: String,
-    /// How it follows from the marks.
+    /// How it is derived from marks.
     pub kind: FigureKind,
-    /// The quantity it is derived from, such as `rss`.
+    /// Underlying quantity, such as `rss`.
     pub of: String,
-    /// The counter of a slope; `null` for an elasticity.
+    /// Counter of a slope; `null` for an elasticity.
     pub per: Option<String>,
-    /// Its value in `unit`; `null` if it was refused.
+    /// Value in `unit`; `null` if it cannot be derived.
     pub value: Option<f64>,
     /// Unit of `value` and `standard_error`.
     #[cfg_attr(test, schemars(extend("enum" = ["bytes_per", "ratio"])))]
     pub unit: Unit,
-    /// The share that could be returned, as given in the scenario; `null` if it gives none.
+    /// The share that could be returned, as given in the scenario; `null` if not given.
     pub ideal: Option<f64>,
     /// Standard error of a slope within this trial; `null` with fewer than three points.
     pub standard_error: Option<f64>,
-    /// The marks of the points, in their order.
+    /// Marks of the points, in order.
     pub marks: Vec<String>,
-    /// The underlying points: for a slope, the count and `of`; for an elasticity, seconds since the command was started
-    /// and `of`, at base, spike and valley.
+    /// Underlying points: for a slope, the count and `of`; for an elasticity, seconds since the start of the command
+    /// and `of`, at base, spike, and valley.
     pub points: Vec<(f64, f64)>,
     /// Why there is no value; `null` if there is one.
     pub why: Option<String>,

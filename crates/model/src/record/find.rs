@@ -1,4 +1,4 @@
-//! Records of a search for the load line: the purpose of each trial, and the result of all trials together.
+//! Records of a search for the load line: the purpose of each trial, and the overall result.
 
 pub use crate::scenario::Pages;
 
@@ -6,15 +6,15 @@ use super::Unit;
 use crate::units::MIB;
 use serde::{Deserialize, Serialize};
 
-/// The page of most machines.
+/// The page size of most machines.
 const PAGE: u64 = 4096;
 
-/// A number that a target requires and that a trial did not meet.
+/// A condition of the target that a trial missed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Missed {
-    /// The metric with its phase, such as `p99.steady`; for a trial that was stopped early, `response`, `service`,
-    /// `rate` or `failed` with its phase.
+    /// Metric with its phase, such as `p99.steady`; for a trial stopped early, `response`, `service`, `rate`, or
+    /// `failed` with its phase.
     pub metric: String,
     /// Unit of both numbers.
     pub unit: Unit,
@@ -22,7 +22,7 @@ pub struct Missed {
     pub value: f64,
     /// The bound to reach, or not to exceed.
     pub bound: f64,
-    /// The same in words.
+    /// In words.
     pub text: String,
 }
 
@@ -33,29 +33,28 @@ impl Missed {
     }
 }
 
-/// The purpose and the result of one trial of a search.
+/// Purpose and result of one trial of a search.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ProbeRecord {
-    /// The part of the search.
+    /// Stage of the search.
     pub stage: ProbeStage,
-    /// The maximum heap (`-Xmx`) that the search set; `null` if it is fixed or left to the JVM.
+    /// Maximum heap (`-Xmx`) set by the search; `null` if fixed or left to the JVM.
     pub heap_bytes: Option<u64>,
-    /// The maximum direct memory (`-XX:MaxDirectMemorySize`) that the search set in addition to the heap; `null` if the
-    /// JVM derives it from the heap.
+    /// Maximum direct memory (`-XX:MaxDirectMemorySize`) set by the search; `null` if the JVM derives it from the heap.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub direct_bytes: Option<u64>,
-    /// Rate of the measured phase, in requests per second; absent if it is the planned one.
+    /// Rate of the measured phase; absent if as planned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_per_s: Option<f64>,
-    /// Whether file pages of the JDK and the application were charged to this trial, or were already charged elsewhere.
+    /// Whether file pages of the JDK and the application were charged to this trial or already charged elsewhere.
     pub pages: Pages,
     /// Whether the target held.
     pub verdict: ProbeVerdict,
-    /// The missed targets, with the numbers; or the reason why the trial was discarded.
+    /// Missed targets with numbers, or the reason why the trial was discarded.
     #[serde(default)]
     pub why: Vec<String>,
-    /// The numbers behind `why`, if it is about numbers.
+    /// Missed conditions behind `why`, if any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missed: Vec<Missed>,
     /// The cause of failure, if it failed.
@@ -67,44 +66,44 @@ pub struct ProbeRecord {
     /// Kernel read-ahead on the disk of the JDK; only in the first trial, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_ahead_bytes: Option<u64>,
-    /// Seconds from the preparation of its file pages to the end of its subject.
+    /// Seconds from the preparation of file pages to the end of the subject.
     #[serde(default)]
     pub seconds: f64,
 }
 
 impl ProbeRecord {
-    /// Whether the search set this heap with this direct memory.
+    /// Whether the search set this heap and direct memory.
     pub fn gave(&self, heap: Option<u64>, direct: Option<u64>) -> bool {
         (self.heap_bytes, self.direct_bytes) == (heap, direct)
     }
 }
 
-/// Classes that rules of thumb count, loaded or not.
+/// Classes counted by rules of thumb, loaded or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ClassesRecord {
-    /// Classes in the runtime image of the JDK.
+    /// Classes in the JDK's runtime image.
     pub jdk: u64,
-    /// Classes in the jars that the subject had open and in the folders of its class path.
+    /// Classes in the jars that the subject had open and in the directories of its class path.
     pub application: u64,
 }
 
-/// A part of a search.
+/// A stage of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ProbeStage {
-    /// The single trial with ample memory.
+    /// One trial with ample memory.
     Reference,
-    /// Search for the smallest heap with which the subject becomes ready at all: a start without load.
+    /// Search for the smallest heap that lets the subject become ready, without load.
     HeapStart,
     /// Search for the smallest heap.
     Heap,
-    /// Search for the smallest limit, including proofs.
+    /// Search for the smallest limit, and its confirmation.
     Limit,
     /// Search for the smallest limit on a host with a warm page cache.
     Warm,
-    /// Test of the limit and the heap to set, under a longer load.
+    /// Test of the recommended limit and heap under a longer load.
     Soak,
     /// Search for the highest rate.
     Rate,
@@ -119,11 +118,11 @@ pub enum ProbeVerdict {
     Holds,
     /// The target did not hold.
     Fails,
-    /// The machine disturbed the trial. It is void and is repeated.
+    /// The machine disturbed the trial, which is repeated.
     Discarded,
 }
 
-/// The first failure when memory is short.
+/// What fails first when memory is short.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -132,17 +131,17 @@ pub enum FailureCause {
     OomKill,
     /// The JVM exhausted one of its own pools.
     OutOfMemoryError,
-    /// The JVM refused to start, or did not become ready in time.
+    /// The JVM did not start, or was not ready in time.
     Start,
-    /// The subject ended by itself.
+    /// The subject exited on its own.
     Died,
-    /// Garbage collections took the time.
+    /// GCs took too much time.
     Collections,
-    /// File pages were repeatedly dropped and read again.
+    /// File pages were repeatedly reclaimed and read again.
     FilePages,
-    /// Times exceeded the target, for no observed reason.
+    /// Times exceeded the target without an observed cause.
     Times,
-    /// The subject gave fewer answers than the target requires, for no observed reason.
+    /// The rate missed the target without an observed cause.
     Rate,
     /// Requests failed.
     Failures,
@@ -150,38 +149,38 @@ pub enum FailureCause {
     Other,
 }
 
-/// Counters of the memory cgroup of a trial, at its end.
+/// Counters of a trial's memory cgroup at the end of the trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CgroupRecord {
     /// The limit.
     pub limit_bytes: u64,
-    /// The granularity of limits, if it is larger than a page: 1 MiB in a Slurm step.
+    /// Granularity of limits, if larger than a page: 1 MiB in a Slurm step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grain_bytes: Option<u64>,
-    /// Page size, if it is not 4 KiB; the unit of faults and refaults.
+    /// Page size if not 4 KiB; the unit of faults and refaults.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page_bytes: Option<u64>,
-    /// The largest charge; `null` on v2 before Linux 5.19.
+    /// Peak charge; `null` on v2 before Linux 5.19.
     pub peak_bytes: Option<u64>,
-    /// The largest anonymous part of the charge on the timeline, plus kernel and shared memory.
+    /// Peak of anonymous memory on the timeline, plus kernel and shared memory.
     pub anon_peak_bytes: Option<u64>,
-    /// File pages charged at the end of the load.
+    /// Charged file pages at the end of the load.
     pub file_bytes: Option<u64>,
-    /// Charges that hit the limit and had to reclaim first.
+    /// Charges that hit the limit and had to reclaim memory.
     pub limit_hits: u64,
-    /// Page faults that needed a disk (major faults).
+    /// Major page faults.
     pub major_faults: u64,
-    /// File pages that were read again soon after they were dropped.
+    /// File pages that were read again soon after reclaim (refaults).
     pub file_refaults: u64,
-    /// Processes killed for lack of memory.
+    /// Processes killed by the OOM killer.
     pub oom_kills: u64,
-    /// File pages that the subject had mapped but that were charged elsewhere, at the end of the load.
+    /// File pages mapped by the subject but charged to another cgroup, at the end of the load.
     pub foreign_file_bytes: Option<u64>,
 }
 
 impl CgroupRecord {
-    /// The size of a page on the machine of the trial, in bytes.
+    /// The page size of the trial's machine, in bytes.
     pub fn page(&self) -> u64 {
         self.page_bytes.unwrap_or(PAGE)
     }
@@ -191,81 +190,81 @@ impl CgroupRecord {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FindRecord {
-    /// The configuration searched.
+    /// Name of the configuration.
     pub configuration: String,
-    /// Conditions that had to hold, in their simplest form.
+    /// Conditions that had to hold, in normalized form.
     pub target: Vec<String>,
-    /// The unknowns that were varied.
+    /// What the search varied.
     pub unknowns: Unknowns,
-    /// The relative step at which the search stopped, such as 0.02.
+    /// Relative step at which the search stopped, such as 0.02.
     #[cfg_attr(test, schemars(range(min = 0.0)))]
     pub step: f64,
-    /// Consecutive trials that had to hold, including the one by which the search chose the value.
+    /// Consecutive trials that had to pass, including the one that chose the value.
     pub proofs: u32,
     /// How the search ended.
     pub outcome: FindOutcome,
-    /// The result in one sentence, with the numbers.
+    /// Result in one sentence, with numbers.
     pub text: String,
-    /// Index of the trial with ample memory; `null` if none held.
+    /// Index of the trial with ample memory; `null` if it did not hold.
     pub reference: Option<u32>,
-    /// The load line with a cold page cache; `null` if none was found.
+    /// Load line with a cold page cache; `null` if not found.
     pub line: Option<LineRecord>,
-    /// The load line with a warm page cache; `null` if it was not found or not searched for.
+    /// Load line with a warm page cache; `null` if not found or not searched for.
     pub warm: Option<LineRecord>,
-    /// The point beyond which more memory saves no more CPU, if it is not the line itself.
+    /// Point beyond which more memory saves no more CPU, if not the line itself.
     pub knee: Option<KneeRecord>,
-    /// The test of the values to set under a longer load; `null` if there was none, or it has not ended.
+    /// Test of the recommended values under a longer load; `null` if skipped or unfinished.
     #[serde(default)]
     pub soak: Option<SoakRecord>,
-    /// The safety margin added to the line, as a share such as 0.1.
+    /// Safety margin added to the line, as a share such as 0.1.
     #[cfg_attr(test, schemars(range(min = 0.0)))]
     pub headroom: f64,
-    /// The limit to set: the line plus its headroom, in whole MiB; `null` if there is no line.
+    /// Recommended limit: the line plus headroom, in whole MiB; `null` if there is no line.
     pub limit_bytes: Option<u64>,
-    /// The heap to set: the heap of the line plus the same headroom, in whole MiB; `null` if the search set none.
+    /// Recommended heap: the heap of the line plus headroom, in whole MiB; `null` if the search set none.
     #[serde(default)]
     pub heap_bytes: Option<u64>,
-    /// JVM options to set with it.
+    /// JVM options to set with the limit.
     pub options: Vec<String>,
-    /// JVM options that set the same heap as a share of that limit instead of `-Xmx`; empty if no heap was set.
+    /// JVM options that set the same heap as a share of the limit instead of `-Xmx`; empty if no heap was set.
     #[serde(default)]
     pub share_options: Vec<String>,
-    /// Limits that other sizing methods would have required.
+    /// Limits that other sizing rules would require.
     pub others: Vec<RuleRecord>,
-    /// The single limit to prove, if none was searched for.
+    /// The single limit to test, if given instead of a search.
     #[serde(default)]
     pub prove_bytes: Option<u64>,
-    /// The highest rate that held, if it was searched for.
+    /// Highest rate that held, if searched for.
     pub rate: Option<RateRecord>,
-    /// Trials run, including those that do not count.
+    /// Number of trials, including discarded ones.
     pub trials: u32,
-    /// Seconds from the start of the first trial to the end of the last, without pauses.
+    /// Seconds from the start of the first trial to the end of the last, without interruptions.
     pub seconds: f64,
-    /// Whether the time given ended the search before every smaller limit was tried.
+    /// Whether the time budget ended the search before all smaller limits were tried.
     #[serde(default)]
     pub cut_short: bool,
 }
 
-/// The test of a limit and a heap under a load longer than that of the search.
+/// Test of a limit and heap under a longer load.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SoakRecord {
-    /// The limit that held, which is the one to set; `null` if none held.
+    /// Limit that held, which is the recommended one; `null` if none held.
     pub limit_bytes: Option<u64>,
-    /// The heap of that trial; `null` if the search set none.
+    /// Heap of that trial; `null` if the search set none.
     pub heap_bytes: Option<u64>,
-    /// Duration of the load in seconds.
+    /// Duration of the load.
     pub seconds: f64,
-    /// Limits that failed, in the order of trials.
+    /// Limits that failed, in trial order.
     pub failed_bytes: Vec<u64>,
-    /// Why the last of them failed.
+    /// Why the last one failed.
     pub why: Vec<String>,
 }
 
-/// The limit and the heap to set for a line: each plus the headroom, in whole MiB, since people write whole MiB. The
-/// limit has room for all of the heap.
+/// The limit and heap to set for a line: each plus headroom, in whole MiB, as users write them. The limit has room for
+/// the whole heap.
 pub fn to_set(line_bytes: u64, heap_bytes: Option<u64>, headroom: f64) -> (u64, Option<u64>) {
-    // 10 % more than 100 MiB is 110.00000000000001 in binary, and 110 MiB is meant.
+    // 100 MiB plus 10% is 110.00000000000001 in binary, but should be 110 MiB.
     const NEARLY: f64 = 1e-9;
     let with =
         |bytes: u64| (((bytes as f64 * (1.0 + headroom)) / MIB as f64 - NEARLY).ceil() as u64).saturating_mul(MIB);
@@ -274,23 +273,24 @@ pub fn to_set(line_bytes: u64, heap_bytes: Option<u64>, headroom: f64) -> (u64, 
     (with(line_bytes).max(whole(line_bytes.saturating_add(more))), heap)
 }
 
-/// The heap for a live set: room for as much again, or for a second of allocation if that is more, in whole MiB.
+/// The heap for a live set: twice its size, or with room for a second of allocation if that is more, in whole MiB.
 ///
 /// Sources: a third of the heap is young by default (`NewRatio`, JDK 11 to 27), so a live set of half the heap leaves a
-/// quarter of the old generation free. A second of allocation makes a young collection a second, a few milliseconds.
+/// quarter of the old generation free. Room for a second of allocation means one young collection per second, which
+/// takes a few milliseconds.
 pub fn heap_with_room(live_bytes: u64, allocated_per_s: Option<f64>) -> u64 {
-    // Less saves little, and a small server needs it while it starts.
+    // Less saves little, and a small server needs it at startup.
     const LEAST: u64 = 8 * MIB;
     let second = allocated_per_s.map_or(0, |per_s| per_s.max(0.0) as u64);
     whole(live_bytes.saturating_add(live_bytes.max(second))).max(LEAST)
 }
 
-/// Whole MiB, rounded up.
+/// Rounds up to whole MiB.
 pub fn whole(bytes: u64) -> u64 {
     bytes.div_ceil(MIB).saturating_mul(MIB)
 }
 
-/// The unknowns that a search varies.
+/// What a search varies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -298,9 +298,9 @@ pub enum Unknowns {
     /// The maximum heap, then the limit.
     #[default]
     HeapAndLimit,
-    /// The limit, with a heap that the configuration sets.
+    /// The limit, with the heap size set by the configuration.
     Limit,
-    /// The limit, from which the JVM derives its heap.
+    /// The limit, from which the JVM derives its heap size.
     AsIs,
     /// The rate, with a given limit.
     Rate,
@@ -311,23 +311,23 @@ pub enum Unknowns {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FindOutcome {
-    /// A line was found, and the step below it failed.
+    /// A line was found, and the next smaller limit failed.
     Found,
-    /// The target held at the smallest limit to be tried.
+    /// The target held at the smallest limit allowed.
     AtLowerBound,
-    /// A line was found, but no value to set held under a longer load.
+    /// A line was found, but no recommended limit held under a longer load.
     Grows,
     /// The target did not hold even with ample memory.
     NotHeld,
-    /// The target held with ample memory, but at no limit to be tried.
+    /// The target held with ample memory, but at no smaller limit.
     Never,
-    /// The search ended without an answer: its trials or its time were used up, or it was interrupted.
+    /// The search ended without a result: it ran out of trials or time, or was interrupted.
     #[default]
     GivenUp,
 }
 
 impl FindOutcome {
-    /// Whether there is a line or a rate to rely on.
+    /// Whether there is a reliable line or rate.
     pub fn is_found(self) -> bool {
         matches!(self, Self::Found | Self::AtLowerBound)
     }
@@ -339,54 +339,53 @@ impl FindOutcome {
 pub struct LineRecord {
     /// The limit.
     pub limit_bytes: u64,
-    /// The maximum heap that goes with it; `null` if the configuration set it or the JVM chose it.
+    /// Maximum heap at this limit; `null` if set by the configuration or chosen by the JVM.
     pub heap_bytes: Option<u64>,
-    /// The direct memory that goes with it; `null` if the JVM derives it from the heap.
+    /// Maximum direct memory at this limit; `null` if the JVM derives it from the heap.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub direct_bytes: Option<u64>,
     /// Consecutive trials that held at this limit.
     pub held: u32,
-    /// How it was proved; absent in documents of earlier versions.
+    /// How it was confirmed; absent in documents of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proof: Option<ProofRecord>,
-    /// Upper bound of the share of starts that fail, 0–1, with 95 % confidence.
+    /// Upper bound on the share of failing starts, 0–1, with 95% confidence.
     #[cfg_attr(test, schemars(range(min = 0.0, max = 1.0)))]
     pub failing_share_max: f64,
-    /// The next smaller limit, which failed; `null` if none was tried.
+    /// Next smaller limit, which failed; `null` if none was tried.
     pub below_bytes: Option<u64>,
-    /// The cause of failure at the next smaller limit; `null` if none was tried.
+    /// Cause of failure at the next smaller limit; `null` if none was tried.
     pub cause: Option<FailureCause>,
-    /// The same in words, with the numbers.
+    /// In words, with numbers.
     pub cause_text: Vec<String>,
-    /// Width of the edge between failing and holding, as a share: how far the highest failed limit is above the lowest
-    /// that held.
+    /// How far the highest failed limit is above the lowest that held, as a share.
     #[cfg_attr(test, schemars(range(min = 0.0)))]
     pub edge_width: f64,
 }
 
 impl LineRecord {
-    /// Trials that count at this limit, the failed ones included.
+    /// Valid trials at this limit, including failed ones.
     pub fn tried(&self) -> u32 {
         self.proof.map_or(self.held, |proof| proof.tried)
     }
 }
 
 impl RateRecord {
-    /// Trials that count at this rate, the failed ones included.
+    /// Valid trials at this rate, including failed ones.
     pub fn tried(&self) -> u32 {
         self.proof.map_or(self.held, |proof| proof.tried)
     }
 }
 
-/// The trials that prove a value, and those that do not.
+/// The trials that confirm a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ProofRecord {
-    /// Trials that count at this value, the failed ones included.
+    /// Number of valid trials at this value, including failed ones.
     pub tried: u32,
-    /// The number of these trials by which the search chose the value; they prove nothing. 0 if the value was given.
+    /// Number of these trials that chose the value and so do not confirm it; 0 if the value was given.
     pub choosing: u32,
-    /// Values that were put to proof in turn, this one last; at least 1.
+    /// Number of values tested for confirmation, this one last; at least 1.
     pub candidates: u32,
 }
 
@@ -396,14 +395,14 @@ pub struct ProofRecord {
 pub struct KneeRecord {
     /// The maximum heap.
     pub heap_bytes: u64,
-    /// The line plus the increase in heap. No trial at this limit proved it.
+    /// The line plus the increase in heap; not tested by a trial.
     pub limit_bytes: u64,
     /// CPU per request at the knee, divided by that at the line.
     #[cfg_attr(test, schemars(range(min = 0.0)))]
     pub cpu_ratio: f64,
 }
 
-/// The limit that a rule of thumb would have required.
+/// The limit that a rule of thumb would require.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RuleRecord {
@@ -411,7 +410,7 @@ pub struct RuleRecord {
     pub name: String,
     /// The limit that the rule requires for the heap found.
     pub limit_bytes: u64,
-    /// The calculation with its terms.
+    /// The calculation.
     pub how: String,
 }
 
@@ -423,16 +422,16 @@ pub struct RateRecord {
     pub rate_per_s: f64,
     /// Consecutive trials that held at this rate.
     pub held: u32,
-    /// How it was proved; absent in documents of earlier versions.
+    /// How it was confirmed; absent in documents of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proof: Option<ProofRecord>,
-    /// Upper bound of the share of trials at this rate that fail, 0–1, with 95 % confidence; `null` in documents of
+    /// Upper bound on the share of failing trials at this rate, 0–1, with 95% confidence; `null` in documents of
     /// earlier versions.
     #[serde(default)]
     #[cfg_attr(test, schemars(range(min = 0.0, max = 1.0)))]
     pub failing_share_max: Option<f64>,
-    /// The next higher rate, which failed; `null` if none was tried.
+    /// Next higher rate, which failed; `null` if none was tried.
     pub above_per_s: Option<f64>,
-    /// The cause of failure at that rate, in words.
+    /// Cause of failure at that rate, in words.
     pub cause_text: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! Diagnoses of trials or of an account, with the numbers that show them.
+//! Diagnoses of trials or an account, with supporting numbers.
 
 use super::{
     CompilationRecord, DiskFileRecord, LiveClassRecord, LoaderSum, MemoryFilesRecord, NettyChunksRecord, ProcessRecord,
@@ -8,7 +8,7 @@ use crate::scenario::Change;
 use loadline_base::order::Order as _;
 use serde::{Deserialize, Serialize};
 
-/// A diagnosis with its evidence and wording, so that readers need not know every kind.
+/// A diagnosis with its evidence, and text for readers that do not know its kind.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FindingRecord {
@@ -17,17 +17,17 @@ pub struct FindingRecord {
     /// The trials that show it; absent in the document of `loadline account`.
     #[serde(flatten)]
     pub of: Option<OfTrials>,
-    /// The observation in words.
+    /// Explanation in words.
     pub text: String,
-    /// One thing to do.
+    /// The next step.
     pub next: String,
-    /// Resident bytes that it costs now; 0 for a risk that costs none yet.
+    /// Current cost in resident bytes; 0 for a risk.
     #[serde(default)]
     pub costs_bytes: u64,
-    /// Upper bound of the possible reduction of resident memory; `null` if no bound is known.
+    /// Upper bound on the possible savings in resident memory; `null` if unknown.
     #[serde(default)]
     pub gain_bytes_max: Option<u64>,
-    /// Changes to apply, in the order to try them; empty if only people can act or a user's setting is in the way.
+    /// Changes to try, in order; empty if the fix is manual or conflicts with a user's setting.
     #[serde(default)]
     pub remedies: Vec<Change>,
 }
@@ -38,19 +38,19 @@ pub struct FindingRecord {
 pub struct OfTrials {
     /// The configuration.
     pub configuration: String,
-    /// Index of the trial that the numbers come from.
+    /// Index of the trial with these numbers.
     pub trial: u32,
-    /// Number of trials of the configuration that show it.
+    /// Number of the configuration's trials that show it.
     pub trials_alike: u32,
 }
 
 impl FindingRecord {
-    /// The upper bound of the possible reduction of resident memory, or else the cost of the finding.
+    /// The maximum reduction of resident memory, or else the finding's weight.
     pub fn worth_bytes(&self) -> u64 {
         self.gain_bytes_max.unwrap_or(self.costs_bytes)
     }
 
-    /// Its configuration; empty for a finding of an account.
+    /// Its configuration; empty for an account's finding.
     pub fn configuration(&self) -> &str {
         self.of.as_ref().map_or("", |of| of.configuration.as_str())
     }
@@ -60,12 +60,12 @@ impl FindingRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RuledOutRecord {
-    /// The kind of the finding that would name the cause, such as `malloc_retained`.
+    /// Kind of the finding for this cause, such as `malloc_retained`.
     pub kind: String,
     /// The trials of the evidence; absent in the document of `loadline account`.
     #[serde(flatten)]
     pub of: Option<OfTrials>,
-    /// The evidence against it in words.
+    /// Evidence against it, in words.
     pub text: String,
 }
 
@@ -79,58 +79,58 @@ pub enum Finding {
     LoadersKeepComing {
         /// Class of the loaders.
         loader: String,
-        /// The compared spans, in time order; each has about the same number of new loaders per request.
+        /// Compared spans, in time order; each added about the same number of loaders per request.
         spans: Vec<LoaderSpan>,
-        /// Loaders of this type alive after a full collection; `null` if there was none after the spans.
+        /// Live loaders of this type after a full GC; `null` if there was none after the spans.
         live_after_gc: Option<LoaderSum>,
     },
     /// Equal loads keep adding class metadata, in any loader.
     MetaspaceKeepsGrowing {
-        /// The compared spans, in time order; each grew by about the same amount per request.
+        /// Compared spans, in time order; each grew by about the same amount per request.
         spans: Vec<GrowthSpan>,
-        /// Whether a full collection freed less than half of it; `false` if there was none.
+        /// Whether a full GC freed less than half of it; `false` without a full GC.
         kept_by_gc: bool,
     },
     /// Chunks that the program freed but malloc keeps.
     MallocRetained {
         /// Resident bytes in them.
         retained_bytes: u64,
-        /// Bytes that a trim would return; `null` if they cannot be predicted.
+        /// Size that a trim would return; `null` if unpredictable.
         trim_bytes: Option<u64>,
-        /// Arenas of glibc; 0 for an allocator without them.
+        /// Number of glibc arenas; 0 for other allocators.
         arenas: u64,
         /// The allocator.
         allocator: String,
     },
     /// Direct buffers that are, or may be, unreachable. Only a collection frees them, and none comes.
     DirectMemoryWaits {
-        /// Bytes that direct buffers have reserved.
+        /// Direct memory reserved.
         direct_bytes: u64,
         /// Number of buffers.
         buffers: u64,
-        /// Part of it that a full collection left; `null` without one.
+        /// Part of it left by a full GC; `null` without one.
         left_by_gc_bytes: Option<u64>,
-        /// The most that they may reserve; `null` if unknown.
+        /// Maximum that they can reserve; `null` if unknown.
         ceiling_bytes: Option<u64>,
-        /// Collections so far; `null` if they are not counted.
+        /// Number of GCs so far; `null` if not counted.
         collections: Option<u64>,
     },
     /// Native memory whose Java owners are garbage: a full collection freed it, and collections are too rare.
     NativeHeldByGarbage {
-        /// Resident bytes that the full collection freed.
+        /// Resident bytes freed by the full GC.
         freed_bytes: u64,
-        /// The same by owner, largest first.
+        /// By owner, largest first.
         owners: Vec<OwnerFreed>,
-        /// Collections before it; `null` if they are not counted.
+        /// Number of GCs before it; `null` if not counted.
         collections: Option<u64>,
     },
     /// Direct memory that survives a full collection because something refers to it.
     DirectMemoryLives {
-        /// Bytes that direct buffers have reserved under load.
+        /// Direct memory reserved under load.
         direct_bytes: u64,
         /// Number of buffers.
         buffers: u64,
-        /// Bytes that a full collection left; `null` without one.
+        /// Size left by a full GC; `null` without one.
         left_by_gc_bytes: Option<u64>,
         /// Its holder.
         holder: DirectHolder,
@@ -139,7 +139,7 @@ pub enum Finding {
     LibraryMemory {
         /// Resident bytes.
         bytes: u64,
-        /// The library that holds most of it, with its allocator if known.
+        /// Library that holds most of it, with its allocator if known.
         library: String,
     },
     /// G1 keeps objects of half a region or more in their own regions, and the ends of these regions stay empty.
@@ -148,7 +148,7 @@ pub enum Finding {
         objects: u64,
         /// Bytes of the objects.
         object_bytes: u64,
-        /// Bytes of regions after these objects, which nothing else can use.
+        /// Unusable space after these objects in their regions.
         tail_bytes: u64,
         /// Size of a region.
         region_bytes: u64,
@@ -159,21 +159,21 @@ pub enum Finding {
         loader: String,
         /// The live loaders.
         now: LoaderSum,
-        /// Number of them that were added during the last phase of load; `null` if unknown.
+        /// Number added during the last load phase; `null` if unknown.
         came_last: Option<u64>,
     },
     /// Much of the heap is live, and static fields keep large collections.
     HeapHeldByStatics {
-        /// Heap bytes that a full collection left.
+        /// Heap bytes left by a full GC.
         live_bytes: u64,
         /// The largest collections.
         holders: Vec<StaticCollectionRecord>,
     },
     /// Much of the heap is live and held by `ThreadLocal` variables.
     HeapHeldByThreadLocals {
-        /// Heap bytes that a full collection left.
+        /// Heap bytes left by a full GC.
         live_bytes: u64,
-        /// Objects that the variables hold.
+        /// Objects held by the variables.
         values: ThreadValuesRecord,
     },
     /// Virtual threads are parked, with their stacks in the heap.
@@ -182,30 +182,30 @@ pub enum Finding {
         threads: u64,
         /// Bytes of their stacks.
         stack_bytes: u64,
-        /// Heap bytes that a full collection left.
+        /// Heap bytes left by a full GC.
         live_bytes: u64,
     },
     /// Objects wait for their finalizer and keep the objects they refer to alive.
     FinalizersWait {
-        /// Number of objects whose finalizer has not run.
+        /// Number of objects waiting for their finalizer.
         waiting: u64,
-        /// Heap bytes that a full collection left.
+        /// Heap bytes left by a full GC.
         live_bytes: u64,
-        /// The heaviest classes.
+        /// The largest classes.
         classes: Vec<LiveClassRecord>,
     },
     /// Most of RSS is live heap, and its holder was not found.
     HeapLives {
-        /// Heap bytes that a full collection left.
+        /// Heap bytes left by a full GC.
         live_bytes: u64,
-        /// The heaviest classes.
+        /// The largest classes.
         classes: Vec<LiveClassRecord>,
     },
     /// The program, or one of its libraries, allocated native memory that no collection frees.
     NativeMemoryLives {
-        /// Growth since the start of the load, after a full collection.
+        /// Growth since the start of the load, after a full GC.
         bytes: u64,
-        /// The same by owner, largest first.
+        /// By owner, largest first.
         owners: Vec<OwnerFreed>,
         /// Its source, if known.
         by: NativeHolder,
@@ -214,95 +214,95 @@ pub enum Finding {
     MappedFiles {
         /// Their resident pages.
         bytes: u64,
-        /// The largest files, with their resident size.
+        /// Largest files, by resident size.
         files: Vec<DiskFileRecord>,
     },
     /// A loader gained very many classes while the subject worked: they are generated at run time.
     ClassesGenerated {
         /// Class of the loader.
         loader: String,
-        /// Growth in classes of all loaders.
+        /// Growth in the number of classes, over all loaders.
         classes: u64,
-        /// Growth of their metadata.
+        /// Growth of class metadata.
         bytes: u64,
     },
     /// Direct memory is at its ceiling.
     DirectMemoryAtCeiling {
-        /// Bytes that direct buffers have reserved.
+        /// Direct memory reserved.
         direct_bytes: u64,
-        /// The most that they may reserve.
+        /// Maximum that they can reserve.
         ceiling_bytes: u64,
         /// Why nothing was freed.
         cause: CeilingCause,
-        /// The error that the subject printed; `null` if it printed none.
+        /// Error printed by the subject; `null` if none.
         error: Option<String>,
     },
     /// The heap was exhausted.
     HeapExhausted {
-        /// The error that the subject printed.
+        /// Error printed by the subject.
         error: String,
         /// Maximum heap size; `null` if unknown.
         max_bytes: Option<u64>,
     },
     /// `-XX:MaxRAMPercentage` has no effect with so little memory.
     HeapShareUnheeded {
-        /// The memory that the JVM sees.
+        /// Memory that the JVM detected.
         memory_bytes: u64,
-        /// The heap that the JVM chose.
+        /// Heap size chosen by the JVM.
         heap_bytes_max: u64,
-        /// The requested heap.
+        /// Requested heap size.
         asked_bytes: u64,
     },
     /// Threads of one pool were added while the subject worked, hardly work and do not end.
     ThreadsPileUp {
         /// The pool.
         pool: IdlePool,
-        /// Growth in the number of all threads.
+        /// Growth in the total number of threads.
         grown: u64,
     },
     /// One JIT compilation takes much memory, which malloc keeps afterwards.
     CompilerPeak {
-        /// Peak bytes that it took.
+        /// Peak size.
         bytes: u64,
-        /// The largest compilation of that method.
+        /// Largest compilation of the method.
         compilation: CompilationRecord,
     },
     /// Processes that the JVM started and that are charged to the same container.
     ChildProcesses {
-        /// Total bytes that they hold, with shared pages divided among sharers.
+        /// Total PSS.
         bytes: u64,
-        /// The processes by program name, largest sum first.
+        /// Processes by program name, largest total first.
         programs: Vec<ChildProgram>,
     },
     /// In-memory files (tmpfs, memfd, huge pages) that the JVM has open: charged to its container, but not part of its
     /// RSS.
     FilesInMemory {
-        /// Bytes of all of them.
+        /// Total size.
         bytes: u64,
-        /// The files by location, largest first.
+        /// Files by mount point, largest first.
         places: Vec<MemoryFilesRecord>,
     },
     /// The kernel caches file names (dentries) for the container: kernel memory, which is not part of RSS.
     KernelRemembersNames {
-        /// Growth of the cgroup's kernel memory while the subject worked.
+        /// Growth of the cgroup's kernel memory under load.
         kernel_bytes: u64,
-        /// Growth in file names cached on the machine.
+        /// Growth in the number of file names cached on the machine.
         names: u64,
-        /// Part of `names` that are names of files that do not exist.
+        /// Part of `names` for files that do not exist (negative dentries).
         missing: u64,
     },
     /// Files that the JVM has written are in the page cache of its container: charged, not part of RSS, reclaimable.
     PageCacheOfFiles {
         /// Growth of the cgroup's page cache.
         bytes: u64,
-        /// The open files that grew most, with their growth.
+        /// Open files that grew most, with their growth.
         files: Vec<DiskFileRecord>,
     },
     /// Netty holds chunks of which little is handed out.
     NettyChunksFree {
-        /// Direct memory that the allocator holds.
+        /// Direct memory held by the allocator.
         held_bytes: u64,
-        /// Part of it in buffers that are handed out.
+        /// Part of it in allocated buffers.
         handed_out_bytes: u64,
         /// Class of the allocator.
         allocator: String,
@@ -311,16 +311,16 @@ pub enum Finding {
     HeapFree {
         /// Size of this heap.
         free_bytes: u64,
-        /// All committed heap; `null` if unknown.
+        /// Committed heap; `null` if unknown.
         committed_bytes: Option<u64>,
-        /// Whether the subject rested before it was weighed.
+        /// Whether the subject was idle before the measurement.
         rested: bool,
     },
     /// The resident heap is far larger than the live set.
     HeapFarAboveLive {
         /// Resident heap.
         heap_bytes: u64,
-        /// Bytes of the live set, or an upper bound of it.
+        /// Live set, or an upper bound of it.
         live_bytes: u64,
         /// How the live set is known.
         live_by: LiveBy,
@@ -336,26 +336,26 @@ pub enum Finding {
     },
     /// The JVM chose Serial by itself, and collections take much time under load.
     SerialUnasked {
-        /// Time in collections divided by the time of the load, 0–1.
+        /// Share of the load time spent in GC, 0–1.
         gc_share: f64,
-        /// CPUs that the subject may use; `null` if it is not pinned.
+        /// Number of CPUs available to the subject; `null` if not pinned.
         cpus: Option<u64>,
     },
     /// Compiled code and the memory of the compilers are large.
     CodeLarge {
         /// Resident bytes of the code cache.
         code_bytes: u64,
-        /// Bytes of malloc that compilers hold; `null` without Native Memory Tracking.
+        /// Malloc memory held by the compilers; `null` without Native Memory Tracking.
         compiler_bytes: Option<u64>,
     },
     /// Pools with many threads that hardly worked.
     ThreadsIdle {
-        /// The pools, the largest stacks first.
+        /// Pools, largest stacks first.
         pools: Vec<IdlePool>,
     },
     /// The JVM runs without a class archive that it could map.
     CdsMissing {
-        /// Why it runs without one.
+        /// Why it runs without an archive.
         cause: CdsCause,
     },
     /// Observers that watch the JVM from inside.
@@ -365,9 +365,9 @@ pub enum Finding {
     },
     /// Memory in transparent huge pages, each of which is resident as a whole.
     HugePages {
-        /// Size of this memory.
+        /// Memory in huge pages.
         huge_bytes: u64,
-        /// Whether the JVM was asked to use them (`-XX:+UseTransparentHugePages`).
+        /// Whether the JVM was told to use them (`-XX:+UseTransparentHugePages`).
         asked: bool,
     },
     /// The ceilings of everything that may grow add up to more than the limit.
@@ -376,7 +376,7 @@ pub enum Finding {
         limit_bytes: u64,
         /// Sum of the ceilings.
         ceilings_bytes: u64,
-        /// The ceilings, largest first.
+        /// Ceilings, largest first.
         ceilings: Vec<Ceiling>,
     },
     /// The JVM chose its heap as if there were no limit or a different one.
@@ -396,7 +396,7 @@ pub enum Finding {
 }
 
 impl Finding {
-    /// Whether it is about a future risk, and so is reported whatever it weighs now.
+    /// Whether it is a future risk, which is reported whatever its current weight.
     pub fn is_risk(&self) -> bool {
         matches!(
             self,
@@ -413,7 +413,7 @@ impl Finding {
         )
     }
 
-    /// Whether the finding is true of nearly every JVM. Such a finding says little next to a cause of the same weight.
+    /// Whether it is true of nearly every JVM, and therefore says less than a cause of the same weight.
     pub fn is_habit(&self) -> bool {
         matches!(
             self,
@@ -427,13 +427,13 @@ impl Finding {
         )
     }
 
-    /// Its kind, as a document has it: `malloc_retained`.
+    /// Its kind as in documents: `malloc_retained`.
     pub fn kind(&self) -> String {
         let document = serde_json::to_value(self).unwrap_or_default();
         document.get("kind").and_then(|kind| kind.as_str()).unwrap_or_default().to_owned()
     }
 
-    /// Whether both are the same diagnosis of the same thing, with any numbers.
+    /// Whether both are the same diagnosis with possibly different numbers.
     pub fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::LoadersKeepComing { loader: one, .. }, Self::LoadersKeepComing { loader: other, .. })
@@ -443,7 +443,7 @@ impl Finding {
     }
 }
 
-/// Loaders that a stretch between two marks added.
+/// Loaders added between two marks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LoaderSpan {
@@ -451,7 +451,7 @@ pub struct LoaderSpan {
     pub from: String,
     /// The mark at its end.
     pub to: String,
-    /// Requests answered correctly in between, or the work that the subject counted as done.
+    /// Correct responses in between, or work that the subject counted as done.
     pub ok: u64,
     /// New loaders of the type.
     pub added: LoaderSum,
@@ -467,49 +467,49 @@ pub struct GrowthSpan {
     pub from: String,
     /// The mark at its end.
     pub to: String,
-    /// Requests answered correctly in between, or the work that the subject counted as done.
+    /// Correct responses in between, or work that the subject counted as done.
     pub ok: u64,
     /// The growth.
     pub growth_bytes: u64,
 }
 
-/// Bytes of an owner: freed by a full collection, or grown since the start.
+/// Change of an owner: freed by a full GC, or grown since the start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct OwnerFreed {
     /// The owner's name.
     pub owner: String,
-    /// Bytes that the collection freed, or growth since the start.
+    /// Size freed by the GC, or growth since the start.
     pub bytes: u64,
 }
 
-/// The holder of live direct memory.
+/// What holds live direct memory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "by", rename_all = "snake_case")]
 pub enum DirectHolder {
     /// For each thread, the JDK keeps the buffer of its largest channel read or write (`sun.nio.ch.Util`).
     ThreadCaches {
-        /// Bytes in these buffers.
+        /// Total size of these buffers.
         bytes: u64,
-        /// Threads that have such a buffer.
+        /// Number of threads with such a buffer.
         threads: u64,
-        /// The largest buffer.
+        /// Size of the largest buffer.
         largest_bytes: u64,
-        /// The pool that most of these threads belong to; the kernel may truncate its name.
+        /// Pool of most of these threads; the kernel may truncate its name.
         pool: Option<String>,
-        /// Bytes of them that malloc is expected to keep once the JDK frees them after each use.
+        /// Expected size that malloc retains if the JDK frees these buffers after each use.
         #[serde(default)]
         malloc_keeps_bytes: u64,
     },
     /// Netty's allocators.
     Netty {
-        /// Bytes that Netty counts.
+        /// Direct memory by Netty's own count.
         bytes: u64,
-        /// The chunks that hold most of them; absent if they could not be read.
+        /// Chunks that hold most of it; absent if they could not be read.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         chunks: Option<NettyChunksRecord>,
-        /// Whether the chunks were read after the load, so that no request was in flight.
+        /// Whether the chunks were read after the load, with no request in flight.
         #[serde(default)]
         rested: bool,
     },
@@ -517,7 +517,7 @@ pub enum DirectHolder {
     Program,
 }
 
-/// The source of live native memory.
+/// What holds live native memory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "by", rename_all = "snake_case")]
@@ -546,9 +546,9 @@ pub enum NativeHolder {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CeilingCause {
-    /// `-XX:+DisableExplicitGC` suppresses the collection that the JDK requests at the ceiling.
+    /// `-XX:+DisableExplicitGC` suppresses the GC that the JDK requests at the ceiling.
     CollectionsDisabled,
-    /// The buffers are alive.
+    /// The buffers are live.
     Alive,
     /// Unknown.
     Unknown,
@@ -558,16 +558,16 @@ pub enum CeilingCause {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ChildProgram {
-    /// The program, at most 15 bytes: the kernel's name for it.
+    /// Kernel name of the program, at most 15 bytes.
     pub name: String,
     /// Number of running processes.
     pub processes: u64,
-    /// Total bytes that they hold.
+    /// Total size.
     pub bytes: u64,
 }
 
 impl ChildProgram {
-    /// These processes by program, the largest first.
+    /// These processes by program, largest first.
     pub fn of(processes: &[ProcessRecord]) -> Vec<Self> {
         let mut programs: Vec<Self> = Vec::new();
         for process in processes {
@@ -589,27 +589,27 @@ impl ChildProgram {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum LiveBy {
-    /// It is the heap that a full collection left.
+    /// Heap left by a full GC.
     FullCollection,
-    /// It is at most the heap that the last collection of any kind left.
+    /// Upper bound: heap left by the last GC of any kind.
     LastCollection,
 }
 
-/// A pool of threads that hardly worked.
+/// A pool of mostly idle threads.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct IdlePool {
-    /// Their name with `*` for the numbers that differ.
+    /// Thread name with `*` for varying numbers.
     pub name: String,
     /// Number of live threads.
     pub threads: u64,
-    /// Resident pages of their stacks.
+    /// Resident size of their stacks.
     pub stack_bytes: u64,
-    /// CPUs that they used in total, on average: over the load of a trial, else since the JVM started.
+    /// Average number of CPUs used by all of them, during the load of a trial or since the JVM started.
     pub cpus: f64,
 }
 
-/// Why there is no class archive.
+/// Why the JVM runs without a CDS archive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "why", rename_all = "snake_case")]
@@ -620,30 +620,30 @@ pub enum CdsCause {
     NoArchive,
     /// An archive was given but is not mapped.
     NotMapped {
-        /// The archive as given.
+        /// Archive path as given.
         file: String,
     },
 }
 
-/// An observer that watches a JVM from inside, with its measured weight.
+/// An observer inside the JVM, with its measured memory cost.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ObserverOn {
-    /// The observer: `NMT`, `JMX`, `JFR`, or an agent with its file.
+    /// `NMT`, `JMX`, `JFR`, or an agent with its file.
     pub what: String,
-    /// The least that it weighs; `null` if it was never measured.
+    /// Minimum memory cost; `null` if never measured.
     pub bytes_min: Option<u64>,
-    /// The most that it weighs.
+    /// Maximum memory cost.
     pub bytes_max: Option<u64>,
 }
 
-/// A ceiling.
+/// An upper bound on one part of the JVM's memory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Ceiling {
-    /// The part that it bounds.
+    /// The bounded part.
     pub what: String,
-    /// The size that this part may grow to.
+    /// Maximum size of this part.
     pub bytes: u64,
 }
 
@@ -654,15 +654,15 @@ pub struct Ceiling {
 pub enum UnseenCause {
     /// `-XX:-UseContainerSupport`.
     SwitchedOff,
-    /// The JVM predates its support of cgroups v2.
+    /// The JVM is too old to support cgroup v2.
     BeforeCgroupV2,
-    /// `-XX:MaxRAM` names more memory than the limit.
+    /// `-XX:MaxRAM` is larger than the limit.
     MaxRam,
-    /// The JVM looks for controllers in `/proc/cgroups`, which does not list them on this kernel.
+    /// The JVM relies on `/proc/cgroups`, which does not list the controllers on this kernel.
     ControllersUnlisted,
-    /// The limit belongs to an ancestor cgroup, where this release does not look.
+    /// The limit is set on an ancestor cgroup, which this release ignores.
     LimitAbove,
-    /// The JVM took neither this limit nor the machine's memory: the limit was different when it started.
+    /// The limit was different when the JVM started.
     LimitChanged,
     /// No known cause explains it.
     Unknown,
@@ -676,7 +676,7 @@ pub struct IdleFlag {
     pub option: String,
     /// Why it has no effect.
     pub cause: IdleCause,
-    /// The option that overrides it, or the collector in force instead; empty if there is none.
+    /// Option that overrides it, or the collector in effect; empty if there is none.
     pub by: String,
 }
 
@@ -689,7 +689,7 @@ pub enum IdleCause {
     Unknown,
     /// Another option overrides it.
     Overridden,
-    /// It is for another collector.
+    /// It applies to another collector.
     OtherCollector,
     /// It is the default.
     Default,

@@ -1,27 +1,27 @@
-//! The flags of a running JVM, as recorded.
+//! A running JVM's flags as recorded.
 
 pub use crate::observe::hotspot::flags::FlagOrigin;
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Every flag in force.
+/// Every flag in effect.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct FlagsRecord {
-    /// Flags that were set, including those set by the JVM itself, by name.
+    /// Flags that were set, also by the JVM itself, by name.
     pub set: Vec<FlagRecord>,
-    /// Values of the flags at their default, by name.
+    /// Values of flags at their default, by name.
     pub defaults: BTreeMap<String, String>,
 }
 
-/// A flag that is not at its default.
+/// A flag with a non-default value.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct FlagRecord {
-    /// Name without `-XX:` and sign.
+    /// Name without `-XX:` and `+` or `-`.
     pub name: String,
     /// Value as `VM.flags` prints it: `true`, `8388608`, `75.000000`.
     pub value: String,
@@ -30,12 +30,12 @@ pub struct FlagRecord {
 }
 
 impl FlagsRecord {
-    /// How many flags there are.
+    /// The number of flags.
     pub fn count(&self) -> usize {
         self.set.len() + self.defaults.len()
     }
 
-    /// Whether the JVM refuses requests to attach.
+    /// Whether the JVM rejects attaching.
     pub fn disables_attaching(&self) -> bool {
         self.set.iter().any(|flag| flag.name == "DisableAttachMechanism" && flag.value == "true")
     }

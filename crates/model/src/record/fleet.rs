@@ -1,12 +1,12 @@
-//! Records of a fleet: its plan, the answer to each entry, and the document of all of them.
+//! Records of a fleet: its plan, the result of each entry, and the combined document.
 
 use super::{Document, DoubtRecord, FindRecord, LineRecord, Machine};
 use crate::scenario::{Last, PastLine, Scenario};
 use serde::{Deserialize, Serialize};
 
-/// Schema of the first line of a plan.
+/// Schema of a plan's first line.
 pub const FLEET_PLAN_SCHEMA: &str = "loadline.fleet-plan/1";
-/// Schema of the answer to one entry of a plan.
+/// Schema of an entry's result.
 pub const FLEET_ENTRY_SCHEMA: &str = "loadline.fleet-entry/1";
 /// Schema of the document of a fleet.
 pub const FLEET_SCHEMA: &str = "loadline.fleet/1";
@@ -15,7 +15,7 @@ pub const FLEET_SCHEMA: &str = "loadline.fleet/1";
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PlanHeader {
-    /// The type of this document and the version of its format.
+    /// Document type and format version.
     #[cfg_attr(test, schemars(extend("const" = FLEET_PLAN_SCHEMA)))]
     pub schema: String,
     /// Version of Loadline that made it.
@@ -42,7 +42,7 @@ pub struct PlanEntry {
     pub name: String,
     /// The task of the node.
     pub task: Task,
-    /// Minutes after which the entry ends with the results so far.
+    /// Time limit in minutes, after which the entry ends with partial results.
     pub minutes: f64,
     /// The limit that the service has in production.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -107,7 +107,7 @@ pub enum Why {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct EntryResult {
-    /// The type of this document and the version of its format.
+    /// Document type and format version.
     #[cfg_attr(test, schemars(extend("const" = FLEET_ENTRY_SCHEMA)))]
     pub schema: String,
     /// Version of Loadline that did the work; empty if it is not stated.
@@ -119,7 +119,7 @@ pub struct EntryResult {
     pub index: u32,
     /// The service, or the comparison.
     pub name: String,
-    /// The task that was done in the end: a proof that failed became a search.
+    /// The task that ran; after a failed confirmation, a search.
     pub task: Task,
     /// How it ended.
     pub outcome: EntryOutcome,
@@ -137,7 +137,7 @@ pub struct EntryResult {
     pub find: Option<FindRecord>,
     /// The line in the form that the next plan needs; `null` if none holds.
     pub line: Option<Last>,
-    /// Folders of its trials' archives, relative to the folder of this file, in the order they were made.
+    /// Directories of its archives, relative to the directory of this file, in the order they were created.
     pub archives: Vec<String>,
     /// Reasons to distrust the answer.
     #[serde(default)]
@@ -155,21 +155,21 @@ pub enum EntryOutcome {
     OutOfTime,
     /// The subject could not be run.
     SubjectFailed,
-    /// The node could not measure.
+    /// The node could not measure the subject.
     NodeUnfit,
 }
 
-/// The node that did an entry.
+/// The node that ran an entry.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct NodeRecord {
-    /// Its name in the engine; the host name if there is no engine.
+    /// Name in the scheduler; without a scheduler, the host name.
     pub name: String,
-    /// CPUs that this entry was allowed to use.
+    /// CPUs available to this entry.
     pub cpus: u32,
     /// The machine, before the first trial.
     pub machine: Machine,
-    /// How often the engine had started this entry before.
+    /// Number of earlier starts of this entry by the scheduler.
     pub restarts: u32,
 }
 
@@ -177,7 +177,7 @@ pub struct NodeRecord {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FleetDocument {
-    /// The type of this document and the version of its format.
+    /// Document type and format version.
     #[cfg_attr(test, schemars(extend("const" = FLEET_SCHEMA)))]
     pub schema: String,
     /// The plan.
@@ -204,11 +204,11 @@ pub struct FleetDocument {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct StandingRecord {
-    /// Entries with an answer.
+    /// Number of entries with a result.
     pub answered: u32,
     /// Indexes without a result.
     pub missing: Vec<u32>,
-    /// Indexes whose result is not an answer.
+    /// Indexes whose entry failed.
     pub failed: Vec<u32>,
     /// Indexes with several results. The earliest-started result with an answer counts.
     pub double: Vec<u32>,
@@ -224,13 +224,13 @@ pub struct ServiceRecord {
     pub index: u32,
     /// The verdict on its line.
     pub verdict: LineVerdict,
-    /// Why, in a sentence with the numbers.
+    /// The reason, in one sentence with numbers.
     pub text: String,
     /// The line; `null` if there is none.
     pub line: Option<LineRecord>,
     /// The limit to set: the line plus its headroom; `null` if there is no line.
     pub limit_bytes: Option<u64>,
-    /// JVM options to set with it.
+    /// JVM options to set with the limit.
     pub options: Vec<String>,
     /// Its limit in production.
     pub declared_bytes: Option<u64>,
@@ -245,7 +245,7 @@ pub struct ServiceRecord {
     pub node: String,
     /// Whether it was found on a different CPU model than the previous line.
     pub other_cpu: bool,
-    /// Trials made.
+    /// Number of trials.
     pub trials: u32,
     /// Duration in seconds.
     pub seconds: f64,
@@ -257,7 +257,7 @@ pub struct ServiceRecord {
 }
 
 impl ServiceRecord {
-    /// Whether its production limit is below the smallest limit at which the target holds.
+    /// Whether its production limit is below the smallest limit that meets the target.
     pub fn is_below_line(&self) -> bool {
         let line = self.line.as_ref().map(|line| line.limit_bytes);
         self.declared_bytes.zip(line).is_some_and(|(declared, line)| declared < line)
@@ -273,11 +273,11 @@ pub enum LineVerdict {
     Proved,
     /// It was found for the first time.
     First,
-    /// It was searched for again, with the same result within the search's step.
+    /// A new search gave the same result, within the search's step.
     Same,
-    /// It was searched for again: the service needs less than before.
+    /// A new search found that the service needs less than before.
     Lower,
-    /// It was searched for again: the service needs more than before.
+    /// A new search found that the service needs more than before.
     Higher,
     /// The target does not hold, whatever the memory.
     NotHeld,

@@ -1,16 +1,16 @@
-//! The history of a subject: what `loadline history --json` prints.
+//! A subject's history, as printed by `loadline history --json`.
 
 use super::{Better, DifferenceVerdict, Unit};
 use serde::{Deserialize, Serialize};
 
-/// Schema of the document of a history.
+/// Schema of a history.
 pub const HISTORY_SCHEMA: &str = "loadline.history/1";
 
 /// Chosen metrics over archives, with their changes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct HistoryDocument {
-    /// The type of this document and the version of its format.
+    /// Document type and format version.
     #[cfg_attr(test, schemars(extend("const" = HISTORY_SCHEMA)))]
     pub schema: String,
     /// Version of Loadline that made it.
@@ -31,11 +31,11 @@ pub struct HistoryDocument {
 #[serde(rename_all = "snake_case")]
 pub enum HistoryBy {
     /// Each archive is one point.
-    #[value(help = "Each archive")]
+    #[value(help = "One point per archive")]
     Date,
-    /// All archives of a commit that were made under the same conditions.
+    /// One point per commit and set of conditions.
     Commit,
-    /// All archives of a build that were made under the same conditions.
+    /// One point per build and set of conditions.
     Build,
 }
 
@@ -83,7 +83,7 @@ pub struct PointRecord {
     pub started: String,
     /// The archives that it consists of.
     pub archives: Vec<String>,
-    /// Trials that count.
+    /// Number of valid trials.
     pub trials: u32,
     /// Conditions other than the subject that differ from the previous point, as `what: before | now`; empty if none is
     /// known to differ.
@@ -103,7 +103,7 @@ pub struct MetricHistory {
     /// One value per point; `null` if none of its trials has the metric.
     pub values: Vec<Option<PointValue>>,
     /// Standard deviation of a trial, in the metric's unit: between trials of a point or between neighbouring points,
-    /// whichever is larger. `null` if there are too few.
+    /// whichever is larger; `null` if there are too few.
     pub noise: Option<f64>,
     /// Changes from one point to the next, in order.
     pub changes: Vec<ChangeRecord>,
@@ -117,7 +117,7 @@ pub struct MetricHistory {
 pub struct PointValue {
     /// Centre of the values of its trials.
     pub centre: f64,
-    /// Lower end of its 95 % confidence interval; `null` with fewer than three trials.
+    /// Lower end of its 95% confidence interval; `null` with fewer than three trials.
     pub low: Option<f64>,
     /// Upper end of the interval.
     pub high: Option<f64>,
@@ -161,7 +161,7 @@ pub struct OwnerMove {
     pub owner: String,
     /// After minus before, in bytes.
     pub bytes: f64,
-    /// Lower end of its 95 % confidence interval, in bytes.
+    /// Lower end of its 95% confidence interval, in bytes.
     pub bytes_low: f64,
     /// Upper end of the interval, in bytes.
     pub bytes_high: f64,

@@ -1,19 +1,18 @@
-//! Records of `loadline load`: conditions, phases, a time series, thresholds. The phases have the same form as those of
-//! a trial.
+//! Records of `loadline load`: conditions, phases, a time series, thresholds. Phases have the same form as in a trial.
 
 pub use crate::load::Row;
 
 use super::{DoubtRecord, Machine, PhaseRecord, Quantiles};
 use serde::{Deserialize, Serialize};
 
-/// Schema of the document of `loadline load --json`.
+/// Schema of the output of `loadline load --json`.
 pub const LOAD_SCHEMA: &str = "loadline.load/1";
 
 /// The document of `loadline load --json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LoadDocument {
-    /// The type of this document and the version of its format.
+    /// Document type and format version.
     #[cfg_attr(test, schemars(extend("const" = LOAD_SCHEMA)))]
     pub schema: String,
     /// Conditions that held for every phase.
@@ -28,7 +27,7 @@ pub struct LoadDocument {
     /// Whether the offered rate was achieved and the generator was not the bottleneck; `null` if this was not
     /// requested.
     pub strict: Option<bool>,
-    /// Whether the user ended it early.
+    /// Whether the user interrupted it.
     pub interrupted: bool,
     /// Reasons to distrust its numbers.
     pub doubts: Vec<DoubtRecord>,
@@ -54,11 +53,11 @@ pub struct LoadConditions {
     /// Threads of the generator.
     #[cfg_attr(test, schemars(range(min = 1)))]
     pub threads: u32,
-    /// Seed of all random draws.
+    /// Seed of all random choices.
     pub seed: u64,
     /// The command that repeats it.
     pub command: String,
-    /// The load plan in words, one line for each phase.
+    /// Load plan in words, one line per phase.
     pub load: Vec<String>,
 }
 
@@ -90,7 +89,7 @@ pub struct Second {
     pub response_ms: Option<Quantiles>,
 }
 
-/// A condition judged on a phase.
+/// A condition and its result for a phase.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ThresholdRecord {
@@ -102,7 +101,7 @@ pub struct ThresholdRecord {
     pub verdict: Verdict,
     /// The measured value: a time in ms, a 0–1 share, or a number; `null` if it was not measured.
     pub value: Option<f64>,
-    /// The same value, printed in the condition's unit.
+    /// The measured value in the condition's unit.
     pub shown: Option<String>,
 }
 

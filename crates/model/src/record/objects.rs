@@ -1,4 +1,4 @@
-//! Objects of the Java heap by class, right after a full collection, and those of a fresh JVM when it was ready.
+//! Java heap objects by class right after a full collection, and those of a fresh JVM when it was ready.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 pub struct ObjectsRecord {
     /// All live objects.
     pub total: ObjectSum,
-    /// The live objects before: of another JVM of this configuration when it was ready, or of the earlier account in a
-    /// comparison; `null` without either.
+    /// Live objects before: in another JVM of this configuration when ready, or in the earlier account of a comparison;
+    /// `null` without either.
     pub at_start: Option<ObjectSum>,
     /// Sums over several classes.
     pub kinds: Vec<ObjectKind>,
-    /// Classes, largest growth first; without `at_start`, heaviest first.
+    /// Classes, largest growth first; without `at_start`, largest first.
     pub classes: Vec<ObjectClass>,
-    /// Number of classes with objects that are not in the list.
+    /// Number of classes omitted from the list.
     pub classes_left_out: u64,
 }
 
@@ -27,7 +27,7 @@ pub struct ObjectsRecord {
 pub struct ObjectSum {
     /// Number of objects.
     pub instances: u64,
-    /// Shallow size of these objects, in bytes.
+    /// Shallow size of these objects.
     pub bytes: u64,
 }
 
@@ -36,7 +36,7 @@ pub struct ObjectSum {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ObjectClass {
-    /// Class name as the JVM spells it: `[B` is `byte[]`. Classes of the same name from several loaders count as one.
+    /// Class name in the JVM's spelling: `[B` is `byte[]`. Classes of the same name from several loaders count as one.
     pub name: String,
     /// The objects now.
     pub now: ObjectSum,
@@ -58,7 +58,7 @@ pub struct ObjectKind {
     pub at_start: Option<ObjectSum>,
 }
 
-/// Kinds of objects that heaps are often full of.
+/// Kinds of objects that often fill heaps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -67,29 +67,29 @@ pub enum ObjectKindName {
     Strings,
     /// `byte[]`: characters of strings, buffers.
     ByteArrays,
-    /// `Integer`, `Long` and the other six.
+    /// `Integer`, `Long`, and the other six.
     Boxed,
-    /// Hash maps without a table, which never held anything. A lower bound: other empty collections cannot be
-    /// recognised.
+    /// Hash maps without a table, which never had an entry. A lower bound: other empty collections cannot be
+    /// recognized.
     EmptyMaps,
 }
 
-/// A heap dump that was written.
+/// A heap dump.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct HeapDumpRecord {
-    /// The path of the file, as the JVM sees it.
+    /// Path, as seen by the JVM.
     pub path: String,
     /// Its size.
     pub bytes: u64,
-    /// Seconds for which the JVM was paused to write it.
+    /// How long writing it paused the JVM.
     pub seconds: f64,
 }
 
 impl ObjectsRecord {
-    /// Compares with an earlier count of the same JVM: largest growth first, and last the classes whose earlier count
-    /// is unknown, because that list was cut.
+    /// Compares with an earlier count of the same JVM: sorts by growth, followed by classes whose earlier count is
+    /// unknown because that list was truncated.
     pub fn compare_with(&mut self, earlier: &Self) {
         let all_then = earlier.classes_left_out == 0;
         let before = |name: &str| {
@@ -118,7 +118,7 @@ impl ObjectsRecord {
 }
 
 impl ObjectSum {
-    /// Both together.
+    /// Adds both.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {

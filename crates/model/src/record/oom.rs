@@ -1,16 +1,16 @@
-//! Kills for lack of memory, as the kernel's log tells them, and the other traces that an end leaves.
+//! OOM kills from the kernel's log, and other traces of an end.
 
 use super::ChargeRow;
 use serde::{Deserialize, Serialize};
 
-/// Schema of the document that `loadline post-mortem --json` prints.
+/// Schema of the output of `loadline post-mortem --json`.
 pub const OOM_SCHEMA: &str = "loadline.oom/1";
 
 /// The document that `loadline post-mortem --json` prints.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct OomDocument {
-    /// The type of this document and the version of its format.
+    /// Document type and format version.
     #[cfg_attr(test, schemars(extend("const" = OOM_SCHEMA)))]
     pub schema: String,
     /// Version of Loadline.
@@ -86,7 +86,7 @@ pub enum Trace {
         name: String,
         /// The runtime's own reason, such as `OOMKilled`; may be empty.
         reason: String,
-        /// Whether the runtime saw a kill for lack of memory.
+        /// Whether the runtime reported an OOM kill.
         oom_killed: bool,
         /// The exit code of its last end.
         exit_code: i64,
@@ -106,7 +106,7 @@ pub enum Lacked {
     Heap,
     /// Metaspace or class space was full.
     Metaspace,
-    /// The kernel or malloc gave none.
+    /// Native memory: the kernel or malloc returned none.
     Native,
     /// None: it crashed for another reason.
     Nothing,
@@ -116,9 +116,9 @@ pub enum Lacked {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct OomRecord {
-    /// What the log has before its first line: mostly a time.
+    /// Prefix of its first line in the log, usually a time.
     pub stamp: String,
-    /// The task that asked for memory when there was none; it need not be the one that held most.
+    /// Task whose allocation triggered the kill; not necessarily the largest.
     pub invoked_by: String,
     /// The cgroup whose limit was met; `null` where the machine ran out of memory, and where the log was cut.
     pub cgroup: Option<String>,
@@ -169,7 +169,7 @@ pub enum OomHolder {
     MemoryFiles,
     /// The kernel: page tables, stacks, buffers of sockets.
     Kernel,
-    /// The log does not tell.
+    /// Unknown from the log.
     #[default]
     Unknown,
 }

@@ -1,9 +1,9 @@
-//! Load lines at each value of one setting, side by side.
+//! Load lines for each value of a setting.
 
 use super::FindRecord;
 use serde::{Deserialize, Serialize};
 
-/// A search at each value of one setting.
+/// Searches at several values of one setting.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct OverRecord {
@@ -13,23 +13,23 @@ pub struct OverRecord {
     pub lines: Vec<LineOver>,
 }
 
-/// The search at one value, and the cost of a request at the line that it found.
+/// The search at one value, and the cost of a request at its line.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LineOver {
-    /// The value; also the name of its archive in the common folder.
+    /// The value, and the name of its archive in the common directory.
     pub value: String,
-    /// The result of its search; `null` if no trial was made.
+    /// Result of the search; `null` if no trial ran.
     pub find: Option<FindRecord>,
-    /// CPU seconds per request: the median of the trials that held at the line; `null` if unknown.
+    /// Median CPU seconds per request in the trials that held at the line; `null` if unknown.
     #[cfg_attr(test, schemars(range(min = 0.0)))]
     pub cpu_per_request_s: Option<f64>,
-    /// The share of the periods of these trials in which a CPU limit throttled the subject; `null` without a limit.
+    /// Share of CPU periods in which a CPU limit throttled the subject in these trials; `null` without a limit.
     #[cfg_attr(test, schemars(range(min = 0.0, max = 1.0)))]
     pub throttled_share: Option<f64>,
-    /// Median seconds until the subject was ready in these trials.
+    /// Median seconds to readiness in these trials.
     #[cfg_attr(test, schemars(range(min = 0.0)))]
     pub ready_s: Option<f64>,
-    /// Why the search ended before it had a result; empty if it did not.
+    /// Why the search ended without a result; otherwise empty.
     pub why: String,
 }

@@ -1,12 +1,11 @@
-//! Names of thread pools. Threads whose names differ only in numbers form one pool.
+//! Names of thread pools: threads whose names differ only in numbers.
 
 use std::collections::BTreeMap;
 
-/// Stands for numbers in a name that differ within its pool.
+/// Replaces numbers that differ within a pool.
 const ANY: &str = "*";
 
-/// The pool of each name among these: `http-8080-*` of `http-8080-1` and `http-8080-22`. A thread that is alone in its
-/// pool keeps its name.
+/// The pool of each name: `http-8080-*` for `http-8080-1` and `http-8080-22`. A pool's only thread keeps its name.
 pub fn pool_names<'n>(names: impl IntoIterator<Item = &'n str>) -> BTreeMap<&'n str, String> {
     let mut pools: BTreeMap<Vec<&str>, Vec<&str>> = BTreeMap::new();
     for name in names {
@@ -20,7 +19,7 @@ pub fn pool_names<'n>(names: impl IntoIterator<Item = &'n str>) -> BTreeMap<&'n 
     pools.into_values().flat_map(named).collect()
 }
 
-/// The name in pieces: each number, and each text between numbers.
+/// Splits a name into numbers and the texts between them.
 fn pieces(name: &str) -> impl Iterator<Item = &str> {
     let mut rest = name;
     std::iter::from_fn(move || {
@@ -36,7 +35,7 @@ fn is_number(piece: &str) -> bool {
     piece.starts_with(|c: char| c.is_ascii_digit())
 }
 
-/// Returns the common form of names that differ only in numbers.
+/// The common form of names that differ only in numbers.
 fn common(names: &[&str]) -> String {
     let Some((first, others)) = names.split_first() else { return String::new() };
     let mut found: Vec<&str> = pieces(first).collect();
@@ -64,7 +63,7 @@ mod tests {
         assert_eq!(of(&["http-8080-1", "http-8443-1"]), set(&["http-*-1"]));
         let mixed = ["pool-1-thread-1", "pool-2-thread-9", "7", "07", "a", "a1", "", "é٣"];
         assert_eq!(of(&mixed), set(&["*", "a", "a1", "pool-*-thread-*", "", "é٣"]));
-        // A star of its own is no number.
+        // A literal asterisk is not a number.
         assert_eq!(of(&["a*", "a1"]), set(&["a*", "a1"]));
     }
 

@@ -1,4 +1,4 @@
-//! Threads at a moment, one by one and by pool.
+//! Threads at one time, individually and by pool.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,16 +7,15 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ThreadRecord {
-    /// Its id, as seen by Loadline.
+    /// Thread ID, as seen by Loadline.
     pub tid: u32,
-    /// Its name, which the kernel truncates to 15 bytes.
+    /// Name, which the kernel truncates to 15 bytes.
     pub name: String,
-    /// Resident pages of its stack; `null` if the thread was running when it was examined.
+    /// Resident size of its stack; `null` if the thread was running at the time.
     pub stack_bytes: Option<u64>,
-    /// CPU time that it has used since it started.
+    /// CPU time since it started.
     pub cpu_s: f64,
-    /// Bytes that it has allocated in the Java heap since it started; `null` if it is not a Java thread or they could
-    /// not be read.
+    /// Bytes allocated in the Java heap since it started; `null` for a non-Java thread or if unreadable.
     pub allocated_bytes: Option<u64>,
 }
 
@@ -25,21 +24,21 @@ pub struct ThreadRecord {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ThreadPoolRecord {
-    /// Their name with `*` for the numbers that differ; the kernel truncates names to 15 bytes.
+    /// Thread name with `*` for varying numbers; the kernel truncates names to 15 bytes.
     pub name: String,
     /// Number of live threads.
     pub threads: u64,
-    /// Resident pages of their stacks, excluding threads that were running when they were examined.
+    /// Resident size of their stacks, excluding threads that were running at the time.
     pub stack_bytes: u64,
-    /// CPU time that the live threads have used so far.
+    /// CPU time of its live threads so far.
     pub cpu_s: f64,
-    /// Bytes that the live threads have allocated in the Java heap so far; `null` if they are not Java threads or the
-    /// bytes could not be read.
+    /// Bytes that its live threads have allocated in the Java heap so far; `null` for non-Java threads or if
+    /// unreadable.
     pub allocated_bytes: Option<u64>,
 }
 
 impl ThreadPoolRecord {
-    /// Adds the threads of another pool; a value known for only one of them counts for both.
+    /// Adds another pool's threads; a value known for only one pool is used as the sum.
     pub fn add(&mut self, more: &Self) {
         self.threads = self.threads.saturating_add(more.threads);
         self.stack_bytes = self.stack_bytes.saturating_add(more.stack_bytes);

@@ -1,37 +1,37 @@
-//! Records of a tuning: the purpose of each trial, and the result of all trials together.
+//! Records of a tuning: the purpose of each trial, and the overall result.
 
 use super::{ComparisonRecord, FindRecord, Missed, ProbeVerdict};
 use crate::scenario::{Change, Objective};
 use serde::{Deserialize, Serialize};
 
-/// The purpose and the result of one trial of a tuning.
+/// Purpose and result of one trial of a tuning.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TuneTrialRecord {
-    /// The part of the tuning.
+    /// Stage of the tuning.
     pub stage: TuneStage,
-    /// Ids of the applied remedies, in the order of the table; empty for the unchanged configuration.
+    /// IDs of the applied remedies, in table order; empty for the unchanged configuration.
     pub remedies: Vec<String>,
-    /// Constant rates that replaced closed phases, in requests per second by phase; empty if none did.
+    /// Constant rates that replaced closed phases; empty if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rates: Vec<PhaseRate>,
     /// Whether the target held.
     pub verdict: ProbeVerdict,
-    /// The missed targets, with the numbers; or the reason why the trial was discarded.
+    /// Missed targets with numbers, or the reason why the trial was discarded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub why: Vec<String>,
-    /// The numbers behind `why`, if it is about numbers.
+    /// Missed conditions behind `why`, if any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missed: Vec<Missed>,
-    /// Requested changes that are not in force in the process, as typed.
+    /// Requested changes that are not in effect, as typed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_in_force: Vec<String>,
-    /// Seconds from the start of the trial to the end of its subject.
+    /// Duration up to the end of the subject.
     #[serde(default)]
     pub seconds: f64,
 }
 
-/// The rate that replaced a closed phase.
+/// Constant rate that replaced a closed phase.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PhaseRate {
@@ -41,22 +41,22 @@ pub struct PhaseRate {
     pub rate_per_s: f64,
 }
 
-/// A part of a tuning.
+/// A stage of a tuning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TuneStage {
-    /// The single trial that provides the rates of closed phases and the connections of a fast warm-up.
+    /// One trial that determines the rates of closed phases and the connections of a fast warm-up.
     Reference,
     /// The unchanged configuration.
     Baseline,
     /// All free remedies at once, and subsets of them.
     Bundle,
-    /// One remedy less, or a simpler level of one.
+    /// One remedy fewer, or a milder level of one.
     LeaveOut,
     /// One remedy more.
     Race,
-    /// A run that creates a class archive; it is not measured.
+    /// A run that creates a class archive, without measurements.
     Training,
     /// The winner against the unchanged configuration, in alternating trials.
     Confirmation,
@@ -69,14 +69,14 @@ pub enum TuneStage {
 pub enum TuneOutcome {
     /// Fresh trials confirmed the result of the search.
     Proved,
-    /// Fresh trials confirmed that it saves memory. CPU time varies too much between them to tell whether it exceeds
-    /// the price.
+    /// Fresh trials confirmed that it saves memory, but their CPU time varies too much to tell whether it exceeds the
+    /// price.
     Unpriced,
     /// No remedy helped, or none was confirmed.
     NothingProved,
     /// The target does not hold with the unchanged configuration.
     NotHeld,
-    /// Only planned: nothing was tried.
+    /// A dry run: nothing was tried.
     Planned,
     /// Tuning ended before it was complete.
     GivenUp,
@@ -88,88 +88,87 @@ pub enum TuneOutcome {
 pub struct TuneRecord {
     /// How it ended.
     pub outcome: TuneOutcome,
-    /// The answer in a sentence.
+    /// Result in one sentence.
     pub text: String,
-    /// The quantity that tuning minimises.
+    /// The metric that tuning minimizes.
     pub objective: Objective,
-    /// The allowed rise in CPU time per request, as a share.
+    /// Allowed increase in CPU time per request, as a share.
     pub price: f64,
-    /// The same in CPUs at this load; `null` if CPU time was not measured.
+    /// The price in CPUs at this load; `null` if CPU time was not measured.
     #[serde(default)]
     pub price_cpus: Option<f64>,
-    /// Conditions that had to hold in every trial that counts.
+    /// Conditions that had to hold in every valid trial.
     pub target: Vec<String>,
-    /// Constant rates that replaced closed phases; empty if the load is as planned.
+    /// Constant rates that replaced closed phases; empty if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rates: Vec<PhaseRate>,
-    /// The weight and the cost of the unchanged configuration; `null` before the first trials.
+    /// Memory and CPU cost of the unchanged configuration; `null` before the first trials.
     pub as_is: Option<SettingRecord>,
-    /// The settings to apply; empty if nothing was proved.
+    /// Settings to apply; empty if nothing was confirmed.
     pub answer: Vec<String>,
-    /// The same settings as changes.
+    /// These settings as changes.
     pub changes: Vec<Change>,
-    /// The winner against the unchanged configuration, by the confirmation alone: the objective first, then CPU time,
-    /// times and rates. Empty if nothing was proved.
+    /// The winner against the unchanged configuration, from the confirmation alone: objective, CPU time, times, and
+    /// rates. Empty if nothing was confirmed.
     pub gains: Vec<ComparisonRecord>,
-    /// Bytes of the owners in the confirmation, largest change first.
+    /// Owners in the confirmation, largest change first.
     pub owners: Vec<OwnerGain>,
-    /// Each attempt to confirm, in time order.
+    /// Attempts to confirm, in time order.
     pub confirmations: Vec<ConfirmationRecord>,
-    /// Every remedy of the table with its fate, in the order of the table.
+    /// All remedies, in table order, and what became of them.
     pub remedies: Vec<RemedyRecord>,
-    /// Settings weighed along the way, in the order of their first trials; the unchanged configuration comes first.
+    /// Settings measured along the way, in the order of their first trials, starting with the unchanged configuration.
     pub path: Vec<SettingRecord>,
-    /// The settings with the least memory at each price, among those that held the target: from the unchanged
-    /// configuration to the least memory.
+    /// Settings with the least memory at each price among those that met the target, from the unchanged configuration
+    /// to the least memory.
     pub front: Vec<SettingRecord>,
-    /// The smallest limits that hold, with the unchanged configuration and with the winner; `null` if they were not
-    /// requested.
+    /// Smallest limits with the unchanged configuration and with the winner; `null` if not requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lines: Option<LinesRecord>,
-    /// How far fresh processes of the same setting differ by themselves.
+    /// Variation between fresh processes with the same settings.
     pub noise: Option<NoiseRecord>,
-    /// Reasons to distrust the answer, one sentence each.
+    /// Reasons to distrust the result, one sentence each.
     pub doubts: Vec<String>,
     /// Trials run, excluding those of `lines`.
     pub trials: u32,
-    /// Duration of these trials in seconds.
+    /// Duration of these trials.
     pub seconds: f64,
 }
 
 impl TuneRecord {
-    /// The user's own options that the answer removes, as typed or as the JVM has them.
+    /// The user's options that the answer removes, as typed or as the JVM has them.
     pub fn taken_out(&self) -> Vec<String> {
         let of = |change: &Change| if let Change::Without(words) = change { words.clone() } else { Vec::new() };
         super::each_once(self.changes.iter().flat_map(of))
     }
 }
 
-/// A set of remedies and its weight.
+/// A set of remedies and its measured memory and CPU cost.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SettingRecord {
-    /// Ids of the remedies; empty for the unchanged configuration.
+    /// IDs of the remedies; empty for the unchanged configuration.
     pub remedies: Vec<String>,
-    /// The settings to apply for it, as typed.
+    /// Settings to apply, as typed.
     pub options: Vec<String>,
-    /// The part of the tuning in which it was first tried.
+    /// Stage of the tuning in which it was first tried.
     pub stage: TuneStage,
-    /// Trials that count.
+    /// Number of valid trials.
     pub trials: u32,
-    /// Whether the target held in all of them.
+    /// Whether the target held in all trials.
     pub holds: bool,
-    /// The objective, mean of the trials; `null` if none was weighed.
+    /// Mean of the objective over the trials; `null` if not measured.
     pub bytes: Option<f64>,
-    /// CPU time per request, divided by that of the unchanged configuration; `null` if it was not measured.
+    /// CPU time per request, divided by that of the unchanged configuration; `null` if not measured.
     pub cpu_ratio: Option<f64>,
-    /// Bytes that each owner held, mean of the trials, in the order of the account.
+    /// Mean size of each owner over the trials, in account order.
     pub owners: Vec<OwnerBytes>,
-    /// The missed targets, if the target did not hold.
+    /// Missed targets, if any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub why: Vec<String>,
 }
 
-/// Bytes that an owner held.
+/// Size of an owner.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct OwnerBytes {
@@ -179,7 +178,7 @@ pub struct OwnerBytes {
     pub bytes: f64,
 }
 
-/// Bytes that an owner held with the unchanged configuration and with the winner.
+/// Size of an owner with the unchanged configuration and with the winner.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct OwnerGain {
@@ -195,31 +194,31 @@ pub struct OwnerGain {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ConfirmationRecord {
-    /// Ids of the remedies.
+    /// IDs of the remedies.
     pub remedies: Vec<String>,
     /// Whether they were confirmed.
     pub confirmed: bool,
-    /// Blocks of two trials that were run.
+    /// Number of blocks of two trials.
     pub blocks: u32,
-    /// The allowed rise in CPU time per request, as a share: the price, or the value of the saved memory.
+    /// Allowed increase in CPU time per request, as a share: the price, or the value of the saved memory.
     #[serde(default)]
     pub price: f64,
     /// Why they were not confirmed.
     pub why: String,
 }
 
-/// The fate of a remedy.
+/// What became of a remedy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Fate {
-    /// It is part of the answer.
+    /// It is part of the result.
     Kept,
     /// It was part of a set that was not confirmed.
     NotConfirmed,
-    /// It was tried and saved less than the least that matters.
+    /// It saved less than the smallest difference that matters.
     NoEffect,
-    /// It saved memory alone, but nothing in addition to the others.
+    /// It saved memory alone, but none in addition to the others.
     NotMissed,
     /// It saves memory but costs more than the price.
     TooCostly,
@@ -227,7 +226,7 @@ pub enum Fate {
     Harmful,
     /// The subject did not start with it.
     Refused,
-    /// It was set but was not in force in the process.
+    /// It was set but was not in effect in the process.
     NotInForce,
     /// It was not tried.
     NotTried,
@@ -235,33 +234,32 @@ pub enum Fate {
     Planned,
 }
 
-/// Why a remedy was not tried if trials or time did not suffice.
-pub const NO_TIME: &str = "there was no time left for it";
+/// Why a remedy was not tried when trials or time ran out.
+pub const NO_TIME: &str = "time ran out";
 
-/// A remedy and its fate.
+/// A remedy and what became of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RemedyRecord {
-    /// Its id in the table, such as `malloc.arenas`; `try.1` if the user named it.
+    /// ID, such as `malloc.arenas`; `try.1` for a remedy from the user.
     pub id: String,
-    /// Its effect, in plain words.
+    /// Effect in words.
     pub what: String,
-    /// The settings applied for it, as typed; empty if they were not decided.
+    /// Settings applied for it, as typed; empty if not determined.
     pub options: Vec<String>,
-    /// Its possible cost.
+    /// Possible cost.
     pub price: PriceClass,
-    /// The most bytes that it can save, by the account of the unchanged configuration; `null` if unknown.
+    /// Upper bound on the savings, from the account of the unchanged configuration; `null` if unknown.
     pub gain_bytes_max: Option<u64>,
-    /// Its fate.
+    /// What became of it.
     pub fate: Fate,
-    /// Why, with the numbers.
+    /// Reason, with numbers.
     pub why: String,
-    /// The user's own option that the diagnosis blames, if the remedy was not tried because that option stays.
-    /// `--may-remove` lets the remedy replace it.
+    /// The user's option that prevented this remedy; `--may-remove` lets the remedy replace it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blames: Option<String>,
-    /// Bytes that it saved on top of the others set at the time, over the owners that it affects. Negative if they
-    /// grew; `null` if it was not weighed.
+    /// Savings in addition to the other remedies set at the time, over the owners that it affects; negative if they
+    /// grew, `null` if not measured.
     pub saved_bytes: Option<f64>,
     /// CPU time per request with it, divided by that without it; `null` if it was not measured.
     pub cpu_ratio: Option<f64>,
@@ -272,15 +270,15 @@ pub struct RemedyRecord {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PriceClass {
-    /// No cost was ever measured.
+    /// No known cost.
     Free,
-    /// It costs CPU time or latency in some servers.
+    /// It costs some servers CPU time or latency.
     Cpu,
-    /// It changes the program or the files shipped with it.
+    /// It changes the program or its files.
     Program,
 }
 
-/// How far fresh processes differ, as standard deviations of one trial.
+/// Variation between fresh processes: standard deviations of one trial.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct NoiseRecord {
@@ -290,11 +288,11 @@ pub struct NoiseRecord {
     pub cpu: Option<f64>,
 }
 
-/// The smallest limits that hold the target.
+/// The smallest limits that meet the target.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LinesRecord {
-    /// With the unchanged configuration; `null` if the search was not completed.
+    /// With the unchanged configuration; `null` if the search is incomplete.
     pub as_is: Option<FindRecord>,
     /// With the winner.
     pub tuned: Option<FindRecord>,

@@ -1,14 +1,14 @@
-//! Records of watched JVMs: plain values, and the document of `loadline watch --once --json`.
+//! Records of watched JVMs, and the document of `loadline watch --once --json`.
 
 use super::Machine;
 pub use crate::growth::Verdict as GrowthWord;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// Schema of the document that `loadline watch --json` prints.
+/// Schema of the output of `loadline watch --json`.
 pub const WATCH_SCHEMA: &str = "loadline.watch/1";
-/// The most owners that a watch reports for one JVM; it reports the rest of them as one. Fifty JVMs then make a
-/// thousand series, which is what a node may have.
+/// Maximum owners reported per JVM; the rest are combined. Fifty JVMs then have a thousand series, a reasonable number
+/// per node.
 pub const WATCH_OWNERS_MAX: usize = 20;
 
 /// All watched JVMs, at one moment.
@@ -146,7 +146,7 @@ pub struct WatchSample {
     pub oom_kills: Option<u64>,
 }
 
-/// The smallest limit on the path of a JVM's cgroup, or the machine's memory if there is none.
+/// Smallest limit of a JVM's cgroup and its ancestors, or the machine's memory if there is none.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -164,7 +164,7 @@ pub struct WatchLimit {
 pub struct WatchCharge {
     /// The whole charge.
     pub bytes: u64,
-    /// The charge without page cache that was not used lately: the `working_set` of Kubernetes.
+    /// The charge without inactive page cache: the `working_set` of Kubernetes.
     pub working_set_bytes: u64,
     /// Part of the charge that cannot be reclaimed.
     pub unreclaimable_bytes: u64,
@@ -177,7 +177,7 @@ pub struct WatchCharge {
 }
 
 impl WatchCharge {
-    /// The part that cannot be reclaimed and no process holds: files in memory, and the kernel's own.
+    /// The unreclaimable part that no process holds: memory-backed files, and kernel memory.
     pub fn rest_bytes(&self) -> u64 {
         self.unreclaimable_bytes.saturating_sub(self.jvm_bytes).saturating_sub(self.others_bytes)
     }
@@ -207,13 +207,13 @@ pub struct GrowthRecord {
     pub owner: Option<String>,
     /// Estimated growth in bytes per hour, if it grows or rises.
     pub bytes_per_hour: Option<f64>,
-    /// Lower end of its 95 % confidence interval, in bytes per hour; `null` if there is only a hint.
+    /// Lower end of its 95% confidence interval, in bytes per hour; `null` if there is only a hint.
     pub bytes_per_hour_low: Option<f64>,
     /// Upper end of the interval, in bytes per hour.
     pub bytes_per_hour_high: Option<f64>,
     /// Seconds over which the growth was observed.
     pub window_s: Option<f64>,
-    /// Earliest time to the limit, in seconds, with 95 % confidence; for a hint, the time at this pace.
+    /// Earliest time to the limit, in seconds, with 95% confidence; for a hint, the time at this pace.
     pub limit_in_s: Option<f64>,
     /// Latest time to the limit, in seconds; `null` if the slope may be zero, or there is only a hint.
     pub limit_in_s_latest: Option<f64>,
@@ -224,7 +224,7 @@ pub struct GrowthRecord {
 }
 
 impl GrowthRecord {
-    /// Whether it is too early, or too unclear, for a verdict.
+    /// Whether it is too early or too unclear for a verdict.
     pub fn is_open(&self) -> bool {
         let youth = self.verdict == GrowthWord::Warming && self.bytes_per_hour.is_none();
         self.verdict == GrowthWord::CannotTell || youth
@@ -238,7 +238,7 @@ impl GrowthRecord {
 pub struct ThingRecord {
     /// `memory`, `heap`, `metaspace`, `direct`, `threads`, `rest`.
     pub name: String,
-    /// Bytes that it held at the last look.
+    /// Size at the last sample.
     pub bytes: u64,
     /// Its bound.
     pub limit_bytes: u64,
@@ -273,7 +273,7 @@ pub struct WatchAccount {
     /// Committed bytes of its Native Memory Tracking categories, at most 20 as well; only if the JVM was asked and NMT
     /// is on.
     pub nmt: Vec<WatchOwner>,
-    /// Whether the JVM was asked for it (`--attach once`).
+    /// Whether the JVM was queried for it (`--attach once`).
     pub asked: bool,
     /// File with the whole account.
     pub file: String,
@@ -302,7 +302,7 @@ pub struct WatchPart {
     /// `memory`, `java_heap`, `heap` (left by collections of the old generation), `metaspace`, `direct`, `threads`,
     /// `rest`, `files`.
     pub name: String,
-    /// Bytes that it held at the last look.
+    /// Size at the last sample.
     pub bytes: Option<u64>,
     /// Its own bound, if it has one.
     pub bound_bytes: Option<u64>,
@@ -321,59 +321,59 @@ pub struct WatchEvent {
     pub what: Happened,
 }
 
-/// Number of ended JVMs of one name since the watch began; a name without a live JVM is dropped after an hour.
+/// The number of ended JVMs with one name since the watch began; a name without a live JVM is dropped after an hour.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WatchEnds {
     /// The name.
     pub name: String,
-    /// Killed by the kernel for lack of memory.
+    /// OOM kills.
     pub killed: u64,
-    /// In any other way.
+    /// Other ends.
     pub other: u64,
 }
 
 /// An event of a JVM.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Happened {
-    /// It is watched from now on, under this pid.
+    /// It is watched from now on; with its pid.
     Appeared(u32),
-    /// The process of this pid has ended.
+    /// The process with this pid ended.
     Ended(u32),
-    /// The kernel killed the process of this pid for lack of memory.
+    /// The process with this pid was OOM-killed.
     Killed(u32),
-    /// The verdict on its growth over time changed.
+    /// Its growth verdict changed.
     Verdict(GrowthRecord),
-    /// It no longer grows.
+    /// It stopped growing.
     GrowsNoMore(GrowthRecord),
     /// It began to rise.
     Rises(GrowthRecord),
-    /// Its limit is near and will be reached within the hour at this pace.
+    /// Its limit is near, and will be reached within the hour at this pace.
     NearLimit {
-        /// The headroom left, in bytes.
+        /// The remaining headroom, in bytes.
         headroom_bytes: u64,
         /// The limit, in bytes.
         limit_bytes: u64,
     },
-    /// It was weighed into this file.
+    /// Its account was written to this file.
     Weighed(WhyWeighed, PathBuf),
-    /// Something could not be done; reported once.
+    /// An operation failed; reported once.
     Failed(String),
 }
 
-/// Why a watched JVM was weighed.
+/// Why a watched JVM's account was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WhyWeighed {
     /// It reached this share of its limit.
     AtPercent(u64),
     /// It grows.
     Growth,
-    /// It was due, as requested.
+    /// It was due on schedule.
     Time,
-    /// It was seen for the first time and asked, as requested.
+    /// It was first seen, and attaching was requested.
     FirstSight,
 }
 
-/// Schema of the document that `loadline watch --post-mortem --json` prints.
+/// Schema of the output of `loadline watch --post-mortem --json`.
 pub const POST_MORTEM_SCHEMA: &str = "loadline.post_mortem/1";
 
 /// Facts about a JVM that ended.
@@ -426,7 +426,7 @@ pub struct PostMortem {
     /// Why it met its limit.
     pub cause: DeathCause,
     /// Memory that it would have needed to survive, in bytes: 1.1 times the most it held, or its ceilings if they are
-    /// the cause. `null` if it grew without bound.
+    /// the cause; `null` if it grew without bound.
     pub needed_bytes: Option<u64>,
     /// Files of the accounts that were taken of it.
     pub accounts: Vec<String>,
@@ -451,12 +451,12 @@ pub struct PostMortem {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum EndKind {
-    /// Its end was not observed: it is alive, or the watch ended first.
+    /// Its end was not observed: it is still running, or the watch ended first.
     #[default]
     Unseen,
-    /// It ended, but not for lack of memory.
+    /// It exited, but not because of memory.
     Ended,
-    /// The kernel killed it for lack of memory.
+    /// The OOM killer killed it.
     Killed,
 }
 

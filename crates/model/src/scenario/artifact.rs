@@ -1,4 +1,4 @@
-//! The file that a build tool made, as `{artifact}`. A scenario leaves it open; `--artifact` names it.
+//! A build tool's output file, used as `{artifact}`. A scenario leaves it open; `--artifact` names it.
 
 use super::Subject;
 use crate::error::{Error, Result};
@@ -7,28 +7,26 @@ use std::path::Path;
 const PLACEHOLDER: &str = "{artifact}";
 
 impl Subject {
-    /// Takes the file that was typed. Checks that a subject with `{artifact}` has a file, and that a typed file has an
-    /// `{artifact}` to replace.
-    ///
-    /// # Errors
-    /// `Request`, as [`Subject::check_artifact`]; and for a file without effect.
+    /// Applies the typed file. Checks that `{artifact}` has a file, and that a typed file has an `{artifact}` to
+    /// replace. Errors: `Request`, as [`Subject::check_artifact`], or for a file without effect.
     pub(super) fn take_artifact(&mut self, typed: Option<&Path>) -> Result<()> {
         if typed.is_some() && !self.names_artifact() {
-            return Err(Error::request("`--artifact` has no effect: the command has no `{artifact}`")
-                .hint("put it in place of the jar: `[java, -jar, \"{artifact}\"]`"));
+            return Err(Error::request("`--artifact` has no effect: the command does not contain `{artifact}`")
+                .hint("write it instead of the jar: `[java, -jar, \"{artifact}\"]`"));
         }
         self.artifact = typed.map(Path::to_owned).or(self.artifact.take());
         self.check_artifact()
     }
 
-    /// Checks that there is a file for `{artifact}`, if the command or a variable of the environment contains it.
-    ///
-    /// # Errors
-    /// `Request` if the file is missing.
+    /// Checks that `{artifact}` has a file if the command or an environment variable contains it. Errors: `Request` if
+    /// the file is missing.
     pub fn check_artifact(&self) -> Result<()> {
         match self.artifact {
-            None if self.names_artifact() => Err(Error::request("the command has `{artifact}`, which is not defined")
-                .hint("give the file that the build made: `--artifact target/app.jar`")),
+            None if self.names_artifact() => Err(Error::request(
+                "the command contains `{artifact}`, which is not \
+                 defined",
+            )
+            .hint("specify the file that the build creates: `--artifact target/app.jar`")),
             _ => Ok(()),
         }
     }

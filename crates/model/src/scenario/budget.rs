@@ -1,4 +1,4 @@
-//! Budgets: bounds that a CI run must not exceed. `rss.loaded<=60MiB`, `p99<=20ms`, `rss.loaded<=+2%`.
+//! Budgets: bounds for CI runs. `rss.loaded<=60MiB`, `p99<=20ms`, `rss.loaded<=+2%`.
 
 use super::Relation;
 use super::compare::Amount;
@@ -9,20 +9,20 @@ use std::str::FromStr;
 /// A metric and its bound.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Budget {
-    /// Name of the metric as written, such as `rss.loaded` or `p99`.
+    /// The metric's name as written, such as `rss.loaded` or `p99`.
     pub metric: String,
-    /// How the metric must relate to the bound.
+    /// The required relation between metric and bound.
     pub relation: Relation,
     /// The bound.
     pub limit: Limit,
 }
 
-/// The bound of a budget.
+/// A budget's bound.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Limit {
-    /// The metric itself.
+    /// On the metric itself.
     Absolute(Amount),
-    /// Its change against the baseline: `+2%`, `-1MiB`. The sign is 1 or −1.
+    /// On its change from the baseline: `+2%`, `-1MiB`. The sign is 1 or −1.
     Change(f64, Amount),
 }
 
@@ -33,8 +33,8 @@ impl FromStr for Budget {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let refuse = |why: &str| format!("`{text}` is no budget: {why}; {FORM}");
-        let (metric, relation, bound) = Relation::split(text).ok_or_else(|| refuse("it compares nothing"))?;
+        let refuse = |why: &str| format!("`{text}` is not a budget: {why}; {FORM}");
+        let (metric, relation, bound) = Relation::split(text).ok_or_else(|| refuse("it has no comparison"))?;
         if metric.is_empty() || metric.contains(char::is_whitespace) {
             return Err(refuse("it names no metric"));
         }

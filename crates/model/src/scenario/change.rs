@@ -1,12 +1,11 @@
-//! One change of a configuration. The axes of a matrix, the options typed and the attempts of a search all consist of
-//! such changes.
+//! A change to a configuration. Matrix axes, typed options, and a search's attempts consist of such changes.
 
 use super::{Configuration, Cpus, Gc, Jdk, Nmt};
 use crate::units::Bytes;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// One change of a configuration.
+/// A change to a configuration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
@@ -41,7 +40,7 @@ pub enum Change {
 }
 
 impl Change {
-    /// Makes the change.
+    /// Applies the change.
     pub fn apply(self, configuration: &mut Configuration) {
         match self {
             Self::Gc(gc) => configuration.gc = Some(gc),
@@ -60,7 +59,7 @@ impl Change {
         }
     }
 
-    /// The JVM option that sets the maximum heap or the maximum direct memory; `None` for every other change.
+    /// The JVM option that sets the maximum heap or direct memory; `None` for other changes.
     pub fn option(&self) -> Option<String> {
         match self {
             Self::HeapMax(heap) => Some(format!("-Xmx{}", heap.java())),
@@ -69,10 +68,9 @@ impl Change {
         }
     }
 
-    /// The change as a user types it, one word for each setting, not quoted for a shell. A word is a JVM option
-    /// (`-Xmx128m`), an environment variable (`MALLOC_ARENA_MAX=1`) or an argument of the subject. It is an option of
-    /// Loadline for Loadline's own settings (`--limit=128m`), and an axis of `--vary` for code (`code=app.jar`).
-    /// Removed options give no word.
+    /// The change as typed, one unquoted word per setting: a JVM option (`-Xmx128m`), an environment variable
+    /// (`MALLOC_ARENA_MAX=1`), or an argument of the subject; a Loadline option for its own settings (`--limit=128m`),
+    /// and a `--vary` axis for code (`code=app.jar`). Removed options give no word.
     pub fn typed(&self) -> Vec<String> {
         let variable = |(name, value): &(String, String)| format!("{name}={value}");
         match self {

@@ -1,4 +1,4 @@
-//! How configurations are compared: against which, by which metrics, and what difference matters.
+//! How to compare configurations: the baseline, the metrics, and the least difference that matters.
 
 use super::written::{Named, named, parsed};
 use crate::units::{Bytes, Span};
@@ -40,26 +40,26 @@ impl Compare {
     /// The conventional confidence level.
     pub const CONFIDENCE: f64 = 0.95;
 
-    /// Applies the written settings; omitted ones keep their values.
+    /// Applies the given settings; others keep their values.
     pub fn apply(&mut self, of: CompareSettings) {
         self.baseline = of.baseline.or(self.baseline.take());
         if !of.metrics.is_empty() {
             self.metrics = of.metrics;
         }
-        // The first that fits counts.
+        // The first match wins.
         self.least.splice(0..0, of.least);
         self.confidence = of.confidence.map_or(self.confidence, |of| of.0);
         self.repeats = of.repeats.unwrap_or(self.repeats);
         self.until_sure = of.until_sure.or(self.until_sure);
     }
 
-    /// The most blocks that run, if `planned` are planned.
+    /// The maximum number of blocks if `planned` are planned.
     pub fn blocks(&self, planned: u32) -> u32 {
         self.until_sure.unwrap_or(0).max(planned)
     }
 
-    /// The numbers of blocks after which to check whether every metric is decided. They are few: each look is another
-    /// chance to be misled, and the intervals are widened for all looks.
+    /// The block counts at which to check whether every metric is decided. They are few, because each look is another
+    /// chance of error, and the intervals are widened accordingly.
     pub fn looks(&self) -> Vec<u32> {
         const LOOKS: [u32; 12] = [5, 7, 10, 14, 20, 28, 40, 56, 80, 112, 160, 320];
         let most = self.until_sure.unwrap_or(0);
@@ -70,31 +70,31 @@ impl Compare {
 /// How configurations are compared, as written.
 #[derive(Debug, Clone, Default, Deserialize, clap::Args, schemars::JsonSchema)]
 #[schemars(rename = "CompareFile")]
-#[command(next_help_heading = "Comparing")]
+#[command(next_help_heading = "Comparison")]
 #[serde(deny_unknown_fields, default)]
 pub struct CompareSettings {
-    /// The configuration that the others are compared with; if omitted, the first one.
+    /// Configuration to compare the others with; if omitted, the first one.
     #[arg(skip)]
     pub baseline: Option<String>,
     /// Trials of each configuration, one in each block; the same as `trials`.
     #[arg(skip)]
     #[schemars(extend("minimum" = 1, "maximum" = 1000))]
     pub trials: Option<u32>,
-    /// The metrics to judge, such as `rss.loaded` or `p99`; if omitted, the usual ones.
+    /// Metrics to judge, such as `rss.loaded` or `p99`; if omitted, the most important ones.
     #[arg(long = "metric", value_name = "METRIC", value_delimiter = ',')]
-    #[arg(help = "Metrics to judge, such as `rss.loaded,p99` [default: a handful]")]
+    #[arg(help = "Metrics to judge, such as `rss.loaded,p99` [default: the most important ones]")]
     pub metrics: Vec<String>,
-    /// The smallest difference that matters, by metric or family: `{rss: 1MiB, rate: 2%}`.
+    /// Smallest difference that matters, by metric or family: `{rss: 1MiB, rate: 2%}`.
     #[arg(long, value_name = "METRIC=AMOUNT", value_parser = least, help = LEAST)]
     #[schemars(with = "Option<Named<Amount>>")]
     #[serde(deserialize_with = "named")]
     pub least: Vec<(String, Amount)>,
-    /// The joint confidence of all intervals of the judged metrics: `95%` or `0.95`.
-    #[arg(long, value_name = "SHARE", help = "Confidence of all judged intervals together [default: 95%]")]
+    /// Joint confidence level of the judged intervals: `95%` or `0.95`.
+    #[arg(long, value_name = "PERCENT", help = "Joint confidence level of the judged intervals [default: 95%]")]
     #[schemars(extend("default" = "95%"))]
     #[serde(deserialize_with = "parsed")]
     pub confidence: Option<Confidence>,
-    /// How many blocks may be repeated because the machine disturbed them.
+    /// Maximum number of blocks to repeat because the machine disturbed them.
     // As an option it belongs to those verbs alone that run blocks: see `BlockOptions`.
     #[arg(skip)]
     #[schemars(extend("maximum" = 1000, "default" = 0))]
@@ -106,16 +106,16 @@ pub struct CompareSettings {
 }
 
 const LEAST: &str =
-    "The smallest difference of a metric that matters [default: 1MiB of memory, 2% of all else]; may be repeated";
+    "Smallest difference that matters for a metric [default: 1MiB for memory, 2% otherwise] (repeatable)";
 
 /// How many blocks to run.
 #[derive(Debug, Default, PartialEq, clap::Args)]
-#[command(next_help_heading = "Comparing")]
+#[command(next_help_heading = "Comparison")]
 pub struct BlockOptions {
-    /// Run blocks until every judged metric is decided, at most N [without a number: 30]
+    /// Run blocks until every judged metric is decided, at most N [default N: 30]
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "30")]
     pub until_sure: Option<u32>,
-    /// Repeat blocks that the machine disturbed, at most N [default: 0]
+    /// Repeat up to N blocks that were disturbed by other load on the machine [default: 0]
     #[arg(long, value_name = "N")]
     pub repeats: Option<u32>,
 }
@@ -123,29 +123,34 @@ pub struct BlockOptions {
 fn least(text: &str) -> Result<(String, Amount), String> {
     match text.split_once('=') {
         Some((metric, amount)) if !metric.is_empty() => Ok((metric.to_owned(), amount.parse()?)),
-        _ => Err(format!("`{text}` is no least difference; write it as `rss=1MiB` or `p99=5%`")),
+        _ => Err(format!("`{text}` is not a smallest difference; write it as `rss=1MiB` or `p99=5%`")),
     }
 }
 
-/// The joint confidence of all intervals: how likely it is that every one of them holds the true value.
+/// The joint confidence of all intervals: the probability that all contain the true value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Confidence(pub f64);
 
 impl FromStr for Confidence {
     type Err = String;
 
-    /// `95%` or `0.95`, between 50 % and 99.99 %.
+    /// `95%` or `0.95`, between 50% and 99.99%.
     fn from_str(text: &str) -> Result<Self, String> {
         let share = match text.trim().strip_suffix('%') {
             Some(percent) => percent.trim().parse::<f64>().map(|percent| percent / 100.0),
             None => text.trim().parse::<f64>(),
         };
         let sound = share.ok().filter(|share| (0.5..=0.9999).contains(share)).map(Self);
-        sound.ok_or_else(|| format!("`{text}` is no confidence; write it as `95%`, between 50% and 99.99%"))
+        sound.ok_or_else(|| {
+            format!(
+                "`{text}` is not a confidence level; write it as `95%`, between 50% and \
+             99.99%"
+            )
+        })
     }
 }
 
-/// A share as it is written: `2%` or `0.02`.
+/// A share as written: `2%` or `0.02`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Share(f64);
 
@@ -162,36 +167,36 @@ impl FromStr for Share {
     fn from_str(text: &str) -> Result<Self, String> {
         match text.parse() {
             Ok(Amount::Share(share) | Amount::Number(share)) => Ok(Self(share)),
-            _ => Err(format!("`{text}` is not a share; write it as `2%`")),
+            _ => Err(format!("`{text}` is not a percentage; write it as `2%`")),
         }
     }
 }
 
-/// An amount of a metric with its unit: `1MiB`, `2%`, `5ms`, `100`.
+/// An amount with its unit: `1MiB`, `2%`, `5ms`, `100`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Amount {
-    /// A size of memory.
+    /// Memory.
     Size(Bytes),
-    /// A span of time.
+    /// Time.
     Time(Span),
-    /// A share, 0–1: of the baseline for a difference, otherwise of the quantity that the metric divides by.
+    /// A share, 0–1: of the baseline for a difference, otherwise of the metric's denominator.
     Share(f64),
-    /// A plain number: a count, or a rate per second.
+    /// A number: a count, or a rate per second.
     Number(f64),
 }
 
 impl FromStr for Amount {
     type Err = String;
 
-    /// A bare number is a number; sizes and times need their unit (`60MiB`, `20ms`).
+    /// A bare number is a number; sizes and times need a unit (`60MiB`, `20ms`).
     fn from_str(text: &str) -> Result<Self, String> {
         let text = text.trim();
-        let refuse = || format!("`{text}` is no amount; write it as `60MiB`, `20ms`, `2%` or `1000`");
+        let refuse = || format!("`{text}` is not an amount; write it as `60MiB`, `20ms`, `2%`, or `1000`");
         let number = |text: &str| text.trim().parse::<f64>().ok().filter(|n| n.is_finite() && *n >= 0.0);
         if let Some(percent) = text.strip_suffix('%') {
             return number(percent).map(|percent| Self::Share(percent / 100.0)).ok_or_else(refuse);
         }
-        // `k` alone is a size, as everywhere; of a rate it is a thousand.
+        // `k` alone is a size, as everywhere; in a rate, it is a thousand.
         if let Some(rate) = text.strip_suffix("/s") {
             let (digits, factor) = rate.strip_suffix('k').map_or((rate, 1.0), |thousands| (thousands, 1e3));
             return number(digits).map(|rate| Self::Number(rate * factor)).ok_or_else(refuse);
@@ -212,9 +217,9 @@ impl fmt::Display for Amount {
         match self {
             Self::Size(bytes) => match bytes.0 {
                 bytes if bytes % (1 << 20) == 0 => write!(f, "{}MiB", bytes >> 20),
-                // `6k` would be taken for 6,000.
+                // `6k` would be read as 6,000.
                 bytes if bytes % 1024 == 0 => write!(f, "{}KiB", bytes >> 10),
-                // Without a unit it would read back as a number.
+                // Without a unit, it would be read as a number.
                 bytes => write!(f, "{bytes}B"),
             },
             Self::Time(span) => write!(f, "{span}"),
@@ -239,7 +244,7 @@ impl Serialize for Amount {
 impl<'de> Deserialize<'de> for Amount {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
-        #[serde(untagged, expecting = "an amount such as `1MiB`, `2%`, `5ms` or `100`")]
+        #[serde(untagged, expecting = "an amount such as `1MiB`, `2%`, `5ms`, or `100`")]
         enum Written {
             Number(f64),
             Text(String),
@@ -253,7 +258,7 @@ impl<'de> Deserialize<'de> for Amount {
 
 loadline_base::written_as! {
     Amount, "amount", |of| {
-        "description": "An amount with its unit: `1MiB`, `2%`, `5ms`; a number is a count or a rate per second.",
+        "description": "An amount with its unit: `1MiB`, `2%`, `5ms`; a bare number is a count or a rate per second.",
         "anyOf": [{"type": "number", "minimum": 0}, {"type": "string", "pattern": "^[0-9]"}]
     };
     Confidence, "confidence", |of| {

@@ -1,4 +1,4 @@
-//! The composition of a subject: a JVM or not, one process or several, one port or a block of them.
+//! A subject's composition: JVM or not, one process or several, one port or a block.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,20 +9,20 @@ pub enum Kind {
     /// A HotSpot JVM, which can be queried.
     #[default]
     Jvm,
-    /// Any other program: only the kernel's figures and the contents of glibc's heaps are known.
+    /// Any other program; Loadline measures it through the kernel and glibc's heaps only.
     Native,
 }
 
-/// Which of its processes are weighed.
+/// Which processes of the subject to measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema, clap::ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub enum Processes {
-    /// The process that serves.
+    /// The process that serves requests.
     #[default]
     One,
-    /// All processes that descend from the command, as one subject.
+    /// The command and its descendants, as one subject.
     All,
-    /// All processes of a memory cgroup made for the subject, and what else that cgroup is charged for.
+    /// All processes in a dedicated memory cgroup, and everything else charged to it.
     Cgroup,
 }
 
@@ -47,10 +47,10 @@ pub struct Ports {
 }
 
 impl Ports {
-    /// More nodes than anyone starts on one machine.
+    /// More nodes than users start on one machine.
     pub const COUNT_MAX: u16 = 100;
 
-    /// The ports of the block that begins with this one, up to the last valid port.
+    /// The ports of the block that starts here, up to the last valid port.
     pub fn from(self, first: u16) -> impl Iterator<Item = u16> {
         (0..self.count).map_while(move |offset| first.checked_add(offset))
     }

@@ -1,4 +1,4 @@
-//! One way to run the subject: heap, collector, JDK, environment, limit, CPUs.
+//! A configuration of the subject: heap, collector, JDK, environment, limit, CPUs.
 
 use super::schema;
 use super::written::{Named, Scalar, parsed, texts, texts_by_name};
@@ -17,9 +17,9 @@ pub struct Configuration {
     pub name: String,
     /// `-Xms` and `-Xmx`: minimum and maximum heap.
     pub heap: Option<Bytes>,
-    /// The collector.
+    /// Garbage collector.
     pub gc: Option<Gc>,
-    /// Further JVM options, as typed.
+    /// Extra JVM options.
     pub jvm: Vec<String>,
     /// The subject's own options to remove. An option that is only inside a program that the command starts stays
     /// there; the configuration's options override it.
@@ -49,7 +49,7 @@ pub struct Configuration {
     /// Whether the configuration is left out if its JDK, build or code is missing; otherwise that ends the run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub optional: bool,
-    /// A command run once by `sh -c` in the subject's folder, after the subject's own build step.
+    /// Command run once with `sh -c` in the subject's directory, after the subject's own build step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub build: Option<String>,
     /// Whether Netty's buffer pools are listed.
@@ -68,42 +68,41 @@ pub struct Configuration {
 /// One way to run the subject.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, clap::Args, schemars::JsonSchema)]
 #[schemars(rename = "ConfigurationFile")]
-#[command(next_help_heading = "Subject")]
+#[command(next_help_heading = "Server")]
 #[serde(deny_unknown_fields, default)]
 pub struct ConfigurationSettings {
-    /// Minimum and maximum heap, `-Xms` and `-Xmx`.
-    #[arg(long, value_name = "SIZE", help = "Minimum and maximum heap (-Xms and -Xmx)")]
+    /// Minimum and maximum heap size, `-Xms` and `-Xmx`.
+    #[arg(long, value_name = "SIZE", help = "Minimum and maximum heap size (-Xms and -Xmx)")]
     pub heap: Option<Bytes>,
-    /// The collector.
-    #[arg(long, value_name = "GC", help = "Collector: serial, g1, parallel, z, shenandoah, epsilon")]
+    /// Garbage collector.
+    #[arg(long, value_name = "GC", help = "Garbage collector: serial, g1, parallel, z, shenandoah, epsilon")]
     #[schemars(with = "Option<schema::Collector>")]
     #[serde(deserialize_with = "parsed")]
     pub gc: Option<Gc>,
-    /// Further JVM options, as typed.
-    #[arg(long, value_name = "OPTION", allow_hyphen_values = true, help = "A further JVM option; may be repeated")]
+    /// Extra JVM options.
+    #[arg(long, value_name = "OPTION", allow_hyphen_values = true, help = "Extra JVM option (repeatable)")]
     pub jvm: Vec<String>,
-    /// The JDK; if omitted, the one that the command itself finds.
-    #[arg(long, value_name = "JDK", help = "JDK by release (`17`) or folder")]
+    /// JDK; if omitted, the one that the command finds.
+    #[arg(long, value_name = "JDK", help = "JDK, by release (`17`) or directory")]
     #[schemars(with = "Option<schema::Jdk>")]
     #[serde(deserialize_with = "parsed")]
     pub jdk: Option<Jdk>,
     /// Environment variables in addition to the subject's.
-    #[arg(long, value_name = "NAME=VALUE", value_parser = assignment, help = "Environment variable; may be repeated")]
+    #[arg(long, value_name = "NAME=VALUE", value_parser = assignment, help = "Environment variable (repeatable)")]
     #[schemars(with = "Option<Named<Scalar>>")]
     #[serde(deserialize_with = "texts_by_name")]
     pub env: Vec<(String, String)>,
-    /// A library to load before all others (`LD_PRELOAD`): a path relative to this file, or a name that the loader
-    /// finds. `none` preloads nothing.
+    /// Library to preload (`LD_PRELOAD`): a path relative to this file, a name that the loader finds, or `none`.
     #[arg(skip)]
     pub preload: Option<String>,
-    /// The value of `{code}` in the command: the jar or folder with the code that runs, relative to this file.
+    /// Jar or directory that replaces `{code}` in the command, relative to this file.
     #[arg(skip)]
     pub code: Option<PathBuf>,
     /// Memory limit, enforced by a cgroup.
     #[arg(long, value_name = "SIZE")]
     pub limit: Option<Bytes>,
-    /// CPU limit, enforced by a cgroup as for a container: a quota per period of 100 ms, on any CPUs.
-    #[arg(long, value_name = "CPUS", help = "CPU limit, enforced by a cgroup as for a container: `500m`, `1.5`, `2`")]
+    /// CPU limit, enforced by a cgroup as in a container: a quota per period of 100 ms, on any CPU.
+    #[arg(long, value_name = "CPUS", help = "CPU limit, enforced by a cgroup as in a container: `500m`, `1.5`, `2`")]
     pub cpu_limit: Option<Millicpus>,
     /// Arguments appended to the command, or inserted at `{args}`.
     #[arg(skip)]
@@ -111,37 +110,40 @@ pub struct ConfigurationSettings {
     #[serde(deserialize_with = "texts")]
     pub args: Vec<String>,
     /// CPUs of the subject.
-    #[arg(long, value_name = "CPUS", help = "CPUs of the subject: a list (`0-2,5`), `all`, or `apart` from the load")]
+    #[arg(
+        long,
+        value_name = "CPUS",
+        help = "Pin the server to CPUs: a list (`0-2,5`), `all`, or `apart` from the load generator"
+    )]
     #[schemars(with = "Option<schema::Cpus>")]
     #[serde(deserialize_with = "parsed")]
     pub cpus: Option<Cpus>,
     /// Native Memory Tracking; it costs memory, so measure RSS and speed without it.
-    #[arg(long, value_name = "LEVEL", help = "Native Memory Tracking: off or summary")]
+    #[arg(long, value_name = "LEVEL", help = "Native Memory Tracking: off or summary [default: off]")]
     #[schemars(with = "Option<Nmt>", extend("default" = "off"))]
     #[serde(deserialize_with = "parsed")]
     pub nmt: Option<Nmt>,
-    /// Whether the configuration is left out, with a note, if its JDK, build or code is missing; otherwise that ends
-    /// the run.
+    /// Whether to skip the configuration with a note, instead of failing, if its JDK, build, or code is missing.
     #[arg(skip)]
     pub optional: bool,
-    /// A command run once by `sh -c` in the subject's folder, after the subject's own build step.
+    /// Command run once with `sh -c` in the subject's directory, after the subject's own build step.
     #[arg(skip)]
     pub build: Option<String>,
-    /// Whether Netty's buffer pools are listed at each mark; if omitted, the subject's setting.
+    /// Whether to list Netty's buffer pools at each mark; if omitted, the subject's setting.
     #[arg(skip)]
     pub netty: Option<bool>,
 }
 
-/// A setting that a matrix and `--vary` may vary.
+/// A setting that a matrix or `--vary` can vary.
 #[derive(Debug, PartialEq)]
 pub(super) struct Axis {
     /// Its key.
     pub(super) word: &'static str,
-    /// The description of its values, in a matrix.
+    /// Describes its values, in a matrix.
     pub(super) values: &'static str,
-    /// The description of one of them, in `exclude`.
+    /// Describes a value, in `exclude`.
     pub(super) value: &'static str,
-    /// Whether a matrix gives each value a name; else a value is its own name.
+    /// Whether a matrix names each value, instead of using the value as its name.
     pub(super) is_named: bool,
 }
 
@@ -155,23 +157,23 @@ impl Axis {
     }
 }
 
-/// The settings that may vary, in the order in which they name a configuration.
+/// The settings that can vary, in the order in which they name a configuration.
 pub(super) const AXES: [Axis; 11] = [
     Axis::listed("gc", "Collectors.", "This collector."),
     Axis::listed("heap", "Heap sizes.", "This heap."),
-    Axis::listed("jdk", "JDKs; `found` stands for every one of release 17 or newer on this machine.", "This JDK."),
+    Axis::listed("jdk", "JDKs; `found` is every JDK of release 17 or newer on this machine.", "This JDK."),
     Axis::listed("limit", "Memory limits.", "This limit."),
     Axis::listed("cpu_limit", "CPU limits.", "This CPU limit."),
-    Axis::listed("nmt", "Levels of Native Memory Tracking.", "This level."),
+    Axis::listed("nmt", "Native Memory Tracking levels.", "This level."),
     Axis::named("jvm", "Sets of JVM options, by name.", "The set of JVM options of this name."),
     Axis::named("env", "Sets of environment variables, by name.", "The environment of this name."),
-    Axis::named("preload", "Libraries to preload, by name; `none` for none.", "The library of this name."),
+    Axis::named("preload", "Libraries to preload, by name, or `none`.", "The library of this name."),
     Axis::named("args", "Sets of arguments, by name.", "The arguments of this name."),
-    Axis::named("code", "What `{code}` stands for, by name.", "The code of this name."),
+    Axis::named("code", "Values of `{code}`, by name.", "The code of this name."),
 ];
 
 impl ConfigurationSettings {
-    /// Returns the short name of each setting that has one of its own: `serial`, `6m`, `jdk17`, `limit-64m`.
+    /// The short names of settings that have one: `serial`, `6m`, `jdk17`, `limit-64m`.
     pub(super) fn names(&self) -> Vec<String> {
         let last = |home: &Path| home.file_name().unwrap_or(home.as_os_str()).to_string_lossy().into_owned();
         let jdk = self.jdk.as_ref().map(|jdk| match jdk {
@@ -190,17 +192,17 @@ impl ConfigurationSettings {
     }
 }
 
-/// Preloads no library, to compare with one that is preloaded.
+/// Preloads nothing, for comparison with a preloaded library.
 const NO_PRELOAD: &str = "none";
 
 fn assignment(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err(format!("`{text}` is no assignment; write it as `NAME=VALUE`")),
+        _ => Err(format!("`{text}` is not an assignment; write it as `NAME=VALUE`")),
     }
 }
 
-/// A library by its path, or by its bare name, which the loader looks for; `none` preloads nothing.
+/// A library by path, or by bare name, which the loader looks up; `none` preloads nothing.
 fn preload(library: String, base: &Path) -> Option<String> {
     match library.as_str() {
         NO_PRELOAD => None,
@@ -210,7 +212,7 @@ fn preload(library: String, base: &Path) -> Option<String> {
 }
 
 impl Configuration {
-    /// Applies the written settings; omitted ones keep their values. Relative paths start from `base`.
+    /// Applies the given settings; others keep their values. Relative paths start at `base`.
     pub(super) fn apply(&mut self, of: ConfigurationSettings, base: &Path) {
         self.heap = of.heap.or(self.heap);
         self.gc = of.gc.or(self.gc);
@@ -231,14 +233,14 @@ impl Configuration {
         self.netty = of.netty.map_or(self.netty, Netty::written);
     }
 
-    /// Returns the variables that the configuration adds to the environment: its own and `LD_PRELOAD`.
+    /// Variables that the configuration adds to the environment, including `LD_PRELOAD`.
     pub fn env_shown(&self) -> BTreeMap<String, String> {
         let preload = self.preload.iter().map(|library| ("LD_PRELOAD".to_owned(), library.clone()));
         self.env.iter().cloned().chain(preload).collect()
     }
 
-    /// The JVM options for heap, collector and NMT, then those typed. Options that unlock others come first, as the JVM
-    /// requires.
+    /// The JVM options for heap, collector, and NMT, then the typed ones. Options that unlock others come first, as the
+    /// JVM requires.
     pub fn jvm_options(&self) -> Vec<String> {
         let mut options = Vec::new();
         if let Some(heap) = self.heap {
@@ -267,7 +269,7 @@ pub enum Netty {
 }
 
 impl Netty {
-    /// The value of a written setting: whether pools are listed.
+    /// Converts the setting to an enum.
     pub(super) fn written(listed: bool) -> Self {
         if listed { Self::Listed } else { Self::Unread }
     }
@@ -298,13 +300,13 @@ worded! {
         Z = "z",
         /// Shenandoah.
         Shenandoah = "shenandoah",
-        /// Epsilon: allocates, never collects.
+        /// Epsilon: allocates but never collects.
         Epsilon = "epsilon",
     }
 }
 
 impl Gc {
-    /// The JVM options that select it, as a configuration holds them.
+    /// The JVM options that select it, in a configuration's form.
     pub fn options(self) -> impl Iterator<Item = String> {
         self.flags().iter().map(|&flag| flag.to_owned())
     }
@@ -328,11 +330,11 @@ impl FromStr for Gc {
     fn from_str(text: &str) -> Result<Self, String> {
         let word = text.to_ascii_lowercase();
         let word = word.strip_suffix("gc").unwrap_or(&word);
-        Self::of_word(word).map_err(|words| format!("`{text}` is no collector; one of {words}"))
+        Self::of_word(word).map_err(|words| format!("`{text}` is not a collector; use one of {words}"))
     }
 }
 
-/// Which JDK runs the subject.
+/// The JDK that runs the subject.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Jdk {
@@ -349,7 +351,7 @@ impl FromStr for Jdk {
         match text.parse::<u32>() {
             Ok(release) => Ok(Self::Release(release)),
             Err(_) if text.contains('/') => Ok(Self::Home(PathBuf::from(text))),
-            Err(_) => Err(format!("`{text}` is neither a JDK release such as `17` nor a folder")),
+            Err(_) => Err(format!("`{text}` is neither a JDK release such as `17` nor a directory")),
         }
     }
 }
@@ -363,11 +365,11 @@ impl fmt::Display for Jdk {
     }
 }
 
-/// Which CPUs a process may run on.
+/// CPUs that a process can run on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Cpus {
-    /// Subject and load on different CPUs if there are two or more; otherwise they share all.
+    /// Separate CPUs for subject and load if there are at least two; otherwise shared.
     #[default]
     Apart,
     /// No pinning.
@@ -381,7 +383,7 @@ impl FromStr for Cpus {
 
     /// `apart`, `all`, or a list such as `0-2,5`.
     fn from_str(text: &str) -> Result<Self, String> {
-        let refuse = || format!("`{text}` is not a list of CPUs; write it as `0`, `0-2,5`, `all` or `apart`");
+        let refuse = || format!("`{text}` is not a list of CPUs; write it as `0`, `0-2,5`, `all`, or `apart`");
         match text {
             "all" => return Ok(Self::All),
             "apart" => return Ok(Self::Apart),
@@ -392,7 +394,7 @@ impl FromStr for Cpus {
             let (first, last) = part.split_once('-').unwrap_or((part, part));
             let first: u32 = first.trim().parse().map_err(|_| refuse())?;
             let last: u32 = last.trim().parse().map_err(|_| refuse())?;
-            // 4096 is the kernel's own CONFIG_NR_CPUS ceiling on x86 distributions' kernels, rounded down.
+            // The limit of distribution kernels on x86 (CONFIG_NR_CPUS), rounded down.
             if first > last || last >= 4096 {
                 return Err(refuse());
             }
@@ -405,7 +407,7 @@ impl FromStr for Cpus {
 }
 
 impl fmt::Display for Cpus {
-    /// As `from_str` reads it.
+    /// In the form that `from_str` parses.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Apart => f.write_str("apart"),
@@ -419,7 +421,7 @@ worded! {
     /// Native Memory Tracking in the subject.
     #[derive(Default)]
     Nmt {
-        /// Off: it costs memory, so measure speed and RSS without it.
+        /// Off. Tracking costs memory, so measure speed and RSS without it.
         #[default]
         Off = "off",
         /// `-XX:NativeMemoryTracking=summary`: the table by category.

@@ -1,12 +1,12 @@
-//! Figures derived from the marks of one trial: what came back after a spike, what one more instance costs.
-//! The checks here need no knowledge of metrics and marks; `comparison` checks the rest.
+//! Figures derived from a trial's marks: memory returned after a spike, the cost of another instance. Only checks that
+//! need no knowledge of metrics and marks are here; `comparison` checks the rest.
 
 use super::schema;
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 
-/// More figures than this answer no question, and each one widens the intervals of all.
+/// More figures answer no question, and each widens the intervals of all.
 const FIGURES_MAX: usize = 32;
 
 /// A figure to derive: a metric like any other, computed in each trial from its marks.
@@ -46,7 +46,7 @@ pub enum Derivation {
 }
 
 impl Derived {
-    /// The marks that the figure names.
+    /// The marks that the figure uses.
     pub fn marks(&self) -> Vec<&str> {
         match &self.way {
             Derivation::Elasticity { base, spike, valley, .. } => vec![base, spike, valley],
@@ -59,7 +59,7 @@ impl Derived {
         is_word("of", &self.of, ['_', '.'])?;
         let marks = self.marks();
         if let Some(mark) = marks.iter().find(|mark| mark.trim().is_empty() || mark.contains(char::is_control)) {
-            return Err(Error::request(format!("`{}` cannot name a mark", mark.escape_debug())));
+            return Err(Error::request(format!("`{}` is not a valid mark name", mark.escape_debug())));
         }
         let mut seen = HashSet::new();
         if let Some(twice) = marks.iter().find(|mark| !seen.insert(**mark)) {
@@ -67,30 +67,28 @@ impl Derived {
         }
         match &self.way {
             Derivation::Elasticity { ideal: Some(ideal), .. } if !(0.0..=1.0).contains(ideal) => {
-                Err(Error::request(format!("`ideal` is {ideal}; it is a share between 0 and 1")))
+                Err(Error::request(format!("`ideal` is {ideal}; it must be a fraction between 0 and 1")))
             }
             Derivation::Slope { marks, .. } if marks.len() == 1 => {
                 Err(Error::request("a slope needs two or more marks")
-                    .hint("name another one, or leave `marks` out: all marks that carry the counter"))
+                    .hint("add another one, or omit `marks` to use all marks that have the counter"))
             }
             Derivation::Slope { per, .. }
                 if per.is_empty() || per.contains(|c: char| c == '=' || c.is_whitespace()) =>
             {
-                Err(Error::request(format!("`{}` cannot name a counter", per.escape_debug()))
-                    .hint("a phase marker carries it as `instances=10000`"))
+                Err(Error::request(format!("`{}` is not a valid counter name", per.escape_debug()))
+                    .hint("a phase marker sets it with `instances=10000`"))
             }
             _ => Ok(()),
         }
     }
 }
 
-/// Checks the figures of a scenario: bounds, unique names, marks that differ.
-///
-/// # Errors
-/// `Request`, naming the figure and the first value that is wrong.
+/// Checks a scenario's figures: bounds, unique names, distinct marks. Errors: `Request`, naming the figure and the
+/// first invalid value.
 pub(super) fn validate_figures(figures: &[Derived]) -> Result<()> {
     if figures.len() > FIGURES_MAX {
-        return Err(Error::request(format!("{} figures are asked for; {FIGURES_MAX} are possible", figures.len())));
+        return Err(Error::request(format!("{} figures are requested; the maximum is {FIGURES_MAX}", figures.len())));
     }
     let mut seen = HashSet::new();
     for figure in figures {
@@ -103,24 +101,24 @@ pub(super) fn validate_figures(figures: &[Derived]) -> Result<()> {
     Ok(())
 }
 
-/// Checks that a word has letters, digits and `others` only: names of metrics, budgets and files contain it.
+/// Checks that a word has only letters, digits, and `others`, because it is part of metric, budget, and file names.
 fn is_word(key: &str, word: &str, others: [char; 2]) -> Result<()> {
     let sound = |c: char| c.is_ascii_alphanumeric() || others.contains(&c);
     match word.starts_with(|c: char| c.is_ascii_alphabetic()) && word.chars().all(sound) && word.len() <= 64 {
         true => Ok(()),
-        false => Err(Error::request(format!("`{}` cannot be `{key}` of a figure", word.escape_debug()))
-            .hint("begin with a letter; write letters, digits and `_`")),
+        false => Err(Error::request(format!("`{}` cannot be the `{key}` of a figure", word.escape_debug()))
+            .hint("start with a letter; use letters, digits, and `_`")),
     }
 }
 
-/// One figure as written: its kind and its settings.
+/// A figure: its kind and settings.
 #[derive(Deserialize, schemars::JsonSchema)]
 #[schemars(extend("minProperties" = 1, "maxProperties" = 1))]
 #[serde(deny_unknown_fields)]
 pub(super) struct FigureFile {
-    /// The share of a spike's growth that came back: (spike - valley) / (spike - base).
+    /// Share of a spike's growth that was returned: (spike - valley) / (spike - base).
     elasticity: Option<ElasticityFile>,
-    /// The cost of one more instance: the slope of a least-squares line over the marks that carry a counter.
+    /// Cost of one more instance: the slope of a least-squares line over marks with a counter.
     slope: Option<SlopeFile>,
 }
 
@@ -142,7 +140,7 @@ struct ElasticityFile {
     /// The mark after the spike.
     #[schemars(extend("pattern" = "\\S"))]
     valley: String,
-    /// The share that could come back, if known; shown next to the figure.
+    /// The share that could be returned, if known; shown next to the figure.
     #[schemars(extend("minimum" = 0, "maximum" = 1))]
     ideal: Option<f64>,
 }
@@ -159,7 +157,7 @@ struct SlopeFile {
     /// The counter, as named in phase markers: `instances=10000`.
     #[schemars(extend("pattern" = "^[^=\\s]+$"))]
     per: String,
-    /// The marks to use; if omitted, all that carry the counter.
+    /// Marks to use; if omitted, all with the counter.
     #[schemars(with = "Option<Vec<schema::MarkName>>", extend("minItems" = 2, "uniqueItems" = true))]
     marks: Option<Vec<String>>,
 }
@@ -177,12 +175,12 @@ impl FigureFile {
                 if marks.as_ref().is_some_and(Vec::is_empty) {
                     return Err(Error::request("`marks` of a slope is empty")
                         .at("figures")
-                        .hint("leave it out: all marks that carry the counter are taken"));
+                        .hint("leave it out to use all marks that have the counter"));
                 }
                 let name = name.unwrap_or_else(|| format!("{}_per_{per}", of.replace('.', "_")));
                 Ok(Derived { name, of, way: Derivation::Slope { per, marks: marks.unwrap_or_default() } })
             }
-            _ => Err(Error::request("a figure is one of `elasticity` and `slope`")
+            _ => Err(Error::request("a figure is either an `elasticity` or a `slope`")
                 .at("figures")
                 .hint("write one as `- slope: {of: heap_live, per: instances}`")),
         }
@@ -221,23 +219,23 @@ mod tests {
             assert!(error.contains(expect), "{figures}: {error}");
         };
         check(&[ELASTIC, ELASTIC].join("\n"), "two figures are named `elasticity`");
-        check(&ELASTIC.replace("0.8", "1.2"), "`ideal` is 1.2; it is a share between 0 and 1");
+        check(&ELASTIC.replace("0.8", "1.2"), "`ideal` is 1.2; it must be a fraction between 0 and 1");
         check(&ELASTIC.replace("0.8", ".nan"), "between 0 and 1");
         check(&ELASTIC.replace("valley: valley", "valley: spike"), "the mark `spike` is named twice");
         check(&ELASTIC.replace("base: empty, ", ""), "missing field `base`");
         check(&ELASTIC.replace("base", "bass"), "did you mean `base`?");
         check(&ELASTIC.replace("elasticity", "elastisity"), "did you mean `elasticity`?");
-        check(&SLOPE.replace("per: instances", "per: 'a b'"), "cannot name a counter");
-        check(&SLOPE.replace("per: instances", "per: ''"), "cannot name a counter");
+        check(&SLOPE.replace("per: instances", "per: 'a b'"), "is not a valid counter name");
+        check(&SLOPE.replace("per: instances", "per: ''"), "is not a valid counter name");
         check(&SLOPE.replace("instances}", "instances, marks: [one]}"), "two or more marks");
         check(&SLOPE.replace("instances}", "instances, marks: []}"), "`marks` of a slope is empty");
         check(&SLOPE.replace("instances}", "instances, marks: [a, a]}"), "named twice");
-        check(&SLOPE.replace("instances}", "instances, marks: [a, '']}"), "cannot name a mark");
-        check(&SLOPE.replace("bytes_per_instance", "bytes.per"), "cannot be `name`");
-        check(&SLOPE.replace("bytes_per_instance", "'<b>'"), "cannot be `name`");
-        check(&SLOPE.replace("heap_live", "'rss<=5'"), "cannot be `of`");
-        check("- {}", "one of `elasticity` and `slope`");
-        check(&format!("{ELASTIC}\n  slope: {{of: rss, per: n}}"), "one of `elasticity` and `slope`");
+        check(&SLOPE.replace("instances}", "instances, marks: [a, '']}"), "is not a valid mark name");
+        check(&SLOPE.replace("bytes_per_instance", "bytes.per"), "cannot be the `name`");
+        check(&SLOPE.replace("bytes_per_instance", "'<b>'"), "cannot be the `name`");
+        check(&SLOPE.replace("heap_live", "'rss<=5'"), "cannot be the `of`");
+        check("- {}", "either an `elasticity` or a `slope`");
+        check(&format!("{ELASTIC}\n  slope: {{of: rss, per: n}}"), "either an `elasticity` or a `slope`");
         let many: Vec<String> = (0..33).map(|n| format!("- slope: {{name: a{n}, of: rss, per: n}}")).collect();
         check(&many.join("\n"), "33 figures");
     }

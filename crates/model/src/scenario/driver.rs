@@ -1,18 +1,18 @@
-//! A program that drives the load instead of the engine: its command line and the placeholders in it.
+//! A program that drives the load instead of the engine: its command line with placeholders.
 
 use super::Driver;
 use crate::error::{Error, Result};
 
-/// The placeholders that a driver's command line may hold.
+/// The placeholders allowed in a driver's command line.
 const PLACEHOLDERS: [&str; 3] = ["url", "host", "port"];
 
 impl Driver {
-    /// The command line with the subject's address filled in; `url` has no path. Other braces stay unchanged.
+    /// The command line with the subject's address inserted; `url` has no path. Other braces stay unchanged.
     pub fn line(&self, url: &str, host: &str, port: u16) -> String {
         self.command.replace("{url}", url).replace("{host}", host).replace("{port}", &port.to_string())
     }
 
-    /// Checks that there is a command, and that no name in braces is a misspelt placeholder.
+    /// Checks that there is a command, and no misspelled placeholder.
     pub(super) fn validate(&self) -> Result<()> {
         if self.command.trim().is_empty() {
             return Err(Error::request("the driver has no command"));

@@ -1,4 +1,4 @@
-//! The scenario file: YAML text → [`Scenario`]. Unknown keys are errors that show the line and the nearest valid key.
+//! The scenario file: YAML text → [`Scenario`]. Errors for unknown keys show the line and the closest valid key.
 
 use super::derived::FigureFile;
 use super::load_file::{OnePhase, resolve_load};
@@ -14,11 +14,8 @@ use std::path::{Path, PathBuf};
 
 /// Parses the text of a scenario file.
 ///
-/// `base` is the folder that relative paths start from. `found` lists the JDK releases on the machine, for the value
-/// `found` of a matrix axis.
-///
-/// # Errors
-/// `Request` with line and nearest valid word; `Machine` if `found` finds nothing.
+/// Relative paths start at `base`. `found` lists the machine's JDK releases, for the matrix value `found`. Errors:
+/// `Request` with the line and the closest valid word; `Machine` if `found` is empty.
 pub fn parse(text: &str, base: &Path, found: &[u32]) -> Result<Scenario> {
     let file: File = yaml::read(text)?;
     let scenario = file.resolve(base, found)?;
@@ -29,9 +26,9 @@ pub fn parse(text: &str, base: &Path, found: &[u32]) -> Result<Scenario> {
 /// The full description of one run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Scenario {
-    /// Names the archive.
+    /// Name of the scenario and its archives.
     pub name: String,
-    /// The program to weigh.
+    /// The program to measure.
     pub subject: Subject,
     /// The ways to run it, in order; at least one, with unique names.
     pub configurations: Vec<Configuration>,
@@ -39,7 +36,7 @@ pub struct Scenario {
     pub load: LoadPlan,
     /// The moments at which the subject is weighed, in the order of [`MarkPoint`].
     pub marks: Vec<MarkPoint>,
-    /// The full collections before the mark `collected`, and before a phase's own mark of that kind.
+    /// Full GCs before the mark `collected` and before phase marks of that kind.
     #[serde(default)]
     pub collect: Collect,
     /// Trials of each configuration.
@@ -68,7 +65,7 @@ pub struct Scenario {
     /// The figures derived from the marks of each trial.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub figures: Vec<Derived>,
-    /// The seed of every random choice.
+    /// Seed for all random choices.
     pub seed: u64,
     /// Timeline samples per second, 1–100.
     pub sample_hz: u32,
@@ -80,7 +77,7 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// The marks that are possible in this load plan.
+    /// The marks that are possible with this load plan.
     pub fn marks_possible(&self) -> Vec<MarkPoint> {
         let has_moment = |mark: &MarkPoint| match mark {
             MarkPoint::Warm => self.load.iter().any(Phase::is_warmup),
@@ -91,17 +88,17 @@ impl Scenario {
         MarkPoint::ALL.into_iter().filter(has_moment).collect()
     }
 
-    /// Names of the marks of a trial: first those of [`MarkPoint`], then those of phases.
+    /// A trial's mark names: first those of [`MarkPoint`], then those of phases.
     pub fn mark_names(&self) -> Vec<&str> {
         self.marks.iter().map(|mark| mark.word()).chain(self.load.marks()).collect()
     }
 
-    /// The default marks: all that are possible, without `trimmed`, which only some JVMs support.
+    /// The default marks: all possible ones except `trimmed`, which only some JVMs support.
     pub fn marks_usual(&self) -> Vec<MarkPoint> {
         self.marks_possible().into_iter().filter(|mark| *mark != MarkPoint::Trimmed).collect()
     }
 
-    /// Changes the settings of a trial that are not its load: the rest, the sampling rate and how the JVM is queried.
+    /// Changes trial settings other than the load: rest, sampling rate, and how to query the JVM.
     pub(super) fn change_trial(&mut self, typed: &TrialOptions) {
         if let Some(rest) = typed.rest {
             let last = self.load.last_work().map_or(0, |last| last + 1);
@@ -118,11 +115,8 @@ impl Scenario {
         }
     }
 
-    /// Changes when to weigh trials, and how many to run. Call it last, because other settings decide which marks are
-    /// possible.
-    ///
-    /// # Errors
-    /// `Request` for a word that is not a mark.
+    /// Changes the marks and the number of trials. Call it last, because other settings determine the possible marks.
+    /// Errors: `Request` for a word that is not a mark.
     pub fn mark(&mut self, typed: &Marking) -> Result<()> {
         if let Some(words) = &typed.marks {
             self.marks = parse_marks(words.split(','))?;
@@ -131,14 +125,11 @@ impl Scenario {
         Ok(())
     }
 
-    /// Starts the first trial of each configuration once more, to show the code that holds memory. The path of a
-    /// profiler must be absolute.
-    ///
-    /// # Errors
-    /// `Request` if the subject is not a JVM, or its code runs in a container.
+    /// Explains memory by restarting the first trial of each configuration. A profiler's path must be absolute. Errors:
+    /// `Request` if the subject is not a JVM, or its code is in a container.
     pub fn explain(&mut self, typed: Explain) -> Result<()> {
         if self.subject.kind != Kind::Jvm {
-            return Err(Error::request("only the code of a JVM can be explained, and the subject is not one"));
+            return Err(Error::request("only JVM code can be explained, and the subject is not a JVM"));
         }
         if self.subject.image.is_some() {
             return Err(Error::request("a profiler cannot be put into the container of `--image`")
@@ -148,11 +139,8 @@ impl Scenario {
         Ok(())
     }
 
-    /// Inspects the heap at the end of trials; a scenario that asks for it still does. The path of a dump must be
-    /// absolute.
-    ///
-    /// # Errors
-    /// `Request` if the subject is not a JVM, or its files are not kept.
+    /// Inspects the heap at the end of trials, in addition to what the scenario requests. A dump's path must be
+    /// absolute. Errors: `Request` if the subject is not a JVM, or its files are not kept.
     pub fn look_inside(&mut self, typed: Inside) -> Result<()> {
         let asked = if typed.classes { "--classes" } else { "--heap-dump" };
         let any = typed.classes || typed.heap_dump.is_some();
@@ -160,8 +148,14 @@ impl Scenario {
             return Err(Error::request(format!("`{asked}` needs a JVM, and the subject is not one")));
         }
         if typed.heap_dump.is_some() && self.subject.image.is_some() {
-            return Err(Error::request("`--heap-dump` would be written inside the container, which is removed")
-                .hint("run the server without `--image`, or dump one that stays with `loadline account PID`"));
+            return Err(Error::request(
+                "`--heap-dump` would be written inside the container, which is removed at \
+                 the end",
+            )
+            .hint(
+                "run the server without `--image`, or dump a container that stays with `loadline account \
+                     PID`",
+            ));
         }
         if typed.classes {
             self.objects = Objects::Listed;
@@ -175,13 +169,13 @@ impl Scenario {
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 #[command(next_help_heading = "Trial")]
 pub struct TrialOptions {
-    /// How long to rest after the load [default: 5s]
+    /// Idle time after the load [default: 5s]
     #[arg(long, value_name = "TIME")]
     pub rest: Option<Span>,
     /// Timeline samples per second [default: 10]
     #[arg(long, value_name = "HZ")]
     pub sample_hz: Option<u32>,
-    /// Use the attach API even for data that can be read from outside; adds 0.2 to 0.3 MiB to the JVM
+    /// Use the attach API even for data that can be read from outside the JVM; costs the JVM 0.2 to 0.3 MiB
     #[arg(long)]
     pub attach: bool,
 }
@@ -190,20 +184,20 @@ pub struct TrialOptions {
 #[derive(Debug, Default, PartialEq, Args)]
 #[command(next_help_heading = "Trial")]
 pub struct Marking {
-    /// When to weigh: start,warm,loaded,rested,collected,trimmed [default: all but trimmed]
+    /// When to measure memory: start,warm,loaded,rested,collected,trimmed [default: all but trimmed]
     #[arg(long, value_name = "MARKS")]
     pub marks: Option<String>,
-    /// Trials of each configuration, each in a fresh JVM [default: 1; with `compare` 5]
+    /// Trials per configuration, each in a fresh JVM [default: 1; 5 with `compare`]
     #[arg(long, value_name = "N")]
     pub trials: Option<u32>,
 }
 
 /// A second start of a command after all weighing. It runs under a profiler with the same load, and leaves a heap dump.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema, Args)]
-#[command(next_help_heading = "Explaining")]
+#[command(next_help_heading = "Profiling")]
 pub struct Explain {
-    /// The async-profiler library, or the jar of `tools.profiler:async-profiler` [default: next to this program, else
-    /// the newest in the local Maven repository]
+    /// async-profiler library, or the `tools.profiler:async-profiler` jar [default: next to loadline, else the newest
+    /// in the local Maven repository]
     #[arg(long, value_name = "FILE")]
     pub profiler: Option<PathBuf>,
 }
@@ -212,12 +206,12 @@ pub struct Explain {
 #[derive(Debug, Default, PartialEq, Args)]
 #[command(next_help_heading = "Trial")]
 pub struct Inside {
-    /// List live objects by class after each trial, and what grew since the start. A full GC counts them after all
-    /// measurements; for the comparison the server starts once more, without load
+    /// List live objects by class after each trial, with their growth since startup. Forces a full GC after all
+    /// measurements, and starts the server once more without load as the reference
     #[arg(long)]
     pub classes: bool,
-    /// Write a heap dump to a new FILE at the end of the first trial. After a full GC, the JVM pauses while it writes
-    /// about as many bytes as its live set has
+    /// Dump the heap to a new FILE at the end of the first trial. Forces a full GC, then pauses the JVM while it writes
+    /// a file about as large as the live heap
     #[arg(long, value_name = "FILE")]
     pub heap_dump: Option<PathBuf>,
 }
@@ -227,24 +221,24 @@ pub struct Inside {
 #[schemars(extend("not" = schema::both(&["configurations", "matrix"])))]
 #[serde(deny_unknown_fields)]
 pub(super) struct File {
-    /// Names the archive.
+    /// Name of the scenario and its archives.
     #[schemars(with = "Scalar")]
     pub(super) name: String,
-    /// The program to weigh, and how to start it, detect that it is ready and stop it.
+    /// The program to measure, and how to start it, detect that it is ready, and stop it.
     pub(super) subject: SubjectSettings,
-    /// The ways to run it, by name, in order.
+    /// Ways to run the subject, by name, in order.
     #[schemars(extend("minProperties" = 1, "propertyNames" = schema::file_names()))]
     pub(super) configurations: Option<Named<ConfigurationSettings>>,
-    /// Every combination of the values given; an alternative to `configurations`.
+    /// All combinations of these values, as an alternative to `configurations`.
     matrix: Option<Matrix>,
-    /// The phases of the load, in order; at least one does work. A phase named `warmup` comes before the mark `warm`.
+    /// Phases of the load, in order, at least one with work. A phase named `warmup` precedes the mark `warm`.
     #[schemars(with = "Vec<OnePhase>", extend("minItems" = 1))]
     load: Vec<Named<PhaseSettings>>,
-    /// When to weigh. Default: all marks that the load plan makes possible, without `trimmed`, which needs glibc and
+    /// When to measure memory. Default: all marks that the load plan allows, except `trimmed`, which needs glibc and
     /// JDK 17 or newer.
     #[schemars(with = "Option<Vec<schema::MarkWord>>")]
     marks: Option<Vec<String>>,
-    /// The full collections before the mark `collected`, and before a phase's own mark of that kind.
+    /// Full GCs before the mark `collected` and before phase marks of that kind.
     #[serde(default)]
     collect: CollectFile,
     /// Trials of each configuration, each in a fresh JVM.
@@ -253,24 +247,24 @@ pub(super) struct File {
     /// How to compare the configurations.
     #[serde(default)]
     compare: CompareSettings,
-    /// The budgets not to exceed, such as `rss.loaded<=60MiB`, `p99<=20ms` or, against a baseline, `rss.loaded<=+2%`.
+    /// Budgets, such as `rss.loaded<=60MiB`, `p99<=20ms`, or, against a baseline, `rss.loaded<=+2%`.
     #[serde(default)]
     budgets: Vec<Budget>,
-    /// The targets that must hold in every trial of a search for the load line, such as `p99<50ms`, `rate>=98%`,
+    /// Conditions that every trial of a search for the load line must meet, such as `p99<50ms`, `rate>=98%`,
     /// `failed==0`, `gc_share<10%`, `start_up<5s`; if omitted, the defaults for the load.
     #[serde(default)]
     target: Vec<Budget>,
     /// How to search for the load line.
     #[serde(default)]
     find: FindSettings,
-    /// How to tune the subject: the remedies to try against its memory use.
+    /// How to tune the subject's memory use.
     #[serde(default)]
     tune: TuneSettings,
-    /// The figures derived from the marks of each trial. Each is a metric like any other.
+    /// Figures derived from the marks of each trial, used like any other metric.
     #[serde(default)]
     #[schemars(extend("maxItems" = 32))]
     figures: Vec<FigureFile>,
-    /// The seed of every random choice.
+    /// Seed for all random choices.
     #[schemars(extend("default" = 1))]
     seed: Option<u64>,
     /// Timeline samples per second.
@@ -279,11 +273,11 @@ pub(super) struct File {
     /// Use the attach API even for data that can be read from outside.
     #[schemars(extend("default" = false))]
     attach: Option<bool>,
-    /// List live objects by class after each trial, and what grew since the start. A full GC counts them after all
-    /// measurements; for the comparison the server starts once more, without load. Not for a `native` subject.
+    /// List live objects by class after each trial, with their growth since startup. Forces a full GC after all
+    /// measurements, and starts the server once more without load as the reference. Not for a `native` subject.
     #[schemars(extend("default" = false))]
     classes: Option<bool>,
-    /// CPUs of the load engine and the rest of Loadline.
+    /// CPUs for the load generator and the rest of Loadline.
     #[schemars(with = "Option<schema::Cpus>")]
     #[serde(default, deserialize_with = "parsed")]
     load_cpus: Option<Cpus>,
@@ -295,12 +289,11 @@ impl File {
         self.with_load(load, Some(base), found)
     }
 
-    /// The scenario with this load, from a file in this folder or from a command line.
     pub(super) fn with_load(self, load: Vec<Phase>, folder: Option<&Path>, found: &[u32]) -> Result<Scenario> {
         let base = folder.unwrap_or(Path::new(""));
         let usual = Configuration { netty: Netty::written(self.subject.netty), ..Configuration::default() };
         let configurations = match (self.configurations, self.matrix) {
-            (Some(_), Some(_)) => return Err(Error::request("give either `configurations` or `matrix`, not both")),
+            (Some(_), Some(_)) => return Err(Error::request("specify either `configurations` or `matrix`, not both")),
             (Some(named), None) => {
                 let of = |(name, settings)| {
                     let mut configuration = Configuration { name, ..usual.clone() };
@@ -348,21 +341,18 @@ impl File {
     }
 }
 
-/// The full collections before a collected mark, as written.
+/// Full GCs before a collected mark.
 #[derive(Deserialize, Default, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 struct CollectFile {
-    /// Consecutive full collections.
+    /// Number of consecutive full GCs.
     #[schemars(extend("minimum" = 1, "maximum" = 10, "default" = 1))]
     times: Option<u32>,
-    /// How long to wait after the last one before weighing; if omitted, until RSS no longer changes.
+    /// How long to wait after the last GC before the measurement; if omitted, until RSS is stable.
     settle: Option<Span>,
 }
 
-/// Parses words into marks, in chronological order, each once.
-///
-/// # Errors
-/// `Request` for a word that is not a mark.
+/// Parses words into distinct marks in chronological order. Errors: `Request` for a word that is not a mark.
 pub fn parse_marks<'a>(words: impl Iterator<Item = &'a str>) -> Result<Vec<MarkPoint>> {
     let mut marks = words.map(|word| word.trim().parse().map_err(Error::request)).collect::<Result<Vec<_>>>()?;
     marks.sort_unstable();
@@ -454,10 +444,10 @@ load:
             let error = parse_here(&SCENARIO.replace(from, to)).unwrap_err();
             assert!(error.to_string().contains(expect), "{error}");
         };
-        check("gc: [g1, serial]", "gc: [g2]", "`g2` is no collector");
+        check("gc: [g1, serial]", "gc: [g2]", "`g2` is not a collector");
         check("heap: [6m]", "heap: [6q]", "`6q` is not a size");
         check("heap: [6m]", "heap: [1.5]", "`1.5` is not a size");
-        check("heap: [6m]", "heap: [64]", "`heap` is 64 bytes, too little for any process");
+        check("heap: [6m]", "heap: [64]", "`heap` is 64 bytes, which is too small for any process");
         check("heap: [6m]", "limit: [512]", "write mebibytes as `64m`");
         check("load:", "find: {limit_min: 64}\nload:", "`find.limit_min` is 64 bytes");
         check("load:", "find: {limit_max: 1024}\nload:", "`find.limit_max` is 1,024 bytes");
@@ -466,8 +456,8 @@ load:
         check("requests: 50000", "requests: 0", "between 1");
         check("same: steady", "same: stedy", "no phase is named `stedy`");
         check("same: steady", "same: stedy", "did you mean `steady`?");
-        check("get: /hello}", "get: hello}", "begins with `/`");
-        check("idle: 5s", "idle: 5x", "not a span");
+        check("get: /hello}", "get: hello}", "must start with `/`");
+        check("idle: 5s", "idle: 5x", "is not a duration");
         check("idle: 5s", "idle: 5s, get: /x", "`get` would have no effect");
         check("same: steady", "same: steady, closed: {requests: 10}", "`closed` would have no effect");
         check("get: /hello}", "get: /hello, expect: 20}", "between 100 and 999");

@@ -1,4 +1,4 @@
-//! A fleet: many services, each with its scenario and its last known line. Plain values.
+//! A fleet: many services, each with its scenario and last known line.
 
 use super::Scenario;
 use super::validate::{memory, unique};
@@ -7,33 +7,30 @@ use crate::error::{Error, Result};
 use crate::units::{Bytes, Span};
 use serde::{Deserialize, Serialize};
 
-/// Four times what a search takes on a quiet machine.
+/// Four times the duration of a search on a quiet machine.
 pub const WITHIN: Span = Span::seconds(15 * 60);
-/// A week of drift between proofs, each of which may leave the line a step too high.
+/// Limits drift between confirmations, each of which may leave the line a step too high, to a week.
 pub const SEARCH_EVERY: Span = Span::seconds(7 * 86_400);
-/// The longest name in bytes: file systems allow 255, and a suffix is added.
+/// The longest name in bytes: file systems allow 255, including a suffix.
 const NAME_MAX: usize = 200;
 
-/// Services whose load lines are searched night after night.
+/// Services whose load lines are searched every night.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fleet {
-    /// Names the plan.
+    /// The plan's name.
     pub name: String,
-    /// The services, in the order of the file; at least one, with unique names.
+    /// The services in file order; not empty, with unique names.
     pub services: Vec<Service>,
-    /// After this time, a line that was proved each night is searched for again.
+    /// After this time, a line that was only confirmed is searched again.
     pub search_every: Span,
 }
 
 impl Fleet {
-    /// Checks what the types cannot express: there are services, their names are unique and can name files, and each is
-    /// one search.
-    ///
-    /// # Errors
-    /// `Request`, naming the first service that is wrong.
+    /// Checks constraints beyond types: services exist, names are unique and valid as file names, and each service is
+    /// one search. Errors: `Request`, naming the first invalid service.
     pub fn validate(&self) -> Result<()> {
         if self.services.is_empty() {
-            return Err(Error::request("the fleet has no service").hint("name at least one below `services:`"));
+            return Err(Error::request("the fleet has no services").hint("list at least one under `services:`"));
         }
         unique("service", self.services.iter().map(|service| service.name.as_str()))?;
         self.services.iter().try_for_each(|service| {
@@ -41,38 +38,35 @@ impl Fleet {
         })
     }
 
-    /// Whether there is a service of this name.
-    ///
-    /// # Errors
-    /// `Request`, with the nearest existing name.
+    /// Checks that a service exists. Errors: `Request`, with the closest existing name.
     pub fn check_name(&self, name: &str) -> Result<()> {
         let names = || self.services.iter().map(|service| service.name.as_str());
         if names().any(|of| of == name) {
             return Ok(());
         }
         let hint = did_you_mean(name, names())
-            .unwrap_or_else(|| "the names are those below `services:`, or of the scenarios".to_owned());
+            .unwrap_or_else(|| "use a name under `services:`, or that of a scenario".to_owned());
         Err(Error::request(format!("no service is named `{name}`")).hint(hint))
     }
 }
 
-/// One service of a fleet.
+/// A service in a fleet.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Service {
-    /// The name of the service in every table.
+    /// Its name in tables.
     pub name: String,
-    /// The scenario to run and its targets, with one configuration.
+    /// The scenario and targets, with one configuration.
     pub scenario: Scenario,
-    /// How long its search may take on its node.
+    /// The time limit of its search.
     pub within: Span,
-    /// Its limit in production, if known.
+    /// Its production limit, if known.
     pub declared: Option<Bytes>,
-    /// The line known before.
+    /// The last known line.
     pub last: Option<Last>,
 }
 
 impl Service {
-    /// A service about which nothing is known yet. Its limit in production is that of its configuration.
+    /// A service without known data. Its production limit is its configuration's.
     pub fn new(name: &str, scenario: Scenario) -> Self {
         let declared = scenario.configurations.first().and_then(|of| of.limit);
         Self { name: name.to_owned(), scenario, within: WITHIN, declared, last: None }
@@ -81,25 +75,35 @@ impl Service {
     fn validate(&self) -> Result<()> {
         let Self { name, scenario, .. } = self;
         if name.len() > NAME_MAX || name.contains(char::is_control) || [".", ".."].contains(&name.as_str()) {
-            return Err(Error::request(format!("`{}` cannot name a service", name.escape_debug()))
-                .hint("it is the name of files: at most 200 bytes, without control characters"));
+            return Err(Error::request(format!("`{}` is not a valid service name", name.escape_debug()))
+                .hint("it becomes part of file names: at most 200 bytes, without control characters"));
         }
         memory("limit", self.declared)?;
         memory("last: limit", self.last.as_ref().map(|last| last.limit_bytes).map(Bytes))?;
         memory("last: heap", self.last.as_ref().and_then(|last| last.heap_bytes).map(Bytes))?;
         if self.within.0.is_zero() {
-            return Err(Error::request("`within` must be longer than 0"));
+            return Err(Error::request("`within` must be greater than 0"));
         }
         if scenario.find.max_rate {
-            return Err(Error::request("the scenario asks for the highest rate, and a fleet for the smallest limit")
-                .hint("leave `max_rate` out of its `find`"));
+            return Err(Error::request(
+                "the scenario asks for the highest rate, but a fleet searches for the \
+                 smallest limit",
+            )
+            .hint("remove `max_rate` from its `find`"));
         }
         match scenario.configurations.as_slice() {
             [_] => scenario.validate(),
             several => {
                 let names: Vec<&str> = several.iter().map(|of| of.name.as_str()).collect();
-                Err(Error::request(format!("`{name}` has {} configurations, and a search is of one", several.len()))
-                    .hint(format!("choose one of {} in a fleet file: `only: {}`", names.join(", "), names[0])))
+                Err(Error::request(format!(
+                    "`{name}` has {} configurations, but a search takes only one",
+                    several.len()
+                ))
+                .hint(format!(
+                    "choose one of {} in the fleet file: `only: {}`",
+                    names.join(", "),
+                    names[0]
+                )))
             }
         }
     }
@@ -114,7 +118,7 @@ pub struct Last {
     /// The maximum heap that goes with it; `null` if the configuration gives it or the JVM chooses it.
     #[serde(default)]
     pub heap_bytes: Option<u64>,
-    /// The direct memory that goes with it; `null` if the JVM derives it from the heap.
+    /// Maximum direct memory at this limit; `null` if the JVM derives it from the heap.
     #[serde(default)]
     pub direct_bytes: Option<u64>,
     /// When it was last proved: UTC, ISO 8601.
@@ -146,13 +150,13 @@ pub struct Last {
 }
 
 impl Last {
-    /// A limit about which nothing else is known.
+    /// A limit without further data.
     pub fn of(limit: Bytes) -> Self {
         Self { limit_bytes: limit.0, ..Self::default() }
     }
 }
 
-/// The most lines kept for a service: a month of nights.
+/// The maximum number of past lines: a month of nights.
 pub const PAST_MAX: usize = 30;
 
 /// A line of an earlier night.

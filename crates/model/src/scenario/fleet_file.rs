@@ -1,4 +1,4 @@
-//! The fleet file: YAML text → [`Fleet`]. The caller reads the scenario files that it names.
+//! The fleet file: YAML text → [`Fleet`]. The caller reads the scenario files that it references.
 
 use super::fleet::{SEARCH_EVERY, WITHIN};
 use super::load_settings::{LoadOptions, PerSecond};
@@ -12,10 +12,8 @@ use std::path::{Path, PathBuf};
 
 /// Parses the text of a fleet file.
 ///
-/// `base` is the folder that relative paths start from; `read` reads the scenario file at a path.
-///
-/// # Errors
-/// `Request` with line and nearest valid word, or with the service that is wrong; and the errors of `read`.
+/// Relative paths start at `base`; `read` reads the scenario file at a path. Errors: `Request` with the line and the
+/// closest valid word, or with the invalid service; and the errors of `read`.
 pub fn parse_fleet(text: &str, base: &Path, read: &mut dyn FnMut(&Path) -> Result<Scenario>) -> Result<Fleet> {
     let FleetFile { name, defaults, services } = super::yaml::read(text)?;
     let service = |(name, written): (String, ServiceFile)| {
@@ -34,13 +32,13 @@ pub fn parse_fleet(text: &str, base: &Path, read: &mut dyn FnMut(&Path) -> Resul
 #[derive(Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct FleetFile {
-    /// Names the plan.
+    /// Name of the plan.
     #[schemars(extend("minLength" = 1))]
     name: String,
     /// The defaults of every service without its own settings.
     #[serde(default)]
     defaults: DefaultsFile,
-    /// The services, by name: at least one.
+    /// Services, by name; at least one.
     #[schemars(extend("minProperties" = 1, "propertyNames" = schema::file_names()))]
     services: Named<ServiceFile>,
 }
@@ -49,19 +47,19 @@ pub(super) struct FleetFile {
 #[derive(Deserialize, Default, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 struct DefaultsFile {
-    /// The targets that must hold in every trial, for services whose scenario has no target of its own.
+    /// Conditions that every trial must meet, for services whose scenario has no target.
     target: Vec<Budget>,
-    /// How long the search of a service may take on its node.
+    /// Time limit for the search of a service on its node.
     #[schemars(extend("default" = "15m"))]
     within: Option<Span>,
-    /// After this time, a line that was proved each night is searched for again.
+    /// Time after which a limit that passed every night is searched for again.
     #[schemars(extend("default" = "7d"))]
     search_every: Option<Span>,
-    /// The seed of every random choice; if omitted, the scenario's seed.
+    /// Seed for all random choices; if omitted, the scenario's seed.
     seed: Option<u64>,
-    /// The URL that the load goes to, for services without a scenario.
+    /// URL to load, for services without a scenario.
     url: Option<String>,
-    /// Requests per second, for services without a scenario; if omitted, as fast as they are answered.
+    /// Requests per second, for services without a scenario; if omitted, a closed model.
     #[schemars(with = "Option<PerSecond>")]
     #[serde(deserialize_with = "parsed")]
     rate: Option<Rate>,
@@ -75,18 +73,18 @@ struct DefaultsFile {
 #[schemars(extend("anyOf" = schema::each(&["scenario", "image", "command"])))]
 #[serde(deny_unknown_fields, default)]
 struct ServiceFile {
-    /// Its scenario file, relative to this file; or a folder `NAME` with the file `NAME.loadline.yaml`.
+    /// Scenario file, relative to this file, or a directory `NAME` with the file `NAME.loadline.yaml`.
     scenario: Option<PathBuf>,
-    /// The configuration of the scenario to use, if it has several.
+    /// Configuration to use, if the scenario has several.
     only: Option<String>,
-    /// The container image that starts it; `command` is then the arguments of its entrypoint.
+    /// Container image; `command` is then the arguments of its entrypoint.
     #[schemars(extend("minLength" = 1))]
     image: Option<String>,
-    /// Program and arguments, run in the folder of this file; `{port}` becomes a free port.
+    /// Program and arguments, run in the directory of this file; `{port}` expands to a free port.
     #[schemars(with = "Vec<Scalar>")]
     #[serde(deserialize_with = "texts")]
     command: Vec<String>,
-    /// The URL that the load goes to.
+    /// URL to load.
     url: Option<String>,
     /// Requests per second.
     #[schemars(with = "Option<PerSecond>")]
@@ -94,17 +92,17 @@ struct ServiceFile {
     rate: Option<Rate>,
     /// Duration of the load.
     duration: Option<Span>,
-    /// The targets that must hold in every trial, instead of those of the scenario or the defaults.
+    /// Conditions that every trial must meet, instead of those of the scenario or the defaults.
     target: Vec<Budget>,
-    /// How long its search may take on its node.
+    /// Time limit for its search on its node.
     within: Option<Span>,
-    /// Its limit in production; if omitted, that of the scenario's configuration.
+    /// Current production limit; if omitted, that of the scenario's configuration.
     limit: Option<Bytes>,
-    /// The line known before, if no document of an earlier night has it.
+    /// Previously known line, if no earlier result has it.
     last: Option<LastFile>,
 }
 
-/// A line known before.
+/// A previously known line.
 #[derive(Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct LastFile {
@@ -152,8 +150,11 @@ impl ServiceFile {
             ("duration", self.duration.is_some()),
         ];
         if let Some((key, _)) = idle.into_iter().find(|(_, given)| *given) {
-            return Err(Error::request(format!("`{key}` would have no effect: the scenario says what is run and how"))
-                .hint("leave it out, or change the scenario"));
+            return Err(Error::request(format!(
+                "`{key}` would have no effect: the scenario already says what to \
+                 run and how"
+            ))
+            .hint("remove it, or change the scenario"));
         }
         let mut scenario = read(file)?;
         scenario.select(self.only.as_slice())?;
@@ -162,26 +163,28 @@ impl ServiceFile {
 
     fn of_command(&self, name: &str, defaults: &DefaultsFile, base: &Path) -> Result<Scenario> {
         if self.image.is_none() && self.command.is_empty() {
-            return Err(Error::request("nothing says what is run").hint("give a `scenario`, an `image` or a `command`"));
+            return Err(
+                Error::request("there is nothing to run").hint("specify a `scenario`, an `image`, or a `command`")
+            );
         }
         if self.only.is_some() {
             return Err(Error::request("`only` would have no effect: there is no scenario to choose from"));
         }
         let url = self.url.as_ref().or(defaults.url.as_ref()).cloned();
         if url.is_none() && !self.command.iter().any(|word| word.contains("{port}")) {
-            return Err(Error::request("where does the load go?")
+            return Err(Error::request("no URL to load")
                 .hint("give `url: http://127.0.0.1:8080/path`, or `{port}` in the command for a free port"));
         }
         let rate = self.rate.or(defaults.rate);
         if rate.is_some_and(|rate| !matches!(rate, Rate::Constant(_))) {
-            return Err(Error::request("a rate that changes is not a load to search a line with")
+            return Err(Error::request("a search for a load line needs a constant rate")
                 .hint("write it as `200`, or describe the load in a scenario file"));
         }
         let load = LoadOptions { rate, duration: self.duration.or(defaults.duration), ..LoadOptions::default() };
         let subject = SubjectSettings { image: self.image.clone(), ..SubjectSettings::default() };
         let options = ScenarioOptions { url, load, subject, ..ScenarioOptions::default() };
         let mut scenario = Scenario::of_command(&self.command, &options)?;
-        // The file does not ask for a rest, and a rest says nothing about a limit.
+        // The file does not request a rest, which reveals nothing about a limit.
         scenario.load.drop_last_rest();
         scenario.marks = scenario.marks_usual();
         scenario.subject.dir = self.image.is_none().then(|| base.to_owned());
@@ -198,10 +201,8 @@ impl LastFile {
         };
         let at = self.at.as_ref().map(moment);
         if let Some(wrong) = at.as_deref().filter(|at| unix_s(at).is_none()) {
-            return Err(Error::request(format!(
-                "`{wrong}` is not a point in time; write it as `2026-11-20T04:36:21Z`"
-            ))
-            .at("last: at"));
+            return Err(Error::request(format!("`{wrong}` is not a timestamp; write it as `2026-11-20T04:36:21Z`"))
+                .at("last: at"));
         }
         Ok(Last {
             heap_bytes: self.heap.map(|heap| heap.0),
@@ -308,19 +309,19 @@ load: [{steady: {closed: {requests: 1}, get: /}}]
         check("only: small, ", "", "`orders` has 2 configurations", "only: small");
         check("only: small", "only: none", "no configuration is named `none`", "service: orders");
         check("only: small", "only: small, rate: 5", "`rate` would have no effect", "service: orders");
-        check("image: 'cart:1.2', ", "", "nothing says what is run", "service: cart");
-        check("url: 'http://127.0.0.1:8080/cart', ", "", "where does the load go?", "`url:");
+        check("image: 'cart:1.2', ", "", "there is nothing to run", "service: cart");
+        check("url: 'http://127.0.0.1:8080/cart', ", "", "no URL to load", "`url:");
         check("  users:", "  cart:", "two services are named `cart`", "");
-        check("  cart:", "  a/b:", "`a/b` cannot name a service", "");
-        check("  cart:", "  '..':", "cannot name a service", "");
-        check("  cart:", "  \"a\\nb\":", "cannot name a service", "");
-        check("  cart:", &format!("  {}:", "x".repeat(300)), "cannot name a service", "");
-        check("rate: 50", "rate: 1..5", "a rate that changes", "service: cart");
+        check("  cart:", "  a/b:", "`a/b` is not a valid service name", "");
+        check("  cart:", "  '..':", "is not a valid service name", "");
+        check("  cart:", "  \"a\\nb\":", "is not a valid service name", "");
+        check("  cart:", &format!("  {}:", "x".repeat(300)), "is not a valid service name", "");
+        check("rate: 50", "rate: 1..5", "needs a constant rate", "service: cart");
         check("rate: 50", "rate: fast", "line 5: services.cart: `fast` is not a rate", "");
-        check("target: ['failed==0']", "target: [fast]", "`fast` is no budget", "line 5: services.cart");
-        check("within: 5m", "within: 0s", "`within` must be longer than 0", "service: cart");
+        check("target: ['failed==0']", "target: [fast]", "`fast` is not a budget", "line 5: services.cart");
+        check("within: 5m", "within: 0s", "`within` must be greater than 0", "service: cart");
         check("within: 5m", "only: a", "`only` would have no effect", "service: cart");
-        check("at: 2026-11-20", "at: 2026-13-20", "is not a point in time", "service: users");
+        check("at: 2026-11-20", "at: 2026-13-20", "is not a timestamp", "service: users");
         let none = fleet_of("name: x\nservices: {}\n", SCENARIO).unwrap_err();
         assert!(none.what.contains("no service"), "{none}");
         let rate = SCENARIO.to_owned() + "find: {max_rate: true}\n";

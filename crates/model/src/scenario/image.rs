@@ -1,4 +1,4 @@
-//! A container image as the subject, and the settings of a scenario that have no meaning for one.
+//! A container image as the subject, and scenario settings that do not apply to it.
 
 use super::*;
 use crate::error::{Error, Result};
@@ -31,7 +31,7 @@ impl Image {
 }
 
 impl Scenario {
-    /// Checks the name of the image, and refuses settings that cannot work in a container or silently have no effect.
+    /// Checks the image's name, and rejects settings that cannot work in a container or would silently have no effect.
     pub(super) fn validate_image(&self) -> Result<()> {
         let Some(image) = &self.subject.image else { return Ok(()) };
         let name = &image.name;
@@ -40,7 +40,7 @@ impl Scenario {
                 .hint("write it as `podman images` or `docker images` show it: `app:1.2`"));
         }
         if self.subject.socket.is_some() {
-            return Err(Error::request("a Unix socket inside of a container cannot be reached")
+            return Err(Error::request("Loadline cannot reach a Unix socket inside a container")
                 .hint("load the image over TCP: `--url http://127.0.0.1:8080/`"));
         }
         let own = self.configurations.iter().flat_map(|configuration| &configuration.args);
@@ -49,8 +49,9 @@ impl Scenario {
         let mut words = words.chain(env.map(|(_, value)| value));
         let outside = words.find_map(|word| OUTSIDE.into_iter().find(|outside| word.contains(outside)));
         if let Some(outside) = outside {
-            return Err(Error::request(format!("`{outside}` means a path outside the image"))
-                .hint("name what the image has, by its path in there"));
+            return Err(
+                Error::request(format!("`{outside}` is a path outside the image")).hint("use a path inside the image")
+            );
         }
         self.validate_each(Configuration::validate_in_image)
     }
@@ -62,12 +63,12 @@ impl Configuration {
             Err(Error::request(format!("`{word}` has no effect: the subject is an image")).hint(hint))
         };
         match () {
-            () if self.jdk.is_some() => refuse("jdk", "the image has its own JDK; choose another image"),
+            () if self.jdk.is_some() => refuse("jdk", "the image has its own JDK; use another image"),
             () if self.preload.is_some() => {
                 refuse("preload", "set `LD_PRELOAD` in `env` to the path of a library in the image")
             }
             () if self.netty == Netty::Listed => {
-                refuse("netty", "an agent would have to lie in the image; leave `netty` out")
+                refuse("netty", "an agent would have to be in the image; remove `netty`")
             }
             () => Ok(()),
         }
@@ -101,9 +102,9 @@ mod tests {
         check("image: -v", "", "`-v` is not an image name");
         check("image: 'a b'", "", "is not an image name");
         check("image: ''", "", "is not an image name");
-        check("image: app, socket: x.sock", "", "cannot be reached");
-        check("image: app, command: ['{jdk}']", "", "`{jdk}` means a path outside the image");
-        check("image: app, env: {A: '{work}'}", "", "`{work}` means a path outside");
+        check("image: app, socket: x.sock", "", "cannot reach a Unix socket");
+        check("image: app, command: ['{jdk}']", "", "`{jdk}` is a path outside the image");
+        check("image: app, env: {A: '{work}'}", "", "`{work}` is a path outside");
         check("image: app", "args: ['{code}']", "`{code}`");
         check("image: app, dir: x", "", "`dir` has no effect");
         check("image: app", "jdk: 17", "`jdk` has no effect");

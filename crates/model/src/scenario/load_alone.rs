@@ -1,4 +1,4 @@
-//! A load without a subject: the phases of a file, or one with the defaults, changed by the options typed.
+//! A load without a subject: phases from a file or the default, modified by options.
 
 use super::load_file::parse_load;
 use super::load_options::{change_paths, change_phases};
@@ -7,36 +7,34 @@ use super::{Method, Phase, PhaseKind, Request, Server, Url, defaults, validate_l
 use crate::error::{Error, Result};
 use std::path::Path;
 
-/// A load on a server that is already running.
+/// A load on a running server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoadAlone {
-    /// The server under load.
+    /// The server.
     pub server: Server,
-    /// The phases of the load; at least one does work.
+    /// The phases; at least one does work.
     pub load: Vec<Phase>,
-    /// Seeds everything that is drawn at random.
+    /// Seed of all random choices.
     pub seed: u64,
 }
 
-/// A file with the phases of a load.
+/// A file with load phases.
 #[derive(Debug, Clone, Copy)]
 pub struct PhasesFile<'a> {
-    /// The path of the file; relative paths in it start from its folder.
+    /// The file's path; relative paths in it start at its directory.
     pub path: &'a Path,
-    /// The content of the file.
+    /// The file's content.
     pub text: &'a str,
 }
 
 impl LoadAlone {
-    /// The load of the options typed, applied to the phases of a file if one is given.
-    ///
-    /// # Errors
-    /// `Request` for a URL without a port, an option that does not fit, or phases that something else drives.
+    /// The load from options, applied to a file's phases if there is one. Errors: `Request` for a URL without a port,
+    /// an option that does not fit, or phases that are not driven by the engine.
     pub fn of(url: &str, file: Option<PhasesFile<'_>>, typed: &LoadOptions) -> Result<Self> {
         let url = Url::parse(url)?;
         if url.port.is_none() {
             return Err(Error::request("`{port}` stands for the free port of a server that Loadline starts")
-                .hint("give the port on which the server listens"));
+                .hint("write the port on which the server listens"));
         }
         let mut server = Server::of(&url);
         server.change(typed)?;
@@ -51,14 +49,14 @@ impl LoadAlone {
     }
 }
 
-/// The phases of a file. A path in the URL replaces their paths; no path, or the root, leaves them unchanged.
+/// A file's phases. A path in the URL replaces their paths, unless it is empty or the root.
 fn planned(file: PhasesFile<'_>, url: &Url) -> Result<(Vec<Phase>, Option<u64>)> {
     let PhasesFile { path, text } = file;
     let at = |error: Error| error.at(format!("plan: {}", path.display()));
     let base = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let (mut load, seed) = parse_load(text, base).map_err(at)?;
     if !load.iter().any(|phase| phase.kind.works()) {
-        return Err(at(Error::request("the plan has no phase that works")));
+        return Err(at(Error::request("the plan has no load phase")));
     }
     if url.path != "/" {
         change_paths(&mut load, &url.path)?;
@@ -66,7 +64,7 @@ fn planned(file: PhasesFile<'_>, url: &Url) -> Result<(Vec<Phase>, Option<u64>)>
     Ok((load, seed))
 }
 
-/// One phase with the defaults of every load.
+/// A phase with default settings.
 fn usual(url: &Url) -> Vec<Phase> {
     let work = usual_work(Request::new(Method::Get, url.path.clone()));
     vec![Phase::new("steady", PhaseKind::Work(work))]
@@ -80,7 +78,7 @@ fn refuse_drivers(load: &[Phase]) -> Result<()> {
     };
     match load.iter().find_map(|phase| Some((phase, done_by(phase)?))) {
         Some((phase, whom)) => Err(Error::request(format!("phase {} is driven by {whom}", phase.name))
-            .hint("`loadline load` is the load engine alone; `loadline run` runs such phases")),
+            .hint("`loadline load` only runs the load generator; `loadline run` runs such phases")),
         None => Ok(()),
     }
 }
@@ -118,7 +116,7 @@ mod tests {
         check("http://127.0.0.1:{port}/", None, "a server that Loadline starts");
         check("http://h:1/", Some("load: [{a: {driver: wrk}}]"), "driven by another program");
         check("http://h:1/", Some("load: [{a: {phases: [x]}}]"), "driven by the subject itself");
-        check("http://h:1/", Some("load: [{a: {idle: 1s}}]"), "no phase that works");
+        check("http://h:1/", Some("load: [{a: {idle: 1s}}]"), "no load phase");
         check("http://h:1/", Some("laod: []"), "plan: /x/a.yaml");
     }
 }

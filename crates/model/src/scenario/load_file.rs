@@ -1,4 +1,4 @@
-//! The load plan as it is written: the list under `load:`, YAML text → [`Phase`]s.
+//! The load plan as written: the list under `load:`, YAML text → [`Phase`]s.
 
 use super::load_settings::{
     ClosedFile, ConstantFile, Http2File, PhaseSettings, RampFile, RequestSettings, StaircaseFile, UntilFile, usual_work,
@@ -11,19 +11,16 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// A file that holds a load plan; the other keys of a scenario are ignored.
+/// A file with a load plan; other scenario keys are ignored.
 #[derive(Deserialize)]
 struct LoadFile {
     load: Vec<Named<PhaseSettings>>,
     seed: Option<u64>,
 }
 
-/// Parses the load plan of a file: the key `load` as in a scenario, and `seed`. A whole scenario is accepted too.
+/// Parses a file's load plan: the key `load` as in a scenario, and `seed`. Also accepts a complete scenario.
 ///
-/// `base` is the folder that relative paths start from.
-///
-/// # Errors
-/// `Request` with line and nearest valid word.
+/// Relative paths start at `base`. Errors: `Request` with the line and the closest valid word.
 pub fn parse_load(text: &str, base: &Path) -> Result<(Vec<Phase>, Option<u64>)> {
     let file: LoadFile = yaml::read(text)?;
     let load = resolve_load(file.load, base)?;
@@ -31,12 +28,11 @@ pub fn parse_load(text: &str, base: &Path) -> Result<(Vec<Phase>, Option<u64>)> 
     Ok((load, file.seed))
 }
 
-/// A phase with its name.
 pub(super) struct OnePhase;
 
 loadline_base::written_as! {
     OnePhase, "one_phase", |of| {
-        "description": "One phase: its name and what happens in it.",
+        "description": "A phase: its name and settings.",
         "type": "object",
         "minProperties": 1,
         "maxProperties": 1,
@@ -45,7 +41,7 @@ loadline_base::written_as! {
     };
 }
 
-/// Resolves the phases; `same: NAME` repeats the work of another phase, so that a warm-up does equal work.
+/// Resolves the phases; `same: NAME` repeats another phase's work, for an equal warm-up.
 pub(super) fn resolve_load(phases: Vec<Named<PhaseSettings>>, base: &Path) -> Result<Vec<Phase>> {
     let (mut written, mut kinds) = (Vec::new(), BTreeMap::new());
     for Named(mut entries) in phases {
@@ -53,9 +49,7 @@ pub(super) fn resolve_load(phases: Vec<Named<PhaseSettings>>, base: &Path) -> Re
             return Err(Error::request("each entry of `load` is one phase: `- NAME: {…}`"));
         };
         if phase.until.is_some() && name != WARMUP {
-            return Err(
-                Error::request("only the phase `warmup` ends with `until: steady`").at(format!("phase: {name}"))
-            );
+            return Err(Error::request("only the phase `warmup` can use `until: steady`").at(format!("phase: {name}")));
         }
         let resolved = match &phase.same {
             Some(_) => phase.repeats(),
@@ -88,24 +82,24 @@ pub(super) fn resolve_load(phases: Vec<Named<PhaseSettings>>, base: &Path) -> Re
 }
 
 impl PhaseSettings {
-    /// Checks that a phase with `key` has no other key, except those in `fitting`. The keys `same`, `idle`, `driver`
-    /// and `phases` each describe the whole phase, so any other key would have no effect.
+    /// Rejects other keys next to `key`, except those in `fitting`. `same`, `idle`, `driver`, and `phases` each
+    /// describe the whole phase, so other keys would have no effect.
     fn stands_alone(&self, key: &str, fitting: &[&str]) -> Result<()> {
         match self.given().find(|other| *other != key && !fitting.contains(other)) {
             Some(other) => {
                 let fitting = fitting.join("`, `");
-                let what = format!("a phase with `{key}` takes no key other than `{fitting}`");
+                let what = format!("a phase with `{key}` accepts no keys other than `{fitting}`");
                 Err(Error::request(format!("{what}; `{other}` would have no effect")))
             }
             None => Ok(()),
         }
     }
 
-    /// `same` repeats the work of another phase; a warm-up may end earlier or later.
+    /// `same` repeats another phase's work; a warm-up may have a different end.
     fn repeats(&self) -> Result<()> {
         self.stands_alone("same", &["mark", "until", "within"])?;
         match (self.until, self.within) {
-            (None, Some(_)) => Err(Error::request("`within` bounds `until: steady`, which this phase has not")),
+            (None, Some(_)) => Err(Error::request("`within` limits `until: steady`, which this phase does not use")),
             _ => Ok(()),
         }
     }
@@ -131,10 +125,10 @@ impl PhaseSettings {
             }));
         }
         if self.within.is_some() {
-            return Err(Error::request("`within` bounds a `driver` or `phases`, which this phase has not"));
+            return Err(Error::request("`within` limits a `driver` or `phases`, which this phase does not use"));
         }
         if let Some(key) = self.given().find(|key| ["pattern", "collect", "settle"].contains(key)) {
-            return Err(Error::request(format!("`{key}` belongs to `phases`, which this phase has not")));
+            return Err(Error::request(format!("`{key}` belongs to `phases`, which this phase does not use")));
         }
         let schedule = self.one_schedule(base)?;
         let (request, others) = self.all_requests(base)?;
@@ -172,12 +166,13 @@ impl PhaseSettings {
         }
     }
 
-    /// The first request, and the others of several.
     fn all_requests(&self, base: &Path) -> Result<(Request, Vec<Request>)> {
         let Some(several) = &self.requests else { return Ok((self.request(base)?, Vec::new())) };
         let of_one = |key: &str| matches!(key, "body" | "expect_continue") || key.parse::<Method>().is_ok();
         if self.given().any(of_one) {
-            return Err(Error::request("a phase takes either `requests` or one of `get`, `put`, `post` and the like"));
+            return Err(Error::request(
+                "a phase takes either `requests` or one of `get`, `put`, `post`, or another method",
+            ));
         }
         let mut requests = several.iter().map(|written| self.one_of_several(written, base));
         let first = requests.next().unwrap_or_else(|| Err(Error::request("`requests` is empty")))?;
@@ -292,9 +287,9 @@ mod tests {
             let error = load(&format!("  - a: {phase}\n")).unwrap_err();
             assert!(error.to_string().contains(expect), "{error}");
         };
-        check("{same: b, until: steady}", "only the phase `warmup` ends with `until: steady`");
-        check("{same: b, within: 9s}", "`within` bounds `until: steady`");
-        check("{closed: {requests: 1}, get: /, until: steady}", "only the phase `warmup` ends");
+        check("{same: b, until: steady}", "only the phase `warmup` can use `until: steady`");
+        check("{same: b, within: 9s}", "`within` limits `until: steady`");
+        check("{closed: {requests: 1}, get: /, until: steady}", "only the phase `warmup` can use");
         check("{same: b, until: stedy}", "steady");
         check("{get: /}", "takes one of `closed`, `constant`");
         check("{closed: {requests: 1}, constant: {rate: 1, requests: 1}, get: /}", "takes one of");
@@ -306,12 +301,12 @@ mod tests {
         check("{closed: {requests: 1}, get: /, put: /}", "exactly one of");
         check("{closed: {requests: 1}, get: /, requests: [{get: /}]}", "either `requests` or");
         check("{closed: {requests: 1}, requests: []}", "is empty");
-        check("{closed: {requests: 1}, get: /, body: {size: 1}}", "GET takes no body");
-        check("{closed: {requests: 1}, get: /, http2: true, send_rate: 1}", "HTTP/1.1 only");
-        check("{closed: {requests: 1}, get: /, stop: ['p99']}", "compares nothing");
+        check("{closed: {requests: 1}, get: /, body: {size: 1}}", "GET requests cannot have a body");
+        check("{closed: {requests: 1}, get: /, http2: true, send_rate: 1}", "only with HTTP/1.1");
+        check("{closed: {requests: 1}, get: /, stop: ['p99']}", "has no comparison");
         check("{driver: wrk, get: /}", "`get` would have no effect");
         check("{driver: ' '}", "no command");
-        check("{closed: {requests: 1}, get: /, within: 1s}", "`within` bounds a `driver`");
+        check("{closed: {requests: 1}, get: /, within: 1s}", "`within` limits a `driver`");
         check("{closed: {requests: 1, conections: 2}, get: /}", "did you mean `connections`?");
     }
 }

@@ -1,4 +1,4 @@
-//! How the options of a load change the phases that come from a file or from the defaults.
+//! Applies load options to phases from a file or the default.
 
 use super::load_settings::{LoadOptions, Warmup};
 use super::{
@@ -7,7 +7,6 @@ use super::{
 use crate::error::{Error, Result};
 use std::path::Path;
 
-/// The phases that the load engine works in.
 fn works(load: &mut [Phase]) -> impl Iterator<Item = (&str, &mut Work)> {
     load.iter_mut().filter_map(|phase| Some((phase.name.as_str(), phase.kind.work_mut()?)))
 }
@@ -16,27 +15,23 @@ fn requests(work: &mut Work) -> impl Iterator<Item = &mut Request> {
     std::iter::once(&mut work.request).chain(&mut work.others)
 }
 
-/// Replaces the paths of the phases by that of a URL.
-///
-/// # Errors
-/// `Request` if a phase has several requests, because their paths distinguish them.
+/// Replaces the phases' paths with a URL's. Errors: `Request` if a phase has several requests, which their paths
+/// distinguish.
 pub(super) fn change_paths(load: &mut [Phase], path: &str) -> Result<()> {
     for (name, work) in works(load) {
         if !work.others.is_empty() {
             return Err(Error::request(format!(
-                "the URL has the path `{path}`, but phase {name} has several requests"
+                "the URL has the path `{path}`, but the phase {name} has several requests"
             ))
-            .hint("leave the path out of the URL"));
+            .hint("remove the path from the URL"));
         }
         path.clone_into(&mut work.request.path);
     }
     Ok(())
 }
 
-/// Applies the options typed to the phases; the warm-up comes last, because it repeats the first of them.
-///
-/// # Errors
-/// `Request` for an option that does not fit a phase.
+/// Applies options to the phases; the warm-up is last, because it repeats the first one. Errors: `Request` for an
+/// option that does not fit a phase.
 pub(super) fn change_phases(load: &mut Vec<Phase>, typed: &LoadOptions) -> Result<()> {
     for (name, work) in works(load) {
         change_work(work, typed).map_err(|error| error.at(format!("phase: {name}")))?;
@@ -59,11 +54,11 @@ fn change_work(work: &mut Work, typed: &LoadOptions) -> Result<()> {
     Ok(())
 }
 
-/// `--rate` and `--schedule` make a phase open; it keeps its connections and its end.
+/// `--rate` and `--schedule` make a phase open; it keeps its connections and end.
 fn change_schedule(work: &mut Work, typed: &LoadOptions) -> Result<()> {
     let until = typed.requests.map(Until::Requests).or(typed.duration.map(Until::Elapsed));
     if typed.duration.is_some_and(|duration| duration.0.is_zero()) {
-        return Err(Error::request("`--duration` must be longer than 0"));
+        return Err(Error::request("`--duration` must be greater than 0"));
     }
     let pool = |schedule: &Schedule| match schedule {
         Schedule::Open { pool, .. } => *pool,
@@ -86,8 +81,8 @@ fn change_schedule(work: &mut Work, typed: &LoadOptions) -> Result<()> {
     }
     if let Some(until) = until {
         if work.schedule.until().is_none() {
-            return Err(Error::request("a schedule in a file ends with its last start, not by a count or a time")
-                .hint("drop `--requests` and `--duration`, or give a `--rate`"));
+            return Err(Error::request("a schedule file ends the phase, so a count or a time has no effect")
+                .hint("remove `--requests` and `--duration`, or specify a `--rate`"));
         }
         work.schedule.set_until(until);
     }
@@ -98,10 +93,13 @@ fn change_schedule(work: &mut Work, typed: &LoadOptions) -> Result<()> {
 fn change_pool(schedule: &mut Schedule, connections_max: Option<u32>) -> Result<()> {
     let Some(most) = connections_max else { return Ok(()) };
     match schedule {
-        Schedule::Closed { .. } => Err(Error::request("`--connections-max` is for an open model, whose requests wait")
-            .hint("give a rate (`--rate 500`), or the number of connections (`--connections`)")),
+        Schedule::Closed { .. } => Err(Error::request(
+            "`--connections-max` works only with an open model, in \
+             which requests can wait",
+        )
+        .hint("specify a rate (`--rate 500`), or the number of connections (`--connections`)")),
         Schedule::Open { pool, .. } if most < pool.connections => Err(Error::request(format!(
-            "`--connections-max` is {most}, fewer than the {} connections to begin with",
+            "`--connections-max` is {most}, fewer than the {} connections to start with",
             pool.connections
         ))
         .hint("lower `--connections`, or raise `--connections-max`")),
@@ -112,26 +110,28 @@ fn change_pool(schedule: &mut Schedule, connections_max: Option<u32>) -> Result<
     }
 }
 
-/// `--poisson` and `--think` belong to one model each.
+/// `--poisson` and `--think` each apply to one model.
 fn change_spacing(schedule: &mut Schedule, typed: &LoadOptions) -> Result<()> {
     if typed.poisson {
         let Schedule::Open { arrivals: Arrivals::Rate { spacing, .. }, .. } = schedule else {
-            return Err(Error::request("`--poisson` spaces the requests of a rate, and no rate is given")
-                .hint("give one: `--rate 500`"));
+            return Err(Error::request("`--poisson` needs a rate, but none was given").hint("add one: `--rate 500`"));
         };
         *spacing = Spacing::Poisson;
     }
     if let Some(span) = typed.think {
         let Schedule::Closed { think, .. } = schedule else {
-            return Err(Error::request("`--think` is for a closed model: in an open one requests start by plan")
-                .hint("drop it, or lower the rate"));
+            return Err(Error::request(
+                "`--think` works only with a closed model; in an open one, requests start \
+                 on schedule",
+            )
+            .hint("remove it, or lower the rate"));
         };
         *think = span;
     }
     Ok(())
 }
 
-/// Makes the warm-up the first measured phase with another end, or removes it.
+/// Turns the first measured phase, with a different end, into the warm-up, or removes the warm-up.
 fn change_warmup(load: &mut Vec<Phase>, typed: Option<Warmup>) -> Result<()> {
     let Some(warmup) = typed else { return Ok(()) };
     load.retain(|phase| !phase.is_warmup());
@@ -145,7 +145,7 @@ fn change_warmup(load: &mut Vec<Phase>, typed: Option<Warmup>) -> Result<()> {
     };
     if let Some(until) = until {
         if work.schedule.until().is_none() {
-            return Err(Error::request("a schedule in a file cannot be cut to a warm-up")
+            return Err(Error::request("a schedule file cannot be shortened to a warm-up")
                 .hint("use `--warmup same`, or `--warmup none`"));
         }
         work.schedule.set_until(until);
@@ -215,17 +215,17 @@ mod tests {
             let error = load(words).unwrap_err();
             assert!(error.what.contains(what), "{words}: {error}");
         };
-        check("--poisson", "`--poisson` spaces the requests of a rate");
-        check("--connections-max 50", "`--connections-max` is for an open model");
-        check("--rate 5 --connections-max 5", "fewer than the 25 connections to begin with");
+        check("--poisson", "`--poisson` needs a rate");
+        check("--connections-max 50", "`--connections-max` works only with an open model");
+        check("--rate 5 --connections-max 5", "fewer than the 25 connections to start with");
         check("--rate 0", "a rate of 0/s is not possible");
         check("--rate 99999999", "is not possible");
-        check("--rate 1..9 -n 50", "ends by time");
-        check("-d 0", "longer than 0");
+        check("--rate 1..9 -n 50", "needs a duration");
+        check("-d 0", "greater than 0");
         check("-c 0", "between 1 and 100000");
         check("-n 0", "`requests` is 0");
-        check("--body-text x", "GET takes no body");
-        check("--method post --expect-continue", "needs a body");
-        check("--http2 --close", "HTTP/1.1 only");
+        check("--body-text x", "GET requests cannot have a body");
+        check("--method post --expect-continue", "needs a request body");
+        check("--http2 --close", "only with HTTP/1.1");
     }
 }

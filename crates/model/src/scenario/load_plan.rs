@@ -1,4 +1,4 @@
-//! The load plan: the phases of a trial in their order, and what follows from them.
+//! The load plan: a trial's phases in order, and properties derived from them.
 
 use super::{ExpectStatus, Method, OwnWork, Phase, PhaseKind, PhaseMark, Ready, Until, Work};
 use crate::units::Span;
@@ -14,7 +14,7 @@ const SEEN_WARM: Span = Span::seconds(9);
 pub struct LoadPlan(pub Vec<Phase>);
 
 impl LoadPlan {
-    /// Index of the last phase of work; the mark `loaded` follows it.
+    /// Index of the last work phase, which the mark `loaded` follows.
     pub fn last_work(&self) -> Option<usize> {
         self.iter().rposition(|phase| phase.kind.works())
     }
@@ -24,8 +24,7 @@ impl LoadPlan {
         self.last_work().is_some_and(|last| last + 1 < self.len())
     }
 
-    /// Lets a warm-up end as soon as the subject is warm, if the warm-up is long enough to show that. It still ends at
-    /// its own end at the latest.
+    /// Lets a sufficiently long warm-up end early when the subject is warm.
     pub fn warm_by_evidence(&mut self) {
         let is_long = |work: &Work| matches!(work.schedule.until(), Some(Until::Elapsed(span)) if span >= SEEN_WARM);
         let warmups = self.iter_mut().filter(|phase| phase.is_warmup());
@@ -34,13 +33,13 @@ impl LoadPlan {
         }
     }
 
-    /// Whether a warm-up that ends once the subject is warm sends at a rate: code then warms up slowly.
+    /// Whether a warm-up that ends when the subject is warm has a fixed rate, which warms up code slowly.
     pub fn warms_slowly(&self) -> bool {
         self.iter().any(is_slow_warmup)
     }
 
-    /// Makes such a warm-up send as fast as this many of its connections allow. Adds a full collection after it: the
-    /// load itself would not leave that much garbage.
+    /// Makes such a warm-up run at full speed on this many connections. Adds a full collection after it, because the
+    /// load itself would not leave as much garbage.
     pub fn warm_fast(&mut self, connections: u32) {
         for phase in self.iter_mut().filter(|phase| is_slow_warmup(phase)) {
             phase.mark = PhaseMark::Collected;
@@ -50,13 +49,12 @@ impl LoadPlan {
         }
     }
 
-    /// Whether the load can be prolonged to this length.
+    /// Whether the load can be extended to this length.
     pub fn can_last(&self, span: Span) -> bool {
         self.clone().prolong(span)
     }
 
-    /// Prolongs the last measured phase of the load engine to this length. Returns whether it had an end and was
-    /// shorter.
+    /// Extends the engine's last measured phase to this length. Returns whether it had an end and was shorter.
     pub fn prolong(&mut self, span: Span) -> bool {
         let measured = self.iter_mut().rev().filter(|phase| !phase.is_warmup());
         let Some(work) = measured.filter_map(|phase| phase.kind.work_mut()).next() else { return false };
@@ -71,38 +69,37 @@ impl LoadPlan {
         is_shorter
     }
 
-    /// Leaves out the rest after the last work.
+    /// Removes the rest after the last work.
     pub fn drop_last_rest(&mut self) {
         let works = self.last_work().map_or(0, |last| last + 1);
         self.truncate(works);
     }
 
-    /// Whether the subject works by itself in a phase. Loadline then tells it when to go on, so it gets input to read.
+    /// Whether the subject generates its own work in a phase. Loadline then signals it through stdin when to continue.
     pub fn has_own_work(&self) -> bool {
         self.own_works().next().is_some()
     }
 
-    /// Whether the load engine, or another driver, works in any phase.
+    /// Whether the load engine or another driver works in any phase.
     pub fn is_driven(&self) -> bool {
         self.iter().any(|phase| matches!(phase.kind, PhaseKind::Work(_) | PhaseKind::Driver(_)))
     }
 
-    /// The phases in which the subject works by itself.
+    /// The self-driven phases.
     pub fn own_works(&self) -> impl Iterator<Item = &OwnWork> {
         self.iter().filter_map(|phase| phase.kind.own())
     }
 
-    /// The work of the load engine, phase by phase.
     fn engine_works(&self) -> impl DoubleEndedIterator<Item = (&Phase, &Work)> {
         self.iter().filter_map(|phase| Some((phase, phase.kind.work()?)))
     }
 
-    /// Names of the marks that phases add, in their order.
+    /// Names of the marks that phases add, in order.
     pub fn marks(&self) -> Vec<&str> {
         marks(self)
     }
 
-    /// Names of a trial's phases in which work is done, in their order.
+    /// Names of a trial's work phases, in order.
     pub fn works(&self) -> Vec<&str> {
         let names = self.iter().filter(|phase| phase.kind.works()).flat_map(|phase| match &phase.kind {
             PhaseKind::Own(own) => own.begun().iter().map(String::as_str).collect(),
@@ -111,7 +108,7 @@ impl LoadPlan {
         names.collect()
     }
 
-    /// The status that the load expects from the path of the readiness check, if the load names one.
+    /// The status that the load expects from the readiness path, if it requests that.
     pub fn ready_status(&self, ready: &Ready) -> Option<u16> {
         let Ready::Http(path) = ready else { return None };
         let asked = self.engine_works().flat_map(|(_, work)| work.requests().map(|request| (request, work.expect)));
@@ -123,7 +120,7 @@ impl LoadPlan {
         }
     }
 
-    /// The rate of the last measured phase with an open model, per second.
+    /// The rate of the last measured open phase, per second.
     pub fn rate_per_s(&self) -> Option<f64> {
         let mut measured = self.engine_works().rev().filter(|(phase, _)| !phase.is_warmup());
         measured.find_map(|(_, work)| work.schedule.rate().map(|rate| rate.max()))
@@ -134,19 +131,19 @@ impl LoadPlan {
         self.engine_works().any(|(_, work)| work.schedule.is_open())
     }
 
-    /// Names of the measured phases whose model is closed.
+    /// Names of the closed measured phases.
     pub fn closed_phases(&self) -> impl Iterator<Item = &str> {
         let closed = self.engine_works().filter(|(phase, work)| !phase.is_warmup() && !work.schedule.is_open());
         closed.map(|(phase, _)| phase.name.as_str())
     }
 
-    /// Gives the closed phase of this name a constant rate, requests per second.
+    /// Gives a closed phase a constant rate, in requests per second.
     pub fn open(&mut self, name: &str, rate_per_s: f64) {
         let named = self.iter_mut().filter(|phase| phase.name == name);
         named.filter_map(|phase| phase.kind.work_mut()).for_each(|work| work.schedule.open(rate_per_s));
     }
 
-    /// Multiplies the rate of every phase with an open model.
+    /// Multiplies the rate of every open phase.
     pub fn scale(&mut self, factor: f64) {
         self.iter_mut().filter_map(|phase| phase.kind.work_mut()).for_each(|work| work.schedule.scale(factor));
     }
@@ -157,7 +154,6 @@ fn is_slow_warmup(phase: &Phase) -> bool {
     phase.is_warmup() && phase.until_steady && phase.kind.work().is_some_and(is_open)
 }
 
-/// Names of the marks that these phases add.
 pub(super) fn marks(load: &[Phase]) -> Vec<&str> {
     let names = load.iter().flat_map(|phase| match &phase.kind {
         PhaseKind::Own(own) => own.phases.iter().map(String::as_str).collect(),

@@ -1,4 +1,4 @@
-//! The settings of a load, each in one place: its key in a file, its option, or both.
+//! The settings of a load, each defined once as a file key, an option, or both.
 
 use super::schema;
 use super::written::{Named, Scalar, parsed, texts_by_name, texts_or_none_by_name};
@@ -15,54 +15,54 @@ use serde::{Deserialize, Deserializer};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// Defines settings that may all be omitted: first keys of a file alone, then keys that are options as well. They
-/// include the settings of one request, for a phase and for each of several requests. serde's `flatten` could add
-/// those, but it neither refuses unknown keys nor reports the line of a wrong value.
+/// Defines optional settings: first file-only keys, then keys that are also options. They include the settings of a
+/// request, for a phase and for each of several requests. serde's `flatten` could add those, but it neither rejects
+/// unknown keys nor reports the line of an invalid value.
 ///
 /// An option that is not a key has `#[serde(skip)]`.
 macro_rules! settings {
     ($(#[$about:meta])* $name:ident, headers: $headers:tt { $($keys:tt)* } { $($options:tt)* }) => {
         settings! { @all $(#[$about])* $name {
             $($keys)*
-            /// Path of a GET. `{seq}` and `{rand LOW HIGH}` stand for numbers.
+            /// Path of a GET. `{seq}` and `{rand LOW HIGH}` expand to numbers.
             get: RequestPath,
-            /// Path of a HEAD. `{seq}` and `{rand LOW HIGH}` stand for numbers.
+            /// Path of a HEAD. `{seq}` and `{rand LOW HIGH}` expand to numbers.
             head: RequestPath,
-            /// Path of a PUT. `{seq}` and `{rand LOW HIGH}` stand for numbers.
+            /// Path of a PUT. `{seq}` and `{rand LOW HIGH}` expand to numbers.
             put: RequestPath,
-            /// Path of a POST. `{seq}` and `{rand LOW HIGH}` stand for numbers.
+            /// Path of a POST. `{seq}` and `{rand LOW HIGH}` expand to numbers.
             post: RequestPath,
-            /// Path of a PATCH. `{seq}` and `{rand LOW HIGH}` stand for numbers.
+            /// Path of a PATCH. `{seq}` and `{rand LOW HIGH}` expand to numbers.
             patch: RequestPath,
-            /// Path of a DELETE. `{seq}` and `{rand LOW HIGH}` stand for numbers.
+            /// Path of a DELETE. `{seq}` and `{rand LOW HIGH}` expand to numbers.
             delete: RequestPath,
-            /// Path of an OPTIONS. `{seq}` and `{rand LOW HIGH}` stand for numbers.
+            /// Path of an OPTIONS. `{seq}` and `{rand LOW HIGH}` expand to numbers.
             options: RequestPath,
         } {
-            /// GET, HEAD, PUT, POST, PATCH, DELETE or OPTIONS [default: GET]
+            /// Request method: GET, HEAD, PUT, POST, PATCH, DELETE, or OPTIONS [default: GET]
             #[arg(long, value_name = "METHOD")]
             #[serde(skip)]
             method: Method,
             /// The body of the request; not allowed with GET or HEAD.
             #[command(flatten)]
             body: BodySettings,
-            /// Whether the body waits for `100 Continue`, for a second at most.
+            /// Whether to wait up to 1s for `100 Continue` before sending the body.
             #[arg(long, action = ArgAction::SetTrue)]
-            #[arg(help = "Wait for `100 Continue`, for a second at most, before sending the body")]
+            #[arg(help = "Wait up to 1s for `100 Continue` before sending the body")]
             #[schemars(extend("default" = false))]
             expect_continue: bool,
             #[doc = $headers]
             #[arg(id = "header", long = "header", value_name = "NAME:VALUE", value_parser = header)]
-            #[arg(help = "Add a header; may be repeated")]
+            #[arg(help = "Add a request header (repeatable)")]
             #[schemars(with = "Option<Named<Scalar>>")]
             #[schemars(extend("propertyNames" = serde_json::json!({"minLength": 1})))]
             #[serde(default, deserialize_with = "texts_by_name")]
             headers: Vec<(String, String)>,
-            /// Send name and password (Basic authentication)
+            /// Credentials for HTTP Basic authentication
             #[arg(long, short, value_name = "NAME:PASSWORD", value_parser = basic)]
             #[serde(skip)]
             user: String,
-            /// The only status of a correct answer, or a map of checks; if omitted, any status from 200 to 299.
+            /// Required status, or a map of checks; if omitted, any status from 200 to 299.
             #[command(flatten)]
             #[schemars(with = "Option<ExpectFile>")]
             #[serde(default, deserialize_with = "status_or_more")]
@@ -82,7 +82,6 @@ macro_rules! settings {
         }
 
         impl $name {
-            /// The settings that are given.
             pub(super) fn given(&self) -> impl Iterator<Item = &'static str> {
                 let all = [
                     $((stringify!($key), self.$key.is_some()),)*
@@ -91,10 +90,8 @@ macro_rules! settings {
                 all.into_iter().filter_map(|(key, given)| given.then_some(key))
             }
 
-            /// The request that its keys name.
-            ///
-            /// # Errors
-            /// `Request` if they name none or several, and as [`Self::apply_to`].
+            /// The request that its keys define. Errors: `Request` if they define none or several, and as
+            /// [`Self::apply_to`].
             pub(super) fn request(&self, base: &Path) -> Result<Request> {
                 let methods: Vec<Method> = self.given().filter_map(|key| key.parse().ok()).collect();
                 let paths = [&self.get, &self.head, &self.put, &self.post, &self.patch, &self.delete, &self.options];
@@ -109,11 +106,8 @@ macro_rules! settings {
                 Ok(request)
             }
 
-            /// Applies all but path and status to a request; omitted settings keep their values. The file of a body is
-            /// relative to `base`.
-            ///
-            /// # Errors
-            /// `Request` if the body does not have exactly one form.
+            /// Applies everything except path and status to a request; omitted settings keep their values. A body's
+            /// file is relative to `base`. Errors: `Request` if the body does not have exactly one form.
             pub(super) fn apply_to(&self, request: &mut Request, base: &Path) -> Result<()> {
                 request.method = self.method.unwrap_or(request.method);
                 if let Some(body) = &self.body {
@@ -132,95 +126,96 @@ macro_rules! settings {
 }
 
 settings! {
-    /// Exactly one of the models (`closed`, `constant`, `poisson`, `ramp`, `staircase`, `schedule`), `idle` (rest),
-    /// `driver` (another program), `phases` (the subject itself), `same` (the work of another phase).
+    /// Exactly one of the load models (`closed`, `constant`, `poisson`, `ramp`, `staircase`, `schedule`), `idle`
+    /// (rest), `driver` (an external program), `phases` (the subject's own work), or `same` (the work of another
+    /// phase).
     #[schemars(rename = "PhaseFile", extend("oneOf" = schema::kinds_of_phases()))]
-    PhaseSettings, headers: "Further header fields." {
-        /// Repeats the work of the phase with this name, so that a warm-up does equal work.
+    PhaseSettings, headers: "Request headers." {
+        /// Repeat the work of the phase with this name, for example as a warm-up.
         same: String,
-        /// Sends nothing for this long.
+        /// Send nothing for this long.
         idle: Span,
-        /// A command line for `sh -c` that drives the load instead of the engine. It runs in the folder of the scenario
-        /// file, on the CPUs of the load. `{url}` (such as `http://127.0.0.1:8080`, without a path), `{host}` and
-        /// `{port}` give the address of the subject.
+        /// Command line for `sh -c` that drives the load instead of Loadline. It runs in the scenario file's directory,
+        /// on the CPUs of the load. `{url}` (such as `http://127.0.0.1:8080`, without a path), `{host}`, and `{port}`
+        /// expand to the subject's address.
         #[schemars(extend("pattern" = "\\S"))]
         driver: String,
-        /// `steady`: the phase `warmup` ends once the subject is warm, at its own end at the latest.
+        /// `steady`: end the phase `warmup` as soon as the subject is warm.
         until: UntilFile,
-        /// How long the driver may take (default 10m), the subject to its next marker (default 5m), or the warm-up
-        /// until the subject is warm (default 60s).
+        /// Time limit: for the driver (default 10m), for the subject's next marker (default 5m), or for the warm-up
+        /// (default 60s).
         within: Span,
-        /// The subject works by itself. It prints the marker `loadline: phase=NAME` for each of these names, in this
-        /// order, and is weighed at each. Each marker but the last begins a phase of the trial.
+        /// The subject generates its own work. It prints the marker `loadline: phase=NAME` for each of these names, in
+        /// this order, and is measured at each. Each marker but the last begins a phase of the trial.
         #[schemars(extend("minItems" = 1, "uniqueItems" = true))]
         phases: Vec<Scalar>,
-        /// A further form of marker: a regular expression whose first group is the name.
+        /// Additional marker format: a regular expression whose first group is the name.
         pattern: String,
-        /// Full collections at each marker, before the subject is weighed.
+        /// Full GCs at each marker, before the measurement.
         #[schemars(extend("maximum" = 10, "default" = 0))]
         collect: u32,
-        /// How long to wait after the collections before weighing; if omitted, until RSS no longer changes.
+        /// How long to wait after the GCs before the measurement; if omitted, until RSS is stable.
         settle: Span,
-        /// Whether the phase ends in a mark of its own name: `true`, or `collected` for one after full collections.
+        /// Whether the phase ends with a mark of the same name: `true`, or `collected` for one after full GCs.
         #[schemars(with = "Option<schema::MarkOfPhase>", extend("default" = false))]
         #[serde(default, deserialize_with = "parsed")]
         mark: PhaseMark,
-        /// Closed model: each connection sends its next request after the answer to the last.
+        /// Closed model: each connection sends its next request after the previous response.
         closed: ClosedFile,
         /// Open model: requests start at equal intervals, whether or not the server keeps up.
         constant: ConstantFile,
-        /// Open model: requests start at random and independently of each other, at this mean rate.
+        /// Open model: requests start at random, independently of each other, at this mean rate.
         poisson: ConstantFile,
-        /// Open model: the rate rises or falls evenly.
+        /// Open model: the rate changes linearly.
         ramp: RampFile,
-        /// Open model: the rate rises or falls in steps.
+        /// Open model: the rate changes in steps.
         staircase: StaircaseFile,
         /// Open model: requests start at the times in a file.
         schedule: ScheduleFile,
-        /// Several requests, drawn at random by weight. The phase's `headers` go before their own; its `expect` applies
-        /// to those without their own.
+        /// Several requests, drawn at random by weight. The phase's `headers` precede their own; its `expect` applies
+        /// to requests without one.
         #[schemars(extend("minItems" = 1))]
         requests: Vec<RequestSettings>,
-        /// Whether a connection carries more than one request.
+        /// Whether to reuse connections.
         #[schemars(extend("default" = true))]
         keep_alive: bool,
-        /// HTTP/2 instead of HTTP/1.1: over TLS with ALPN, in cleartext with prior knowledge.
+        /// HTTP/2 instead of HTTP/1.1, with ALPN over TLS and prior knowledge in cleartext.
         http2: Http2File,
     } {
-        /// How long one request may take.
-        #[arg(long, value_name = "TIME", help = "How long one request may take [default: 10s]")]
+        /// Timeout per request.
+        #[arg(long, value_name = "TIME", help = "Timeout per request [default: 10s]")]
         #[schemars(extend("default" = "10s"))]
         timeout: Span,
-        /// How long to wait for answers after the planned end; if omitted, as long as `timeout`.
+        /// Time to wait for outstanding responses after the planned end; if omitted, `timeout`.
         #[arg(long, value_name = "TIME", help = DRAIN)]
         drain: Span,
-        /// Slow senders: bytes per second sent on each connection.
-        #[arg(long, value_name = "SIZE", help = "Slow senders: bytes per second sent on each connection")]
+        /// Maximum bytes per second to send on each connection.
+        #[arg(long, value_name = "SIZE", help = "Throttle sending to this many bytes per second per connection")]
         send_rate: Bytes,
-        /// Slow readers: bytes per second read from each connection.
-        #[arg(long, value_name = "SIZE", help = "Slow readers: bytes per second read from each connection")]
+        /// Maximum bytes per second to read from each connection.
+        #[arg(long, value_name = "SIZE", help = "Throttle reading to this many bytes per second per connection")]
         receive_rate: Bytes,
-        /// The phase ends early when one of these conditions holds over about a second.
+        /// End the phase early if one of these conditions holds over about a second.
         #[arg(id = "stop_when", long = "stop-when", value_name = "CONDITION", help = STOP)]
         stop: Vec<Condition>,
     }
 }
 
 settings! {
-    /// One of several requests.
+    /// A request of a mix.
     #[schemars(rename = "RequestFile", extend("oneOf" = schema::each(&schema::METHODS), "not" = schema::bodiless()))]
-    RequestSettings, headers: "Further header fields, after those of the phase." {
-        /// How often it is drawn, relative to the others.
+    RequestSettings, headers: "Request headers, after those of the phase." {
+        /// Relative frequency of this request.
         #[schemars(extend("minimum" = 1, "maximum" = 1000000, "default" = 1))]
         weight: u32,
     } {}
 }
 
-const DRAIN: &str = "How long to wait for answers after the planned end [default: as long as the timeout]";
-const STOP: &str = "End a phase early when this condition holds over a second: `failed>1%`, `p99>2s`; may be repeated";
+const DRAIN: &str = "Time to wait for outstanding responses after the planned end [default: the timeout]";
+const STOP: &str = "End a phase early if this condition holds for one second: `failed>1%`, `p99>2s` (repeatable)";
 
 impl PhaseSettings {
-    /// Applies the settings that belong to no single request to the work of a phase; omitted ones keep their values.
+    /// Applies the settings that are not specific to a request; omitted ones keep their values.
     pub(super) fn apply(&self, work: &mut Work) {
         work.keep_alive = self.keep_alive.unwrap_or(work.keep_alive);
         work.timeout = self.timeout.unwrap_or(work.timeout);
@@ -232,7 +227,7 @@ impl PhaseSettings {
         }
     }
 
-    /// The only status of a correct answer, if given.
+    /// The only correct status, if given.
     pub(super) fn status(&self) -> Option<u16> {
         self.expect.as_ref()?.status
     }
@@ -242,56 +237,56 @@ impl PhaseSettings {
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 #[command(next_help_heading = "Load")]
 pub struct LoadOptions {
-    /// Connections kept busy [default: 25]
+    /// Number of concurrent connections [default: 25]
     #[arg(long, short, value_name = "N")]
     pub connections: Option<u32>,
-    /// Open model: open up to N connections while requests wait
+    /// Open up to N connections if requests queue (open model)
     #[arg(long, value_name = "N")]
     pub connections_max: Option<u32>,
-    /// Requests to send in the measured phase
+    /// Number of requests in the measured phase
     #[arg(long, short = 'n', value_name = "N", value_parser = parse_count, conflicts_with = "duration")]
     pub requests: Option<u64>,
-    /// How long the measured phase lasts [default: 10s]
+    /// Duration of the measured phase [default: 10s]
     #[arg(long, short, value_name = "TIME")]
     pub duration: Option<Span>,
-    /// Open model: requests per second, `500`, a ramp `100..1000` or a staircase of ten steps `100..1000:10`
+    /// Requests per second (open model): constant `500`, ramp `100..1000`, or staircase `100..1000:10`
     #[arg(long, value_name = "RATE", conflicts_with_all = ["schedule", "think"], allow_hyphen_values = true)]
     pub rate: Option<Rate>,
-    /// Open model: start requests at random within the rate (a Poisson process)
+    /// Space requests randomly, as a Poisson process (open model)
     #[arg(long, conflicts_with = "schedule")]
     pub poisson: bool,
-    /// Open model: a file with one request start per line, in seconds
+    /// Read request start times in seconds from a file, one per line (open model)
     #[arg(long, value_name = "FILE", conflicts_with_all = ["requests", "duration", "think"])]
     pub schedule: Option<PathBuf>,
-    /// Closed model: how long a connection waits between an answer and its next request
+    /// Wait between a response and the connection's next request (closed model)
     #[arg(long, value_name = "TIME")]
     pub think: Option<Span>,
-    /// Work before the measured phase: `same`, a count, a time, `none`, or `steady`: until the subject is warm, 60 s at
-    /// most (`steady:2m`: 2 min) [default: same; with `load` none]
+    /// Warm-up before the measured phase: `same`, `none`, a number of requests, a time, or `steady` until the server is
+    /// warm, at most 60s (`steady:2m` for 2 min) [default: same; none with `load`]
     #[arg(long, value_name = "WORK")]
     pub(super) warmup: Option<Warmup>,
-    /// Open a connection for every request
+    /// Open a new connection for every request
     #[arg(long)]
     pub close: bool,
-    /// HTTP/2: over TLS with ALPN, in cleartext with prior knowledge
+    /// Use HTTP/2, with ALPN over TLS and prior knowledge in cleartext
     #[arg(long)]
     pub http2: bool,
-    /// Concurrent requests on an HTTP/2 connection [default: 1]
+    /// Concurrent requests per HTTP/2 connection [default: 1]
     #[arg(long, value_name = "N", requires = "http2")]
     pub streams: Option<u32>,
     /// The options that are also keys of a phase in a file.
     #[command(flatten)]
     pub(super) phase: PhaseSettings,
-    /// The Unix socket of the server; host and path of the URL are still sent
+    /// Connect to this Unix socket; host and path still come from the URL
     #[arg(long, value_name = "PATH")]
     pub unix_socket: Option<PathBuf>,
     /// How to check the server's certificate, and which certificate to present.
     #[command(flatten)]
     pub(super) tls: TlsSettings,
-    /// CPUs of the load engine; in a trial, also of the rest of Loadline
+    /// Pin the load generator to these CPUs; in a trial, also the rest of Loadline
     #[arg(long, value_name = "CPUS")]
     pub load_cpus: Option<Cpus>,
-    /// Seed of every random choice [default: 1]
+    /// Seed for all random choices [default: 1]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
 }
@@ -303,29 +298,28 @@ impl LoadOptions {
     }
 }
 
-/// The default work for a load that gives only a request.
 pub(super) fn usual_work(request: Request) -> Work {
     Work::closed(request, defaults::CONNECTIONS, Until::Elapsed(defaults::DURATION))
 }
 
-/// The number of connections, and exactly one end: `requests` or `duration`.
+/// Number of connections, and either `requests` or `duration`.
 #[derive(Debug, Clone, PartialEq, Deserialize, schemars::JsonSchema)]
 #[schemars(extend("oneOf" = schema::each(&["requests", "duration"])))]
 #[serde(deny_unknown_fields)]
 pub(super) struct ClosedFile {
-    /// Connections kept busy.
+    /// Number of concurrent connections.
     #[schemars(extend("minimum" = 1, "maximum" = 100000, "default" = 25))]
     pub(super) connections: Option<u32>,
     /// Ends after this many requests: `50000`, `50k`, `1.5M`.
     pub(super) requests: Option<Count>,
     /// Ends after this time.
     pub(super) duration: Option<Span>,
-    /// How long a connection waits between an answer and its next request.
+    /// Think time of a connection between a response and its next request.
     #[schemars(extend("default" = "0s"))]
     pub(super) think: Option<Span>,
 }
 
-/// Defines an open model: its own keys, and those of the connections that carry it.
+/// Defines an open model: its own keys, and those of its connections.
 macro_rules! open_model {
     ($(#[$about:meta])* $name:ident { $($own:tt)* }) => {
         #[derive(Debug, Clone, PartialEq, Deserialize, schemars::JsonSchema)]
@@ -333,10 +327,10 @@ macro_rules! open_model {
         $(#[$about])*
         pub(super) struct $name {
             $($own)*
-            /// Connections that carry the requests at first.
+            /// Initial number of connections.
             #[schemars(extend("minimum" = 1, "maximum" = 100000, "default" = 25))]
             connections: Option<u32>,
-            /// The most connections to open while requests wait; if omitted, the pool does not grow.
+            /// Maximum number of connections if requests queue; if omitted, the pool does not grow.
             #[schemars(extend("minimum" = 1, "maximum" = 100000))]
             connections_max: Option<u32>,
         }
@@ -366,42 +360,42 @@ open_model! {
 }
 
 open_model! {
-    /// A rate that rises or falls evenly.
+    /// A rate that changes linearly.
     RampFile {
-        /// Rate at the beginning.
+        /// Initial rate.
         pub(super) from: PerSecond,
-        /// Rate at the end.
+        /// Final rate.
         pub(super) to: PerSecond,
-        /// How long the phase lasts.
+        /// Duration of the phase.
         pub(super) duration: Span,
-        /// Whether requests start at random within the rate.
+        /// Whether to space requests randomly.
         #[schemars(extend("default" = false))]
         pub(super) poisson: Option<bool>,
     }
 }
 
 open_model! {
-    /// A rate that rises or falls in steps of equal length and height.
+    /// A rate that changes in steps of equal length and height.
     StaircaseFile {
-        /// Rate at the beginning.
+        /// Initial rate.
         pub(super) from: PerSecond,
-        /// Rate at the end.
+        /// Final rate.
         pub(super) to: PerSecond,
-        /// Number of steps, the first and the last included.
+        /// Number of steps, including the first and the last.
         #[schemars(extend("minimum" = 2, "maximum" = 10000))]
         pub(super) steps: u32,
-        /// How long the phase lasts.
+        /// Duration of the phase.
         pub(super) duration: Span,
-        /// Whether requests start at random within the rate.
+        /// Whether to space requests randomly.
         #[schemars(extend("default" = false))]
         pub(super) poisson: Option<bool>,
     }
 }
 
 open_model! {
-    /// Request starts from a file.
+    /// Request start times from a file.
     ScheduleFile {
-        /// A file with one start per line, in ascending seconds since the beginning of the phase; relative to the
+        /// File with one start time per line, in ascending seconds since the start of the phase; relative to the
         /// scenario file.
         pub(super) file: PathBuf,
     }
@@ -416,7 +410,7 @@ impl<'de> Deserialize<'de> for PerSecond {
         let text = Scalar::deserialize(from)?.text();
         match text.parse() {
             Ok(Rate::Constant(rate)) => Ok(Self(rate)),
-            Ok(_) => Err(D::Error::custom(format!("`{text}` is no single rate; use `ramp` or `staircase`"))),
+            Ok(_) => Err(D::Error::custom(format!("`{text}` is not a single rate; use `ramp` or `staircase`"))),
             Err(why) => Err(D::Error::custom(why)),
         }
     }
@@ -471,20 +465,20 @@ impl Http2File {
 #[schemars(extend("dependentRequired" = schema::needs("fill", "size")))]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct BodySettings {
-    /// The contents of this file, relative to the scenario file.
+    /// Contents of this file, relative to the scenario file.
     #[arg(id = "body", long = "body", value_name = "FILE", conflicts_with_all = ["body_size", "body_text"])]
-    #[arg(help = "Send this file as the body")]
+    #[arg(help = "Send this file as the request body")]
     file: Option<PathBuf>,
-    /// This many bytes of printable pseudo-random text, the same for every request.
+    /// Size of a body of printable pseudo-random text, the same for every request.
     #[arg(id = "body_size", long = "body-size", value_name = "SIZE", conflicts_with = "body_text")]
-    #[arg(help = "Send a body of this size")]
+    #[arg(help = "Send a request body of this size")]
     size: Option<Bytes>,
-    /// This text. `{seq}` and `{rand LOW HIGH}` stand for numbers.
+    /// This text; `{seq}` and `{rand LOW HIGH}` expand to numbers.
     #[arg(id = "body_text", long = "body-text", value_name = "TEXT", allow_hyphen_values = true, help = BODY_TEXT)]
     #[schemars(with = "Option<Scalar>")]
     #[serde(deserialize_with = "parsed")]
     text: Option<String>,
-    /// The content of a body given by `size`.
+    /// Contents of a body with a `size`.
     #[arg(
         id = "body_fill",
         long = "body-fill",
@@ -492,19 +486,16 @@ pub(super) struct BodySettings {
         requires = "body_size",
         hide_possible_values = true
     )]
-    #[arg(help = "Content of a body given by size: random or zero [default: random]")]
+    #[arg(help = "Contents of a `--body-size` body: random or zero [default: random]")]
     #[schemars(extend("default" = "random"))]
     fill: Option<Fill>,
 }
 
 const BODY_TEXT: &str =
-    "Send this text as the body; `{seq}` and `{rand LOW HIGH}` stand for numbers, as in paths and headers";
+    "Send this text as the request body; `{seq}` and `{rand LOW HIGH}` expand to numbers, as in paths and headers";
 
 impl BodySettings {
-    /// The body that is given; its file is relative to `base`.
-    ///
-    /// # Errors
-    /// `Request` if it does not have exactly one form.
+    /// The given body; its file is relative to `base`. Errors: `Request` if it does not have exactly one form.
     fn resolve(&self, base: &Path) -> Result<Body> {
         match (self.size, &self.file, &self.text, self.fill) {
             (Some(size), None, None, None | Some(Fill::Random)) => Ok(Body::Generated(size)),
@@ -516,42 +507,41 @@ impl BodySettings {
     }
 }
 
-/// Checks of an answer; all that are given must hold.
+/// Checks of a response; all must pass.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Args, schemars::JsonSchema)]
 #[schemars(rename = "ExpectMore")]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct ExpectSettings {
-    /// The only correct status; if omitted, any from 200 to 299.
+    /// Required status; if omitted, any from 200 to 299.
     #[arg(id = "expect_status", long = "expect-status", value_name = "STATUS")]
-    #[arg(help = "The only status of a correct answer [default: any of 200-299]")]
+    #[arg(help = "Require this response status [default: any of 200-299]")]
     #[schemars(extend("minimum" = 100, "maximum" = 999))]
     status: Option<u16>,
-    /// The exact size of the body.
+    /// Exact size of the response body.
     #[arg(id = "expect_length", long = "expect-length", value_name = "SIZE")]
-    #[arg(help = "A correct answer has a body of exactly this size")]
+    #[arg(help = "Require a response body of exactly this size")]
     length: Option<Bytes>,
-    /// Headers that must be present; with a value, exactly that value.
+    /// Required headers, with exactly this value if given.
     #[arg(id = "expect_header", long = "expect-header", value_name = "NAME[:VALUE]", value_parser = expected_header)]
-    #[arg(help = "A correct answer has this header, with exactly this value if one is given; may be repeated")]
+    #[arg(help = "Require this response header, with exactly this value if given (repeatable)")]
     #[schemars(with = "Option<Named<Option<Scalar>>>")]
     #[serde(deserialize_with = "texts_or_none_by_name")]
     headers: Vec<(String, Option<String>)>,
-    /// Text that the body must contain.
+    /// Text that the response body must contain.
     #[arg(id = "expect_body", long = "expect-body", value_name = "TEXT", allow_hyphen_values = true)]
-    #[arg(help = "The body of a correct answer contains this text")]
+    #[arg(help = "Require the response body to contain this text")]
     #[schemars(extend("minLength" = 1))]
     body: Option<String>,
 }
 
 impl ExpectSettings {
-    /// The checks of a request that has no others.
     pub(super) fn checks(&self) -> Checks {
         let mut checks = Checks { status: self.status.map(ExpectStatus::Exactly), ..Checks::default() };
         self.apply(&mut checks);
         checks
     }
 
-    /// Adds all but the status to the existing checks.
+    /// Adds everything except the status to existing checks.
     fn apply(&self, checks: &mut Checks) {
         checks.length = self.length.or(checks.length);
         checks.headers.extend(self.headers.iter().cloned());
@@ -559,29 +549,29 @@ impl ExpectSettings {
     }
 }
 
-/// How to check the certificate of a server, and which certificate to present.
+/// How to check the server's certificate, and which client certificate to present.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Args, schemars::JsonSchema)]
 #[schemars(rename = "TlsHow", extend("dependentRequired" = schema::needs("key", "cert")))]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct TlsSettings {
-    /// Certificates (PEM) that are trusted in addition to those of the machine; relative to the scenario file.
+    /// CA certificates (PEM) to trust in addition to the system's, relative to the scenario file.
     #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
-    #[arg(help = "Certificates (PEM) to trust in addition to those of the machine")]
+    #[arg(help = "Trust these CA certificates (PEM) in addition to the system's")]
     pub(super) ca: Option<PathBuf>,
-    /// Whether any certificate is accepted.
-    #[arg(long, help = "Accept any certificate")]
+    /// Whether to accept any server certificate.
+    #[arg(long, help = "Accept any server certificate")]
     pub(super) insecure: bool,
-    /// The certificate (PEM) to present to a server that asks for one; relative to the scenario file.
-    #[arg(long, value_name = "FILE", help = "The certificate (PEM) to present to a server that asks for one")]
+    /// Client certificate (PEM) to present if the server asks for one, relative to the scenario file.
+    #[arg(long, value_name = "FILE", help = "Client certificate (PEM) to present if the server asks for one")]
     pub(super) cert: Option<PathBuf>,
-    /// The key (PEM) of `cert`; if omitted, the file of the certificate has the key.
+    /// Private key (PEM) for `cert`; if omitted, it is read from the certificate file.
     #[arg(long, value_name = "FILE", requires = "cert")]
-    #[arg(help = "The key (PEM) of `--cert` [default: in the file of the certificate]")]
+    #[arg(help = "Private key (PEM) for `--cert` [default: read from the certificate file]")]
     pub(super) key: Option<PathBuf>,
 }
 
 impl TlsSettings {
-    /// Applies the settings; omitted ones keep their values. Relative paths start from `base`.
+    /// Applies the settings; omitted ones keep their values. Relative paths start at `base`.
     pub(super) fn apply(self, tls: &mut Tls, base: &Path) {
         let file = |path: PathBuf| base.join(path);
         tls.ca = self.ca.map(file).or(tls.ca.take());
@@ -598,7 +588,7 @@ impl TlsSettings {
 pub(super) enum Fill {
     /// Printable pseudo-random text.
     Random,
-    /// Bytes of zero.
+    /// Zero bytes.
     Zero,
 }
 
@@ -606,22 +596,21 @@ pub(super) enum Fill {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum UntilFile {
-    /// The subject is warm: its compilers are idle, and the cost of a request no longer changes.
+    /// The subject is warm: its compilers are idle, and the cost per request is stable.
     Steady,
 }
 
 /// Work before the measured phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Warmup {
-    /// As much work as in the measured phase.
+    /// The same work as in the measured phase.
     Same,
     /// No warm-up.
     None,
-    /// This many requests.
     Requests(u64),
-    /// This long.
+    /// For this long.
     Elapsed(Span),
-    /// Until the subject is warm, at most this long.
+    /// Until the subject is warm, for at most this long.
     Steady(Span),
 }
 
@@ -635,7 +624,7 @@ impl FromStr for Warmup {
             "steady" => return Ok(Self::Steady(defaults::STEADY_WITHIN)),
             _ => {}
         }
-        // `5m` is a time, as everywhere else on a command line: a warm-up of five million requests is not plausible.
+        // `5m` is a time, as everywhere else on a command line; a warm-up of five million requests is implausible.
         if let Ok(count) = parse_count(text)
             && !text.ends_with('m')
         {
@@ -643,7 +632,8 @@ impl FromStr for Warmup {
         }
         let refuse = |_| {
             format!(
-                "`{text}` is none of `same`, `none`, `steady`, `steady:2m`, a count such as `50k`, a time such as `30s`"
+                "`{text}` is not one of `same`, `none`, `steady`, `steady:2m`, a count such as `50k`, a time such \
+                 as `30s`"
             )
         };
         match text.strip_prefix("steady:") {
@@ -662,7 +652,7 @@ fn header(text: &str) -> Result<(String, String), String> {
     Ok((name.to_owned(), value.trim().to_owned()))
 }
 
-/// The value of `Authorization` (RFC 7617).
+/// The `Authorization` value (RFC 7617).
 fn basic(text: &str) -> Result<String, String> {
     match text.contains(':') {
         true => Ok(format!("Basic {}", BASE64_STANDARD.encode(text))),
@@ -694,7 +684,6 @@ loadline_base::written_as! {
     };
 }
 
-/// The options of a load as they are typed.
 #[cfg(test)]
 pub(super) fn typed(words: &str) -> LoadOptions {
     #[derive(clap::Parser)]

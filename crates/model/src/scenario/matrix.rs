@@ -1,4 +1,4 @@
-//! A matrix of configurations: every combination of its axes that is not excluded.
+//! A matrix of configurations: every combination of its axes, minus excluded ones.
 
 use super::configuration::{AXES, Axis};
 use super::schema::{self, described};
@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use std::fmt;
 use std::path::Path;
 
-/// The axes as written; an empty axis leaves its value to the JVM.
+/// The axes as written; an empty axis leaves the value to the JVM.
 #[derive(Default)]
 pub(super) struct Matrix {
     axes: Vec<(&'static Axis, Written)>,
@@ -23,37 +23,35 @@ pub(super) struct Matrix {
     optional: bool,
 }
 
-/// The values of an axis as written.
 pub(super) enum Written {
-    /// Each is its own name.
+    /// Each value is its own name.
     Listed(Vec<String>),
-    /// By name.
     Named(Vec<(String, ConfigurationSettings)>),
 }
 
-/// The oldest release that `found` stands for: the one that Loadline itself requires of a machine.
+/// The oldest release included in `found`: the oldest that Loadline requires on a machine.
 const RELEASE_FOUND_MIN: u32 = 17;
-/// The name of an empty value, which leaves the setting as the scenario or the command gives it.
+/// The name of an empty value, which keeps the setting of the scenario or command.
 const AS_GIVEN: &str = "as-given";
-/// More configurations than anyone compares.
+/// More configurations than users compare.
 const CONFIGURATIONS_MAX: usize = 1000;
 
-/// An axis: its values and their names.
+/// An axis's values and their names.
 #[derive(Debug, Clone, PartialEq)]
 struct AxisValues {
     word: &'static str,
     values: Vec<(String, ConfigurationSettings)>,
 }
 
-/// The words of all axes, as `--vary` accepts them.
+/// All axes, in the form that `--vary` accepts.
 pub fn axes() -> String {
     AXES.map(|axis| if axis.word == "env" { "env.NAME" } else { axis.word }).join(", ")
 }
 
 impl Matrix {
-    /// Every combination that is not excluded; the first axis varies slowest. A name consists of the axes that vary.
+    /// All combinations that are not excluded; the first axis varies slowest. Names consist of the axes that vary.
     ///
-    /// `usual` is the base of all configurations; `base` is the folder that relative paths start from.
+    /// All configurations start from `usual`; relative paths start at `base`.
     pub(super) fn expand(self, usual: &Configuration, base: &Path, found: &[u32]) -> Result<Vec<Configuration>> {
         let mut axes = Vec::new();
         for (Axis { word, .. }, written) in self.axes {
@@ -113,14 +111,14 @@ impl<'de> DeserializeSeed<'de> for &'static Axis {
     }
 }
 
-/// Reads the values of the axis of this word, by name.
+/// Parses the values of this axis by name.
 struct NamedValues(&'static str);
 
 impl<'de> Visitor<'de> for NamedValues {
     type Value = Vec<(String, ConfigurationSettings)>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a map from names")
+        f.write_str("a map with names as keys")
     }
 
     fn visit_unit<E>(self) -> std::result::Result<Self::Value, E> {
@@ -136,7 +134,7 @@ impl<'de> Visitor<'de> for NamedValues {
     }
 }
 
-/// Reads the value of one setting, as the same key of a configuration is read.
+/// Parses a setting's value like the same configuration key.
 #[derive(Clone, Copy)]
 struct Setting(&'static str);
 
@@ -148,7 +146,6 @@ impl<'de> DeserializeSeed<'de> for Setting {
     }
 }
 
-/// A map with one key.
 struct OneKey<D> {
     word: Option<&'static str>,
     value: Option<D>,
@@ -167,7 +164,6 @@ impl<'de, D: Deserializer<'de>> MapAccess<'de> for OneKey<D> {
     }
 }
 
-/// Values of axes whose combination is left out.
 struct Combination;
 
 loadline_base::written_as! {
@@ -178,7 +174,7 @@ loadline_base::written_as! {
         "properties": (properties_of_matrix(of))
     };
     Combination, "combination", |of| {
-        "description": "Values that together are left out.",
+        "description": "Values that are excluded in combination.",
         "type": "object",
         "additionalProperties": false,
         "properties": (properties(of, |of, axis, setting| {
@@ -199,8 +195,8 @@ fn properties_of_matrix(generator: &mut SchemaGenerator) -> Map<String, Value> {
     let exclude = json!({"type": "array", "items": generator.subschema_for::<Combination>()});
     let optional = json!({"type": "boolean", "default": false});
     let others = [
-        ("exclude", "Combinations to leave out: all that match every value given.", exclude),
-        ("optional", "Whether configurations whose JDK or code is missing are left out, and that said.", optional),
+        ("exclude", "Combinations to skip: those that match every value given.", exclude),
+        ("optional", "Whether to skip configurations whose JDK or code is missing, and report that.", optional),
     ];
     for (key, text, schema) in others {
         properties.insert(key.to_owned(), described(text, schema.try_into().unwrap_or_default()).to_value());
@@ -208,7 +204,6 @@ fn properties_of_matrix(generator: &mut SchemaGenerator) -> Map<String, Value> {
     properties
 }
 
-/// A property for each axis, made of the schema of its setting.
 fn properties(
     generator: &mut SchemaGenerator,
     of_axis: impl Fn(&mut SchemaGenerator, &Axis, &Schema) -> (&'static str, Schema),
@@ -226,7 +221,7 @@ fn properties(
     properties
 }
 
-/// The schema of a setting without the null of an omitted one. A map may be empty, so it keeps its null.
+/// A setting's schema without the null of an omitted one. An empty map is allowed, so it keeps null.
 fn not_null(setting: &Schema) -> Schema {
     if let Some(given) = setting.pointer("/anyOf/0").cloned().and_then(|given| given.try_into().ok()) {
         return given;
@@ -240,12 +235,12 @@ fn not_null(setting: &Schema) -> Schema {
 
 /// An axis whose values are their own names.
 ///
-/// `word` may be any of [`AXES`], or `env.NAME`; `found` lists the JDK releases on the machine.
+/// `word` is any of [`AXES`], or `env.NAME`; `found` lists the machine's JDK releases.
 fn axis(word: &str, texts: &[String], found: &[u32]) -> Result<AxisValues> {
     let words = AXES.map(|axis| axis.word);
     let variable = word.strip_prefix("env.").filter(|name| !name.is_empty());
     let known = words.into_iter().find(|axis| *axis == word && word != "env").or(variable.map(|_| "env"));
-    let known = known.ok_or_else(|| unknown(format!("`{word}` is nothing that can vary"), word, &words))?;
+    let known = known.ok_or_else(|| unknown(format!("`{word}` cannot be varied"), word, &words))?;
     let mut values = Vec::new();
     let short = short_names(known, variable, &texts.iter().map(String::as_str).collect::<Vec<_>>());
     for (text, short) in texts.iter().zip(short) {
@@ -272,27 +267,25 @@ fn releases(found: &[u32]) -> Result<impl Iterator<Item = u32> + '_> {
     Ok(new)
 }
 
-/// A value written as one word, and its name: `short`, if the setting has no short name of its own.
+/// A value written as one word, and its name: `short` unless the setting has its own short name.
 fn value(axis: &str, variable: Option<&str>, text: &str, short: String) -> Result<(String, ConfigurationSettings)> {
     let written = match (axis, variable) {
         ("jvm" | "args", _) => text.split_whitespace().collect(),
         (_, Some(variable)) => json!({variable: text}),
         _ => json!(text),
     };
-    // As the same key of a configuration is read.
+    // Parsed like the same configuration key.
     let settings = serde_json::from_value::<ConfigurationSettings>(json!({axis: written}));
     let settings = settings.map_err(|cause| Error::request(cause.to_string()))?;
     let name = settings.names().into_iter().next().unwrap_or(short);
     Ok((name, settings))
 }
 
-/// Every combination of the values typed (`gc=serial,g1`), applied to each configuration. If nothing varies, the
+/// Every combination of the typed values (`gc=serial,g1`), applied to each configuration. Without axes, the
 /// configurations stay unchanged.
 ///
-/// `base` is the folder that relative paths start from; `found` lists the JDK releases on the machine.
-///
-/// # Errors
-/// `Request` for an axis that cannot vary or an invalid value; `Machine` if `found` finds nothing.
+/// Relative paths start at `base`; `found` lists the machine's JDK releases. Errors: `Request` for an axis that cannot
+/// vary or an invalid value; `Machine` if `found` is empty.
 pub fn vary(
     typed: &[(String, Vec<String>)],
     configurations: &[Configuration],
@@ -315,18 +308,17 @@ pub fn vary(
     Ok(varied)
 }
 
-/// An excluded combination: for some axes, the index of the axis and that of the value on it.
+/// An excluded combination: indexes of axes and of values on them.
 type Cell = Vec<(usize, usize)>;
 
-/// Finds the values that a cell names: by their name, or in any valid spelling. `None` if it names a JDK that `found`
-/// did not find.
+/// Finds a cell's values by name, or by any valid spelling. `None` if it names a JDK that `found` lacks.
 fn cell_of(cell: Named<Scalar>, axes: &[AxisValues]) -> Result<Option<Cell>> {
     let mut places = Vec::new();
     for (word, written) in cell.0 {
         let text = written.text();
         let Some(at) = axes.iter().position(|axis| axis.word == word) else {
             let words: Vec<&str> = axes.iter().map(|axis| axis.word).collect();
-            return Err(unknown(format!("`exclude`: `{word}` is no axis of this matrix"), &word, &words));
+            return Err(unknown(format!("`exclude`: `{word}` is not an axis of this matrix"), &word, &words));
         };
         let axis = &axes[at];
         let same = value(axis.word, None, &text, text.clone()).ok().map(|(_, value)| value);
@@ -336,14 +328,14 @@ fn cell_of(cell: Named<Scalar>, axes: &[AxisValues]) -> Result<Option<Cell>> {
             None if same.is_some_and(|same| same.jdk.is_some()) => return Ok(None),
             None => {
                 let names: Vec<&str> = axis.values.iter().map(|(name, _)| name.as_str()).collect();
-                return Err(unknown(format!("`exclude`: `{word}` never is `{text}`"), &text, &names));
+                return Err(unknown(format!("`exclude`: `{word}` is never `{text}`"), &text, &names));
             }
         }
     }
     Ok(Some(places))
 }
 
-/// An error about a word, with the nearest valid one, or else all of them.
+/// An error about a word, suggesting the closest valid one, or else all.
 fn unknown(what: String, word: &str, valid: &[&str]) -> Error {
     let hint = did_you_mean(word, valid.iter().copied()).unwrap_or_else(|| valid.join(", "));
     Error::request(what).hint(hint)
@@ -353,10 +345,13 @@ fn unknown(what: String, word: &str, valid: &[&str]) -> Error {
 fn expand(axes: &[AxisValues], usual: &Configuration, base: &Path, excluded: &[Cell]) -> Result<Vec<Configuration>> {
     let count = axes.iter().map(|axis| axis.values.len()).fold(1usize, usize::saturating_mul);
     if count > CONFIGURATIONS_MAX {
-        return Err(Error::request(format!("the matrix has {count} configurations; at most {CONFIGURATIONS_MAX}"))
-            .hint("drop an axis, or values of one"));
+        return Err(Error::request(format!(
+            "the matrix has {count} configurations; the maximum is \
+             {CONFIGURATIONS_MAX}"
+        ))
+        .hint("remove an axis, or some of its values"));
     }
-    // The value on each axis, the first axis slowest.
+    // Indexes of values per axis, first axis slowest.
     let mut combinations: Vec<Vec<usize>> = vec![Vec::new()];
     for axis in axes {
         let with_each = |before: Vec<usize>| {
@@ -374,7 +369,7 @@ fn expand(axes: &[AxisValues], usual: &Configuration, base: &Path, excluded: &[C
         for (axis, place) in axes.iter().zip(&places) {
             let (name, value) = &axis.values[*place];
             configuration.apply(value.clone(), base);
-            // Only an axis with a choice shows in the names.
+            // Only axes with several values are part of names.
             parts.extend((axis.values.len() > 1).then_some(name.as_str()));
         }
         configuration.name = if parts.is_empty() { "default".to_owned() } else { parts.join("-") };
@@ -403,7 +398,8 @@ mod tests {
     fn every_axis_varies_what_it_names() {
         let scenario = parsed(
             "{jvm: {plain: [], c1: ['-XX:TieredStopAtLevel=1']}, env: {usual: {}, one: {MALLOC_ARENA_MAX: 1}}, \
-              preload: {glibc: none, je: lib/libjemalloc.so.2}, args: {few: [1], many: [9]}, code: {old: a.jar, new: b.jar}}",
+              preload: {glibc: none, je: lib/libjemalloc.so.2}, args: {few: [1], many: [9]}, code: {old: a.jar, \
+             new: b.jar}}",
         )
         .unwrap();
         assert_eq!(scenario.configurations.len(), 32);
@@ -428,7 +424,7 @@ mod tests {
             names(&format!("{{{all}, exclude: [{{gc: G1GC, heap: 12MiB}}, {{jdk: jdk25, gc: serial}}]}}")).len(),
             4
         );
-        // `found` did not find it, so there is nothing to leave out.
+        // `found` lacks it, so there is nothing to exclude.
         assert_eq!(names("{gc: [serial, g1], jdk: [found], exclude: [{jdk: 21}]}").len(), 4);
         assert_eq!(names("{gc: [serial], heap: [6m]}"), ["default"]);
         assert_eq!(names("{jvm: , gc: []}"), ["default"], "an empty axis varies nothing");
@@ -447,12 +443,16 @@ mod tests {
             assert!(error.what.contains(what), "{error}");
             assert!(error.hint.as_deref().is_some_and(|said| said.contains(hint)), "{error}");
         };
-        check("{gc: [serial], exclude: [{heap: 6m}]}", "`heap` is no axis", "gc");
+        check("{gc: [serial], exclude: [{heap: 6m}]}", "`heap` is not an axis", "gc");
         check("{gc: [serial], jvn: {}}", "line 3: unknown key `jvn`", "did you mean `jvm`?");
-        check("{env: {one: {A: 1}, two: {}}, exclude: [{env: oen}]}", "`env` never is `oen`", "did you mean `one`?");
-        check("{code: {a: a.jar}, args: {x: [1]}, exclude: [{arg: x}]}", "`arg` is no axis", "did you mean `args`?");
+        check("{env: {one: {A: 1}, two: {}}, exclude: [{env: oen}]}", "`env` is never `oen`", "did you mean `one`?");
+        check(
+            "{code: {a: a.jar}, args: {x: [1]}, exclude: [{arg: x}]}",
+            "`arg` is not an axis",
+            "did you mean `args`?",
+        );
         let many = (1..40).map(|n| format!("{n}m")).collect::<Vec<_>>().join(", ");
-        check(&format!("{{heap: [{many}], limit: [{many}]}}"), "1521 configurations", "drop an axis");
+        check(&format!("{{heap: [{many}], limit: [{many}]}}"), "1521 configurations", "remove an axis");
         assert_eq!(names("{heap: [6m, 6144k]}"), ["default"]);
     }
 

@@ -1,5 +1,5 @@
-//! The scenario to run, as plain validated values: the subject, its configurations, the load plan and the marks.
-//! They are made from a scenario file (`file`) or from the options of a verb; all later code uses only these values.
+//! The scenario to run as validated values: subject, configurations, load plan, and marks. They come from a scenario
+//! file (`file`) or from a verb's options; all later code uses only these values.
 
 #[macro_use]
 mod worded;
@@ -65,7 +65,7 @@ pub use trial_plan::{Asking, Guard, LIVE_MARK, Late, Look, Pages, PhaseGuard, Tr
 pub use tune::{Objective, Try, Tune, TuneSettings};
 pub use url::{Url, bracketed};
 pub use validate::validate_load;
-// The work of a phase is the load engine's.
+// The load engine defines a phase's work.
 pub use crate::load::work::{
     Arrivals, Body, Bound, Checks, Condition, ExpectStatus, Figure, Measured, Method, Pace, Pool, Protocol, Rate,
     Relation, Request, Schedule, Spacing, Statistic, Time, Tls, Until, Work,
@@ -99,48 +99,48 @@ impl FromStr for MarkPoint {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        Self::of_word(text).map_err(|words| format!("`{text}` is no mark; one of {words}"))
+        Self::of_word(text).map_err(|words| format!("`{text}` is not a mark; use one of {words}"))
     }
 }
 
-/// Defaults, each with its reason.
+/// Defaults with reasons.
 pub mod defaults {
     use crate::units::Span;
 
-    /// ApacheBench's example of source A; enough to keep one core busy, few enough for any server.
+    /// ApacheBench's example in source A; enough to keep a core busy, few enough for any server.
     pub const CONNECTIONS: u32 = 25;
-    /// Long enough for C2 to compile a small server's hot paths after an equal warm-up, short enough to wait for.
+    /// Long enough for C2 to compile a small server's hot paths after an equal warm-up, but not tedious.
     pub const DURATION: Span = Span::seconds(10);
-    /// A server on Netty was warm after half of it at 200 requests/s; one that is not warm by then takes minutes.
+    /// A Netty server was warm after half of this at 200 requests/s; if not warm by then, it takes minutes.
     pub const STEADY_WITHIN: Span = Span::seconds(60);
-    /// Slow application servers take half a minute on one core.
+    /// Slow application servers need half a minute on one core.
     pub const READY_WITHIN: Span = Span::seconds(60);
     /// Docker's default grace period.
     pub const END_WITHIN: Span = Span::seconds(10);
     pub use crate::load::work::TIMEOUT;
-    /// G1 and ZGC start to uncommit later, but by then most freeing after a load is done.
+    /// G1 and ZGC start to uncommit later, but by then most freeing after a load is complete.
     pub const REST: Span = Span::seconds(5);
-    /// 10 Hz costs 0.1 % of a core and shows every phase.
+    /// 10 Hz costs 0.1% of a core and shows every phase.
     pub const SAMPLE_HZ: u32 = 10;
-    /// Enough for a slow schedule, and no wait for a mistyped one.
+    /// Enough for a slow schedule, but bounded in case of a typo.
     pub const DRIVER_WITHIN: Span = Span::seconds(600);
-    /// Longer than a step of any of our subjects, short enough to wait for one that hangs.
+    /// Longer than a step of any known subject, but bounded in case one hangs.
     pub const MARKER_WITHIN: Span = Span::seconds(300);
-    /// Any fixed number makes a run repeatable.
+    /// Fixed, so that runs are repeatable.
     pub const SEED: u64 = 1;
 }
 
-/// Whether a value need not be written.
+/// Whether a value can be omitted.
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// Arguments as a line that a POSIX shell reads back as the same arguments.
+/// Arguments as a line that a POSIX shell parses back.
 pub fn shell_words(words: &[String]) -> String {
     words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ")
 }
 
-/// Quotes a word for `sh`, if it needs quoting.
+/// Quotes a word for `sh` if necessary.
 pub fn shell_word(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_=+:./,@%^".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
@@ -149,14 +149,14 @@ pub fn shell_word(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// The schemas of the files that are written by hand: of a scenario, and of a fleet.
+/// Schemas of user-written files: scenarios and fleets.
 #[cfg(test)]
 pub(crate) fn schemas_of_files() -> [schemars::Schema; 2] {
     let generator = || schemars::generate::SchemaSettings::draft2020_12().into_generator();
     [generator().into_root_schema_for::<file::File>(), generator().into_root_schema_for::<fleet_file::FleetFile>()]
 }
 
-/// The scenario of a file with this subject, these further keys, and a minimal load.
+/// A scenario with this subject, additional keys, and a minimal load.
 #[cfg(test)]
 fn scenario_of(subject: &str, others: &str) -> crate::error::Result<Scenario> {
     let load = "[steady: {closed: {connections: 1, requests: 1}, get: /}]";

@@ -1,17 +1,17 @@
-//! Paths of a plan or scenario that is passed on: relative to its folder, so that its text is the same in every folder.
+//! Makes the paths of a shared plan or scenario relative to its directory, so that its text is location-independent.
 
 use super::{Arrivals, Body, Configuration, LoadPlan, PhaseKind, Scenario, Schedule, Subject, TrialPlan};
 use std::path::{Path, PathBuf};
 
 impl TrialPlan {
-    /// The plan as it is passed on: paths below this folder become relative to it. The folder of a JDK stays unchanged:
-    /// another machine has its own.
+    /// The plan to share: paths below this directory become relative. The path of a JDK stays unchanged, because other
+    /// machines have their own.
     pub fn seen_from(mut self, folder: &Path) -> Self {
         self.each_path(&mut |path| name_from(path, folder));
         self
     }
 
-    /// The plan as it is carried out: relative paths become paths below this folder.
+    /// The plan to execute: relative paths become paths below this directory.
     pub fn put_into(mut self, folder: &Path) -> Self {
         self.each_path(&mut |path| put(path, folder));
         self
@@ -23,20 +23,20 @@ impl TrialPlan {
 }
 
 impl Scenario {
-    /// The scenario as it is passed on, as [`TrialPlan::seen_from`].
+    /// The scenario to share, as [`TrialPlan::seen_from`].
     pub fn seen_from(mut self, folder: &Path) -> Self {
         self.each_path(&mut |path| name_from(path, folder));
         self
     }
 
-    /// The scenario as it is carried out, as [`TrialPlan::put_into`].
+    /// The scenario to execute, as [`TrialPlan::put_into`].
     pub fn put_into(mut self, folder: &Path) -> Self {
         self.each_path(&mut |path| put(path, folder));
         self
     }
 
-    /// Returns the first path that leads out of the folder of a scenario being passed on. The path must also exist
-    /// where the scenario is carried out.
+    /// The first path that leads out of a shared scenario's directory, and must therefore exist where the scenario is
+    /// executed.
     pub fn path_outside(&self) -> Option<PathBuf> {
         let mut outside = None;
         self.clone().each_path(&mut |path| {
@@ -74,7 +74,7 @@ fn each_path(
     }
     for configuration in configurations {
         configuration.code.iter_mut().for_each(&mut *change);
-        // A name without a folder is one that the loader looks for.
+        // The loader looks up a name without a directory.
         if let Some(library) = configuration.preload.as_mut().filter(|library| library.contains('/')) {
             let mut path = PathBuf::from(library.strip_prefix("./").unwrap_or(library));
             change(&mut path);

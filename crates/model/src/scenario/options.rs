@@ -1,4 +1,4 @@
-//! The options of a scenario: they create one from a command (`weigh`) or change one (`run`).
+//! Scenario options: they create a scenario from a command (`weigh`) or modify one (`run`).
 
 use super::file::File;
 use super::load_options::{change_paths, change_phases};
@@ -16,7 +16,7 @@ use std::path::Path;
 /// All options that change the run; each has the same meaning wherever it appears.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 pub struct ScenarioOptions {
-    /// URL of the load and of the readiness check
+    /// URL to load and to check for readiness
     #[arg(long, value_name = "URL", help_heading = "Load")]
     pub url: Option<String>,
     /// The options of the load.
@@ -31,25 +31,21 @@ pub struct ScenarioOptions {
 }
 
 impl Scenario {
-    /// The scenario of `weigh`: one configuration, the same work as warm-up and as measured phase, then rest.
-    ///
-    /// # Errors
-    /// `Request` if the address of the load is missing, or an option does not fit.
+    /// The scenario of `weigh`: one configuration, equal work as warm-up and measured phase, then rest. Errors:
+    /// `Request` if the load has no address, or an option does not fit.
     pub fn of_command(command: &[String], options: &ScenarioOptions) -> Result<Self> {
         match &options.url {
             Some(url) => Self::loaded_at(command, url, options),
             None if command.iter().any(|word| word.contains("{port}")) => {
                 Self::loaded_at(command, "http://127.0.0.1:{port}/", options)
             }
-            None => Err(Error::request("where does the load go?")
+            None => Err(Error::request("no URL to load")
                 .hint("give `--url http://127.0.0.1:8080/path`, or `{port}` in the command for a free port")),
         }
     }
 
-    /// The same with a load on `url`, unless another URL was typed.
-    ///
-    /// # Errors
-    /// `Request` if `url` is not a URL, or an option does not fit.
+    /// Like `of_command`, with a load on `url` unless another one was typed. Errors: `Request` if `url` is not a URL,
+    /// or an option does not fit.
     pub fn loaded_at(command: &[String], url: &str, options: &ScenarioOptions) -> Result<Self> {
         let url = Url::parse(url)?;
         let work = usual_work(Request::new(Method::Get, url.path));
@@ -79,10 +75,8 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// Applies the options typed. [`Scenario::validate`] checks whether the result can be run.
-    ///
-    /// # Errors
-    /// `Request` for an option that does not fit.
+    /// Applies options. [`Scenario::validate`] checks whether the result can be run. Errors: `Request` for an option
+    /// that does not fit.
     pub fn change(&mut self, options: &ScenarioOptions) -> Result<()> {
         for configuration in &mut self.configurations {
             configuration.apply(options.subject.configuration.clone(), Path::new(""));
@@ -93,10 +87,7 @@ impl Scenario {
         Ok(())
     }
 
-    /// Keeps the named configurations; all if none is named.
-    ///
-    /// # Errors
-    /// `Request` for a name that no configuration has.
+    /// Keeps the named configurations, or all if there are no names. Errors: `Request` for an unknown name.
     pub fn select(&mut self, only: &[String]) -> Result<()> {
         let names: Vec<_> = self.configurations.iter().map(|configuration| configuration.name.clone()).collect();
         if let Some(unknown) = only.iter().find(|name| !names.contains(name)) {
@@ -123,7 +114,7 @@ fn name_of(command: &[String]) -> String {
     plain_name(&name)
 }
 
-/// A name without the characters that a file or folder name should avoid.
+/// A name without characters that file names should avoid.
 pub fn plain_name(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
     let name = name.trim_start_matches(['-', '.']);
@@ -134,7 +125,7 @@ fn stem(path: &str) -> String {
     Path::new(path).file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// The jar or the main class among the arguments of `java`.
+/// The jar or main class among `java` arguments.
 fn java_name(arguments: &[String]) -> Option<String> {
     const WITH_VALUE: [&str; 6] = ["-cp", "-classpath", "--class-path", "-p", "--module-path", "--add-modules"];
     let mut words = arguments.iter();
@@ -149,7 +140,7 @@ fn java_name(arguments: &[String]) -> Option<String> {
     None
 }
 
-/// Names a configuration by the settings typed: `serial-6m-jdk17`.
+/// A configuration's name from typed settings: `serial-6m-jdk17`.
 fn name_of_configuration(options: &ScenarioOptions) -> String {
     let asked = &options.subject.configuration;
     let jdk = asked.jdk.clone().filter(|jdk| matches!(jdk, Jdk::Release(_)));
@@ -161,7 +152,7 @@ fn change_load(scenario: &mut Scenario, options: &ScenarioOptions) -> Result<()>
     let mut server = Server::of_subject(&scenario.subject);
     if let Some(url) = &options.url {
         let url = Url::parse(url)?;
-        // How a certificate is checked does not depend on the place.
+        // Certificate checks are independent of the address.
         let tls = url.tls.then(|| server.tls.take().unwrap_or_default());
         (server.host, server.port, server.tls) = (url.host, url.port, tls);
         change_paths(&mut scenario.load, &url.path)?;
@@ -219,7 +210,7 @@ mod tests {
         assert_eq!((scenario.name.as_str(), scenario.subject.port), ("app", Some(80)));
         assert_eq!(scenario.subject.image, Some(Image::named("reg:5000/team/app:1")));
         assert_eq!(of("-- {port} live=8").unwrap().subject.command, ["{port}", "live=8"]);
-        assert!(of("-c 4").unwrap_err().what.contains("where does the load go"));
+        assert!(of("-c 4").unwrap_err().what.contains("no URL to load"));
         assert!(of("--url http://127.0.0.1:80/ --dir /x").unwrap_err().what.contains("`--dir` has no effect"));
         assert!(of("--url http://127.0.0.1:80/ --jdk 17").unwrap_err().what.contains("`jdk` has no effect"));
     }
@@ -248,7 +239,7 @@ mod tests {
 
     #[test]
     fn without_url_or_port_it_asks() {
-        assert!(weigh("loadline -- java -jar app.jar").unwrap_err().what.contains("where does the load go"));
+        assert!(weigh("loadline -- java -jar app.jar").unwrap_err().what.contains("no URL to load"));
         assert!(weigh("loadline --marks warm --warmup none -- x {port}").is_err());
     }
 }

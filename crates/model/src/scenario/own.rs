@@ -1,5 +1,5 @@
-//! The work that a subject does by itself: the phases that it goes through and announces on its output. Also the marks
-//! that other phases end in, and the full collections before such a mark.
+//! A subject's own work: the phases that it announces on its output. Also marks at the end of other phases, and the
+//! full collections before such a mark.
 
 use super::validate::within;
 use crate::error::{Error, Result};
@@ -7,9 +7,9 @@ use crate::units::Span;
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 
-/// After ten full collections in a row, another one frees nothing.
+/// After ten consecutive full collections, another one frees nothing.
 const COLLECTIONS_MAX: u64 = 10;
-/// A name longer than this is a sentence.
+/// A longer name is a sentence.
 const NAME_CHARS_MAX: usize = 64;
 
 /// A phase in which the subject works by itself. It prints a marker for each of `phases`, in this order, and is weighed
@@ -20,24 +20,24 @@ pub struct OwnWork {
     pub phases: Vec<String>,
     /// How long the subject may take to its next marker; for the first one, since the work began.
     pub within: Span,
-    /// A further form of marker: a regular expression whose first group is the name.
+    /// Additional marker format: a regular expression whose first group is the name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pattern: Option<String>,
     /// Full collections at each marker, before the subject is weighed; 0 for none.
     #[serde(default)]
     pub collect: u32,
-    /// How long to wait after them before weighing; if omitted, until RSS no longer changes.
+    /// How long to wait after them before the measurement; if omitted, until RSS is stable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settle: Option<Span>,
 }
 
 impl OwnWork {
-    /// The markers that begin a phase: all but the last, at which the work is over.
+    /// The markers that begin a phase: all but the last, which ends the work.
     pub fn begun(&self) -> &[String] {
         self.phases.split_last().map_or(&[], |(_, others)| others)
     }
 
-    /// Returns the full collections that the JVM makes at each marker; `None` if there are none.
+    /// The full collections at each marker, if any.
     pub fn collect(&self) -> Option<Collect> {
         (self.collect > 0).then_some(Collect { times: self.collect, settle: self.settle })
     }
@@ -45,18 +45,18 @@ impl OwnWork {
     /// Checks that there are names, that a subject can print them, and that the pattern is valid.
     pub(super) fn validate(&self) -> Result<()> {
         if self.phases.is_empty() {
-            return Err(Error::request("`phases` names no marker").hint("write it as `phases: [empty, full, done]`"));
+            return Err(Error::request("`phases` lists no markers").hint("write it as `phases: [empty, full, done]`"));
         }
         let spaced = |name: &&String| self.pattern.is_none() && name.contains(char::is_whitespace);
         if let Some(name) = self.phases.iter().find(spaced) {
-            return Err(Error::request(format!("the marker `{name}` has a space, which ends a name in a marker"))
-                .hint("write it in one word, or give a `pattern` that finds it"));
+            return Err(Error::request(format!("the marker `{name}` contains a space, which would end the name"))
+                .hint("write it as one word, or specify a `pattern` that finds it"));
         }
         if let Some(name) = self.phases.iter().find(|name| name.chars().count() > NAME_CHARS_MAX) {
             return Err(Error::request(format!("the marker `{name}` is longer than {NAME_CHARS_MAX} characters")));
         }
         if self.within.0.is_zero() {
-            return Err(Error::request("`within` must be longer than 0"));
+            return Err(Error::request("`within` must be greater than 0"));
         }
         if let Some(pattern) = &self.pattern {
             regex_lite::Regex::new(pattern)
@@ -66,10 +66,8 @@ impl OwnWork {
             within("collect", self.collect.into(), 1, COLLECTIONS_MAX)?;
         }
         match self.settle {
-            Some(_) if self.collect == 0 => {
-                Err(Error::request("`settle` waits after collections, and none are asked for")
-                    .hint("say how many with `collect: 1`"))
-            }
+            Some(_) if self.collect == 0 => Err(Error::request("`settle` waits after GCs, but none were requested")
+                .hint("set their number with `collect: 1`")),
             _ => Ok(()),
         }
     }
@@ -80,7 +78,7 @@ impl OwnWork {
 pub struct Collect {
     /// Consecutive full collections, at least 1. Memory that a cleaner frees comes back only with the next one.
     pub times: u32,
-    /// How long to wait after the last one before weighing; if omitted, until RSS no longer changes.
+    /// How long to wait after the last GC before the measurement; if omitted, until RSS is stable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settle: Option<Span>,
 }
@@ -173,7 +171,7 @@ mod tests {
         assert_eq!(scenario.collect, Collect { times: 3, settle: Some(Span::seconds(1)) });
         assert_eq!((scenario.load.marks(), scenario.load.works()), (vec!["x", "y", "z", "calm"], vec!["x", "y"]));
         assert!(scenario.load.rests() && scenario.load.has_own_work());
-        // Nothing of it listens: the first marker is what shows that it is ready.
+        // It does not listen, so its first marker shows that it is ready.
         assert_eq!(scenario.subject.ready, super::super::Ready::Phase("x".to_owned()));
         let kept = serde_json::to_string(&scenario).unwrap();
         assert_eq!(serde_json::from_str::<Scenario>(&kept).unwrap(), scenario);
@@ -181,23 +179,23 @@ mod tests {
 
     #[test]
     fn what_cannot_be_is_refused() {
-        refused("- w: {phases: []}", "names no marker");
-        refused("- w: {phases: [a b]}", "has a space");
+        refused("- w: {phases: []}", "lists no markers");
+        refused("- w: {phases: [a b]}", "contains a space");
         refused("- w: {phases: [a, a]}", "two phases are named `a`");
         refused("- w: {phases: [a, w]}", "two phases are named `w`");
         refused("- w: {phases: [a]}\n- a: {idle: 1s}", "two phases are named `a`");
-        refused("- w: {phases: [loaded]}", "`loaded` cannot be a mark");
-        refused("- start: {idle: 1s, mark: true}", "`start` cannot be a mark");
+        refused("- w: {phases: [loaded]}", "a phase cannot be named `loaded`");
+        refused("- start: {idle: 1s, mark: true}", "a phase cannot be named `start`");
         refused("- w: {phases: [a], pattern: '('}", "not a regular expression");
         refused("- w: {phases: [a], collect: 11}", "between 1 and 10");
-        refused("- w: {phases: [a], settle: 1s}", "none are asked for");
-        refused("- w: {phases: [a], within: 0s}", "longer than 0");
+        refused("- w: {phases: [a], settle: 1s}", "none were requested");
+        refused("- w: {phases: [a], within: 0s}", "greater than 0");
         refused("- w: {phases: [a], mark: true}", "`mark` would have no effect");
         refused("- w: {phases: [a], get: /}", "`get` would have no effect");
         refused("- w: {idle: 1s, collect: 1}", "`collect` would have no effect");
         refused("- w: {closed: {requests: 1}, get: /, pattern: x}", "`pattern`");
         refused("- w: {idle: 1s, mark: colected}", "`colected`");
-        // Only what becomes a mark must keep clear of the six.
+        // Only phases that become marks must avoid the six standard names.
         assert!(load("- loaded: {idle: 1s}").is_ok());
     }
 }

@@ -1,11 +1,11 @@
-//! The phases of a load plan: what happens in each.
+//! The phases of a load plan.
 
 use super::{OwnWork, PhaseMark, Schedule, Until, Work, is_default};
 use crate::units::Span;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// Name of the phase before the measured ones.
+/// The phase before the measured ones.
 pub const WARMUP: &str = "warmup";
 
 /// A stretch of a trial.
@@ -24,13 +24,13 @@ pub struct Phase {
 }
 
 impl Phase {
-    /// A phase without a mark of its own.
+    /// A phase without its own mark.
     pub fn new(name: impl Into<String>, kind: PhaseKind) -> Self {
         Self { name: name.into(), kind, mark: PhaseMark::None, until_steady: false }
     }
 
-    /// Ends the phase once the subject is warm: at the latest after `within`, or else at its own end. A schedule in a
-    /// file keeps its own end.
+    /// Ends the phase when the subject is warm: at the latest after `within`, or else at its own end. A schedule file
+    /// keeps its end.
     pub(super) fn ends_when_steady(&mut self, within: Option<Span>) {
         self.until_steady = true;
         if let (PhaseKind::Work(work), Some(within)) = (&mut self.kind, within) {
@@ -38,7 +38,7 @@ impl Phase {
         }
     }
 
-    /// Whether this is the warm-up: the phase named [`WARMUP`]. The mark `warm` follows it.
+    /// Whether this is the warm-up: the phase named [`WARMUP`], which the mark `warm` follows.
     pub fn is_warmup(&self) -> bool {
         self.name == WARMUP
     }
@@ -47,7 +47,7 @@ impl Phase {
 /// The activity in a phase.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
-#[expect(clippy::large_enum_variant, reason = "a scenario has a handful of phases, most of them work")]
+#[expect(clippy::large_enum_variant, reason = "a scenario has a handful of phases, and most of them produce load")]
 pub enum PhaseKind {
     /// The load engine works.
     Work(Work),
@@ -59,20 +59,20 @@ pub enum PhaseKind {
     Idle(Span),
 }
 
-/// The model of a phase: what decides when a request starts.
+/// The load model of a phase, which decides when a request starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Model {
-    /// The last answer on the same connection.
+    /// After the response to the previous request on the connection.
     #[default]
     Closed,
-    /// A plan, whether or not the server keeps up.
+    /// On a schedule, whether or not the server keeps up.
     Open,
-    /// A program that drives the load instead of the engine.
+    /// By an external program.
     Driver,
-    /// The subject, which works by itself.
+    /// By the subject, which generates its own work.
     Subject,
-    /// Nothing: the phase is idle.
+    /// Never: the phase is idle.
     Idle,
 }
 
@@ -83,28 +83,28 @@ impl From<&Schedule> for Model {
 }
 
 impl PhaseKind {
-    /// Whether any work is done in the phase.
+    /// Whether the phase does any work.
     pub fn works(&self) -> bool {
         !matches!(self, Self::Idle(_))
     }
 
-    /// The work of the load engine, if any.
+    /// The load engine's work, if any.
     pub fn work(&self) -> Option<&Work> {
         if let Self::Work(work) = self { Some(work) } else { None }
     }
 
-    /// The same, mutable.
+    /// Like `work`, mutable.
     pub fn work_mut(&mut self) -> Option<&mut Work> {
         if let Self::Work(work) = self { Some(work) } else { None }
     }
 
-    /// The work that the subject does by itself, if any.
+    /// The subject's own work, if any.
     pub fn own(&self) -> Option<&OwnWork> {
         if let Self::Own(own) = self { Some(own) } else { None }
     }
 }
 
-/// A program that drives the load instead of the engine.
+/// By an external program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Driver {
     /// A command line for `sh -c`. Placeholders: `{url}` (without a path), `{host}`, `{port}`.

@@ -1,7 +1,7 @@
-//! The heap that HotSpot derives from the memory it sees, unless an option gives the heap in bytes; and the shares of
-//! memory that yield a given heap.
+//! The heap that HotSpot derives from visible memory unless an option sets it in bytes, and the shares of memory that
+//! yield a given heap.
 //!
-//! Source: `Arguments::set_heap_size` (`arguments.cpp`, JDK 11 to 26), the same in `gcArguments.cpp` of JDK 27:
+//! Source: `Arguments::set_heap_size` (`arguments.cpp`, JDK 11 to 26), unchanged in `gcArguments.cpp` of JDK 27:
 //!
 //! ```text
 //! reasonable_max = phys_mem * MaxRAMPercentage / 100; reasonable_min = phys_mem * MinRAMPercentage / 100;
@@ -10,20 +10,20 @@
 
 use crate::units::MIB;
 
-/// `MaxHeapSize` before HotSpot looks at the memory: `ScaleForWordSize(96*M)`, on 64 bits 1.3 times that in whole
-/// words; 124.8 MiB (`gc_globals.hpp`, JDK 11 to 27). If the share for small memory comes to less, memory is small.
+/// The default `MaxHeapSize`: `ScaleForWordSize(96*M)`, on 64 bits 1.3 times that in whole words; 124.8 MiB
+/// (`gc_globals.hpp`, JDK 11 to 27). Memory counts as small if its `MinRAMPercentage` is less than this.
 const HEAP_USUAL: u64 = 96 * MIB * 13 / 10 / 8 * 8;
-/// No HotSpot collector rounds a heap to less: Shenandoah regions have at least 256 KiB (JDK 11 to 25).
+/// No HotSpot collector has a finer heap granularity: Shenandoah regions have at least 256 KiB (JDK 11 to 25).
 const HEAP_GRAIN: f64 = 262_144.0;
-/// Decimal places of a percentage. The least is one: JDK 11 accepts no percentage without a decimal point.
+/// Decimals of a percentage; at least one, because JDK 11 requires a decimal point.
 const DIGITS: std::ops::RangeInclusive<usize> = 1..=6;
 
-/// The shares of memory, 0 to 1, that HotSpot takes as its maximum heap.
+/// The shares of memory, 0 to 1, that HotSpot uses as the maximum heap.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RamShare {
-    /// `MinRAMPercentage`: the share of small memory, about 250 MiB or less.
+    /// `MinRAMPercentage`: for small memory, up to about 250 MiB.
     pub small: f64,
-    /// `MaxRAMPercentage`: the share of larger memory.
+    /// `MaxRAMPercentage`: for larger memory.
     pub large: f64,
 }
 
@@ -35,7 +35,7 @@ impl Default for RamShare {
 }
 
 impl RamShare {
-    /// Whether this much memory, in bytes, is small.
+    /// Whether this much memory, in bytes, counts as small.
     pub fn is_small(self, memory: u64) -> bool {
         part(memory, self.small) < HEAP_USUAL
     }
@@ -48,7 +48,7 @@ impl RamShare {
         }
     }
 
-    /// The least memory for which HotSpot derives such a heap, both in bytes.
+    /// The least memory for which HotSpot derives this heap, both in bytes.
     pub fn memory(self, heap: u64) -> u64 {
         let least = |heap: u64, share: f64| (heap as f64 / share).ceil() as u64;
         match heap < HEAP_USUAL {
@@ -57,22 +57,22 @@ impl RamShare {
         }
     }
 
-    /// The least memory from which HotSpot derives at least this heap, and of which at least `rest` is no heap; all in
-    /// bytes. `None` if a share of everything leaves no rest.
+    /// The least memory for which HotSpot derives at least this heap and leaves at least `rest` for everything else;
+    /// all in bytes. `None` if a share of 1 leaves nothing.
     pub fn memory_beside(self, heap: u64, rest: u64) -> Option<u64> {
         let fits = |memory: &u64| self.heap(*memory) >= heap && memory.saturating_sub(self.heap(*memory)) >= rest;
-        // The heap is a share of small memory, then the usual one, then a share of large memory: what fits begins where
-        // one of these begins to fit.
+        // The heap is a share of small memory, then the default, then a share of large memory; the solution is at the
+        // start of one of these ranges.
         let left = |share: f64| (rest as f64 / (1.0 - share)).ceil() as u64;
         let mut begins = [self.memory(heap), left(self.small), HEAP_USUAL.saturating_add(rest), left(self.large)];
         begins.sort_unstable();
         begins.into_iter().find(fits)
     }
 
-    /// The options by which the JVM derives this heap from this memory, both in bytes: `MaxRAMPercentage`, and the same
-    /// as `MinRAMPercentage` if that one applies. Empty if no share gives this heap.
+    /// The options for this heap with this memory, both in bytes: `MaxRAMPercentage`, and the same as
+    /// `MinRAMPercentage` if that applies. Empty if no share gives this heap.
     ///
-    /// A share is rounded down, and by less than any collector rounds a heap up: the heap is that of `-Xmx`.
+    /// Shares are rounded down by less than any collector rounds up, so the heap equals that of `-Xmx`.
     pub fn options(heap: u64, memory: u64) -> Vec<String> {
         if heap == 0 || heap >= memory {
             return Vec::new();
@@ -80,7 +80,7 @@ impl RamShare {
         let exact = heap as f64 / memory as f64 * 100.0;
         let rounded = |digits: usize| {
             let scale = 10_f64.powi(digits as i32);
-            // Binary makes 14.1 of what is 14.1 % less a trifle, too.
+            // The tolerance keeps 14.1 from becoming 14.0 by binary rounding.
             (digits, ((exact * scale + 1e-9).floor()) / scale)
         };
         let is_near = |(_, percent): &(usize, f64)| heap as f64 - memory as f64 * percent / 100.0 < HEAP_GRAIN;
@@ -106,7 +106,7 @@ mod tests {
         let heaps = [100, 249, 250, 400, 800].map(|mib| usual.heap(mib * MIB) as f64 / MIB as f64);
         assert_eq!(heaps.map(|mib| (mib * 10.0).round() / 10.0), [50.0, 124.5, 124.8, 124.8, 200.0]);
         assert_eq!([60, 124, 130, 300].map(|mib| usual.memory(mib * MIB) / MIB), [120, 248, 520, 1200]);
-        // No less than what is no longer small.
+        // At least the smallest memory that is not small.
         let most = RamShare { large: 0.75, ..usual };
         assert_eq!(most.memory(126 * MIB), HEAP_USUAL * 2);
         assert_eq!([249, 250].map(|mib| most.heap(mib * MIB)), [249 * MIB / 2, 250 * MIB / 4 * 3]);
@@ -116,7 +116,7 @@ mod tests {
     fn a_heap_as_shares_of_its_limit() {
         let of = |heap: u64, limit: u64| RamShare::options(heap * MIB, limit * MIB).join(" ");
         assert_eq!(of(7, 105), "-XX:MaxRAMPercentage=6.6 -XX:MinRAMPercentage=6.6");
-        // A quarter of 400 MiB would be less than a heap is by default.
+        // A quarter of 400 MiB is less than the default heap.
         assert_eq!(of(33, 400), "-XX:MaxRAMPercentage=8.2 -XX:MinRAMPercentage=8.2");
         assert_eq!(of(130, 240), "-XX:MaxRAMPercentage=54.1 -XX:MinRAMPercentage=54.1", "more than half of little");
         assert_eq!(of(900, 1500), "-XX:MaxRAMPercentage=60.0", "memory is large, and so is the heap");
@@ -132,7 +132,7 @@ mod tests {
             let fits = |memory: u64| share.heap(memory) >= heap && memory - share.heap(memory) >= rest;
             let memory = share.memory_beside(heap, rest).unwrap();
             prop_assert!(fits(memory));
-            // Rounding may move a bound by some bytes.
+            // Rounding may shift a bound by some bytes.
             for less in [memory.saturating_sub(1024), memory - memory / 100, memory / 2] {
                 prop_assert!(!fits(less), "{less} of {memory}");
             }
@@ -145,7 +145,7 @@ mod tests {
             prop_assert!(shares.heap(memory + 64) >= heap && (memory < 64 || shares.heap(memory - 64) <= heap));
         }
 
-        /// As [`RamShare::heap`] computes it from what the options say, rounded up as collectors do.
+        /// Parses the options and computes [`RamShare::heap`], rounded up like collectors do.
         #[test]
         fn shares_give_the_heap_that_was_found(heap in 2_u64..40_000, more in 1_u64..200_000) {
             let (heap, memory) = (heap * MIB, (heap + more) * MIB);

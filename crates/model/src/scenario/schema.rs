@@ -1,15 +1,14 @@
-//! Schema rules that the types of a scenario file and of a fleet file do not express: several spellings of one value,
-//! and keys that belong together. They go into `docs/scenario.schema.json` and `docs/fleet.schema.json`, which editors
-//! read.
+//! Schema rules for scenario and fleet files beyond what types express: alternative spellings of a value, and dependent
+//! keys. They are part of `docs/scenario.schema.json` and `docs/fleet.schema.json`, for editors.
 
 use super::{Gc, MarkPoint};
 use loadline_base::written_as;
 use schemars::Schema;
 use serde_json::{Value, json};
 
-/// The methods of requests, as keys.
+/// Request methods as keys.
 pub(super) const METHODS: [&str; 7] = ["get", "head", "put", "post", "patch", "delete", "options"];
-/// The models of load, as keys.
+/// Load models as keys.
 const MODELS: [&str; 6] = ["closed", "constant", "poisson", "ramp", "staircase", "schedule"];
 
 // ---- Values that are written in several ways ----
@@ -26,7 +25,7 @@ pub(super) struct Cpus;
 pub(super) struct Step;
 /// The headroom added to the line.
 pub(super) struct Headroom;
-/// The word of a usual mark.
+/// A standard mark.
 pub(super) struct MarkWord;
 /// The name of any mark.
 pub(super) struct MarkName;
@@ -42,13 +41,13 @@ written_as! {
         ]
     };
     Jdk, "jdk", |of| {
-        "description": "A JDK by its release, such as 17, or the folder that has `bin/java` in it.",
+        "description": "A JDK, by release, such as 17, or by the directory that contains `bin/java`.",
         "anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "pattern": "^([0-9]+|.*/.*)$"}]
     };
     JdkOrFound, "jdk_or_found", |of| {"anyOf": [{"const": "found"}, (of.subschema_for::<Jdk>())]};
     Cpus, "cpus", |of| {
-        "description": "A list such as `0-2,5`; `all` for no pinning; `apart` to keep subject and load on different \
-            CPUs where there are two.",
+        "description": "A list such as `0-2,5`; `all` for no pinning; `apart` for separate CPUs for subject and load \
+             if there are at least two.",
         "default": "apart",
         "anyOf": [
             {"enum": ["apart", "all"]},
@@ -57,7 +56,7 @@ written_as! {
         ]
     };
     Step, "step", |of| {
-        "description": "A share from 0.1 % to 50 %: `2%` or `0.02`.",
+        "description": "A share from 0.1% to 50%: `2%` or `0.02`.",
         "anyOf": [
             {"type": "number", "minimum": 0.001, "maximum": 0.5},
             {"type": "string", "pattern": r"^ *[0-9]+\.?[0-9]* *%? *$"}
@@ -75,7 +74,7 @@ written_as! {
     MarkOfPhase, "mark_of_phase", |of| {"enum": [true, false, "collected"]};
 }
 
-/// The same schema with this description.
+/// The schema with this description.
 pub(super) fn described(text: &str, mut schema: Schema) -> Schema {
     schema.insert("description".to_owned(), json!(text));
     schema
@@ -93,7 +92,7 @@ pub(super) fn both(keys: &[&str]) -> Value {
     json!({"required": keys})
 }
 
-/// A schema for each key that requires it: in `oneOf` exactly one is present, in `anyOf` at least one.
+/// For each key, a schema that requires it: exactly one in `oneOf`, at least one in `anyOf`.
 pub(super) fn each(keys: &[&str]) -> Value {
     keys.iter().map(|key| json!({"required": [key]})).collect()
 }
@@ -110,23 +109,22 @@ pub(super) fn needs(key: &str, other: &str) -> Value {
     json!({key: [other]})
 }
 
-/// An image starts by itself; anything else needs a command.
+/// An image has its own command; anything else needs one.
 pub(super) fn started() -> Value {
     json!([both(&["image"]), {"required": ["command"], "properties": {"command": {"minItems": 1}}}])
 }
 
-/// A limit to prove together with a search for the highest rate, which contradict each other.
+/// A limit to confirm and a search for the highest rate, which are contradictory.
 pub(super) fn rate_and_proof() -> Value {
     json!({"required": ["prove", "max_rate"], "properties": {"max_rate": {"const": true}}})
 }
 
-/// A body with a method that takes none.
+/// A body with a method that does not allow one.
 pub(super) fn bodiless() -> Value {
     json!({"anyOf": [both(&["get", "body"]), both(&["head", "body"])]})
 }
 
-/// Returns the kinds of phases: a key that allows only the keys that fit it, or a model of load with one request or
-/// several.
+/// The kinds of phases: a key with the keys that fit it, or a load model with one request or several.
 pub(super) fn kinds_of_phases() -> Value {
     let alone = |key: &str, fitting: &[&str]| {
         let names = [&[key][..], fitting].concat();

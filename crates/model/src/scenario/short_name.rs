@@ -1,6 +1,6 @@
-//! Short names of the values of an axis: each is just long enough to differ from the others of its axis.
+//! Short names for an axis's values, just long enough to be unique.
 
-/// The names of these values of an axis, in their order: the shortest kind of name by which all of them differ.
+/// The names of an axis's values, in order: the shortest kind of name that makes all unique.
 pub(super) fn short_names(axis: &str, variable: Option<&str>, texts: &[&str]) -> Vec<String> {
     let kinds: &[fn(&str) -> String] = match axis {
         "jvm" => &[|text| options(text, flag), |text| options(text, flag_and_value), whole],
@@ -18,13 +18,13 @@ pub(super) fn short_names(axis: &str, variable: Option<&str>, texts: &[&str]) ->
     }
 }
 
-/// Equal texts are one value; different ones must have different names. An empty text needs no name.
+/// Equal texts are one value; different ones need different names. An empty text needs no name.
 fn are_distinct(names: &[String], texts: &[&str]) -> bool {
     let pairs = || names.iter().zip(texts).filter(|(_, text)| !text.is_empty());
     pairs().all(|(name, text)| !name.is_empty() && pairs().all(|(other, same)| other != name || same == text))
 }
 
-/// The text as typed, without `/`: a name also names a folder.
+/// The text as typed, without `/`, because it becomes part of a directory name.
 fn whole(text: &str) -> String {
     text.replace('/', "_")
 }
@@ -61,7 +61,7 @@ fn flag_and_value(option: &str) -> String {
     }
 }
 
-/// `ARENA_MAX` for `MALLOC_ARENA_MAX`: a user who varies a variable knows its prefix. `_JAVA_OPTIONS` has none.
+/// `ARENA_MAX` for `MALLOC_ARENA_MAX`: users know the prefix. `_JAVA_OPTIONS` has none.
 fn last_words(variable: &str) -> &str {
     let whole = variable.trim_end_matches('_');
     whole.rmatch_indices('_').nth(1).filter(|(at, _)| *at > 0).map_or(whole, |(at, _)| &whole[at + 1..])
@@ -90,7 +90,7 @@ mod tests {
         check("jvm", &["-Xss1m -XX:+UseX", "-Xss1m"], &["Xss1m+UseX", "Xss1m"]);
         check("jvm", &["", "-javaagent:/opt/a.jar=x=1"], &["", "a.jar"]);
         check("jvm", &["-javaagent:a.jar=x=1", "-javaagent:a.jar"], &["javaagent:a.jar=x=1", "javaagent:a.jar"]);
-        // Nothing shorter tells them apart.
+        // Nothing shorter is unique.
         check("jvm", &["-XX:+UseX", "-XX:UseX"], &["-XX:+UseX", "-XX:UseX"]);
         check("args", &["--pool=8 -v", "--pool=9"], &["pool=8+v", "pool=9"]);
         check("code", &["target/app-1.0.jar", "old/app-0.9.jar"], &["app-1.0", "app-0.9"]);

@@ -1,4 +1,4 @@
-//! The program to weigh: its settings in a file and on a command line, and the values that follow from them.
+//! The subject: its settings in a file and on a command line, and values derived from them.
 
 use super::load_settings::TlsSettings;
 use super::schema;
@@ -11,7 +11,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// The program to weigh, and how to start it, detect that it is ready and stop it.
+/// The program to measure, and how to start it, detect that it is ready, and stop it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Subject {
     /// A command run once by `sh -c` in `dir` before the first trial.
@@ -19,7 +19,7 @@ pub struct Subject {
     /// The kind of program.
     #[serde(default)]
     pub kind: Kind,
-    /// Which of its processes are weighed.
+    /// Which processes of the subject to measure.
     #[serde(default)]
     pub processes: Processes,
     /// The container image that starts it. The command is then the arguments of the image's entrypoint, and may be
@@ -34,7 +34,7 @@ pub struct Subject {
     pub artifact: Option<PathBuf>,
     /// Working directory; the folder of the scenario file if the file names none.
     pub dir: Option<PathBuf>,
-    /// Environment for all configurations.
+    /// Environment variables for all configurations.
     pub env: Vec<(String, String)>,
     /// The host on which it listens. Without a port, a free one is chosen and passed as `{port}`.
     pub host: String,
@@ -51,14 +51,14 @@ pub struct Subject {
     pub socket: Option<PathBuf>,
     /// The sign that the subject is ready.
     pub ready: Ready,
-    /// How long the subject may take to become ready.
+    /// Time for the server to become ready.
     pub ready_within: Span,
-    /// How long the subject may take to exit after SIGTERM before it is killed.
+    /// Time for the server to exit after SIGTERM before it is killed.
     pub end_within: Span,
 }
 
 impl Default for Subject {
-    /// A JVM without a command, and the default of every other setting.
+    /// A JVM without a command, with defaults for all other settings.
     fn default() -> Self {
         Self {
             build: None,
@@ -87,9 +87,9 @@ impl Default for Subject {
 pub enum Ready {
     /// An HTTP answer to a GET of this path, with a status below 400 or the status that the load expects there.
     Http(String),
-    /// The port accepts a connection.
+    /// Whether accepting a connection on the port is enough.
     Tcp,
-    /// A line of its output matches this regular expression.
+    /// Regular expression that a line of its output matches.
     Log(String),
     /// It prints the phase marker `loadline: phase=NAME`.
     Phase(String),
@@ -110,7 +110,7 @@ impl FromStr for Ready {
                 Err(cause) => Err(format!("`{pattern}` is not a regular expression: {cause}")),
             },
             ("phase", name) if !name.is_empty() => Ok(Self::Phase(name.to_owned())),
-            _ => Err(format!("`{text}` is none of `http:/PATH`, `tcp`, `log:REGEX`, `phase:NAME`")),
+            _ => Err(format!("`{text}` is not one of `http:/PATH`, `tcp`, `log:REGEX`, `phase:NAME`")),
         }
     }
 }
@@ -126,39 +126,37 @@ impl fmt::Display for Ready {
     }
 }
 
-/// The program to weigh.
+/// The program to measure.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, clap::Args, schemars::JsonSchema)]
 #[schemars(rename = "SubjectFile", extend("anyOf" = schema::started()))]
-#[command(next_help_heading = "Subject")]
+#[command(next_help_heading = "Server")]
 #[serde(deny_unknown_fields, default)]
 pub struct SubjectSettings {
-    /// A command run once by `sh -c` in the subject's folder before the first trial; skipped if nothing it reads has
-    /// changed since it last ran.
+    /// Command run once with `sh -c` in the subject's directory before the first trial; skipped if its inputs are
+    /// unchanged.
     #[arg(skip)]
     pub build: Option<String>,
-    /// The kind of program. A `native` one is not a JVM: it is weighed by the kernel's figures and the contents of
-    /// glibc's heaps, and is never queried.
+    /// Kind of program. A `native` program is not a JVM; it is measured only through the kernel and glibc's heaps.
     #[arg(skip)]
     #[schemars(extend("default" = "jvm"))]
     pub kind: Kind,
-    /// Which of its processes are weighed: the `one` that serves, `all` below the command as one subject, measured by
-    /// PSS, or all in a memory `cgroup` of its own, whose charge each mark then has by owner.
+    /// Processes to measure: the `one` that serves requests; `all`, the command and its descendants, by PSS; or all in
+    /// a dedicated memory `cgroup`, whose charge each mark then lists by owner.
     #[arg(long, value_enum, hide_possible_values = true, value_name = "WHICH", help = PROCESSES)]
     #[schemars(with = "Processes", extend("default" = "one"))]
     pub processes: Option<Processes>,
-    /// The container image that starts the server, run by podman or docker and never pulled. `command` then replaces
-    /// the image's own command, as arguments of its entrypoint; `dir` is only the folder of `build`.
+    /// Container image, run with podman or docker and never pulled. `command` replaces the image's command as the
+    /// arguments of its entrypoint; `dir` is only the directory for `build`.
     #[arg(long, value_name = "IMAGE", help = IMAGE)]
     #[schemars(extend("minLength" = 1))]
     pub image: Option<String>,
-    /// Value of `{artifact}` in the command: the file that a build tool made
+    /// Build output that replaces `{artifact}` in the command
     #[arg(long, value_name = "FILE")]
     #[serde(skip)]
     pub artifact: Option<PathBuf>,
-    /// Program and arguments; for an image, its arguments, or none if it has its own command. `{port}` becomes the port
-    /// and `{work}` an empty folder for this trial alone. `{jvm}` becomes the configuration's JVM options, `{jdk}` its
-    /// JDK's java, `{args}` its arguments and `{code}` its code. `{artifact}` becomes the file that `--artifact` names,
-    /// for use by build tools.
+    /// Program and arguments; for an image, optional arguments. Placeholders: `{port}` is the port, `{work}` an empty
+    /// directory for each trial, `{jvm}` the configuration's JVM options, `{jdk}` its JDK's java, `{args}` its
+    /// arguments, `{code}` its code, and `{artifact}` the file given with `--artifact`.
     #[arg(skip)]
     #[schemars(with = "Vec<Scalar>")]
     #[serde(deserialize_with = "texts")]
@@ -168,47 +166,51 @@ pub struct SubjectSettings {
     #[serde(skip)]
     pub configuration: ConfigurationSettings,
     /// Working directory, relative to the scenario file.
-    #[arg(long, value_name = "DIR", help = "Working directory")]
+    #[arg(long, value_name = "DIR", help = "Working directory of the server")]
     pub dir: Option<PathBuf>,
-    /// Environment for all configurations.
+    /// Environment variables for all configurations.
     #[arg(skip)]
     #[schemars(with = "Option<Named<Scalar>>")]
     #[serde(deserialize_with = "texts_by_name")]
     pub env: Vec<(String, String)>,
-    /// The host on which it listens.
+    /// Host that it listens on.
     #[arg(skip)]
     #[schemars(extend("default" = "127.0.0.1"))]
     pub host: Option<String>,
-    /// A fixed port; if omitted, a free one is chosen.
+    /// Fixed port; if omitted, a free one.
     #[arg(skip)]
     #[schemars(extend("minimum" = 1, "maximum" = 65535))]
     pub port: Option<u16>,
     /// TLS: `true`, or how to check the subject's certificate.
     #[arg(skip)]
     pub(super) tls: Option<TlsFile>,
-    /// The Unix socket on which it listens, if the load does not use TCP; relative to the scenario file.
+    /// Unix socket to use instead of TCP, relative to the scenario file.
     #[arg(skip)]
     pub socket: Option<PathBuf>,
-    /// Run the build step of a scenario even if nothing it reads has changed
+    /// Run the scenario's build step even if its inputs are unchanged
     #[arg(long)]
     #[serde(skip)]
     pub rebuild: bool,
-    /// The sign that the subject is ready; if omitted, an HTTP answer to the first GET of the load, otherwise its port.
+    /// Readiness check; if omitted, an HTTP response to the first GET of the load, otherwise its port.
     #[command(flatten)]
     pub ready: ReadySettings,
-    /// How long the subject may take to exit after SIGTERM before it is killed.
-    #[arg(long, value_name = "TIME", help = "How long the subject may take to exit after SIGTERM [default: 10s]")]
+    /// Time for the server to exit after SIGTERM before it is killed.
+    #[arg(
+        long,
+        value_name = "TIME",
+        help = "Time for the server to exit after SIGTERM before it is killed [default: 10s]"
+    )]
     #[schemars(extend("default" = "10s"))]
     pub end_within: Option<Span>,
-    /// Whether Netty's buffer pools are listed at each mark, by an agent that the JVM starts with (`-javaagent`).
-    /// Applies to all configurations without their own setting.
+    /// Whether to list Netty's buffer pools at each mark, with an agent (`-javaagent`). Applies to configurations
+    /// without their own setting.
     #[arg(skip)]
     pub netty: bool,
 }
 
-const PROCESSES: &str =
-    "Processes to weigh: one (the one that serves), all (below the command), cgroup (all in a cgroup of its own)";
-const IMAGE: &str = "Container image that starts the server, run by podman or docker; its arguments follow `--`";
+const PROCESSES: &str = "Processes to measure: one (the one that serves requests), all (the command and its \
+     descendants), or cgroup (all in a dedicated cgroup) [default: one]";
+const IMAGE: &str = "Container image to run with podman or docker; its arguments follow `--`";
 
 /// `true`, or how to check the certificate.
 #[derive(Debug, Clone, PartialEq, Deserialize, schemars::JsonSchema)]
@@ -223,7 +225,7 @@ impl TlsFile {
         match self {
             Self::Switch(on) => Ok(on.then(Tls::default)),
             Self::How(TlsSettings { cert: None, key: Some(_), .. }) => {
-                Err(Error::request("`tls` has a `key` but no `cert` to show"))
+                Err(Error::request("`tls` has a `key` but no `cert` to go with it"))
             }
             Self::How(how) => {
                 let mut tls = Tls::default();
@@ -234,43 +236,43 @@ impl TlsFile {
     }
 }
 
-/// At most one sign of readiness.
+/// How to detect that the subject is ready; at most one check.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, clap::Args, schemars::JsonSchema)]
 #[schemars(rename = "ReadyFile")]
 #[schemars(extend("not" = schema::two_of(&["http", "tcp", "log", "phase"])))]
 #[serde(deny_unknown_fields, default)]
 pub struct ReadySettings {
-    /// Sign that the subject is ready: `http:/PATH`, `tcp`, `log:REGEX`, `phase:NAME`
+    /// Readiness check: `http:/PATH`, `tcp`, `log:REGEX`, or `phase:NAME`
     // A file has a key for each of these.
-    #[arg(id = "ready", long = "ready", value_name = "SIGN")]
+    #[arg(id = "ready", long = "ready", value_name = "CHECK")]
     #[serde(skip)]
     pub sign: Option<Ready>,
-    /// A GET of this path is answered with a status below 400.
+    /// Path for which a GET returns a status below 400.
     #[arg(skip)]
     #[schemars(extend("pattern" = "^/[^ \\r\\n]*$"))]
     http: Option<String>,
-    /// The port accepts a connection.
+    /// Whether accepting a connection on the port is enough.
     #[arg(skip)]
     tcp: Option<bool>,
-    /// A line of its output matches this regular expression.
+    /// Regular expression that a line of its output matches.
     #[arg(skip)]
     #[schemars(extend("minLength" = 1))]
     log: Option<String>,
-    /// It prints the marker `loadline: phase=NAME`.
+    /// Name in the marker `loadline: phase=NAME` that it prints.
     #[arg(skip)]
     #[schemars(extend("minLength" = 1))]
     phase: Option<String>,
-    /// How many consecutive ports the subject has, `{port}` being the first; each must answer.
+    /// Number of consecutive ports, starting with `{port}`, that must be ready.
     #[arg(skip)]
     #[schemars(extend("minimum" = 1, "maximum" = 100, "default" = 1))]
     ports: Option<u16>,
-    /// Whether one of these ports suffices; the load goes to the one that answered.
+    /// Whether one ready port is enough; the load goes to that port.
     #[arg(skip)]
     #[schemars(extend("default" = false))]
     any: Option<bool>,
-    /// How long the subject may take to become ready.
+    /// Time for the server to become ready.
     #[arg(id = "ready_within", long = "ready-within", value_name = "TIME")]
-    #[arg(help = "How long the subject may take to become ready [default: 60s]")]
+    #[arg(help = "Time for the server to become ready [default: 60s]")]
     #[schemars(extend("default" = "60s"))]
     pub within: Option<Span>,
 }
@@ -281,7 +283,7 @@ impl ReadySettings {
         Ports { count: self.ports.unwrap_or(1), answers }
     }
 
-    /// The sign that was given, if any.
+    /// The readiness check, if given.
     fn sign(&self) -> Result<Option<Ready>> {
         let signs = [
             self.sign.clone().map(Ok),
@@ -299,7 +301,7 @@ impl ReadySettings {
 }
 
 impl SubjectSettings {
-    /// The subject of a file in this folder, or of a command line; omitted settings follow from the load.
+    /// The subject of a file in this directory, or of a command line; omitted settings follow from the load.
     pub(super) fn resolve(self, folder: Option<&Path>, load: &[Phase]) -> Result<Subject> {
         let base = folder.unwrap_or(Path::new(""));
         let tls = self.tls.map_or(Ok(None), |tls| tls.resolve(base))?;
@@ -307,12 +309,12 @@ impl SubjectSettings {
         let usual = ready_by(load, tls.is_none() && self.socket.is_none());
         let ready = self.ready.sign()?.unwrap_or(usual);
         if self.ready.any.is_some() && !matches!(ready, Ready::Http(_) | Ready::Tcp) {
-            return Err(Error::request(format!("`any` has no effect: `{ready}` asks no port"))
-                .hint("drop it, or let `ready` ask the ports by `http` or `tcp`"));
+            return Err(Error::request(format!("`any` has no effect: `{ready}` does not check ports"))
+                .hint("remove it, or let `ready` check the ports by `http` or `tcp`"));
         }
         if self.image.is_some() && self.dir.is_some() && self.build.is_none() {
-            return Err(Error::request("`dir` has no effect: the subject is an image, and nothing is built")
-                .hint("leave it out; an image has its own working directory"));
+            return Err(Error::request("`dir` has no effect: the subject is an image, so nothing is built")
+                .hint("remove it; an image has its own working directory"));
         }
         let unsaid = Subject::default();
         Ok(Subject {
@@ -336,8 +338,8 @@ impl SubjectSettings {
     }
 }
 
-/// Returns the default sign of readiness: an answer to the first GET of the load, if that goes over plain HTTP.
-/// Otherwise it is the first marker of a subject that works by itself, which need not listen anywhere, else the port.
+/// The default readiness check: the load's first GET over plain HTTP; for a self-driven subject, which need not listen,
+/// its first marker; else the port.
 fn ready_by(load: &[Phase], is_plain: bool) -> Ready {
     let mut firsts = load.iter().filter_map(|phase| Some(&phase.kind.work()?.request));
     let first_get = firsts.find(|request| request.method == Method::Get).map(|request| request.path.clone());
@@ -349,10 +351,7 @@ fn ready_by(load: &[Phase], is_plain: bool) -> Ready {
 }
 
 impl Subject {
-    /// Applies the options typed.
-    ///
-    /// # Errors
-    /// `Request` if an option has no effect.
+    /// Applies options. Errors: `Request` if an option has no effect.
     pub(super) fn change(&mut self, typed: &SubjectSettings) -> Result<()> {
         self.change_image(typed)?;
         self.take_artifact(typed.artifact.as_deref())?;
@@ -364,17 +363,17 @@ impl Subject {
         Ok(())
     }
 
-    /// Changes the image, if the subject is one: the arguments of another program would not fit it.
+    /// Changes the image, if there is one, without its arguments, which would not fit another program.
     fn change_image(&mut self, typed: &SubjectSettings) -> Result<()> {
         match (&typed.image, &mut self.image) {
             (None, None) => Ok(()),
-            (Some(_), None) => Err(Error::request(
-                "`--image` has no effect: the scenario starts its subject by a command",
-            )
-            .hint("write `image: NAME` below `subject` in the scenario, with the arguments it takes as `command`")),
+            (Some(_), None) => {
+                Err(Error::request("`--image` has no effect: the scenario starts its subject with a command")
+                    .hint("write `image: NAME` under `subject` in the scenario, with its arguments as `command`"))
+            }
             (_, Some(_)) if typed.dir.is_some() => {
                 Err(Error::request("`--dir` has no effect: the subject is an image")
-                    .hint("leave it out; an image has its own working directory"))
+                    .hint("remove it; an image has its own working directory"))
             }
             (Some(name), Some(image)) => {
                 *image = Image::named(name);

@@ -1,7 +1,7 @@
-//! Everything that one trial needs: a value that can be stored, passed on and carried out elsewhere.
+//! Everything that a trial needs: a value that can be stored, sent, and executed elsewhere.
 //!
-//! The text of a plan has everything but the contents of its files; `Configuration::inputs` is the hash of those. Two
-//! plans with the same text, each with paths relative to its own folder, are the same trial.
+//! A plan's text contains everything except the contents of files, whose hash is in `Configuration::inputs`. Plans with
+//! equal text, with paths relative to their directories, are the same trial.
 
 use super::{
     Arrivals, Body, Collect, Configuration, Cpus, Explain, LoadPlan, MarkPoint, Objects, PhaseKind, Scenario, Schedule,
@@ -23,7 +23,7 @@ pub struct TrialPlan {
     /// The disturbed block that this trial's block repeats.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeats: Option<u32>,
-    /// The program to weigh.
+    /// The program to measure.
     pub subject: Subject,
     /// The way to run it.
     pub configuration: Configuration,
@@ -31,10 +31,10 @@ pub struct TrialPlan {
     pub load: LoadPlan,
     /// The moments at which the subject is weighed, in the order of [`MarkPoint`].
     pub marks: Vec<MarkPoint>,
-    /// The full collections before the mark `collected`, and before a phase's own mark of that kind.
+    /// Full GCs before the mark `collected` and before phase marks of that kind.
     #[serde(default)]
     pub collect: Collect,
-    /// The seed of every random choice.
+    /// Seed for all random choices.
     pub seed: u64,
     /// Timeline samples per second, 1–100.
     pub sample_hz: u32,
@@ -70,7 +70,7 @@ pub struct TrialPlan {
 }
 
 impl TrialPlan {
-    /// A trial of a configuration as a scenario asks for it, weighed at its marks; the first of its series.
+    /// A trial of a scenario's configuration with its marks; the first of its series.
     pub fn of(scenario: &Scenario, configuration: &Configuration) -> Self {
         Self {
             title: configuration.name.clone(),
@@ -97,8 +97,8 @@ impl TrialPlan {
         }
     }
 
-    /// Files that the trial may need, each once, in the order of the plan. Some may not exist: they include each word
-    /// of a command that might name a file.
+    /// Distinct files that the trial may need, in plan order. Some may not exist, because every word of a command that
+    /// could be a file name is included.
     pub fn files(&self) -> Vec<PathBuf> {
         let Self { subject, configuration, load, .. } = self;
         let folder = subject.dir.as_deref().unwrap_or(Path::new(""));
@@ -106,7 +106,7 @@ impl TrialPlan {
         let preload = configuration.preload.iter().filter(|library| library.contains('/')).map(PathBuf::from);
         let mut files: Vec<PathBuf> =
             tls.chain(configuration.code.clone()).chain(subject.artifact.clone()).chain(preload).collect();
-        // The command of a container names files inside the image.
+        // A container's command refers to files in the image.
         if subject.image.is_none() {
             let program =
                 subject.command.first().filter(|program| program.contains('/') && !program.ends_with("/java"));
@@ -132,14 +132,13 @@ impl TrialPlan {
     }
 }
 
-/// The name of the marks that a load takes by [`TrialPlan::live_every`].
+/// The name of marks taken during a load by [`TrialPlan::live_every`].
 pub const LIVE_MARK: &str = "live";
 
-/// Options that name a file that the JVM writes, or no file at all.
+/// Options whose file the JVM writes, or without a file.
 const WRITES: [&str; 2] = ["-Xlog", "-XX:"];
 
-/// Returns the parts of a word that may name a file: all of it, or a part as in `-cp a.jar:b.jar` and
-/// `-javaagent:a.jar=x`.
+/// The parts of a word that could be file names: all of it, or parts as in `-cp a.jar:b.jar` and `-javaagent:a.jar=x`.
 fn named_in(word: &str) -> impl Iterator<Item = &str> {
     let parts = word.split([':', '=', ',', '@']).filter(move |part| *part != word);
     std::iter::once(word).chain(parts).filter(|name| !name.is_empty())
@@ -169,7 +168,7 @@ pub enum Asking {
 }
 
 impl Asking {
-    /// The value of a typed option: whether `--attach` is given.
+    /// The typed setting: whether `--attach` is given.
     pub fn typed(attach: bool) -> Self {
         if attach { Self::Always } else { Self::IfNeeded }
     }
@@ -191,9 +190,9 @@ pub enum Look {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Pages {
-    /// No page is in memory at the start, so every page that the subject touches is charged to it.
+    /// The page cache is cold, so the subject is charged for every page that it touches.
     Cold,
-    /// The pages are in memory already, and not charged to the subject.
+    /// The pages are cached already and not charged to the subject.
     Warm,
 }
 
@@ -239,7 +238,7 @@ mod tests {
         serde_json::from_str(&serde_json::to_string(plan).unwrap()).unwrap()
     }
 
-    /// Finds every scenario file in a folder and in the folders below it.
+    /// Finds all scenario files in and below a directory.
     fn scenario_files(folder: &Path, found: &mut Vec<PathBuf>) {
         for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
             match path.is_dir() {

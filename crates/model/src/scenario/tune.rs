@@ -1,4 +1,4 @@
-//! The settings of tuning: the metric to minimise, the price allowed for it, the remedies to try and to skip.
+//! The settings of a tuning: the metric to minimize, the allowed price, the remedies to try and to skip.
 
 use super::Change;
 use super::budget::Budget;
@@ -12,19 +12,19 @@ use std::fmt;
 use std::str::FromStr;
 
 worded! {
-    /// The metric that tuning minimises.
+    /// The metric that tuning minimizes.
     #[derive(Default)]
     Objective {
-        /// The larger of RSS after the load and RSS after the rest.
+        /// The larger of RSS after the load and after the rest.
         #[default]
         Rss = "rss",
         /// RSS after the load.
         Loaded = "rss.loaded",
-        /// RSS after the rest.
+        /// RSS after the idle phase.
         Rested = "rss.rested",
         /// The peak RSS.
         Peak = "rss.peak",
-        /// Anonymous memory, which no limit can reclaim; the answer also has the smallest limits.
+        /// Anonymous memory, which the kernel cannot reclaim; the result also has the smallest limits.
         Limit = "limit",
     }
 }
@@ -39,7 +39,12 @@ impl FromStr for Objective {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        Self::of_word(text).map_err(|words| format!("`{text}` is nothing that tuning makes small; one of {words}"))
+        Self::of_word(text).map_err(|words| {
+            format!(
+                "`{text}` is not something that tuning can reduce; use one of \
+             {words}"
+            )
+        })
     }
 }
 
@@ -59,8 +64,8 @@ impl FromStr for Try {
     fn from_str(text: &str) -> Result<Self, String> {
         let refuse = || {
             Err(format!(
-                "`{text}` is nothing to try; write a JVM option (`-Xss512k`, `-Dname=value`), an environment variable \
-                 (`env.MALLOC_ARENA_MAX=2`) or an argument of the program (`args.--threads=50`)"
+                "`{text}` cannot be tried; write a JVM option (`-Xss512k`, `-Dname=value`), an environment \
+                 variable (`env.MALLOC_ARENA_MAX=2`) or a program argument (`args.--threads=50`)"
             ))
         };
         let change = match (text.strip_prefix("env."), text.strip_prefix("args.")) {
@@ -142,76 +147,75 @@ impl Default for Tune {
 #[command(next_help_heading = "Tuning")]
 #[serde(deny_unknown_fields, default)]
 pub struct TuneSettings {
-    /// `p99<50ms`, `rate>=98%`, `failed==0`, in every trial; may be repeated [default: failed==0 and rate>=98%, with
-    /// `--closed` 90%]
+    /// Condition that every trial must meet: `p99<50ms`, `rate>=98%`, `failed==0` (repeatable) [default: failed==0 and
+    /// rate>=98%; rate>=90% with `--closed`]
     #[arg(long, value_name = "TARGET")]
     #[serde(skip)]
     pub target: Vec<Budget>,
-    /// The metric to minimise: the larger of RSS after the load and after the rest, either of them, the peak, or
-    /// anonymous memory, which no limit can reclaim.
+    /// Metric to minimize: the larger of RSS after the load and after the rest, either of them, the peak, or anonymous
+    /// memory, which the kernel cannot reclaim.
     #[arg(long, value_name = "WHAT", help = OBJECTIVE)]
     #[schemars(with = "Option<Objective>", extend("default" = "rss"))]
     pub objective: Option<Objective>,
-    /// The share by which the CPU time of a request may rise. Default: the largest of 2 %, 10 millicores, and a core
-    /// for each 4 GiB saved.
-    #[arg(long, value_name = "SHARE", value_parser = price)]
+    /// Maximum increase in CPU time per request, as a share. Default: the largest of 2%, 10 millicores, and one core
+    /// per 4 GiB saved.
+    #[arg(long, value_name = "PERCENT", value_parser = price)]
     #[arg(help = PRICE)]
     #[schemars(with = "Option<schema::Step>")]
     #[serde(deserialize_with = "parsed")]
     pub price: Option<Share>,
-    /// Further remedies: a JVM option, `env.NAME=VALUE` or `args.WORD`.
+    /// Your own remedies: a JVM option, `env.NAME=VALUE`, or `args.WORD`.
     #[arg(long = "try", value_name = "CHANGE", allow_hyphen_values = true)]
-    #[arg(help = "A remedy of your own: a JVM option, `env.NAME=VALUE`, `args.WORD`; may be repeated")]
+    #[arg(help = "Also try your own remedy: a JVM option, `env.NAME=VALUE`, or `args.WORD` (repeatable)")]
     #[schemars(with = "Vec<String>")]
     #[serde(rename = "try", deserialize_with = "each_parsed")]
     pub tries: Vec<Try>,
-    /// Ids of remedies to skip, or prefixes of ids.
+    /// IDs of remedies to skip, or ID prefixes.
     #[arg(long, value_name = "ID", help = SKIP)]
     pub skip: Vec<String>,
-    /// The subject's own flags that a remedy may remove, such as `-Xmn` or `DisableExplicitGC`.
+    /// Your own flags that remedies can remove, such as `-Xmn` or `DisableExplicitGC`.
     #[arg(long, value_name = "FLAG", allow_hyphen_values = true, help = MAY_REMOVE)]
     pub may_remove: Vec<String>,
-    /// The most minutes that tuning may take; it leaves out the least promising remedies to fit.
+    /// Maximum tuning time in minutes; skips the least promising remedies.
     #[arg(long, value_name = "N", help = MINUTES)]
     #[schemars(extend("exclusiveMinimum" = 0))]
     pub minutes: Option<f64>,
-    /// The most trials of the search for the winner.
+    /// Maximum number of trials, not counting the confirmation.
     #[arg(long, value_name = "N", help = TRIALS_MAX)]
     #[schemars(extend("minimum" = 1, "maximum" = 1000, "default" = 40))]
     pub trials_max: Option<u32>,
-    /// Keeps closed phases closed, instead of using a constant rate taken from the first trial.
-    #[arg(long, help = "Keep a closed model closed, instead of using a constant rate taken from its first trial")]
+    /// Keep closed phases closed instead of holding them at the rate of the first trial.
+    #[arg(long, help = "Keep closed phases closed instead of holding them at the rate of the first trial")]
     pub closed: bool,
-    /// Also finds the smallest limit, with the original settings and with the proved ones.
-    #[arg(long, help = "Also find the smallest limit, with the original settings and with the proved ones")]
+    /// Also find the smallest limits, with the original and with the confirmed settings.
+    #[arg(long, help = "Also find the smallest limits, with the original and with the confirmed settings")]
     pub find: bool,
 }
 
-const OBJECTIVE: &str =
-    "Memory to reduce: rss (the larger of loaded and rested), rss.loaded, rss.rested, rss.peak, limit [default: rss]";
-const PRICE: &str = "Largest rise in CPU time per request [default: 2%, 10 millicores, or a core per 4 GiB saved, \
-                     whichever is largest]";
-const SKIP: &str = "A remedy to skip, by its id or a prefix of it (`--list` names them); may be repeated";
+const OBJECTIVE: &str = "Metric to reduce: rss (the larger of loaded and rested), rss.loaded, rss.rested, rss.peak, \
+     or limit [default: rss]";
+const PRICE: &str = "Maximum increase in CPU time per request [default: 2%, 10 millicores, or one core per 4 GiB \
+     saved, whichever is largest]";
+const SKIP: &str = "Skip a remedy, by id or id prefix as in `--list` (repeatable)";
 const MAY_REMOVE: &str =
-    "A flag of your own that a remedy may remove (`-Xmn`, `DisableExplicitGC`, `-javaagent`); may be repeated";
-const MINUTES: &str =
-    "The most minutes that tuning may take: it leaves out the least promising remedies, never the confirmation";
-const TRIALS_MAX: &str = "The most trials of the search for the winner, not counting the confirmation [default: 40]";
+    "Let remedies remove this flag from your command: `-Xmn`, `DisableExplicitGC`, `-javaagent` (repeatable)";
+const MINUTES: &str = "Maximum tuning time in minutes; skips the least promising remedies, never the confirmation";
+const TRIALS_MAX: &str = "Maximum number of trials, not counting the confirmation [default: 40]";
 
 fn price(text: &str) -> std::result::Result<Share, String> {
     let price = text.parse().ok().filter(|share: &Share| (0.0..=1.0).contains(&share.value()));
-    price.ok_or_else(|| format!("`{text}` is not a share between 0 % and 100 %; write it as `2%`"))
+    price.ok_or_else(|| format!("`{text}` is not a percentage between 0% and 100%; write it as `2%`"))
 }
 
-/// The finest step in which CPU is requested and paid: 10 millicores. If a server takes less than half a core, 2 % of
-/// its CPU time is less than this step. So little CPU is not worth any memory.
+/// The smallest increment in which CPU is requested and billed: 10 millicores. If a server uses less than half a core,
+/// 2% of its CPU time is less than this, which is not worth any memory.
 const PRICE_CPUS: f64 = 0.010;
-/// CPUs that a byte is worth: general-purpose machines are sold with 4 GiB a core (AWS m7, Azure Dv5, Google Cloud
-/// n2-standard, 2026).
+/// CPUs per byte: general-purpose machines are sold with 4 GiB per core (AWS m7, Azure Dv5, Google Cloud n2-standard,
+/// 2026).
 const CPUS_PER_BYTE: f64 = 1.0 / (4096.0 * crate::units::MIB as f64);
 
 impl Tune {
-    /// Applies the written settings; omitted ones keep their values.
+    /// Applies the given settings; others keep their values.
     pub fn apply(&mut self, of: TuneSettings) {
         self.objective = of.objective.unwrap_or(self.objective);
         if let Some(price) = of.price {
@@ -226,19 +230,15 @@ impl Tune {
         self.find |= of.find || self.objective == Objective::Limit;
     }
 
-    /// Checks what the types cannot express.
-    ///
-    /// # Errors
-    /// `Request`, naming the first value that is wrong and its valid range.
+    /// Checks constraints beyond types. Errors: `Request`, naming the first invalid value and its valid range.
     pub(super) fn validate(&self) -> Result<()> {
         within("tune.trials_max", u64::from(self.trials_max), 1, 1000)?;
         minutes(self.minutes)?;
         match (0.0..=1.0).contains(&self.price) {
             true => Ok(()),
-            false => Err(Error::request(format!(
-                "`tune.price` is {} %; it must lie between 0 % and 100 %",
-                self.price * 100.0
-            ))),
+            false => {
+                Err(Error::request(format!("`tune.price` is {}%; it must be between 0% and 100%", self.price * 100.0)))
+            }
         }
     }
 }
@@ -257,7 +257,7 @@ mod tests {
         );
         assert_eq!(of("args.--threads=50"), Ok(Change::Args(vec!["--threads=50".to_owned()])));
         for wrong in ["", "-", "-X y", "env.", "env.A", "env.=1", "args.", "MALLOC_ARENA_MAX=2", "env.A B=1"] {
-            assert!(of(wrong).unwrap_err().contains("is nothing to try"), "{wrong}");
+            assert!(of(wrong).unwrap_err().contains("cannot be tried"), "{wrong}");
         }
     }
 

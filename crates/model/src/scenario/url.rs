@@ -7,45 +7,50 @@ use crate::error::{Error, Result};
 pub struct Url {
     /// Whether it is `https`.
     pub tls: bool,
-    /// Host name or address; an IPv6 address without its brackets.
+    /// Host name or address; IPv6 without brackets.
     pub host: String,
-    /// `None` if the port is `{port}`: a free one is chosen.
+    /// `None` if the port is `{port}`, so a free one is chosen.
     pub port: Option<u16>,
-    /// Path and query, beginning with `/`.
+    /// Path and query, starting with `/`.
     pub path: String,
 }
 
-/// A host as written in a URL and in the `Host` header: an IPv6 address in brackets (RFC 3986, section 3.2.2).
+/// A host as in a URL and the `Host` header: IPv6 in brackets (RFC 3986, section 3.2.2).
 pub fn bracketed(host: &str) -> String {
     if host.contains(':') { format!("[{host}]") } else { host.to_owned() }
 }
 
 impl Url {
-    /// Parses a URL. A missing port is 80 (443 with TLS), a missing path `/`; a fragment is dropped.
-    ///
-    /// # Errors
-    /// `Request` for other schemes and for malformed ports.
+    /// Parses a URL. The default port is 80 (443 with TLS), the default path `/`; a fragment is dropped. Errors:
+    /// `Request` for other schemes and malformed ports.
     pub fn parse(text: &str) -> Result<Self> {
         let refuse = |why: &str| {
-            Error::request(format!("`{text}` is not a URL to load: {why}"))
+            Error::request(format!("`{text}` is not a supported URL: {why}"))
                 .hint("write it as `http://127.0.0.1:8080/hello`")
         };
         let (tls, rest) = match text.split_once("://") {
             Some(("http", rest)) => (false, rest),
             Some(("https", rest)) => (true, rest),
             Some((scheme, _)) => return Err(refuse(&format!("`{scheme}` is neither `http` nor `https`"))),
-            None => return Err(refuse("it has no `http://`")),
+            None => return Err(refuse("it does not start with `http://`")),
         };
         let (authority, path) = rest.find(['/', '?', '#']).map_or((rest, "/"), |at| rest.split_at(at));
         let usual_port = if tls { 443 } else { 80 };
         let (host, port) =
             split_port(authority, usual_port).ok_or_else(|| refuse("its port is not between 1 and 65535"))?;
         if host.is_empty() || host.contains(['@', ' ', '?', '#']) {
-            return Err(refuse("it has no plain host"));
+            return Err(refuse("it does not have a plain host name"));
         }
         let path = path.split('#').next().unwrap_or("/");
         let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
         Ok(Self { tls, host: host.to_owned(), port, path })
+    }
+
+    /// Whether the port is part of the text that this was parsed from, and not the usual one of the scheme.
+    pub fn names_port(&self, text: &str) -> bool {
+        let authority =
+            text.split("://").nth(1).and_then(|rest| rest.split(['/', '?', '#']).next()).unwrap_or_default();
+        authority.rsplit(']').next().is_some_and(|end| end.contains(':'))
     }
 }
 

@@ -1,6 +1,6 @@
-//! Enums whose values each have one word, the same in files, options and documents.
+//! Enums with one word per value, used in files, options, and documents.
 
-/// Defines such an enum, with the list of its values and conversions to and from their words.
+/// Defines such an enum, with a list of its values and conversions to and from words.
 macro_rules! worded {
     ($(#[$about:meta])* $name:ident { $($(#[$of:meta])* $value:ident = $word:tt,)* }) => {
         $(#[$about])*
@@ -10,17 +10,17 @@ macro_rules! worded {
         }
 
         impl $name {
-            /// All values, in the order in which messages list them.
+            /// All values, in the order used by messages.
             pub const ALL: [Self; [$($word),*].len()] = [$(Self::$value),*];
 
-            /// The word for it.
+            /// Its word.
             pub const fn word(self) -> &'static str {
                 match self {
                     $(Self::$value => $word,)*
                 }
             }
 
-            /// Returns the value of a word. The error lists all words, to show what would have been right.
+            /// Parses a word. The error lists all valid words.
             fn of_word(word: &str) -> std::result::Result<Self, String> {
                 let known = Self::ALL.into_iter().find(|one| one.word() == word);
                 known.ok_or_else(|| Self::ALL.map(Self::word).join(", "))

@@ -1,5 +1,5 @@
-//! Elements of all files that users write: maps that keep their order, values in several spellings, and errors that
-//! name the line and the nearest valid word.
+//! Building blocks for user-written files: ordered maps, values with several spellings, and errors with the line and
+//! the closest valid word.
 
 use crate::error::Error;
 use crate::units::clipped;
@@ -11,7 +11,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::str::FromStr;
 
-/// A map that keeps the order of the file.
+/// A map in file order.
 pub(super) struct Named<T>(pub(super) Vec<(String, T)>);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Named<T> {
@@ -20,14 +20,14 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Named<T> {
     }
 }
 
-/// Reads a map in the order of the file, each value with this seed.
+/// Deserializes a map in file order, using this seed for values.
 pub(super) struct Entries<S>(pub(super) S);
 
 impl<'de, S: DeserializeSeed<'de> + Copy> Visitor<'de> for Entries<S> {
     type Value = Vec<(String, S::Value)>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a map from names")
+        f.write_str("a map with names as keys")
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Self::Value, A::Error> {
@@ -40,7 +40,7 @@ impl<'de, S: DeserializeSeed<'de> + Copy> Visitor<'de> for Entries<S> {
 }
 
 loadline_base::written_as! {
-    Scalar, "text", |of| {"description": "A text or a number.", "type": ["string", "number", "boolean"]};
+    Scalar, "text", |of| {"description": "A string or a number.", "type": ["string", "number", "boolean"]};
 }
 
 impl<T: JsonSchema> JsonSchema for Named<T> {
@@ -57,9 +57,9 @@ impl<T: JsonSchema> JsonSchema for Named<T> {
     }
 }
 
-/// A value that may be written as text or as a number: `1`, `"1"`, `true`.
+/// A value written as text, number, or Boolean: `1`, `"1"`, `true`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(untagged, expecting = "a text or a number")]
+#[serde(untagged, expecting = "a string or a number")]
 pub(super) enum Scalar {
     Text(String),
     Whole(i64),
@@ -78,7 +78,6 @@ impl Scalar {
     }
 }
 
-/// Reads a value by its text, as an option does.
 pub(super) fn parsed<'de, D, T>(from: D) -> std::result::Result<Option<T>, D::Error>
 where
     D: serde::Deserializer<'de>,
@@ -88,7 +87,6 @@ where
     written.map(|written| written.text().parse().map_err(D::Error::custom)).transpose()
 }
 
-/// Reads each value of a list by its text.
 pub(super) fn each_parsed<'de, D, T>(from: D) -> std::result::Result<Vec<T>, D::Error>
 where
     D: serde::Deserializer<'de>,
@@ -98,7 +96,7 @@ where
     written.into_iter().map(|written| written.text().trim().parse().map_err(D::Error::custom)).collect()
 }
 
-/// Reads a map in the order of the file.
+/// Deserializes a map in file order.
 pub(super) fn named<'de, D, T>(from: D) -> std::result::Result<Vec<(String, T)>, D::Error>
 where
     D: serde::Deserializer<'de>,
@@ -107,12 +105,11 @@ where
     Named::deserialize(from).map(|named| named.0)
 }
 
-/// Reads a list of texts and numbers.
 pub(super) fn texts<'de, D: serde::Deserializer<'de>>(from: D) -> std::result::Result<Vec<String>, D::Error> {
     Ok(Vec::<Scalar>::deserialize(from)?.into_iter().map(Scalar::text).collect())
 }
 
-/// Reads a map of texts and numbers, in the order of the file; an `Option` has it if it is present.
+/// Deserializes a map of texts and numbers in file order.
 pub(super) fn texts_by_name<'de, D, T>(from: D) -> std::result::Result<T, D::Error>
 where
     D: serde::Deserializer<'de>,
@@ -123,7 +120,7 @@ where
     Ok(written.map_or_else(T::default, |named| named.0.into_iter().map(text).collect::<Vec<_>>().into()))
 }
 
-/// Reads a map of texts and numbers, which may be left empty.
+/// Deserializes a map of texts and numbers, which may be empty.
 pub(super) fn texts_or_none_by_name<'de, D: serde::Deserializer<'de>>(
     from: D,
 ) -> std::result::Result<Vec<(String, Option<String>)>, D::Error> {
@@ -131,12 +128,12 @@ pub(super) fn texts_or_none_by_name<'de, D: serde::Deserializer<'de>>(
     Ok(written.into_iter().map(|(name, value)| (name, value.map(Scalar::text))).collect())
 }
 
-/// An error shows at most this much of the line that is wrong.
+/// Maximum length of the line shown in an error.
 const LINE_CHARS_MAX: usize = 200;
 
-/// Turns a YAML error into one that shows the line and names the nearest valid key.
+/// Converts a YAML error to one with the line and the closest valid key.
 ///
-/// The words come from serde's own sentence: ``unknown field `comand`, expected one of `build`, `command` at line 3``.
+/// Extracts the words from serde's message: ``unknown field `comand`, expected one of `build`, `command` at line 3``.
 pub(super) fn explain(text: &str, cause: &yaml_serde::Error) -> Error {
     let full = cause.to_string();
     let message = full.split(" at line ").next().unwrap_or(&full).to_owned();
@@ -161,7 +158,7 @@ pub(super) fn explain(text: &str, cause: &yaml_serde::Error) -> Error {
     error
 }
 
-/// Rewrites a message of serde without the names of Rust types.
+/// Rewrites a serde message without Rust type names.
 fn in_plain_words(message: &str) -> String {
     let Some((seen, expected)) = message.split_once(", expected ") else { return message.to_owned() };
     let expected = match expected {
@@ -174,12 +171,12 @@ fn in_plain_words(message: &str) -> String {
     format!("{seen}, expected {expected}")
 }
 
-/// A hint that names the valid word nearest to `word`, if any is near enough to be a slip.
+/// A hint with the closest valid word, if it is close enough to be a typo.
 pub(super) fn did_you_mean<'a>(word: &str, valid: impl Iterator<Item = &'a str>) -> Option<String> {
     nearest(word, valid).map(|meant| format!("did you mean `{meant}`?"))
 }
 
-/// The valid word nearest to `word`, if any is near enough to be a slip.
+/// The closest valid word, if it is close enough to be a typo.
 fn nearest<'a>(word: &str, valid: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     valid
         .map(|candidate| (strsim::damerau_levenshtein(word, candidate), candidate))

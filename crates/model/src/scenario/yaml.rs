@@ -1,50 +1,43 @@
-//! YAML, bounded before its parser sees it. The time of the parser (libyaml-rs 0.3) grows with the square of the
-//! nesting depth of `[` and `{`. It spends that time before it yields anything of the file: 200,000 of them take half a
-//! minute, during which no signal is seen.
+//! Bounds YAML before parsing. The parser (libyaml-rs 0.3) takes quadratic time in the nesting depth of `[` and `{`,
+//! before it returns anything: 200,000 of them take half a minute, in which signals are ignored.
 
 use super::written::explain;
 use crate::error::{Error, Result};
 use serde::de::DeserializeOwned;
 
-/// No file of scenarios or services is larger: 10,000 services of a fleet take about 3 MB.
+/// No scenario or fleet file is larger: 10,000 services take about 3 MB.
 pub const YAML_BYTES_MAX: u64 = 16 << 20;
-/// How deep `[` and `{` may be nested, by the count of [`nested`]. The parser takes a second for this depth. It is
-/// enough for three in each of 10,000 services of a fleet.
+/// Maximum nesting of `[` and `{`, as counted by [`nested`]. The parser takes a second for it. It allows three in each
+/// of a fleet's 10,000 services.
 const DEPTH_MAX: usize = 40_000;
 
-/// Parses a file of at most [`YAML_BYTES_MAX`].
-///
-/// # Errors
-/// `Request` with line and nearest valid word.
+/// Parses a file of at most [`YAML_BYTES_MAX`]. Errors: `Request` with the line and the closest valid word.
 pub(super) fn read<T: DeserializeOwned>(text: &str) -> Result<T> {
     within_bounds(text)?;
     yaml_serde::from_str(text).map_err(|cause| explain(text, &cause))
 }
 
-/// Whether a text may be given to the parser.
-///
-/// # Errors
-/// `Request` with the line that exceeds the bounds.
+/// Checks whether a text is safe to parse. Errors: `Request` with the line that exceeds a bound.
 pub fn within_bounds(text: &str) -> Result<()> {
     if text.len() as u64 > YAML_BYTES_MAX {
-        return Err(Error::request(format!("the file has more than {} MiB", YAML_BYTES_MAX >> 20))
-            .hint("split it; a large body of requests goes into its own file, `body: {file: NAME}`"));
+        return Err(Error::request(format!("the file is larger than {} MiB", YAML_BYTES_MAX >> 20))
+            .hint("split it; put a large request body in a separate file (`body: {file: NAME}`)"));
     }
     let mut depth = 0;
     for (number, line) in text.split('\n').enumerate() {
         let (deepest, left_open) = nested(line);
         if depth + deepest > DEPTH_MAX {
-            let what = format!("line {}: more than {DEPTH_MAX} `[` and `{{` may stand in each other", number + 1);
-            return Err(Error::request(what).hint("write lists and maps one entry a line: `- a` and `key: value`"));
+            let what = format!("line {}: `[` and `{{` are nested more than {DEPTH_MAX} deep", number + 1);
+            return Err(Error::request(what).hint("write lists and maps one entry per line: `- a` and `key: value`"));
         }
         depth += left_open;
     }
     Ok(())
 }
 
-/// How deep `[` and `{` of a line are nested at most, and how many it leaves open at most. Only the parser knows which
-/// of them are part of a text. So each opening one counts. A closing one counts only on the line that opened it, and
-/// only if that line has no quote, comment or tag that could hide it.
+/// Upper bounds of a line's nesting of `[` and `{`, and of how many it leaves open. Only the parser knows which are
+/// inside text, so every opening one counts. A closing one counts only on the line that opened it, and only if that
+/// line has no quote, comment, or tag that could hide it.
 fn nested(line: &str) -> (usize, usize) {
     let hides = line.bytes().any(|byte| matches!(byte, b'"' | b'\'' | b'#' | b'!' | b'%'));
     line.bytes().fold((0, 0), |(deepest, open): (usize, usize), byte| match byte {
@@ -64,12 +57,12 @@ mod tests {
         let closed_before = format!("a{}: {}", many("]"), many("["));
         for text in [many("["), many("{"), many("[\"]\","), many("[ # ]\n").replace('\n', "\r"), closed_before] {
             let error = read::<yaml_serde::Value>(&format!("name: x\nload: {text}")).unwrap_err();
-            assert_eq!(error.what, "line 2: more than 40000 `[` and `{` may stand in each other");
+            assert_eq!(error.what, "line 2: `[` and `{` are nested more than 40000 deep");
         }
         let error = read::<yaml_serde::Value>(&many("[\n")).unwrap_err();
-        assert_eq!(error.what, "line 40001: more than 40000 `[` and `{` may stand in each other");
+        assert_eq!(error.what, "line 40001: `[` and `{` are nested more than 40000 deep");
         let error = read::<yaml_serde::Value>(&"x".repeat((16 << 20) + 1)).unwrap_err();
-        assert_eq!(error.what, "the file has more than 16 MiB");
+        assert_eq!(error.what, "the file is larger than 16 MiB");
     }
 
     #[test]
@@ -79,7 +72,7 @@ mod tests {
         assert_eq!(read::<Vec<u32>>(&format!("[{}]", "1,".repeat(100_000))).unwrap().len(), 100_000);
     }
 
-    /// With the square of what they hold each would take minutes.
+    /// Quadratic time would mean minutes for each.
     #[test]
     fn what_is_let_through_is_parsed_soon() {
         let many = |text: &str| text.repeat(200_000);

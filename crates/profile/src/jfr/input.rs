@@ -1,7 +1,7 @@
 //! The bytes of a recording and the primitive values in them.
 //!
 //! Format: JFR 2.x of JDK 9 to 27 with compressed integers (`jdk.jfr.internal.parser.RecordingInput`), the only one
-//! that async-profiler writes. An integer is 7 bits a byte, lowest first; the ninth byte has 8. A string begins with
+//! that async-profiler writes. An integer has 7 bits per byte, lowest first; the ninth byte has 8. A string begins with
 //! its encoding:
 //!
 //! ```text
@@ -10,23 +10,22 @@
 
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 
-/// Bytes that are read of the file at once.
+/// Bytes per read.
 const BUFFER_BYTES: usize = 64 << 10;
-/// async-profiler cuts strings at 8 KiB; a longer one than this is damage.
+/// async-profiler truncates strings at 8 KiB; a longer one than this is damaged.
 const TEXT_BYTES_MAX: u64 = 1 << 20;
-/// Values that may be read beyond the bytes of an event: those of types without fields take no bytes.
+/// Values that may be read beyond the bytes of an event, because values without fields take no bytes.
 const FREE_VALUES: u64 = 256;
 
-/// Why bytes are no recording.
+/// Why bytes are not a recording.
 #[derive(Debug)]
 pub(crate) enum Fault {
     /// The file itself could not be read.
     Io(io::Error),
-    /// The bytes say something that no writer writes.
+    /// The bytes contain something that no writer produces.
     Damage(&'static str),
 }
 
-/// The result of reading.
 pub(crate) type InputResult<T> = Result<T, Fault>;
 
 impl From<io::Error> for Fault {
@@ -45,11 +44,10 @@ pub(crate) enum Text {
     Null,
     /// The string itself.
     Inline(String),
-    /// A key of the pool of strings.
+    /// A key into the pool of strings.
     Pooled(u64),
 }
 
-/// A file that can be read from any position.
 pub(crate) trait RecordingFile: Read + Seek {}
 
 impl<R: Read + Seek> RecordingFile for R {}
@@ -58,23 +56,22 @@ impl<R: Read + Seek> RecordingFile for R {}
 pub(crate) struct Input<'f> {
     from: BufReader<&'f mut dyn RecordingFile>,
     position: u64,
-    /// End of the event that is being read.
     end: u64,
     /// How many more values may be read before `end`.
     values: u64,
 }
 
 impl<'f> Input<'f> {
-    /// Begins at the start of a file, without an event; the length of the file.
+    /// Starts at the beginning of a file, without an event; returns the file's length.
     pub(crate) fn new(file: &'f mut dyn RecordingFile) -> io::Result<(Self, u64)> {
         let len = file.seek(SeekFrom::End(0))?;
         file.rewind()?;
         Ok((Self { from: BufReader::with_capacity(BUFFER_BYTES, file), position: 0, end: 0, values: 0 }, len))
     }
 
-    /// Goes to a position, from which at most so many bytes are read.
+    /// Moves to a position from which at most this many bytes are read.
     pub(crate) fn enter(&mut self, position: u64, bytes: u64) -> io::Result<()> {
-        // No file has as many bytes as would not fit.
+        // No file is long enough to overflow.
         self.from.seek_relative(position.cast_signed() - self.position.cast_signed())?;
         self.position = position;
         self.end = position.saturating_add(bytes);
@@ -87,15 +84,16 @@ impl<'f> Input<'f> {
         self.end.saturating_sub(self.position)
     }
 
-    /// Accounts for one value: without it, arrays of types without fields would take forever and no bytes.
+    /// Counts one value: otherwise, arrays of types without fields would take no bytes and forever.
     pub(crate) fn step(&mut self) -> InputResult<()> {
-        self.values = self.values.checked_sub(1).ok_or(Fault::Damage("more values than bytes"))?;
+        self.values =
+            self.values.checked_sub(1).ok_or(Fault::Damage("it declares more values than there are bytes"))?;
         Ok(())
     }
 
     pub(crate) fn byte(&mut self) -> InputResult<u8> {
         if self.left() == 0 {
-            return Err(Fault::Damage("a value goes beyond its event"));
+            return Err(Fault::Damage("a value extends past its event"));
         }
         let mut byte = [0];
         self.from.read_exact(&mut byte)?;
@@ -116,23 +114,23 @@ impl<'f> Input<'f> {
         Ok(value | u64::from(self.byte()?) << 56)
     }
 
-    /// How many elements follow. Each takes a byte at least, so that a larger number than that of bytes is damage.
+    /// The number of elements that follow. Each takes at least a byte, so more than the bytes left is damage.
     pub(crate) fn count(&mut self) -> InputResult<u64> {
         let count = self.integer()?;
         if count > self.left() {
-            return Err(Fault::Damage("more elements than bytes"));
+            return Err(Fault::Damage("it declares more elements than there are bytes"));
         }
         Ok(count)
     }
 
-    /// A number of the chunk's header: so many bytes, the highest first.
+    /// A number in the chunk's header: this many bytes, highest first.
     pub(crate) fn fixed(&mut self, bytes: usize) -> InputResult<u64> {
         (0..bytes).try_fold(0, |value, _| Ok(value << 8 | u64::from(self.byte()?)))
     }
 
     pub(crate) fn skip(&mut self, bytes: u64) -> InputResult<()> {
         if bytes > self.left() {
-            return Err(Fault::Damage("a value goes beyond its event"));
+            return Err(Fault::Damage("a value extends past its event"));
         }
         let (end, values) = (self.end, self.values);
         self.enter(self.position + bytes, 0)?;
@@ -152,14 +150,14 @@ impl<'f> Input<'f> {
                 Ok(Text::Inline(String::from_utf16_lossy(&units)))
             }
             5 => Ok(Text::Inline(self.raw()?.iter().map(|byte| char::from(*byte)).collect())),
-            _ => Err(Fault::Damage("a string of an unknown encoding")),
+            _ => Err(Fault::Damage("a string has an unknown encoding")),
         }
     }
 
-    /// How many bytes or characters of a string follow.
+    /// The number of bytes or characters in the following string.
     fn text_count(&mut self) -> InputResult<u64> {
         match self.count()? {
-            count if count > TEXT_BYTES_MAX => Err(Fault::Damage("a string as long as none is")),
+            count if count > TEXT_BYTES_MAX => Err(Fault::Damage("a string is impossibly long")),
             count => Ok(count),
         }
     }
@@ -177,7 +175,7 @@ mod tests {
     use super::*;
     use std::io::Cursor;
 
-    /// Returns what `read` makes of these bytes.
+    /// Returns the result of `read` for these bytes.
     fn of<T>(bytes: &[u8], read: impl FnOnce(&mut Input<'_>) -> T) -> T {
         let mut file = Cursor::new(bytes);
         let (mut input, len) = Input::new(&mut file).unwrap();
@@ -215,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_read_beyond_an_event() {
+    fn reads_stay_within_an_event() {
         of(&[1, 2, 3, 4], |input| {
             input.enter(1, 2).unwrap();
             assert_eq!((input.byte().unwrap(), input.byte().unwrap()), (2, 3));

@@ -1,6 +1,6 @@
-//! Writes recordings, for tests: types, pools and events as async-profiler has them, with fields of a later version.
+//! Writes recordings for tests: async-profiler's types, pools, and events, plus fields of a later version.
 
-/// Bytes of an event, a pool or a chunk.
+/// Bytes of an event, a pool, or a chunk.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Bytes(pub(crate) Vec<u8>);
 
@@ -39,7 +39,7 @@ impl Bytes {
     }
 }
 
-/// An event with its size, which counts itself.
+/// An event with its size, which includes itself.
 pub(crate) fn event(of: u64, content: &Bytes) -> Bytes {
     let body = Bytes::default().integer(of).then(content);
     let mut size = body.0.len() as u64 + 1;
@@ -49,7 +49,7 @@ pub(crate) fn event(of: u64, content: &Bytes) -> Bytes {
     Bytes::default().integer(size).then(&body)
 }
 
-/// A field: name, id of its type, whether it is a key of a pool, whether it is an array.
+/// A field: name, type id, whether it is a pool key, whether it is an array.
 pub(crate) type FieldSpec = (&'static str, u64, bool, bool);
 /// A type: id, name, fields.
 pub(crate) type TypeSpec = (u64, &'static str, Vec<FieldSpec>);
@@ -74,7 +74,7 @@ pub(crate) const SETTING: u64 = 121;
 pub(crate) const TRACE: u64 = 122;
 pub(crate) const OTHER: u64 = 300;
 
-/// The types of async-profiler, each event with fields that it has not today: a `Point` of two doubles, an array.
+/// async-profiler's types, with additional fields in each event: a `Point` of two doubles, an array.
 pub(crate) fn types() -> Vec<TypeSpec> {
     let key = |name, of| (name, of, true, false);
     let own = |name, of| (name, of, false, false);
@@ -138,7 +138,6 @@ pub(crate) fn types() -> Vec<TypeSpec> {
     ]
 }
 
-/// The metadata event of these types.
 pub(crate) fn metadata(types: &[TypeSpec]) -> Bytes {
     let mut strings: Vec<String> = Vec::new();
     let mut place = |text: &str| match strings.iter().position(|known| known == text) {
@@ -170,7 +169,7 @@ pub(crate) fn metadata(types: &[TypeSpec]) -> Bytes {
     event(0, &strings.iter().fold(head, |bytes, text| bytes.text(text)).then(&tree))
 }
 
-/// A checkpoint of pools: the id of each type, and its keys and values.
+/// A checkpoint with pools: the id of each type, and its keys and values.
 pub(crate) fn checkpoint(pools: &[(u64, &[(u64, Bytes)])]) -> Bytes {
     let head = Bytes::default().integers(&[0, 0, 0]).byte(1).integer(pools.len() as u64);
     let content = pools.iter().fold(head, |bytes, (of, entries)| {
@@ -180,12 +179,12 @@ pub(crate) fn checkpoint(pools: &[(u64, &[(u64, Bytes)])]) -> Bytes {
     event(1, &content)
 }
 
-/// Ticks a second of the chunks.
+/// Ticks per second in the chunks.
 pub(crate) const TICKS: u64 = 1000;
 /// Ticks at the start of a chunk.
 pub(crate) const START: u64 = 50;
 
-/// A complete chunk with the header that belongs to it.
+/// A complete chunk with a matching header.
 pub(crate) fn chunk(start_ns: u64, metadata: &Bytes, events: &[Bytes], checkpoints: &[Bytes]) -> Vec<u8> {
     let content = [std::slice::from_ref(metadata), events, checkpoints].concat();
     let content: Vec<u8> = content.iter().flat_map(|bytes| bytes.0.clone()).collect();
@@ -200,7 +199,7 @@ pub(crate) fn chunk(start_ns: u64, metadata: &Bytes, events: &[Bytes], checkpoin
     bytes
 }
 
-/// `profiler.Malloc` at a tick behind the start.
+/// `profiler.Malloc` at a tick after the start.
 pub(crate) fn malloc(tick: u64, thread: u64, stack: u64, address: u64, size: u64) -> Bytes {
     let mut bytes = Bytes::default().integer(START + tick);
     bytes.0.extend([0; 16]);
@@ -229,9 +228,9 @@ pub(crate) fn setting(name: &str, value: &str) -> Bytes {
     event(SETTING, &Bytes::default().integer(START).text(name).text(value))
 }
 
-/// Two checkpoints with two threads and four stacks: 1 `Orders.export:88 ← Main.main:3` under `ByteBuffer.x`,
-/// 2 a compilation of `Scores.of`, 3 `Orders.load:99`, 4 `ProcessBuilder.start ← Orders.load:99`. The second checkpoint
-/// has the symbols and the last two stacks.
+/// Two checkpoints with two threads and four stacks: 1 `Orders.export:88 ← Main.main:3` under `ByteBuffer.x`, 2 a
+/// compilation of `Scores.of`, 3 `Orders.load:99`, 4 `ProcessBuilder.start ← Orders.load:99`. The second checkpoint has
+/// the symbols and the last two stacks.
 pub(crate) fn tables() -> Vec<Bytes> {
     let value = Bytes::default;
     let text = |text: &str| value().text(text);
@@ -275,7 +274,7 @@ pub(crate) fn tables() -> Vec<Bytes> {
     let symbols: Vec<(u64, Bytes)> = names
         .iter()
         .flat_map(|(key, method, class)| [(*key, text(method)), (1000 + *key, text(class))])
-        // A string of the pool of strings.
+        // A string from the pool of strings.
         .map(|(key, text)| if key == 108 { (key, value().byte(2).integer(77)) } else { (key, text) })
         .collect();
     let second = checkpoint(&[

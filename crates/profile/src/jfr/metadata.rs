@@ -1,5 +1,5 @@
-//! The types of a chunk: which fields an event or a value of a pool has, in which order. The recording describes them
-//! itself, so that later versions may add fields.
+//! The types of a chunk: the fields of an event or pool value, in order. The recording describes them itself, so later
+//! versions can add fields.
 //!
 //! The metadata event is a table of strings and a tree of elements (name, attributes, children), all by index:
 //!
@@ -12,19 +12,18 @@ use super::input::{Fault, Input, InputResult, Text};
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// Elements lie four deep (`root`, `metadata`, `class`, `field`, its annotations).
+/// Elements are nested four deep (`root`, `metadata`, `class`, `field`, its annotations).
 const DEPTH_MAX: usize = 16;
-/// A JDK has some 400 types with 4,000 fields.
+/// A JDK has about 400 types with 4,000 fields.
 const ELEMENTS_MAX: usize = 200_000;
 
-/// How a value is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     /// `boolean`, `byte`.
     Byte,
-    /// `char`, `short`, `int`, `long`, and keys of pools.
+    /// `char`, `short`, `int`, `long`, and pool keys.
     Integer,
-    /// `float`, `double`: so many bytes.
+    /// `float`, `double`: this many bytes.
     Fixed(u64),
     /// `java.lang.String`.
     Text,
@@ -32,18 +31,16 @@ pub(crate) enum Form {
     Fields(u64),
 }
 
-/// One field of a type.
 #[derive(Debug, Clone)]
 pub(crate) struct Field {
     pub(crate) name: String,
     /// Id of its type.
     pub(crate) of: u64,
-    /// Whether it is a key of its type's pool.
+    /// Whether it is a key into its type's pool.
     pub(crate) pooled: bool,
     pub(crate) array: bool,
 }
 
-/// One type.
 #[derive(Debug, Clone)]
 pub(crate) struct Type {
     pub(crate) name: String,
@@ -56,7 +53,7 @@ pub(crate) struct Type {
 pub(crate) struct Types(HashMap<u64, Type>);
 
 impl Types {
-    /// Reads the metadata event; the input is behind its size and type.
+    /// Reads the metadata event; the input is positioned after its size and type.
     pub(crate) fn read(input: &mut Input<'_>) -> InputResult<Self> {
         let (_start, _duration, _id) = (input.integer()?, input.integer()?, input.integer()?);
         let count = input.count()?;
@@ -76,7 +73,7 @@ impl Types {
         self.0.get(&id)
     }
 
-    /// How a value of a field is written; one of a type that is not described cannot even be skipped.
+    /// The encoding of a field's value; without a description of its type, it cannot even be skipped.
     pub(crate) fn form(&self, field: &Field) -> InputResult<Form> {
         match self.get(field.of) {
             _ if field.pooled => Ok(Form::Integer),
@@ -110,11 +107,11 @@ impl Elements {
         text.cloned().ok_or(Fault::Damage("a description without its text"))
     }
 
-    /// Reads an element and all below; `class` is the id of the type that it is described in.
+    /// Reads an element with all its children; `class` is the id of the enclosing type.
     fn element(&mut self, input: &mut Input<'_>, depth: usize, class: Option<u64>) -> InputResult<()> {
         self.elements += 1;
         if depth > DEPTH_MAX || self.elements > ELEMENTS_MAX {
-            return Err(Fault::Damage("descriptions as deep or as many as no writer has"));
+            return Err(Fault::Damage("too many or too deeply nested descriptions"));
         }
         let tag = self.string(input)?;
         let attributes = input.count()?;

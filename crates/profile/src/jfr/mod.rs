@@ -1,8 +1,8 @@
-//! Reads recordings of JDK Flight Recorder, format 2, of whatever types they describe.
+//! Reads JDK Flight Recorder recordings, format 2, with any types that they describe.
 //!
-//! A recording is a row of chunks. A chunk is a header of 68 bytes and events, each with its size first; the events of
-//! type 0 and 1 are the types and the constant pools. The header is complete when the chunk is: that of a recording
-//! that was cut off says neither its size nor where the tables are.
+//! A recording is a sequence of chunks. A chunk is a header of 68 bytes and events, each preceded by its size; events
+//! of type 0 and 1 are the types and the constant pools. The header is completed last: in a truncated recording, it has
+//! neither the chunk's size nor the offsets of the tables.
 //!
 //! ```text
 //! "FLR\0" 2.0  size  checkpoint-at  metadata-at  start-ns  duration-ns  start-ticks  ticks-per-second  features
@@ -27,17 +27,16 @@ const METADATA: u64 = 0;
 const CHECKPOINT: u64 = 1;
 /// Integers are compressed. No writer leaves them uncompressed.
 const COMPRESSED: u64 = 1;
-/// The JDK writes a checkpoint a second or less.
+/// The JDK writes at most one checkpoint per second.
 const CHECKPOINTS_MAX: usize = 1 << 20;
 /// Size and type of an event.
 const EVENT_HEAD_BYTES: u64 = 18;
 
-/// One chunk, with its types and tables.
 #[derive(Debug)]
 pub(crate) struct Chunk {
     /// Its first byte in the file.
     pub(crate) start: u64,
-    /// Behind its last byte.
+    /// After its last byte.
     pub(crate) end: u64,
     /// When it began, in nanoseconds since 1970.
     pub(crate) start_ns: u64,
@@ -45,22 +44,18 @@ pub(crate) struct Chunk {
     pub(crate) ticks_per_second: u64,
     pub(crate) types: Types,
     pub(crate) tables: Tables,
-    /// The damage that was found in it.
     pub(crate) damage: Vec<Damage>,
-    /// Whether the file ends before the chunk does, or the chunk was never completed.
+    /// Whether the file ends before the chunk, or the chunk was never completed.
     pub(crate) cut: bool,
-    /// Behind the last event that is whole.
     events_end: u64,
 }
 
-/// Damage at a byte of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Damage {
     pub(crate) at: u64,
     pub(crate) why: &'static str,
 }
 
-/// The type, place and size of an event.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Event {
     pub(crate) of: u64,
@@ -69,24 +64,22 @@ pub(crate) struct Event {
 }
 
 impl Chunk {
-    /// Reads the header, the types and the tables of the chunk at `start` of a file of `len` bytes.
-    ///
-    /// # Errors
-    /// If no chunk begins there, or the file cannot be read.
+    /// Reads the header, types, and tables of the chunk at `start` in a file of `len` bytes. Fails if no chunk begins
+    /// there, or the file cannot be read.
     pub(crate) fn open(input: &mut Input<'_>, start: u64, len: u64) -> InputResult<Self> {
         input.enter(start, len.saturating_sub(start).min(HEADER_BYTES))?;
         if input.fixed(4)? != MAGIC {
-            return Err(Fault::Damage("no chunk of a recording begins here"));
+            return Err(Fault::Damage("no chunk begins here"));
         }
         let (major, _minor) = (input.fixed(2)?, input.fixed(2)?);
         if !(1..=2).contains(&major) {
-            return Err(Fault::Damage("a recording of another version than 2"));
+            return Err(Fault::Damage("its format is not version 2"));
         }
         let (size, checkpoint, metadata) = (input.fixed(8)?, input.fixed(8)?, input.fixed(8)?);
         let (start_ns, _duration_ns) = (input.fixed(8)?, input.fixed(8)?);
         let (start_ticks, ticks_per_second, features) = (input.fixed(8)?, input.fixed(8)?, input.fixed(4)?);
         if features & COMPRESSED == 0 {
-            return Err(Fault::Damage("a recording without compressed integers"));
+            return Err(Fault::Damage("its integers are not compressed"));
         }
         let end = start.saturating_add(size).min(len);
         let unfinished = size < HEADER_BYTES || checkpoint == 0 || metadata == 0;
@@ -107,7 +100,7 @@ impl Chunk {
         Ok(chunk)
     }
 
-    /// Looks at the head of each event: tables may lie anywhere, and what the header says of them may be wrong.
+    /// Reads the head of each event, because tables may be anywhere and the header may be wrong about them.
     fn read_tables(&mut self, input: &mut Input<'_>) -> InputResult<()> {
         let (mut metadata, mut checkpoints) = (None, Vec::new());
         let mut at = self.start + HEADER_BYTES;
@@ -143,7 +136,7 @@ impl Chunk {
         Ok(())
     }
 
-    /// Keeps what is wrong with the bytes; an error of the file itself ends the reading.
+    /// Records damage in the bytes; an I/O error ends the reading.
     fn note(&mut self, at: u64, fault: Fault) -> InputResult<()> {
         match fault {
             Fault::Io(_) => Err(fault),
@@ -154,7 +147,7 @@ impl Chunk {
         }
     }
 
-    /// The event that begins at a position; `None` at the end of the chunk.
+    /// The event at a position; `None` at the end of the chunk.
     fn event(&self, input: &mut Input<'_>, at: u64) -> InputResult<Option<Event>> {
         if at >= self.end {
             return Ok(None);
@@ -163,23 +156,20 @@ impl Chunk {
         let size = input.integer()?;
         let of = input.integer()?;
         if size < 2 || at + size.min(self.end) > self.end {
-            return Err(Fault::Damage(if self.cut { "the file ends here" } else { "an event of an impossible size" }));
+            return Err(Fault::Damage(if self.cut { "the file ends here" } else { "an event has an impossible size" }));
         }
         Ok(Some(Event { of, start: at, size }))
     }
 
-    /// Places the input behind size and type of an event.
+    /// Positions the input after size and type of an event.
     fn go_to(&self, input: &mut Input<'_>, event: Event) -> InputResult<()> {
         input.enter(event.start, event.size)?;
         let _ = (input.integer()?, input.integer()?);
         Ok(())
     }
 
-    /// Goes over all events but those of types and tables, with the input behind size and type of each. A fault within
-    /// one event does not affect the others: `each` returns it as an error, and the first is kept.
-    ///
-    /// # Errors
-    /// If the file cannot be read.
+    /// Visits all events except types and tables, with the input after size and type of each. Damage within one event
+    /// does not affect the others: `each` returns it as an error, and the first error is kept.
     pub(crate) fn events(
         &mut self,
         input: &mut Input<'_>,

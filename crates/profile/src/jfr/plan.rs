@@ -1,24 +1,22 @@
-//! How the wanted fields of a type are taken from its bytes, whatever fields lie between them.
+//! Extracts the wanted fields of a type from its bytes, whatever fields lie between them.
 
 use super::input::{Fault, Input, InputResult, Text};
 use super::metadata::{Field, Form, Type, Types};
 
-/// Types lie in types: a stack trace has frames, a frame has numbers.
+/// Types are nested: a stack trace has frames, a frame has numbers.
 const DEPTH_MAX: usize = 8;
 
-/// One field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Value {
-    /// The type has no such field, or one of another kind.
+    /// The type lacks such a field, or it has another kind.
     Missing,
-    /// A number, or a key of a pool.
+    /// A number or a pool key.
     Number(u64),
-    /// A string.
     Text(Text),
 }
 
 impl Value {
-    /// The number or key; 0, which is no key, for any other value.
+    /// The number or key; 0, which is not a key, for any other value.
     pub(crate) fn number(&self) -> u64 {
         match self {
             Self::Number(number) => *number,
@@ -27,7 +25,7 @@ impl Value {
     }
 }
 
-/// One field in the order of the bytes.
+/// One field, in the order of the bytes.
 #[derive(Debug, Clone, Copy)]
 struct FieldStep {
     form: Form,
@@ -42,7 +40,7 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// For fields of these names; the values come in the order of the names.
+    /// For the fields with these names; values come in the order of the names.
     pub(crate) fn new(types: &Types, of: &Type, wanted: &[&str]) -> InputResult<Self> {
         let step = |field: &Field| {
             let slot = wanted.iter().position(|name| *name == field.name);
@@ -51,13 +49,12 @@ impl Plan {
         Ok(Self { steps: of.fields.iter().map(step).collect::<InputResult<_>>()? })
     }
 
-    /// Reads a value.
     pub(crate) fn read<const N: usize>(&self, types: &Types, input: &mut Input<'_>) -> InputResult<[Value; N]> {
         self.read_with(types, input, |_, input, form| pass(types, input, form, true, 0))
     }
 
-    /// Reads a value; `array` reads the array of a wanted field. It is given the field's place among the wanted and the
-    /// form of the elements, with the input before the count.
+    /// Reads a value; `array` reads the array of a wanted field. It receives the field's index among the wanted ones
+    /// and the element encoding, with the input before the count.
     pub(crate) fn read_with<const N: usize>(
         &self,
         types: &Types,
@@ -78,7 +75,6 @@ impl Plan {
     }
 }
 
-/// Skips a value, or an array of such values.
 pub(crate) fn pass(types: &Types, input: &mut Input<'_>, form: Form, array: bool, depth: usize) -> InputResult<()> {
     let count = if array { input.count()? } else { 1 };
     (0..count).try_for_each(|_| {

@@ -1,7 +1,7 @@
-//! The constant pools of a chunk that stacks are made of: strings, symbols, classes, methods, stack traces, threads.
+//! The constant pools of a chunk needed for stacks: strings, symbols, classes, methods, stack traces, threads.
 //!
-//! A checkpoint event has pools, and one chunk may have many of them (the JDK writes deltas). All are read, and a key
-//! that comes again has the value that came last.
+//! A checkpoint event contains pools, and one chunk may have many checkpoints (the JDK writes deltas). All are read,
+//! and the last value of a repeated key counts.
 //!
 //! ```text
 //! start duration delta mask  POOLS × ( type COUNT × ( key value ) )
@@ -14,21 +14,20 @@ use crate::stack::{Frame, FrameKind, class_name};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Bytes that the tables of one chunk may take: 200,000 stacks of 50 frames take 250 MiB.
+/// Maximum bytes of one chunk's tables: 200,000 stacks of 50 frames take 250 MiB.
 const BYTES_MAX: usize = 320 << 20;
-/// The overhead of an entry of a map.
+/// The overhead of a map entry.
 const ENTRY_BYTES: usize = 64;
-/// async-profiler and the JDK walk at most 2,048 frames unless told otherwise.
+/// async-profiler and the JDK walk at most 2,048 frames by default.
 const FRAMES_MAX: u64 = 1 << 16;
 
-/// A name: by itself, or a key of the pool of symbols or of strings.
+/// A name: inline, or a key into the pool of symbols or strings.
 #[derive(Debug, Clone)]
 enum Name {
     Text(Text),
     Symbol(u64),
 }
 
-/// A frame as the pool has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct RawFrame {
     method: u64,
@@ -49,7 +48,6 @@ pub(crate) struct Tables {
     bytes: usize,
 }
 
-/// The pools that are read.
 #[derive(Debug, Clone, Copy)]
 enum Pool {
     Strings,
@@ -61,7 +59,7 @@ enum Pool {
     Stacks,
 }
 
-/// The type of each of them, and the fields of it that are taken.
+/// Each pool's type, and the wanted fields.
 const POOLS: [(&str, Pool, &[&str]); 7] = [
     ("java.lang.String", Pool::Strings, &[]),
     ("jdk.types.Symbol", Pool::Symbols, &["string"]),
@@ -74,7 +72,7 @@ const POOLS: [(&str, Pool, &[&str]); 7] = [
 const FRAME_FIELDS: [&str; 3] = ["method", "lineNumber", "type"];
 
 impl Tables {
-    /// Reads a checkpoint event; the input is behind its size and type.
+    /// Reads a checkpoint event; the input is positioned after its size and type.
     pub(crate) fn read(&mut self, types: &Types, input: &mut Input<'_>) -> InputResult<()> {
         let (_start, _duration, _delta, _mask) = (input.integer()?, input.integer()?, input.integer()?, input.byte()?);
         let pools = input.count()?;
@@ -172,8 +170,8 @@ impl Tables {
         }
     }
 
-    /// The text of a string; empty for none. A pooled string that points into the pool again has none, so no circle can
-    /// be walked.
+    /// The text of a string; empty if there is none. A pooled string that refers to the pool again has none, which
+    /// prevents cycles.
     pub(crate) fn string<'t>(&'t self, text: &'t Text) -> &'t str {
         let inline = |text: &'t Text| if let Text::Inline(text) = text { text.as_str() } else { "" };
         match text {
@@ -193,7 +191,6 @@ impl Tables {
         self.string(text).to_owned()
     }
 
-    /// Whether any stack is known.
     pub(crate) fn have_stacks(&self) -> bool {
         !self.stacks.is_empty()
     }
@@ -203,19 +200,18 @@ impl Tables {
         self.classes.get(&key).map(|name| class_name(&self.text(name))).unwrap_or_default()
     }
 
-    /// The name of a thread: Java's where it has one.
+    /// The name of a thread, preferably Java's.
     pub(crate) fn thread(&self, key: u64) -> String {
         let Some((os, java)) = self.threads.get(&key) else { return String::new() };
         let java = self.text(java);
         if java.is_empty() { self.text(os) } else { java }
     }
 
-    /// The frames of a stack, the innermost first; empty where it is not known.
+    /// The frames of a stack, innermost first; empty if it is unknown.
     pub(crate) fn stack(&self, key: u64) -> &[RawFrame] {
         self.stacks.get(&key).map_or(&[], |frames| frames)
     }
 
-    /// A frame by its names.
     pub(crate) fn frame(&self, raw: RawFrame) -> Frame {
         let (class, method) = match self.methods.get(&raw.method) {
             Some((class, name)) => (*class, self.text(name)),
@@ -226,7 +222,7 @@ impl Tables {
         Frame { class: Arc::from(class), method: Arc::from(method), line: (raw.line > 0).then_some(raw.line), kind }
     }
 
-    /// The library of a native frame, whose name is no class's.
+    /// The library of a native frame, whose name is not a class name.
     fn native_class(&self, key: u64) -> String {
         self.classes.get(&key).map(|name| self.text(name)).unwrap_or_default()
     }
@@ -236,7 +232,7 @@ fn len(text: &Text) -> usize {
     if let Text::Inline(text) = text { text.len() } else { 0 }
 }
 
-/// Whether a field is a string, so that its key is one of the pool of strings.
+/// Whether a field is a string, so its key refers to the pool of strings.
 fn is_string(types: &Types, of: &Type, field: &str) -> bool {
     let field = of.fields.iter().find(|own| own.name == field);
     field.and_then(|field| types.get(field.of)).is_some_and(|of| of.name == "java.lang.String")
@@ -248,7 +244,7 @@ fn read_frames(types: &Types, input: &mut Input<'_>, form: Form) -> InputResult<
     let plan = Plan::new(types, of, &FRAME_FIELDS)?;
     let count = input.count()?;
     if count > FRAMES_MAX {
-        return Err(Fault::Damage("a stack as deep as none is"));
+        return Err(Fault::Damage("a stack is impossibly deep"));
     }
     let mut frames = Vec::new();
     for _ in 0..count {

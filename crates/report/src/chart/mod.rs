@@ -1,5 +1,5 @@
-//! Pictures of trials and comparisons: charts as values (`model`), drawn as SVG (`svg`).
-//! Each chart has a table that says the same.
+//! Charts of trials and comparisons: values (`model`) rendered as SVG (`svg`). Each chart has a table with the same
+//! data.
 
 mod model;
 mod of_comparison;
@@ -30,23 +30,23 @@ pub(super) use svg::{definitions, draw_sign, fluid};
 
 use crate::record::{Document, Evidence};
 
-/// Names of colours with their values, light and dark.
+/// Color names with their light and dark values.
 pub(super) const COLOURS: &str = include_str!("colours.css");
-/// The style rules that give each class its colour.
+/// Style rules that assign each class a color.
 pub(super) const RULES: &str = include_str!("chart.css");
 
-/// A chart as a file of its own.
+/// A chart as a separate file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plot {
-    /// Stem for a file's name, of `a-z`, `0-9` and `-`; no two plots of a document share it.
+    /// File name stem of `a-z`, `0-9`, and `-`, unique within a document.
     pub name: String,
     /// The title: what the chart shows.
     pub title: String,
-    /// The picture: a whole SVG document that refers to nothing outside.
+    /// The chart as a self-contained SVG document.
     pub svg: String,
 }
 
-/// Every chart of the report as a picture of its own, in the order of the report.
+/// Every chart of the report as a separate file, in report order.
 pub fn plots(document: &Document, evidence: &[Evidence]) -> Vec<Plot> {
     let style = palette::literal(COLOURS, RULES);
     let mut figures = [tunes(document), finds(document), forests(document), dots(document), paretos(document)].concat();

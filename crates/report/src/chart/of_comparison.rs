@@ -1,4 +1,4 @@
-//! Charts of several trials together: differences with their intervals, every trial as a dot, weight against speed.
+//! Charts of several trials: differences with intervals, every trial as a dot, memory against speed.
 
 use super::model::{Anchor, Axis, Chart, Figure, Item, Panel, SHAPES, Sign};
 use super::palette::series_class;
@@ -16,20 +16,20 @@ use crate::units::{shortened, trimmed};
 use crate::words::{Standing, VERDICTS, dash, metric_of, word_of};
 use loadline_base::order::Order as _;
 
-/// Height of a row of a forest, in tenths of a pixel.
+/// Row height of a forest plot, in tenths of a pixel.
 const ROW: u32 = 440;
-/// Height of a configuration in a chart of dots.
+/// Row height of a dot plot, in tenths of a pixel.
 const DOT_ROW: u32 = 380;
-/// Metrics drawn if the user asked for none.
+/// Metrics drawn by default.
 const METRICS_MAX: usize = 12;
-/// Differences beyond this share would press all others into a line.
+/// Larger changes would compress all others into a line.
 const CHANGE_MAX: f64 = 3.0;
 const PARETO_HEIGHT: u32 = 260;
-/// Names up to this length leave room for the median next to them.
+/// Names up to this length leave room for the median.
 const ASIDE_CHARS: usize = 24;
 const NAME_CHARS: usize = 40;
 
-/// The judged metrics of this candidate, decided ones first.
+/// A candidate's judged metrics, decided ones first.
 fn judged<'a>(document: &'a Document, candidate: &str) -> Vec<&'a ComparisonRecord> {
     let of = document.comparisons.iter().filter(|comparison| comparison.candidate == candidate);
     let any = of.clone().any(|comparison| comparison.primary);
@@ -49,7 +49,7 @@ pub(crate) fn forests(document: &Document) -> Vec<Figure> {
     candidates.iter().enumerate().map(|(at, candidate)| forest(document, at, &judged(document, candidate))).collect()
 }
 
-/// A change from the baseline: estimate and ends of the interval, 0 if nothing changed.
+/// A change from the baseline: estimate and interval, where 0 means no change.
 fn changes(comparison: &ComparisonRecord) -> Option<(f64, Option<(f64, f64)>)> {
     if let Some(ratio) = comparison.ratio {
         let ends = comparison.ratio_low.zip(comparison.ratio_high);
@@ -60,7 +60,6 @@ fn changes(comparison: &ComparisonRecord) -> Option<(f64, Option<(f64, f64)>)> {
     Some((comparison.difference / base, ends.map(|(low, high)| (low / base, high / base))))
 }
 
-/// The change within each block that has both.
 fn block_changes(document: &Document, comparison: &ComparisonRecord) -> Vec<f64> {
     let of = |configuration: &str| -> Vec<(u32, f64)> {
         let record = metric_of(document, &comparison.metric, configuration);
@@ -85,7 +84,7 @@ fn forest(document: &Document, index: usize, rows: &[&ComparisonRecord]) -> Figu
     let shown = ends.chain(dots.iter().flatten().copied()).chain([0.0, 0.01, -0.01]);
     let percent = shown.map(|change| change.clamp(-1.0, CHANGE_MAX) * 100.0).collect::<Vec<_>>();
     let title = format!("of {}", shortened(baseline, NAME_CHARS));
-    let x = Axis::new(Scale::around(percent.into_iter()), &title, " %", 7).signed(" %");
+    let x = Axis::new(Scale::around(percent.into_iter()), &title, "%", 7).signed("%");
     let mut items = Vec::new();
     for (row, (comparison, dots)) in rows.iter().zip(&dots).enumerate() {
         items.extend(forest_row(comparison, dots, &x, row as u32 * ROW));
@@ -102,8 +101,8 @@ fn forest(document: &Document, index: usize, rows: &[&ComparisonRecord]) -> Figu
     let chart = Chart {
         name: format!("comparison-{}-{}", index + 1, slug(candidate)),
         title: format!("Change of each judged metric from {baseline} to {candidate}"),
-        description: "A row for each judged metric: the estimated change with its interval, the change in every block \
-                      as a dot, and the range that is too small to matter as a shade around no change."
+        description: "One row per judged metric: the estimated change with its interval, a dot for the change in each \
+            block, and a shaded range of changes too small to matter."
             .to_owned(),
         x: Some(x),
         panels: vec![Panel::rows(rows.len() as u32 * ROW / 10, items)],
@@ -128,7 +127,7 @@ fn forest_row(comparison: &ComparisonRecord, dots: &[f64], x: &Axis, top: u32) -
             down: (y - 80, y + 80),
             class: "least".to_owned(),
             hatched: false,
-            words: format!("less than {} does not matter", least_text(comparison)),
+            words: format!("less than {} is too small to matter", least_text(comparison)),
             label: String::new(),
         });
     }
@@ -148,7 +147,6 @@ fn forest_row(comparison: &ComparisonRecord, dots: &[f64], x: &Axis, top: u32) -
     items
 }
 
-/// Comparisons as a table, the verdict first.
 fn forest_table(rows: &[&ComparisonRecord]) -> Table {
     let row = |comparison: &&ComparisonRecord| {
         let needed = comparison.blocks_needed.map_or(String::new(), |needed| format!(" of about {needed} needed"));
@@ -167,21 +165,20 @@ fn forest_table(rows: &[&ComparisonRecord]) -> Table {
     };
     let baseline = rows.first().map_or("baseline", |first| first.baseline.as_str());
     let head = ["verdict", "candidate", "metric", baseline, "candidate's", "difference (interval)", "also"];
-    let head = head.into_iter().chain(["least that matters", "blocks"]);
+    let head = head.into_iter().chain(["smallest that matters", "blocks"]);
     let mut notes = Vec::new();
     if let Some(first) = rows.first() {
         let [all, each] = [first.confidence, first.confidence_each].map(|share| trimmed(share * 100.0, 2));
-        notes
-            .push(format!("All intervals of a family hold jointly with {all} % confidence; each alone with {each} %."));
-        notes.push("The medians are of all trials; the difference is estimated within blocks.".to_owned());
+        notes.push(format!("All intervals hold jointly with {all}% confidence; each one alone has {each}%."));
+        notes.push("Medians cover all trials; the difference is estimated within blocks.".to_owned());
     }
-    Table::new("Differences in numbers", head, rows.iter().map(row)).worded(3, 0).noted(notes)
+    Table::new("Differences as a table", head, rows.iter().map(row)).worded(3, 0).noted(notes)
 }
 
 // ---- Every trial ----
 
-/// A chart for each judged metric: every trial of every configuration as a dot. The trials of a search and of a tuning
-/// differ on purpose, and have pictures of their own.
+/// A chart per judged metric: every trial of every configuration as a dot. Trials of searches and tunings differ on
+/// purpose and have their own charts.
 pub(crate) fn dots(document: &Document) -> Vec<Figure> {
     if document.trials.len() < 2 || document.find.is_some() || document.tune.is_some() {
         return Vec::new();
@@ -219,7 +216,7 @@ fn dot_figure(document: &Document, index: usize, metric: &str) -> Option<Figure>
     }
     let mut legend = vec![
         (Sign::Mark(0, "s0".to_owned()), "a trial".to_owned()),
-        (Sign::Line("interval faint-line".to_owned()), "interval of the centre".to_owned()),
+        (Sign::Line("interval faint-line".to_owned()), "interval of the center".to_owned()),
     ];
     if rows.iter().any(|(_, row)| row.values.iter().any(|value| !value.used)) {
         legend.push((Sign::Mark(0, "hollow".to_owned()), "not counted: its block was disturbed".to_owned()));
@@ -227,7 +224,7 @@ fn dot_figure(document: &Document, index: usize, metric: &str) -> Option<Figure>
     let chart = Chart {
         name: format!("trials-{}-{}", index + 1, slug(metric)),
         title: metric_words(metric),
-        description: "Every trial as a dot, a row for each configuration, with the median and its interval.".to_owned(),
+        description: "One row per configuration: a dot for each trial, and the median with its interval.".to_owned(),
         x: Some(x),
         panels: vec![Panel::rows(rows.len() as u32 * DOT_ROW / 10, items)],
         legend,
@@ -243,7 +240,7 @@ fn dot_row(place: usize, record: &MetricRecord, x: &Axis, factor: f64, top: u32)
     let name = shortened(&record.configuration, NAME_CHARS);
     let mut items = vec![Item::words((0, top + 130), Anchor::Start, name, "strong")];
     let median = format!("median {}", value_text(record.unit, record.median));
-    // On a phone a long name leaves no room for the median.
+    // On a phone, a long name leaves no room for the median.
     let aside = if record.configuration.chars().count() > ASIDE_CHARS { "aside" } else { "" };
     items.push(Item::words((WIDTH, top + 130), Anchor::End, median, aside));
     if let (Some(low), Some(high)) = (record.low, record.high) {
@@ -260,7 +257,7 @@ fn dot_row(place: usize, record: &MetricRecord, x: &Axis, factor: f64, top: u32)
 
 fn dot_table(rows: &[(usize, &MetricRecord)]) -> Table {
     let head = ["configuration", "block", "trial", "value", "counts"];
-    let mut table = Table::new("Every trial in numbers", head, Vec::<Vec<Cell>>::new()).worded(1, 1);
+    let mut table = Table::new("Every trial as a table", head, Vec::<Vec<Cell>>::new()).worded(1, 1);
     for (_, record) in rows {
         for value in &record.values {
             table.rows.push(vec![
@@ -312,12 +309,16 @@ fn pareto_figure(document: &Document, index: usize, pareto: &ParetoRecord) -> Fi
     }
     let mut legend = vec![(Sign::Mark(0, "s0".to_owned()), "a configuration's medians".to_owned())];
     if pareto.points.iter().any(|point| point.dominated_by.is_some()) {
-        legend.push((Sign::Mark(0, "dominated".to_owned()), "another one is as good or better in both".to_owned()));
+        legend.push((
+            Sign::Mark(0, "dominated".to_owned()),
+            "another configuration is at least as good on both".to_owned(),
+        ));
     }
     let chart = Chart {
         name: format!("pareto-{}", index + 1),
-        title: format!("{} against {}", metric_words(&pareto.x), metric_words(&pareto.y)),
-        description: "A point for each configuration; those that another one beats in both metrics are grey."
+        title: format!("{} vs. {}", metric_words(&pareto.x), metric_words(&pareto.y)),
+        description: "One point per configuration; another configuration beats the gray ones on both \
+            metrics."
             .to_owned(),
         panels: vec![Panel::plot(y.title.clone(), y, PARETO_HEIGHT, items)],
         x: Some(x),
@@ -345,5 +346,5 @@ fn pareto_table(pareto: &ParetoRecord, units: [Unit; 2]) -> Table {
         ]
     };
     let head = ["configuration", &metric_words(&pareto.x), &metric_words(&pareto.y), "dominated"];
-    Table::new("Medians in numbers", head, pareto.points.iter().map(row)).worded(1, 1)
+    Table::new("Medians as a table", head, pareto.points.iter().map(row)).worded(1, 1)
 }

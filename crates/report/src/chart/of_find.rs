@@ -1,4 +1,4 @@
-//! The picture of a search for the load line: limit against rate, p99 and CPU per request, each trial a dot.
+//! The chart of a search for the load line: rate, p99, and CPU per request by limit, one dot per trial.
 
 use super::model::{Axis, Chart, Figure, Guide, Item, Panel, Sign};
 use super::scale::{Scale, ScaleKind, tick_text};
@@ -15,34 +15,33 @@ const HEIGHT: u32 = 120;
 const TICKS: usize = 6;
 /// Longest label next to its line.
 const NAME_CHARS: usize = 40;
-/// Room outside the outermost dots, as a ratio: about a step or two of a search.
+/// Margin outside the outermost dots, as a ratio: about one or two steps of a search.
 const ROOM: f64 = 1.04;
 
-/// A trial with its place.
 struct Dot<'a> {
     trial: &'a Trial,
     probe: &'a ProbeRecord,
     reached: Reached,
-    /// MiB; requests per second if the search was for a rate.
+    /// MiB, or requests per second if the search was for a rate.
     x: f64,
 }
 
-/// The picture; empty if no trial has a limit to place it at.
+/// The chart; empty if no trial has a limit.
 pub(crate) fn finds(document: &Document) -> Vec<Figure> {
     let dots: Vec<Dot<'_>> = document.trials.iter().filter_map(dot).collect();
     let find = document.find.as_ref().filter(|_| !dots.is_empty());
-    let table = || Table { title: "Every trial in numbers".to_owned(), ..tried_told(&document.trials) };
+    let table = || Table { title: "Every trial as a table".to_owned(), ..tried_told(&document.trials) };
     find.map(|find| Figure { chart: chart(find, &dots), table: table() }).into_iter().collect()
 }
 
-/// Returns the dot of a trial: at its limit if the limit was tried, at the asked rate if a rate was tried. If the limit
-/// was no concern, the dot is at the largest charge, which the trial needed.
+/// A trial's dot: at its limit, or at its offered rate if rates were searched. With ample memory, the dot is at the
+/// peak charge, which the trial needed.
 fn dot(trial: &Trial) -> Option<Dot<'_>> {
     let (probe, reached) = (trial.probe.as_ref()?, reached(trial));
     let bytes = match probe.stage {
         ProbeStage::Limit | ProbeStage::Warm | ProbeStage::Soak => trial.limit_bytes,
         ProbeStage::Reference | ProbeStage::Heap => reached.peak_bytes,
-        // A start without load has no number that a panel shows.
+        // A start without load has no values to show.
         ProbeStage::HeapStart | ProbeStage::Rate => None,
     };
     let mib = bytes.map(|bytes| bytes as f64 / MIB);
@@ -50,24 +49,24 @@ fn dot(trial: &Trial) -> Option<Dot<'_>> {
     Some(Dot { trial, probe, reached, x })
 }
 
-/// Verdicts with their classes and words. A dot is filled if the trial held and hollow if it failed, so that the
-/// verdict is visible without colour.
+/// Verdicts with classes and words. Dots are filled for passed and hollow for failed trials, so that the verdict is
+/// visible without color.
 const VERDICTS: [(ProbeVerdict, &str, &str); 3] = [
     (ProbeVerdict::Holds, "held", "held"),
     (ProbeVerdict::Fails, "failed", "failed"),
-    (ProbeVerdict::Discarded, "hollow", "discarded: the machine disturbed it"),
+    (ProbeVerdict::Discarded, "hollow", "discarded: disturbed by other activity on the machine"),
 ];
-/// Stages that are drawn, with their shapes and words.
+/// Drawn stages, with shapes and words.
 const STAGES: [(ProbeStage, usize, &str); 6] = [
-    (ProbeStage::Reference, 1, "no concern for memory, at its largest charge"),
-    (ProbeStage::Heap, 2, "for the heap, at its largest charge"),
+    (ProbeStage::Reference, 1, "with ample memory, at its peak charge"),
+    (ProbeStage::Heap, 2, "for the heap, at its peak charge"),
     (ProbeStage::Limit, 0, "for the limit, at its limit"),
-    (ProbeStage::Warm, 3, "for the limit of a warm host, at its limit"),
-    (ProbeStage::Soak, 1, "the limit to set, under a longer load"),
-    (ProbeStage::Rate, 0, "for the rate, at what was asked"),
+    (ProbeStage::Warm, 3, "for the limit with a warm page cache, at its limit"),
+    (ProbeStage::Soak, 1, "limit to set, under a longer load"),
+    (ProbeStage::Rate, 0, "for the rate, at the rate offered"),
 ];
 
-/// Steps of a search are ratios, so equal ratios are equally far apart.
+/// Logarithmic, because a search's steps are ratios.
 fn across(find: &FindRecord, dots: &[Dot<'_>]) -> Axis {
     let of_find = marks(find).into_iter().map(|(mib, _)| mib);
     let all = dots.iter().map(|dot| dot.x).chain(of_find);
@@ -77,19 +76,19 @@ fn across(find: &FindRecord, dots: &[Dot<'_>]) -> Axis {
     let ticks: Vec<f64> = ticks.into_iter().filter(|tick| *tick >= scale.low && *tick <= scale.high).collect();
     let texts = ticks.iter().map(|tick| (*tick, tick_text(*tick, &ticks))).collect();
     let (title, unit) = match find.unknowns {
-        Unknowns::Rate => ("requests asked per second", "/s"),
-        _ => ("limit, or largest charge where the limit was no concern, MiB", " MiB"),
+        Unknowns::Rate => ("offered requests per second", "/s"),
+        _ => ("limit, or peak charge if memory was ample, MiB", " MiB"),
     };
     Axis { scale, title: title.to_owned(), unit, ticks: texts }
 }
 
-/// The named places on the axis: the line, its headroom, the warm host, the knee and the highest rate, if they exist.
+/// Named positions on the axis: the line, its headroom, the warm host, the knee, and the highest rate, if known.
 fn marks(find: &FindRecord) -> Vec<(f64, String)> {
     let mib = |bytes: u64| bytes as f64 / MIB;
     let named = |bytes: u64, what: &str| (mib(bytes), format!("{what} {}", Bytes(bytes)));
     let mut found: Vec<(f64, String)> = Vec::new();
-    found.extend(find.warm.as_ref().map(|warm| named(warm.limit_bytes, "warm host")));
-    let of_line = if find.prove_bytes.is_some() { "proved" } else { "load line" };
+    found.extend(find.warm.as_ref().map(|warm| named(warm.limit_bytes, "warm page cache")));
+    let of_line = if find.prove_bytes.is_some() { "tested limit" } else { "load line" };
     found.extend(find.line.as_ref().map(|line| named(line.limit_bytes, of_line)));
     let set = find.limit_bytes.filter(|_| find.headroom > 0.0);
     found.extend(set.map(|limit| named(limit, "with headroom")));
@@ -103,7 +102,7 @@ fn marks(find: &FindRecord) -> Vec<(f64, String)> {
 
 fn chart(find: &FindRecord, dots: &[Dot<'_>]) -> Chart {
     let x = across(find, dots);
-    let against = if find.unknowns == Unknowns::Rate { "Rate asked" } else { "Limit" };
+    let against = if find.unknowns == Unknowns::Rate { "Offered rate" } else { "Limit" };
     let guides = marks(find).into_iter().map(|(mib, label)| Guide { x: x.across(mib), label }).collect();
     let rate = |dot: &Dot<'_>| dot.reached.rate_per_s;
     let p99 = |dot: &Dot<'_>| dot.reached.p99_ms.filter(|ms| *ms > 0.0);
@@ -122,17 +121,17 @@ fn chart(find: &FindRecord, dots: &[Dot<'_>]) -> Chart {
         panel.items.splice(0..0, asked);
     }
     let panels = [
-        // A trial that did not reach its measured phases has no rate; it answered no request in them.
-        panel("correct answers per second", rates, dots, &x, &|dot| Some(rate(dot).unwrap_or(0.0))),
+        // A trial that did not reach its measured phases has rate 0, because it answered no request in them.
+        panel("successful responses per second", rates, dots, &x, &|dot| Some(rate(dot).unwrap_or(0.0))),
         of_p99,
         panel("CPU per request, \u{b5}s", cpus, dots, &x, &cpu),
     ];
     Chart {
         name: "load-line".to_owned(),
-        title: format!("{against} against rate, p99 and CPU per request"),
-        description: "Every trial of the search as a dot, filled where the target held and hollow where it failed, at \
-                      its limit or, where the limit was no concern, at its largest charge. Upright lines mark the load \
-                      line, the limit with headroom, the line of a warm host and the knee."
+        title: format!("{against} vs. rate, p99, and CPU per request"),
+        description: "Every trial of the search as a dot: filled if the target was met, hollow if it was missed. \
+             A dot is at the trial's limit or, if memory was ample, at its peak charge. Vertical lines mark the \
+             load line, the limit with headroom, the load line with a warm page cache, and the knee."
             .to_owned(),
         x: Some(x),
         panels: panels.into_iter().flatten().collect(),
@@ -142,7 +141,7 @@ fn chart(find: &FindRecord, dots: &[Dot<'_>]) -> Chart {
     }
 }
 
-/// Returns the bounds of the target on p99: in ms, and as the user wrote them.
+/// The target's bounds on p99: in ms, and as typed.
 fn bounds(find: &FindRecord) -> Vec<(f64, String)> {
     let of = |text: &String| {
         let budget: Budget = text.parse().ok()?;
@@ -209,7 +208,7 @@ mod tests {
         let document = find_sample::found();
         let chart = &finds(&document)[0].chart;
         let at = |name: &str| chart.guides.iter().find(|guide| guide.label.starts_with(name)).unwrap().x;
-        assert!(at("warm host") < at("load line") && at("load line") < at("with headroom"));
+        assert!(at("warm page cache") < at("load line") && at("load line") < at("with headroom"));
         let line = document.find.as_ref().unwrap().line.as_ref().unwrap().limit_bytes;
         for (item, trial) in chart.panels[0].items.iter().zip(&document.trials) {
             let Item::Mark { at: (x, _), class, .. } = item else { panic!("{item:?}") };

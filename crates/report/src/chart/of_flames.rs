@@ -1,5 +1,5 @@
-//! Flame graphs of native memory, drawn downwards: each box is a frame below its caller. Its width is the number of
-//! bytes that it and everything that it called allocated.
+//! Flame graphs of native memory, drawn top down: each box is a frame below its caller. Its width is the bytes
+//! allocated by it and its callees.
 
 use super::model::{Chart, Figure, Item, Panel, Sign};
 use super::owners;
@@ -12,57 +12,55 @@ use crate::units::{Bytes, grouped, shortened};
 use loadline_base::order::Order as _;
 use std::collections::VecDeque;
 
-/// Height of a row, in pixels.
+/// Row height in pixels.
 const ROW: u32 = 18;
-/// Rows of a graph. A deeper graph joins frames that call only one other frame, and is then cut.
+/// Maximum rows. Deeper graphs collapse single-callee chains, and are then truncated.
 const ROWS_MAX: u32 = 40;
-/// Two pixels of a large screen. The edges of a narrower box would cover it, so it is left out.
+/// Two pixels on a large screen. The borders of a narrower box would cover it, so it is omitted.
 const NARROWEST: u32 = 2 * WIDTH / COLUMNS;
-/// Boxes of a graph. Each takes some 300 bytes of a page.
+/// Maximum boxes, each of about 300 bytes in a page.
 const BOXES_MAX: usize = 3000;
-/// Stacks, and frames of a stack: the most that a record has.
+/// Maximum stacks, and frames per stack, in a record.
 const STACKS_MAX: usize = 400;
 const DEPTH_MAX: usize = 128;
-/// The narrowest plot with names inside, in pixels: below this width the style sheet hides them.
+/// The narrowest plot with names inside, in pixels: the style sheet hides them below this width.
 const ROOM: f64 = 560.0;
-/// Rows of a table, and the least share of a frame in it, as its reciprocal.
+/// Maximum table rows, and the reciprocal of a frame's minimum share.
 const ROWS_OF_TABLE_MAX: usize = 200;
 const SHARE_MIN: u64 = 100;
-/// Longest name under a pointer, also for two joined names.
+/// Longest name shown on hover, also for two joined names.
 const NAME_CHARS: usize = 180;
 
-/// The frames that a box stands for.
+/// What a box represents.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum What {
-    /// All of the memory.
+    /// All memory.
     All,
-    /// The frame of this place.
     Frame(u32),
-    /// Outer frames that were left out.
+    /// Omitted outer frames.
     Outer,
-    /// Stacks that were left out.
     Stacks,
 }
 
-/// A call, of all stacks with the same beginning.
+/// A call, merged over all stacks with the same prefix.
 #[derive(Debug)]
 struct Node {
     what: What,
-    /// Bytes of all stacks that go through this frame.
+    /// Bytes of all stacks through this frame.
     bytes: u64,
     /// Bytes of the stacks that end in this frame.
     own_bytes: u64,
-    /// Places of the frames that it calls, the largest first.
+    /// Indexes of its callees, largest first.
     calls: Vec<usize>,
 }
 
-/// The stacks of a flame graph, joined as far as their beginnings agree; the first node is all of it.
+/// A flame graph's stacks as a prefix tree; the first node is the root.
 struct Tree<'a> {
     flame: &'a FlameRecord,
     nodes: Vec<Node>,
 }
 
-/// A node in its place, or a row of nodes, each the only call of the one before.
+/// A node with its position, or a chain of nodes that are each the only callee of the previous one.
 #[derive(Debug)]
 struct Placed {
     first: usize,
@@ -72,7 +70,7 @@ struct Placed {
     across: (u32, u32),
 }
 
-/// A graph for each kind of native memory that a recording showed; the names of the figures carry the trial.
+/// A graph per kind of native memory in a recording; figure names contain the trial.
 pub(crate) fn flames(found: &ExplanationRecord, trial: u32) -> Vec<Figure> {
     let named = |at: usize| format!("flame-{}-{}", trial + 1, at + 1);
     found.flames.iter().enumerate().map(|(at, flame)| figure(flame, named(at))).collect()
@@ -87,18 +85,19 @@ fn figure(flame: &FlameRecord, name: String) -> Figure {
         FlameMoment::Peak => "at its peak",
     };
     let key = |class: &str, words: &str| (Sign::Area(class.to_owned(), false), words.to_owned());
-    let joined = if is_joined { " Neighbours that call nothing else share a box." } else { "" };
+    let joined = if is_joined { " Neighboring frames that call nothing else share a box." } else { "" };
     let chart = Chart {
         name,
         title: format!("{}: {} {when}, by stack", shortened(&flame.kind, NAME_CHARS), Bytes(flame.bytes)),
         description: format!(
-            "A box is a frame below its caller, as wide as the bytes that it and all that it called allocated.{joined}"
+            "A box is a frame, drawn below its caller and as wide as the bytes that it and everything it called \
+             allocated.{joined}"
         ),
         legend: vec![
             key("f-own", "application"),
             key("f-library", "framework or JDK"),
             key("f-native", "native code"),
-            key("o-none", "all, and what is left out"),
+            key("o-none", "everything, including what is not drawn"),
         ],
         panels: vec![Panel::rows(rows * ROW, boxes.iter().map(|of| tree.item(of)).collect())],
         ..Chart::default()
@@ -145,7 +144,7 @@ impl<'a> Tree<'a> {
         self.nodes[at].own_bytes = self.nodes[at].own_bytes.saturating_add(bytes);
     }
 
-    /// The boxes to draw, callers first, and whether nodes had to be joined.
+    /// The boxes to draw, callers first, and whether chains were collapsed.
     fn boxes(&self) -> (Vec<Placed>, bool) {
         let each = self.placed(false);
         match each.iter().any(|of| of.row >= ROWS_MAX) {
@@ -178,7 +177,7 @@ impl<'a> Tree<'a> {
         boxes
     }
 
-    /// The single call of a node that allocated all of its bytes, if neither is of the application.
+    /// The only callee of a node, if it allocated all of the node's bytes and neither belongs to the application.
     fn only_call(&self, at: usize) -> Option<usize> {
         let is_other = |at: usize| matches!(self.nodes[at].what, What::Frame(_)) && self.class(at) != "f-own";
         let [call] = self.nodes[at].calls[..] else { return None };
@@ -199,8 +198,8 @@ impl<'a> Tree<'a> {
         match self.nodes[at].what {
             What::All => &self.flame.kind,
             What::Frame(place) => self.flame.frames.get(place as usize).map_or("unknown", |frame| &frame.name),
-            What::Outer => "outer frames that are left out",
-            What::Stacks => "smaller stacks that are left out",
+            What::Outer => "outer frames that are not drawn",
+            What::Stacks => "smaller stacks that are not drawn",
         }
     }
 
@@ -221,12 +220,12 @@ impl<'a> Tree<'a> {
             down: (of.row * ROW * 10, (of.row + 1) * ROW * 10),
             class: format!("part {}", self.class(of.first)),
             hatched: matches!(self.nodes[of.first].what, What::Outer | What::Stacks),
-            words: format!("{name}: {}, {share:.1} % of all", Bytes(bytes)),
+            words: format!("{name}: {}, {share:.1}% of all", Bytes(bytes)),
             label: if of.nodes == 1 { label(first, room) } else { joined(first, last, of.nodes, room) },
         }
     }
 
-    /// The same as rows, each frame before those that it called.
+    /// The graph as rows, each frame before its callees.
     fn table(&self) -> Table {
         let total = self.nodes[0].bytes;
         let mut rows = Vec::new();
@@ -243,13 +242,13 @@ impl<'a> Tree<'a> {
         }
         let more = self.nodes.len() - rows.len().min(ROWS_OF_TABLE_MAX);
         rows.truncate(ROWS_OF_TABLE_MAX);
-        let note = (more > 0).then(|| format!("{} more calls are left out here.", grouped(more as u64)));
-        let head = ["frame", "depth", "MiB", "own MiB", "% of all"];
-        Table::new("Stacks in numbers", head, rows).noted(note)
+        let note = (more > 0).then(|| format!("{} more calls are not drawn here.", grouped(more as u64)));
+        let head = ["frame", "depth", "MiB", "self MiB", "% of all"];
+        Table::new("Stacks as a table", head, rows).noted(note)
     }
 }
 
-/// The part of a name that fits: without its package, without its line, or only the method or the symbol.
+/// The part of a name that fits: without package, without line, or only the method or symbol.
 fn label(name: &str, room: f64) -> String {
     let texts = match name.split_once('`') {
         Some((_, symbol)) => [name, name, symbol],
@@ -270,7 +269,7 @@ fn joined(first: &str, last: &str, frames: usize, room: f64) -> String {
     if ends.iter().all(|end| !end.is_empty()) && fits(&text, room) { text } else { String::new() }
 }
 
-/// Whether a text fits. A text with characters that are shown by their numbers never does.
+/// Whether a text fits. Texts with characters that are escaped by number never do.
 fn fits(text: &str, room: f64) -> bool {
     !text.contains(is_hidden) && owners::fits(text, room)
 }

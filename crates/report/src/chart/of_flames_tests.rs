@@ -1,4 +1,4 @@
-//! Flame graphs: widths add up, deep ones are joined, hostile names are text.
+//! Flame graphs: widths add up, deep graphs are collapsed, hostile names are escaped.
 
 use super::super::svg::{fixed, fluid};
 use super::*;
@@ -10,7 +10,7 @@ fn frame(name: &str, code: FrameCode) -> FlameFrameRecord {
     FlameFrameRecord { name: name.to_owned(), code }
 }
 
-/// Stacks of a few frames, told apart by their numbers.
+/// Stacks of a few frames, identified by numbers.
 fn flame(stacks: &[(&[u32], u64)], left_out_bytes: u64) -> FlameRecord {
     let codes = [FrameCode::Framework, FrameCode::Application, FrameCode::Jdk, FrameCode::Native];
     let frames = (0..200).map(|at| frame(&format!("a.B.m{at}(B.java:{at})"), codes[at % 4])).collect();
@@ -80,7 +80,7 @@ fn a_deep_graph_joins_what_calls_nothing_else_and_keeps_the_application() {
     assert!(boxes.iter().any(|of| tree.class(of.first) == "f-own" && of.nodes == 1 && of.across.1 == 3000));
     let text = format!("{:?}", tree.item(boxes.iter().find(|of| of.nodes == 60).unwrap()));
     assert!(text.contains("60 frames"), "{text}");
-    // A graph that cannot be joined is cut.
+    // A graph that cannot be collapsed is truncated.
     let own: Vec<u32> = (0..100).map(|at| 4 * (at % 50) + 1).collect();
     let figure = figure(&flame(&[(&own, MIB)], 0), String::new());
     assert_eq!(figure.chart.panels[0].height, ROWS_MAX * ROW);

@@ -1,4 +1,4 @@
-//! The chart of a metric over a history: its centre at each point with the interval, and where it changed.
+//! The chart of a metric over a history: its center and interval at each point, and its changes.
 
 use super::model::{Axis, Chart, Figure, Guide, Item, Panel, Sign};
 use super::scale::Scale;
@@ -9,12 +9,12 @@ use crate::table::Table;
 use crate::units::shortened;
 
 const HEIGHT: u32 = 240;
-/// Names below the axis; more would overlap.
+/// More names below the axis would overlap.
 const NAMES_MAX: usize = 6;
 const NAME_CHARS: usize = 12;
-/// Changes drawn with their names.
+/// Maximum changes drawn with names.
 const GUIDES_MAX: usize = 12;
-/// Beyond this many points, intervals would merge into a black field, and signs into a line.
+/// With more points, intervals would merge into a black area, and markers into a line.
 const SIGNS_MAX: usize = 150;
 
 /// The chart with its table; `None` for fewer than two values.
@@ -56,9 +56,9 @@ pub(crate) fn of_metric(series: &SeriesRecord, metric: &MetricHistory, name: &st
     let guides = metric.changes.iter().rev().take(GUIDES_MAX).filter_map(guide).collect();
     let chart = Chart {
         name: name.to_owned(),
-        title: format!("{} of each point, with its interval of 95 %", metric.metric),
+        title: format!("{} at each point, with its 95% interval", metric.metric),
         description: format!(
-            "{} over {} points, the oldest at the left; {} changes are marked.",
+            "{} over {} points, oldest on the left; {} changes are marked.",
             metric.metric,
             series.points.len(),
             metric.changes.len()
@@ -66,13 +66,13 @@ pub(crate) fn of_metric(series: &SeriesRecord, metric: &MetricHistory, name: &st
         x: Some(x),
         panels: vec![Panel::plot(title, y, HEIGHT, items)],
         guides,
-        legend: vec![(Sign::Line("line l-rss".to_owned()), "centre".to_owned())],
+        legend: vec![(Sign::Line("line l-rss".to_owned()), "center".to_owned())],
         ..Chart::default()
     };
     Some(Figure { chart, table })
 }
 
-/// The axis of points: a few of them have their names.
+/// The axis of points, some of them with names.
 fn names(series: &SeriesRecord) -> Axis {
     let last = series.points.len().saturating_sub(1);
     let every = last.div_ceil(NAMES_MAX).max(1);

@@ -1,4 +1,4 @@
-//! Charts of one trial: its timeline, its requests, its account at each mark.
+//! Charts of one trial: timeline, requests, and account at each mark.
 
 use super::model::{Anchor, Axis, Band, Chart, Figure, Guide, Item, Panel, Sign};
 use super::owners;
@@ -14,30 +14,30 @@ use crate::units::{grouped, milliseconds, shortened};
 use crate::words::dash;
 use loadline_base::order::Order as _;
 
-/// If there are more requests than this, they are drawn as a density.
+/// More requests than this are drawn as a density.
 const DOTS_MAX: u64 = 2000;
-/// Owners with a sign below the timeline; the bars of the account name all.
+/// Owners in the timeline's legend; the account's bars name all.
 const OWNERS_NAMED: usize = 6;
 /// Characters of a mark above its bar.
 const MARK_CHARS: usize = 30;
-/// Failures drawn; the table counts all.
+/// Maximum failures drawn; the table counts all.
 const CROSSES_MAX: usize = 300;
 const ROWS_MAX: usize = 40;
 const REQUESTS_HEIGHT: u32 = 200;
-/// Cells of a density picture, across and down.
+/// Cells of a density plot, horizontally and vertically.
 const CELLS: (u32, u32) = (500, 50);
 const LEVELS: u32 = 6;
-/// Classes of times are a tenth of a decade wide at most.
+/// Time classes are at most a tenth of a decade wide.
 const CLASS_RATIO: f64 = 1.259;
 
-/// The data that the charts of a trial share: its time axis, its marks and phases.
+/// Data shared by a trial's charts: time axis, marks, and phases.
 struct Course<'a> {
     trial: &'a Trial,
     evidence: &'a Evidence,
     x: Axis,
 }
 
-/// The charts of its account, its timeline and its requests, as far as its evidence allows.
+/// The charts of account, timeline, and requests, as far as data exists.
 pub(crate) fn figures(trial: &Trial, evidence: Option<&Evidence>) -> [Option<Figure>; 3] {
     let none = Evidence::default();
     let evidence = evidence.unwrap_or(&none);
@@ -48,7 +48,7 @@ pub(crate) fn figures(trial: &Trial, evidence: Option<&Evidence>) -> [Option<Fig
         trial.marks.last().map(|mark| mark.at_s),
     ];
     let end = ends.into_iter().flatten().filter(|end| end.is_finite()).fold(1.0, f64::max);
-    let x = Axis::new(Scale::linear(0.0, end * 1.01), "seconds since the start of the command", " s", 8);
+    let x = Axis::new(Scale::linear(0.0, end * 1.01), "seconds since the command was started", " s", 8);
     let course = Course { trial, evidence, x };
     [accounts(trial), course.timeline(), course.requests()]
 }
@@ -87,8 +87,8 @@ impl Course<'_> {
             return None;
         }
         let title = format!("Timeline of {}", self.name());
-        let description = "Memory, rate of correct answers and time in collections over the time of the trial, \
-                           with its marks as lines and its phases shaded.";
+        let description = "Memory, rate of successful responses, and GC time over the trial; vertical lines are \
+            marks, shaded areas are phases.";
         let mut chart = self.chart("timeline", title, description.to_owned());
         let (memory, legend) = self.memory();
         chart.panels.push(memory);
@@ -138,7 +138,7 @@ impl Course<'_> {
         (Panel::plot("memory, MiB; areas: owners at marks", y, height, items), legend)
     }
 
-    /// Owners stacked from mark to mark, with the signs of the largest.
+    /// Owners stacked from mark to mark, with a legend for the largest.
     fn owners(&self, y: &Axis, height: u32) -> (Vec<Item>, Vec<(Sign, String)>) {
         let marks = self.trial.marks.iter();
         let accounts: Vec<(f64, &AccountRecord)> =
@@ -171,7 +171,7 @@ impl Course<'_> {
         (items, keys)
     }
 
-    /// Direct buffers at the marks, in MiB, if no sample has them. NMT counts them as Other.
+    /// Direct buffers at the marks, in MiB, if samples lack them. NMT counts them as Other.
     fn direct(&self) -> Vec<(f64, f64)> {
         let other = |mark: &crate::record::Mark| {
             let nmt = mark.nmt.as_ref()?;
@@ -181,7 +181,7 @@ impl Course<'_> {
         self.trial.marks.iter().filter_map(other).collect()
     }
 
-    /// Correct answers per second: of the intervals or, without intervals, between samples.
+    /// Correct responses per second, from intervals or else between samples.
     fn rates(&self) -> Vec<(f64, f64, f64)> {
         let intervals = &self.evidence.intervals;
         if !intervals.is_empty() {
@@ -195,7 +195,8 @@ impl Course<'_> {
         let mut before: Option<&Sample> = None;
         for sample in &self.evidence.timeline {
             match before {
-                // A second evens out how answers fall into samples. A count that falls back shows a new phase.
+                // At least a second smooths the distribution of responses over samples. A lower count means a new
+                // phase.
                 Some(last) if sample.ok >= last.ok && sample.at_s - last.at_s < 1.0 => continue,
                 Some(last) if sample.ok > last.ok => {
                     let rate = (sample.ok - last.ok) as f64 / (sample.at_s - last.at_s);
@@ -219,7 +220,7 @@ impl Course<'_> {
         let mut end = f64::NEG_INFINITY;
         for (from, to, rate) in &rates {
             let (left, right, level) = (self.x.across(*from), self.x.across(*to), y.down(*rate, height));
-            // Between phases there are no answers.
+            // There are no responses between phases.
             if from - end > 0.2 {
                 if end.is_finite() {
                     points.push((self.x.across(end), height * 10));
@@ -230,11 +231,11 @@ impl Course<'_> {
             end = *to;
         }
         points.push((self.x.across(end), height * 10));
-        let line = Item::line(&points, "line l-rate", "correct answers");
-        Some(Panel::plot("correct answers per second", y, height, vec![line]))
+        let line = Item::line(&points, "line l-rate", "successful responses");
+        Some(Panel::plot("successful responses per second", y, height, vec![line]))
     }
 
-    /// Time in collections between two samples: the moment, and the amount.
+    /// Collection time between two samples: time and duration.
     fn pauses(&self) -> Vec<(f64, f64)> {
         let known: Vec<(f64, f64)> =
             self.evidence.timeline.iter().filter_map(|sample| Some((sample.at_s, sample.gc_ms?))).collect();
@@ -242,7 +243,7 @@ impl Course<'_> {
         between.filter(|(_, ms)| *ms > 0.0).collect()
     }
 
-    /// Bytes allocated in the Java heap, from one reading of the counters to the next.
+    /// Bytes allocated in the Java heap between readings of the counters.
     fn allocation(&self) -> Option<Panel> {
         let seen = self.evidence.timeline.iter().filter_map(|sample| Some((sample.at_s, sample.allocated_bytes?)));
         let seen: Vec<(f64, u64)> = seen.collect();
@@ -272,12 +273,12 @@ impl Course<'_> {
         let height = 64;
         let y = Axis::new(Scale::from_zero(pauses.iter().map(|(_, ms)| *ms)), "ms", " ms", 3);
         let mut points: Vec<Point> = pauses.iter().map(|(at, ms)| (self.x.across(*at), y.down(*ms, height))).collect();
-        // Only the longest pause of each column is drawn; the axis counts downwards.
+        // Keeps only the longest pause per column; the y axis points down.
         points.sort_unstable();
         points.dedup_by_key(|point| point.0 * thin::COLUMNS / WIDTH);
         let name = "in collections".to_owned();
         let items = vec![Item::Stems { points, class: "line l-gc".to_owned(), name }];
-        Some(Panel::plot("ms in collections, from sample to sample", y, height, items))
+        Some(Panel::plot("GC time per sample, ms", y, height, items))
     }
 
     fn timeline_table(&self) -> Table {
@@ -286,10 +287,12 @@ impl Course<'_> {
         let rows = samples.chunks(every).filter_map(|part| Some(timeline_row(part, part.first()?, part.last()?)));
         let note = match every {
             1 => "Every sample.".to_owned(),
-            every => format!("A row for each {every} samples: their highest RSS, and the rest as of the last of them."),
+            every => {
+                format!("One row per {every} samples: their highest RSS, and the other values from the last sample.")
+            }
         };
         let head = ["from s", "to s", "RSS MiB", "heap used", "committed", "charge", "direct", "collections", "GC ms"];
-        Table::new("Timeline in numbers", head, rows).noted([note])
+        Table::new("Timeline as a table", head, rows).noted([note])
     }
 
     // ---- Requests ----
@@ -309,8 +312,8 @@ impl Course<'_> {
         let mut items = Vec::new();
         if dense {
             let area = |level: u32| Sign::Area(format!("d{level}"), false);
-            legend.push((area(1), "few answers".to_owned()));
-            legend.push((area(LEVELS), "many answers (each shade is a multiple of the one before)".to_owned()));
+            legend.push((area(1), "few responses".to_owned()));
+            legend.push((area(LEVELS), "many responses (each shade is a multiple of the one before)".to_owned()));
             items.extend(self.density(&y));
             for (quantile, class, name) in [(0.5, "line l-p50", "median"), (0.99, "line l-p99", "p99")] {
                 items.extend(self.quantile_line(&y, quantile, class, name));
@@ -327,11 +330,11 @@ impl Course<'_> {
         }
         let open = self.trial.phases.iter().any(PhaseRecord::is_open);
         let what = if open { "Response times" } else { "Service times" };
-        let shown = if dense { "a picture of how many answers took how long" } else { "a dot for each request" };
+        let shown = if dense { "a heat map of response counts" } else { "a dot for each request" };
         let mut chart = self.chart(
             "requests",
             format!("{what} of {}", self.name()),
-            format!("{shown}, at its true start; the scale of times is logarithmic. Failed requests are crosses."),
+            format!("{shown}, at its actual start; the time scale is logarithmic. Crosses are failed requests."),
         );
         chart.panels = vec![Panel::plot(format!("{what}, ms"), y, REQUESTS_HEIGHT, items)];
         chart.legend = legend;
@@ -348,7 +351,7 @@ impl Course<'_> {
         let row = |ms: f64| y.down(ms, REQUESTS_HEIGHT) * CELLS.1 / (REQUESTS_HEIGHT * 10 + 1);
         for interval in &self.evidence.intervals {
             let (from, to) = (column(interval.at_s), column(interval.at_s + interval.seconds));
-            // The column in which an interval ends belongs to the next one.
+            // The column where an interval ends belongs to the next one.
             let across = (from, if to > from { to - 1 } else { from });
             let mut below = 0.0f64;
             for (edge, count) in &interval.classes {
@@ -374,7 +377,7 @@ impl Course<'_> {
     }
 
     fn quantile_line(&self, y: &Axis, quantile: f64, class: &str, name: &str) -> Vec<Item> {
-        // One line for each phase, because there is nothing to draw between phases.
+        // One line per phase, because there is nothing between phases.
         let phases = self.evidence.intervals.chunk_by(|left, right| left.phase == right.phase);
         let line = |intervals: &[IntervalRecord]| {
             let point = |interval: &IntervalRecord| {
@@ -394,11 +397,11 @@ impl Course<'_> {
         let rows = phases.flat_map(|same| same.chunks(every)).map(|part| self.requests_row(part));
         let failed = self.evidence.requests.iter().filter(|request| request.failed).count();
         let notes = [
-            format!("Failed among the requests kept: {failed} of {}.", self.evidence.requests.len()),
-            "Quantiles are upper edges of the classes that hold them.".to_owned(),
+            format!("{failed} of the {} recorded requests failed.", self.evidence.requests.len()),
+            "Quantiles are the upper bounds of their histogram buckets.".to_owned(),
         ];
-        let head = ["phase", "from s", "to s", "answers", "p50 ms", "p90", "p99", "longest"];
-        Table::new("Requests in numbers", head, rows).noted(notes)
+        let head = ["phase", "from s", "to s", "responses", "p50 ms", "p90", "p99", "longest"];
+        Table::new("Requests as a table", head, rows).noted(notes)
     }
 
     fn requests_row(&self, part: &[IntervalRecord]) -> Vec<String> {
@@ -413,7 +416,7 @@ impl Course<'_> {
     }
 }
 
-/// Consecutive samples as a row: their highest RSS, and the other values from the last sample that has them.
+/// Consecutive samples as a row: the highest RSS, and the other values from the last sample that has them.
 fn timeline_row(part: &[Sample], first: &Sample, last: &Sample) -> Vec<String> {
     vec![
         format!("{:.1}", first.at_s),
@@ -422,14 +425,14 @@ fn timeline_row(part: &[Sample], first: &Sample, last: &Sample) -> Vec<String> {
         mib(last.heap_used_bytes),
         mib(last.heap_committed_bytes),
         mib(last.charge_bytes),
-        // Only about one sample a second has `direct_bytes`.
+        // Only about one sample per second has `direct_bytes`.
         mib(part.iter().rev().find_map(|sample| sample.direct_bytes)),
         last.gc_count.map_or_else(dash, grouped),
         last.gc_ms.map_or_else(dash, |ms| format!("{ms:.0}")),
     ]
 }
 
-/// The upper edge of the class that holds a quantile; classes ascending.
+/// The upper bound of the class that contains a quantile; classes are ascending.
 fn class_quantile(classes: &[(f64, u64)], quantile: f64) -> Option<f64> {
     let total: u64 = classes.iter().map(|(_, count)| *count).sum();
     let wanted = (quantile * total as f64).ceil().max(1.0);
@@ -442,11 +445,11 @@ fn class_quantile(classes: &[(f64, u64)], quantile: f64) -> Option<f64> {
 
 // ---- The account ----
 
-/// A bar for each mark with an account, divided among owners.
+/// A bar per mark with an account, divided by owner.
 fn accounts(trial: &Trial) -> Option<Figure> {
     let marks: Vec<(&str, &AccountRecord)> =
         trial.marks.iter().filter_map(|mark| Some((mark.name.as_str(), account_of(mark)?))).collect();
-    // The legend has the numbers of the mark that matters most.
+    // The legend shows the numbers of the most important mark.
     let shown = marks.iter().find(|(name, _)| *name == MarkPoint::Loaded.word()).or(marks.last()).copied()?;
     let names = owners::in_order(marks.iter().flat_map(|(_, of)| &of.owners).map(|owner| owner.name.as_str()));
     let total = |account: &AccountRecord| account.total_bytes as f64 / MIB;
@@ -469,7 +472,7 @@ fn accounts(trial: &Trial) -> Option<Figure> {
     let chart = Chart {
         name: format!("account-trial-{}", trial.index + 1),
         title,
-        description: "A bar for each mark: the resident memory, divided among its owners.".to_owned(),
+        description: "One bar per mark: resident memory by owner.".to_owned(),
         x: Some(x),
         panels: vec![Panel::rows(marks.len() as u32 * 42, items)],
         legend: legend.collect(),
@@ -486,10 +489,10 @@ fn accounts_table(marks: &[(&str, &AccountRecord)], names: &[&str]) -> Table {
     let rows = names.iter().map(|name| row(label(name), &|account| held(account, name)));
     let head = std::iter::once("owner").chain(marks.iter().map(|(mark, _)| *mark));
     let total = row("RSS", &|account| Some(account.total_bytes));
-    Table::new("Account in numbers, MiB", head, rows.chain([total]))
+    Table::new("Account as a table, MiB", head, rows.chain([total]))
 }
 
-/// Returns the bytes that an owner holds at a mark; `None` if the account does not list the owner.
+/// An owner's bytes at a mark; `None` if the account does not list it.
 fn held(account: &AccountRecord, name: &str) -> Option<u64> {
     let own = account.owners.iter().filter(|owner| owner.name == name);
     own.map(|owner| owner.rss_bytes).reduce(u64::saturating_add)

@@ -1,5 +1,5 @@
-//! Pictures of a tuning. One shows the way from as it is to the answer, a step for each kept remedy. The other shows
-//! memory against CPU of every setting that was weighed.
+//! Charts of a tuning: the steps from the unchanged subject to the answer, one per kept remedy; and memory against CPU
+//! for every measured setting.
 
 use super::model::{Anchor, Axis, Chart, Figure, Item, Panel, Sign};
 use super::owners;
@@ -17,21 +17,21 @@ use crate::units::shortened;
 use crate::words::dash;
 use loadline_base::order::Order as _;
 
-/// Height of a row of the steps, in tenths of a pixel.
+/// Row height of the steps, in tenths of a pixel.
 const ROW: u32 = 420;
-/// Steps drawn; the last one includes all others.
+/// Maximum steps; the last one includes all others.
 const STEPS_MAX: usize = 24;
-/// Steps that print as 0.0 MiB are left out.
+/// Steps that print as 0.0 MiB are omitted.
 const STEP_BYTES_MIN: f64 = 0.05 * MIB;
-/// Owners named when a pointer rests on a step.
+/// Owners named when hovering over a step.
 const OWNERS_MAX: usize = 4;
 const FRONT_HEIGHT: u32 = 260;
 const POINTS_MAX: usize = 200;
 const NAME_CHARS: usize = 40;
-/// The name of the answer in place of its remedies.
+/// The answer's name, which replaces its remedies.
 const ANSWER: &str = "the answer";
 
-/// The pictures; empty if nothing was weighed.
+/// The charts; empty without measurements.
 pub(crate) fn tunes(document: &Document) -> Vec<Figure> {
     let Some(tune) = &document.tune else { return Vec::new() };
     waterfall(tune).into_iter().chain(front(tune)).collect()
@@ -39,22 +39,22 @@ pub(crate) fn tunes(document: &Document) -> Vec<Figure> {
 
 // ---- The steps ----
 
-/// A stretch of the way: from so many bytes to so many.
+/// A step, from and to this many bytes.
 struct WaterfallStep {
     name: String,
     from: f64,
     to: f64,
-    /// The bytes that each owner lost, the largest first; empty if no two settings differ by this remedy alone.
+    /// Bytes saved per owner, largest first; empty if no two settings differ only in this remedy.
     owners: Vec<(String, f64)>,
 }
 
 impl WaterfallStep {
-    /// The bytes added, with their sign.
+    /// The change in bytes, with its sign.
     fn change(&self) -> String {
         signed(Unit::Bytes, Some(self.to - self.from))
     }
 
-    /// The owners that the step changed most, each with its change.
+    /// The owners with the largest changes.
     fn owners(&self) -> Option<String> {
         let told = |(owner, lost): &(String, f64)| format!("{} {}", label(owner), signed(Unit::Bytes, Some(-lost)));
         let told: Vec<String> = self.owners.iter().take(OWNERS_MAX).map(told).collect();
@@ -62,25 +62,24 @@ impl WaterfallStep {
     }
 }
 
-/// The remedies of the answer, in the order of the table.
+/// The answer's remedies in table order.
 fn kept(tune: &TuneRecord) -> Vec<&RemedyRecord> {
     tune.remedies.iter().filter(|of| of.fate == Fate::Kept).collect()
 }
 
-/// The setting with exactly these remedies.
 fn setting_of<'a>(tune: &'a TuneRecord, ids: &[&str]) -> Option<&'a SettingRecord> {
     let same =
         |of: &&SettingRecord| of.remedies.len() == ids.len() && of.remedies.iter().all(|id| ids.contains(&&**id));
     tune.path.iter().chain(&tune.front).find(same)
 }
 
-/// The weight of the answer, from its confirmation.
+/// The answer's memory in its confirmation.
 fn confirmed(tune: &TuneRecord) -> Option<f64> {
     objective_gain(tune).filter(|gain| gain.unit == Unit::Bytes).map(|gain| gain.candidate_median)
 }
 
-/// Returns the bytes that each owner lost by a remedy. It compares two settings that differ by it alone, and
-/// takes the pair with the most remedies.
+/// Bytes saved per owner by a remedy, from the pair of settings that differ only in it and have the most other
+/// remedies.
 fn moved_by(tune: &TuneRecord, id: &str) -> Vec<(String, f64)> {
     let mut with: Vec<&SettingRecord> = tune.path.iter().filter(|of| of.remedies.iter().any(|own| own == id)).collect();
     with.largest_first(|of| of.remedies.len());
@@ -97,7 +96,7 @@ fn moved_by(tune: &TuneRecord, id: &str) -> Vec<(String, f64)> {
     lost
 }
 
-/// The steps from as it is to the answer: one for each remedy, and one for the rest, which the remedies save together.
+/// The steps from the unchanged subject to the answer: one per remedy, and one for the rest, which they save together.
 fn steps(tune: &TuneRecord, before: f64, after: f64) -> Vec<WaterfallStep> {
     let mut kept = kept(tune);
     let weight = |of: &RemedyRecord| of.saved_bytes.filter(|bytes| bytes.is_finite()).unwrap_or(0.0);
@@ -120,7 +119,7 @@ fn waterfall(tune: &TuneRecord) -> Option<Figure> {
         |of: &SettingRecord| of.bytes.filter(|bytes| bytes.is_finite()).map(|bytes| (of.owners.clone(), bytes));
     let (owners_before, before) = tune.as_is.as_ref().and_then(weighed)?;
     let ids: Vec<&str> = kept(tune).iter().map(|of| of.id.as_str()).collect();
-    // If the search did not weigh exactly these remedies, the owners are not known.
+    // If the search did not measure exactly these remedies, the owners are unknown.
     let winner = setting_of(tune, &ids).and_then(weighed);
     let winner = winner.or_else(|| Some((Vec::new(), confirmed(tune).filter(|bytes| bytes.is_finite())?)));
     let (owners_after, after) = winner.filter(|_| !ids.is_empty())?;
@@ -140,8 +139,8 @@ fn waterfall(tune: &TuneRecord) -> Option<Figure> {
     let chart = Chart {
         name: "tuning-steps".to_owned(),
         title: format!("{} from {AS_IS} to the answer, by remedy and owner", objective_words(tune.objective).0),
-        description: "A bar for what it weighs as it is and one with the answer, both divided among their owners; \
-                      between them a step for each remedy that was kept, in the colour of the owner that it moves most."
+        description: "One bar for the original settings and one for the answer, both split by owner. Between them is \
+            a step for each remedy kept, in the color of the owner that it reduces most."
             .to_owned(),
         x: Some(x),
         panels: vec![Panel::rows((top + ROW) / 10, items)],
@@ -159,7 +158,7 @@ fn row(top: u32, name: &str, number: String) -> Vec<Item> {
     ]
 }
 
-/// A bar divided among owners; undivided if they are not known.
+/// A bar divided by owner; undivided if the owners are unknown.
 fn stacked(owners: &[OwnerBytes], total: f64, x: &Axis, top: u32) -> Vec<Item> {
     let mut parts: Vec<(&str, f64)> = owners.iter().map(|of| (of.owner.as_str(), of.bytes)).collect();
     parts.retain(|(_, bytes)| *bytes > 0.0);
@@ -170,7 +169,7 @@ fn stacked(owners: &[OwnerBytes], total: f64, x: &Axis, top: u32) -> Vec<Item> {
     owners::bar(parts.into_iter(), x, top, false)
 }
 
-/// A step drawn between the levels before and after it. A step that adds memory is drawn in the style of worse.
+/// A step between its levels. A step that adds memory uses the style for worse.
 fn stretch(step: &WaterfallStep, x: &Axis, top: u32) -> Item {
     let (from, to) = (x.across(step.from / MIB), x.across(step.to / MIB));
     let style = match step.owners.first() {
@@ -183,7 +182,7 @@ fn stretch(step: &WaterfallStep, x: &Axis, top: u32) -> Item {
     Item::part((from.min(to), from.max(to).max(from.min(to) + 1)), top, style, words)
 }
 
-/// Every owner of either bar, in the order of the account.
+/// The owners of both bars, in account order.
 fn owners_legend(before: &[OwnerBytes], after: &[OwnerBytes]) -> Vec<(Sign, String)> {
     let held = before.iter().chain(after).filter(|owner| owner.bytes > 0.0);
     let names = owners::in_order(held.map(|owner| owner.owner.as_str()));
@@ -196,15 +195,15 @@ fn steps_table(before: f64, steps: &[WaterfallStep], after: f64) -> Table {
     let row = |of: &WaterfallStep| vec![of.name.clone(), of.change(), mib(of.to), of.owners().unwrap_or_else(dash)];
     let rows = std::iter::once(end(AS_IS, before)).chain(steps.iter().map(row)).chain([end(ANSWER, after)]);
     let notes =
-        ["From the trials of the search: each step with the other settings of its trial. together: the saving of all \
-         remedies at once."
+        ["From the trials of the search: each step includes the other settings of its trial. together: the combined \
+            savings of all remedies."
             .to_owned()];
-    Table::new("Steps in numbers", ["step", "change", "then", "owners"], rows).worded(1, 1).noted(notes)
+    Table::new("Steps as a table", ["step", "change", "then", "owners"], rows).worded(1, 1).noted(notes)
 }
 
 // ---- Memory against CPU ----
 
-/// A setting with its place: MiB, and the change of CPU time in percent.
+/// A setting with its position: MiB, and the change of CPU time in percent.
 struct SettingPoint<'a> {
     of: &'a SettingRecord,
     mib: f64,
@@ -230,9 +229,9 @@ fn front(tune: &TuneRecord) -> Option<Figure> {
     let x =
         Axis::new(Scale::around(points.iter().map(|of| of.mib)), &format!("{what}, MiB  \u{2190} better"), " MiB", 6);
     let price = (tune.price * 100.0).clamp(0.0, 100.0);
-    let y = Axis::new(Scale::around(points.iter().map(|of| of.cpu).chain([0.0, price])), "", " %", 6).signed("");
-    let y_title = format!("CPU per request against {AS_IS}, %  \u{2193} better");
-    let price_words = format!("price {price:.1} %");
+    let y = Axis::new(Scale::around(points.iter().map(|of| of.cpu).chain([0.0, price])), "", "%", 6).signed("");
+    let y_title = format!("CPU per request relative to {AS_IS}, %  \u{2193} better");
+    let price_words = format!("price {price:.1}%");
     let mut items = Item::bound(y.down(price, FRONT_HEIGHT), price_words.clone(), price_words).to_vec();
     let mut taken: Vec<Point> = Vec::new();
     for point in &points {
@@ -241,10 +240,10 @@ fn front(tune: &TuneRecord) -> Option<Figure> {
     }
     let chart = Chart {
         name: "tuning-front".to_owned(),
-        title: format!("{what} against CPU per request, every setting that was weighed"),
+        title: format!("{what} vs. CPU per request, for every setting that was measured"),
         description:
-            "A point for each setting: filled where none that held has less memory at no more CPU, grey where \
-                      one has, hollow where the target did not hold."
+            "One point per setting: filled if no other setting that met the target uses less memory without more CPU, \
+                gray if one does, hollow if the target was missed."
                 .to_owned(),
         panels: vec![Panel::plot(y_title, y, FRONT_HEIGHT, items)],
         x: Some(x),
@@ -291,9 +290,9 @@ fn point_items(tune: &TuneRecord, point: &SettingPoint<'_>, at: Point, taken: &m
 
 fn front_legend(points: &[SettingPoint<'_>]) -> Vec<(Sign, String)> {
     let known = [
-        ("held", "no other one has less memory at no more CPU"),
-        ("dominated", "another one is as good or better in both"),
-        ("failed", "the target did not hold"),
+        ("held", "no other setting uses less memory without more CPU"),
+        ("dominated", "another setting is at least as good on both"),
+        ("failed", "the target was missed"),
     ];
     let seen = known.into_iter().filter(|(class_of, _)| points.iter().any(|point| class(point) == *class_of));
     seen.map(|(class_of, words)| (Sign::Mark(0, class_of.to_owned()), words.to_owned())).collect()
@@ -309,9 +308,9 @@ fn front_table(tune: &TuneRecord, points: &[SettingPoint<'_>]) -> Table {
             if point.is_on_front { "yes" } else { "no" }.to_owned(),
         ]
     };
-    let head = ["setting", "MiB", "CPU per request", "held", "least at its price"];
+    let head = ["setting", "MiB", "CPU per request", "met", "lowest at its cost"];
     let notes = [NO_PROOF.to_owned()];
-    Table::new("Settings in numbers", head, points.iter().map(row)).worded(1, 2).noted(notes)
+    Table::new("Settings as a table", head, points.iter().map(row)).worded(1, 2).noted(notes)
 }
 
 #[cfg(test)]
@@ -327,8 +326,8 @@ mod tests {
         let [steps, front] = &tunes(&document)[..] else { panic!("two pictures") };
         insta::assert_snapshot!(svg::fluid(&steps.chart).as_str().replace('>', ">\n"));
         let names: Vec<String> = steps.table.rows.iter().map(|row| row[0].to_string()).collect();
-        assert_eq!(names, ["as it is", "malloc.trim", "heap.max", "malloc.arenas", "the answer"]);
-        // Each step ends where the next one begins, and the last one ends at the answer.
+        assert_eq!(names, ["baseline", "malloc.trim", "heap.max", "malloc.arenas", "the answer"]);
+        // Each step ends where the next one begins; the last one ends at the answer.
         assert_eq!(steps.table.rows[3][2], "1000.2 MiB");
         assert_eq!(steps.table.rows[3][2], steps.table.rows[4][2]);
         assert!(steps.table.rows[1][3].to_string().starts_with("malloc retained "), "{:?}", steps.table.rows[1]);
@@ -340,7 +339,7 @@ mod tests {
         let document = tune_sample::proved();
         let front = &tunes(&document)[1];
         let names: Vec<String> = front.table.rows.iter().map(|row| row[0].to_string()).collect();
-        assert_eq!(names[..3], ["as it is", "the answer", "with jit.c1"]);
+        assert_eq!(names[..3], ["baseline", "the answer", "with jit.c1"]);
         let apart = ["without malloc.trim", "with gc.parallel"];
         assert!(apart.iter().all(|name| names.iter().any(|other| other == name)), "{names:?}");
         let words = |item: &&Item| matches!(item, Item::Words { class, .. } if class == "strong");

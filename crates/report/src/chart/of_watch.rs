@@ -1,4 +1,4 @@
-//! The chart of a watched life: its memory by part up to its end, the limit above it, and when it was weighed.
+//! The chart of a watched JVM: memory by part until its end, the limit, and when accounts were taken.
 
 use super::model::{Axis, Chart, Figure, Guide, Item, Panel, Sign};
 use super::scale::Scale;
@@ -9,7 +9,7 @@ use crate::summary::{mib, watch::part_name};
 use crate::table::Table;
 use crate::units::{Bytes, roughly};
 
-/// Parts that make up anonymous memory, from below, each with its class.
+/// Parts of anonymous memory, bottom to top, with classes.
 const STACKED: [(&str, &str); 5] = [
     ("java_heap", "o-heap2"),
     ("metaspace", "o-class"),
@@ -19,14 +19,14 @@ const STACKED: [(&str, &str); 5] = [
 ];
 /// Parts that are lines, each with its class and its words.
 const LINES: [(&str, &str, &str); 2] =
-    [("heap", "line l-used", "heap after old collections"), ("memory", "line l-rss", "what no reclaim takes back")];
-const LIMIT: &str = "line s1";
+    [("heap", "line l-used", "heap after old GCs"), ("memory", "line l-rss", "memory that cannot be reclaimed")];
+const LIMIT: &str = "memory that cannot be reclaimed";
 const HEIGHT: u32 = 260;
-/// A limit more than this many times above the memory held is left out, because it would make the picture flat.
+/// A limit higher than this many times the memory would flatten the chart, so it is omitted.
 const LIMIT_WITHIN: f64 = 3.0;
 const ROWS_MAX: usize = 40;
 
-/// The chart, if any data over time is known.
+/// The chart, if any data over time exists.
 pub(crate) fn last_hours(of: &PostMortem) -> Option<Figure> {
     let course = &of.course;
     let stretches = course.parts.iter().map(|part| part.values.len()).max().filter(|stretches| *stretches > 1)?;
@@ -48,12 +48,12 @@ pub(crate) fn last_hours(of: &PostMortem) -> Option<Figure> {
     let title = format!("Memory by part in the last {}", roughly(span_s));
     let limit = match shows_limit {
         true => format!(" The limit is the line at {}.", Bytes(of.limit_bytes)),
-        false => format!(" The limit, {}, is far above.", Bytes(of.limit_bytes)),
+        false => format!(" The limit, {}, is far above the chart.", Bytes(of.limit_bytes)),
     };
     let chart = Chart {
         name: "last-hours".to_owned(),
-        description: format!("{title} of {}, as far as counters tell, one above the other.{limit}", of.name),
-        title: format!("{title}, as far as counters tell.{limit}"),
+        description: format!("{title} of {}, from JVM counters, stacked.{limit}", of.name),
+        title: format!("{title}, from JVM counters.{limit}"),
         guides: of.weighed_at_s.iter().filter_map(weighed).collect(),
         x: Some(drawing.x.clone()),
         panels: vec![panel],
@@ -67,18 +67,18 @@ fn part<'a>(course: &'a WatchCourse, name: &str) -> Option<&'a WatchPart> {
     course.parts.iter().find(|part| part.name == name)
 }
 
-/// The data that the panel and the table share.
+/// Data shared by panel and table.
 struct Drawing<'a, F> {
     course: &'a WatchCourse,
     x: Axis,
-    /// The value on the axis for the middle of a stretch.
+    /// The axis value for the middle of a span.
     before: F,
 }
 
 impl<F: Fn(usize) -> f64> Drawing<'_, F> {
     fn memory(&self, limit: Option<u64>) -> (Panel, Vec<(Sign, String)>) {
         let known = |name: &str| part(self.course, name).map_or(&[][..], |part| &part.values);
-        // Reclaimable pages count towards no limit that kills.
+        // Reclaimable pages do not cause kills.
         let all = self.course.parts.iter().filter(|part| part.name != "files");
         let all = all.flat_map(|part| part.values.iter().flatten().copied()).chain(limit);
         let y = Axis::new(Scale::from_zero(all.map(|bytes| bytes as f64 / MIB)), "MiB", " MiB", 5);
@@ -111,7 +111,7 @@ impl<F: Fn(usize) -> f64> Drawing<'_, F> {
             items.push(Item::line(&seen.collect::<Vec<_>>(), LIMIT, "limit"));
             legend.push((Sign::Line(LIMIT.to_owned()), "limit".to_owned()));
         }
-        (Panel::plot("MiB, the most of each stretch", y, HEIGHT, items), legend)
+        (Panel::plot("MiB, the maximum of each interval", y, HEIGHT, items), legend)
     }
 
     fn table(&self, stretches: usize, unit: &str) -> Table {
@@ -123,7 +123,7 @@ impl<F: Fn(usize) -> f64> Drawing<'_, F> {
         });
         let names = self.course.parts.iter().map(|part| part_name(&part.name).trim().to_owned());
         let head = [format!("{unit} before the end")].into_iter().chain(names).chain(["limit".to_owned()]);
-        Table::new("The numbers, MiB", head, rows.collect::<Vec<_>>())
+        Table::new("Data, MiB", head, rows.collect::<Vec<_>>())
     }
 }
 
@@ -150,7 +150,7 @@ mod tests {
         let fills = items.iter().filter(|item| matches!(item, Item::Fill { .. })).count();
         assert_eq!((fills, items.len(), figure.chart.guides.len()), (2, 4, 1), "the first account was before");
         let words: Vec<&str> = figure.chart.legend.iter().map(|(_, words)| words.as_str()).collect();
-        assert_eq!(words, ["java heap", "rest", "what no reclaim takes back", "limit"]);
+        assert_eq!(words, ["java heap", "rest", "memory that cannot be reclaimed", "limit"]);
         assert_eq!(figure.table.rows[0], ["30.0", "30.0", "30.0", "30.0", "80.0"]);
         let far = last_hours(&life(&[Some(10 << 20), Some(30 << 20)], 8000)).unwrap();
         assert!(far.chart.legend.iter().all(|(_, words)| words != "limit"), "{:?}", far.chart.legend);

@@ -1,4 +1,4 @@
-//! Owners in charts: their order, their keys, and bars that are divided among them.
+//! Owners in charts: order, legend, and divided bars.
 
 use super::model::{Axis, Item, Sign};
 use super::palette::owner_style;
@@ -8,15 +8,15 @@ use crate::owner::{label, place};
 use crate::width::width;
 use loadline_base::order::Order as _;
 
-/// Pixels of a bar on a page.
+/// Width of a bar on a page, in pixels.
 const BAR_PIXELS: f64 = 860.0;
 
-/// Whether a text inside an area fits into `room` pixels; a character takes 6.6.
+/// Whether a text inside an area fits into `room` pixels, at 6.6 pixels per character.
 pub(super) fn fits(text: &str, room: f64) -> bool {
     width(text) as f64 * 6.6 + 8.0 < room
 }
 
-/// Each of these owners once, in the order of the account.
+/// The distinct owners in account order.
 pub(crate) fn in_order<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let mut names: Vec<&str> = names.collect();
     names.order_by_key(|name| (place(name), *name));
@@ -24,18 +24,16 @@ pub(crate) fn in_order<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str>
     names
 }
 
-/// The class that colours an owner.
 pub(crate) fn class(name: &str) -> String {
     owner_style(name).0
 }
 
-/// The sign of an owner with its words.
 pub(crate) fn key(name: &str, words: String) -> (Sign, String) {
     let (class, hatched) = owner_style(name);
     (Sign::Area(class, hatched), words)
 }
 
-/// A bar divided among owners, from their names and bytes, with names inside if they are wanted and fit.
+/// A bar divided by owner, with names inside if wanted and if they fit.
 pub(crate) fn bar<'a>(parts: impl Iterator<Item = (&'a str, f64)>, x: &Axis, top: u32, is_named: bool) -> Vec<Item> {
     let mut sum = 0.0;
     let mut items = Vec::new();

@@ -1,25 +1,24 @@
-//! The same colour for the same thing everywhere, and with each colour a dash, a shape or hatching.
+//! Consistent colors, each with a dash, shape, or hatching.
 
 use crate::owner::Owner;
 
-/// Styles of configurations before they repeat.
+/// Configuration styles before they repeat.
 pub(crate) const SERIES: usize = 8;
 
-/// The class of an owner, and whether it is hatched, which marks memory that holds nothing or has no owner. Families
-/// share a hue; an unknown owner is grey.
+/// An owner's class, and whether it is hatched, which marks memory without content or owner. Families share a hue;
+/// unknown owners are gray.
 pub(crate) fn owner_style(name: &str) -> (String, bool) {
     let entry = Owner::named(name).map(Owner::entry);
     let (colour, hatched) = entry.map_or(("other", false), |entry| (entry.colour, entry.hatched));
     (format!("o-{colour}"), hatched)
 }
 
-/// The class of a configuration, by its position.
 pub(crate) fn series_class(place: usize) -> String {
     format!("s{}", place % SERIES)
 }
 
-/// The rules of charts with colours in place of their names, for a stand-alone file and for drawers without variables.
-/// The light theme comes first; a drawer without media queries skips the dark one.
+/// Chart rules with color values instead of variables, for separate files and renderers without variables. The light
+/// theme comes first; renderers without media queries ignore the dark one.
 pub(crate) fn literal(colours: &str, rules: &str) -> String {
     let (light, dark) = colours.split_once("@media").unwrap_or((colours, ""));
     let coloured: String = rules.split_inclusive('}').filter(|rule| rule.contains("var(")).collect();
@@ -27,7 +26,7 @@ pub(crate) fn literal(colours: &str, rules: &str) -> String {
     format!("{}@media (prefers-color-scheme: dark) {{{dark}\n}}\n", valued(light, rules))
 }
 
-/// Rules with the values of a theme, which has `--name: value;` on each line.
+/// Rules with the values of a theme that has `--name: value;` on each line.
 fn valued(theme: &str, rules: &str) -> String {
     let declared = |line: &str| -> Option<(String, String)> {
         let (name, value) = line.trim().strip_prefix("--")?.split_once(':')?;
@@ -52,20 +51,19 @@ mod tests {
         assert_eq!(names(light), names(dark), "both themes name the same colours in the same order");
     }
 
-    /// A theme's colours by name.
     fn colours(theme: &str) -> std::collections::HashMap<&str, &str> {
         let lines = theme.lines().filter_map(|line| line.trim().strip_prefix("--")?.split_once(": #"));
         lines.map(|(name, value)| (name, value.trim_end_matches(';'))).collect()
     }
 
-    /// The relative luminance of `rrggbb`, after WCAG 2.2.
+    /// The relative luminance of `rrggbb` (WCAG 2.2).
     fn luminance(colour: &str) -> f64 {
         let part = |at: usize| f64::from(u8::from_str_radix(&colour[at..at + 2], 16).unwrap()) / 255.0;
         let linear = |part: f64| if part <= 0.04045 { part / 12.92 } else { ((part + 0.055) / 1.055).powf(2.4) };
         0.2126 * linear(part(0)) + 0.7152 * linear(part(2)) + 0.0722 * linear(part(4))
     }
 
-    /// The contrast of two colours, 1 to 21, after WCAG 2.2.
+    /// The contrast of two colors, 1 to 21 (WCAG 2.2).
     fn contrast(one: &str, other: &str) -> f64 {
         let (one, other) = (luminance(one), luminance(other));
         (one.max(other) + 0.05) / (one.min(other) + 0.05)
@@ -77,7 +75,7 @@ mod tests {
         let (light, dark) = super::super::COLOURS.split_once("@media").unwrap();
         for (name, theme) in [("light", light), ("dark", dark)] {
             let colours = colours(theme);
-            // WCAG 2.2, AA: 4.5 for text, 3 for anything else.
+            // WCAG 2.2, AA: 4.5 for text, 3 for graphics.
             let text = [
                 (&["ink", "soft", "faint", "link", "better", "worse", "same", "fail"][..], "paper"),
                 (&["ink", "soft", "link"], "panel"),

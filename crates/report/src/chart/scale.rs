@@ -1,38 +1,37 @@
-//! From values to places and back to round numbers: linear and logarithmic scales, and the ticks of an axis.
+//! Maps values to positions and back to round numbers: linear and logarithmic scales, and axis ticks.
 
-/// Tick labels have at most this many decimals.
+/// Maximum decimals of a tick label.
 const DIGITS_MAX: usize = 6;
 
-/// Whether equal distances are equal differences or equal ratios.
+/// Whether equal distances mean equal differences or equal ratios.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ScaleKind {
     /// Equal differences.
     Linear,
-    /// Equal ratios; the range is above 0.
+    /// Equal ratios; the range is positive.
     Log,
 }
 
-/// A range of values on an axis.
+/// An axis's range of values.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Scale {
-    /// Value at the axis' beginning.
+    /// Value at the start.
     pub(crate) low: f64,
-    /// Value at its end; above `low`.
+    /// Value at the end; above `low`.
     pub(crate) high: f64,
-    /// How values lie between them.
+    /// How values are spaced between them.
     pub(crate) kind: ScaleKind,
 }
 
 impl Scale {
-    /// From `low` to `high`, for any two values: an empty range or one that is not a number becomes one that can be
-    /// drawn.
+    /// From `low` to `high`; makes empty and NaN ranges drawable.
     pub(crate) fn linear(low: f64, high: f64) -> Self {
         let low = if low.is_finite() { low } else { 0.0 };
         let high = if high.is_finite() && high > low { high } else { low + low.abs().max(1.0) };
         Self { low, high, kind: ScaleKind::Linear }
     }
 
-    /// From 0 to a round number at or above the largest of these, with a little room.
+    /// From 0 to a round number slightly above the largest value.
     pub(crate) fn from_zero(values: impl Iterator<Item = f64>) -> Self {
         let top = values.filter(|value| value.is_finite()).fold(0.0, f64::max);
         let top = if top > 0.0 { top * 1.04 } else { 1.0 };
@@ -40,7 +39,6 @@ impl Scale {
         Self::linear(0.0, (top / step).ceil() * step)
     }
 
-    /// Around these values, with room at both sides.
     pub(crate) fn around(values: impl Iterator<Item = f64> + Clone) -> Self {
         let finite = values.filter(|value| value.is_finite());
         let low = finite.clone().fold(f64::INFINITY, f64::min);
@@ -52,7 +50,7 @@ impl Scale {
         Self::linear(low - room, high + room)
     }
 
-    /// From below the smallest to above the largest of these positive values, to 1, 2 or 5 of a decade.
+    /// Encloses these positive values, rounded outward to 1, 2, or 5 times a power of ten.
     pub(crate) fn log_around(values: impl Iterator<Item = f64> + Clone) -> Self {
         let positive = values.filter(|value| value.is_finite() && *value > 0.0);
         let low = positive.clone().fold(f64::INFINITY, f64::min);
@@ -66,7 +64,7 @@ impl Scale {
         Self { low: floor, high: ceiling, kind: ScaleKind::Log }
     }
 
-    /// Returns the place of a value: 0 at the beginning, 1 at the end. Values outside go to the nearer end, NaN to 0.
+    /// The position of a value: 0 at the start, 1 at the end. Clamps values outside; NaN becomes 0.
     pub(crate) fn place(&self, value: f64) -> f64 {
         let share = match self.kind {
             ScaleKind::Linear => (value - self.low) / (self.high - self.low),
@@ -75,7 +73,7 @@ impl Scale {
         if share.is_nan() { 0.0 } else { share.clamp(0.0, 1.0) }
     }
 
-    /// Round values inside the range, at most about `most` of them.
+    /// About `most` round values inside the range.
     pub(crate) fn ticks(&self, most: usize) -> Vec<f64> {
         match self.kind {
             ScaleKind::Linear => linear_ticks(self.low, self.high, most),
@@ -112,7 +110,7 @@ fn nice_step(least: f64) -> f64 {
     factor * power
 }
 
-/// 1, 2 and 5 of each decade between two positive values.
+/// 1, 2, and 5 of each decade between two positive values.
 fn log_steps(low: f64, high: f64) -> Vec<f64> {
     if !(low > 0.0 && high >= low && high.is_finite()) {
         return Vec::new();
@@ -123,7 +121,7 @@ fn log_steps(low: f64, high: f64) -> Vec<f64> {
     all.filter(|value| *value >= low * 0.999_999 && *value <= high * 1.000_001).collect()
 }
 
-/// A tick as text, with as many digits as distinguish it from its neighbours.
+/// A tick's label, with enough digits to distinguish it from its neighbors.
 pub(crate) fn tick_text(value: f64, ticks: &[f64]) -> String {
     let told = |digits: usize| {
         ticks.iter().all(|tick| {
@@ -134,7 +132,7 @@ pub(crate) fn tick_text(value: f64, ticks: &[f64]) -> String {
     let digits = (0..DIGITS_MAX).find(|digits| told(*digits)).unwrap_or(DIGITS_MAX);
     let text = match (digits, value.abs()) {
         (0, whole) => crate::units::grouped(whole.round() as u64),
-        // Next to ticks of hundredths, 100 need not be printed as 100.00.
+        // Among ticks of hundredths, 100 need not be 100.00.
         (_, whole) if (value - value.round()).abs() < 1e-9 => crate::units::grouped(whole.round() as u64),
         (_, part) => crate::units::trimmed(part, digits),
     };

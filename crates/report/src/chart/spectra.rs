@@ -1,4 +1,4 @@
-//! Percentile spectra: the times of all answers of a phase, all trials in one chart, on an axis that widens towards 1.
+//! Percentile spectra: all response times of a phase, all trials in one chart, on an axis that expands toward 1.
 
 use super::model::{Axis, Chart, Figure, Item, Panel, Sign};
 use super::palette::series_class;
@@ -10,16 +10,16 @@ use crate::table::Table;
 use crate::units::{grouped, milliseconds, trimmed};
 use crate::words::{dash, gathered};
 
-/// The numbers on an axis of quantiles: the share of answers that took longer, and the quantile in percent.
+/// Labels of a quantile axis: the share of slower responses, and the quantile in percent.
 const NINES: [(f64, &str); 7] = [
-    // On a phone a percent sign would run into the next number.
+    // On a phone, a percent sign would touch the next number.
     (1.0, "0"),
-    (0.5, "50 %"),
-    (0.1, "90 %"),
-    (0.01, "99 %"),
-    (1e-3, "99.9 %"),
-    (1e-4, "99.99 %"),
-    (1e-5, "99.999 %"),
+    (0.5, "50%"),
+    (0.1, "90%"),
+    (0.01, "99%"),
+    (1e-3, "99.9%"),
+    (1e-4, "99.99%"),
+    (1e-5, "99.999%"),
 ];
 const QUANTILES: [f64; 6] = [0.5, 0.75, 0.9, 0.99, 0.999, 0.9999];
 const HEIGHT: u32 = 240;
@@ -31,7 +31,7 @@ struct Of<'a> {
     spectrum: &'a SpectrumRecord,
 }
 
-/// A chart for each phase and kind of time.
+/// A chart per phase and timing.
 pub(crate) fn figures<'a>(document: &'a Document, evidence: &'a [Evidence]) -> Vec<Figure> {
     let of = |evidence: &'a Evidence| {
         let trial = document.trials.iter().find(|trial| trial.index == evidence.trial);
@@ -47,7 +47,7 @@ pub(crate) fn figures<'a>(document: &'a Document, evidence: &'a [Evidence]) -> V
 }
 
 fn figure(index: usize, (phase, time): (&str, Timing), spectra: &[Of<'_>], names: &[&str]) -> Figure {
-    // The axis ends at the quantile 1 − 1/count of the largest spectrum, with a count of 20 to 1,000,000.
+    // The axis ends at quantile 1 − 1/count of the largest spectrum, with count clamped to 20 to 1,000,000.
     let count = spectra.iter().map(|of| of.spectrum.count).max().unwrap_or(0).clamp(20, 1_000_000);
     let longer = Scale { low: 1.0, high: count as f64, kind: ScaleKind::Log };
     let ticks: Vec<(f64, String)> = NINES
@@ -55,7 +55,8 @@ fn figure(index: usize, (phase, time): (&str, Timing), spectra: &[Of<'_>], names
         .filter(|(share, _)| 1.0 / share <= count as f64)
         .map(|(share, text)| (1.0 / share, (*text).to_owned()))
         .collect();
-    let x = Axis { scale: longer, title: "share of answers that were at least so fast".to_owned(), unit: "", ticks };
+    let x =
+        Axis { scale: longer, title: "share of responses that were at least this fast".to_owned(), unit: "", ticks };
     let all = spectra.iter().flat_map(|of| of.spectrum.points.iter().map(|(_, ms)| ms.max(0.001)));
     let y = Axis::new(Scale::log_around(all), "ms", " ms", 8);
     let place = |configuration: &str| names.iter().position(|name| *name == configuration).unwrap_or(0);
@@ -73,8 +74,8 @@ fn figure(index: usize, (phase, time): (&str, Timing), spectra: &[Of<'_>], names
     let chart = Chart {
         name: format!("spectrum-{}-{}-{}", index + 1, slug(phase), time.name()),
         title: format!("{words} in {phase} by percentile"),
-        description: "How long the answers of a phase took, from the fastest to the slowest: a line for each trial, \
-                      coloured by its configuration. Each step to the right leaves out nine tenths of the rest."
+        description: "How long the responses of a phase took, from fastest to slowest: one line per trial, colored by \
+            configuration. Each step to the right leaves out nine tenths of the remaining responses."
             .to_owned(),
         group: format!("spectrum-{}", index + 1),
         legend: shown.map(key).collect(),
@@ -86,13 +87,13 @@ fn figure(index: usize, (phase, time): (&str, Timing), spectra: &[Of<'_>], names
 }
 
 fn table(words: &str, spectra: &[Of<'_>]) -> Table {
-    let mut head = vec!["configuration".to_owned(), "trial".to_owned(), "answers".to_owned()];
+    let mut head = vec!["configuration".to_owned(), "trial".to_owned(), "responses".to_owned()];
     head.extend(QUANTILES.iter().map(|quantile| format!("p{}", trimmed(quantile * 100.0, 2))));
     head.push("longest".to_owned());
     let row = |of: &Of<'_>| {
         let mut row = vec![of.configuration.to_owned(), (of.trial + 1).to_string(), grouped(of.spectrum.count)];
         let told = |quantile: &f64| {
-            // A quantile needs an answer beyond it.
+            // A quantile needs a response beyond it.
             let enough = of.spectrum.count as f64 * (1.0 - quantile) >= 1.0;
             let at = of.spectrum.points.iter().find(|(q, _)| *q >= quantile - 1e-9).filter(|_| enough);
             at.map_or_else(dash, |(_, ms)| milliseconds(*ms))
@@ -101,5 +102,5 @@ fn table(words: &str, spectra: &[Of<'_>]) -> Table {
         row.push(of.spectrum.points.last().map_or_else(dash, |(_, ms)| milliseconds(*ms)));
         row
     };
-    Table::new(format!("{words} in numbers, ms"), head, spectra.iter().map(row))
+    Table::new(format!("{words} as a table, ms"), head, spectra.iter().map(row))
 }

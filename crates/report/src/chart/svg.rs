@@ -1,5 +1,5 @@
-//! Charts as SVG. Fluid charts for the page keep their text and strokes at any width and are zoomed by moving their
-//! inner viewports. Fixed charts are stand-alone files.
+//! Renders charts as SVG. Fluid charts for the page keep text and strokes at any width, and zoom by moving inner
+//! viewports. Fixed charts are separate files.
 
 use super::model::{Anchor, Axis, Chart, Guide, Item, Panel, SHAPES, Sign};
 use super::thin::{Point, WIDTH};
@@ -8,36 +8,36 @@ use crate::units::{shortened, trimmed};
 use crate::width::width;
 use std::fmt::{Display, Write};
 
-/// Room for the numbers of a y axis; the style sheet of the page keeps the same.
+/// Room for y axis labels, also in the page's style sheet.
 const LEFT: u32 = 58;
-/// Room at the left of rows, for half of a number.
+/// Left margin of rows, for half a label.
 const LEFT_ROWS: u32 = 12;
-/// Room for half of the last number of an x axis.
+/// Room for half of the x axis's last label.
 const RIGHT: u32 = 18;
-/// Height of a line of small text.
+/// Line height of small text.
 const LINE: u32 = 14;
-/// Between panels.
+/// Gap between panels.
 const GAP: u32 = 10;
-/// Width of a character of small text in the widest font at hand, so that texts do not touch.
+/// Width of a small character in the widest available font, so that texts do not overlap.
 const CHARACTER: f64 = 7.3;
-/// The narrowest plot in which labels are kept apart: a phone.
+/// The narrowest plot with nonoverlapping labels: a phone.
 const NARROWEST: f64 = 300.0;
-/// From the middle of a sign to the text next to it.
+/// From the center of a marker to its text.
 const BESIDE_SIGN: i32 = 9;
 const LABEL_ROWS: usize = 4;
-/// Longest name of a guide, band or key.
+/// Longest name of a guide, band, or legend entry.
 const NAME_CHARS: usize = 48;
 /// Longest title or description.
 const TEXT_CHARS: usize = 400;
-/// Width of a stand-alone chart.
+/// Width of a fixed chart.
 pub(crate) const FIXED_WIDTH: u32 = 960;
 
-/// How widths are written.
+/// How to write widths.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Frame {
-    /// In shares of a width that depends on the reader's window.
+    /// As shares of a width that depends on the reader's window.
     Fluid,
-    /// In pixels; the plot is this wide.
+    /// In pixels, for a plot of this width.
     Fixed(f64),
 }
 
@@ -60,7 +60,7 @@ impl Frame {
         }
     }
 
-    /// Strokes from each point by so much: across in [`WIDTH`], and down in tenths of a pixel.
+    /// Strokes from each point with this extent: horizontally in [`WIDTH`] units, vertically in tenths of a pixel.
     fn strokes(self, strokes: impl Iterator<Item = (Point, (u32, i64))>) -> String {
         let mut d = String::new();
         let (mut x0, mut y0) = (0i64, 0i64);
@@ -74,7 +74,7 @@ impl Frame {
                 }
                 Self::Fixed(_) => {
                     let stroke = match (across, down) {
-                        // Some drawers leave out a stroke of length 0.
+                        // Some renderers omit a stroke of length 0.
                         (0, 0) => "h0.01".to_owned(),
                         (_, 0) => format!("h{}", self.x(across)),
                         _ => format!("v{}", short(down as f64 / 10.0)),
@@ -83,7 +83,7 @@ impl Frame {
                 }
             }
         }
-        // A path begins with a move that is absolute.
+        // A path begins with an absolute move.
         if let Some(first) = d.get_mut(..1) {
             first.make_ascii_uppercase();
         }
@@ -91,7 +91,7 @@ impl Frame {
     }
 }
 
-/// A path in whole numbers, each point from the one before.
+/// A path in whole numbers, each point relative to the previous one.
 fn relative(points: &[Point]) -> String {
     let mut d = String::with_capacity(points.len() * 5);
     let mut before: Option<Point> = None;
@@ -114,7 +114,7 @@ fn relative(points: &[Point]) -> String {
     d
 }
 
-/// A number with at most two digits behind the point.
+/// A number with at most two decimals.
 fn short(value: f64) -> String {
     trimmed(value, 2)
 }
@@ -123,7 +123,7 @@ fn tenths(y: u32) -> String {
     short(f64::from(y) / 10.0)
 }
 
-/// A place or a width in a plot on a phone, in pixels.
+/// A position or width in a phone's plot, in pixels.
 fn on_a_phone(x: u32) -> f64 {
     f64::from(x) / f64::from(WIDTH) * NARROWEST
 }
@@ -133,16 +133,16 @@ fn text_width(text: &str) -> f64 {
     width(text) as f64 * CHARACTER
 }
 
-/// The positions of the parts of a chart, in pixels from its top.
+/// Positions of a chart's parts, in pixels from its top.
 struct ChartLayout {
     left: u32,
-    /// Upper edge of each panel.
+    /// Top edge of each panel.
     tops: Vec<u32>,
-    /// Row of each guide's label; `None` if there is no room for it.
+    /// Row of each guide's label; `None` if there is no room.
     rows: Vec<Option<usize>>,
-    /// Upper edge of the labels of guides.
+    /// Top edge of the guides' labels.
     labels: u32,
-    /// Lower edge of the last panel.
+    /// Bottom edge of the last panel.
     bottom: u32,
     height: u32,
 }
@@ -174,13 +174,13 @@ impl ChartLayout {
     }
 }
 
-/// A row for each guide's label, so that none covers another even on a phone.
+/// A row for each guide's label, without overlaps even on a phone.
 fn label_rows(chart: &Chart) -> Vec<Option<usize>> {
     let mut ends = [f64::NEG_INFINITY; LABEL_ROWS];
     let place = |guide: &Guide| {
         let at = on_a_phone(guide.x);
         let width = text_width(&shortened(&guide.label, NAME_CHARS)) + 8.0;
-        // A label comes after its line, but before it near the right end.
+        // A label follows its line, or precedes it near the right end.
         let (from, to) = if guide_ends(guide.x) { (at - width, at) } else { (at, at + width) };
         let row = ends.iter().position(|end| *end <= from)?;
         ends[row] = to;
@@ -189,8 +189,7 @@ fn label_rows(chart: &Chart) -> Vec<Option<usize>> {
     chart.guides.iter().map(place).collect()
 }
 
-/// Whether each number of an axis fits on a phone after those before it. The last number takes precedence over its
-/// neighbour.
+/// Whether each axis label fits on a phone after the previous ones. The last label takes precedence over its neighbor.
 fn ticks_that_fit(axis: &Axis) -> Vec<bool> {
     let reach = |(tick, text): &(f64, String)| {
         let (at, half) = (on_a_phone(axis.across(*tick)), text_width(text) / 2.0);
@@ -211,8 +210,8 @@ fn guide_ends(x: u32) -> bool {
     x > WIDTH * 7 / 10
 }
 
-/// A chart for the page. Its plots take the full width, and the style sheet leaves room at the side for the numbers of
-/// its axes. It carries the data that the script needs to zoom it and to read it off.
+/// A chart for the page. Its plots take the full width, and the style sheet leaves room for axis labels. Contains the
+/// script's data for zooming and hovering.
 pub(crate) fn fluid(chart: &Chart) -> Markup {
     let layout = ChartLayout::new(chart, 0);
     let mut out = Markup::new();
@@ -229,7 +228,7 @@ pub(crate) fn fluid(chart: &Chart) -> Markup {
         ("aria-describedby", &id),
         ("data-top", &layout.labels),
     ];
-    // The tab order of the page includes only charts that respond to keys.
+    // Only charts that respond to keys are in the page's tab order.
     if let Some(x) = &x {
         attributes.extend([("tabindex", &"0" as &dyn Display), ("data-group", &chart.group), ("data-x", x)]);
     }
@@ -240,12 +239,12 @@ pub(crate) fn fluid(chart: &Chart) -> Markup {
     out
 }
 
-/// Range, kind and unit of an axis for the script.
+/// Range, kind, and unit of an axis for the script.
 fn data_of(axis: &Axis) -> String {
     format!("{} {} {:?} {}", axis.scale.low, axis.scale.high, axis.scale.kind, axis.unit.trim())
 }
 
-/// A chart as a file of its own: title and legend inside, colours of the light theme in place.
+/// A chart as a separate file: includes title and legend, with the light theme's colors inlined.
 pub(crate) fn fixed(chart: &Chart, style: &str) -> String {
     let keys = legend_places(&chart.legend);
     let head = 40 + keys.last().map_or(0, |(_, y)| y + 20);
@@ -282,7 +281,7 @@ pub(crate) fn fixed(chart: &Chart, style: &str) -> String {
     text
 }
 
-/// Places of keys in rows, from the legend's upper left corner.
+/// Positions of legend entries in rows, from the upper left corner.
 fn legend_places(legend: &[(Sign, String)]) -> Vec<(u32, u32)> {
     let (mut x, mut y) = (0, 0);
     let mut places = Vec::new();
@@ -297,7 +296,7 @@ fn legend_places(legend: &[(Sign, String)]) -> Vec<(u32, u32)> {
     places
 }
 
-/// Shapes and hatching, once in a document.
+/// Shapes and hatching, defined once per document.
 pub(crate) fn definitions() -> Markup {
     let mut out = Markup::new();
     out.element("defs", &[], |out| {
@@ -319,11 +318,11 @@ pub(crate) fn definitions() -> Markup {
     out
 }
 
-/// A sign with its middle at the left edge's right, 18 pixels wide.
+/// A marker, 18 pixels wide, whose left edge is at `x`.
 pub(crate) fn draw_sign(out: &mut Markup, sign: &Sign, x: u32, y: u32) {
     let (middle, end) = (x + 9, x + 18);
     match sign {
-        // Dots have round ends: a stroke of length 0 is a dot.
+        // With round caps, a stroke of length 0 is a dot.
         Sign::Dot(class) => {
             out.empty("path", &[("d", &format!("M{middle} {y}h0.01")), ("class", class)]);
         }
@@ -346,17 +345,17 @@ pub(crate) fn draw_sign(out: &mut Markup, sign: &Sign, x: u32, y: u32) {
     }
 }
 
-/// The classes in which an area is drawn, one over the other.
+/// The classes of an area's layers.
 fn layers(class: &str, hatched: bool) -> impl Iterator<Item = &str> {
     std::iter::once(class).chain(hatched.then_some("hatch"))
 }
 
-/// Refers to one of [`SHAPES`].
+/// A reference to one of [`SHAPES`].
 fn reference(shape: usize) -> String {
     format!("#m{}", shape % SHAPES.len())
 }
 
-/// The text shown when a pointer rests on an element.
+/// The text shown on hover.
 fn hover(out: &mut Markup, words: &str) {
     if !words.is_empty() {
         out.words("title", &[], shortened(words, TEXT_CHARS));
@@ -365,7 +364,7 @@ fn hover(out: &mut Markup, words: &str) {
 
 fn parts(out: &mut Markup, chart: &Chart, layout: &ChartLayout, frame: Frame) {
     let left = if frame == Frame::Fluid { 0 } else { layout.left };
-    // The guides and bands lie behind all panels, in a plot of their own.
+    // Guides and bands are behind all panels, in their own plot.
     let plot = |out: &mut Markup, y: u32, height: u32, data: Option<String>, inside: &dyn Fn(&mut Markup)| {
         viewport(out, frame, (left, y, height), data, inside);
     };
@@ -404,7 +403,7 @@ fn parts(out: &mut Markup, chart: &Chart, layout: &ChartLayout, frame: Frame) {
     }
 }
 
-/// The place of a plot: `at` is its left and upper edge and its height.
+/// A plot's viewport: `at` has its left edge, top edge, and height.
 fn viewport(out: &mut Markup, frame: Frame, at: (u32, u32, u32), data: Option<String>, inside: &dyn Fn(&mut Markup)) {
     let (left, top, height) = at;
     if let Frame::Fixed(_) = frame {
@@ -429,7 +428,7 @@ fn viewport(out: &mut Markup, frame: Frame, at: (u32, u32, u32), data: Option<St
     });
 }
 
-/// Bands, grid and guides with their labels; `y` counts from the chart's top.
+/// Bands, grid, and guides with labels; `y` is relative to the chart's top.
 fn backdrop(out: &mut Markup, chart: &Chart, layout: &ChartLayout, frame: Frame) {
     for (index, band) in chart.bands.iter().enumerate() {
         let (from, width) = (frame.x(band.from), frame.x(band.to.saturating_sub(band.from)));
@@ -467,7 +466,7 @@ fn backdrop(out: &mut Markup, chart: &Chart, layout: &ChartLayout, frame: Frame)
     }
 }
 
-/// A straight line from a place to another one.
+/// A straight line between two points.
 fn stroke(out: &mut Markup, x: (&String, &String), y: (&dyn Display, &dyn Display), class: &str) {
     out.empty("line", &[("x1", x.0), ("x2", x.1), ("y1", y.0), ("y2", y.1), ("class", &class)]);
 }
@@ -482,7 +481,7 @@ fn items(out: &mut Markup, panel: &Panel, frame: Frame) {
     for same in panel.items.chunk_by(|left, right| is_path(left) == is_path(right)) {
         match (is_path(&same[0]), frame) {
             (true, Frame::Fluid) => {
-                // Stretched across only: strokes keep their width, as the style sheet says.
+                // Stretches only horizontally: the style sheet keeps stroke widths constant.
                 let view = format!("0 0 {WIDTH} {}", panel.height * 10);
                 let place: [Attribute<'_>; 5] = [
                     ("viewBox", &view),

@@ -1,4 +1,4 @@
-//! Drawing: paths in whole numbers, labels that do not touch, a small chart as it is written.
+//! Rendering: paths in whole numbers, labels without overlap, a small chart in full.
 
 use super::super::model::{Band, Guide};
 use super::super::scale::Scale;

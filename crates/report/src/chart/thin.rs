@@ -1,15 +1,15 @@
-//! Thins the measured values to as many as a picture can show, without losing a peak.
+//! Reduces measured values to the number that a chart can show, without losing peaks.
 
-/// Columns of a picture: about as many as it has pixels on a large screen.
+/// Columns of a chart: about as many as its pixels on a large screen.
 pub(crate) const COLUMNS: u32 = 1000;
-/// Places across a picture; four to a column, so that a zoom still moves.
+/// Horizontal positions in a chart: four per column, so that zooming shows more.
 pub(crate) const WIDTH: u32 = 4000;
 
-/// A place in a plot: from its left edge in [`WIDTH`], from its top edge in tenths of a pixel.
+/// A position in a plot: from the left edge in [`WIDTH`] units, from the top in tenths of a pixel.
 pub(crate) type Point = (u32, u32);
 
-/// A line that looks the same: of each column its first, lowest, highest and last point, in their order.
-/// `points` are in the order of x.
+/// A visually identical line: the first, lowest, highest, and last point of each column, in order. `points` are sorted
+/// by x.
 pub(crate) fn line(points: &[Point]) -> Vec<Point> {
     let column = |point: &Point| point.0 * COLUMNS / WIDTH;
     let mut kept: Vec<Point> = Vec::new();
@@ -25,7 +25,7 @@ pub(crate) fn line(points: &[Point]) -> Vec<Point> {
     straightened(kept)
 }
 
-/// The points without those in the middle of a level stretch.
+/// Drops points inside horizontal segments.
 fn straightened(points: Vec<Point>) -> Vec<Point> {
     let mut kept: Vec<Point> = Vec::with_capacity(points.len());
     for point in points {
@@ -42,7 +42,7 @@ fn straightened(points: Vec<Point>) -> Vec<Point> {
     kept
 }
 
-/// Dots that do not cover each other: one for each cell of about a pixel.
+/// Dots without overlap: one per cell of about a pixel.
 pub(crate) fn dots(points: impl Iterator<Item = Point>) -> Vec<Point> {
     let mut kept: Vec<Point> = points.map(|(x, y)| (x / 3 * 3, y / 8 * 8)).collect();
     kept.sort_unstable();
@@ -50,25 +50,24 @@ pub(crate) fn dots(points: impl Iterator<Item = Point>) -> Vec<Point> {
     kept
 }
 
-/// At most `most` of the values, evenly.
+/// At most `most` evenly spaced values.
 pub(crate) fn evenly<T: Copy>(values: &[T], most: usize) -> Vec<T> {
     let every = values.len().div_ceil(most.max(1)).max(1);
     values.iter().step_by(every).copied().collect()
 }
 
-/// Stretches of one level in one row of a density picture.
+/// A run of one level in a row of a density plot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stretch {
     /// First column.
     pub(crate) from: u32,
-    /// The column after the last.
+    /// One past the last column.
     pub(crate) to: u32,
-    /// Row, from the top.
     pub(crate) row: u32,
 }
 
-/// A picture of counts: for each level above 0 the stretches that have it. Levels are ratios of the largest count,
-/// since counts of requests differ by powers of ten.
+/// A density plot: for each level above 0, the runs that have it. Levels are logarithmic, because request counts span
+/// powers of ten.
 #[derive(Debug, Clone)]
 pub(crate) struct Density {
     rows: u32,
@@ -77,12 +76,11 @@ pub(crate) struct Density {
 }
 
 impl Density {
-    /// A picture in which nothing is counted yet.
     pub(crate) fn new(columns: u32, rows: u32) -> Self {
         Self { rows, columns, counts: vec![0.0; columns as usize * rows as usize] }
     }
 
-    /// Spreads `count` evenly over the cells from column `from` to column `to`, both included, and the rows likewise.
+    /// Spreads `count` evenly over these inclusive ranges of columns and rows.
     pub(crate) fn add(&mut self, (from, to): (u32, u32), (top, bottom): (u32, u32), count: f64) {
         let (to, bottom) = (to.min(self.columns - 1).max(from), bottom.min(self.rows - 1).max(top));
         let share = count / (f64::from(to - from + 1) * f64::from(bottom - top + 1));
@@ -95,11 +93,11 @@ impl Density {
         }
     }
 
-    /// The stretches of each of `levels` levels, the faintest first.
+    /// The runs of each level, faintest first.
     pub(crate) fn levels(&self, levels: u32) -> Vec<Vec<Stretch>> {
         let largest = self.counts.iter().copied().fold(0.0, f64::max);
         let least = self.counts.iter().copied().filter(|count| *count > 0.0).fold(largest, f64::min);
-        // The faintest level reaches down to the rarest cell: a single slow answer stays visible.
+        // The faintest level includes the rarest cell, so that a single slow response stays visible.
         let span = (largest / least).ln().max(1e-9);
         let level = |count: f64| match count > 0.0 {
             true => 1 + ((count / least).ln() / span * f64::from(levels)).clamp(0.0, f64::from(levels) - 1.0) as u32,

@@ -1,4 +1,4 @@
-//! Numbers and names as the report prints them: a metric's words, a value with its unit, a difference with its sign.
+//! Numbers and names as printed in a report: metric names, values with units, signed differences.
 
 use crate::comparison::split;
 use crate::owner::label;
@@ -7,11 +7,11 @@ use crate::record::{Better, ComparisonRecord, Document, LeastRecord, Unit, each_
 use crate::units::trimmed;
 use crate::words::{self, dash};
 
-/// Names of files and ids are no longer than this.
+/// Maximum length of file names and IDs.
 const SLUG_CHARS: usize = 40;
 pub(crate) const MIB: f64 = crate::units::MIB as f64;
 
-/// The words for a metric: `rss.loaded` is `RSS loaded`, `p99.steady` is `p99 steady`.
+/// A metric in words: `rss.loaded` is `RSS loaded`, `p99.steady` is `p99 steady`.
 pub(crate) fn metric_words(metric: &str) -> String {
     let (head, place) = split(metric);
     let words = match head.split_once('.') {
@@ -22,14 +22,14 @@ pub(crate) fn metric_words(metric: &str) -> String {
     if place.is_empty() { words } else { format!("{words} {place}") }
 }
 
-/// The words for a family of metrics; `None` if its name is enough.
+/// A metric family in words; `None` if its name suffices.
 fn known_words(head: &str) -> Option<&'static str> {
     Some(match head {
         "rss" => "RSS",
         "rss_in_use" => "RSS in use",
         "pss" => "PSS",
         "anon" => "anonymous pages",
-        "file" => "pages of files",
+        "file" => "file pages",
         "rss_peak" => "peak RSS",
         "rss_max" => "highest RSS",
         "heap_used" => "heap used",
@@ -52,7 +52,7 @@ fn known_words(head: &str) -> Option<&'static str> {
         "gc_count" => "collections",
         "gc_share" => "share of time in GC",
         "throttled" => "share of periods throttled",
-        "start_up" => "start-up",
+        "start_up" => "startup",
         _ => return None,
     })
 }
@@ -61,12 +61,13 @@ pub(crate) fn value_text(unit: Unit, value: f64) -> String {
     Quantity::new(unit, value).wide().to_string()
 }
 
-/// Formats the judged value with its interval: the difference, or the change if the least that matters is a share.
+/// The judged value with its interval: the difference, or the change if the least relevant difference is a share.
 pub(crate) fn judged_text(comparison: &ComparisonRecord) -> String {
     Estimate::judged(comparison).wide().to_string()
 }
 
-/// The other form of the difference than [`judged_text`], without its interval: as a change, or in the metric's unit.
+/// The form of the difference that [`judged_text`] does not use, without interval: as a change, or in the metric's
+/// unit.
 pub(crate) fn also_text(comparison: &ComparisonRecord) -> String {
     match (comparison.least, comparison.ratio) {
         (LeastRecord::Relative(_), Some(_)) => {
@@ -77,26 +78,26 @@ pub(crate) fn also_text(comparison: &ComparisonRecord) -> String {
     }
 }
 
-/// The least difference that matters: `1.0 MiB`, `2 %`.
+/// The least relevant difference: `1.0 MiB`, `2%`.
 pub(crate) fn least_text(comparison: &ComparisonRecord) -> String {
     match comparison.least {
         LeastRecord::Absolute(value) => value_text(comparison.unit, value),
-        LeastRecord::Relative(share) => format!("{} %", trimmed(share * 100.0, 2)),
+        LeastRecord::Relative(share) => format!("{}%", trimmed(share * 100.0, 2)),
     }
 }
 
-/// Configurations in the order of the metrics or, without metrics, of the trials; a baseline comes first.
+/// Configurations in the order of metrics, or else of trials; baselines first.
 pub(crate) fn configurations(document: &Document) -> Vec<&str> {
     let baseline = document.comparisons.first().map(|comparison| comparison.baseline.as_str());
     each_once(baseline.into_iter().chain(document.configurations()))
 }
 
-/// Unit and direction of a metric, if any configuration has it.
+/// A metric's unit and direction, if any configuration has it.
 pub(crate) fn kind_of(document: &Document, metric: &str) -> Option<(Unit, Better)> {
     document.metrics.iter().find(|record| record.metric == metric).map(|record| (record.unit, record.better))
 }
 
-/// A word for names of files and ids: of `a-z`, `0-9` and `-`; not empty.
+/// A nonempty word of `a-z`, `0-9`, and `-` for file names and IDs.
 pub(crate) fn slug(text: &str) -> String {
     words::slug(text, SLUG_CHARS)
 }
@@ -111,7 +112,7 @@ mod tests {
             ("rss.loaded", "RSS loaded"),
             ("p99.steady", "p99 steady"),
             ("malloc.retained.loaded", "malloc retained loaded"),
-            ("start_up", "start-up"),
+            ("start_up", "startup"),
             ("response.p999.steady", "response time, p99.9 steady"),
             ("cpu_per_1000.steady", "CPU per 1,000 requests steady"),
             ("new.one", "new one"),

@@ -1,7 +1,7 @@
-//! Bencher Metric Format (bencher.dev, `bencher run --adapter json --file FILE`): for each benchmark its measures, each
-//! a value with the ends of its interval and nothing else.
+//! Bencher Metric Format (bencher.dev, `bencher run --adapter json --file FILE`): the measures of each benchmark, each
+//! with its value and the ends of its interval.
 //!
-//! A sample of the shape: `{"tiny-http/g1": {"rss-loaded": {"value": 65011712.0, "lower_value": 63061360.6, …}}}`.
+//! Example: `{"tiny-http/g1": {"rss-loaded": {"value": 65011712.0, "lower_value": 63061360.6, …}}}`.
 
 use super::inert::clipped;
 use super::metric_name::{is_tracked, principal_rate};
@@ -11,14 +11,13 @@ use crate::words::slug;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// Characters of the name of a benchmark that Bencher takes.
+/// Maximum length of a benchmark's name.
 const NAME_MAX: usize = 1_024;
-/// Characters of the name of a measure that Bencher takes.
+/// Maximum length of a measure's name.
 const SLUG_MAX: usize = 64;
-/// Nanoseconds, the unit of Bencher's built-in measure `latency`, in each of our milliseconds.
+/// Nanoseconds, the unit of Bencher's built-in `latency`, per millisecond.
 const NANOSECONDS: f64 = 1e6;
 
-/// A measure of a benchmark.
 #[derive(Debug, Serialize)]
 struct Measure {
     value: f64,
@@ -28,7 +27,7 @@ struct Measure {
     upper_value: Option<f64>,
 }
 
-/// A benchmark for each configuration that measured anything.
+/// A benchmark per configuration with measurements.
 pub fn bencher(document: &Document) -> String {
     let mut benchmarks = Map::new();
     for configuration in document.configurations() {
@@ -39,7 +38,7 @@ pub fn bencher(document: &Document) -> String {
             let ends = metric.low.zip(metric.high).filter(|(low, high)| low.is_finite() && high.is_finite());
             let (lower_value, upper_value) = ends.map(|(low, high)| (low * scale, high * scale)).unzip();
             let measure = Measure { value: metric.median * scale, lower_value, upper_value };
-            // Plain numbers cannot fail to encode; a value that is missing would be the visible sign.
+            // Plain numbers always serialize; a failure would be visible as a missing value.
             measures.insert(unused(&measures, &name, SLUG_MAX), serde_json::to_value(measure).unwrap_or_default());
         }
         if !measures.is_empty() {
@@ -50,7 +49,7 @@ pub fn bencher(document: &Document) -> String {
     serde_json::to_string_pretty(&benchmarks).unwrap_or_default() + "\n"
 }
 
-/// The name of a measure, and the factor for our numbers. A measure that is built into Bencher gets Bencher's unit.
+/// A measure's name, and the factor for Loadline's numbers. Built-in measures use Bencher's unit.
 fn measure(metric: &MetricRecord, principal: Option<&str>) -> (String, f64) {
     let phase = principal.map(|rate| split(rate).1);
     match split(&metric.metric) {
@@ -60,13 +59,13 @@ fn measure(metric: &MetricRecord, principal: Option<&str>) -> (String, f64) {
     }
 }
 
-/// The name of a benchmark: visible, and not too long.
+/// A benchmark's name, made visible and truncated.
 fn name_of(text: &str) -> String {
     let visible = clipped(text, NAME_MAX);
     visible.chars().take(NAME_MAX).collect()
 }
 
-/// A name that is not in `known` yet: cutting may make two names equal.
+/// A name that is not yet in `known`, because truncation can create duplicates.
 fn unused(known: &Map<String, Value>, name: &str, characters_max: usize) -> String {
     let numbered = |number: usize| {
         let end = format!("-{number}");

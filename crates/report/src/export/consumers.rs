@@ -1,4 +1,4 @@
-//! Strict readers for the tests, with the demands of the real readers of the exports.
+//! Strict parsers for tests, which enforce the requirements of the exports' actual consumers.
 
 use pulldown_cmark::{Event, Options, Parser, Tag};
 use quick_xml::Reader;
@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 
 // ---- Markdown ----
 
-/// The tags that the exports themselves write.
+/// Tags that the exports write.
 const OWN_TAGS: [&str; 6] = ["<details>", "</details>", "<summary>", "</summary>", "<code>", "</code>"];
 
-/// Checks a comment: [`check_markdown`], after the hidden lines and without the command at its end. The scenario's own
-/// marker is the first line, and there is no other HTML comment.
+/// Checks a comment with [`check_markdown`], without its hidden lines and final command. The scenario's marker is the
+/// first line, and the only kind of HTML comment.
 pub(super) fn check_comment(text: &str) {
     assert!(text.chars().count() <= 65_000, "{}", text.chars().count());
     let mut lines = text.lines();
@@ -32,7 +32,7 @@ pub(super) fn check_comment(text: &str) {
     check_calls_nobody(body);
 }
 
-/// Checks that text outside of code has no mentions (`@`) and no references (`#`).
+/// Checks that text outside code has no mentions (`@`) or references (`#`).
 fn check_calls_nobody(body: &str) {
     let (mut text, mut in_code) = (String::new(), false);
     for event in Parser::new_ext(body, Options::all()) {
@@ -48,8 +48,8 @@ fn check_calls_nobody(body: &str) {
     assert!(after('#').all(|next| next == Some('\u{200b}')), "{text}");
 }
 
-/// Checks for no link, no image, no foreign HTML, no heading above the third level, no truncated table row, no endless
-/// line, and nothing that steers a terminal.
+/// Checks that there are no links, images, foreign HTML, headings above level three, truncated table rows, overlong
+/// lines, or control characters.
 pub(super) fn check_markdown(text: &str) {
     assert!(!text.contains('\u{1b}') && text.lines().all(|line| line.len() < 40_000), "{text}");
     for event in Parser::new_ext(text, Options::all()) {
@@ -83,7 +83,6 @@ fn check_html(html: &str) {
 
 // ---- JUnit ----
 
-/// An element of a report.
 #[derive(Debug, Default)]
 pub(super) struct Element {
     name: String,
@@ -110,7 +109,7 @@ impl Element {
     }
 }
 
-/// The report as the schema of Jenkins' xUnit plugin (junit-10.xsd) demands; the plugin refuses any other report.
+/// Parses a report according to the schema of Jenkins' xUnit plugin (junit-10.xsd), which rejects any other report.
 pub(super) fn check_junit(text: &str) -> Element {
     let legal =
         |c: char| matches!(c, '\t' | '\n' | '\r' | '\u{20}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}') || c > '\u{ffff}';
@@ -185,7 +184,7 @@ fn element(start: &BytesStart<'_>) -> Element {
 
 // ---- JMH ----
 
-/// The keys that JMH 1.37 writes for a benchmark, and nothing else.
+/// The exact keys that JMH 1.37 writes for a benchmark.
 const JMH_ITEM: &str = "benchmark forks jdkVersion jmhVersion jvm jvmArgs measurementBatchSize measurementIterations \
     measurementTime mode params primaryMetric secondaryMetrics threads vmName vmVersion warmupBatchSize \
     warmupIterations warmupTime";
@@ -197,14 +196,14 @@ fn keys(of: &Value) -> String {
     keys.into_iter().collect::<Vec<_>>().join(" ")
 }
 
-/// The items. A viewer must be able to split their names and draw their numbers.
+/// Parses the items. A viewer must be able to split their names and plot their numbers.
 pub(super) fn check_jmh(text: &str) -> Vec<Value> {
     let items: Vec<Value> = serde_json::from_str(text).unwrap();
     for item in &items {
         assert_eq!(keys(item), JMH_ITEM);
         let text = |key: &str| item[key].as_str().unwrap();
         let number = |key: &str| item[key].as_u64().unwrap();
-        // A class and a method at least. Viewers split the name with its parameters at spaces and `=`.
+        // At least a class and a method. Viewers split the name with its parameters at spaces and `=`.
         let parts: Vec<&str> = text("benchmark").split('.').collect();
         assert!(parts.len() == 3 && parts.iter().all(|part| !part.is_empty()), "{parts:?}");
         let splits = |text: &str| text.is_empty() || text.contains([' ', '=', '\n']);
@@ -241,8 +240,8 @@ fn check_score(of: &Value) {
 
 // ---- Bencher ----
 
-/// The benchmarks after the schema of Bencher's format (`bmf.json`). Names are as long as Bencher allows, and no key
-/// occurs twice.
+/// Parses the benchmarks according to Bencher's schema (`bmf.json`), with names of valid length and without duplicate
+/// keys.
 pub(super) fn check_bencher(text: &str) -> BTreeMap<String, BTreeMap<String, BTreeMap<String, f64>>> {
     let number = serde_json::json!({"type": "number"});
     let measure = serde_json::json!({
@@ -276,7 +275,7 @@ fn check_schema(schema: &Value, text: &str) {
 
 // ---- GitHub ----
 
-/// Commands that GitHub knows. No text in them ends a command or begins another.
+/// Checks that all commands are known to GitHub, and that no text in them ends a command or begins another.
 pub(super) fn check_annotations(text: &str) {
     for line in text.lines() {
         let (head, message) = line.strip_prefix("::").unwrap().split_once("::").unwrap();
@@ -290,7 +289,8 @@ pub(super) fn check_annotations(text: &str) {
 
 // ---- CSV ----
 
-/// The rows, each as long as the head. No cell steers a terminal or looks like a formula to a spreadsheet.
+/// Parses the rows, each as long as the header. No cell contains control characters or looks like a spreadsheet
+/// formula.
 pub(super) fn check_csv(text: &str) -> Vec<Vec<String>> {
     let reader = csv::ReaderBuilder::new().has_headers(false).from_reader(text.as_bytes());
     let rows: Vec<Vec<String>> =
@@ -305,8 +305,8 @@ pub(super) fn check_csv(text: &str) -> Vec<Vec<String>> {
 
 // ---- OpenMetrics ----
 
-/// The samples with their values. Each family is contiguous, is declared once, and holds no series twice. The text ends
-/// with `# EOF`.
+/// Parses the samples. Each family is contiguous, declared once, and without duplicate series. The text ends with `#
+/// EOF`.
 pub(super) fn check_openmetrics(text: &str) -> Vec<(String, f64)> {
     let body = text.strip_suffix("# EOF\n").unwrap();
     assert!(!body.contains("# EOF\n") && !body.contains('\r'));
@@ -342,7 +342,7 @@ pub(super) fn check_openmetrics(text: &str) -> Vec<(String, f64)> {
     samples
 }
 
-/// `name="value",…}` with nothing behind it.
+/// Checks `name="value",…}` at the end of the text.
 fn check_labels(text: &str) {
     let mut rest = text;
     loop {
@@ -374,7 +374,7 @@ mod laws {
     use crate::{find_sample, fleet_sample, history_sample, tune_sample};
     use proptest::prelude::*;
 
-    /// Every export of a result reads back.
+    /// Parses every export of a result.
     fn check(document: &Document) {
         check_markdown(&markdown(document));
         check_markdown(&github_summary(document));

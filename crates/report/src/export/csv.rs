@@ -1,6 +1,6 @@
-//! Tables for spreadsheets and data frames: CSV after RFC 4180. A result is in long form, a row for each number. The
-//! comparisons of a result, a fleet and a history have a row for each comparison, service or point.
-//! A cell of foreign text that a spreadsheet would take for a formula gets an apostrophe at its start.
+//! CSV tables (RFC 4180) for spreadsheets and data frames. Results are in long form, one row per number. Comparisons,
+//! fleets, and histories have a row per comparison, service, or point. Untrusted text that looks like a formula is
+//! prefixed with an apostrophe.
 
 use super::super::quantity::plain;
 use super::super::words::name_of;
@@ -23,10 +23,10 @@ const FLEET_HEAD: &str = "service,index,verdict,line_bytes,limit_bytes,declared_
 const HISTORY_HEAD: &str = "scenario,configuration,metric,unit,point,name,commit,build,started,trials,centre,low,high,\
     change,change_low,change_high,verdict,conditions_changed";
 
-/// Every metric of every trial, in the order of the trials. A trial without measurements has one row without a metric.
-/// A trial of a search or a tuning first has its purpose, its results, and whether the target held.
+/// Every metric of every trial, in trial order. A trial without measurements has one row without a metric. Trials of
+/// searches and tunings begin with their purpose, results, and verdict.
 pub fn csv(document: &Document) -> String {
-    // Trials of two archives may share an index, but not the configuration as well.
+    // Trials of two archives may share an index, but not an index and a configuration.
     let mut by_trial: BTreeMap<(&str, u32), Vec<(&MetricRecord, &ValueRecord)>> = BTreeMap::new();
     for metric in &document.metrics {
         for value in &metric.values {
@@ -50,7 +50,7 @@ pub fn csv(document: &Document) -> String {
     written(TRIALS_HEAD, rows)
 }
 
-/// A trial of a search or a tuning: metric, unit, number, and whether the trial counts.
+/// A trial of a search or tuning: metric, unit, number, and whether the trial counts.
 fn tried(trial: &Trial) -> Vec<[String; 4]> {
     let searched = trial.probe.as_ref().map(|of| of.verdict);
     let tuned = trial.tuned.as_ref().map(|of| of.verdict);
@@ -67,7 +67,7 @@ fn tried(trial: &Trial) -> Vec<[String; 4]> {
     cells.collect()
 }
 
-/// Each candidate against the baseline, a row for each metric.
+/// Each candidate compared with the baseline, one row per metric.
 pub fn comparisons_csv(document: &Document) -> String {
     written(COMPARISONS_HEAD, document.comparisons.iter().map(comparison))
 }
@@ -87,7 +87,7 @@ fn comparison(of: &ComparisonRecord) -> Vec<String> {
     cells
 }
 
-/// Every service of a fleet: those with too little first, then the most wasted.
+/// The services of a fleet: those with too little memory first, then the most wasteful.
 pub fn fleet_csv(document: &FleetDocument) -> String {
     written(FLEET_HEAD, by_waste(document).into_iter().map(service))
 }
@@ -104,7 +104,7 @@ fn service(of: &ServiceRecord) -> Vec<String> {
     cells
 }
 
-/// Every metric at every point of a history, with the changes there.
+/// Every metric at every point of a history, with changes.
 pub fn history_csv(document: &HistoryDocument) -> String {
     let metrics = document.series.iter().flat_map(|series| series.metrics.iter().map(move |metric| (series, metric)));
     let rows = metrics.flat_map(|(series, of)| (0..series.points.len()).map(move |at| point(series, of, at)));
@@ -131,7 +131,7 @@ fn written<Row: AsRef<[String]>>(head: &str, rows: impl Iterator<Item = Row>) ->
     std::iter::once(format!("{head}\r\n")).chain(rows).collect()
 }
 
-/// Foreign text as a cell. OWASP lists the signs that begin a formula under "CSV Injection".
+/// Untrusted text as a cell. OWASP lists the formula prefixes in "CSV Injection".
 fn cell(text: &str) -> String {
     let text = visible(text);
     let formula = text.starts_with(['=', '+', '-', '@']);
@@ -198,7 +198,6 @@ mod tests {
         assert!(rows.iter().any(|row| row[2] == "1" && row[4] == "tune.holds" && row[7] == "true"), "{rows:?}");
     }
 
-    /// A number of a trial.
     fn number(rows: &[Vec<String>], trial: u32, name: &str) -> Option<f64> {
         let row = rows.iter().find(|row| row[2] == trial.to_string() && row[4] == name)?;
         Some(row[6].parse().unwrap())

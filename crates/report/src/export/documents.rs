@@ -1,5 +1,5 @@
-//! Checks `docs/ci.md` and `docs/exports.md` against the code: examples against the exports, a scenario against its
-//! parser, the names in the table of metrics against the documents.
+//! Checks `docs/ci.md` and `docs/exports.md` against the code: examples match the exports, a scenario parses, and
+//! documents have the names in the metrics table.
 
 use super::metrics::{Metric, Source, TABLE};
 use super::{Unchanged, comment, comparisons_csv, csv, markdown, openmetrics, samples};
@@ -8,7 +8,6 @@ use std::path::Path;
 const CI: &str = include_str!("../../../../docs/ci.md");
 const EXPORTS: &str = include_str!("../../../../docs/exports.md");
 
-/// The fenced blocks of a document in this language.
 fn blocks<'a>(document: &'a str, language: &str) -> Vec<&'a str> {
     let start = format!("```{language}\n");
     let after = document.match_indices(&start).map(|(at, start)| &document[at + start.len()..]);

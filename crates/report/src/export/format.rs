@@ -1,26 +1,26 @@
-//! The formats of files, and the options that ask for them. A new format has rows here, and a module that writes it.
+//! File formats and their options. A new format needs rows here, and a module that writes it.
 
 use super::Unchanged;
 use crate::record::Document;
 
-/// The format of a file.
+/// A file format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// A page with pictures.
+    /// A page with charts.
     Html,
     /// Tables in Markdown.
     Markdown,
-    /// A row for each metric of each trial.
+    /// One row per metric and trial.
     Csv,
     /// Budgets as JUnit XML.
     Junit,
-    /// Results as JMH writes them.
+    /// JMH's result format.
     Jmh,
     /// OpenMetrics text.
     Openmetrics,
-    /// Bencher's own.
+    /// Bencher's format.
     Bencher,
-    /// A comment on a pull request.
+    /// A pull request comment.
     Comment(Unchanged),
 }
 
@@ -37,7 +37,7 @@ impl Format {
         Self::Comment(Unchanged::Silent),
     ];
 
-    /// The option that asks for it, without its dashes.
+    /// The option's name, without dashes.
     pub fn word(self) -> &'static str {
         match self {
             Self::Html => "html",
@@ -51,22 +51,22 @@ impl Format {
         }
     }
 
-    /// The help of that option.
+    /// The option's help.
     pub fn help(self) -> &'static str {
         match self {
-            Self::Html => "The report with its charts, as one self-contained file",
-            Self::Markdown => "Tables in Markdown",
-            Self::Csv => "Every metric of every trial, a row each",
-            Self::Junit => "Budgets as JUnit XML",
-            Self::Jmh => "As JMH writes its results, for its viewers",
-            Self::Openmetrics => "As OpenMetrics text",
-            Self::Bencher => "In Bencher's format, with intervals",
-            Self::Comment(_) => "Changes, as a comment on a pull request; FILE is empty if there are none",
+            Self::Html => "Write a self-contained HTML report with charts",
+            Self::Markdown => "Write tables in Markdown",
+            Self::Csv => "Write a CSV row for each metric of each trial",
+            Self::Junit => "Write budgets as JUnit XML",
+            Self::Jmh => "Write results in JMH's JSON format, for its viewers",
+            Self::Openmetrics => "Write metrics as OpenMetrics text",
+            Self::Bencher => "Write metrics in Bencher's JSON format, with intervals",
+            Self::Comment(_) => "Write changes as a pull request comment; FILE is empty if nothing changed",
         }
     }
 
-    /// A document in this format. `against` is the same document compared with the archive that is the baseline, for a
-    /// comment. `html` makes the page, which has more than the document.
+    /// A document in this format. For a comment, `against` is the comparison with the baseline archive. `html` renders
+    /// the page, which needs more data than the document.
     pub fn text(self, document: &Document, against: Option<&Document>, html: impl FnOnce() -> String) -> String {
         match self {
             Self::Html => html(),

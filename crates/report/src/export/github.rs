@@ -1,5 +1,5 @@
-//! Output that GitHub Actions shows for a step: the summary (Markdown in `$GITHUB_STEP_SUMMARY`) and annotations, which
-//! are commands on standard output: `::error title=Budget failed::rss.loaded is 62.0 MiB …`.
+//! Output for a GitHub Actions step: a summary (Markdown in `$GITHUB_STEP_SUMMARY`) and annotations, which are commands
+//! on stdout: `::error title=Budget failed::rss.loaded is 62.0 MiB …`.
 
 use super::inert::short;
 use super::markdown::short_markdown;
@@ -8,24 +8,24 @@ use crate::summary::doubts_by_kind;
 use crate::summary::find::told;
 use crate::summary::tune_answer;
 
-/// GitHub drops a summary above 1 MiB altogether. The remaining space is for other output of the step.
+/// GitHub drops summaries above 1 MiB; this leaves room for the step's other output.
 const SUMMARY_BYTES_MAX: usize = 1_000_000;
-const CUT: &str = "\nThe summary is cut here, below the 1 MiB that GitHub shows; the archive has the rest.\n";
+const CUT: &str = "\nThe summary is cut off here, below the 1 MiB that GitHub shows; the archive has the rest.\n";
 const CLOSE: &str = "\n</details>\n";
-/// GitHub shows ten annotations of a kind for a step.
+/// GitHub shows ten annotations of each kind per step.
 const ANNOTATIONS_MAX: usize = 10;
 
-/// The summary of a step: the verdict and the budgets are open, all other parts can be opened.
+/// A step's summary: verdict and budgets are expanded, all other parts collapsed.
 pub fn github_summary(document: &Document) -> String {
     cut(short_markdown(document), SUMMARY_BYTES_MAX)
 }
 
-/// Whole lines as far as they fit, then a note; open parts are closed.
+/// Whole lines up to the limit, then a note; closes open tags.
 fn cut(text: String, bytes_max: usize) -> String {
     if text.len() <= bytes_max {
         return text;
     }
-    // An open part may be inside another one.
+    // Collapsed parts can be nested.
     let room = bytes_max.saturating_sub(CUT.len() + 2 * CLOSE.len());
     let mut out = String::new();
     for line in text.split_inclusive('\n') {
@@ -34,7 +34,7 @@ fn cut(text: String, bytes_max: usize) -> String {
         }
         out.push_str(line);
     }
-    // Only Loadline's own lines begin with these tags: foreign text comes after other characters.
+    // Only Loadline's own lines begin with these tags: untrusted text always follows other characters.
     let opened = out.lines().filter(|line| *line == "<details>").count();
     let closed = out.lines().filter(|line| *line == "</details>").count();
     out.push_str(&CLOSE.repeat(opened.saturating_sub(closed)));
@@ -42,15 +42,14 @@ fn cut(text: String, bytes_max: usize) -> String {
     out
 }
 
-/// An error for each failed budget and each failed trial, a warning for each undecided budget and each kind of doubt.
-/// There are at most ten of each; the last one says how many more there are. A notice has the load line that was found,
-/// or the answer of a tuning.
+/// An error per failed budget and failed trial, a warning per undecided budget and kind of doubt. There are at most ten
+/// of each; the last one counts the rest. A notice has the load line found, or a tuning's answer.
 pub fn github_annotations(document: &Document) -> String {
     let of_verdict = |verdict| document.budgets.iter().filter(move |of| of.verdict == verdict);
     let mut errors: Vec<String> =
         of_verdict(BudgetVerdict::Fail).map(|of| command("error", "Budget failed", &words(of))).collect();
     for trial in document.trials.iter().filter(|trial| trial.is_failed()) {
-        let why = short(trial.why.as_deref().unwrap_or("it did not complete"));
+        let why = short(trial.why.as_deref().unwrap_or("the trial did not complete"));
         let what = format!("trial {} of {}: {why}", trial.index + 1, short(&trial.configuration));
         errors.push(command("error", "Trial failed", &what));
     }
@@ -73,13 +72,13 @@ pub fn github_annotations(document: &Document) -> String {
     limited("error", errors) + &limited("warning", warnings) + &notices
 }
 
-/// The kind, the title and the text of the annotation with the answer of a search.
+/// Kind, title, and text of the annotation for a search's result.
 fn searched(document: &Document) -> Option<(&'static str, &'static str, String)> {
     let find = document.find.as_ref()?;
     let (kind, title) = match find.outcome {
         FindOutcome::Found | FindOutcome::AtLowerBound => ("notice", "Load line"),
-        FindOutcome::Grows => ("error", "Nothing holds a longer load"),
-        FindOutcome::NotHeld | FindOutcome::Never => ("error", "Target not held"),
+        FindOutcome::Grows => ("error", "No limit passed the soak"),
+        FindOutcome::NotHeld | FindOutcome::Never => ("error", "Target missed"),
         FindOutcome::GivenUp => ("warning", "No load line"),
     };
     Some((kind, title, short(&told(find, &document.trials))))
@@ -91,10 +90,10 @@ fn tuned(document: &Document) -> Option<(&'static str, &'static str, String)> {
     let (kind, title) = match tune.outcome {
         TuneOutcome::Proved => ("notice", "Tuned"),
         TuneOutcome::Planned => ("notice", "Tuning planned"),
-        TuneOutcome::Unpriced => ("warning", "Price not proved"),
-        TuneOutcome::NothingProved => ("warning", "Nothing proved"),
-        TuneOutcome::NotHeld => ("error", "Target not held"),
-        TuneOutcome::GivenUp => ("warning", "Tuning has no answer"),
+        TuneOutcome::Unpriced => ("warning", "Cost not confirmed"),
+        TuneOutcome::NothingProved => ("warning", "No savings confirmed"),
+        TuneOutcome::NotHeld => ("error", "Target missed"),
+        TuneOutcome::GivenUp => ("warning", "No tuning result"),
     };
     let text = tune_answer::told_each(tune).iter().map(|text| short(text)).collect::<Vec<_>>().join(" ");
     Some((kind, title, text))
@@ -109,7 +108,7 @@ fn limited(kind: &str, mut commands: Vec<String>) -> String {
     if all > ANNOTATIONS_MAX {
         commands.truncate(ANNOTATIONS_MAX - 1);
         let more = all - commands.len();
-        commands.push(command(kind, "More", &format!("{more} more; the summary of the step has them all")));
+        commands.push(command(kind, "More", &format!("{more} more; the step's summary lists them all")));
     }
     commands.concat()
 }
@@ -118,12 +117,11 @@ fn command(kind: &str, title: &str, message: &str) -> String {
     format!("::{kind} title={}::{}\n", property(title), data(message))
 }
 
-/// Escapes the text behind the second `::`; a line break would end the command and could begin another.
+/// Escapes the text after the second `::`; a line break would end the command and could begin another.
 fn data(text: &str) -> String {
     text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }
 
-/// The value of a property.
 fn property(text: &str) -> String {
     data(text).replace(':', "%3A").replace(',', "%2C")
 }
@@ -158,7 +156,7 @@ mod tests {
         let of = |kind: &str| text.lines().filter(|line| line.starts_with(kind)).collect::<Vec<_>>();
         assert_eq!(of("::error ").len(), 10);
         assert_eq!(of("::warning ").len(), 10);
-        assert!(of("::error ")[9].ends_with("::16 more; the summary of the step has them all"));
+        assert!(of("::error ")[9].ends_with("::16 more; the step's summary lists them all"));
         assert!(of("::warning ")[0].starts_with("::warning title=Budget undecided::"));
         assert_eq!(github_annotations(&samples::empty()), "");
     }
@@ -180,17 +178,17 @@ mod tests {
     fn the_answer_of_a_search_or_a_tuning_is_one_annotation() {
         let of_search = |outcome: FindOutcome| match outcome {
             FindOutcome::Found | FindOutcome::AtLowerBound => "::notice title=Load line::",
-            FindOutcome::Grows => "::error title=Nothing holds a longer load::",
-            FindOutcome::NotHeld | FindOutcome::Never => "::error title=Target not held::",
+            FindOutcome::Grows => "::error title=No limit passed the soak::",
+            FindOutcome::NotHeld | FindOutcome::Never => "::error title=Target missed::",
             FindOutcome::GivenUp => "::warning title=No load line::",
         };
         let of_tuning = |outcome: TuneOutcome| match outcome {
             TuneOutcome::Proved => "::notice title=Tuned::Set `MALLOC_ARENA_MAX=1 ",
-            TuneOutcome::Unpriced => "::warning title=Price not proved::Do not set `MALLOC_ARENA_MAX=1 ",
-            TuneOutcome::NothingProved => "::warning title=Nothing proved::",
-            TuneOutcome::NotHeld => "::error title=Target not held::",
+            TuneOutcome::Unpriced => "::warning title=Cost not confirmed::Do not set `MALLOC_ARENA_MAX=1 ",
+            TuneOutcome::NothingProved => "::warning title=No savings confirmed::",
+            TuneOutcome::NotHeld => "::error title=Target missed::",
             TuneOutcome::Planned => "::notice title=Tuning planned::",
-            TuneOutcome::GivenUp => "::warning title=Tuning has no answer::",
+            TuneOutcome::GivenUp => "::warning title=No tuning result::",
         };
         for (expect, document) in samples::endings(of_search, of_tuning) {
             let text = github_annotations(&document);

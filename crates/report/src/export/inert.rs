@@ -1,17 +1,16 @@
-//! Makes foreign text harmless before a format quotes it: characters that steer a terminal or mislead a reader's eye
-//! become visible.
+//! Sanitizes untrusted text before a format quotes it: makes control and misleading characters visible.
 
 use crate::units::{self, visible};
 
-/// The most characters that a cell or a sentence shows; longer text is cut, with a sign.
+/// Maximum length of a cell or sentence; longer text is truncated and marked.
 const CHARACTERS_MAX: usize = 300;
 
-/// [`visible`], and no longer than a person reads.
+/// [`visible`], truncated to a readable length.
 pub(super) fn short(text: &str) -> String {
     clipped(text, CHARACTERS_MAX)
 }
 
-/// [`visible`], of at most so many characters of the text.
+/// [`visible`], truncated to this many characters.
 pub(super) fn clipped(text: &str, characters_max: usize) -> String {
     visible(&units::clipped(text, characters_max))
 }

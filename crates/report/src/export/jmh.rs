@@ -1,7 +1,7 @@
-//! The result as JMH's own JSON (`-rf json`, JMH 1.37), so that its viewers and the plugin of Jenkins show it. It has
-//! an item for each configuration and a fork for each trial. The rate is the score, all else is secondary metrics.
+//! The result in JMH's JSON format (`-rf json`, JMH 1.37), for its viewers and the Jenkins plugin. It has an item per
+//! configuration and a fork per trial. The rate is the score; all other metrics are secondary.
 //!
-//! A sample of the shape: `{"benchmark": "loadline.tiny-http.steady", "mode": "thrpt", "forks": 3, …}`.
+//! Example: `{"benchmark": "loadline.tiny-http.steady", "mode": "thrpt", "forks": 3, …}`.
 
 use super::metric_name::principal_rate;
 use crate::comparison::split;
@@ -10,12 +10,12 @@ use loadline_base::order::Order as _;
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 
-/// The version of JMH whose files have these fields.
+/// The JMH version with these fields.
 const JMH_VERSION: &str = "1.37";
-/// The percentiles that JMH reports of the distribution of a score.
+/// The percentiles that JMH reports for a score.
 const PERCENTILES: [f64; 10] = [0.0, 50.0, 90.0, 95.0, 99.0, 99.9, 99.99, 99.999, 99.9999, 100.0];
 
-/// A benchmark, in the order of JMH's fields.
+/// A benchmark, with fields in JMH's order.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Item {
@@ -52,7 +52,7 @@ struct Score {
     raw_data: Vec<[Number; 1]>,
 }
 
-/// A number as JMH writes it: `"NaN"`, `"+INF"` and `"-INF"` are texts.
+/// A number as JMH writes it: `"NaN"`, `"+INF"`, and `"-INF"` are strings.
 #[derive(Debug, Clone, Copy)]
 struct Number(f64);
 
@@ -67,7 +67,7 @@ impl Serialize for Number {
     }
 }
 
-/// The score at each of [`PERCENTILES`], in the order of the numbers and not of their text.
+/// The score at each of [`PERCENTILES`], in numeric rather than text order.
 #[derive(Debug)]
 struct Percentiles([Number; PERCENTILES.len()]);
 
@@ -77,10 +77,10 @@ impl Serialize for Percentiles {
     }
 }
 
-/// An item for each configuration that measured anything.
+/// An item per configuration with measurements.
 pub fn jmh(document: &Document) -> String {
     let items: Vec<Item> = document.configurations().into_iter().filter_map(|name| item(document, name)).collect();
-    // Plain values with string keys cannot fail to encode; an empty file would be the visible sign.
+    // Plain values with string keys always serialize; a failure would be visible as an empty file.
     serde_json::to_string_pretty(&items).unwrap_or_default() + "\n"
 }
 
@@ -88,7 +88,7 @@ fn item(document: &Document, configuration: &str) -> Option<Item> {
     let metrics: Vec<&MetricRecord> =
         document.metrics.iter().filter(|of| of.configuration == configuration && !values(of).is_empty()).collect();
     let rate = principal_rate(document);
-    // If no load was driven, the score is the first metric that was weighed.
+    // Without a load, the score is the first measured metric.
     let primary = *metrics.iter().find(|of| Some(of.metric.as_str()) == rate).or(metrics.first())?;
     let phase = Some(split(&primary.metric).1).filter(|phase| !phase.is_empty()).unwrap_or("weight");
     let trials: Vec<&Trial> = document.trials.iter().filter(|trial| trial.configuration == configuration).collect();
@@ -124,12 +124,12 @@ fn unknown() -> String {
     "unknown".to_owned()
 }
 
-/// The values that count, in the order of the trials.
+/// The valid values in trial order.
 fn values(of: &MetricRecord) -> Vec<f64> {
     of.values.iter().filter(|value| value.used).map(|value| value.value).collect()
 }
 
-/// The score is the median, and its confidence the interval of the result document: JMH's mean has no robust interval.
+/// The score is the median with the result document's interval, because JMH's mean has no robust interval.
 fn score(of: &MetricRecord) -> Score {
     let mut sorted = values(of);
     let raw_data = sorted.iter().map(|value| [Number(*value)]).collect();
@@ -160,8 +160,7 @@ fn unit(unit: Unit) -> &'static str {
     }
 }
 
-/// The percentile as JMH estimates it: at rank p (n + 1) / 100, between neighbours in proportion (Hyndman & Fan 1996,
-/// type 6).
+/// The percentile by JMH's method: at rank p (n + 1) / 100, interpolated linearly (Hyndman & Fan 1996, type 6).
 fn percentile(sorted: &[f64], percent: f64) -> f64 {
     let (Some(first), Some(last)) = (sorted.first(), sorted.last()) else { return f64::NAN };
     let rank = percent / 100.0 * (sorted.len() as f64 + 1.0);
@@ -173,7 +172,7 @@ fn percentile(sorted: &[f64], percent: f64) -> f64 {
     }
 }
 
-/// A span as JMH prints it: `30 s`, `5250 ms`; `single-shot` without a phase.
+/// A duration in JMH's format: `30 s`, `5250 ms`; `single-shot` without a phase.
 fn time(phase: Option<&PhaseRecord>) -> String {
     let Some(ms) = phase.map(|of| (of.seconds * 1e3).round()).filter(|ms| ms.is_finite()) else {
         return "single-shot".to_owned();
@@ -184,12 +183,12 @@ fn time(phase: Option<&PhaseRecord>) -> String {
     }
 }
 
-/// A part of a benchmark's name. Viewers split the name at dots, and the name with its parameters at spaces and `=`.
+/// A part of a benchmark's name. Viewers split names at dots, and separate parameters at spaces and `=`.
 fn segment(text: &str) -> String {
     word(text).replace('.', "_")
 }
 
-/// The value of a parameter, without the characters at which viewers split.
+/// A parameter's value, without the characters at which viewers split.
 fn word(text: &str) -> String {
     let text = crate::units::visible(text);
     let text: String = text.chars().map(|c| if c.is_whitespace() || c == '=' { '_' } else { c }).collect();

@@ -1,9 +1,9 @@
-//! JUnit XML, which every CI system shows: a test case for each budget, each trial, a search and a tuning. A failed
-//! check is a failure, an undecided one is skipped, a failed trial is an error.
+//! JUnit XML, which every CI system shows: a test case per budget, trial, search, and tuning. Failed checks are
+//! failures, undecided ones are skipped, failed trials are errors.
 //!
-//! The numbers of a case are in its `system-out`. The schema of Jenkins' xUnit plugin, the strictest reader, takes
-//! `properties` in a suite only, and `skipped` not in the root. `time`, `timestamp` and `hostname` are left out. They
-//! are optional, no case here has a test's time, and two reports of one archive must be equal.
+//! A case's numbers are in its `system-out`. The strictest consumer, the schema of Jenkins' xUnit plugin, allows
+//! `properties` only in a suite, and no `skipped` in the root. The optional `time`, `timestamp`, and `hostname` are
+//! omitted: cases have no test time, and reports of one archive must be identical.
 
 use super::super::quantity::plain;
 use super::super::words::name_of;
@@ -22,23 +22,22 @@ use std::io;
 type Xml = Writer<Vec<u8>>;
 type WriteResult = io::Result<()>;
 
-/// A test case.
 #[derive(Debug)]
 struct Case {
     name: String,
     /// `None` if it passed.
     trouble: Option<Trouble>,
-    /// Names with their numbers; empty ones are left out.
+    /// Named numbers; omits empty ones.
     numbers: Option<Vec<(&'static str, String)>>,
 }
 
 /// Why a case did not pass.
 #[derive(Debug)]
 struct Trouble {
-    /// `failure` for a check that did not hold, `error` or `skipped`.
+    /// `failure` for a failed check, else `error` or `skipped`.
     element: &'static str,
     message: String,
-    /// Its type, with more words; a skipped case has neither.
+    /// Its type and details; a skipped case has neither.
     more: Option<(&'static str, String)>,
 }
 
@@ -52,11 +51,10 @@ impl Trouble {
     }
 }
 
-/// Four suites, `loadline.tune`, `loadline.find`, `loadline.budget` and `loadline.trial`; suites without cases are left
-/// out.
+/// Four suites, `loadline.tune`, `loadline.find`, `loadline.budget`, and `loadline.trial`; empty ones are omitted.
 pub fn junit(document: &Document) -> String {
     let mut xml = Writer::new_with_indent(Vec::new(), b' ', 2);
-    // Writing to memory cannot fail; an empty file would be the visible sign.
+    // Writing to memory cannot fail; a failure would be visible as an empty file.
     match write(&mut xml, document) {
         Ok(()) => String::from_utf8(xml.into_inner()).unwrap_or_default() + "\n",
         Err(_) => String::new(),
@@ -94,7 +92,6 @@ fn write(xml: &mut Xml, document: &Document) -> WriteResult {
     Ok(())
 }
 
-/// The name, and the number of cases with each outcome.
 fn attributes<'a>(name: &'a str, cases: &[&Case]) -> Vec<(&'a str, Cow<'a, str>)> {
     let count =
         |element: &str| cases.iter().filter_map(|of| of.trouble.as_ref()).filter(|of| of.element == element).count();
@@ -108,7 +105,7 @@ fn attributes<'a>(name: &'a str, cases: &[&Case]) -> Vec<(&'a str, Cow<'a, str>)
     std::iter::once(("name", Cow::Borrowed(name))).chain(counts).collect()
 }
 
-/// The conditions, as far as they are known.
+/// The known conditions.
 fn properties(xml: &mut Xml, document: &Document) -> WriteResult {
     let of = &document.conditions;
     let all = [
@@ -180,13 +177,13 @@ fn budget(of: &BudgetRecord) -> Case {
     Case { name, trouble, numbers: Some(numbers) }
 }
 
-/// The answer of a search; skipped if it ran out of trials before it found a line.
+/// A search's result; skipped if it ran out of trials before it found a line.
 fn search(of: &FindRecord, trials: &[Trial]) -> Case {
     let message = short(&told(of, trials));
     let trouble = match of.outcome {
         FindOutcome::Found | FindOutcome::AtLowerBound => None,
-        FindOutcome::Grows => Trouble::failure("nothing holds a longer load", message),
-        FindOutcome::NotHeld | FindOutcome::Never => Trouble::failure("target not held", message),
+        FindOutcome::Grows => Trouble::failure("no limit passed the soak", message),
+        FindOutcome::NotHeld | FindOutcome::Never => Trouble::failure("target missed", message),
         FindOutcome::GivenUp => Trouble::skipped(message),
     };
     let line = of.line.as_ref();
@@ -204,13 +201,13 @@ fn search(of: &FindRecord, trials: &[Trial]) -> Case {
     Case { name: format!("load line of {}", visible(&of.configuration)), trouble, numbers: Some(numbers.into()) }
 }
 
-/// The answer of a tuning; skipped if it ended without an answer, or if it is a plan.
+/// A tuning's result; skipped if it has no answer or is a plan.
 fn tuning(of: &TuneRecord, scenario: &str) -> Case {
     let message = short(&tune_answer::told(of));
     let trouble = match of.outcome {
         TuneOutcome::Proved => None,
-        TuneOutcome::Unpriced | TuneOutcome::NothingProved => Trouble::failure("nothing proved", message),
-        TuneOutcome::NotHeld => Trouble::failure("target not held", message),
+        TuneOutcome::Unpriced | TuneOutcome::NothingProved => Trouble::failure("no savings confirmed", message),
+        TuneOutcome::NotHeld => Trouble::failure("target missed", message),
         TuneOutcome::Planned | TuneOutcome::GivenUp => Trouble::skipped(message),
     };
     let gain = tune_answer::objective_gain(of);
@@ -226,9 +223,9 @@ fn tuning(of: &TuneRecord, scenario: &str) -> Case {
 }
 
 fn trial(of: &Trial) -> Case {
-    let message = short(of.why.as_deref().unwrap_or("it did not complete"));
+    let message = short(of.why.as_deref().unwrap_or("the trial did not complete"));
     let kind = match of.outcome {
-        Outcome::Killed => "killed for memory",
+        Outcome::Killed => "killed because memory ran out",
         Outcome::Aborted => "aborted",
         Outcome::SubjectFailed | Outcome::Completed => "subject failed",
     };

@@ -1,5 +1,4 @@
-//! Markdown for a README, a pull request, an issue: the page as its printer (`print`) writes it, and the parts of it
-//! that go into a comment.
+//! Markdown for a README, pull request, or issue: prints a page (`print`), or its parts in a comment.
 
 mod comment;
 mod escape;
@@ -13,30 +12,30 @@ use crate::screen::Glyphs;
 use crate::summary::{page_of_history, summarize, summarize_fleet};
 pub(super) use print::printed;
 
-/// Includes every metric, which a page folds away.
+/// Includes every metric, which a page collapses.
 const DEPTH: Depth = Depth { details: true, ..Depth::NONE };
 
-/// The result for a page of Markdown. Headings begin at the third level, so that it fits below others.
+/// The result as a Markdown page. Headings start at level three, to fit below others.
 pub fn markdown(document: &Document) -> String {
     printed(&summarize(document, &[], DEPTH), closed)
 }
 
-/// The same for a summary, in which only parts that need attention are open.
+/// A summary in which only parts that need attention are expanded.
 pub(super) fn short_markdown(document: &Document) -> String {
     printed(&summarize(document, &[], DEPTH), |of| closed(of) || of.topic > Topic::StandsOut)
 }
 
-/// The fleet for a page of Markdown, with the comparison whose blocks are the nodes.
+/// The fleet as a Markdown page, with the comparison of its blocks.
 pub fn fleet_markdown(document: &FleetDocument) -> String {
     printed(&summarize_fleet(document, Glyphs::Blocks, Depth::default()), closed)
 }
 
-/// The history for a page of Markdown.
+/// The history as a Markdown page.
 pub fn history_markdown(document: &HistoryDocument) -> String {
     printed(&page_of_history(document, Depth::default()), closed)
 }
 
-/// Sections that are closed until a reader opens them.
+/// Sections that are initially collapsed.
 fn closed(of: &Section) -> bool {
     of.fold != Fold::Never
 }
@@ -85,6 +84,6 @@ mod tests {
         let comparison = Some(Box::new(samples::compared()));
         let text = fleet_markdown(&FleetDocument { services: Vec::new(), comparison, ..fleet_sample::fleet() });
         check_markdown(&text);
-        assert!(text.contains("against serial") && text.contains("### without an answer"), "{text}");
+        assert!(text.contains("vs. serial") && text.contains("### no result"), "{text}");
     }
 }

@@ -1,30 +1,29 @@
-//! The metrics that a reader looks at first, recognized by the parts of their names.
+//! The most important metrics, recognized by the parts of their names.
 
 use crate::comparison::split;
 use crate::owner::Owner;
 use crate::record::{Document, MetricRecord, Unit};
 use crate::scenario::{MarkPoint, WARMUP};
 
-/// Metrics that a person looks at first, by the part before their mark or phase; the others are details.
+/// The most important metrics, by the part before their mark or phase; others are details.
 const HEADLINES: [&str; 10] =
     ["rss", "rss_peak", "charge", "rate", "p50", "p99", "failed", "cpu_per_1000", "alloc_per_request", "start_up"];
 
-/// Whether a metric is worth a line over all builds: a headline, an owner of the account under load, or a figure that
-/// the scenario asked for.
+/// Whether to track a metric across builds: a headline, an owner under load, or a figure defined by the scenario.
 pub(super) fn is_tracked(record: &MetricRecord) -> bool {
     let (what, place) = split(&record.metric);
     let is_owner = place == MarkPoint::Loaded.word() && Owner::named(what).is_some();
     record.unit.is_of_figures() || is_owner || is_first(&record.metric)
 }
 
-/// Whether a person looks at it first. A weight counts only at the end of the load.
+/// Whether it is among the most important metrics. Memory counts only at the end of the load.
 fn is_first(metric: &str) -> bool {
     let (what, place) = split(metric);
     let weight = matches!(what, "rss" | "charge");
     HEADLINES.contains(&what) && place != WARMUP && (!weight || place == MarkPoint::Loaded.word())
 }
 
-/// The rate of the principal phase: the last phase that is not a warm-up, or else the last phase.
+/// The rate of the main phase: the last one that is not a warm-up, else the last one.
 pub(super) fn principal_rate(document: &Document) -> Option<&str> {
     let is_rate = |metric: &&MetricRecord| metric.unit == Unit::PerSecond && split(&metric.metric).0 == "rate";
     let mut rates = document.metrics.iter().filter(is_rate).rev();

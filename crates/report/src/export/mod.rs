@@ -1,6 +1,5 @@
-//! The result document, and that of a fleet, in the formats of other tools: tables, Markdown, JUnit, JMH, GitHub,
-//! OpenMetrics, Bencher. Pure: a document goes in, text comes out; `docs/exports.md` shows each. Names and messages in
-//! a document are foreign text.
+//! Converts results and fleets to other tools' formats: tables, Markdown, JUnit, JMH, GitHub, OpenMetrics, Bencher.
+//! Pure; `docs/exports.md` shows each format. Names and messages in a document are untrusted.
 
 mod bencher;
 mod csv;
@@ -23,7 +22,7 @@ mod documents;
 #[cfg(test)]
 mod order;
 #[cfg(test)]
-pub(super) mod samples;
+pub(super) use loadline_samples::documents as samples;
 
 pub use bencher::bencher;
 pub use csv::{comparisons_csv, csv, fleet_csv, history_csv};

@@ -1,8 +1,8 @@
-//! OpenMetrics text (1.0) and Prometheus' older text (0.0.4): of a result, of a fleet, of watched JVMs.
+//! OpenMetrics text (1.0) and the older Prometheus text (0.0.4) for results, fleets, and watched JVMs.
 //!
-//! A result and a fleet have only gauges. Prometheus' older parsers (the collector of text files, the push gateway)
-//! know neither state sets nor info, and so can read them too. Single trials have no samples, because a sum over
-//! them would mean nothing. A watched JVM is named by `jvm`, never by its pid, which is in `loadline_jvm_info`.
+//! Results and fleets have only gauges, because Prometheus' older parsers (the textfile collector, the Pushgateway)
+//! support neither state sets nor info. Single trials have no samples, because their sum would be meaningless. The
+//! `jvm` label identifies a watched JVM, not its pid, which is in `loadline_jvm_info`.
 //! `loadline_memory_rss_bytes{configuration="serial",mark="loaded"} 52428800`
 
 use super::metrics::{Metric, Source, TABLE};
@@ -16,17 +16,17 @@ use std::fmt::Write;
 
 const STATISTICS: [&str; 9] = ["p50", "p75", "p90", "p99", "p999", "p99_9", "p9999", "max", "mean"];
 
-/// The text format of samples.
+/// A text format for samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exposition {
     /// OpenMetrics 1.0.
     OpenMetrics,
-    /// Prometheus' text 0.0.4.
+    /// Prometheus text 0.0.4.
     Prometheus,
 }
 
 impl Exposition {
-    /// Chooses by an `Accept` header the format that it prefers (RFC 9110, section 12.5.1).
+    /// The preferred format of an `Accept` header (RFC 9110, section 12.5.1).
     pub fn of(accept: &str) -> Self {
         let wanted = |media_type: &str| {
             let ranges = accept.split(',').map(|range| range.split(';').map(str::trim));
@@ -55,7 +55,7 @@ pub fn openmetrics(document: &Document) -> String {
     of_result(Some(document), None)
 }
 
-/// The OpenMetrics text of a fleet: of the services, and of the comparison whose blocks are the nodes.
+/// The OpenMetrics text of a fleet: its services, and the comparison of its blocks.
 pub fn fleet_openmetrics(document: &FleetDocument) -> String {
     of_result(document.comparison.as_deref(), Some(document))
 }
@@ -86,7 +86,7 @@ fn of_result(document: Option<&Document>, fleet: Option<&FleetDocument>) -> Stri
     })
 }
 
-/// The text of a scrape; `ends` includes JVMs that have gone.
+/// The text of a scrape; `ends` includes JVMs that are gone.
 pub fn scrape(document: &WatchDocument, ends: &[WatchEnds], text: Exposition) -> String {
     written(text, |of, to| match of.source {
         Source::Watch(read) => read(document, to),
@@ -95,8 +95,7 @@ pub fn scrape(document: &WatchDocument, ends: &[WatchEnds], text: Exposition) ->
     })
 }
 
-/// All families that have samples, in the order of the table. A scraper refuses two samples with the same labels, so
-/// only the first is written.
+/// All families with samples, in table order. Scrapers reject duplicate samples, so only the first is written.
 fn written(text: Exposition, read: impl Fn(&Metric, &mut Points)) -> String {
     let (mut out, is_open) = (String::new(), text == Exposition::OpenMetrics);
     for of in TABLE.iter().filter(|of| !of.name.is_empty()) {
@@ -106,7 +105,7 @@ fn written(text: Exposition, read: impl Fn(&Metric, &mut Points)) -> String {
             continue;
         }
         let (kind, series) = (if of.counts { "counter" } else { "gauge" }, series(of));
-        // In the older text a family has the same name as its samples.
+        // In the older text, a family has the same name as its samples.
         let family = if is_open { format!("loadline_{}", of.name) } else { series.clone() };
         let _ = writeln!(out, "# TYPE {family} {kind}");
         if let Some(unit) = of.unit().filter(|_| is_open) {
@@ -130,7 +129,6 @@ fn series(of: &Metric) -> String {
     format!("loadline_{}{}", of.name, if of.counts { "_total" } else { "" })
 }
 
-/// The name of the family of a metric, and labels.
 fn family(metric: &MetricRecord) -> (&'static str, Vec<(&str, &str)>) {
     let (what, place) = split(&metric.metric);
     let own = TABLE.iter().find_map(|of| Some((of.name, of.source.labels(what, place)?)));
@@ -144,7 +142,7 @@ impl Source {
         matches!(self, Once(_) | At(..) | Each(..) | Owners | Times | Others)
     }
 
-    /// The labels of a metric among these medians; `None` for any other metric.
+    /// A metric's labels if it is among these medians.
     fn labels<'a>(self, what: &'a str, place: &'a str) -> Option<Vec<(&'a str, &'a str)>> {
         use Source::{At, Each, Once, Owners, Times};
         Some(match (self, place) {
@@ -162,7 +160,7 @@ impl Source {
     }
 }
 
-/// The family of metrics that have no family of their own.
+/// The family for metrics without their own.
 fn other(unit: Unit) -> &'static str {
     match unit {
         Unit::Bytes | Unit::BytesPerRequest => "metric_bytes",
@@ -180,14 +178,14 @@ fn is_owner(what: &str) -> bool {
     Owner::ALL.iter().any(|owner| owner::family(owner.name()) == owner::family(what))
 }
 
-/// Whether it is a name such as `p99`, or `response.p99` and `service.p99` for a phase with both times.
+/// Whether it is a name such as `p99`, or `response.p99` and `service.p99` for a phase with both timings.
 fn is_statistic(what: &str) -> bool {
     let last = what.strip_prefix("response.").or(what.strip_prefix("service.")).unwrap_or(what);
     STATISTICS.contains(&last)
 }
 
-/// Follows the grammar of OpenMetrics: backslash, quote and newline are escaped. Other control characters are legal
-/// there, but cause trouble everywhere else.
+/// Escapes backslash, quote, and newline according to the OpenMetrics grammar. Other control characters are legal
+/// there, but cause trouble elsewhere.
 fn label_value(text: &str) -> String {
     visible(text).replace('\\', "\\\\").replace('"', "\\\"")
 }
@@ -201,7 +199,7 @@ mod tests {
     use crate::record::{GrowthWord, WATCH_OWNERS_MAX, WatchAccount, WatchOwner};
     use crate::{fleet_sample, tune_sample};
 
-    /// Checks the samples of a text against these values; `None` for a sample that the text lacks.
+    /// Checks the values of samples; `None` for one that must be missing.
     fn check_values(text: &str, expected: &[(&str, Option<f64>)]) {
         let found = check_openmetrics(text);
         for (series, expect) in expected {
@@ -301,7 +299,7 @@ mod tests {
             ("loadline_gc_pause_seconds_total{jvm=\"shop\"}", Some(1.5)),
             ("loadline_watch_unreadable{jvm=\"blind\"}", Some(1.0)),
             ("loadline_memory_rss_bytes{jvm=\"blind\",kind=\"anon\"}", None),
-            // A JVM that has gone still has its ends.
+            // A JVM that is gone still has its ends.
             ("loadline_jvm_ends_total{jvm=\"gone\",how=\"killed\"}", Some(2.0)),
             ("loadline_jvm_ends_total{jvm=\"gone\",how=\"other\"}", Some(1.0)),
         ];

@@ -1,5 +1,5 @@
-//! Every page has one order, for every document and every printer: the answer, the memory picture, the findings, memory
-//! over time, the load, the conditions, the doubts.
+//! Checks that every page, for every document and printer, has the same order: answer, memory, findings, memory over
+//! time, load, conditions, doubts.
 
 use super::markdown::printed;
 use super::samples;
@@ -17,7 +17,7 @@ use crate::summary::{
 };
 use crate::{find_sample, fleet_sample, history_sample, render, tune_sample};
 
-/// Words of small letters, digits and dots; HTML without its tags.
+/// Lowercase words, digits, and dots; HTML without its tags.
 fn words_of(text: &str, is_html: bool) -> String {
     let mut words = String::new();
     let mut in_tag = false;
@@ -29,14 +29,14 @@ fn words_of(text: &str, is_html: bool) -> String {
     words.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Each of these words first occurs on a page after the words before it.
+/// Checks that these words first occur in this order.
 fn check_text(name: &str, text: &str, expected: &[&str]) {
     let place = |words: &&str| text.find(words).unwrap_or_else(|| panic!("{name} lacks {words}: {text}"));
     let places: Vec<usize> = expected.iter().map(place).collect();
     assert!(places.is_sorted(), "{name}: {expected:?} are at {places:?}: {text}");
 }
 
-/// `told` are the words on a terminal and in Markdown, `drawn` those on a page of HTML.
+/// `told` are the words in terminal output and Markdown, `drawn` those in HTML.
 fn check(name: &str, build: impl Fn(Depth) -> Page, told: &[&str], drawn: &[&str]) {
     let page = build(Depth { each: true, details: true, ..Depth::NONE });
     assert!(page.sections.is_sorted_by_key(|of| of.topic), "{name}: {page:?}");
@@ -45,12 +45,11 @@ fn check(name: &str, build: impl Fn(Depth) -> Page, told: &[&str], drawn: &[&str
     let page = build(Depth { each: true, details: true, whole: true, ..Depth::NONE });
     assert!(page.sections.is_sorted_by_key(|of| of.topic), "{name}: {page:?}");
     let text = written(&page, "0", false);
-    // The links at its head have the names of all sections.
+    // The links at the top contain the names of all sections.
     let body = text.split_once("</nav>").or(text.split_once("<body")).unwrap().1;
     check_text(&format!("{name} in HTML"), &words_of(body, true), drawn);
 }
 
-/// The document with a finding and a doubt.
 fn with_all(document: Document) -> Document {
     let doubts = vec![Doubt::SharedCpus.into()];
     Document { findings: samples::named("a finding").findings, doubts, ..document }
@@ -61,7 +60,6 @@ fn weighed() -> AccountDocument {
     AccountDocument { findings, doubts: vec![Doubt::SharedCpus.into()], ..samples::weighed() }
 }
 
-/// One trial that was weighed, with its timeline.
 fn trial() -> (Document, Evidence) {
     let mut document = with_all(samples::compared());
     document.trials.truncate(1);
@@ -72,7 +70,7 @@ fn trial() -> (Document, Evidence) {
     (document, Evidence { timeline, ..Evidence::default() })
 }
 
-/// `compared` with an owner that holds a difference.
+/// `compared` with an owner of a difference.
 fn compared() -> Document {
     let mut document = with_all(samples::compared());
     let metric = "metaspace.loaded".to_owned();
@@ -98,9 +96,15 @@ fn results_read_from_the_answer_to_the_doubts() {
         &["serial rss", "timeline of serial", "account of serial", "what stands out", "load times in ms", run],
     );
     let words = ["better in rate.steady", "account at loaded", "what stands out", "serial trial 1"];
-    let words = [&words[..], &["details g1 against serial", run]].concat();
+    let words = [&words[..], &["details g1 vs. serial", run]].concat();
     check_result("a comparison", &(compared(), Evidence::default()), &words, &words);
-    let words = ["the load line is 95.1 mib", "account mib and of rss", "what stands out", "loadline find tiny http"];
+    let words = [
+        "the load line the smallest limit that meets the target is 95.1 mib",
+        "account mib and of \
+        rss",
+        "what stands out",
+        "repeat loadline find tiny http",
+    ];
     check_result("a search", &(with_all(find_sample::found()), Evidence::default()), &words, &words);
     let words = ["saves 412.3 mib of 1413.0 mib rss", "by owner mib", "what stands out", "repeat loadline tune"];
     check_result("a tuning", &(with_all(tune_sample::proved()), Evidence::default()), &words, &words);
@@ -117,7 +121,7 @@ fn the_answer_alone_has_no_tables_and_a_line_is_one() {
     assert!(line.starts_with("  serial: RSS") && line.lines().count() == 1, "{line}");
     let text = printed(&with_all(find_sample::found()), brief);
     assert!(
-        text.contains("Set 105.0 MiB") && !text.contains("docker run") && !text.contains("trials, sizes"),
+        text.contains("Set the limit to 105.0 MiB") && !text.contains("docker run") && !text.contains("trials, sizes"),
         "{text}"
     );
 }
@@ -129,10 +133,10 @@ fn fleets_and_histories_do_too() {
     check(
         "a fleet",
         |depth| summarize_fleet(&fleet, Glyphs::Blocks, depth),
-        &[&["3.0 gib to win", "load lines mib"], &rest[..]].concat(),
-        &[&["3.0 gib to win", "by wasted"], &rest[..]].concat(),
+        &[&["3 services could save 3.0 gib", "load lines mib"], &rest[..]].concat(),
+        &[&["3 services could save 3.0 gib", "by wasted"], &rest[..]].concat(),
     );
-    let words = ["7.8 mib", "point weighed trials", "6 commits by the date", "night 7 has no trial"];
+    let words = ["7.8 mib", "point weighed trials", "6 commits by measurement date", "night 7 has no completed trials"];
     check("a history", |depth| page_of_history(&history_sample::history(), depth), &words, &words);
 }
 
@@ -141,20 +145,19 @@ fn jvms_that_run_and_that_ended_do_too() {
     let mut watched = samples::watched("shop");
     (watched.hidden, watched.jvms[0].unreadable) = (1, vec!["its maps".to_owned()]);
     watched.jvms.truncate(1);
-    let words = ["shop pid 7", "as far as counters tell", "loadline doctor 7", "1 process cannot be read"];
+    let words = ["shop pid 7", "from jvm counters", "loadline doctor 7", "1 process could not be read"];
     check("a watch", |_| summarize_watch(&watched), &words, &words);
     let owners = vec![WatchOwner { name: "direct".to_owned(), bytes: 100 << 20 }];
     let ended = PostMortem { end: EndKind::Ended, owners, spoilt: 2, ..PostMortem::default() };
-    let words = ["it was not near its limit", "what it held last", "2 records of its history"];
+    let words = ["the jvm was not near its limit", "memory at the end", "2 records that are damaged"];
     check("a life that ended", |_| summarize_post_mortem(&ended), &words, &words);
 
     let words = ["rss is", "what stands out", "account mib", "conditions", "doubts"];
     check("an account", |_| summarize_account(&weighed(), &[]), &words, &words);
     let all = AccountsDocument { accounts: vec![weighed()], ..AccountsDocument::default() };
-    let words =
-        ["pss charge and limit of the cgroup and what would come back", "the same by owner", "conditions", "doubts"];
+    let words = ["pss cgroup charge and limit and reclaimable memory", "pss by owner mib", "conditions", "doubts"];
     check("all accounts", |_| summarize_accounts(&all), &words, &words);
     let changes = ChangesDocument { seconds: 60, then: weighed(), now: weighed(), ..ChangesDocument::default() };
-    let words = ["since then", "account rss mib", "conditions", "doubts"];
+    let words = ["since the earlier account", "account rss mib", "conditions", "doubts"];
     check("two accounts", |_| summarize_changes(&changes, &[]), &words, &words);
 }

@@ -1,5 +1,5 @@
-//! Watched JVMs in OTLP's JSON form (opentelemetry-proto 1.x, `ExportMetricsServiceRequest`): gauges, and sums that may
-//! fall, so that receivers can ignore temporality. Names follow OpenTelemetry's conventions for JVMs if there are any
+//! Watched JVMs in OTLP's JSON form (opentelemetry-proto 1.x, `ExportMetricsServiceRequest`): gauges, and nonmonotonic
+//! sums, for which receivers can ignore temporality. Names follow OpenTelemetry's JVM conventions where they exist
 //! (`jvm.memory.used`); all others begin with `loadline.`.
 
 use super::metrics::{Otlp, TABLE};
@@ -8,8 +8,8 @@ use crate::record::{WatchDocument, WatchedJvm};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// A request for all JVMs, each a resource of its own. `resource` holds attributes of all of them, `at_unix_ns` is the
-/// time of the samples.
+/// A request with all JVMs, each as a resource. `resource` has attributes for all of them, `at_unix_ns` is the time of
+/// the samples.
 pub fn otlp(document: &WatchDocument, resource: &[(String, String)], at_unix_ns: u128) -> String {
     let at = at_unix_ns.to_string();
     let jvms: Vec<Value> = document.jvms.iter().map(|jvm| of_jvm(document, jvm, resource, &at)).collect();
@@ -20,7 +20,7 @@ fn attribute(name: &str, value: &str) -> Value {
     json!({ "key": name, "value": { "stringValue": value } })
 }
 
-/// The name of a label: that of OpenTelemetry's conventions if they have it.
+/// A label's name, according to OpenTelemetry's conventions if possible.
 fn convention(label: &str) -> String {
     match label {
         "namespace" => "k8s.namespace.name".to_owned(),
@@ -65,14 +65,14 @@ fn of_jvm(document: &WatchDocument, jvm: &WatchedJvm, resource: &[(String, Strin
     })
 }
 
-/// Returns the attributes that name a JVM: each key once, as the protocol demands. The JVM's own attributes win over
-/// those of all JVMs, which may describe the pod of Loadline. Receivers tell resources apart by service and instance:
-/// Prometheus makes `job` and `instance` of them, and drops the others. Without a service name, the JVM's name is used.
+/// The attributes that identify a JVM, with unique keys as the protocol requires. The JVM's own attributes override the
+/// common ones, which may describe Loadline's pod. Receivers identify resources by service and instance: Prometheus
+/// converts these to `job` and `instance`, and drops the others. The default service name is the JVM's name.
 fn attributes(jvm: &WatchedJvm, resource: &[(String, String)]) -> Vec<Value> {
     let mut texts = vec![("loadline.jvm".to_owned(), jvm.name.clone())];
     texts.extend(jvm.labels.iter().map(|label| (convention(&label.name), label.value.clone())));
     texts.extend(jvm.version.iter().map(|version| ("process.runtime.version".to_owned(), version.clone())));
-    // A pod exists once; a unit or a class of the same name may run on each host.
+    // A pod is unique; a unit or class with the same name may run on several hosts.
     let host = resource.iter().find(|(key, _)| key == "host.name").map(|(_, host)| host);
     let pod = jvm.labels.iter().any(|label| label.name == "pod");
     let instance = host.filter(|_| !pod).map(|host| format!("{}@{host}", jvm.name));

@@ -1,9 +1,9 @@
-//! A page as one self-contained HTML file: a readable template, a style sheet, charts drawn beforehand, and a small
-//! script if charts are zoomed. A policy inside forbids it to load or to run anything else, whatever foreign text it
+//! A page as a self-contained HTML file: a template, a style sheet, prerendered charts, and a small script if charts
+//! can be zoomed. Its content security policy forbids loading or running anything else, whatever untrusted text it
 //! shows.
 //!
-//! The template is filled by names, without a crate for templates. Nearly all of the page is tables and charts made in
-//! loops, and `Markup`, which the charts need anyway, escapes by type.
+//! The template is filled without a template crate. Most of the page is tables and charts generated in loops, and
+//! `Markup`, which charts need anyway, escapes by type.
 
 mod page;
 mod tables;
@@ -17,7 +17,7 @@ use crate::record::{AccountDocument, Document, Evidence, FleetDocument, HistoryD
 use crate::units::shortened;
 use base64::Engine;
 
-/// The page with a `{{name}}` at each place to fill.
+/// The page, with `{{name}}` placeholders.
 const TEMPLATE: &str = include_str!("report.html");
 const STYLE: &str = include_str!("report.css");
 const SCRIPT: &str = include_str!("report.js");
@@ -25,40 +25,38 @@ const TITLE_CHARS: usize = 160;
 /// Everything that a report can show.
 const WHOLE: Depth = Depth { each: true, details: true, whole: true, ..Depth::NONE };
 
-/// The report of these trials as an HTML document that refers to nothing outside itself. `evidence` refers to trials by
-/// their index; `missing` names the parts that an archive lacks.
+/// These trials' report as a self-contained HTML document. `evidence` refers to trials by index; `missing` names the
+/// missing parts of an archive.
 pub fn html(document: &Document, evidence: &[Evidence], missing: &[String]) -> String {
     let page = page_of(Sources { document, evidence, missing }, WHOLE);
     written(&page, &document.conditions.loadline, true)
 }
 
-/// The account of a running JVM, with its explanation, as an HTML document that refers to nothing outside itself and
-/// has no script.
+/// A running JVM's account and explanation as a self-contained HTML document without a script.
 pub fn account_page(document: &AccountDocument) -> String {
     written(&page_of_account(document, &[], WHOLE), &document.loadline, false)
 }
 
-/// A life that ended, with the picture of its last hours, as an HTML document that refers to nothing outside itself and
-/// has no script.
+/// A post-mortem with the chart of the last hours as a self-contained HTML document without a script.
 pub fn post_mortem_page(of: &PostMortem) -> String {
     written(&summarize_post_mortem(of), &of.loadline, false)
 }
 
-/// A fleet as an HTML document that refers to nothing outside itself and has no script.
+/// A fleet as a self-contained HTML document without a script.
 pub fn fleet_page(document: &FleetDocument) -> String {
     written(&summarize_fleet(document, Glyphs::Blocks, WHOLE), env!("CARGO_PKG_VERSION"), false)
 }
 
-/// A history as an HTML document that refers to nothing outside itself and has no script.
+/// A history as a self-contained HTML document without a script.
 pub fn history_page(document: &HistoryDocument) -> String {
     written(&page_of_history(document, WHOLE), &document.loadline, false)
 }
 
-/// The page with this version of Loadline in its foot, and with the script if charts are zoomed.
+/// The page with Loadline's version in its footer, and the script if charts can be zoomed.
 pub(super) fn written(page: &Page, version: &str, zooms: bool) -> String {
     let mut out = Markup::new();
     for (index, part) in TEMPLATE.split("{{").enumerate() {
-        // The text before the first name is plain markup.
+        // The text before the first placeholder is plain markup.
         let (name, rest) = part.split_once("}}").filter(|_| index > 0).unwrap_or(("", part));
         match name {
             "policy" => drop(out.text(policy(zooms))),
@@ -86,7 +84,7 @@ fn style() -> Markup {
     out
 }
 
-/// Allows only the page's own style and, if charts are zoomed, its own script, both by their hashes.
+/// Allows only the page's own style and, if charts can be zoomed, its own script, both by hash.
 fn policy(zooms: bool) -> String {
     let style = hash(style().as_str());
     let script = if zooms { format!("; script-src 'sha256-{}'; img-src data:", hash(SCRIPT)) } else { String::new() };
@@ -142,7 +140,8 @@ mod tests {
         let document = find_sample::found();
         let text = html(&document, &[], &[]);
         let limit = document.find.as_ref().unwrap().limit_bytes.unwrap() >> 20;
-        for piece in ["<section id=\"find\">", "load line", "5 of 5 starts held", "role=\"img\"", "buildpack formula"] {
+        for piece in ["<section id=\"find\">", "load line", "5 of 5 starts passed", "role=\"img\"", "buildpack formula"]
+        {
             assert!(text.contains(piece), "{piece}");
         }
         for piece in [format!("--memory={limit}m"), format!("memory: {limit}Mi"), format!("MemoryMax={limit}M")] {
@@ -159,7 +158,7 @@ mod tests {
     #[test]
     fn a_tuning_has_the_answer_the_pictures_and_what_to_set() {
         let text = html(&tune_sample::proved(), &[], &[]);
-        for piece in ["<section id=\"tune\">", "412.3 MiB of 1413.0 MiB RSS", "every remedy", "path of the search"] {
+        for piece in ["<section id=\"tune\">", "412.3 MiB of 1413.0 MiB RSS", "every remedy", "search path"] {
             assert!(text.contains(piece), "{piece}");
         }
         for piece in ["MALLOC_ARENA_MAX=1", "change request", "JDK-8380060"] {
@@ -179,7 +178,7 @@ mod tests {
         let page = fleet_page(&fleet_sample::fleet());
         assert_eq!(page.matches("<th scope=\"row\" class=\"brief\"><div>catalogue</div></th>").count(), 5);
         assert_eq!((page.matches("type=\"radio\"").count(), page.matches(" checked=").count()), (5, 1));
-        assert!(page.contains("<h1>shop: 11 services</h1>") && page.contains("3.0 GiB to win on 3 services"));
+        assert!(page.contains("<h1>shop: 11 services</h1>") && page.contains("3 services could save 3.0 GiB in total"));
         assert!(!page.contains("<script") && !page.contains("http://") && !page.contains("https://"));
         let page = fleet_page(&FleetDocument { services: Vec::new(), ..fleet_sample::fleet() });
         assert!(page.contains("<h1>shop, by nodes</h1>") && !page.contains("type=\"radio\""));
@@ -193,7 +192,7 @@ mod tests {
         assert!(page.contains(">rss.loaded, MiB</text>"), "a picture says its unit: {page}");
         assert!(page.contains("9c01d2e") && page.contains("JDK: 17.0.15 | 21.0.3"));
         assert!(!page.contains("<script") && !page.contains("http://") && !page.contains("https://"));
-        // A page with thousands of points is still small.
+        // Even a page with thousands of points is small.
         let page = history_page(&history_sample::long(1_000));
         assert!(page.len() < 400_000, "{}", page.len());
     }

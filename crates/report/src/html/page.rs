@@ -1,4 +1,4 @@
-//! The printer of a page as HTML: sections with their headings, verdicts with a sign and a colour, charts, tables.
+//! Prints a page as HTML: sections, verdicts with a marker and color, charts, tables.
 
 use super::tables::{badge, facts, figure, lines, prose, table};
 use crate::markup::{Attribute, Markup};
@@ -6,35 +6,33 @@ use crate::page::{Fold, Page, Part, Section, Verdict};
 use crate::table::Table;
 use crate::units::shortened;
 
-/// Names in headings.
+/// Maximum length of a name in a heading.
 const NAME_CHARS: usize = 160;
-/// A sentence.
+/// Maximum length of a sentence.
 const TEXT_CHARS: usize = 2000;
-/// Verdicts at the head of the page; the sections below have all of them.
+/// Verdicts at the top of the page; the sections below have all of them.
 const VERDICTS_MAX: usize = 24;
-/// Doubts shown; hundreds of them would only repeat themselves.
+/// Doubts shown; hundreds would be repetitive.
 const DOUBTS_MAX: usize = 200;
-/// A page beyond this size gets no more charts; that is some eighty long trials.
+/// A larger page gets no more charts; about eighty long trials fit.
 const CHARTS_BYTES_MAX: usize = 8 << 20;
 
 pub(super) fn write(out: &mut Markup, page: &Page) {
     let mut charts = Charts::default();
     page.sections.iter().for_each(|of| section(out, of, 2, &mut charts));
     if charts.left_out > 0 {
-        let what = format!("{} charts are left out, so that the page stays small; ", charts.left_out);
+        let what = format!("{} charts are left out to keep the page small; ", charts.left_out);
         out.element("p", &[], |out| prose(out, &format!("{what}`loadline report --plot` draws them.")));
     }
 }
 
-/// The room that the charts of a page take.
 #[derive(Debug, Default)]
 struct Charts {
     bytes: usize,
-    /// Charts for which the page had no room.
+    /// The number of omitted charts.
     left_out: usize,
 }
 
-/// Links to the sections that have a name.
 pub(super) fn links(out: &mut Markup, page: &Page) {
     let named: Vec<&Section> = page.sections.iter().filter(|of| !of.id.is_empty() && !of.heading.is_empty()).collect();
     if named.is_empty() {
@@ -51,7 +49,6 @@ fn heading_of(of: &Section, level: usize) -> String {
     shortened(&if level == 2 { of.caption() } else { of.heading.clone() }, NAME_CHARS)
 }
 
-/// A section whose heading is of this level.
 fn section(out: &mut Markup, of: &Section, level: usize, charts: &mut Charts) {
     let id: &[Attribute<'_>] = if of.id.is_empty() { &[] } else { &[("id", &of.id)] };
     let mut inside = |out: &mut Markup, level| of.parts.iter().for_each(|one| part(out, one, of, level, charts));
@@ -104,7 +101,7 @@ fn part(out: &mut Markup, part: &Part, of: &Section, level: usize, charts: &mut 
     out.line();
 }
 
-/// The element of a heading, at most the fourth level.
+/// A heading's element, down to level four.
 fn tag(level: usize) -> &'static str {
     match level {
         ..=2 => "h2",
@@ -133,7 +130,7 @@ fn verdicts(out: &mut Markup, all: &[Verdict]) {
     });
     let left_out = all.len().saturating_sub(VERDICTS_MAX);
     if left_out > 0 {
-        out.words("p", &[("class", &"soft")], format!("{left_out} more stand in the sections below."));
+        out.words("p", &[("class", &"soft")], format!("{left_out} more are in the sections below."));
     }
 }
 
@@ -152,7 +149,7 @@ fn doubts(out: &mut Markup, all: &[(String, String)]) {
     });
 }
 
-/// The table in every order, with buttons that choose one. The page needs no script, because it has a table per order.
+/// The table in every order, with buttons to choose one. Needs no script, because the page contains a table per order.
 fn ordered(out: &mut Markup, orders: &[(&'static str, Table)]) {
     out.element("div", &[("class", &"orders"), ("role", &"group"), ("aria-label", &"Order")], |out| {
         for (number, (word, _)) in orders.iter().enumerate() {

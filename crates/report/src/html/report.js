@@ -1,6 +1,6 @@
-// Zoom and reading off. Without it the page loses nothing else: charts are drawn and tables are written beforehand.
+// Zoom and cursor values; without them, charts and tables are still complete.
 // A chart is an <svg class="chart" data-group data-x="low high kind unit">; its plots hold an <svg class="zoom"> whose
-// place and width, in shares of the plot, are all that a zoom changes. Values are read off the drawn paths.
+// position and width, as fractions of the plot, are all that zooming changes. Values are read from the drawn paths.
 "use strict";
 (() => {
   const SVG = "http://www.w3.org/2000/svg";
@@ -17,7 +17,7 @@
   const number = (value, axis) =>
     axis.log ? Number(value.toPrecision(3)).toLocaleString("en") : digits(value, axis.high > 1000 ? 0 : axis.high > 20 ? 1 : 2);
 
-  // Charts of one group share what part of x is shown, and where the cursor is; both in shares of the whole axis.
+  // Charts of a group share the visible range and the cursor, both as fractions of the whole x axis.
   const groups = new Map();
   class Group {
     constructor() {
@@ -66,7 +66,7 @@
     }
     return (path.points = points);
   };
-  // The point of a line that is nearest to x; a level stretch has points at its ends only.
+  // A line's point nearest to x; a level stretch has points only at its ends.
   const nearest = (points, x, level) => {
     let [low, high] = [0, points.length - 1];
     while (high - low > 1) {
@@ -173,7 +173,7 @@
       }
       this.retick(width);
     }
-    // Round numbers for what is shown; the axis of a spectrum keeps its own.
+    // Round numbers in the visible range; the logarithmic axis of a spectrum keeps its ticks.
     retick(width) {
       if (this.x.log) return;
       if (this.fresh) this.fresh.forEach((tick) => tick.remove());
@@ -202,7 +202,7 @@
     }
     read(share) {
       const at = valueAt(this.x, share);
-      const place = this.x.log ? `at least ${Number((100 - 100 / at).toPrecision(5))} %` : `${digits(at, 1)} ${this.x.unit}`;
+      const place = this.x.log ? `at least ${Number((100 - 100 / at).toPrecision(5))}%` : `${digits(at, 1)} ${this.x.unit}`;
       const told = [];
       for (const plot of this.plots.filter((plot) => plot.dataset.y)) {
         const y = axisOf(plot.dataset.y);
@@ -217,7 +217,7 @@
           const name = path.dataset.n;
           if (away <= reach && !(near.get(name)?.away <= away)) near.set(name, { away, value: valueAt(y, 1 - down / height) });
         }
-        // What is drawn last, on top, is told first.
+        // What was drawn last, on top, comes first.
         for (const [name, { value }] of [...near].reverse()) told.push(`${name} ${number(value, y)} ${y.unit}`.replace(" /s", "/s"));
       }
       return `${place}: ${told.slice(0, 12).join(" · ") || "nothing here"}`;
@@ -226,7 +226,7 @@
 
   document.querySelectorAll("svg.chart[data-group]").forEach((svg) => new Chart(svg));
   document.documentElement.classList.add("interactive");
-  // What is folded away is printed too.
+  // Print folded parts too.
   const folded = [];
   addEventListener("beforeprint", () => document.querySelectorAll("details:not([open])").forEach((details) => {
     details.open = true;

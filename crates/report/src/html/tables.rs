@@ -1,4 +1,4 @@
-//! Pieces of the page with words and numbers: tables, facts, figures with their legend.
+//! The text parts of a page: tables, facts, figures with legends.
 
 use crate::chart::{Figure, Sign, draw_sign, fluid};
 use crate::markup::{Attribute, Markup};
@@ -6,20 +6,20 @@ use crate::table::{Cell, Table};
 use crate::units::shortened;
 use crate::words::Standing;
 
-/// A cell of a table; whole commands and flags are among the facts.
+/// Maximum length of a cell; full commands and flags are among the facts.
 const CELL_CHARS: usize = 300;
-/// A fact: a command line with all its flags, but not a megabyte.
+/// Maximum length of a fact: enough for a command line with all its flags.
 const FACT_CHARS: usize = 12_000;
-/// Rows of a table; the JSON document has all of them.
+/// Maximum rows; the JSON document has all.
 const ROWS_MAX: usize = 2000;
-/// Cells up to this length are not broken.
+/// Shorter cells are not wrapped.
 const BRIEF_CHARS: usize = 24;
-/// Lines that the style sheet shows without scrolling, if no line is broken.
+/// Lines shown without scrolling, if none is wrapped.
 const LINES_SHOWN: usize = 12;
-/// Cells of this length and more get a column that is wide enough to read.
+/// Cells from this length get a wide column.
 const LONG_CHARS: usize = 40;
 
-/// A table in a box of its own, which scrolls if the page is narrow.
+/// A table in a box that scrolls on narrow pages.
 pub(super) fn table(out: &mut Markup, table: &Table) {
     let numbers: Vec<bool> = (0..table.head.len()).map(|column| table.has_numbers(column)).collect();
     let head = |out: &mut Markup| {
@@ -43,7 +43,7 @@ pub(super) fn table(out: &mut Markup, table: &Table) {
         });
     });
     let left_out = table.rows.len().saturating_sub(ROWS_MAX);
-    let more = (left_out > 0).then(|| format!("{left_out} more rows stand in the JSON document."));
+    let more = (left_out > 0).then(|| format!("{left_out} more rows are in the JSON output."));
     for note in table.notes.iter().chain(&more) {
         out.words("p", &[("class", &"notes")], shortened(note, FACT_CHARS));
     }
@@ -81,7 +81,7 @@ fn cells(out: &mut Markup, row: &[Cell], numbers: &[bool]) {
     }
 }
 
-/// A cell with a minus as wide as a plus.
+/// A cell with a minus sign as wide as a plus.
 fn written(cell: &Cell) -> String {
     match cell {
         Cell::Quantity(quantity) => quantity.clone().wide().to_string(),
@@ -90,14 +90,12 @@ fn written(cell: &Cell) -> String {
     }
 }
 
-/// A verdict as a word with its shape and colour.
 pub(super) fn badge(out: &mut Markup, standing: Standing, word: &str) {
     let (class, sign, _) = standing.look();
     let class = format!("badge {class}");
     out.words("span", &[("class", &class), ("data-sign", &sign)], shortened(word, BRIEF_CHARS));
 }
 
-/// Labels with their text.
 pub(super) fn facts(out: &mut Markup, facts: &[(String, String)]) {
     out.element("dl", &[], |out| {
         for (label, text) in facts {
@@ -107,11 +105,11 @@ pub(super) fn facts(out: &mut Markup, facts: &[(String, String)]) {
     });
 }
 
-/// A sentence in which text between backticks is literal.
+/// A sentence in which text in backticks is literal.
 pub(super) fn prose(out: &mut Markup, text: &str) {
     let parts: Vec<&str> = text.split('`').collect();
     for (index, part) in parts.iter().enumerate() {
-        // The last backtick may have no partner.
+        // The last backtick may be unmatched.
         match index % 2 == 1 && index + 1 < parts.len() {
             true => drop(out.element("code", &[], |out| unbroken(out, part))),
             false if index % 2 == 1 => unbroken(out.text("`"), part),
@@ -120,7 +118,7 @@ pub(super) fn prose(out: &mut Markup, text: &str) {
     }
 }
 
-/// Text whose options, such as `-Xmx8m`, do not break after their dash at the end of a line.
+/// Prevents line breaks after the dash of an option such as `-Xmx8m`.
 fn unbroken(out: &mut Markup, text: &str) {
     for piece in text.split_inclusive(' ') {
         let word = piece.trim_end_matches(' ');
@@ -137,13 +135,13 @@ fn is_option(word: &str) -> bool {
     word.chars().any(|c| {
         let begins = c.is_alphanumeric() && before == '-';
         let joins = before.is_alphanumeric() && c == '-';
-        // A dash that joins two words is treated as a letter.
+        // A dash that joins two words counts as a letter.
         before = if joins { 'a' } else { c };
         begins
     })
 }
 
-/// Text of a terminal or a file, line by line. A long text scrolls, by keys too.
+/// Lines from a terminal or file. Long text scrolls, also by keyboard.
 pub(super) fn lines(out: &mut Markup, lines: &[String]) {
     let stop: &[Attribute<'_>] = &[("tabindex", &"0")];
     out.element("pre", if lines.len() > LINES_SHOWN { stop } else { &[] }, |out| {
@@ -158,8 +156,7 @@ pub(super) fn lines(out: &mut Markup, lines: &[String]) {
     });
 }
 
-/// A chart with its legend, the place where the script writes values read off the chart, and a folded table of its
-/// numbers.
+/// A chart with its legend, an output for hovered values, and a collapsed table of its numbers.
 pub(super) fn figure(out: &mut Markup, figure: &Figure) {
     out.element("figure", &[], |out| {
         out.words("figcaption", &[], shortened(&figure.chart.title, CELL_CHARS));

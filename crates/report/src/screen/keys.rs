@@ -1,49 +1,48 @@
-//! The meaning of a terminal's keys: bytes as terminals of the VT100 family send them (ECMA-48; xterm's control
-//! sequences, `ctlseqs`).
+//! Decodes terminal keys: byte sequences of the VT100 family (ECMA-48; xterm's control sequences, `ctlseqs`).
 //!
 //! ```text
 //! ESC [ A   ESC O A   up     ESC [ 5 ~   page up     ESC alone   escape
 //! ```
 
-/// The action that a key asks for.
+/// The action of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Key {
-    /// The one before.
+    /// The previous item.
     Up,
-    /// The next one.
+    /// The next item.
     Down,
     /// One page up.
     PageUp,
     /// One page down.
     PageDown,
-    /// The first.
+    /// The first item.
     First,
-    /// The last.
+    /// The last item.
     Last,
-    /// Shows the chosen one in full.
+    /// Shows the selected item in full.
     Open,
     /// Back.
     Close,
-    /// Back; from the list, the end.
+    /// Back; in the list, exit.
     Quit,
-    /// The next order.
+    /// The next sort order.
     Sort,
-    /// Draws again.
+    /// Redraw.
     Redraw,
 }
 
-/// Bytes that do not form a key yet.
+/// Incomplete key sequences.
 #[derive(Debug, Default)]
 pub struct Keys {
     pending: Vec<u8>,
 }
 
-/// A sequence is no longer than this. A longer one comes from no key.
+/// No key has a longer sequence.
 const SEQUENCE_MAX: usize = 16;
 const ESCAPE: u8 = 0x1b;
 
 impl Keys {
-    /// The keys in these bytes and the pending ones. An escape that is still alone at the next call is the escape key.
+    /// Decodes these bytes after the pending ones. An escape that is still alone at the next call is the escape key.
     pub fn take(&mut self, bytes: &[u8]) -> Vec<Key> {
         if bytes.is_empty() {
             let alone = self.pending == [ESCAPE];
@@ -65,7 +64,7 @@ impl Keys {
     }
 }
 
-/// The first key, if these bytes hold a whole one, and the number of bytes that it takes.
+/// The first key, if these bytes contain a complete one, and its length.
 fn first(bytes: &[u8]) -> Option<(Option<Key>, usize)> {
     let plain = |byte: u8| match byte {
         b'k' => Some(Key::Up),
@@ -84,12 +83,12 @@ fn first(bytes: &[u8]) -> Option<(Option<Key>, usize)> {
     match bytes {
         [] | [ESCAPE] | [ESCAPE, b'[' | b'O'] => None,
         [ESCAPE, b'[' | b'O', rest @ ..] => {
-            // Parameter bytes are below the final byte.
+            // Parameter bytes are lower than final bytes.
             let end = rest.iter().position(|byte| (0x40..=0x7e).contains(byte))?;
             Some((sequence(&rest[..end], rest[end]), end + 3))
         }
         [ESCAPE, ESCAPE, ..] => Some((Some(Key::Close), 1)),
-        // A key with Alt held down; it means the same as without Alt.
+        // A key with Alt means the same as without.
         [ESCAPE, byte, ..] => Some((plain(*byte), 2)),
         [byte, ..] => Some((plain(*byte), 1)),
     }

@@ -1,4 +1,4 @@
-//! The live view of watched JVMs: a screen that is redrawn after each turn and each key, or a line for each change.
+//! The live view of watched JVMs: a screen that is redrawn after each turn and key, or a line per change.
 
 mod keys;
 mod picture;
@@ -15,29 +15,27 @@ use crate::units::Bytes;
 use picture::{Line, Scene, View, drawn, hidden_lines, in_full, sorted};
 use std::sync::Arc;
 
-/// The output of a watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DisplayMode {
     Nowhere,
-    /// A line for each event.
     Lines,
-    /// A terminal, with keys or without.
+    /// On a terminal, with or without keys.
     Drawn {
         glyphs: Glyphs,
         keys: bool,
     },
 }
 
-/// The outcome of a key.
+/// The effect of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pressed {
-    /// Another picture, or the same.
+    /// Redraw.
     Draw,
-    /// The end.
+    /// Exit.
     End,
 }
 
-/// The view of the watched JVMs.
+/// The view of watched JVMs.
 #[derive(Debug)]
 pub struct Screen {
     place: DisplayMode,
@@ -48,21 +46,21 @@ pub struct Screen {
     size: Size,
 }
 
-/// Past events that are kept, a line each.
+/// Maximum events kept, one line each.
 const LATELY: usize = 20;
-/// Lines by which a page moves.
+/// Lines per page key.
 const PAGE: usize = 10;
-/// Switches to a screen of its own, without a cursor, where long lines are cut; and back.
+/// Enters the alternate screen without cursor and line wrapping; and back.
 const ENTER: &str = "\x1b[?1049h\x1b[?25l\x1b[?7l";
 const LEAVE: &str = "\x1b[?7h\x1b[?25h\x1b[?1049l";
 
 impl Screen {
-    /// As lines on stdout, or nowhere.
+    /// Prints lines to stdout, or nothing.
     pub fn lines(quiet: bool) -> Self {
         Self::at(if quiet { DisplayMode::Nowhere } else { DisplayMode::Lines })
     }
 
-    /// Drawn on a terminal. The caller must call [`Screen::enter`] before and [`Screen::leave`] after drawing.
+    /// Draws on a terminal. Call [`Screen::enter`] before and [`Screen::leave`] after drawing.
     pub fn drawn(glyphs: Glyphs, keys: bool) -> Self {
         Self::at(DisplayMode::Drawn { glyphs, keys })
     }
@@ -74,16 +72,16 @@ impl Screen {
 
     /// Takes over the terminal.
     pub fn enter() {
-        // The watch goes on if the terminal has gone.
+        // If the terminal is gone, the watch continues.
         let _ = print(ENTER);
     }
 
-    /// Gives the terminal back as it was.
+    /// Restores the terminal.
     pub fn leave() {
         let _ = print(LEAVE);
     }
 
-    /// Takes a turn; lines are printed at once. A closed pipe does not end the watch.
+    /// Receives a turn's results; prints lines immediately. Ignores a closed pipe.
     pub fn take(&mut self, events: &[WatchEvent], document: impl FnOnce() -> Arc<WatchDocument>) {
         match self.place {
             DisplayMode::Nowhere => return,
@@ -102,7 +100,7 @@ impl Screen {
         self.lately.drain(..self.lately.len().saturating_sub(LATELY));
         let chosen = self.view.chosen.filter(|pid| self.document.jvms.iter().any(|jvm| jvm.pid == *pid));
         if chosen.is_none() {
-            // The chosen JVM has gone: its end is shown below the list.
+            // The selected JVM is gone: its end is shown below the list.
             self.view = View { order: self.view.order, ..View::default() };
         }
         self.view.chosen = chosen.or(sorted(&self.document, self.view.order).first().map(|jvm| jvm.pid));
@@ -113,12 +111,12 @@ impl Screen {
         self.lately.push(format!("{} {text}", self.time()));
     }
 
-    /// The pid of the JVM whose course is shown.
+    /// The pid of the JVM shown in full.
     pub fn in_full(&self) -> Option<u32> {
         in_full(&self.document, &self.view).map(|jvm| jvm.pid)
     }
 
-    /// Draws all of it; `course` is that of [`Screen::in_full`].
+    /// Draws everything; `course` is for [`Screen::in_full`].
     pub fn draw(&mut self, course: Option<WatchCourse>, size: Size) {
         let DisplayMode::Drawn { .. } = self.place else { return };
         self.size = size;
@@ -136,8 +134,8 @@ impl Screen {
         let _ = print(&format!("\x1b[H{all}\x1b[J"));
     }
 
-    /// Prints the last screen so that it stays readable, or after lines the verdicts on what still runs. The terminal
-    /// must be given back before.
+    /// Prints the last screen as permanent output or, in line mode, the verdicts on running JVMs. Restore the terminal
+    /// before.
     pub fn end(&self, document: impl FnOnce() -> WatchDocument) {
         if self.place == DisplayMode::Lines {
             let document = document();
@@ -188,7 +186,7 @@ impl Screen {
         Scene { document: &self.document, view: &self.view, lately: &self.lately, glyphs, keys }
     }
 
-    /// An event on a line; `None` if another event of the same turn has the same information.
+    /// An event as a line; `None` if another event of this turn contains the same information.
     fn line(&self, event: &WatchEvent, turn: &[WatchEvent]) -> Option<String> {
         let of_name = |other: &&WatchEvent| other.name == event.name;
         let appeared = |other: &WatchEvent| matches!(other.what, Happened::Appeared(_));
@@ -199,20 +197,20 @@ impl Screen {
         Some(format!("{} {}: {what}", self.time(), event.name))
     }
 
-    /// The facts of a JVM that appeared; on a screen the list shows them.
+    /// The facts of a new JVM; a screen shows them in its list.
     fn facts(&self, event: &WatchEvent) -> Vec<(&'static str, String)> {
         let jvm = self.document.jvms.iter().find(|jvm| matches!(event.what, Happened::Appeared(pid) if pid == jvm.pid));
         jvm.map(|jvm| std::iter::once(("verdict", told(&jvm.growth))).chain(holds(jvm)).collect()).unwrap_or_default()
     }
 
-    /// The time of an event; only the time of day on a screen, whose head has the date.
+    /// An event's time; on a screen, without the date, which is in the header.
     fn time(&self) -> &str {
         let taken = self.document.taken.as_str();
         if self.place == DisplayMode::Lines { taken } else { taken.split_once('T').map_or(taken, |(_, time)| time) }
     }
 }
 
-/// Returns the position that a key moves to, between 0 and `last`.
+/// The position that a key moves to, between 0 and `last`.
 fn moved(key: Key, from: usize, last: usize) -> usize {
     match key {
         Key::Up => from.saturating_sub(1),
@@ -230,20 +228,20 @@ fn happened(what: &Happened) -> String {
         Happened::Appeared(pid) => format!("watched, pid {pid}"),
         Happened::Ended(pid) => format!("ended, pid {pid}"),
         Happened::Killed(pid) => {
-            format!("killed for lack of memory, pid {pid}; `loadline watch --post-mortem {pid}` says more")
+            format!("killed because memory ran out, pid {pid} (see `loadline watch --post-mortem {pid}`)")
         }
         Happened::GrowsNoMore(growth) => format!("no longer grows; {}", told(growth)),
         Happened::Verdict(growth) | Happened::Rises(growth) => told(growth),
         Happened::NearLimit { headroom_bytes, limit_bytes } => {
             let (left, limit) = (Bytes(*headroom_bytes), Bytes(*limit_bytes));
-            format!("{left} left of its limit of {limit}; at this pace they are gone within the hour")
+            format!("only {left} left below its {limit} limit; at this rate, that will run out within an hour")
         }
         Happened::Weighed(why, path) => {
             let why = match why {
-                WhyWeighed::AtPercent(percent) => format!("weighed at {percent} % of its limit"),
-                WhyWeighed::Growth => "weighed because it grows".to_owned(),
-                WhyWeighed::Time => "weighed as asked".to_owned(),
-                WhyWeighed::FirstSight => "it was asked once and answered".to_owned(),
+                WhyWeighed::AtPercent(percent) => format!("weighed at {percent}% of its limit"),
+                WhyWeighed::Growth => "weighed because it is growing".to_owned(),
+                WhyWeighed::Time => "weighed on request".to_owned(),
+                WhyWeighed::FirstSight => "queried once".to_owned(),
             };
             format!("{why}: {}", path.display())
         }

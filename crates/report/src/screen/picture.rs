@@ -1,4 +1,4 @@
-//! The lines of a screen of a given size, as a function of the watched JVMs and of the choices made with the keys.
+//! The lines of a screen of a given size, a function of the watched JVMs and the user's selections.
 
 use crate::page::Part;
 use crate::record::{WatchDocument, WatchedJvm};
@@ -9,74 +9,71 @@ use crate::units::{roughly, visible};
 use crate::width::{first, width};
 use loadline_base::order::Order as _;
 
-/// Columns and lines of a terminal.
+/// A terminal's size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size {
-    /// Across.
+    /// Width in columns.
     pub columns: usize,
-    /// Down.
+    /// Height in lines.
     pub lines: usize,
 }
 
-/// The glyphs that draw courses.
+/// The glyphs for sparklines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Glyphs {
-    /// Blocks of eighths, if the terminal writes UTF-8.
+    /// Eighth blocks, if the terminal supports UTF-8.
     Blocks,
-    /// Letters that every terminal has.
+    /// ASCII characters.
     Ascii,
 }
 
-/// The key by which JVMs are sorted.
+/// How JVMs are sorted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Order {
     #[default]
     Name,
-    /// The largest anonymous memory first.
+    /// By anonymous memory, largest first.
     Memory,
-    /// The largest share of the limit first.
+    /// By share of the limit, largest first.
     Held,
-    /// The JVM that meets its limit soonest first.
+    /// By time to the limit, shortest first.
     Left,
 }
 
-/// The choices made with the keys.
+/// The user's selections.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct View {
-    /// By its pid.
+    /// The selected pid.
     pub(super) chosen: Option<u32>,
     /// Whether it is shown in full.
     pub(super) open: bool,
-    /// Its lines above the screen.
+    /// Lines scrolled off the top.
     pub(super) scrolled: usize,
     pub(super) order: Order,
 }
 
-/// All inputs of a picture.
 #[derive(Debug)]
 pub(super) struct Scene<'a> {
     pub(super) document: &'a WatchDocument,
     pub(super) view: &'a View,
-    /// The latest events, a line each.
+    /// The latest events, one line each.
     pub(super) lately: &'a [String],
     pub(super) glyphs: Glyphs,
-    /// Whether there are keys to press.
     pub(super) keys: bool,
 }
 
-/// A line, and whether it is the chosen one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Line {
     pub(super) text: String,
     pub(super) chosen: bool,
 }
 
-/// The fewest lines drawn: head, heads of the columns, a line, help for the keys.
+/// The minimum: header, column heads, one line, key help.
 const LINES_MIN: usize = 5;
 const COLUMNS_MIN: usize = 20;
-/// Lines of events that are shown if there is room.
+/// Event lines shown if there is room.
 const LATELY: usize = 8;
-/// The beginning of a line of a list: not chosen, and chosen.
+/// The start of a list line: not selected, and selected.
 const MARK: [&str; 2] = ["  ", "> "];
 
 impl Glyphs {
@@ -88,9 +85,9 @@ impl Glyphs {
     }
 }
 
-/// Every order with its name; a key chooses the next one in this list.
+/// Every order with its name; a key cycles through them.
 const ORDERS: [(Order, &str); 4] =
-    [(Order::Name, "name"), (Order::Memory, "anon"), (Order::Held, "held"), (Order::Left, "left")];
+    [(Order::Name, "name"), (Order::Memory, "anon"), (Order::Held, "used"), (Order::Left, "left")];
 
 impl Order {
     fn place(self) -> usize {
@@ -106,7 +103,6 @@ impl Order {
     }
 }
 
-/// The JVMs in the order that was chosen.
 pub(super) fn sorted(document: &WatchDocument, order: Order) -> Vec<&WatchedJvm> {
     let mut jvms: Vec<&WatchedJvm> = document.jvms.iter().collect();
     let held = |jvm: &WatchedJvm| jvm.now.unreclaimable_bytes.unwrap_or(0);
@@ -126,7 +122,7 @@ pub(super) fn sorted(document: &WatchDocument, order: Order) -> Vec<&WatchedJvm>
     jvms
 }
 
-/// The JVM that is shown in full: the one that was opened, or the only one.
+/// The JVM shown in full: the opened one, or the only one.
 pub(super) fn in_full<'a>(document: &'a WatchDocument, view: &View) -> Option<&'a WatchedJvm> {
     match document.jvms.as_slice() {
         [one] => Some(one),
@@ -135,7 +131,7 @@ pub(super) fn in_full<'a>(document: &'a WatchDocument, view: &View) -> Option<&'
     }
 }
 
-/// The lines of a screen of this size, none longer than it is wide.
+/// The lines of a screen, none wider than the screen.
 pub(super) fn drawn(scene: &Scene<'_>, size: Size) -> Vec<Line> {
     let size = Size { columns: size.columns.max(COLUMNS_MIN), lines: size.lines.max(LINES_MIN) };
     let mut lines = vec![plain(head(scene.document, size.columns))];
@@ -158,7 +154,7 @@ fn plain(text: String) -> Line {
 }
 
 fn head(document: &WatchDocument, columns: usize) -> String {
-    // A time between samples is shown as the user typed it.
+    // The interval as typed.
     let ms = document.every_ms;
     let every = if ms < 1000 { format!("{ms} ms") } else { roughly(ms as f64 / 1e3) };
     let left = watch::counted(&document.jvms, &every);
@@ -171,10 +167,10 @@ fn rendered(blocks: Vec<Part>, columns: usize) -> Vec<String> {
     render_within(&blocks, columns).lines().map(str::to_owned).collect()
 }
 
-/// The list, scrolled so that the chosen JVM is visible, and the events below it.
+/// The list, scrolled to the selected JVM, and the events.
 fn list(scene: &Scene<'_>, columns: usize, room: usize) -> (Vec<Line>, String) {
     let view = scene.view;
-    let hint = format!("up down: choose   Enter: in full   s: sort (by {})   q: end", view.order.name());
+    let hint = format!("up/down: select   Enter: details   s: sort (by {})   q: quit", view.order.name());
     let mut foot: Vec<String> = watch::hidden(scene.document).into_iter().map(|text| format!("  {text}")).collect();
     let jvms = sorted(scene.document, view.order);
     if jvms.is_empty() {
@@ -185,7 +181,7 @@ fn list(scene: &Scene<'_>, columns: usize, room: usize) -> (Vec<Line>, String) {
     let mut table: Table = watch::lines(&jvms, columns);
     let notes = std::mem::take(&mut table.notes);
     let lines = rendered(vec![Part::Table(table)], columns);
-    // Only the heads of the columns are used; the notes below name the unit in place of the title.
+    // Uses only the column heads; the notes below name the unit instead of the title.
     let heads = lines.get(1).cloned().unwrap_or_default();
     let chosen = jvms.iter().position(|jvm| Some(jvm.pid) == view.chosen).unwrap_or(0);
     let rows = room.saturating_sub(1).min(jvms.len());
@@ -210,13 +206,12 @@ fn list(scene: &Scene<'_>, columns: usize, room: usize) -> (Vec<Line>, String) {
     (body, hint)
 }
 
-/// Returns the latest events that fit.
+/// The latest events that fit.
 fn lately(scene: &Scene<'_>, room: usize) -> Vec<String> {
     let shown = scene.lately.len().min(room).min(LATELY);
     scene.lately[scene.lately.len() - shown..].iter().map(|line| format!("  {}", visible(line))).collect()
 }
 
-/// One JVM, scrolled.
 fn detail(scene: &Scene<'_>, jvm: &WatchedJvm, columns: usize, room: usize) -> (Vec<Line>, String) {
     let alone = scene.document.jvms.len() == 1;
     let mut lines = Vec::new();
@@ -234,11 +229,11 @@ fn detail(scene: &Scene<'_>, jvm: &WatchedJvm, columns: usize, room: usize) -> (
     let below = lines.len().saturating_sub(room);
     let from = scene.view.scrolled.min(below);
     let more = if below > from { format!("   down: {} more lines", below - from) } else { String::new() };
-    let hint = if alone { format!("q: end{more}") } else { format!("Esc: back   up down: scroll{more}") };
+    let hint = if alone { format!("q: quit{more}") } else { format!("Esc: back   up/down: scroll{more}") };
     (lines.into_iter().skip(from).take(room).map(plain).collect(), hint)
 }
 
-/// Lines of one JVM in full that do not fit below a screen's head.
+/// Lines of a JVM shown in full that do not fit below the header.
 pub(super) fn hidden_lines(scene: &Scene<'_>, size: Size) -> usize {
     let room = size.lines.max(LINES_MIN) - 2;
     let all = |jvm| detail(scene, jvm, size.columns.max(COLUMNS_MIN), usize::MAX).0.len();

@@ -1,4 +1,4 @@
-//! Screens of all sizes, of made-up JVMs, and the effects of keys on them.
+//! Screens of all sizes with synthetic JVMs, and the effects of keys.
 
 use super::picture::{Glyphs, Scene, Size, View, drawn};
 use super::{Key, LINE_COLUMNS, Pressed, Screen, with_facts};
@@ -68,7 +68,7 @@ fn document(number: u32) -> WatchDocument {
     WatchDocument { taken: "2026-11-23T13:26:43Z".to_owned(), every_ms: 10_000, jvms, ..WatchDocument::default() }
 }
 
-/// The first of them with all data that can be known.
+/// The first JVM with all possible data.
 fn known(number: u32) -> WatchDocument {
     let mut document = document(number);
     let shop = &mut document.jvms[0];
@@ -163,7 +163,7 @@ fn keys_choose_open_scroll_and_end() {
     ] {
         assert_eq!((screen.press(key), chosen(&screen)), (Pressed::Draw, then), "{key:?}");
     }
-    // The JVM with the most memory stays chosen in every order.
+    // The JVM with the most memory stays selected in every order.
     for _ in 0..4 {
         screen.press(Key::Sort);
         assert_eq!(screen.view.chosen, Some(1));
@@ -172,7 +172,7 @@ fn keys_choose_open_scroll_and_end() {
     screen.size = Size { columns: 80, lines: 10 };
     screen.press(Key::Last);
     assert!(screen.view.scrolled > 0);
-    // The JVM that was shown in full has gone.
+    // The JVM shown in full is gone.
     screen.take(&[], || WatchDocument { jvms: document(3).jvms.split_off(1), ..document(3) }.into());
     assert_eq!((chosen(&screen), screen.view.scrolled), ((Some(2), None), 0));
     assert_eq!(screen.press(Key::Quit), Pressed::End);

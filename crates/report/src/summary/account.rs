@@ -1,4 +1,4 @@
-//! The page of one account: why RSS is more than the heap, who holds it, how much could come back, how much is charged.
+//! The page of an account: why RSS exceeds the heap, who holds it, how much could be returned, how much is charged.
 
 use super::cells::{account_of, mib, rounds_to_none, sum};
 use super::details::{Detail, details, remainders};
@@ -21,19 +21,19 @@ use loadline_jvm::account::Reason;
 
 /// Owners named in the sentence.
 const LARGEST: usize = 3;
-/// Beyond this share of RSS, the addresses of unexplained pages are shown even if the user did not ask for them.
+/// Above this share of RSS, the addresses of unexplained pages are always shown.
 const UNEXPLAINED_SHARE_MAX: f64 = 0.005;
-/// The kernel charges threads in batches, so less than this need not belong to another process.
+/// The kernel charges threads in batches, so a smaller difference need not belong to another process.
 const UNSEEN_MIN: i64 = 1 << 20;
-/// A command line takes two lines at most; the JSON document has all of it.
+/// At most two lines of a command; the JSON document has all of it.
 const COMMAND_CHARS_MAX: usize = 130;
 
-/// Summarizes the account of a running JVM, with the details asked for.
+/// The page of a running JVM's account, with the requested details.
 pub fn summarize_account(document: &AccountDocument, asked: &[Detail]) -> Page {
     page_of_account(document, asked, Depth::default())
 }
 
-/// The page of an account; `depth` asks for pictures and whole lists.
+/// The page of an account; `depth` requests charts and full lists.
 pub(crate) fn page_of_account(document: &AccountDocument, asked: &[Detail], depth: Depth) -> Page {
     let mark = &document.mark;
     let mut sections = vec![Section::new(Topic::Conditions, "conditions", [Part::Facts(facts(document))])];
@@ -43,7 +43,7 @@ pub(crate) fn page_of_account(document: &AccountDocument, asked: &[Detail], dept
             sections.extend(in_short(document, account, depth));
             sections.push(Section::titled(Topic::Memory, "memory", [Part::Table(owners(account))]));
             let beside = [Part::Facts(beside(document, account))];
-            sections.push(Section::new(Topic::Memory, "what could come back, what is charged", beside));
+            sections.push(Section::new(Topic::Memory, "reclaimable memory and cgroup charge", beside));
             sections.extend(mark.charge.as_ref().and_then(charged::section));
             let findings = Findings {
                 found: &document.findings,
@@ -51,7 +51,7 @@ pub(crate) fn page_of_account(document: &AccountDocument, asked: &[Detail], dept
                 explained: document.explanation.iter().map(|found| ("", found)).collect(),
                 named: false,
                 first: !depth.whole,
-                open: open(document).and_then(|open| open.next(document)),
+                open: open(document).map(|open| open.told(document)),
                 compared: 0,
                 rss_bytes: mark.rss_bytes,
             };
@@ -74,18 +74,18 @@ pub(crate) fn page_of_account(document: &AccountDocument, asked: &[Detail], dept
     Page::new(format!("{}, weighed by loadline {}", which(document), document.loadline), sections)
 }
 
-/// The answer and the next command. What a recording shows comes before the account, which was taken before it.
+/// The answer and the next command. A recording's result precedes the account, which was taken before.
 fn in_short(document: &AccountDocument, account: &AccountRecord, depth: Depth) -> Vec<Section> {
     let answered = Part::Text(answer(account));
     let Some(found) = &document.explanation else {
-        return vec![Section::new(Topic::Answer, "in short", [answered, next::of_account(document)])];
+        return vec![Section::new(Topic::Answer, "summary", [answered, next::of_account(document)])];
     };
-    // A recording that missed most of it has no cause to show first.
+    // A recording that missed most memory has no cause to show first.
     let largest = explanation::largest(found, Some(&document.mark)).filter(|_| next::again(document).is_none());
     let growth = explanation::growth_unmeasured(document.jvm.pid);
     let told = largest.into_iter().chain(explanation::heap_unseen(document)).chain([growth]).map(Part::Text);
     vec![
-        Section::new(Topic::Answer, "in short", told.chain([next::of_recorded(document)])),
+        Section::new(Topic::Answer, "summary", told.chain([next::of_recorded(document)])),
         explanation::section(found, Some(&document.mark), 0, depth),
         Section::new(Topic::Answer, "weighed before the recording", [answered]),
     ]
@@ -97,13 +97,13 @@ fn open(document: &AccountDocument) -> Option<next::OpenOwner> {
     next::open(account, &document.findings)
 }
 
-/// Which process was weighed: `pid 4711, app.jar`.
+/// Identifies the process: `pid 4711, app.jar`.
 pub(super) fn which(document: &AccountDocument) -> String {
     let name = document.identity.as_ref().map_or(String::new(), |of| format!(", {}", of.name));
     format!("pid {}{name}", document.jvm.pid)
 }
 
-/// Returns the data that the JVM was asked for after it was weighed: live objects, a heap dump, the pools of Netty.
+/// The data requested after the measurement: live objects, a heap dump, Netty's pools.
 pub(super) fn asked_for(document: &AccountDocument) -> Vec<Part> {
     let mark = &document.mark;
     let objects = document.objects.iter();
@@ -112,7 +112,7 @@ pub(super) fn asked_for(document: &AccountDocument) -> Vec<Part> {
     objects.chain(document.heap_dump.as_ref().map(inside::dump)).chain(pools).collect()
 }
 
-/// The feature release: 17 of `17.0.15+6`.
+/// The feature release: 17 in `17.0.15+6`.
 fn release(document: &AccountDocument) -> Option<u32> {
     let version = document.jvm.version.as_deref()?;
     version.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
@@ -125,15 +125,15 @@ fn facts(document: &AccountDocument) -> Vec<(String, String)> {
     let mut facts = Facts::default();
     facts.add("jvm", jvm_text(&document.jvm));
     let [used, committed] = [mark.heap.used_bytes, mark.heap.committed_bytes].map(mib);
-    let most = mark.heap.max_bytes.map_or_else(String::new, |most| format!(", {} at most", mib(most)));
+    let most = mark.heap.max_bytes.map_or_else(String::new, |most| format!(", maximum {}", mib(most)));
     let left = mark.heap.left_by_gc_bytes.filter(|left| *left > 0);
-    let left = left.map_or_else(String::new, |left| format!("; {} used after the last collection", mib(left)));
+    let left = left.map_or_else(String::new, |left| format!("; {} used after the last GC", mib(left)));
     facts.add("heap", format!("{used} MiB used of {committed} committed{most}{left}"));
     facts.add("direct", mark.direct.as_ref().map(direct_text));
     let malloc = account.and_then(|account| account.malloc.as_ref());
     facts.add("malloc", malloc.map(malloc_text).or(document.jvm.allocator.clone()));
     let deaf = document.flags.as_ref().is_some_and(FlagsRecord::disables_attaching);
-    let deaf = if deaf { "; it cannot be attached to (`-XX:+DisableAttachMechanism`)" } else { "" };
+    let deaf = if deaf { "; attaching is disabled (`-XX:+DisableAttachMechanism`)" } else { "" };
     let told = account.and_then(|account| account.told.as_ref());
     facts.add("source", told.map(|told| format!("{}{deaf}", told_text(told))));
     facts.add("flags", document.flags.as_ref().map(flags::text));
@@ -142,21 +142,23 @@ fn facts(document: &AccountDocument) -> Vec<(String, String)> {
     facts.0
 }
 
-/// Names the source of the JVM's memory layout: its own tables, or an answer of the JVM.
+/// The source of the JVM's memory layout: its tables, or a command.
 fn told_text(told: &ToldRecord) -> String {
     match (told.by, told.why.as_str()) {
         (ToldBy::Tables, "") => "the JVM's own tables, read from outside".to_owned(),
-        (ToldBy::Tables, why) => format!("the JVM's own tables, in part: {why}"),
-        (ToldBy::Attach, "") => "the answers of the JVM".to_owned(),
-        (ToldBy::Attach, why) => format!("the answers of the JVM: {why}"),
+        (ToldBy::Tables, why) => format!("the JVM's own tables, incomplete ({why})"),
+        (ToldBy::Attach, "") => "output of JVM commands (`jcmd`)".to_owned(),
+        (ToldBy::Attach, why) => format!("output of JVM commands (`jcmd`); {why}"),
+        (ToldBy::Counters, "") => "JVM counters and kernel data only".to_owned(),
+        (ToldBy::Counters, why) => format!("JVM counters and kernel data only; {why}"),
     }
 }
 
-/// Direct memory with its ceiling, Netty's own direct memory, and mapped files.
+/// Direct memory with its ceiling, Netty's direct memory, and mapped files.
 pub(super) fn direct_text(direct: &DirectRecord) -> String {
     let mut text = format!("{} MiB in {} buffers", mib(direct.reserved_bytes), grouped(direct.buffers));
     if let Some(most) = direct.max_bytes {
-        text.push_str(&format!(", {} at most", mib(most)));
+        text.push_str(&format!(", maximum {}", mib(most)));
     }
     if let Some(netty) = direct.netty_bytes {
         text.push_str(&format!("; {} by Netty, bypassing the JDK", mib(netty)));
@@ -174,13 +176,13 @@ fn malloc_text(malloc: &MallocRecord) -> String {
         None => (several(malloc.arenas, "arena"), "heap"),
     };
     let mut text = format!(
-        "{}: {} MiB in chunks in use, {} in free ones, {parts}",
+        "{}: {} MiB in allocated chunks, {} in free chunks, {parts}",
         malloc.allocator,
         mib(malloc.live_bytes),
         mib(malloc.free_bytes),
     );
     if malloc.walk_errors > 0 {
-        text.push_str(&format!("; {} could not be walked to the end", several(malloc.walk_errors, heap)));
+        text.push_str(&format!(", {} could not be read completely", several(malloc.walk_errors, heap)));
     }
     text
 }
@@ -189,22 +191,22 @@ fn limit_text(charge: &ChargeRecord) -> String {
     let place = format!("cgroup {}, {}", charge.version, charge.cgroup);
     match charge.limit_bytes {
         Some(limit) => format!(
-            "{}, {} of it charged ({place})",
+            "{}, {} charged ({place})",
             Bytes(limit),
-            share(charge.usage_bytes, limit).map_or("an unknown part".to_owned(), |share| format!("{share} %"))
+            share(charge.usage_bytes, limit).map_or("an unknown share".to_owned(), |share| format!("{share}%"))
         ),
         None => format!("none ({place})"),
     }
 }
 
-/// The beginning of a command line, in whole words unless the first one is too long.
+/// The start of a command line, in whole words unless the first one is too long.
 fn shortened(command: &str) -> String {
     let Some((end, _)) = command.char_indices().nth(COMMAND_CHARS_MAX) else { return command.to_owned() };
     let kept = &command[..end];
     format!("{} ... (--json)", kept.rsplit_once(' ').map_or(kept, |(words, _)| words))
 }
 
-/// One sentence that answers why RSS is more than the heap, and one that names the largest owners.
+/// A sentence on why RSS exceeds the heap, and one that names the largest owners.
 pub(super) fn answer(account: &AccountRecord) -> String {
     let heap = account.heap_bytes();
     let total = account.total_bytes;
@@ -213,11 +215,11 @@ pub(super) fn answer(account: &AccountRecord) -> String {
     let times = if ratio < 10.0 { format!("{ratio:.1}") } else { format!("{ratio:.0}") };
     match (rounds_to_none(heap), ratio) {
         (true, _) if account.would_return.gc_reason == Reason::NotAsked.name() => {
-            text.push_str("in which the Java heap could not be located.");
+            text.push_str("but the Java heap could not be located in it.");
         }
-        (true, _) => text.push_str("none of it Java heap."),
-        (_, ..1.05) => text.push_str(&format!("nearly all of it Java heap ({}).", mib(heap))),
-        _ => text.push_str(&format!("{times} times the {} of Java heap that are resident.", Bytes(heap))),
+        (true, _) => text.push_str("and none of it is Java heap."),
+        (_, ..1.05) => text.push_str(&format!("and nearly all of it is Java heap ({}).", mib(heap))),
+        _ => text.push_str(&format!("{times} times the resident Java heap ({}).", Bytes(heap))),
     }
     let mut outside: Vec<&OwnerRecord> = account.owners.iter().filter(|owner| !is_heap(&owner.name)).collect();
     outside.retain(|owner| !rounds_to_none(owner.rss_bytes));
@@ -230,21 +232,18 @@ pub(super) fn answer(account: &AccountRecord) -> String {
     };
     if !outside.is_empty() {
         let list: Vec<String> = outside.iter().enumerate().map(named).collect();
-        text.push_str(&format!(" Largest outside the heap: {}.", list.join(", ")));
+        text.push_str(&format!(" Largest owners outside the heap: {}.", list.join(", ")));
     }
     text
 }
 
 fn why_retained(account: &AccountRecord) -> String {
-    let trim = account.would_return.trim_bytes.filter(|bytes| *bytes > 0);
-    let trim = trim.map(|bytes| format!("; a trim would return {}", mib(bytes)));
     let keeper = account.malloc.as_ref().map_or("malloc", |malloc| malloc.allocator.as_str());
-    format!(" (freed by the program, kept by {keeper}{})", trim.unwrap_or_default())
+    format!(" (freed by the program, kept by {keeper})")
 }
 
 // ---- The table ----
 
-/// A row of the account.
 #[derive(Debug, Clone, PartialEq, Default)]
 struct Row {
     name: String,
@@ -255,7 +254,6 @@ struct Row {
 }
 
 impl Row {
-    /// The sizes of these owners together.
     fn sum(owners: &[&OwnerRecord]) -> Self {
         let of = |size: fn(&OwnerRecord) -> u64| sum(owners.iter().map(|owner| size(owner)));
         let (rss_bytes, pss_bytes) = (of(|owner| owner.rss_bytes), of(|owner| owner.pss_bytes));
@@ -263,8 +261,8 @@ impl Row {
     }
 }
 
-/// The owners as rows, in the order of the account. Owners that would print as 0.0 share one row, so that the RSS of
-/// the rows adds up to that of the owners. `unexplained` always has its own row.
+/// The owners as rows in account order. Owners that would print as 0.0 share a row, so that the rows add up to RSS.
+/// `unexplained` always has its own row.
 fn rows(account: &AccountRecord) -> Vec<Row> {
     let row = |owner: &OwnerRecord| Row {
         name: label(&owner.name).to_owned(),
@@ -282,7 +280,7 @@ fn rows(account: &AccountRecord) -> Vec<Row> {
         [one] => rows.push(row(one)),
         several => {
             let name = format!("{} smaller owners", several.len());
-            rows.push(Row { name, what: "below 0.05 MiB each", ..together });
+            rows.push(Row { name, what: "under 0.05 MiB each", ..together });
         }
     }
     let none = OwnerRecord {
@@ -302,7 +300,7 @@ pub(super) fn owners(account: &AccountRecord) -> Table {
     let total = Row { name: "RSS".to_owned(), what: "", rss_bytes, pss_bytes, swap_bytes: swap };
     let swapped = !rounds_to_none(swap);
     let head = match swapped {
-        // The swap takes the columns of the share.
+        // Swap replaces the share columns.
         true => ["owner", "RSS", "PSS", "swap", "what it is"],
         false => ["owner", "RSS", "PSS", "%", "what it is"],
     };
@@ -315,12 +313,12 @@ pub(super) fn owners(account: &AccountRecord) -> Table {
     };
     let title = if swapped { "account, MiB" } else { "account, MiB and % of RSS" };
     let shared = (!rounds_to_none(rss_bytes.abs_diff(pss_bytes)))
-        .then(|| "PSS divides a page among the processes that share it; RSS counts it in full.".to_owned());
+        .then(|| "PSS splits each shared page among its processes; RSS counts it in full.".to_owned());
     let table = Table::new(title, head, rows.iter().chain([&total]).map(line)).worded(1, 1);
     table.noted(shared.into_iter().chain([cost(account)]))
 }
 
-/// Describes the effect of weighing on the JVM.
+/// The effect of the measurement on the JVM.
 fn cost(account: &AccountRecord) -> String {
     let added = account.observer_bytes.and_then(|bytes| u64::try_from(bytes).ok());
     let added = match (added, &account.told) {
@@ -335,9 +333,9 @@ fn cost(account: &AccountRecord) -> String {
     match account.pause_ms {
         Some(pause) => {
             let pause = milliseconds(pause);
-            format!("{added}Reading took {took} ms, of which the threads were paused for {pause} ms.")
+            format!("{added}Reading took {took} ms, including {pause} ms with the JVM's threads paused.")
         }
-        None => format!("{added}The JVM kept running while it was read for {reading}: changes may blur the rows."),
+        None => format!("{added}The JVM kept running while it was read ({reading}), so some rows may be inconsistent."),
     }
 }
 
@@ -345,14 +343,14 @@ fn cost(account: &AccountRecord) -> String {
 
 fn beside(document: &AccountDocument, account: &AccountRecord) -> Vec<(String, String)> {
     let (mark, trimmed) = (&document.mark, next::trim(document.jvm.pid));
-    // A dump and a count of live objects both begin with a full collection.
+    // Dumping and counting live objects both begin with a full collection.
     let dumped = document.explanation.iter().filter_map(|found| found.heap.as_ref()).map(|heap| heap.live_bytes);
     let live = document.objects.iter().map(|objects| objects.total.bytes).chain(dumped).next();
     let would = &account.would_return;
     let because = |why: &str| if why.is_empty() { String::new() } else { format!(": {why}") };
     let gc = match (would.gc_bytes, would.gc_grown_bytes) {
         (Some(0), Some(grown)) if !rounds_to_none(grown) => {
-            format!("would return nothing, and RSS would grow by {}{}", Bytes(grown), because(&would.gc_why))
+            format!("would return nothing and increase RSS by {}{}", Bytes(grown), because(&would.gc_why))
         }
         (Some(bytes), _) if rounds_to_none(bytes) => format!("would return nothing{}", because(&would.gc_why)),
         (Some(bytes), _) => format!("would return {}{}", Bytes(bytes), because(&would.gc_why)),
@@ -363,9 +361,9 @@ fn beside(document: &AccountDocument, account: &AccountRecord) -> Vec<(String, S
     };
     let trim = match would.trim_bytes {
         Some(0) if !would.trim_why.is_empty() => format!("would return nothing{}", because(&would.trim_why)),
-        Some(bytes) => format!("would return {}: {trimmed}", Bytes(bytes)),
+        Some(bytes) => format!("would return {}; run {trimmed}", Bytes(bytes)),
         None if document.bundle.is_some() && next::trims(document) => {
-            format!("unknown; in the container, {trimmed} returns it")
+            format!("unknown; in the container, run {trimmed}, which prints how much it released")
         }
         None => format!("unknown{}", because(&would.trim_why)),
     };
@@ -376,7 +374,7 @@ fn beside(document: &AccountDocument, account: &AccountRecord) -> Vec<(String, S
     facts.0
 }
 
-/// The charge by kind, and why it is not the RSS.
+/// The charge by kind, and why it differs from RSS.
 fn charge_text(mark: &Mark, charge: &ChargeRecord) -> String {
     let kinds = [
         ("anon", Some(charge.anon_bytes)),
@@ -395,40 +393,40 @@ fn charge_text(mark: &Mark, charge: &ChargeRecord) -> String {
     }
     text.push_str(&match charge.processes {
         0 | 1 => format!(". {}.", why_charge_differs(mark, charge)),
-        n => format!(". The charge is for all {n} processes in the cgroup."),
+        n => format!(". The charge covers all {n} processes in the cgroup."),
     });
     text
 }
 
-/// Compares the charge of a cgroup that has no other process with the RSS.
+/// Compares the charge of a cgroup without other processes with RSS.
 fn why_charge_differs(mark: &Mark, charge: &ChargeRecord) -> String {
     let difference = charge.usage_bytes.abs_diff(mark.rss_bytes);
     let more = if charge.usage_bytes > mark.rss_bytes { "more" } else { "less" };
     let text = match rounds_to_none(difference) {
-        true => "The charge is as much as RSS".to_owned(),
+        true => "The charge equals RSS".to_owned(),
         false => format!("The charge is {} {more} than RSS", Bytes(difference)),
     };
     let cached = charge.file_bytes.saturating_add(charge.shmem_bytes);
     let mapped = mark.file_bytes.filter(|mapped| !rounds_to_none(mapped.abs_diff(cached)));
     let mapped = mapped.map(|mapped| match (mapped > cached, Bytes(mapped.abs_diff(cached))) {
-        (true, size) => format!("other cgroups are charged for {size} of its file pages, which they touched first"),
-        (false, size) => format!("{size} are page cache that the JVM does not map"),
+        (true, size) => format!("{size} of file pages is charged to other cgroups, which read them first"),
+        (false, size) => format!("{size} is page cache that the JVM does not map"),
     });
     let kernel = charge.kernel_bytes.filter(|kernel| !rounds_to_none(*kernel));
-    let kernel = kernel.map(|kernel| format!("the {} of the kernel are in no RSS", Bytes(kernel)));
+    let kernel = kernel.map(|kernel| format!("{} is kernel memory, which RSS does not count", Bytes(kernel)));
     let is_unseen = |row: &&ChargeRow| row.kind == ChargeKind::Anonymous && row.pid.is_none();
     let unseen = charge.rows.iter().find(is_unseen).filter(|row| row.bytes >= UNSEEN_MIN);
     let unseen = unseen.map(|row| {
         let bytes = Bytes(row.bytes.unsigned_abs());
-        format!("{bytes} of anon belong to no process seen from here, so others may share the cgroup")
+        format!("{bytes} of anonymous memory belongs to processes not visible from here, so the cgroup may be shared")
     });
     let reasons: Vec<String> = mapped.into_iter().chain(kernel).chain(unseen).collect();
-    if reasons.is_empty() { text } else { format!("{text}: {}", reasons.join("; ")) }
+    if reasons.is_empty() { text } else { format!("{text}: {}", reasons.join(", and ")) }
 }
 
 // ---- Numbers ----
 
-/// Percent with one decimal; `None` if the whole is 0.
+/// A percentage with one decimal; `None` if the whole is 0.
 fn share(part: u64, of: u64) -> Option<String> {
     (of > 0).then(|| format!("{:.1}", part as f64 / of as f64 * 100.0))
 }

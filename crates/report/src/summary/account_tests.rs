@@ -1,4 +1,4 @@
-//! The account of a JVM in words: laws on made-up records, and the sentences that the numbers select.
+//! A JVM's account in words: invariants on synthetic records, and sentences selected by numbers.
 
 use super::*;
 use crate::export::samples::{account, weighed as document};
@@ -34,7 +34,7 @@ fn a_full_gc_that_was_not_predicted_has_no_bound() {
     assert_eq!(returned(&document, "full GC"), "unknown: no collection yet");
 }
 
-/// A holder of 26 MiB comes before a collector's tables of 3 MiB, and after those of 30.
+/// A holder of 26 MiB outranks a collector's tables of 3 MiB, but not of 30.
 #[test]
 fn the_next_step_is_about_the_larger_of_holder_and_finding() {
     let next_of = |tables_bytes: u64| {
@@ -73,12 +73,12 @@ fn a_bundle_leads_to_no_command_that_needs_the_jvm_here() {
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     };
     let text = told(&owners);
-    let trim = format!("in the container, {}", next::trim(pid));
-    assert!(text.contains(&format!("{trim} returns the retained part of the 278.0 MiB")), "{text}");
-    assert!(text.contains(&format!("trim unknown; {trim} returns it")), "{text}");
+    let trim = format!("in the container, run {}", next::trim(pid));
+    assert!(text.contains("No known cause explains the 278.0 MiB of malloc (not split)."), "{text}");
+    assert!(text.contains(&format!("trim unknown; {trim}, which prints how much it released")), "{text}");
     assert!(text.contains("`loadline account --from LATER --against b.tar`"), "{text}");
     assert!(!text.contains("loadline explain") && !text.contains("loadline watch"), "{text}");
-    assert!(text.contains("in which the Java heap could not be located"), "{text}");
+    assert!(text.contains("but the Java heap could not be located in it"), "{text}");
     let text = told(&owners[1..]);
     assert!(text.contains("`loadline account --from b.tar --by loader` shows which loader"), "{text}");
 }
@@ -98,17 +98,21 @@ fn the_sentence_follows_the_numbers() {
         let said = answer(&account(&[("java_heap.used", heap), ("metaspace", others)]));
         assert!(said.starts_with(text), "{said}");
     };
-    check(0, 4 * MIB, "RSS is 4.0 MiB, none of it Java heap. Largest outside the heap: metaspace 4.0 MiB.");
-    check(100 * MIB, MIB, "RSS is 101.0 MiB, nearly all of it Java heap (100.0).");
-    check(10 * MIB, 9 * MIB, "RSS is 19.0 MiB, 1.9 times the 10.0 MiB of Java heap that are resident.");
-    check(MIB, 49 * MIB, "RSS is 50.0 MiB, 50 times the 1.0 MiB of Java heap");
+    check(
+        0,
+        4 * MIB,
+        "RSS is 4.0 MiB, and none of it is Java heap. Largest owners outside the heap: metaspace 4.0 \
+         MiB.",
+    );
+    check(100 * MIB, MIB, "RSS is 101.0 MiB, and nearly all of it is Java heap (100.0).");
+    check(10 * MIB, 9 * MIB, "RSS is 19.0 MiB, 1.9 times the resident Java heap (10.0 MiB).");
+    check(MIB, 49 * MIB, "RSS is 50.0 MiB, 50 times the resident Java heap (1.0 MiB).");
 }
 
 #[test]
-fn retained_says_whose_it_is_and_what_a_trim_would_return() {
+fn retained_says_whose_it_is() {
     let said = answer(document().mark.account.as_ref().unwrap());
-    let retained =
-        "malloc retained 17.2 MiB (freed by the program, kept by glibc; a trim would return 14.8), metaspace";
+    let retained = "malloc retained 17.2 MiB (freed by the program, kept by glibc), metaspace";
     assert!(said.contains(retained), "{said}");
     let mut untrimmed = account(&[("malloc.retained", 2 * MIB)]);
     untrimmed.would_return = crate::record::WouldReturn::default();
@@ -124,14 +128,14 @@ fn on_musl_there_are_groups_and_no_trim() {
     (account.would_return.trim_bytes, account.would_return.trim_why) = (Some(0), "musl has no trim".to_owned());
     assert!(answer(account).contains("kept by musl), "), "{}", answer(account));
     let malloc = malloc_text(document.mark.account.as_ref().unwrap().malloc.as_ref().unwrap());
-    assert!(malloc.ends_with("in free ones, 1 group; 2 groups could not be walked to the end"), "{malloc}");
+    assert!(malloc.ends_with("in free chunks, 1 group, 2 groups could not be read completely"), "{malloc}");
     assert_eq!(returned(&document, "trim"), "would return nothing: musl has no trim");
 }
 
 #[test]
 fn the_charge_of_a_shared_cgroup_is_of_all_in_it() {
     let text = charge(|_, charge| charge.processes = 3);
-    assert!(text.ends_with("The charge is for all 3 processes in the cgroup."), "{text}");
+    assert!(text.ends_with("The charge covers all 3 processes in the cgroup."), "{text}");
 }
 
 #[test]
@@ -144,9 +148,8 @@ fn the_charge_names_what_makes_it_differ() {
     });
     assert_eq!(
         less,
-        "165.0 MiB = anon 160.0 + file 5.0 + shmem 0.0. \
-         The charge is 35.0 MiB less than RSS: other cgroups are charged for 35.0 MiB of its file pages, which they \
-         touched first."
+        "165.0 MiB = anon 160.0 + file 5.0 + shmem 0.0. The charge is 35.0 MiB less than RSS: 35.0 MiB of file pages \
+         is charged to other cgroups, which read them first."
     );
     let rest = charge(|mark, charge| {
         mark.file_bytes = None;
@@ -192,12 +195,12 @@ fn an_account_says_who_set_flags_and_that_nobody_can_attach() {
         let text = render(&summarize_account(document, &[]));
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     };
-    let set = "flags set: command line 2, environment 1, the JVM 1; of 6 (--by flag)";
+    let set = "flags 4 of 6 are set: 2 on the command line, 1 in the environment, 1 by the JVM (--by flag)";
     assert!(words(&document).contains(set) && !words(&document).contains("attached"), "{}", words(&document));
     document.mark.account.as_mut().unwrap().told = Some(ToldRecord::default());
     let flags = document.flags.as_mut().unwrap();
     (flags.set[0].name, flags.set[0].value) = ("DisableAttachMechanism".to_owned(), "true".to_owned());
-    assert!(words(&document).contains("it cannot be attached to (`-XX:+DisableAttachMechanism`)"));
+    assert!(words(&document).contains("attaching is disabled (`-XX:+DisableAttachMechanism`)"));
 }
 
 #[test]
@@ -208,7 +211,7 @@ fn malloc_by_tag_needs_tags() {
     assert!(text.contains("NMT is off: start the JVM with -XX:NativeMemoryTracking=summary"), "{text}");
 }
 
-/// An account whose memory is mostly chunks in use, without a finding.
+/// An account with mostly used chunks, without a finding.
 fn in_use() -> AccountDocument {
     let mut document = document();
     document.mark.account = Some(account(&[("java_heap.used", 48 * MIB), ("malloc.live", 278 * MIB)]));
@@ -226,7 +229,7 @@ fn a_large_owner_without_a_finding_leads_to_its_holders() {
     let next = format!("`loadline explain {pid} --for 30s` shows which code holds the 278.0 MiB of malloc live.");
     let text = told(&document);
     assert!(text.contains(&format!("Next: {next}")), "{text}");
-    assert!(text.contains(&format!("A large part has no known cause: {next}")), "{text}");
+    assert!(text.contains("No known cause explains the 278.0 MiB of malloc live."), "{text}");
     document.mark.account = Some(account(&[("java_heap.used", 48 * MIB), ("malloc.live", 12 * MIB)]));
     let text = told(&document);
     assert!(text.contains("loadline watch") && text.contains("Nothing: no known cause"), "{text}");
@@ -262,12 +265,12 @@ fn head(document: &AccountDocument) -> String {
     text.split("\naccount,").next().unwrap().to_owned()
 }
 
-/// Every owner, and one that is not known.
+/// Every owner, and an unknown one.
 fn names() -> impl Iterator<Item = &'static str> {
     ["later_owner"].into_iter().chain(Owner::ALL.map(Owner::name))
 }
 
-/// Accounts of some of them, with sizes from nothing to many gigabytes, in pages.
+/// Accounts of some owners, with sizes from zero to many gigabytes, in pages.
 fn records() -> impl Strategy<Value = AccountRecord> {
     let pages = prop_oneof![Just(0u64), 0u64..20, 0u64..100_000, 0u64..10_000_000];
     let sizes = proptest::collection::vec((proptest::bool::ANY, pages), names().count());

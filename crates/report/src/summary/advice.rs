@@ -1,4 +1,4 @@
-//! Advice on sizes: what to set, the arithmetic, how much was seen, and the command that proves it.
+//! Sizing advice: what to set, the arithmetic, the observed data, and the command that tests it.
 
 use super::cells::{beginning, mib, rounds_to_none, size};
 use super::facts::host_text;
@@ -10,15 +10,15 @@ use crate::table::Table;
 use crate::units::{Bytes, several};
 use crate::words::{dash, word_of};
 
-/// Room in characters for names beside the numbers.
+/// Room for names next to numbers, in characters.
 const NAME_MAX: usize = 26;
 
-/// Summarizes advice: in full for one JVM, a row each for several.
+/// The page of advice: in full for one JVM, a row each for several.
 pub fn summarize_advice(document: &AdviceDocument) -> Page {
     let advice = &document.advice;
     let mut sections = match advice.as_slice() {
         [] => {
-            vec![Section::new(Topic::Answer, "", [Part::Text("No process runs the code of a HotSpot JVM.".to_owned())])]
+            vec![Section::new(Topic::Answer, "", [Part::Text("No HotSpot JVM is running here.".to_owned())])]
         }
         [one] => in_full(one),
         all => vec![Section::titled(Topic::Answer, "advice", [Part::Table(table(all))])],
@@ -35,10 +35,15 @@ pub fn summarize_advice(document: &AdviceDocument) -> Page {
         [one] => one.pid.map_or_else(|| one.name.clone(), |pid| format!("{}, pid {pid}", one.name)),
         all => several(all.len() as u64, "JVM"),
     };
-    Page::new(format!("{whose}, advised by loadline {}", document.loadline), sections)
+    Page::new(format!("{whose}, advice by loadline {}", document.loadline), sections)
 }
 
-/// The sentence, how sure it is, the numbers, and their sum.
+/// How to complete a command whose load is unknown.
+const PLACEHOLDERS: &str = "RATE is your peak rate in requests per second, and URL is the page to load. If the port is \
+     in use, write `{port}` in its place, both in URL and in the command. Without `--target`, every request must \
+     succeed; add one such as `--target 'p99<50ms'`.";
+
+/// The sentence, its confidence, the numbers, and their sum.
 fn in_full(advice: &AdviceRecord) -> Vec<Section> {
     let (Some(limit), Some(_)) = (advice.limit_bytes, advice.heap_bytes) else {
         let why = advice.refused.as_deref().unwrap_or("nothing is known about it");
@@ -49,16 +54,21 @@ fn in_full(advice: &AdviceRecord) -> Vec<Section> {
         )];
     };
     let set = advice.options.join(" ");
-    let answer = format!("Set {} and {set}: unproved, confidence {}.", Bytes(limit), word_of(advice.confidence));
-    let yours = if advice.prove.contains(" --url URL ") { ", with your rate and URL" } else { "" };
-    let prove = Literal { title: format!("next: this proves it{yours}"), lines: vec![advice.prove.clone()] };
+    let answer =
+        format!("Set the limit to {} with {set} (untested, {} confidence).", Bytes(limit), word_of(advice.confidence));
+    let prove = Literal { title: "next: test it under load".to_owned(), lines: vec![advice.prove.clone()] };
+    let placeholders = advice.prove.contains(" --url URL ").then(|| Part::Text(PLACEHOLDERS.to_owned()));
     let of_vpa = advice.vpa.as_ref().map(|vpa| Part::Text(beside(vpa, limit)));
-    let answer = [Part::Verdicts(vec![Verdict::told(answer)])].into_iter().chain(of_vpa).chain([Part::Literal(prove)]);
+    let answer = [Part::Verdicts(vec![Verdict::told(answer)])]
+        .into_iter()
+        .chain(of_vpa)
+        .chain([Part::Literal(prove)])
+        .chain(placeholders);
     vec![
         Section::new(Topic::Answer, "", answer),
         Section::new(Topic::Answer, "what to set", [Part::Facts(facts(advice))]),
         Section::titled(Topic::Memory, "arithmetic", [Part::Table(arithmetic(&advice.rows, limit))]),
-        Section::titled(Topic::Details, "other ways", ways(&advice.others, limit, "of this").map(Part::Table)),
+        Section::titled(Topic::Details, "other ways", ways(&advice.others, limit, "vs. advice").map(Part::Table)),
     ]
 }
 
@@ -67,23 +77,26 @@ fn facts(advice: &AdviceRecord) -> Vec<(String, String)> {
     facts.add("now", format!("limit {}, heap up to {}", size(advice.limit_now_bytes), size(advice.heap_max_now_bytes)));
     facts.add("request", advice.request_bytes.map(|bytes| format!("{}, the same as the limit", Bytes(bytes))));
     let shares = advice.share_options.join(" ");
-    facts.add("as shares", (!shares.is_empty()).then(|| format!("{shares} in place of -Xmx")));
+    facts.add("percentage", (!shares.is_empty()).then(|| format!("{shares} instead of -Xmx")));
     let as_is = advice.limit_as_is_bytes.map(Bytes);
     facts.add(
-        "as it is",
-        as_is.map(|limit| format!("at least {limit} if the heap stays as it is: the peak below, plus headroom")),
+        "same heap",
+        as_is.map(|limit| {
+            format!(
+                "{limit} if you keep the current maximum heap: peak, plus heap growth to its maximum, plus headroom"
+            )
+        }),
     );
     let without = advice.without.join(" ");
     facts.add(
         "remove",
         (!without.is_empty()).then(|| format!("{without} from the command, because it overrides JAVA_TOOL_OPTIONS")),
     );
-    facts.add("seen", advice.evidence.clone());
+    facts.add("data", advice.evidence.clone());
     facts.list("confidence", advice.why.clone());
     facts.0
 }
 
-/// The rows with their sum.
 fn arithmetic(rows: &[AdviceRow], limit: u64) -> Table {
     let line = |row: &AdviceRow| vec![part(row), mib(row.seen_bytes), mib(row.growth_bytes), mib(row.bytes)];
     let sum = vec!["limit".to_owned(), dash(), dash(), mib(limit)];
@@ -92,39 +105,40 @@ fn arithmetic(rows: &[AdviceRow], limit: u64) -> Table {
     let has = |of: fn(&AdviceRow) -> bool, note: &str| rows.iter().any(of).then(|| note.to_owned());
     let notes = [
         Some("The first two rows add up to -Xmx.".to_owned()),
-        has(|row| row.growth_bytes.is_some(), "Growth in the second half of the time is counted twice."),
+        has(|row| row.growth_bytes.is_some(), "Growth in the second half of the observation counts twice."),
         has(
             |row| row.kind == AdvicePart::AtPeak,
-            "Peak: the larger of peak RSS and peak charge, without reclaimable pages. It counts without the heap that \
-             -Xmx takes away, once the JVM is two minutes old.",
+            "Peak: the larger of peak RSS and peak charge, minus reclaimable pages. After the JVM's first two \
+             minutes, heap above the new -Xmx does not count.",
         ),
+        Some("Mapped files get no headroom, because the kernel can drop their pages.".to_owned()),
     ];
-    Table::new("the arithmetic, MiB", head, shown.map(line).chain([sum])).noted(notes.into_iter().flatten())
+    Table::new("calculation, MiB", head, shown.map(line).chain([sum])).noted(notes.into_iter().flatten())
 }
 
 fn part(row: &AdviceRow) -> String {
     let text = match row.kind {
-        AdvicePart::LiveSet => "live set, after old collections",
-        AdvicePart::LiveSetAtMost => "heap in use, an upper bound",
-        AdvicePart::AllocationRoom => "room; allocated in a second",
+        AdvicePart::LiveSet => "live set, after old GCs",
+        AdvicePart::LiveSetAtMost => "heap in use (upper bound)",
+        AdvicePart::AllocationRoom => "allocation headroom (seen: MiB/s)",
         AdvicePart::Owner if row.owner == "rest" => "rest, mostly malloc",
         AdvicePart::Owner => label(&row.owner),
         AdvicePart::Kernel => "kernel",
         AdvicePart::KeptPageCache => "page cache, not reclaimable",
         AdvicePart::OtherProcesses => "other processes",
-        AdvicePart::AtPeak => "more at the peak",
+        AdvicePart::AtPeak => "extra at the peak",
         AdvicePart::Headroom => "headroom",
     };
     text.to_owned()
 }
 
-/// The recommendation of an autoscaler beside the advice, with what each counts.
+/// An autoscaler's recommendation next to the advice, with what each counts.
 fn beside(vpa: &VpaRecord, limit: u64) -> String {
     let range = vpa.lower_bytes.zip(vpa.upper_bytes);
     let range = range.map(|(lower, upper)| format!(" ({} to {})", Bytes(lower), Bytes(upper))).unwrap_or_default();
     format!(
-        "The VPA {} recommends {}{range} for {}: it counts the container's past working set, with garbage of the heap \
-         and active page cache. The {} count what the JVM cannot give back under this -Xmx.",
+        "The VPA {} recommends {}{range} for {}: it is based on the container's past working set, which includes heap \
+         garbage and active page cache. The {} is what the JVM cannot give back with this -Xmx.",
         vpa.name,
         Bytes(vpa.target_bytes),
         vpa.container,
@@ -132,7 +146,6 @@ fn beside(vpa: &VpaRecord, limit: u64) -> String {
     )
 }
 
-/// A row for each.
 fn table(all: &[AdviceRecord]) -> Table {
     let has_vpa = all.iter().any(|one| one.vpa.is_some());
     let row = |one: &AdviceRecord| {
@@ -149,11 +162,13 @@ fn table(all: &[AdviceRecord]) -> Table {
     let low = all.iter().filter(|one| one.confidence == AdviceConfidence::Low && one.limit_bytes.is_some()).count();
     let low = (low > 0).then(|| {
         format!(
-            "Low: {} seen too briefly, or without an old collection; `loadline watch --all` sees more.",
+            "Low confidence: {} observed too briefly or without an old GC. `loadline watch --all` collects more data.",
             several(low as u64, "JVM")
         )
     });
-    let notes = ["Unproved. `loadline advise PID` shows the arithmetic and the command that proves it.".to_owned()];
+    let notes = ["Untested. `loadline advise PID` shows the calculation and the command that tests the \
+        limit."
+        .to_owned()];
     Table::new("what to set, MiB", head, all.iter().map(row))
         .worded(2, 1)
         .noted(notes.into_iter().chain(low).chain(refused))

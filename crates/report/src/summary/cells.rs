@@ -1,4 +1,4 @@
-//! The form of numbers in a cell, the sums behind them, and the weight of a subject.
+//! Formatting numbers in cells, sums, and a subject's memory.
 
 use crate::record::{AccountRecord, Mark, Trial};
 use crate::scenario::MarkPoint;
@@ -6,7 +6,7 @@ use crate::units::{Bytes, grouped, visible};
 use crate::width::{first, last, width};
 use crate::words::dash;
 
-/// The mark that the answer of a trial is about: `loaded`, or the last mark without it.
+/// The mark for a trial's answer: `loaded`, else the last mark.
 pub(super) fn told_mark(trial: &Trial) -> Option<&Mark> {
     trial.at(MarkPoint::Loaded).or(trial.marks.last())
 }
@@ -16,23 +16,21 @@ pub(crate) fn mib(bytes: impl Into<Option<u64>>) -> String {
     bytes.into().map_or_else(dash, |bytes| format!("{:.1}", Bytes(bytes).as_mib()))
 }
 
-/// A size with its unit; a dash if it is not known.
+/// A size with its unit; a dash if unknown.
 pub(super) fn size(bytes: Option<u64>) -> String {
     bytes.map_or_else(dash, |bytes| Bytes(bytes).to_string())
 }
 
-/// A share in whole percent.
 pub(super) fn share(part: Option<u64>, whole: Option<u64>) -> String {
     let percent = |(part, whole): (u64, u64)| part.saturating_mul(100).checked_div(whole);
-    part.zip(whole).and_then(percent).map_or_else(dash, |percent| format!("{percent} %"))
+    part.zip(whole).and_then(percent).map_or_else(dash, |percent| format!("{percent}%"))
 }
 
-/// A size in whole KiB.
 pub(super) fn kib(bytes: u64) -> String {
     grouped(bytes / 1024)
 }
 
-/// The change of a number, with its sign; a change that rounds to 0 has no sign.
+/// A signed change; a change that rounds to 0 has no sign.
 pub(super) fn signed(growth: i64, show: fn(u64) -> String) -> String {
     let shown = show(growth.unsigned_abs());
     match growth {
@@ -42,13 +40,13 @@ pub(super) fn signed(growth: i64, show: fn(u64) -> String) -> String {
     }
 }
 
-/// A text cut to leave room for the numbers of its row, with steering characters written out.
+/// Text truncated to leave room for its row's numbers, with control characters escaped.
 pub(super) fn beginning(text: &str, most: usize) -> String {
     let text = visible(text);
     if width(&text) > most { format!("{}...", first(&text, most.saturating_sub(3))) } else { text }
 }
 
-/// As [`beginning`], but keeps the end of a path or of a class, which says more.
+/// Like [`beginning`], but keeps the more informative end of a path or class.
 pub(super) fn end(text: &str, most: usize) -> String {
     let text = visible(text);
     if width(&text) > most { format!("...{}", last(&text, most.saturating_sub(3))) } else { text }
@@ -59,22 +57,21 @@ pub(super) fn rounds_to_none(bytes: u64) -> bool {
     Bytes(bytes).as_mib() < 0.05
 }
 
-/// The sum of sizes. A damaged archive may hold numbers whose sum overflows.
+/// A saturating sum, because a damaged archive may contain numbers that overflow.
 pub(super) fn sum(bytes: impl Iterator<Item = u64>) -> u64 {
     bytes.fold(0, u64::saturating_add)
 }
 
-/// The account of a mark, if it lists any owners.
+/// A mark's account, if it lists any owners.
 pub(crate) fn account_of(mark: &Mark) -> Option<&AccountRecord> {
     mark.account.as_ref().filter(|account| !account.owners.is_empty())
 }
 
-/// Returns the weight of the subject at a mark: RSS, or PSS if several processes form it.
+/// The subject's memory at a mark: RSS, or PSS for several processes.
 pub(super) fn weight(mark: Option<&Mark>) -> Option<u64> {
     mark.map(|mark| mark.weight().1)
 }
 
-/// The word for a subject's weight in this trial.
 pub(super) fn weight_word(trial: &Trial) -> &'static str {
     trial.marks.first().map_or("RSS", |mark| mark.weight().0)
 }

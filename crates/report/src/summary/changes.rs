@@ -1,42 +1,47 @@
-//! The page of two accounts of one JVM: the time between them, what grew, and which parts of its owners grew.
+//! The page of two accounts of a JVM: the time between them, what grew, and which parts of owners grew.
 
 use super::account::{asked_for, which};
 use super::cells::{beginning, end, kib, mib, rounds_to_none, signed, sum};
 use super::details::Detail;
 use super::doubts::doubts;
 use super::facts::jvm_text;
-use super::inside::spelled;
+use super::inside::numerous;
 use super::journey::between;
 use super::next::{self, OWNER_GROWN_MIN};
 use crate::owner::{Owner, label};
 use crate::page::{Page, Part, Section, Topic};
-use crate::record::{AccountDocument, ChangesDocument, DoubtRecord, Mark, PartChangeRecord, ThreadPoolRecord};
+use crate::record::{
+    AccountDocument, ChangesDocument, DoubtRecord, Mark, ObjectClass, PartChangeRecord, ThreadPoolRecord,
+};
 use crate::table::Table;
 use crate::units::{Bytes, Growth, grouped, growth, several};
 use crate::words::dash;
+use loadline_base::java_names::spelled;
 use loadline_base::order::Order as _;
 use loadline_jvm::purpose::Purpose;
 
-/// Rows of each kind of part, and rows of a kind that the user asked for.
+/// Rows per kind of part, by default and if the kind was requested.
 const ROWS_MAX: usize = 10;
 const ROWS_ASKED_MAX: usize = 40;
 /// Room for names, in characters: next to three numbers and an owner, and next to five numbers.
 const NAME_MAX: usize = 30;
 const NAME_COUNTED_MAX: usize = 25;
 
-/// The growth of the live objects, with the class that grew most; `None` unless both accounts counted them.
+/// The growth of live objects, with the class that grew most; `None` unless both accounts counted them.
 fn live(now: &AccountDocument) -> Option<String> {
     let objects = now.objects.as_ref()?;
     let grown = Growth(growth(objects.at_start?.bytes, objects.total.bytes));
-    let most = objects.classes.first().and_then(|class| Some((class, class.at_start?)));
-    let most = most.map(|(class, then)| {
-        let more = signed(growth(then.instances, class.now.instances), grouped);
-        format!(", most of all {} ({more} objects)", spelled(&class.name))
-    });
-    Some(format!("Live objects changed by {grown} MiB{}.", most.unwrap_or_default()))
+    let named = |class: &ObjectClass| {
+        let more = growth(class.at_start?.instances, class.now.instances);
+        (more != 0).then(|| format!("{} ({} objects)", spelled(&class.name), signed(more, grouped)))
+    };
+    let most = objects.classes.first().and_then(named).map(|most| format!(", mostly {most}"));
+    let numerous = numerous(objects).next().filter(|(at, _)| *at > 0).and_then(|(_, class)| named(class));
+    let numerous = numerous.map(|own| format!("; outside the JDK, mostly {own}"));
+    Some(format!("Live objects changed by {grown} MiB{}{}.", most.unwrap_or_default(), numerous.unwrap_or_default()))
 }
 
-/// The likely owners of the growth of malloc where it is one row, or the way to split it; `None` if it hardly grew.
+/// The likely owners of malloc's growth if it is a single row, or how to split it; `None` if it hardly grew.
 fn malloc(document: &ChangesDocument) -> Option<String> {
     let (then, now) = (&document.then.mark, &document.now.mark);
     let row = document.owners.iter().find(|one| one.name == Owner::MallocUnsplit.name())?;
@@ -52,28 +57,35 @@ fn malloc(document: &ChangesDocument) -> Option<String> {
         grown.largest_first(|(bytes, _)| *bytes);
         let named: Vec<String> =
             grown.iter().take(3).map(|(bytes, name)| format!("{name} {}", Growth(*bytes))).collect();
-        let named = if named.is_empty() { "nothing that grew".to_owned() } else { named.join(", ") };
-        return Some(format!("{began}; Native Memory Tracking names {named}."));
+        let named = if named.is_empty() { "no growth".to_owned() } else { named.join(", ") };
+        return Some(format!("{began}. Native Memory Tracking shows {named}."));
     }
     let is_jit = |pool: &&ThreadPoolRecord| Purpose::of(&pool.name) == Purpose::Jit;
     let cpu_s = |of: &Mark| of.pools.iter().filter(is_jit).map(|pool| pool.cpu_s).sum::<f64>();
     let compiled_s = cpu_s(now) - cpu_s(then);
-    let jit =
-        (compiled_s >= COMPILED_S_MIN).then(|| format!("the JIT compilers ({compiled_s:.1} s of CPU time meanwhile)"));
+    let jit = (compiled_s >= COMPILED_S_MIN).then(|| {
+        format!(
+            "the JIT compilers ({compiled_s:.1} s of CPU time in \
+             between)"
+        )
+    });
     let threads = now.threads.zip(then.threads).map_or(0, |(now, then)| now.saturating_sub(then));
     let threads = (threads > 0).then(|| several(threads, "new thread"));
     let likely: Vec<String> = jit.into_iter().chain(threads).collect();
     let likely = if likely.is_empty() { String::new() } else { format!(" Likely owners: {}.", likely.join(", ")) };
-    let trim = format!("`jcmd {} System.trim_native_heap` returns what was freed", document.now.jvm.pid);
-    Some(format!("{began}.{likely} {trim}; a start with `-XX:NativeMemoryTracking=summary` names what is in use."))
+    Some(format!(
+        "{began}.{likely} Run `jcmd {} System.trim_native_heap` to see how much a trim releases, or restart with \
+         `-XX:NativeMemoryTracking=summary` to see what is in use.",
+        document.now.jvm.pid
+    ))
 }
 
-/// Categories of Native Memory Tracking that map most of their memory past malloc.
+/// NMT categories that mostly bypass malloc.
 const NOT_OF_MALLOC: [&str; 7] = ["Java Heap", "Class", "Metaspace", "Thread", "Code", "Shared class space", "GC"];
-/// Compilers that used less CPU time allocated little.
+/// With less CPU time, compilers allocated little.
 const COMPILED_S_MIN: f64 = 0.5;
 
-/// Summarizes the changes: only the parts asked for, or the first of every kind if the user asked for none.
+/// The page of changes: only the requested parts, or the first of every kind by default.
 pub fn summarize_changes(document: &ChangesDocument, asked: &[Detail]) -> Page {
     let (then, now) = (&document.then, &document.now);
     let mut sections = vec![Section::new(Topic::Conditions, "conditions", [facts(document)])];
@@ -81,8 +93,8 @@ pub fn summarize_changes(document: &ChangesDocument, asked: &[Detail]) -> Page {
         let (table, sentence) = between(before, after);
         let next = next::of_changes(document);
         let also = live(now).into_iter().chain(malloc(document)).map(Part::Text);
-        let parts = [Part::Text(sentence)].into_iter().chain(also).chain(next);
-        sections.push(Section::new(Topic::Answer, "in short", parts));
+        let parts = [Part::Text(nothing_grew(document).unwrap_or(sentence))].into_iter().chain(also).chain(next);
+        sections.push(Section::new(Topic::Answer, "summary", parts));
         sections.push(Section::titled(Topic::Memory, "memory", [Part::Table(table)]));
     }
     let mut blocks = Vec::new();
@@ -99,12 +111,25 @@ pub fn summarize_changes(document: &ChangesDocument, asked: &[Detail]) -> Page {
     }
     blocks.extend(asked_for(now));
     if now.objects.as_ref().is_some_and(|objects| objects.at_start.is_none()) {
-        let text = "The earlier account has no classes to compare with: take both with `--classes`.";
+        let text = "The earlier account has no class counts to compare with. Use `--classes` for both accounts.";
         blocks.push(Part::Text(text.to_owned()));
     }
     sections.push(Section::titled(Topic::Details, "parts of owners", blocks));
     sections.push(doubts(&all_doubts(document)));
-    Page::new(format!("{}, weighed twice by loadline {}", which(now), document.loadline), sections)
+    Page::new(format!("{}, compared with an earlier account by loadline {}", which(now), document.loadline), sections)
+}
+
+/// A sentence that no row changed beyond noise, if so.
+fn nothing_grew(document: &ChangesDocument) -> Option<String> {
+    let (noise, rss) = (OWNER_GROWN_MIN.unsigned_abs(), document.rss_growth_bytes);
+    let mut grown = document.owners.iter().filter_map(|one| one.growth_bytes).chain([rss]);
+    grown.all(|bytes| bytes.unsigned_abs() < noise).then(|| {
+        let (noise, rss) = (Bytes(noise), Growth(rss));
+        format!(
+            "Nothing has grown since the earlier account: no row changed by {noise} or more, and RSS changed by \
+            {rss} MiB."
+        )
+    })
 }
 
 /// The kind of part that a detail shows; `None` for mappings and flags, which are not parts of owners.
@@ -132,7 +157,7 @@ fn facts(document: &ChangesDocument) -> Part {
             of.mark.threads.map_or_else(dash, grouped)
         )
     };
-    let backwards = " backwards: the clock was set back, or the accounts come from two machines";
+    let backwards = " backward: the clock was set back, or the accounts come from different machines";
     let backwards = if document.seconds < 0 { backwards } else { "" };
     let span = format!("{}{backwards}", span_text(document.seconds.unsigned_abs()));
     Part::facts([
@@ -153,22 +178,22 @@ fn span_text(seconds: u64) -> String {
     format!("{} {unit}{}", grouped(seconds / of), rest.unwrap_or_default())
 }
 
-/// The name of the table of a kind, and the word above its names.
+/// The title of a kind's table, and the head of its names.
 fn title(kind: &str) -> (String, &'static str) {
     let (title, word) = match kind {
-        "thread" => ("stacks by pool of threads, resident KiB", "pool"),
+        "thread" => ("stacks by thread pool, resident KiB", "pool"),
         "file" => ("files, resident KiB", "file"),
         "tag" => ("malloc by NMT tag, KiB", "tag"),
         "loader" => ("class loaders by type, KiB taken", "loader"),
         "code_heap" => ("code heaps, resident KiB", "code heap"),
-        "table" => ("tables of the collector, resident KiB", "table"),
-        "node" => ("nodes of metaspace, resident KiB", "node"),
+        "table" => ("GC tables, resident KiB", "table"),
+        "node" => ("metaspace nodes, resident KiB", "node"),
         other => return (format!("parts by {other}, resident KiB"), "part"),
     };
     (title.to_owned(), word)
 }
 
-/// Parts of one kind: with their counts if one has several, with the bytes asked for if those are known.
+/// Parts of one kind: with counts if any has several, with allocated bytes if known.
 fn parts(parts: &[PartChangeRecord], rows: usize) -> Table {
     let counted = parts.iter().any(|part| part.then_count.max(part.now_count) > 1);
     let allocated = parts.iter().any(|part| part.then_allocated_bytes.is_some());
@@ -179,7 +204,7 @@ fn parts(parts: &[PartChangeRecord], rows: usize) -> Table {
         true => (part.then_allocated_bytes.unwrap_or(0), part.now_allocated_bytes.unwrap_or(0)),
         false => (part.then_bytes, part.now_bytes),
     };
-    // The end of a path and of a class tells more than its beginning.
+    // The end of a path or class is more informative.
     let cut = if ["file", "loader"].contains(&kind) { end } else { beginning };
     let row = |part: &PartChangeRecord| {
         let (then, now) = amounts(part);
@@ -199,12 +224,12 @@ fn parts(parts: &[PartChangeRecord], rows: usize) -> Table {
     head.extend([amount, "now", "change"]);
     head.extend((!counted).then_some("owner"));
     let moved = sum(left.iter().map(amounts).map(|(then, now)| then.abs_diff(now)));
-    let note = format!("and {} more, which changed by {} KiB together (--json)", left.len(), kib(moved));
+    let note = format!("and {} more, which changed by {} KiB in total (--json)", left.len(), kib(moved));
     let table = Table::new(title, head, shown.iter().map(row)).worded(1, usize::from(!counted));
     table.noted((!left.is_empty()).then_some(note))
 }
 
-/// The doubts of the comparison and of the later account, then those that only the earlier account has.
+/// The doubts of the comparison and the later account, then those only in the earlier account.
 fn all_doubts(document: &ChangesDocument) -> Vec<DoubtRecord> {
     let now = document.doubts.iter().chain(&document.now.doubts);
     let told = |other: &DoubtRecord| document.now.doubts.iter().any(|doubt| doubt.doubt.is_like(&other.doubt));
@@ -228,14 +253,15 @@ mod tests {
         let mut document = ChangesDocument { owners: vec![owner], ..ChangesDocument::default() };
         let pid = document.now.jvm.pid;
         let would = format!(
-            "`jcmd {pid} System.trim_native_heap` returns what was freed; a start with \
-             `-XX:NativeMemoryTracking=summary` names what is in use."
+            "Run `jcmd {pid} System.trim_native_heap` to see how much a trim releases, or restart with \
+             `-XX:NativeMemoryTracking=summary` to see what is in use."
         );
         assert_eq!(malloc(&document).unwrap(), format!("malloc grew by 3.0 MiB. {would}"));
+        assert_eq!(nothing_grew(&document), None);
         let pool = |cpu_s| ThreadPoolRecord { name: "C* CompilerThre*".to_owned(), cpu_s, ..Default::default() };
         (document.then.mark.threads, document.now.mark.threads) = (Some(20), Some(21));
         (document.then.mark.pools, document.now.mark.pools) = (vec![pool(1.0)], vec![pool(3.0)]);
-        let likely = "the JIT compilers (2.0 s of CPU time meanwhile), 1 new thread";
+        let likely = "the JIT compilers (2.0 s of CPU time in between), 1 new thread";
         assert_eq!(malloc(&document).unwrap(), format!("malloc grew by 3.0 MiB. Likely owners: {likely}. {would}"));
         let nmt = |committed_bytes| {
             let categories = ["Compiler", "Java Heap"].map(|name| NmtCategory {
@@ -247,9 +273,14 @@ mod tests {
         };
         (document.then.mark.nmt, document.now.mark.nmt) = (nmt(1 << 20), nmt(3 << 20));
         let told = malloc(&document).unwrap();
-        assert!(told.ends_with("Native Memory Tracking names Compiler +2.0."), "{told}");
-        document.owners[0].growth_bytes = Some(1 << 10);
+        assert!(told.ends_with("Native Memory Tracking shows Compiler +2.0."), "{told}");
+        (document.owners[0].growth_bytes, document.rss_growth_bytes) = (Some(1 << 10), -(1 << 10));
         assert_eq!(malloc(&document), None);
+        let none = "Nothing has grown since the earlier account: no row changed by 1.0 MiB or more, and RSS changed by \
+                    0.0 MiB.";
+        assert_eq!(nothing_grew(&document).as_deref(), Some(none));
+        document.rss_growth_bytes = 1 << 20;
+        assert_eq!(nothing_grew(&document), None, "many small rows");
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! The comparison of trials: the verdicts first, in words and in one table, then dominated configurations, the budgets,
-//! and disturbances of the blocks.
+//! The comparison of trials: verdicts in words and in a table, then dominated configurations, budgets, and disturbances
+//! of blocks.
 
 use super::super::quantity::{Estimate, Quantity, budget_number, shown};
 use super::super::width::{first, last, width};
@@ -18,44 +18,44 @@ pub(super) fn compares(document: &Document) -> bool {
     document.comparisons.iter().any(|row| row.blocks > 1)
 }
 
-/// A sentence for each candidate: `serial against g1: better in rss.loaded, worse in rate.steady, …`.
+/// A sentence per candidate: `serial against g1: better in rss.loaded, worse in rate.steady, …`.
 pub(super) fn judged(document: &Document) -> Vec<Verdict> {
     pairs(document, true).iter().map(verdict).collect()
 }
 
-/// The sentence of a pair; its sign is that of the worst verdict.
+/// A pair's sentence, marked by its worst verdict.
 fn verdict(pair: &Pair<'_>) -> Verdict {
     let Pair { candidate, baseline, rows } = pair;
     let order = [DifferenceVerdict::Worse, DifferenceVerdict::Better, DifferenceVerdict::Equivalent];
     let most = order.into_iter().find(|verdict| rows.iter().any(|row| row.verdict == *verdict));
     let most = most.unwrap_or(DifferenceVerdict::CannotTell);
-    Verdict::new(most.into(), word_of(most), sentence(rows)).about(format!("{candidate} against {baseline}"))
+    Verdict::new(most.into(), word_of(most), sentence(rows)).about(format!("{candidate} vs. {baseline}"))
 }
 
 fn sentence(rows: &[&ComparisonRecord]) -> String {
     if tells_nothing(rows) {
-        return format!("cannot tell in any of {} metrics.", rows.len());
+        return format!("no verdict on any of the {} metrics.", rows.len());
     }
-    // A difference that was found needs its size.
+    // A significant difference needs its size.
     let told = |row: &&&ComparisonRecord| match row.verdict {
         DifferenceVerdict::Better | DifferenceVerdict::Worse => format!("{} {}", row.metric, Estimate::judged(row)),
         DifferenceVerdict::Equivalent | DifferenceVerdict::CannotTell => row.metric.clone(),
     };
     let said = VERDICTS.into_iter().filter_map(|verdict| {
         let metrics: Vec<String> = rows.iter().filter(|row| row.verdict == verdict).map(|row| told(&row)).collect();
-        let link = if verdict == DifferenceVerdict::CannotTell { "" } else { " in" };
+        let link = if verdict == DifferenceVerdict::CannotTell { " for" } else { " in" };
         (!metrics.is_empty()).then(|| format!("{}{link} {}", word_of(verdict), metrics.join(", ")))
     });
     format!("{}.", said.collect::<Vec<_>>().join("; "))
 }
 
-/// Figures beside the judged metrics: the start-up that differs, and CPU time as cores.
+/// Unjudged figures: a different startup time, and CPU time as cores.
 pub(super) fn also(document: &Document) -> Option<Part> {
     let [pair] = pairs(document, true).try_into().ok()?;
     let start_up = document.comparisons.iter().find(|row| row.metric == "start_up" && !row.primary && is_decided(row));
     let start_up = start_up.map(|row| {
         let [before, after] = medians_of(row);
-        format!("start-up {before} to {after}, {}", word_of(row.verdict))
+        format!("startup {before} to {after}, {}", word_of(row.verdict))
     });
     let cores = pair.rows.iter().find_map(|row| {
         let phase = row.metric.strip_prefix("cpu_per_1000.")?;
@@ -68,7 +68,7 @@ pub(super) fn also(document: &Document) -> Option<Part> {
     (!told.is_empty()).then(|| Part::Text(format!("Medians: {}.", told.join("; "))))
 }
 
-/// The noise that may be why a metric is not decided.
+/// Noise that may explain undecided metrics.
 pub(super) fn noise(document: &Document) -> Option<Part> {
     let pairs = pairs(document, true);
     let is_open = pairs.iter().any(|pair| undecided(&pair.rows).next().is_some());
@@ -76,14 +76,14 @@ pub(super) fn noise(document: &Document) -> Option<Part> {
     let disturbed: Vec<&str> = used().filter_map(|block| block.disturbed.as_deref()).collect();
     let (how, _) = disturbed.first().filter(|_| is_open)?.split_once(" (")?;
     let counts = format!("{} of {}", disturbed.len(), several(used().count() as u64, "block"));
-    Some(Part::Text(format!("The machine disturbed {counts}: {how}. A quiet machine decides with fewer blocks.")))
+    Some(Part::Text(format!("{counts} were disturbed: {how}. A quiet machine needs fewer blocks.")))
 }
 
 fn is_decided(row: &ComparisonRecord) -> bool {
     matches!(row.verdict, DifferenceVerdict::Better | DifferenceVerdict::Worse)
 }
 
-/// The judged metrics, verdict first: of one candidate with both medians, of several in one table.
+/// The judged metrics, verdict first: with both medians for one candidate, in one table for several.
 pub(super) fn verdicts(document: &Document) -> Vec<Part> {
     let pairs = pairs(document, true);
     let rows: Vec<&ComparisonRecord> = pairs.iter().flat_map(|pair| &pair.rows).copied().collect();
@@ -91,16 +91,16 @@ pub(super) fn verdicts(document: &Document) -> Vec<Part> {
         [] => return Vec::new(),
         [pair] => table_of(pair, ""),
         [Pair { baseline, .. }, others @ ..] if others.iter().all(|other| other.baseline == *baseline) => {
-            table_of_several(&pairs, &format!("against {baseline}"))
+            table_of_several(&pairs, &format!("vs. {baseline}"))
         }
-        _ => table_of_several(&pairs, "second against first"),
+        _ => table_of_several(&pairs, "second archive vs. first"),
     };
     table.notes.extend(notes(&rows, pairs.len() == 1));
     table.notes.extend(needed(document, &rows));
     vec![Part::Table(table)]
 }
 
-/// Every metric, for users who want to see more than the judged ones.
+/// Every metric, for users who want more than the judged ones.
 pub(super) fn all_metrics(document: &Document) -> Section {
     let table = |pair: &Pair<'_>| {
         let mut table = table_of(pair, "details, ");
@@ -108,7 +108,7 @@ pub(super) fn all_metrics(document: &Document) -> Section {
         Part::Table(table)
     };
     let mut parts: Vec<Part> = pairs(document, false).iter().map(table).collect();
-    // The trials of a search or of a tuning differ on purpose, so their medians mean nothing.
+    // Trials of searches and tunings differ on purpose, so their medians are meaningless.
     let searched = document.find.is_some() || document.tune.is_some();
     if document.comparisons.is_empty() && !searched && !document.metrics.is_empty() {
         parts.push(Part::Table(medians(&document.metrics)));
@@ -116,7 +116,7 @@ pub(super) fn all_metrics(document: &Document) -> Section {
     Section::titled(Topic::Details, "all metrics", parts).id("details").folded(Fold::Closed)
 }
 
-/// A row for each metric of each configuration.
+/// A row per metric and configuration.
 fn medians(metrics: &[MetricRecord]) -> Table {
     let row = |of: &MetricRecord| -> Vec<Cell> {
         let [median, interval] = Cell::estimate(Estimate::new(of.unit, of.median, of.low.zip(of.high)));
@@ -131,21 +131,20 @@ fn table_of(Pair { candidate, baseline, rows }: &Pair<'_>, what: &str) -> Table 
     let [before, after] = brief([baseline, candidate]);
     let head = ["verdict", "metric", &before, &after, "difference", "interval"];
     let rows = rows.iter().map(|row| with_medians(row, &row.metric).to_vec());
-    Table::new(format!("{what}{candidate} against {baseline}"), head, rows).worded(2, 0)
+    Table::new(format!("{what}{candidate} vs. {baseline}"), head, rows).worded(2, 0)
 }
 
-/// A row of a metric in these words: its verdict, both medians, the difference with its interval.
+/// A metric's row: verdict, both medians, and the difference with its interval.
 pub(super) fn with_medians(row: &ComparisonRecord, metric: &str) -> [Cell; 6] {
     let ([before, after], [difference, interval]) = (medians_of(row).map(Cell::from), difference(row));
     [Cell::judged(row.verdict), metric.into(), before, after, difference, interval]
 }
 
-/// The medians of baseline and candidate.
 fn medians_of(row: &ComparisonRecord) -> [Quantity; 2] {
     [row.baseline_median, row.candidate_median].map(|value| Quantity::new(row.unit, value))
 }
 
-/// The difference with its interval, unless that says nothing.
+/// The difference with its interval, unless that is uninformative.
 fn difference(row: &ComparisonRecord) -> [Cell; 2] {
     match says_nothing(row) {
         true => [dash().into(), "no information".into()],
@@ -153,7 +152,7 @@ fn difference(row: &ComparisonRecord) -> [Cell; 2] {
     }
 }
 
-/// An open interval of a ratio whose ends lie further apart than by this factor says nothing: it does not even tell a
+/// If the ends of an undecided ratio's interval differ by more than this factor, it is uninformative: it cannot tell
 /// half from the whole.
 const APART_MAX: f64 = 2.0;
 
@@ -162,8 +161,8 @@ fn says_nothing(row: &ComparisonRecord) -> bool {
     apart && row.verdict == DifferenceVerdict::CannotTell && matches!(row.least, LeastRecord::Relative(_))
 }
 
-/// The table for several candidates. Their medians are side by side in the table of weight and speed. A candidate about
-/// which nothing can be told takes one row.
+/// The table for several candidates. Their medians are in the table of memory and speed. A candidate without any result
+/// has one row.
 fn table_of_several(pairs: &[Pair<'_>], title: &str) -> Table {
     let row = |row: &&ComparisonRecord| -> Vec<Cell> {
         let [difference, interval] = difference(row);
@@ -182,7 +181,7 @@ fn table_of_several(pairs: &[Pair<'_>], title: &str) -> Table {
     Table::new(title, head, pairs.iter().flat_map(of_pair)).worded(3, 0)
 }
 
-/// Two names cut to leave room for numbers: their beginnings, or their ends where the beginnings are alike.
+/// Truncates two names to leave room for numbers, keeping the parts that differ.
 pub(super) fn brief(names: [&str; 2]) -> [String; 2] {
     const WIDTH: usize = 12;
     let cut = |name: &str, short: &dyn Fn() -> String| if width(name) > WIDTH { short() } else { name.to_owned() };
@@ -191,7 +190,7 @@ pub(super) fn brief(names: [&str; 2]) -> [String; 2] {
     if begin[0] == begin[1] { end() } else { begin }
 }
 
-/// The lines below a table of differences, which may have the medians of both sides.
+/// The lines below a table of differences, which may contain both medians.
 fn notes(rows: &[&ComparisonRecord], has_medians: bool) -> impl Iterator<Item = String> {
     let contradicts = |row: &&ComparisonRecord| {
         let moved = row.candidate_median - row.baseline_median;
@@ -211,22 +210,24 @@ fn notes(rows: &[&ComparisonRecord], has_medians: bool) -> impl Iterator<Item = 
     interval_note(rows).into_iter().chain(open).chain(paired)
 }
 
-/// States the confidence of the intervals.
 fn interval_note(rows: &[&ComparisonRecord]) -> Option<String> {
     let row = rows.iter().find(|row| row.low.is_some())?;
     let blocks = several(rows.iter().map(|row| row.blocks).min().unwrap_or(0).into(), "block");
     let (confidence, least) = (confidence(row, 2), least(rows));
-    Some(format!("Intervals hold jointly with {confidence}; {blocks}. Differences below {least} do not count."))
+    Some(format!(
+        "The intervals hold jointly with {confidence}, based on {blocks} of one trial per configuration. Differences \
+         smaller than {least} do not count."
+    ))
 }
 
-/// `95 % confidence (99 % each)`, with at most `digits` decimals.
+/// `95% confidence (99% each)`, with at most `digits` decimals.
 pub(super) fn confidence(row: &ComparisonRecord, digits: usize) -> String {
     let percent = |share: f64| trimmed(share * 100.0, digits);
-    let each = (row.confidence_each > row.confidence).then(|| format!(" ({} % each)", percent(row.confidence_each)));
-    format!("{} % confidence{}", percent(row.confidence), each.unwrap_or_default())
+    let each = (row.confidence_each > row.confidence).then(|| format!(" ({}% each)", percent(row.confidence_each)));
+    format!("{}% confidence{}", percent(row.confidence), each.unwrap_or_default())
 }
 
-/// `1.0 MiB of memory, 2 % of all else`, as far as the rows tell.
+/// `1.0 MiB of memory, 2% of all else`, as far as the rows show.
 fn least(rows: &[&ComparisonRecord]) -> String {
     let text = |row: &&ComparisonRecord| match row.least {
         LeastRecord::Absolute(amount) => shown(row.unit, Some(amount)),
@@ -235,13 +236,13 @@ fn least(rows: &[&ComparisonRecord]) -> String {
     each_once(rows.iter().map(text)).join(" or ")
 }
 
-/// The metrics that the trials do not decide.
+/// The undecided metrics.
 pub(super) fn undecided<'a>(rows: &[&'a ComparisonRecord]) -> impl Iterator<Item = &'a ComparisonRecord> {
     rows.iter().copied().filter(|row| row.verdict == DifferenceVerdict::CannotTell)
 }
 
-/// How many blocks would decide the open metrics, and how long they take: for one candidate per metric, for several the
-/// most.
+/// How many blocks would decide the open metrics, and their duration: per metric for one candidate, the maximum for
+/// several.
 fn needed(document: &Document, rows: &[&ComparisonRecord]) -> Vec<String> {
     let foreseen: Vec<(u32, &str)> =
         undecided(rows).filter_map(|row| Some((row.blocks_needed?, row.metric.as_str()))).collect();
@@ -249,19 +250,33 @@ fn needed(document: &Document, rows: &[&ComparisonRecord]) -> Vec<String> {
     let block_s = seconds_of_a_block(document);
     let blocks = |count: u32| {
         let time = block_s.map(|seconds| format!(" ({})", roughly(seconds * f64::from(count)))).unwrap_or_default();
-        format!("About {} in all{time} would decide", several(u64::from(count), "block"))
+        format!("would take about {} in total{time}", several(u64::from(count), "block"))
     };
     if one {
-        return foreseen.iter().map(|(count, metric)| format!("{} {metric}.", blocks(*count))).collect();
+        return foreseen.iter().map(|(count, metric)| format!("Settling {metric} {}.", blocks(*count))).collect();
     }
     let what = match foreseen.len() == undecided(rows).count() {
-        true => "all of it.",
-        false => "what can be foreseen; some differences are too close to the threshold.",
+        true => ["all metrics", ""],
+        false => ["all metrics that can be predicted", " The other differences are too close to the threshold."],
     };
-    foreseen.iter().map(|(count, _)| *count).max().map(|most| format!("{} {what}", blocks(most))).into_iter().collect()
+    foreseen
+        .iter()
+        .map(|(count, _)| *count)
+        .max()
+        .map(|most| {
+            format!(
+                "Settling {} \
+        {}.{}",
+                what[0],
+                blocks(most),
+                what[1]
+            )
+        })
+        .into_iter()
+        .collect()
 }
 
-/// How long a block takes, without the pauses between its trials; `None` if no trial completed.
+/// The duration of a block, without pauses between trials; `None` if no trial completed.
 pub(super) fn seconds_of_a_block(document: &Document) -> Option<f64> {
     let completed = || document.trials.iter().filter(|trial| trial.outcome == Outcome::Completed);
     let phases = |trial: &Trial| trial.phases.iter().map(|phase| phase.seconds).sum::<f64>();
@@ -271,7 +286,7 @@ pub(super) fn seconds_of_a_block(document: &Document) -> Option<f64> {
     (trials > 0).then(|| completed().map(took).sum::<f64>() / trials as f64 * of_a_block as f64)
 }
 
-/// Weight against speed, in one table: which configurations are dominated, and in which speed.
+/// Memory and speed in one table: which configurations are dominated, and in which speed.
 pub(super) fn pareto(document: &Document) -> Option<Part> {
     let unit = |metric: &str| document.metrics.iter().find(|record| record.metric == metric).map(|record| record.unit);
     let value = |metric: &str, value: f64| shown(unit(metric).unwrap_or(Unit::Count), Some(value));
@@ -295,19 +310,19 @@ pub(super) fn pareto(document: &Document) -> Option<Part> {
         });
         row
     };
-    let table = Table::new(format!("{weight} against speed, medians"), head, records.first()?.points.iter().map(row));
-    let note = "A configuration is dominated if another is at least as good in both.";
+    let table = Table::new(format!("{weight} vs. speed, medians"), head, records.first()?.points.iter().map(row));
+    let note = "A configuration is dominated if another one is at least as good on both metrics.";
     Some(Part::Table(table.worded(1, 1).noted([note.to_owned()])))
 }
 
-/// Whether the speeds of a record differ at all: a rate that the plan of the load sets tells none apart.
+/// Whether a record's speeds differ: a rate set by the load plan does not.
 fn differs(record: &ParetoRecord) -> bool {
     const SAME: f64 = 1.001;
     let speeds = || record.points.iter().map(|point| point.y);
     record.points.len() > 1 && speeds().fold(0.0, f64::max) > SAME * speeds().fold(f64::INFINITY, f64::min)
 }
 
-/// Every budget with its verdict and its measurement.
+/// Every budget with its verdict and measurement.
 pub(super) fn budgets(budgets: &[BudgetRecord]) -> Section {
     let row = |budget: &BudgetRecord| {
         let text = |value: Option<f64>| budget_number(budget, value);
@@ -324,16 +339,16 @@ pub(super) fn budgets(budgets: &[BudgetRecord]) -> Section {
     Section::titled(Topic::Answer, "budgets", table.filled().map(Part::Table)).id("budgets")
 }
 
-/// Broken budgets, listed before everything else.
+/// Exceeded budgets, which come first.
 pub(super) fn failing(budgets: &[BudgetRecord]) -> impl Iterator<Item = Verdict> {
     let failed = budgets.iter().filter(|budget| budget.verdict == BudgetVerdict::Fail);
     failed.map(|budget| {
-        let about = format!("budget {} is broken by {}", budget.expression, budget.configuration);
+        let about = format!("budget {} was exceeded by {}", budget.expression, budget.configuration);
         Verdict::new(Standing::Fail, "broken", budget.why.clone()).about(about)
     })
 }
 
-/// How budgets stand where none is broken; `None` without a budget, and where one is.
+/// A summary of budgets if none is exceeded; `None` without budgets, or if one is.
 pub(super) fn kept(budgets: &[BudgetRecord]) -> Option<Verdict> {
     let of = |verdict: BudgetVerdict| budgets.iter().filter(|budget| budget.verdict == verdict).count();
     if budgets.is_empty() || of(BudgetVerdict::Fail) > 0 {
@@ -341,15 +356,15 @@ pub(super) fn kept(budgets: &[BudgetRecord]) -> Option<Verdict> {
     }
     let several_of = |count: usize| several(count as u64, "budget");
     Some(match (of(BudgetVerdict::Pass), of(BudgetVerdict::Undecided)) {
-        (pass, 0) => Verdict::new(Standing::Pass, "kept", format!("{} kept", several_of(pass))),
+        (pass, 0) => Verdict::new(Standing::Pass, "kept", format!("{} met", several_of(pass))),
         (0, open) => Verdict::new(Standing::Undecided, "undecided", format!("{} undecided", several_of(open))),
         (pass, open) => {
-            Verdict::new(Standing::Undecided, "undecided", format!("{} kept, {open} undecided", several_of(pass)))
+            Verdict::new(Standing::Undecided, "undecided", format!("{} met, {open} undecided", several_of(pass)))
         }
     })
 }
 
-/// Every value of the judged metrics: a row for each trial.
+/// Every value of the judged metrics, one row per trial.
 pub(super) fn every_value(document: &Document) -> Option<Part> {
     let primary = document.comparisons.iter().filter(|row| row.primary);
     let judged = each_once(primary.map(|row| row.metric.as_str()));
@@ -364,7 +379,7 @@ pub(super) fn every_value(document: &Document) -> Option<Part> {
         row
     };
     let left_out = document.blocks.iter().any(|block| !block.used);
-    let note = left_out.then(|| "* of a block that was repeated: not counted.".to_owned());
+    let note = left_out.then(|| "*: from a block that was repeated, so not counted.".to_owned());
     let head = ["trial", "block"].into_iter().chain(judged.iter().copied());
     let table = || Table::new("every trial", head, document.trials.iter().map(row)).worded(2, 0).noted(note);
     (!judged.is_empty()).then(|| Part::Table(table()))
@@ -403,7 +418,7 @@ mod tests {
         assert_eq!(shown(&open), ["-", "no information"]);
         assert!(notes(&[&open], true).any(|note| note.starts_with("No information yet: after ")));
         let some = of(0.735, 1.074, DifferenceVerdict::CannotTell);
-        assert_eq!(shown(&some), ["+1.0 %", "-26.5 … +7.4"]);
+        assert_eq!(shown(&some), ["+1.0%", "-26.5 … +7.4"]);
         assert_eq!(shown(&of(1.2, 9.0, DifferenceVerdict::Worse))[1], "+20.0 … +800.0");
     }
 
@@ -425,17 +440,17 @@ mod tests {
         document.comparisons.push(ComparisonRecord { primary: false, ..start_up });
         document.trials[0].phases[0].name = "steady".to_owned();
         document.trials[0].phases[0].offered_per_s = Some(200.0);
-        document.blocks[1].disturbed = Some("others used up to 1.9 cores (in trials of `g1`)".to_owned());
+        document.blocks[1].disturbed = Some("other programs used up to 1.9 cores (in trials of `g1`)".to_owned());
         let said = |part: Option<Part>| match part {
             Some(Part::Text(text)) => text,
             other => panic!("{other:?}"),
         };
         assert_eq!(
             said(also(&document)),
-            "Medians: start-up 320 ms to 4.93 s, worse; CPU 0.013 to 0.013 cores at 200/s."
+            "Medians: startup 320 ms to 4.93 s, worse; CPU 0.013 to 0.013 cores at 200/s."
         );
         assert!(
-            said(noise(&document)).starts_with("The machine disturbed 1 of 3 blocks: others used up to 1.9 cores. ")
+            said(noise(&document)).starts_with("1 of 3 blocks were disturbed: other programs used up to 1.9 cores. ")
         );
         document.comparisons.iter_mut().for_each(|row| row.verdict = DifferenceVerdict::Worse);
         assert_eq!(noise(&document), None, "nothing is open");
@@ -451,7 +466,7 @@ mod tests {
             row("z", "p99.steady", CannotTell),
         ];
         let (serial, z) = (of("serial", &rows[..2]), of("z", &rows[2..]));
-        let table = table_of_several(&[serial.clone(), z.clone()], "against g1");
+        let table = table_of_several(&[serial.clone(), z.clone()], "vs. g1");
         let shown: Vec<[String; 3]> = table.rows.iter().map(|row| [0, 1, 2].map(|at| row[at].to_string())).collect();
         let expect = [
             ["better", "serial", "rate.steady"],
@@ -459,10 +474,10 @@ mod tests {
             ["cannot tell", "z", "all 2"],
         ];
         assert_eq!(shown, expect);
-        assert_eq!(verdict(&z).sentence(), "z against g1: cannot tell in any of 2 metrics.");
-        let said = "serial against g1: better in rate.steady +1.0 % (0.0 … +2.0); cannot tell p99.steady.";
+        assert_eq!(verdict(&z).sentence(), "z vs. g1: no verdict on any of the 2 metrics.");
+        let said = "serial vs. g1: better in rate.steady +1.0% (0.0 … +2.0); cannot tell for p99.steady.";
         assert_eq!(verdict(&serial).sentence(), said);
         // A single undecided metric is named.
-        assert_eq!(verdict(&of("z", &rows[2..3])).sentence(), "z against g1: cannot tell rate.steady.");
+        assert_eq!(verdict(&of("z", &rows[2..3])).sentence(), "z vs. g1: cannot tell for rate.steady.");
     }
 }

@@ -1,4 +1,4 @@
-//! The details of an account, on demand: threads, files, NMT tags, mappings.
+//! An account's details on demand: threads, files, NMT tags, mappings.
 
 use super::cells::{beginning, end, kib, sum};
 use super::{flags, inside, loaders};
@@ -32,15 +32,15 @@ pub enum Detail {
 }
 
 const NMT_OFF: &str = "NMT is off: start the JVM with -XX:NativeMemoryTracking=summary to see malloc by tag.";
-/// Rows of threads, files and tags.
+/// Rows of threads, files, and tags.
 const ROWS_MAX: usize = 40;
-/// Stretches of unexplained memory.
+/// Ranges of unexplained memory.
 const REMAINDERS_MAX: usize = 10;
 /// Room in characters for words next to addresses, and for names next to numbers.
 const WORDS_MAX: usize = 36;
 const NAME_MAX: usize = 48;
 
-/// The table of one kind of detail, or the reason why it is missing.
+/// The table of a kind of detail, or why it is missing.
 pub(super) fn details(account: &AccountRecord, document: &AccountDocument, detail: Detail) -> Part {
     let mark = &document.mark;
     let (found, title, none) = match detail {
@@ -51,11 +51,14 @@ pub(super) fn details(account: &AccountRecord, document: &AccountDocument, detai
         Detail::File => (files(account), "files", "No file could be identified."),
         Detail::Tag => {
             let why = match &account.malloc {
-                Some(malloc) if malloc.tagged => "No chunk of malloc has a tag.",
-                Some(_) if mark.nmt.is_some() => "NMT is on, but its headers were not found in the chunks of malloc.",
+                Some(malloc) if malloc.tagged => "No malloc chunk has a tag.",
+                Some(_) if mark.nmt.is_some() => "NMT is on, but its headers were not found in malloc's chunks.",
                 Some(_) => NMT_OFF,
-                None if document.bundle.is_some() => "A bundle has no copy of malloc's chunks, which have the tags.",
-                None => "The heaps of malloc were not read, and only its chunks have tags.",
+                None if document.bundle.is_some() => {
+                    "A bundle does not contain malloc's chunks, which carry the \
+                     tags."
+                }
+                None => "malloc's heaps could not be read, and only their chunks have tags.",
             };
             let tagged = account.malloc.as_ref().is_some_and(|malloc| malloc.tagged);
             (if tagged { tags(account) } else { Table::default() }, "malloc by NMT tag", why)
@@ -72,7 +75,7 @@ pub(super) fn details(account: &AccountRecord, document: &AccountDocument, detai
     Part::Table(found).filled().unwrap_or_else(|| Part::under(title, [Part::Text(none.to_owned())]))
 }
 
-/// Details of a kind with their owners, largest first.
+/// A kind's details with their owners, largest first.
 fn of_kind<'a>(account: &'a AccountRecord, kind: &str) -> Vec<(&'a OwnerRecord, &'a DetailRecord)> {
     let all = account.owners.iter().flat_map(|owner| owner.detail.iter().map(move |detail| (owner, detail)));
     let mut found: Vec<_> = all.filter(|(_, detail)| detail.kind == kind).collect();
@@ -80,7 +83,7 @@ fn of_kind<'a>(account: &'a AccountRecord, kind: &str) -> Vec<(&'a OwnerRecord, 
     found
 }
 
-/// The first rows, and a note on the memory of the others.
+/// The first rows, and a note about the others' memory.
 fn listing(
     title: &str,
     head: &[&str],
@@ -89,7 +92,7 @@ fn listing(
 ) -> Table {
     let (shown, left) = found.split_at(found.len().min(ROWS_MAX));
     let rest = sum(left.iter().map(|(_, detail)| detail.rss_bytes));
-    let note = format!("and {} more with {} KiB (--json)", left.len(), kib(rest));
+    let note = format!("and {} more, {} KiB in total (--json)", left.len(), kib(rest));
     let rows = shown.iter().map(|(owner, detail)| row(owner, detail));
     Table::new(title, head.iter().copied(), rows).noted((!left.is_empty()).then_some(note))
 }
@@ -119,7 +122,7 @@ fn tags(account: &AccountRecord) -> Table {
     listing("malloc by NMT tag, KiB", &head, &of_kind(account, "tag"), row)
 }
 
-/// All regions, because a user who asks for addresses looks for a certain one.
+/// All regions, because users who want addresses look for a specific one.
 fn regions(regions: &[RegionRecord]) -> Table {
     let row = |region: &RegionRecord| {
         let name = |name: &'_ str| label(if is_heap(name) { Owner::JavaHeap.name() } else { name }).to_owned();
@@ -134,7 +137,7 @@ fn regions(regions: &[RegionRecord]) -> Table {
     Table::new("mappings by address, resident KiB", head, regions.iter().map(row)).worded(1, 1)
 }
 
-/// Lists the unexplained pages by address; `None` if there are no such pages.
+/// The unexplained pages by address, if any.
 pub(super) fn remainders(account: &AccountRecord) -> Option<Table> {
     let (shown, left) = account.unexplained.split_at(account.unexplained.len().min(REMAINDERS_MAX));
     let row = |found: &RemainderRecord| {
@@ -143,13 +146,13 @@ pub(super) fn remainders(account: &AccountRecord) -> Option<Table> {
         vec![range(&found.start, &found.end), found.perms.clone(), kib(found.rss_bytes), neighbours]
     };
     let rest = sum(left.iter().map(|found| found.rss_bytes));
-    let note = format!("and {} more with {} KiB (--json)", left.len(), kib(rest));
+    let note = format!("and {} more, {} KiB in total (--json)", left.len(), kib(rest));
     let head = ["address", "perms", "RSS", "between"];
     let table = Table::new("unexplained by address, resident KiB", head, shown.iter().map(row)).worded(1, 1);
     table.noted((!left.is_empty()).then_some(note)).filled()
 }
 
-/// A range of addresses as the kernel writes it in `/proc/PID/maps`.
+/// An address range in the format of `/proc/PID/maps`.
 fn range(start: &str, end: &str) -> String {
     let plain = |address: &str| address.trim_start_matches("0x").to_owned();
     format!("{}-{}", plain(start), plain(end))

@@ -1,4 +1,4 @@
-//! The doubts at the end of a summary: of one trial, or of all trials, merged.
+//! The doubts at the end of a summary: of one trial, or merged over all trials.
 
 use super::comparison;
 use super::tried;
@@ -7,32 +7,30 @@ use crate::page::{Part, Section, Topic};
 use crate::record::{Document, DoubtRecord, Trial};
 use crate::words::gathered;
 
-/// The section of doubts; without a part if there are no doubts.
+/// The section of doubts; empty without doubts.
 pub(super) fn doubts(doubts: &[DoubtRecord]) -> Section {
     section(doubts.iter().map(|doubt| (doubt.text.clone(), doubt.next.clone())).collect())
 }
 
-/// The same section from doubts with their next steps.
 fn section(doubts: Vec<(String, String)>) -> Section {
     Section::new(Topic::Doubts, "doubts", Part::Doubts(doubts).filled()).id("doubts")
 }
 
-/// The section of all doubts of a document. Those of a tuning's answer come first; they have no next step.
+/// The section of a document's doubts. Those about a tuning's answer come first; they have no next step.
 pub(super) fn section_of(document: &Document) -> Section {
     let own = document.tune.iter().flat_map(|tune| &tune.doubts).map(|text| (text.clone(), String::new()));
     let others = of_document(document).into_iter().map(|doubt| (doubt.text, doubt.next));
     section(own.chain(others).collect())
 }
 
-/// The first doubt of each kind, and how many more there are of it.
 pub(crate) fn by_kind(document: &Document) -> Vec<(DoubtRecord, usize)> {
     let all = (0..).zip(of_document(document));
     merged(all).into_iter().map(|(doubt, alike)| (doubt, alike.len() - 1)).collect()
 }
 
-/// The doubts of a document, each once: those of the whole, then those of its trials.
+/// A document's distinct doubts: those of the whole, then those of its trials.
 fn of_document(document: &Document) -> Vec<DoubtRecord> {
-    // Trials that are not shown as a comparison cannot be too few for one.
+    // Trials not shown as a comparison cannot be too few for one.
     let compares = comparison::compares(document);
     let shown =
         |doubt: &&DoubtRecord| compares || !matches!(doubt.doubt, Doubt::Comparing(Comparing::FewBlocks { .. }));
@@ -40,7 +38,6 @@ fn of_document(document: &Document) -> Vec<DoubtRecord> {
     own.chain(doubts_of_trials(&document.trials)).collect()
 }
 
-/// The doubts of all trials, each with its origin.
 fn doubts_of_trials(trials: &[Trial]) -> Vec<DoubtRecord> {
     let of_trial = |trial: &'_ Trial| {
         let doubts = trial.doubts.iter().filter(|of| !tried::is_answer(trial, &of.doubt));
@@ -57,8 +54,8 @@ fn doubts_of_trials(trials: &[Trial]) -> Vec<DoubtRecord> {
     merged(trials.iter().flat_map(of_trial)).into_iter().map(told).collect()
 }
 
-/// Merges doubts of numbered things. Doubts that are alike become one, the first of its kind, with the numbers of all
-/// things that have it. The doubts of one thing must follow each other.
+/// Merges doubts of numbered items. Similar doubts become one, the first of its kind, with the numbers of all affected
+/// items. An item's doubts must be adjacent.
 pub(super) fn merged(doubts: impl Iterator<Item = (u32, DoubtRecord)>) -> Vec<(DoubtRecord, Vec<u32>)> {
     let doubts = doubts.map(|(number, doubt)| (doubt, number));
     let mut found = gathered(doubts, |one, other| one.doubt.is_like(&other.doubt));

@@ -1,10 +1,10 @@
-//! Phases that an outside program drove, in the table of the load: the figures that it reported, and their source.
+//! Phases driven by an external program, in the load table: reported figures and their source.
 
 use crate::record::{DriverRecord, PhaseRecord, Times, Timing};
 use crate::units::{grouped, milliseconds};
 use crate::words::{dash, gathered};
 
-/// Requests, failed, rate and five times; a dash for a figure that was not reported.
+/// Requests, failures, rate, and five times; a dash if not reported.
 pub(super) fn cells(phase: &PhaseRecord, driver: &DriverRecord) -> Vec<String> {
     let Some(reported) = &driver.reported else {
         return [vec!["not read".to_owned()], vec![dash(); 7]].concat();
@@ -16,12 +16,11 @@ pub(super) fn cells(phase: &PhaseRecord, driver: &DriverRecord) -> Vec<String> {
     cells
 }
 
-/// The times that a driver reported.
 pub(super) fn times(phase: &PhaseRecord) -> Option<Times> {
     Some(phase.driver.as_ref()?.reported.as_ref()?.times_ms)
 }
 
-/// A sentence for each way in which phases were driven: where their figures come from.
+/// A sentence per kind of driver: the source of the figures.
 pub(super) fn notes(phases: &[PhaseRecord]) -> Vec<String> {
     let driven = phases.iter().filter_map(|phase| Some((sentence(phase.driver.as_ref()?), phase.name.as_str())));
     let told = gathered(driven, String::eq).into_iter();
@@ -30,7 +29,7 @@ pub(super) fn notes(phases: &[PhaseRecord]) -> Vec<String> {
 
 fn sentence(driver: &DriverRecord) -> String {
     let Some(reported) = &driver.reported else {
-        return "driven from outside; the driver's output was not read.".to_owned();
+        return "driven by an external tool, whose output was not read.".to_owned();
     };
     let times = match reported.timing {
         Timing::Service => "service times, from the actual start",

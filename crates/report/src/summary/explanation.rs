@@ -1,4 +1,4 @@
-//! The code and the objects that hold memory: the first ones to look at, each with the way to its allocation.
+//! The code and objects that hold memory, most important first, each with the path to its allocation.
 
 use super::cells::{mib, signed, told_mark};
 use crate::chart;
@@ -11,41 +11,45 @@ use crate::record::{
 use crate::table::Table;
 use crate::units::{Bytes, grouped, several, shortened};
 use crate::words::pairs;
+use loadline_base::java_names::is_of_jdk;
 use loadline_base::order::Order as _;
 use std::collections::BTreeMap;
 
-/// Names the section of one result.
+/// The anchor of a single result's section.
 pub(super) const ID: &str = "code";
-/// Sites and holders that a screen shows together; a page has all of them.
+/// Sites and holders shown together on a screen; a page has all.
 const SHOWN_MAX: usize = 5;
-/// A screen leaves out entries that hold less than this part of the largest one: its reciprocal.
+/// A screen omits entries below this part of the largest one (reciprocal).
 const SHARE_MIN: u64 = 20;
-/// A peak that is gone after the load is shown from this part of RSS on: its reciprocal.
+/// A peak that is gone after the load is shown from this part of RSS (reciprocal).
 const PEAK_SHARE_MIN: u64 = 10;
-/// Steps of a way that a screen shows.
+/// Steps of a path on a screen.
 const STEPS_MAX: usize = 4;
-/// Anything smaller needs no line next to larger entries.
+/// Smaller memory needs no line next to larger entries.
 const SMALL_BYTES: u64 = 1 << 20;
-/// Anything smaller prints as 0.0 MiB in a table.
+/// Smaller memory prints as 0.0 MiB in a table.
 const ROW_BYTES_MIN: u64 = SMALL_BYTES / 20;
-/// A step or a name, in characters.
+/// Maximum length of a step or name.
 const NAME_MAX: usize = 160;
 
-/// Returns the findings of a trial's second start; `None` if there was no second start.
+/// The result of a trial's second start, if there was one.
 pub(super) fn of_trial(trial: &Trial, depth: Depth) -> Option<Section> {
     trial.explanation.as_ref().map(|found| section(found, told_mark(trial), trial.index, depth))
 }
 
-/// The code and the objects that hold memory, together with the owners' memory at a mark of this trial.
+/// The code and objects that hold memory, with their owners' memory at a mark of this trial.
 pub(super) fn section(found: &ExplanationRecord, mark: Option<&Mark>, trial: u32, depth: Depth) -> Section {
     let lines = lines(found, mark);
     let least = lines.first().map_or(0, |first| first.bytes / SHARE_MIN);
     let most = if depth.whole { usize::MAX } else { SHOWN_MAX };
     let shown = lines.iter().filter(|line| line.bytes >= least).take(most).cloned();
-    let shown = Part::Doubts(shown.map(|line| (line.text, line.way)).collect());
-    let mut parts: Vec<Part> = shown.filled().into_iter().collect();
+    let (held, gone): (Vec<SiteLine>, Vec<SiteLine>) = shown.partition(|line| line.held_bytes >= ROW_BYTES_MIN);
+    let held = Part::Doubts(held.into_iter().map(|line| (line.text, line.way)).collect());
+    let mut parts: Vec<Part> = held.filled().into_iter().collect();
+    // Freed memory matters only to a limit.
+    parts.extend(gone.into_iter().map(|line| Part::Text(line.sentence())));
     if lines.is_empty() && found.missing.is_empty() {
-        parts.push(Part::Text("No line of code and no object holds 1 MiB.".to_owned()));
+        parts.push(Part::Text("No line of code or object holds 1 MiB or more.".to_owned()));
     }
     parts.extend(coverage(found).map(Part::Text));
     parts.extend(found.missing.iter().map(|why| Part::Text(shortened(why, 4 * NAME_MAX))));
@@ -62,13 +66,14 @@ pub(super) fn section(found: &ExplanationRecord, mark: Option<&Mark>, trial: u32
     Section::new(Topic::Answer, "which code holds memory", parts).id(ID)
 }
 
-/// The largest holder in a sentence, with what a collection does to it; `None` if no code and no object holds a MiB at
-/// the end: a recording sees the peak of compilations, which any JVM has.
+/// The largest holder as a sentence, with the effect of a collection; `None` if no code or object holds a MiB at the
+/// end. A recording includes the compilation peak that any JVM has.
 pub(super) fn largest(found: &ExplanationRecord, mark: Option<&Mark>) -> Option<String> {
-    lines(found, mark).into_iter().find(|line| line.held_bytes >= SMALL_BYTES).map(SiteLine::sentence)
+    let is_cause = |line: &SiteLine| line.held_bytes >= SMALL_BYTES && !line.only_loads_classes;
+    lines(found, mark).into_iter().find(is_cause).map(SiteLine::sentence)
 }
 
-/// Whether the code of the only trial holds more than its first finding is about.
+/// Whether the only trial's code holds more than its first finding explains.
 pub(super) fn outweighs(document: &Document) -> bool {
     let [Trial { explanation: Some(found), .. }] = document.trials.as_slice() else { return false };
     let most = lines(found, told_mark(&document.trials[0])).iter().map(|line| line.held_bytes).max();
@@ -81,18 +86,21 @@ pub(super) fn main_holder(found: &ExplanationRecord) -> Option<&HolderRecord> {
     heap.holders.iter().find(|holder| holder.retained_bytes >= (heap.live_bytes / 2).max(SMALL_BYTES))
 }
 
-/// The Java heap, which a recording without a heap dump leaves out, with its size.
+/// The Java heap with its size, if there is a recording without a heap dump.
 pub(super) fn heap_unseen(document: &AccountDocument) -> Option<String> {
     let found = document.explanation.as_ref().filter(|found| found.heap.is_none() && !found.misses_objects())?;
     let heap = document.mark.heap;
     let left = heap.left_by_gc_bytes.map(|left| format!(", {} after the last GC", mib(Some(left))));
     let used = heap.used_bytes.map(|used| format!(" ({} in use{})", Bytes(used), left.unwrap_or_default()));
     let also = if found.sites.is_empty() { "" } else { " This shows native memory only." };
-    Some(format!("The Java heap{} was not examined: `--objects` names what keeps it.{also}", used.unwrap_or_default()))
+    Some(format!(
+        "The Java heap{} was not examined; add `--objects` to see which objects keep it alive.{also}",
+        used.unwrap_or_default()
+    ))
 }
 
-/// Whether the live heap still grows under load, and what these collections do not show. `warmed` says that an earlier
-/// phase warmed the server up.
+/// Whether the live heap still grows under load, and the limits of that evidence. `warmed`: an earlier phase warmed up
+/// the server.
 pub(super) fn growth(found: &LiveGrowthRecord, warmed: bool) -> String {
     let (collections, seconds) = (several(u64::from(found.collections), "full GC"), found.seconds.round());
     let ends = found.bytes_per_request_low.zip(found.bytes_per_request_high);
@@ -100,14 +108,14 @@ pub(super) fn growth(found: &LiveGrowthRecord, warmed: bool) -> String {
         let a_minute = Bytes((found.requests as f64 * 60.0 / found.seconds.max(1.0) * slope.max(0.0)) as u64);
         let [slope, low, high] = [slope, low, high].map(amount);
         return format!(
-            "The live heap still grows under load: {slope} a request ({low} to {high}, 95 % confidence), {a_minute} a \
-             minute, by {collections} in {seconds} s."
+            "The live heap keeps growing under load: by {slope} per request ({low} to {high}, 95% confidence), or \
+             {a_minute} per minute, measured with {collections} in {seconds} s of load on a third run."
         );
     }
     if found.collections < found.needed {
         return format!(
-            "Loadline cannot tell whether the live heap grows: only {collections} fit into the load, and a verdict \
-             needs {} (`-d` makes the load longer).",
+            "There is too little data to tell whether the live heap grows: the load had time for only {collections}, \
+             and a verdict needs {} (use `-d` for a longer load).",
             found.needed
         );
     }
@@ -120,11 +128,16 @@ pub(super) fn growth(found: &LiveGrowthRecord, warmed: bool) -> String {
     };
     if is_steady(found) {
         let (least, most) = (least.min(first), most.max(last));
-        let warm = if warmed { "growth during the warm-up (`--warmup none` includes it), " } else { "" };
+        let pages = if found.load.is_empty() { String::new() } else { format!(", for {} only", found.load) };
+        let (after, warm) = match warmed {
+            true => (" after the warm-up", "growth during the warm-up (`--warmup none` includes it), "),
+            false => ("", ""),
+        };
         return format!(
-            "No leak in the Java heap: {collections} in {seconds} s of load ({} requests) left {}. This does not rule \
-             out a leak of less than {} a request, {warm}or a leak of native memory.",
-            grouped(found.requests),
+            "No leak in the Java heap{after}{pages}: {collections} in {seconds} s of load on a third run ({}) left {} \
+             of live objects. This does not rule out a leak of less than {} per request, {warm}or a leak of native \
+             memory.",
+            several(found.requests, "request"),
             range(least, most),
             per_request((most - least).max(2 * found.requests))
         );
@@ -132,46 +145,46 @@ pub(super) fn growth(found: &LiveGrowthRecord, warmed: bool) -> String {
     let (from, to) = (mib(first), Bytes(last));
     match moves(most - least, most) {
         true => format!(
-            "The live heap grew from {from} to {to} in {seconds} s of load, {} a request. A cache that fills and a \
-             leak look alike so far: `-d` makes the load longer.",
+            "The live heap grew from {from} to {to} in {seconds} s of load on a third run, {} per request. It is too \
+             early to tell a leak from a cache that is filling up; use `-d` for a longer load.",
             per_request(last - first)
         ),
         false => format!(
-            "The live heap grew from {from} to {to} early in {seconds} s of load and then stopped growing: later full \
-             GCs left {}. Something filled up to a bound; a leak would have gone on.",
+            "The live heap grew from {from} to {to} early in {seconds} s of load on a third run and then stopped \
+             growing: later full GCs left {}. Something filled up to a limit; a leak would have kept growing.",
             range(least, most)
         ),
     }
 }
 
-/// Whether the live heap did not grow over as many collections as a verdict needs.
+/// Whether the live heap did not grow over enough collections for a verdict.
 pub(super) fn is_steady(found: &LiveGrowthRecord) -> bool {
     let (first, last) = (found.live_bytes_first, found.live_bytes_last);
     let is_judged = found.bytes_per_request.is_none() && found.collections >= found.needed;
     is_judged && !moves(last.saturating_sub(first), first)
 }
 
-/// A live heap that varies by less than this part of it is still: its reciprocal.
+/// A live heap that varies by less is constant (reciprocal).
 const STILL_SHARE: u64 = 20;
 
 fn moves(by: u64, of: u64) -> bool {
     by > SMALL_BYTES.max(of / STILL_SHARE)
 }
 
-/// The commands that show whether the live heap of a running JVM grows, which a recording of it does not.
+/// Commands that show whether a running JVM's live heap grows, which a recording does not.
 pub(super) fn growth_unmeasured(pid: u32) -> String {
     format!(
-        "Whether the live heap grows was not measured: run `loadline account {pid} --classes --json > before.json`, \
-         and after more load `loadline account {pid} --classes --against before.json`."
+        "This does not show whether the live heap grows. To find out, run `loadline account {pid} --classes --json > \
+         before.json`, and after more load `loadline account {pid} --classes --against before.json`."
     )
 }
 
-/// Bytes of a request: `180 bytes`, `4.4 KiB`.
+/// Bytes per request: `180 bytes`, `4.4 KiB`.
 fn amount(bytes: f64) -> String {
     if bytes.abs() < 1024.0 { format!("{bytes:.0} bytes") } else { format!("{:.1} KiB", bytes / 1024.0) }
 }
 
-/// The code or the object behind a finding, in words that follow it; `None` if it holds less than a MiB.
+/// The code or object behind a finding, as a continuation of its text; `None` if it holds less than a MiB.
 pub(super) fn code_behind(finding: &FindingRecord, found: &ExplanationRecord) -> Option<String> {
     let largest = |is_of: &dyn Fn(&SiteRecord) -> bool, bytes: fn(&SiteRecord) -> u64, word: &str| {
         let sites = found.sites.iter().filter(|site| is_code(site) && is_of(site));
@@ -207,9 +220,12 @@ pub(super) fn code_behind(finding: &FindingRecord, found: &ExplanationRecord) ->
         }
         Finding::LoadersMany { .. } | Finding::LoadersKeepComing { .. } => {
             let makers = found.sites.iter().filter(|site| site.owner == "metaspace" && site.made > 0);
-            makers.max_by_key(|site| site.made).map(|site| format!("made at {}", line_and_call(site)))
+            makers.max_by_key(|site| site.made).map(|site| format!("created at {}", line_and_call(site)))
         }
-        Finding::MetaspaceKeepsGrowing { .. } | Finding::ClassesGenerated { .. } => of_owner("metaspace", "loaded"),
+        Finding::MetaspaceKeepsGrowing { .. } | Finding::ClassesGenerated { .. } => {
+            let loads = |site: &SiteRecord| site.owner == "metaspace" && !is_of_jdk(&site.site);
+            largest(&loads, |site| site.loaded_bytes, "loaded")
+        }
         Finding::ThreadsPileUp { .. } | Finding::ThreadsIdle { .. } => {
             let starters = found.sites.iter().filter(|site| site.owner == "thread_stacks" && site.made > 0);
             starters.max_by_key(|site| site.made).map(|site| format!("started at {}", line_and_call(site)))
@@ -224,7 +240,7 @@ pub(super) fn code_behind(finding: &FindingRecord, found: &ExplanationRecord) ->
             let holders = &found.heap.as_ref()?.holders;
             let holder = holders.iter().max_by_key(|holder| holder.retained_bytes)?;
             let kept = match finding.text.contains(&holder.name) {
-                true => format!("{} with everything that it keeps alive", Bytes(holder.retained_bytes)),
+                true => format!("{}, including everything it keeps alive", Bytes(holder.retained_bytes)),
                 false => format!("kept by {}", shortened(&deepest(holder), NAME_MAX)),
             };
             let made = allocated(holder, &found.objects).map(|site| format!(", allocated at {site}"));
@@ -234,8 +250,8 @@ pub(super) fn code_behind(finding: &FindingRecord, found: &ExplanationRecord) ->
     }
 }
 
-/// The line that allocated most of a holder's objects, as far as they were recorded; `None` if no line did. A line with
-/// far more objects of these classes than the holder keeps allocates for others, too.
+/// The line that allocated most of a holder's recorded objects, if any. A line with far more objects of these classes
+/// than the holder keeps also allocates for others.
 fn allocated(holder: &HolderRecord, objects: &[AllocatedRecord]) -> Option<String> {
     let mut sites: BTreeMap<&str, u64> = BTreeMap::new();
     for of in objects.iter().filter(|of| holder.classes.iter().any(|class| class.name == of.class)) {
@@ -247,7 +263,7 @@ fn allocated(holder: &HolderRecord, objects: &[AllocatedRecord]) -> Option<Strin
     (is_most && bytes / 2 <= holder.retained_bytes).then(|| shortened(site, NAME_MAX))
 }
 
-/// The line with the most calls of a purpose, and its share of all such calls.
+/// The line with the most calls of a purpose, and its share of them.
 fn most_calls(found: &ExplanationRecord, purpose: CallPurpose, word: &str) -> Option<String> {
     let of_purpose = || found.calls.iter().filter(|site| site.purpose == purpose);
     let most = of_purpose().max_by_key(|site| site.calls)?;
@@ -256,14 +272,14 @@ fn most_calls(found: &ExplanationRecord, purpose: CallPurpose, word: &str) -> Op
     Some(format!("{word} at {} ({share} calls)", shortened(&most.site, NAME_MAX)))
 }
 
-/// The line of a site, and the function that it calls: `A.a(A.java:1) by Deflater.<init>`.
+/// A site's line, and the function that it calls: `A.a(A.java:1) by Deflater.<init>`.
 fn line_and_call(site: &SiteRecord) -> String {
     let call = site.frames.get(1).filter(|frame| !frame.contains('`'));
     let call = call.and_then(|frame| frame.split('(').next()).map(|name| format!(" by {name}"));
     shortened(&format!("{}{}", site.site, call.unwrap_or_default()), NAME_MAX)
 }
 
-/// The fields in which the objects of a holder gather. Earlier fields belong to the code that serves requests.
+/// The fields where a holder's objects accumulate. Earlier fields belong to request-handling code.
 fn deepest(holder: &HolderRecord) -> String {
     let fields = holder.path.get(1..).unwrap_or_default();
     match &fields[fields.len().saturating_sub(2)..] {
@@ -272,7 +288,7 @@ fn deepest(holder: &HolderRecord) -> String {
     }
 }
 
-/// The code and the objects behind the difference between configurations that were both explained.
+/// The code and objects behind the difference between two explained configurations.
 pub(super) fn of_comparison(document: &Document) -> Option<Section> {
     let explained = |name: &str| {
         let trials = document.trials.iter().filter(|trial| trial.configuration == name);
@@ -287,9 +303,9 @@ pub(super) fn of_comparison(document: &Document) -> Option<Section> {
     Some(Section::new(Topic::Answer, "code behind the difference", [part]).id(ID))
 }
 
-/// Lists the sites and holders that have more or less than before, the largest change first.
+/// Sites and holders that changed, largest change first.
 fn differences(before: &ExplanationRecord, after: &ExplanationRecord) -> Vec<(String, String)> {
-    // By kind and name: bytes more, and the way.
+    // Additional bytes and path, by kind and name.
     let mut changes: BTreeMap<(String, String), (i64, String)> = BTreeMap::new();
     for (name, bytes, way) in held(after) {
         let (change, _) = changes.entry(name).or_insert((0, way));
@@ -305,7 +321,7 @@ fn differences(before: &ExplanationRecord, after: &ExplanationRecord) -> Vec<(St
     changes.into_iter().take(SHOWN_MAX).map(told).collect()
 }
 
-/// Sites and holders: each with its kind and its name, its bytes and the way to it.
+/// Sites and holders with kind, name, bytes, and path.
 fn held(found: &ExplanationRecord) -> impl Iterator<Item = ((String, String), u64, String)> {
     let sites = found.sites.iter().map(|site| ((site.kind.clone(), at(site)), site.loaded_bytes, via(&site.frames)));
     let holders = found.heap.iter().flat_map(|heap| &heap.holders).map(|holder| {
@@ -315,40 +331,48 @@ fn held(found: &ExplanationRecord) -> impl Iterator<Item = ((String, String), u6
     sites.chain(holders).map(|(name, bytes, way)| (name, bytes, way.unwrap_or_default()))
 }
 
-/// Whether code of the application or a library asked for this memory.
+/// Whether application or library code requested this memory.
 pub(super) fn is_code(site: &SiteRecord) -> bool {
     line_of(site).is_some()
 }
 
-/// The line of a site; the JVM's own activity has only a name.
+/// A site's line; the JVM's own activity has only a name.
 fn line_of(site: &SiteRecord) -> Option<String> {
     (site.site != site.kind).then(|| shortened(&site.site, NAME_MAX))
 }
 
-/// The same line within a sentence.
+/// The line within a sentence.
 fn at(site: &SiteRecord) -> String {
     line_of(site).map_or(String::new(), |line| format!(", allocated at {line}"))
 }
 
-/// A site or a holder in words.
 #[derive(Debug, Clone, PartialEq)]
 struct SiteLine {
-    /// Its weight in the order of lines.
+    /// Its weight for sorting.
     bytes: u64,
-    /// Memory that it holds after the load.
+    /// Memory held after the load.
     held_bytes: u64,
+    /// Whether it loads classes without creating a class loader. Every program does that at startup, so it is not a
+    /// cause.
+    only_loads_classes: bool,
     text: String,
-    /// The way to the code, and the remark.
     way: String,
-    /// The effect of a collection, or how much larger it once was.
+    /// The effect of a collection, or its earlier peak.
     more: String,
 }
 
 impl SiteLine {
-    /// A line with the way to the code, and a further remark.
+    /// A line with the path to the code, and another remark.
     fn new(bytes: u64, text: String, way: Option<String>, more: Option<String>) -> Self {
         let way: Vec<String> = way.into_iter().chain(more.clone()).collect();
-        Self { bytes, held_bytes: bytes, text, way: way.join("; "), more: more.unwrap_or_default() }
+        Self {
+            bytes,
+            held_bytes: bytes,
+            only_loads_classes: false,
+            text,
+            way: way.join("; "),
+            more: more.unwrap_or_default(),
+        }
     }
 
     fn sentence(self) -> String {
@@ -357,19 +381,21 @@ impl SiteLine {
     }
 }
 
-/// Sites and holders, the heaviest first.
+/// Sites and holders, heaviest first.
 fn lines(found: &ExplanationRecord, mark: Option<&Mark>) -> Vec<SiteLine> {
     let account = mark.and_then(|mark| mark.account.as_ref());
     let peak_min = mark.map_or(0, |mark| mark.rss_bytes / PEAK_SHARE_MIN);
-    // The owner has a larger part, which does not come from malloc.
+    // The owner has a larger part that is not from malloc.
     let has_more = |site: &SiteRecord| ["thread_stacks", "metaspace"].contains(&site.owner.as_str());
-    let sites = found.sites.iter().map(|site| match account.and_then(|account| with_it(site, found, account)) {
+    // Without application or library frames, the JVM itself loaded these classes.
+    let told = found.sites.iter().filter(|site| site.owner != "metaspace" || !is_of_jdk(&site.site));
+    let sites = told.map(|site| match account.and_then(|account| with_it(site, found, account)) {
         Some(held) => line_of_makers(site, held),
         None => line_of_site(site, found, account.filter(|_| !has_more(site)), peak_min),
     });
     let holders = found.heap.iter().flat_map(|heap| &heap.holders).map(|holder| line_of_holder(holder, found));
     let mut lines: Vec<SiteLine> = sites.chain(holders).filter(|line| line.bytes >= SMALL_BYTES).collect();
-    // A peak that is gone comes after all that is still held.
+    // Peaks that are gone come after memory that is still held.
     lines.largest_first(|line| (line.held_bytes >= SMALL_BYTES, line.bytes));
     lines
 }
@@ -386,7 +412,7 @@ fn line_of_site(
         None => Bytes(site.loaded_bytes).to_string(),
     };
     let held = match site.loaded_bytes {
-        0 => format!("{} at its peak, freed by the end of the load", Bytes(site.peak_bytes)),
+        ..ROW_BYTES_MIN => format!("{} at its peak, freed by the end of the load", Bytes(site.peak_bytes)),
         loaded if site.peak_bytes > loaded + loaded / 4 => {
             format!("{held} after the load, {} at its peak", Bytes(site.peak_bytes))
         }
@@ -395,19 +421,19 @@ fn line_of_site(
     let freed = site.loaded_bytes.saturating_sub(site.kept_bytes);
     let is_line = is_code(site);
     let collected = match (site.loaded_bytes, freed) {
-        // The JVM's own memory comes and goes without the application.
+        // The JVM's own memory comes and goes independently of the application.
         (loaded, _) if loaded < SMALL_BYTES || !is_line => None,
-        // Without a heap dump there was no collection.
+        // Without a heap dump, there was no collection.
         _ if found.heap.is_none() => {
-            found.missing.is_empty().then(|| "`--objects` says how much of it a full GC frees".to_owned())
+            found.missing.is_empty().then(|| "`--objects` shows how much of it a full GC frees".to_owned())
         }
         (_, freed) if freed < SMALL_BYTES => Some("a full GC frees none of it".to_owned()),
         (loaded, freed) if loaded - freed < SMALL_BYTES => {
-            Some("a full GC frees all of it: garbage held it".to_owned())
+            Some("a full GC frees all of it, so it was held by garbage".to_owned())
         }
-        (_, freed) => Some(format!("a full GC frees {}, which garbage held", Bytes(freed))),
+        (_, freed) => Some(format!("a full GC frees {}, which was held by garbage", Bytes(freed))),
     };
-    // Half as urgent as memory that stays, because only a limit feels it.
+    // Half as important as memory that stays, because it matters only to a limit.
     let peak = if site.peak_bytes >= peak_min { site.peak_bytes / 2 } else { 0 };
     let text = format!("{}: {held}{}", site.kind, at(site));
     let via = via(&site.frames).map(|via| format!("{via}; {}", several(site.allocations, "allocation")));
@@ -415,9 +441,9 @@ fn line_of_site(
     SiteLine { held_bytes: site.loaded_bytes, ..line }
 }
 
-/// Returns the bytes that a site's threads or loaded classes hold in addition to malloc's memory: a part of the owner,
-/// and the whole of it. Stacks are divided by the number of threads. Metaspace is divided by the bytes of malloc that
-/// loading took, since nothing records who asked for it.
+/// The bytes that a site's threads or classes hold in addition to malloc memory: a part of the owner, and the whole
+/// owner. Stacks are divided by thread count. Metaspace is divided by the malloc bytes of class loading, because
+/// requesters are not recorded.
 fn with_it(site: &SiteRecord, found: &ExplanationRecord, account: &AccountRecord) -> Option<(u64, u64)> {
     let of_owner = || found.sites.iter().filter(|other| other.owner == site.owner);
     let (part, all) = match site.owner.as_str() {
@@ -442,29 +468,32 @@ fn line_of_makers(site: &SiteRecord, (part, whole): (u64, u64)) -> SiteLine {
     let text = match (site.owner.as_str(), site.made) {
         ("thread_stacks", made) => format!("thread stacks: {share}, {} started at {place}", several(made, "thread")),
         (_, made @ 0..=1) => {
-            let loaded = if made == 1 { "classes of a loader made" } else { "classes loaded" };
+            let loaded = if made == 1 { "classes of a loader created" } else { "classes loaded" };
             format!("metaspace: {share}, {loaded} at {place}")
         }
-        (_, made) => format!("metaspace: {share}, classes of {} made at {place}", several(made, "class loader")),
+        (_, made) => format!("metaspace: {share}, classes of {} created at {place}", several(made, "class loader")),
     };
     let more = (site.loaded_bytes >= ROW_BYTES_MIN).then(|| format!("plus {} of malloc", Bytes(site.loaded_bytes)));
-    SiteLine::new(part.saturating_add(site.loaded_bytes), text, via(&site.frames), more)
+    let only_loads_classes = site.owner != "thread_stacks" && site.made == 0;
+    let bytes = part.saturating_add(site.loaded_bytes);
+    SiteLine { only_loads_classes, ..SiteLine::new(bytes, text, via(&site.frames), more) }
 }
 
 fn line_of_holder(holder: &HolderRecord, found: &ExplanationRecord) -> SiteLine {
-    let mostly = holder.classes.first();
-    let mostly =
-        mostly.map(|class| format!(", mostly {} {}", grouped(class.instances), shortened(&class.name, NAME_MAX)));
+    let mostly = holder.classes.first().map(|class| {
+        let count = if class.instances == 1 { "one".to_owned() } else { grouped(class.instances) };
+        format!(", mostly {count} {}", shortened(&class.name, NAME_MAX))
+    });
     let (held, by) = (Bytes(holder.retained_bytes), shortened(&holder.name, NAME_MAX));
     let made = allocated(holder, &found.objects).map(|site| format!(", allocated at {site}")).unwrap_or_default();
     let text = format!("Java heap: {held} kept by {by}{}{made}", mostly.unwrap_or_default());
-    let objects = format!("{} objects", grouped(holder.objects));
+    let objects = several(holder.objects, "object");
     let cure = diagnosis::cure_of_holder(&holder.name);
     let more = cure.map_or_else(|| objects.clone(), |cure| format!("{objects}; {cure}"));
     SiteLine { more: objects, ..SiteLine::new(holder.retained_bytes, text, down_to(&holder.path), Some(more)) }
 }
 
-/// The steps below a site: those of Java code, if there are any.
+/// The steps below a site, preferably Java code.
 fn via(steps: &[String]) -> Option<String> {
     let is_native = |step: &&String| step.contains('`');
     let below = steps.iter().skip(1);
@@ -475,8 +504,7 @@ fn via(steps: &[String]) -> Option<String> {
     (!shown.is_empty()).then(|| format!("via {}", shown.join(" > ")))
 }
 
-/// The last steps from a holder to the place where objects gather. Earlier steps belong to the code that serves
-/// requests.
+/// The last steps from a holder to where objects accumulate. Earlier steps belong to request-handling code.
 fn down_to(steps: &[String]) -> Option<String> {
     let below = steps.get(1..).unwrap_or_default();
     let left_out = below.len().saturating_sub(STEPS_MAX);
@@ -489,8 +517,7 @@ fn down_to(steps: &[String]) -> Option<String> {
 fn coverage(found: &ExplanationRecord) -> Option<String> {
     let heap = found.heap.as_ref().filter(|heap| heap.live_bytes > 0)?;
     let share = heap.covered_bytes.min(heap.live_bytes) as f64 / heap.live_bytes as f64;
-    let live = Bytes(heap.live_bytes);
-    Some(format!("The holders that were found keep {:.0} % of the {live} of live objects.", 100.0 * share))
+    Some(format!("These holders account for {:.0}% of the heap dump.", 100.0 * share))
 }
 
 fn sites(found: &ExplanationRecord) -> Table {
@@ -535,7 +562,7 @@ fn holders(holders: &[HolderRecord]) -> Table {
         vec![name, mib(holder.retained_bytes), grouped(holder.objects), shortened(&classes.join(", "), NAME_MAX)]
     };
     let head = ["kept by", "MiB", "objects", "mostly"];
-    Table::new("live objects by what keeps them, MiB", head, holders.iter().map(row)).worded(1, 1)
+    Table::new("live objects by holder, MiB", head, holders.iter().map(row)).worded(1, 1)
 }
 
 #[cfg(test)]

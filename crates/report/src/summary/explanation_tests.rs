@@ -53,14 +53,17 @@ fn text(trial: &Trial, depth: Depth) -> String {
 
 #[test]
 fn the_heaviest_comes_first_with_its_code_and_what_a_collection_frees() {
+    let compiled = site("C2 compiler", "Rules.evaluate(Rules.java)", [0, 0, 300]);
     let sites = vec![
         site("direct memory", "Catalog.main(Catalog.java:45)", [128, 128, 128]),
         site("zlib", "Responses.answer(Responses.java:12)", [60, 0, 61]),
-        site("C2 compiler", "Rules.evaluate(Rules.java)", [0, 0, 300]),
+        SiteRecord { loaded_bytes: MIB / 50, ..compiled },
         site("zlib", "Small.tool(Small.java:1)", [0, 0, 0]),
     ];
     let trial = explained(sites, vec![holder("java.io.DeleteOnExitHook.files", 26 * MIB)]);
-    insta::assert_snapshot!(text(&trial, Depth::default()));
+    let shown = text(&trial, Depth::default());
+    assert!(shown.contains("  C2 compiler: 300.0 MiB at its peak"), "no sign of weight: {shown}");
+    insta::assert_snapshot!(shown);
     insta::assert_snapshot!(text(&trial, Depth { whole: true, ..Depth::default() }));
 }
 
@@ -75,8 +78,9 @@ fn threads_and_class_loaders_bring_their_stacks_and_their_metaspace() {
     let mut trial = explained(
         vec![
             made("thread_stacks", "Pool.grow(Pool.java:31)", MIB / 2, 150),
-            made("metaspace", "Rules.compile(Rules.java:7)", 3 * MIB, 4800),
+            made("metaspace", "Rules.compile(Rules.java:7)", 6 * MIB, 4800),
             made("metaspace", "App.main(App.java:1)", MIB, 0),
+            made("metaspace", "java.lang.ClassLoader.defineClass1(ClassLoader.java)", MIB, 0),
             made("thread_stacks", "threads", MIB / 4, 0),
         ],
         Vec::new(),
@@ -87,7 +91,8 @@ fn threads_and_class_loaders_bring_their_stacks_and_their_metaspace() {
     account.owners = vec![row("thread_stacks", 20), row("metaspace", 60)];
     let text = text(&trial, Depth::default());
     insta::assert_snapshot!(text);
-    // Three quarters of the memory that loading took, and three quarters of all threads.
+    // Three quarters of class-loading memory, and of all threads.
+    assert!(!text.contains("defineClass1"), "the JDK loads all classes: {text}");
     assert!(text.contains("about 45.0 of 60.0 MiB") && text.contains("about 15.0 of 20.0 MiB"), "{text}");
 }
 
@@ -138,7 +143,6 @@ fn a_difference_is_told_by_the_code_behind_it() {
     assert!(told.contains(&"-8.0 MiB Java heap, kept by Cache.ALL"), "{told:?}");
 }
 
-/// A finding of this text.
 fn record_of(finding: Finding, text: &str) -> FindingRecord {
     let (text, next) = (text.to_owned(), String::new());
     FindingRecord { finding, text, next, of: None, costs_bytes: 0, gain_bytes_max: None, remedies: Vec::new() }
@@ -177,7 +181,7 @@ fn a_finding_has_its_code_in_the_same_sentence() {
     let loaders = Finding::LoadersMany { loader: "L".to_owned(), now: LoaderSum::default(), came_last: None };
     assert_eq!(
         code(loaders).unwrap(),
-        "made at Rules.compile(Rules.java:7) by FileChannelImpl.read",
+        "created at Rules.compile(Rules.java:7) by FileChannelImpl.read",
         "not where most was loaded"
     );
 }
@@ -212,7 +216,7 @@ fn a_finding_has_what_keeps_it_and_who_made_it_in_the_same_sentence() {
     );
     assert_eq!(
         code(tails, "thread main keeps it").unwrap(),
-        format!("160.0 MiB with everything that it keeps alive, {allocated}")
+        format!("160.0 MiB, including everything it keeps alive, {allocated}")
     );
     let children = Finding::ChildProcesses { bytes: 0, programs: Vec::new() };
     assert_eq!(code(children, "").unwrap(), "started at Ocr.read(Ocr.java:18) (4 calls)");
@@ -224,6 +228,7 @@ fn a_finding_has_what_keeps_it_and_who_made_it_in_the_same_sentence() {
 #[test]
 fn the_live_heap_is_judged_by_its_collections() {
     let of = |collections: u32, first: u64, least: u64, most: u64, slope: Option<f64>| LiveGrowthRecord {
+        load: "GET /orders".to_owned(),
         collections,
         needed: 21,
         seconds: 58.4,

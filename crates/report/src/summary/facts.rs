@@ -1,4 +1,4 @@
-//! The facts before any number, each under its label: machine, load, JVM, flags, limit.
+//! The labeled facts before any numbers: machine, load, JVM, flags, limit.
 
 use super::sides;
 use crate::doubt::Doubt;
@@ -7,14 +7,13 @@ use crate::record::{BlockRecord, Document, DoubtRecord, EndCause, Jvm, Machine, 
 use crate::units::{Bytes, several, shortened};
 use crate::words::outcome_words;
 
-/// Lines of a subject that failed, and characters of each.
+/// Lines of a failed subject, and characters of each.
 const WORDS_MAX: usize = 10;
 const WORDS_CHARS: usize = 200;
 
-/// The heading of conditions that may explain a difference that the change does not.
+/// The heading of conditions that may explain a difference instead of the change.
 pub(crate) const DIFFERING: &str = "conditions that differ";
 
-/// Cores, memory and kernel of a machine.
 pub(super) fn machine_text(machine: &Machine) -> String {
     format!("{} cores, {}, Linux {}", machine.cores, gib(machine.memory_bytes), machine.kernel)
 }
@@ -29,7 +28,6 @@ pub(super) fn host_text(machine: &Machine) -> String {
     format!("{}, memory cgroup {}", machine_text(machine), machine.cgroup)
 }
 
-/// CPUs by number, or a note that any may be used.
 pub(super) fn cpus_text(cpus: Option<&[u32]>) -> String {
     match cpus {
         Some(cpus) => cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(","),
@@ -37,14 +35,14 @@ pub(super) fn cpus_text(cpus: Option<&[u32]>) -> String {
     }
 }
 
-/// The conditions with the command that repeats the trials. If there is only one trial, its conditions are included.
+/// The conditions with the command to repeat the trials, including the trial's if there is only one.
 pub(super) fn section(document: &Document, alone: Option<&Trial>) -> Section {
     let conditions = &document.conditions;
     let mut facts = Facts::default();
     facts.add("started", Some(conditions.started.clone()).filter(|started| !started.is_empty()));
     facts.add("machine", host_text(&conditions.machine));
     let load = conditions.machine.load_average_1m;
-    facts.add("host load", load.map(|load| format!("{load:.2} before the first trial (1 min average)")));
+    facts.add("host load", load.map(|load| format!("{load:.2} before the first trial (1-minute average)")));
     facts.list("load", conditions.load.clone());
     facts.add("seed", conditions.seed.to_string());
     facts.0.extend(alone.into_iter().flat_map(trial_facts));
@@ -59,7 +57,7 @@ pub(super) fn section(document: &Document, alone: Option<&Trial>) -> Section {
     Section::new(Topic::Conditions, "conditions", parts).id("conditions")
 }
 
-/// Returns the facts of a trial's run and end; unknown facts are left out.
+/// The known facts of a trial's execution and end.
 pub(super) fn trial_facts(trial: &Trial) -> Vec<(String, String)> {
     let mut facts = Facts::default();
     if let Some(jvm) = &trial.jvm {
@@ -68,31 +66,31 @@ pub(super) fn trial_facts(trial: &Trial) -> Vec<(String, String)> {
         let options = format!("{}{through}", jvm.options.join(" "));
         facts.add("options", if jvm.options.is_empty() { "none added".to_owned() } else { options });
         let unknown = || "unknown: the JVM could not be queried".to_owned();
-        facts.add("in force", jvm.flags.as_deref().map_or_else(unknown, flags_text));
+        facts.add("in effect", jvm.flags.as_deref().map_or_else(unknown, flags_text));
         facts.add("malloc", jvm.allocator.clone());
     }
     facts.add("command", crate::scenario::shell_words(&trial.command));
     let [subject, load] = [&trial.subject_cpus, &trial.load_cpus].map(|cpus| cpus_text(cpus.as_deref()));
     let limited = trial.cpu_limit().map(|limit| format!(", limited to {limit}")).unwrap_or_default();
-    facts.add("cpus", format!("subject on {subject}{limited}, load on {load}"));
+    facts.add("cpus", format!("server on {subject}{limited}, load generator on {load}"));
     facts.add("limit", trial.limit_bytes.map_or("none".to_owned(), |limit| Bytes(limit).to_string()));
     facts.add("ready", trial.ready_s.map(|ready| format!("after {ready:.2} s")));
     if trial.outcome != Outcome::Completed {
         let why = trial.why.as_deref().unwrap_or("unknown");
         facts.add("outcome", format!("{}: {why}", outcome_words(trial.outcome).1));
         let failed = trial.failed_in.as_ref();
-        let failed = failed.map(|of| format!("phase {}; no estimate uses the marks of this trial", of.phase));
+        let failed = failed.map(|of| format!("phase {}; its marks are not used in any estimate", of.phase));
         facts.add("ended in", failed);
     }
     let end = trial.end.as_ref().filter(|end| end.cause != EndCause::AsAsked);
     facts.add("end", end.map(|end| end.text.clone()));
     let words = trial.last_words();
     let last = &words[words.len().saturating_sub(WORDS_MAX)..];
-    facts.list("last words", last.iter().map(|line| shortened(line, WORDS_CHARS)));
+    facts.list("last lines", last.iter().map(|line| shortened(line, WORDS_CHARS)));
     facts.0
 }
 
-/// A line for each configuration: the JVM and its options.
+/// A line per configuration: the JVM and its options.
 fn configurations(document: &Document) -> Vec<(String, String)> {
     let fact = |name: &str| {
         let own = || document.trials.iter().filter(|trial| trial.configuration == name);
@@ -108,24 +106,23 @@ fn configurations(document: &Document) -> Vec<(String, String)> {
     document.configurations().into_iter().filter_map(fact).collect()
 }
 
-/// Blocks that were disturbed, and whether they were repeated.
 fn disturbed(blocks: &[BlockRecord]) -> Vec<(String, String)> {
     let fact = |block: &BlockRecord| {
         let why = block.disturbed.as_ref()?;
-        let became = if block.used { "kept" } else { "repeated, so it does not count" };
+        let became = if block.used { "kept" } else { "repeated, so this one does not count" };
         Some((format!("block {}", block.block + 1), format!("{why}; {became}")))
     };
     blocks.iter().filter_map(fact).collect()
 }
 
-/// Name, version, collector and command of a JVM, as far as they are known.
+/// A JVM's name, version, collector, and command, as far as known.
 pub(super) fn jvm_text(jvm: &Jvm) -> String {
     let parts = [jvm.name.clone(), jvm.version.clone(), jvm.collector.as_ref().map(|gc| format!("{gc} GC"))];
     let java = jvm.java.as_ref().map(|java| format!(" ({java})"));
     format!("{}{}", parts.into_iter().flatten().collect::<Vec<_>>().join(", "), java.unwrap_or_default())
 }
 
-/// Flags in force that size memory; all flags are in the JSON document.
+/// Memory flags in effect; all flags are in the JSON document.
 fn flags_text(flags: &[String]) -> String {
     let shown: Vec<String> = flags.iter().filter_map(|flag| telling(flag.trim_start_matches("-XX:"))).collect();
     match flags.len() - shown.len() {
@@ -134,7 +131,7 @@ fn flags_text(flags: &[String]) -> String {
     }
 }
 
-/// A flag worth a place in the summary, sizes in Java's spelling: `MaxHeapSize=6m`.
+/// A flag relevant for the summary, with sizes in Java's form: `MaxHeapSize=6m`.
 fn telling(flag: &str) -> Option<String> {
     const SIZES: [&str; 8] = [
         "InitialHeapSize",
@@ -164,19 +161,18 @@ fn telling(flag: &str) -> Option<String> {
     }
 }
 
-/// The doubt that the JVM chose its collector by the few CPUs that it was given: another one gives another answer.
+/// The doubt that the JVM chose its collector because of few CPUs; another collector gives another answer.
 pub(super) fn collector_doubt(trials: &[Trial]) -> Option<&DoubtRecord> {
     let mut doubts = trials.iter().flat_map(|trial| &trial.doubts);
     doubts.find(|of| matches!(of.doubt, Doubt::CollectorByCpus { .. }))
 }
 
-/// The collector that the doubt is about.
 pub(super) fn collector_by_cpus(trials: &[Trial]) -> Option<String> {
     let doubt = &collector_doubt(trials)?.doubt;
     let Doubt::CollectorByCpus { cpus, cores, collector } = doubt else { return None };
     Some(format!(
-        "{collector}, which the JVM chose because it sees {cpus} of {cores} CPUs; with more it may choose another, so \
-         the options name it"
+        "the JVM chose {collector} GC because it sees only {cpus} of {cores} CPUs; the options set it explicitly, \
+            because with more CPUs the JVM may choose another"
     ))
 }
 
@@ -189,17 +185,17 @@ mod tests {
     fn a_trial_that_failed_is_told_with_its_phase_and_its_last_words() {
         let lines = |count: usize| (0..count).map(|index| format!("line {index}")).collect::<Vec<_>>();
         let failed_in = Some(FailedIn { phase: "steady".to_owned(), last_lines: lines(12) });
-        let why = Some("not one of 10 requests was answered correctly".to_owned());
+        let why = Some("none of 10 requests in phase steady succeeded".to_owned());
         let failed = Trial { outcome: Outcome::SubjectFailed, why, failed_in, ..Trial::new("a", 0, 0) };
         let told = trial_facts(&failed);
         let of = |label: &str| told.iter().find(|(known, _)| known == label).map(|(_, text)| text.as_str());
-        assert_eq!(of("outcome"), Some("the subject failed: not one of 10 requests was answered correctly"));
-        assert_eq!(of("ended in"), Some("phase steady; no estimate uses the marks of this trial"));
-        assert_eq!(of("last words"), Some("line 2"), "the last ten");
+        assert_eq!(of("outcome"), Some("the server failed: none of 10 requests in phase steady succeeded"));
+        assert_eq!(of("ended in"), Some("phase steady; its marks are not used in any estimate"));
+        assert_eq!(of("last lines"), Some("line 2"), "the last ten");
         assert_eq!(told.last(), Some(&(String::new(), "line 11".to_owned())));
         let interrupted = Trial { outcome: Outcome::Aborted, ..failed.clone() };
-        assert!(trial_facts(&interrupted).iter().all(|(label, _)| label != "last words"), "it has not failed");
+        assert!(trial_facts(&interrupted).iter().all(|(label, _)| label != "last lines"), "it has not failed");
         let completed = Trial { outcome: Outcome::Completed, ..failed };
-        assert!(trial_facts(&completed).iter().all(|(label, _)| label != "last words" && label != "ended in"));
+        assert!(trial_facts(&completed).iter().all(|(label, _)| label != "last lines" && label != "ended in"));
     }
 }

@@ -1,5 +1,4 @@
-//! The figures derived from the marks: each with its interval over trials and its ideal, its formula, and the reason
-//! for a refusal.
+//! Figures derived from marks: intervals over trials, ideals, formulas, and reasons for rejections.
 
 use super::super::quantity::{Estimate, Quantity, shown};
 use crate::record::{Document, FigureKind, FigureRecord, MetricRecord, Trial, Unit, each_once};
@@ -7,7 +6,7 @@ use crate::table::{Cell, Table};
 use crate::units::grouped;
 use crate::words::{NONE, metric_of};
 
-/// Every figure of every configuration; `None` if the scenario asks for none.
+/// Every figure of every configuration; `None` if the scenario has none.
 pub(crate) fn figures(document: &Document) -> Option<Table> {
     let names = each_once(document.trials.iter().flat_map(|trial| &trial.figures).map(|figure| figure.name.as_str()));
     let head = ["figure", "configuration", "value", "interval", "ideal", "trials"];
@@ -38,21 +37,21 @@ fn row(
     all: &[(&Trial, &FigureRecord)],
 ) -> Vec<Cell> {
     let estimate = metric.map(|of| Cell::estimate(Estimate::new(first.unit, of.median, of.low.zip(of.high))));
-    let [value, interval] = estimate.unwrap_or_else(|| ["refused", NONE].map(Cell::from));
+    let [value, interval] = estimate.unwrap_or_else(|| ["not computed", NONE].map(Cell::from));
     let ideal = Cell::known(first.ideal.map(|ideal| Quantity::new(Unit::Ratio, ideal)));
     let told = all.iter().filter(|(_, figure)| figure.value.is_some()).count();
     let told = if told == all.len() { told.to_string() } else { format!("{told} of {}", all.len()) };
     vec![first.name.as_str().into(), configuration.into(), value, interval, ideal, told.into()]
 }
 
-/// The formula with its marks, and its standard error if it is known.
+/// The formula with its marks, and its standard error if known.
 fn made_of(name: &str, document: &Document) -> Option<String> {
     let all = || document.trials.iter().flat_map(|trial| &trial.figures).filter(|figure| figure.name == name);
     let figure = all().find(|figure| figure.value.is_some())?;
     let of = &figure.of;
     if figure.kind == FigureKind::Elasticity {
         let [base, spike, valley] = [0, 1, 2].map(|at| figure.marks.get(at).map_or(NONE, String::as_str));
-        return Some(format!("{name}: of the {of} that {spike} added to {base}, the share gone at {valley}."));
+        return Some(format!("{name}: the share of {of} growth from {base} to {spike} that was gone by {valley}."));
     }
     let per = figure.per.as_deref().unwrap_or(NONE);
     let (low, high) =
@@ -63,13 +62,18 @@ fn made_of(name: &str, document: &Document) -> Option<String> {
     let error = match errors.get(errors.len() / 2) {
         Some(error) if errors.len() == 1 => format!("standard error {}", shown(figure.unit, Some(*error))),
         Some(error) => format!("standard error within a trial {}", shown(figure.unit, Some(*error))),
-        None => "no standard error within a trial, so that the interval over trials is what counts".to_owned(),
+        None => "no standard error within a trial, so only the interval over trials counts".to_owned(),
     };
     let marks = figure.points.len();
-    Some(format!("{name}: {of} over {} to {} {per}, a line through {marks} marks; {error}.", count(low), count(high)))
+    Some(format!(
+        "{name}: the slope of {of} from {} to {} {per}, a line through {marks} marks; \
+        {error}.",
+        count(low),
+        count(high)
+    ))
 }
 
-/// Why there is no value, once for each configuration: the first reason, and how many trials have one.
+/// Why a configuration has no value: the first reason, and the number of trials with one.
 fn refused(name: &str, configuration: &str, all: &[(&Trial, &FigureRecord)]) -> Option<String> {
     let mut reasons = all.iter().filter_map(|(trial, figure)| Some((trial.index, figure.why.as_deref()?)));
     let (index, why) = reasons.next()?;
@@ -78,8 +82,8 @@ fn refused(name: &str, configuration: &str, all: &[(&Trial, &FigureRecord)]) -> 
         (1, 1) => String::new(),
         (count, all) => format!(" in {count} of {all} trials; in trial {}", index + 1),
     };
-    let kept = if count < all.len() { " The others alone are no fair sample." } else { "" };
-    Some(format!("{name} of {configuration} is refused{place}: {why}.{kept}"))
+    let kept = if count < all.len() { " Using only the other trials would bias the result." } else { "" };
+    Some(format!("{name} of {configuration} was not computed{place}: {why}.{kept}"))
 }
 
 #[cfg(test)]
@@ -132,7 +136,8 @@ mod tests {
         let of = |at: u32| trial(at, slope(Some(466.24), 3, Some(3.12)));
         let table = figures(&document(vec![of(0), of(1), of(2)])).unwrap();
         assert_eq!(table.rows, [["bytes_per_instance", "lean", "466.2 B", "460.1 … 1,470.0", "-", "3"]]);
-        let note = "bytes_per_instance: heap_live over 0 to 2,000 instances, a line through 3 marks; standard error \
+        let note = "bytes_per_instance: the slope of heap_live from 0 to 2,000 instances, a line through 3 marks; \
+            standard error \
                     within a trial 3.1 B.";
         assert_eq!(table.notes, [note]);
     }
@@ -147,12 +152,13 @@ mod tests {
     #[test]
     fn a_refusal_says_why_and_of_how_many() {
         let alone = figures(&document(vec![trial(0, slope(None, 3, None))])).unwrap();
-        assert_eq!(alone.rows, [["bytes_per_instance", "lean", "refused", "-", "-", "0 of 1"]]);
-        assert_eq!(alone.notes, ["bytes_per_instance of lean is refused: within drift."]);
+        assert_eq!(alone.rows, [["bytes_per_instance", "lean", "not computed", "-", "-", "0 of 1"]]);
+        assert_eq!(alone.notes, ["bytes_per_instance of lean was not computed: within drift."]);
         let some = vec![trial(0, slope(Some(1.0), 3, Some(0.1))), trial(1, slope(None, 3, None))];
         let some = figures(&document(some)).unwrap();
         assert_eq!(some.rows[0][5], "1 of 2");
-        let said = "is refused in 1 of 2 trials; in trial 2: within drift. The others alone are no fair sample.";
+        let said = "was not computed in 1 of 2 trials; in trial 2: within drift. Using only the other trials would \
+            bias the result.";
         assert!(some.notes[1].ends_with(said), "{:?}", some.notes);
         assert_eq!(figures(&document(Vec::new())), None);
     }

@@ -1,4 +1,4 @@
-//! Tests of the pages of searches on a made-up server: each ending, each number, hostile text.
+//! The pages of searches on a simulated server: each ending, each number, hostile text.
 
 use super::super::summarize;
 use super::super::tried::reached;
@@ -12,7 +12,7 @@ use proptest::prelude::*;
 
 const WIDTH: usize = 80;
 
-/// Whether a search found the value it was asked for.
+/// Whether a search found the requested value.
 fn is_answered(outcome: FindOutcome) -> bool {
     outcome.is_found()
 }
@@ -41,7 +41,7 @@ fn a_heap_that_the_server_sets_itself_is_named() {
     let find = document.find.as_mut().unwrap();
     find.unknowns = Unknowns::AsIs;
     find.line.as_mut().unwrap().heap_bytes = None;
-    assert!(told_of(&document).contains("with the heap that the JVM chooses"));
+    assert!(told_of(&document).contains("with the JVM's default heap"));
     let flag = |origin| FlagRecord { name: "MaxHeapSize".to_owned(), value: (96 * MIB).to_string(), origin };
     let mut with = |origin| {
         let flags_kept = Some(FlagsRecord { set: vec![flag(origin)], ..FlagsRecord::default() });
@@ -49,7 +49,7 @@ fn a_heap_that_the_server_sets_itself_is_named() {
         told_of(&document)
     };
     assert!(with(FlagOrigin::CommandLine).contains("with the server's own -Xmx96m"));
-    assert!(with(FlagOrigin::Ergonomic).contains("with the heap that the JVM chooses"));
+    assert!(with(FlagOrigin::Ergonomic).contains("with the JVM's default heap"));
 }
 
 #[test]
@@ -57,14 +57,14 @@ fn every_ending_says_what_it_is_and_what_to_do() {
     for (outcome, document) in find_sample::endings() {
         let text = shown(&document);
         assert_eq!(document.find.as_ref().unwrap().outcome, outcome);
-        // A search without an answer says so before everything else; an answer follows the heading.
+        // A missing answer comes before everything else; an answer follows the heading.
         let first = text.lines().next().unwrap();
-        assert_eq!(first.starts_with("tiny-http, its load line"), is_answered(outcome), "{outcome:?}: {first}");
+        assert_eq!(first.starts_with("tiny-http, load line found"), is_answered(outcome), "{outcome:?}: {first}");
         let piece = match outcome {
-            FindOutcome::Found => "it held",
-            FindOutcome::Grows => "so something grows",
+            FindOutcome::Found => "one start passed",
+            FindOutcome::Grows => "so something keeps growing",
             FindOutcome::AtLowerBound => "`--limit-min`",
-            FindOutcome::NotHeld => "No limit can help",
+            FindOutcome::NotHeld => "A larger limit won't help",
             FindOutcome::Never => "`--limit-max`",
             FindOutcome::GivenUp => "`--trials-max`",
         };
@@ -84,7 +84,7 @@ fn each_answer_in_its_words() {
 fn a_screen_is_wide_enough() {
     for (outcome, document) in find_sample::endings() {
         for line in shown(&document).lines() {
-            let copied = line.contains("docker run") || line.contains("JAVA_TOOL_OPTIONS");
+            let copied = line.contains("docker run") || line.contains("--prove") || line.contains("JAVA_TOOL_OPTIONS");
             assert!(copied || line.chars().count() <= WIDTH, "{outcome:?}: {line}");
         }
     }
@@ -104,29 +104,31 @@ fn what_was_proved_is_said_with_its_limits() {
     let document = find_sample::found();
     let proof = fact(&document, "evidence").unwrap();
     let begins =
-        "5 of 5 starts held: one chose it, 4 fresh ones confirmed it; fewer than 60 % of starts fail under this";
+        "5 of 5 starts passed at 95.1 MiB (1 to choose it, 4 fresh ones to confirm it); fewer than 60% of starts fail";
     assert!(proof.starts_with(begins), "{proof}");
     let proved = find_sample::proved(400 * MIB);
     let proof = fact(&proved, "evidence").unwrap();
-    assert!(proof.starts_with("5 of 5 starts held; fewer than 45 % of starts fail"));
+    assert!(proof.starts_with("5 of 5 starts passed at 400.0 MiB; fewer than 45% of starts fail"));
     let mut mishap = find_sample::found();
     let line = mishap.find.as_mut().and_then(|find| find.line.as_mut()).unwrap();
     line.proof = Some(ProofRecord { tried: 6, choosing: 1, candidates: 2 });
     let proof = fact(&mishap, "evidence").unwrap();
-    assert!(
-        proof.starts_with("5 of 6 starts held: one chose it, 5 fresh ones confirmed it, after 1 other candidate had")
-    );
-    let once = super::proof(1, Some(ProofRecord { tried: 1, choosing: 1, candidates: 1 }), Some(1.0));
-    assert!(once.contains("too few to bound how often a start fails"), "{once}");
-    let shares = "-XX:MaxRAMPercentage=7.6 -XX:MinRAMPercentage=7.6 set the same heap at 105.0 MiB, in place of -Xmx";
-    assert!(fact(&document, "as shares").unwrap().starts_with(shares), "{:?}", fact(&document, "as shares"));
-    assert!(proof.ends_with("on this host (95 % confidence)"), "{proof}");
+    assert!(proof.starts_with(
+        "5 of 6 starts passed at 95.1 MiB (1 to choose it, 5 fresh ones to confirm it, after 1 \
+            other candidate failed"
+    ));
+    let once = super::proof("95.1 MiB", 1, Some(ProofRecord { tried: 1, choosing: 1, candidates: 1 }), Some(1.0));
+    assert!(once.contains("too few to tell how often a start fails"), "{once}");
+    let shares = "-XX:MaxRAMPercentage=7.6 -XX:MinRAMPercentage=7.6 set the same heap as -Xmx at 105.0 MiB";
+    assert!(fact(&document, "percentage").unwrap().starts_with(shares), "{:?}", fact(&document, "percentage"));
+    assert!(proof.ends_with("on this host (95% confidence)"), "{proof}");
     let below = fact(&document, "below").unwrap();
-    assert!(below.contains("file pages were dropped and read again repeatedly (p99.steady was 812 ms"), "{below}");
-    assert!(
-        fact(&document, "headroom").unwrap().starts_with("set 105.0 MiB and -Xmx8m: the line plus a safety margin")
-    );
-    assert!(fact(&document, "knee").unwrap().ends_with("18 % less CPU per request; computed, not proved"));
+    assert!(below.contains("file pages were repeatedly evicted and reread (p99.steady was 812 ms"), "{below}");
+    assert!(fact(&document, "headroom").unwrap().starts_with(
+        "10% (`--headroom`) on top of the load line: set the \
+            limit to 105.0 MiB with -Xmx8m"
+    ));
+    assert!(fact(&document, "knee").unwrap().ends_with("18% less CPU per request (calculated, not tested)"));
     assert_eq!(fact(&document, "edge"), None);
     assert_eq!(fact(&document, "file pages"), None);
 }
@@ -150,14 +152,14 @@ fn a_disk_that_reads_far_ahead_is_a_word_beside_the_line() {
         fact(&document, "read-ahead")
     };
     assert_eq!((told(None), told(Some(128 << 10))), (None, None));
-    assert!(told(Some(8 << 20)).unwrap().starts_with("the kernel reads 8.0 MiB ahead on the disk of the JDK"));
+    assert!(told(Some(8 << 20)).unwrap().starts_with("8.0 MiB on the JDK's disk"));
 }
 
 #[test]
 fn an_edge_that_is_random_says_how_wide_it_is() {
     let mut document = find_sample::found();
     document.find.as_mut().unwrap().line.as_mut().unwrap().edge_width = 0.031;
-    assert!(fact(&document, "edge").unwrap().contains("3.1 %"));
+    assert!(fact(&document, "edge").unwrap().contains("3.1%"));
 }
 
 #[test]
@@ -220,10 +222,10 @@ fn a_discarded_trial_says_nothing_and_why_it_is_there() {
 fn a_rate_that_was_searched_is_the_answer() {
     let document = find_sample::highest_rate(512 * MIB);
     insta::assert_snapshot!(shown(&document));
-    // With a limit that is too small, no rate holds.
+    // With a limit that is too small, no rate passes.
     let text = told_of(&find_sample::highest_rate(64 * MIB));
-    assert!(text.starts_with("With 64.0 MiB the target held at no rate tried, down to 0."), "{text}");
-    assert!(text.ends_with("Give more memory, or loosen the target."), "{text}");
+    assert!(text.starts_with("With 64.0 MiB, the target was missed at every rate tried, down to 0."), "{text}");
+    assert!(text.ends_with("Use more memory or a looser target."), "{text}");
 }
 
 #[test]
@@ -233,11 +235,11 @@ fn a_limit_that_is_proved_or_refuted_is_no_search() {
         (told_of(&document), fact(&document, "headroom"), shown(&document))
     };
     let (held, headroom, screen) = text(160);
-    assert_eq!(held, "The target holds at 160.0 MiB, 5 of 5 times.");
-    assert_eq!(headroom.unwrap(), "set 160.0 MiB: no margin is added");
-    assert!(screen.contains("--memory=160m") && screen.contains("\nproof\n"), "{screen}");
+    assert_eq!(held, "The target is met at 160.0 MiB: 5 of 5 starts passed.");
+    assert_eq!(headroom.unwrap(), "none: set the limit to 160.0 MiB");
+    assert!(screen.contains("--memory=160m") && screen.contains("\nlimit tested\n"), "{screen}");
     let (cause, headroom, _) = text(130);
-    assert!(cause.starts_with("The target does not hold at 130.0 MiB: p99.steady was 812 ms"), "{cause}");
+    assert!(cause.starts_with("The target is missed at 130.0 MiB: p99.steady was 812 ms"), "{cause}");
     assert_eq!(headroom, None);
 }
 
@@ -252,7 +254,7 @@ fn phrases_become_sentences_once() {
     ] {
         assert_eq!(sentence(phrase), expect);
     }
-    assert_eq!([0.02, 0.105, 0.1].map(percent), ["2 %", "10.5 %", "10 %"]);
+    assert_eq!([0.02, 0.105, 0.1].map(percent), ["2%", "10.5%", "10%"]);
     assert_eq!([95.2, 190.5].map(span), ["95 s", "3.2 minutes"]);
 }
 

@@ -1,4 +1,4 @@
-//! The findings in trials or in an account that are worth a reader's time first.
+//! The findings in trials or an account that are most worth a reader's time.
 
 use super::cells::told_mark;
 use super::explanation;
@@ -10,46 +10,44 @@ use loadline_base::order::Order as _;
 /// Findings on a screen.
 const SHOWN_MAX: usize = 3;
 
-/// A finding that weighs less than this part of RSS is a hint: its reciprocal.
+/// A finding below this part of RSS is only a hint (reciprocal).
 const HINT_SHARE: u64 = 20;
 
-/// These findings, the weightiest first; none of them if even the first one is only a hint.
+/// The findings, heaviest first; empty if even the first one is a hint.
 pub(super) fn weighty(found: &[FindingRecord], rss_bytes: u64) -> &[FindingRecord] {
     let is_hint = |one: &FindingRecord| !one.finding.is_risk() && one.worth_bytes() < rss_bytes / HINT_SHARE;
     if found.first().is_some_and(is_hint) { &[] } else { found }
 }
 
-/// RSS of the only trial; 0 of several, whose findings differ in more than weight.
+/// RSS of the only trial; 0 for several, whose findings differ in more than weight.
 pub(super) fn rss_of(trials: &[Trial]) -> u64 {
     let [only] = trials else { return 0 };
     told_mark(only).map_or(0, |mark| mark.rss_bytes)
 }
 
-/// The findings of trials, or of an account.
 pub(super) struct Findings<'a> {
     pub(super) found: &'a [FindingRecord],
     pub(super) ruled_out: &'a [RuledOutRecord],
-    /// The results of a profiler and a heap dump for each configuration ("" for an account); empty without `explain`.
+    /// Results of profiler and heap dump per configuration ("" for an account); empty without `explain`.
     pub(super) explained: Vec<(&'a str, &'a ExplanationRecord)>,
-    /// Whether each finding names its configuration, because there are several.
+    /// Whether findings name their configuration, because there are several.
     pub(super) named: bool,
-    /// Whether they come right after the answer.
+    /// Whether they directly follow the answer.
     pub(super) first: bool,
-    /// The next command for a large owner that no finding explains.
+    /// A large unexplained owner, with the next command if the answer lacks it.
     pub(super) open: Option<String>,
-    /// The configurations that are compared, 0 without a comparison. A finding that all of them have is no part of the
-    /// answer.
+    /// The number of compared configurations, or 0. A finding that all of them have is not part of the answer.
     pub(super) compared: usize,
-    /// RSS, against which findings are hints; 0 if there are several trials.
+    /// RSS, relative to which findings are hints; 0 for several trials.
     pub(super) rss_bytes: u64,
 }
 
 impl Findings<'_> {
-    /// The section of findings, each with its next step, and the causes that were ruled out where they are the answer
-    /// or there is room. With `explain` it is the answer, and each finding names its code in the same sentence.
+    /// The section of findings with next steps, and the ruled-out causes if they are the answer or there is room. With
+    /// `explain`, it is the answer, and each finding names its code in the same sentence.
     pub(super) fn section(&self, depth: Depth) -> Section {
         let is_first = self.first || !self.explained.is_empty();
-        // Below an answer about something else, and on a page, a hint takes no place of anything.
+        // Below another answer, and on a page, hints displace nothing.
         let weighty = if is_first && !depth.whole { weighty(self.found, self.rss_bytes) } else { self.found };
         let found: Vec<&FindingRecord> = weighty.iter().filter(|one| !self.is_common(one)).collect();
         let shown = shown(&found);
@@ -65,26 +63,26 @@ impl Findings<'_> {
         let has_room = depth.whole || self.first && !depth.brief;
         let none = weighty.is_empty() && self.first;
         let against = if has_room || none { self.considered() } else { None };
-        // With `explain`, the code above may be a cause that no rule knows.
+        // With `explain`, the code above may be a cause without a rule.
         let nothing = || match self.explained.is_empty() {
-            true => "Nothing: no known cause explains more than this JVM needs.".to_owned(),
-            false => "No known cause beyond the code that holds memory.".to_owned(),
+            true => "Nothing: no known cause of extra memory use applies.".to_owned(),
+            false => "Nothing beyond the code that holds memory.".to_owned(),
         };
-        let open = self.open.as_ref().map(|open| format!("A large part has no known cause: {open}."));
+        let open = self.open.as_ref().map(|open| format!("No known cause explains the {open}."));
         let none = open.or_else(|| none.then(nothing)).map(Part::Text);
         let parts = list.into_iter().chain(none).chain(more).chain(against);
         let topic = if is_first { Topic::Answer } else { Topic::StandsOut };
         Section::new(topic, "what stands out", parts).id("findings")
     }
 
-    /// Whether every configuration of a comparison has this finding. With `explain`, each names its code and counts.
+    /// Whether all compared configurations have this finding. With `explain`, each names its own code and counts.
     fn is_common(&self, one: &FindingRecord) -> bool {
         let alike = self.found.iter().filter(|other| other.finding.is_like(&one.finding));
         let with = alike.map(FindingRecord::configuration);
         self.explained.is_empty() && each_once(with).len() == self.compared
     }
 
-    /// Causes with the evidence against them; `None` if there are no such causes.
+    /// Ruled-out causes with evidence, if any.
     fn considered(&self) -> Option<Part> {
         let text = |one: &RuledOutRecord| format!("{}{}", self.whose(&one.of), one.text);
         let fact = |one: &RuledOutRecord| (format!("{}:", one.kind.replace('_', " ")), text(one));
@@ -92,23 +90,22 @@ impl Findings<'_> {
         Part::Section(Section::new(Topic::StandsOut, "considered and ruled out", facts).folded(Fold::Closed)).filled()
     }
 
-    /// The name of the configuration before a finding: `serial: `.
+    /// The configuration's name before a finding: `serial: `.
     fn whose(&self, of: &Option<OfTrials>) -> String {
         of.iter().filter(|_| self.named).map(|of| format!("{}: ", of.configuration)).collect()
     }
 }
 
-/// How many findings are not shown: those that weigh less, and those that every configuration has.
+/// How many findings are omitted: lighter ones, and those that every configuration has.
 fn more(light: usize, common: usize) -> Option<String> {
     let of =
         |count: usize, which: &str| (count > 0).then(|| format!("{} {which}", several(count as u64, "more finding")));
-    let left = [of(light, "of less weight"), of(common, "that every configuration has")];
+    let left = [of(light, "with less to gain"), of(common, "that every configuration has")];
     let left: Vec<String> = left.into_iter().flatten().collect();
-    (!left.is_empty()).then(|| format!("{}: `--json` has all.", left.join(", ")))
+    (!left.is_empty()).then(|| format!("{}; `--json` lists them all.", left.join(", ")))
 }
 
-/// The findings that fit a screen: the first one of each configuration, then the second one of each, in the order of
-/// configurations.
+/// The findings that fit on a screen: round-robin over configurations.
 fn shown<'a>(found: &[&'a FindingRecord]) -> Vec<&'a FindingRecord> {
     let mut ranked: Vec<(usize, &FindingRecord)> = Vec::new();
     for configuration in each_once(found.iter().map(|one| one.configuration())) {
@@ -121,15 +118,14 @@ fn shown<'a>(found: &[&'a FindingRecord]) -> Vec<&'a FindingRecord> {
     ranked.into_iter().map(|(_, one)| one).collect()
 }
 
-/// A finding with the most that it can save.
 fn told(found: &FindingRecord) -> String {
     let gain = found.gain_bytes_max.filter(|bytes| *bytes > 0);
-    // A heap with fewer live objects than were seen gives back more.
+    // A heap with fewer live objects than were seen can return more.
     let is_of_heap = matches!(found.finding, Finding::HeapFarAboveLive { .. } | Finding::HeapFree { .. });
-    let bound = if is_of_heap { "about" } else { "at most" };
-    let gain = gain.map(|bytes| format!("{bound} {} to gain", Bytes(bytes)));
+    let bound = if is_of_heap { "about" } else { "up to" };
+    let gain = gain.map(|bytes| format!("could save {bound} {}", Bytes(bytes)));
     let alike = found.of.as_ref().map_or(0, |of| of.trials_alike);
-    let alike = (alike > 1).then(|| format!("so in {alike} trials"));
+    let alike = (alike > 1).then(|| format!("in {alike} trials"));
     let notes: Vec<String> = gain.into_iter().chain(alike).collect();
     let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join("; ")) };
     format!("{}{notes}", found.text)
@@ -171,7 +167,7 @@ mod tests {
         };
         let text = told(2);
         assert!(!text.contains("a: ") && text.contains("b: "), "{text}");
-        assert!(text.contains("2 more findings that every configuration has: `--json` has all."), "{text}");
+        assert!(text.contains("2 more findings that every configuration has; `--json` lists them all."), "{text}");
         assert!(told(3).contains("a: ") && told(0).contains("a: "));
     }
 
@@ -217,7 +213,7 @@ mod tests {
         };
         let alone = told(&[of(99)]);
         assert!(
-            alone.contains("Nothing: no known cause") && alone.contains("1 more finding of less weight"),
+            alone.contains("Nothing: no known cause") && alone.contains("1 more finding with less to gain"),
             "{alone}"
         );
         let both = told(&[of(100), of(99)]);

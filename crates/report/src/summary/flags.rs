@@ -1,4 +1,4 @@
-//! The flags of a running JVM: how many were set by which source, and the flags themselves.
+//! A running JVM's flags: how many each source set, and the flags.
 
 use super::cells::end;
 use crate::page::Part;
@@ -10,23 +10,23 @@ use crate::units::grouped;
 const NAME_MAX: usize = 34;
 const VALUE_MAX: usize = 28;
 
-/// How many flags were set by which source, in a sentence.
+/// A sentence on how many flags each source set.
 pub(super) fn text(flags: &FlagsRecord) -> String {
     let by = |origin: FlagOrigin| {
         let count = flags.set.iter().filter(|flag| flag.origin == origin).count();
-        (count > 0).then(|| format!("{} {count}", word(origin)))
+        (count > 0).then(|| format!("{count} {}", by_whom(origin)))
     };
     let parts: Vec<String> = FlagOrigin::ALL.into_iter().filter_map(by).collect();
-    let all = grouped(flags.count() as u64);
+    let (set, all) = (flags.set.len(), grouped(flags.count() as u64));
     match parts.is_empty() {
-        true => format!("all {all} at their default"),
-        false => format!("set: {}; of {all} (--by flag)", parts.join(", ")),
+        true => format!("all {all} have their default values"),
+        false => format!("{set} of {all} are set: {} (--by flag)", parts.join(", ")),
     }
 }
 
-/// The flags that are not at their default, or the reason why none is shown.
+/// The nondefault flags, or why there are none.
 pub(super) fn table(document: &AccountDocument) -> Part {
-    const TITLE: &str = "flags that are not at their default";
+    const TITLE: &str = "flags that differ from their defaults";
     let Some(flags) = &document.flags else {
         let text = match &document.jvm.flags {
             Some(replied) if document.bundle.is_some() => {
@@ -40,10 +40,20 @@ pub(super) fn table(document: &AccountDocument) -> Part {
         let set = flags.set.iter().filter(move |flag| flag.origin == origin);
         set.map(move |flag| vec![end(&flag.name, NAME_MAX), end(&flag.value, VALUE_MAX), word(origin).to_owned()])
     };
-    let note = format!("{} more are at their default (--json)", grouped(flags.defaults.len() as u64));
+    let note = format!("{} more have their default values (--json)", grouped(flags.defaults.len() as u64));
     let rows = FlagOrigin::ALL.into_iter().flat_map(row);
     let table = Table::new(TITLE, ["flag", "value", "set by"], rows);
     Part::Table(table.worded(1, 1).noted([note]))
+}
+
+fn by_whom(origin: FlagOrigin) -> &'static str {
+    match origin {
+        FlagOrigin::CommandLine => "on the command line",
+        FlagOrigin::Environment => "in the environment",
+        FlagOrigin::File => "in a file",
+        FlagOrigin::Other => "at run time",
+        FlagOrigin::Ergonomic => "by the JVM",
+    }
 }
 
 fn word(origin: FlagOrigin) -> &'static str {
@@ -78,9 +88,9 @@ mod tests {
 
     #[test]
     fn flags_are_counted_and_listed_by_who_set_them() {
-        let set = "set: command line 2, environment 1, the JVM 1; of 1,269 (--by flag)";
+        let set = "4 of 1,269 are set: 2 on the command line, 1 in the environment, 1 by the JVM (--by flag)";
         assert_eq!(text(&flags()), set);
-        assert_eq!(text(&FlagsRecord { set: Vec::new(), ..flags() }), "all 1,265 at their default");
+        assert_eq!(text(&FlagsRecord { set: Vec::new(), ..flags() }), "all 1,265 have their default values");
         let of = |flags| AccountDocument { flags, ..AccountDocument::default() };
         let shown = render_within(&[table(&of(Some(flags())))], 80);
         let place = |name: &str| shown.find(name).unwrap_or_else(|| panic!("no {name}:\n{shown}"));

@@ -1,5 +1,5 @@
-//! The page of a fleet: every service with its line and its current limit, services without an answer and what they
-//! need, and the memory that can be saved. All reports of a fleet are made of these values.
+//! The page of a fleet: services with their line and current limit, services without an answer and what they need, and
+//! the possible savings. All fleet reports use these values.
 
 use super::cells::{beginning, end, mib, signed};
 use super::doubts::doubts;
@@ -18,17 +18,17 @@ use std::collections::BTreeMap;
 
 /// Columns of printed output.
 const WIDTH: usize = 80;
-/// Longest name; names of services differ at their ends.
+/// Longest name; service names differ at their ends.
 const NAME_CHARS: usize = 26;
-/// The longest and the shortest trend: a month of nights.
+/// The longest and shortest trend: a month of nights.
 const TREND_CHARS: (usize, usize) = (31, 6);
-/// Doubts and names shown; the document has all of them.
+/// Doubts and names shown; the document has all.
 const TOLD_MAX: usize = 20;
 const MODEL_CHARS: usize = 34;
 const KERNEL_CHARS: usize = 22;
 const GIB: u64 = 1 << 30;
 
-/// Summarizes a fleet; trends are drawn if there are glyphs for them.
+/// The page of a fleet; trends need glyphs.
 pub fn summarize_fleet(document: &FleetDocument, glyphs: Glyphs, depth: Depth) -> Page {
     let name = &document.plan.name;
     let compared = document.comparison.as_deref().map(|comparison| summarize(comparison, &[], depth));
@@ -53,14 +53,14 @@ pub fn summarize_fleet(document: &FleetDocument, glyphs: Glyphs, depth: Depth) -
         if title.is_empty() { heading } else { title }
     };
     let unanswered = Part::Doubts(unanswered(document)).filled();
-    all.push(Section::new(Topic::Answer, "without an answer", unanswered));
+    all.push(Section::new(Topic::Answer, "no result", unanswered));
     all.push(Section::titled(Topic::Conditions, "nodes", [Part::Table(nodes(&document.nodes))]));
-    // A comparison may already have a section with the usual id.
+    // A comparison may already have a section with the usual ID.
     all.push(doubts(&all_doubts(document)).id("doubts-of-all"));
     Page::new(title, all)
 }
 
-/// The services in each order; a page of HTML has room for whole names.
+/// The services in each order; HTML has room for full names.
 fn tables(document: &FleetDocument, glyphs: Glyphs, whole: bool) -> Vec<(&'static str, Table)> {
     let table = |(word, of): (&'static str, Vec<&ServiceRecord>)| {
         let mut table = services(&of, glyphs);
@@ -72,22 +72,22 @@ fn tables(document: &FleetDocument, glyphs: Glyphs, whole: bool) -> Vec<(&'stati
     orders(document).into_iter().map(table).collect()
 }
 
-/// Lists the services that need action: too little in production, or a target that nothing holds.
+/// The services that need action: too little in production, or a target that no limit meets.
 fn failing(document: &FleetDocument) -> Vec<String> {
     let fails = |of: &&ServiceRecord| of.wasted_bytes.is_some_and(|wasted| wasted < 0) || fails(of);
     let all: Vec<&ServiceRecord> = by_waste(document).into_iter().filter(fails).collect();
     let told = all.iter().take(TOLD_MAX).map(|of| format!("{}: {}", of.name, of.text));
     let more = all.len().saturating_sub(TOLD_MAX) as u64;
-    let more = (more > 0).then(|| format!("and {} more, which the table has", several(more, "service")));
+    let more = (more > 0).then(|| format!("and {} more, which the table lists", several(more, "service")));
     told.chain(more).collect()
 }
 
-/// Whether the target does not hold at all, or not with the service's current limit.
+/// Whether the target is missed with any limit, or with the current one.
 fn fails(of: &ServiceRecord) -> bool {
     of.verdict == LineVerdict::NotHeld || of.is_below_line()
 }
 
-/// Services that lack most come first, then the most wasteful, then those for which neither is known.
+/// Services that lack most memory first, then the most wasteful, then unknown ones.
 pub(crate) fn by_waste(document: &FleetDocument) -> Vec<&ServiceRecord> {
     let order = |of: &ServiceRecord| match of.wasted_bytes {
         Some(wasted @ ..0) => (0, wasted),
@@ -97,7 +97,6 @@ pub(crate) fn by_waste(document: &FleetDocument) -> Vec<&ServiceRecord> {
     ordered(&document.services, |of| (order(of), of.index))
 }
 
-/// Other orders of the table, with their words.
 fn orders(document: &FleetDocument) -> Vec<(&'static str, Vec<&ServiceRecord>)> {
     let by =
         |key: &dyn Fn(&ServiceRecord) -> Option<u64>| ordered(&document.services, |of| (Reverse(key(of)), of.index));
@@ -111,7 +110,7 @@ fn orders(document: &FleetDocument) -> Vec<(&'static str, Vec<&ServiceRecord>)> 
     ]
 }
 
-/// The services by a key, the smallest first.
+/// The services sorted by a key.
 fn ordered<K: Ord>(services: &[ServiceRecord], key: impl Fn(&&ServiceRecord) -> K) -> Vec<&ServiceRecord> {
     let mut services: Vec<&ServiceRecord> = services.iter().collect();
     services.order_by_key(key);
@@ -131,7 +130,7 @@ pub(crate) const ALL: [LineVerdict; 9] = [
     LineVerdict::NotHeld,
 ];
 
-/// A row for each service, in this order.
+/// A row per service, in this order.
 fn services(of: &[&ServiceRecord], glyphs: Glyphs) -> Table {
     let row = |of: &&ServiceRecord| {
         let line = of.line.as_ref().map(|line| line.limit_bytes);
@@ -149,12 +148,12 @@ fn services(of: &[&ServiceRecord], glyphs: Glyphs) -> Table {
         table.words = 2;
         table.rows.iter_mut().zip(of).for_each(|(row, of)| row.push(trend(of, room, glyphs).into()));
     }
-    let other = of.iter().any(|of| of.other_cpu).then_some(" * found on a different CPU from the last one.");
-    let note = "wasted: the declared limit less the one to set (the line plus headroom).";
+    let other = of.iter().any(|of| of.other_cpu).then_some(" *: found on a different CPU model than last time.");
+    let note = "wasted: the declared limit minus the limit to set (the load line plus headroom).";
     table.noted([format!("{note}{}", other.unwrap_or_default())])
 }
 
-/// The lines of the latest nights and of this one.
+/// The lines of recent nights and tonight.
 fn trend(of: &ServiceRecord, width: usize, glyphs: Glyphs) -> String {
     let now = of.line.as_ref().map(|line| line.limit_bytes);
     let nights: Vec<Option<u64>> = of.past.iter().map(|past| Some(past.limit_bytes)).chain([now]).collect();
@@ -167,16 +166,16 @@ fn facts(document: &FleetDocument) -> Part {
     let made = format!("made {} by loadline {}, {}", plan.made, plan.loadline, plan.hash.get(..12).unwrap_or_default());
     let count = |indexes: &[u32], what: &str| (!indexes.is_empty()).then(|| format!("{} {what}", indexes.len()));
     let mut entries =
-        vec![format!("{} of {} answered", grouped(standing.answered.into()), grouped(plan.entries.into()))];
+        vec![format!("{} of {} have a result", grouped(standing.answered.into()), grouped(plan.entries.into()))];
     entries.extend(count(&standing.missing, "missing"));
     entries.extend(count(&standing.failed, "failed"));
-    entries.extend(count(&standing.double, "double (the first answer counts)"));
+    entries.extend(count(&standing.double, "duplicate (the first result counts)"));
     let nodes = several(document.nodes.len() as u64, "node");
     let nodes = format!("{nodes}, {:.1} node-hours", document.node_seconds / 3600.0);
     Part::facts([("plan", made), ("entries", entries.join(", ")), ("nodes", nodes)])
 }
 
-/// Lists the services without an answer, each with what to do.
+/// The services without an answer, with what to do.
 pub fn unanswered(document: &FleetDocument) -> Vec<(String, String)> {
     let standing = &document.standing;
     let service = |index: &u32| document.services.iter().find(|of| of.index == *index);
@@ -188,12 +187,12 @@ pub fn unanswered(document: &FleetDocument) -> Vec<(String, String)> {
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         let names = if names.is_empty() { String::new() } else { format!(" ({}{more})", names.join(", ")) };
         let indexes = ranges(&standing.missing);
-        let again = format!("start {indexes} again: `loadline work` skips complete entries");
-        told.push((format!("without a result: {indexes}{names}"), again));
+        let again = format!("restart {indexes}; `loadline work` skips completed entries");
+        told.push((format!("no result yet: {indexes}{names}"), again));
     }
     let failed = |index: &u32| match service(index) {
         Some(of) => (format!("{} ({index}): {}", of.name, of.text), next(of.verdict).to_owned()),
-        None => (format!("entry {index} ended without an answer"), next(LineVerdict::Failed).to_owned()),
+        None => (format!("entry {index} ended without a result"), next(LineVerdict::Failed).to_owned()),
     };
     told.extend(standing.failed.iter().map(failed));
     let is_open = |of: &&ServiceRecord| of.verdict == LineVerdict::Unknown && !standing.failed.contains(&of.index);
@@ -202,19 +201,21 @@ pub fn unanswered(document: &FleetDocument) -> Vec<(String, String)> {
     told
 }
 
-const GAVE_UP: &str = "allow it more trials (`find.trials_max`), or look for what disturbs its node";
+const GAVE_UP: &str = "allow more trials (`find.trials_max`), or find out what disturbs its node";
 
 fn next(verdict: LineVerdict) -> &'static str {
     match verdict {
-        LineVerdict::Unknown => "allow it more minutes in a new plan, or start it with another `--out` and merge both",
+        LineVerdict::Unknown => {
+            "allow more minutes in a new plan, or run it again with another `--out` and merge both results"
+        }
         _ => {
-            "mend what it says, start it with another `--out`, and merge both; `loadline doctor` shows what a node \
-             lacks"
+            "fix the reported problem, run it again with another `--out`, and merge both results; `loadline doctor` \
+                shows what the node is missing"
         }
     }
 }
 
-/// Ascending numbers in the form that container engines take: `4,17,209-212`.
+/// Ascending numbers in the syntax of engines: `4,17,209-212`.
 pub(crate) fn ranges(numbers: &[u32]) -> String {
     let runs = numbers.chunk_by(|one, next| one.checked_add(1) == Some(*next));
     let shown = runs.filter_map(|run| match run {
@@ -225,7 +226,7 @@ pub(crate) fn ranges(numbers: &[u32]) -> String {
     shown.collect::<Vec<_>>().join(",")
 }
 
-/// Nodes that are the same machine in one row.
+/// Groups nodes with the same machine.
 fn nodes(nodes: &[NodeRecord]) -> Table {
     let mut kinds: BTreeMap<[String; 4], Vec<&str>> = BTreeMap::new();
     for node in nodes {
@@ -245,14 +246,14 @@ fn nodes(nodes: &[NodeRecord]) -> Table {
     Table::new("nodes", ["nodes", "CPUs", "model", "kernel", "cgroup"], kinds.iter().map(row)).worded(1, 3)
 }
 
-/// The doubts of the plan, then those of services after their names.
+/// The plan's doubts, then the services' doubts with names.
 fn all_doubts(document: &FleetDocument) -> Vec<DoubtRecord> {
     let of_service = |of: &ServiceRecord| {
         let named = |doubt: &DoubtRecord| DoubtRecord { text: format!("{}: {}", of.name, doubt.text), ..doubt.clone() };
         of.doubts.iter().map(named).collect::<Vec<_>>()
     };
     let mut all: Vec<DoubtRecord> = document.services.iter().flat_map(of_service).collect();
-    // Doubts with the same next step are listed together.
+    // Groups doubts with the same next step.
     all.order_by(|one, other| one.next.cmp(&other.next));
     all.splice(0..0, document.doubts.iter().cloned());
     let more = all.len().saturating_sub(TOLD_MAX);
@@ -263,14 +264,14 @@ fn all_doubts(document: &FleetDocument) -> Vec<DoubtRecord> {
     all
 }
 
-/// Says how much memory can be saved: `3.4 GiB to win on 12 services`.
+/// The possible saving: `12 services could save 3.4 GiB in total`.
 fn to_win(document: &FleetDocument) -> String {
     let winning = document.services.iter().filter(|of| of.wasted_bytes.is_some_and(|wasted| wasted > 0)).count() as u64;
     let bytes = document.wasted_bytes;
     let size = if bytes < GIB { Bytes(bytes).to_string() } else { format!("{:.1} GiB", bytes as f64 / GIB as f64) };
     match winning {
-        0 => "nothing to win: no service is known to have more than it needs".to_owned(),
-        _ => format!("{size} to win on {}", several(winning, "service")),
+        0 => "no savings: no service is known to have more memory than it needs".to_owned(),
+        _ => format!("{} could save {size} in total", several(winning, "service")),
     }
 }
 
@@ -328,9 +329,9 @@ mod tests {
     #[test]
     fn what_there_is_to_win_is_told_in_the_unit_of_its_size() {
         let of = |bytes: u64| to_win(&FleetDocument { wasted_bytes: bytes, ..fleet_sample::fleet() });
-        assert_eq!(of(3 << 30), "3.0 GiB to win on 3 services");
-        assert_eq!(of(96 << 20), "96.0 MiB to win on 3 services");
+        assert_eq!(of(3 << 30), "3 services could save 3.0 GiB in total");
+        assert_eq!(of(96 << 20), "3 services could save 96.0 MiB in total");
         let nothing = FleetDocument { services: Vec::new(), wasted_bytes: 0, ..fleet_sample::fleet() };
-        assert_eq!(to_win(&nothing), "nothing to win: no service is known to have more than it needs");
+        assert_eq!(to_win(&nothing), "no savings: no service is known to have more memory than it needs");
     }
 }

@@ -1,5 +1,5 @@
-//! The page of a history: each change with its time, its size and its owners, then every point of every metric. All
-//! reports of a history are made of these values.
+//! The page of a history: changes with time, size, and owners, then every point of every metric. All history reports
+//! use these values.
 
 use super::cells::beginning;
 use crate::chart::of_metric;
@@ -15,28 +15,28 @@ use crate::units::several;
 use crate::words::dash;
 use std::collections::BTreeSet;
 
-/// Rows of a table on the screen, and on a page; points with a change are always included.
+/// Table rows on a screen, and on a page; points with a change are always included.
 const ROWS_SCREEN: usize = 12;
 const ROWS_PAGE: usize = 100;
-/// Pictures of a page; hundreds of them would open slowly.
+/// Maximum charts per page, to keep it fast.
 const PICTURES_MAX: usize = 60;
-/// Series shown; the document has all of them.
+/// Series shown; the document has all.
 const SERIES_MAX: usize = 50;
-/// Most points with a change that have a row.
+/// Maximum rows for points with a change.
 const MARKED_MAX: usize = 50;
-/// Sentences of one series.
+/// Maximum sentences per series.
 const SENTENCES_MAX: usize = 40;
 const NAME_CHARS: usize = 24;
 const NOTE_CHARS: usize = 200;
 /// Changes of conditions listed in a sentence.
 const CONDITIONS_TOLD: usize = 3;
 
-/// Summarizes a history, with all rows of each metric if `each` is set.
+/// The page of a history, with all rows of each metric if `each` is set.
 pub fn summarize_history(document: &HistoryDocument, each: bool) -> Page {
     page(document, if each { usize::MAX } else { ROWS_SCREEN }, 0)
 }
 
-/// The same for a page, which has room for more rows and, if `depth` asks for everything, for pictures.
+/// A page with room for more rows and, if `depth` requests everything, charts.
 pub(crate) fn page_of_history(document: &HistoryDocument, depth: Depth) -> Page {
     page(document, ROWS_PAGE, if depth.whole { PICTURES_MAX } else { 0 })
 }
@@ -86,8 +86,8 @@ fn facts(document: &HistoryDocument) -> Vec<(String, String)> {
         HistoryBy::Build => "build",
     };
     let order = match document.order {
-        HistoryOrder::Date => "by the date on which they were weighed",
-        HistoryOrder::Commits => "as the list of commits has them",
+        HistoryOrder::Date => "by measurement date",
+        HistoryOrder::Commits => "in the order of the commit list",
     };
     let all = || document.series.iter().flat_map(|of| &of.points);
     let points = several(document.series.iter().map(|of| of.points.len()).max().unwrap_or(0) as u64, what);
@@ -98,7 +98,7 @@ fn facts(document: &HistoryDocument) -> Vec<(String, String)> {
     vec![("points".to_owned(), format!("{most}{points}, {order}; {archives}, {trials}"))]
 }
 
-/// Describes a series: a sentence for each change and each trend, those of the first metrics first.
+/// A sentence per change and trend, in metric order.
 fn sentences(series: &SeriesRecord) -> Vec<String> {
     let mut told = Vec::new();
     for metric in &series.metrics {
@@ -107,22 +107,22 @@ fn sentences(series: &SeriesRecord) -> Vec<String> {
     }
     let more = told.len().saturating_sub(SENTENCES_MAX);
     told.truncate(SENTENCES_MAX);
-    told.extend((more > 0).then(|| format!("and {more} more, which the document has")));
+    told.extend((more > 0).then(|| format!("and {more} more, listed in the document")));
     if told.is_empty() {
         told.push(nothing(series));
     }
     told
 }
 
-/// Why no change is reported: perhaps no change could have been found.
+/// Why no change is reported: it may have been undetectable.
 fn nothing(series: &SeriesRecord) -> String {
     let points = several(series.points.len() as u64, "point");
     let known = series.metrics.iter().any(|metric| metric.noise.is_some());
     let few = "with too few trials to tell noise from change: weigh each with `--trials 3` or more.";
     match series.points.len() {
-        0 | 1 => "One point says nothing of changes: weigh more commits.".to_owned(),
+        0 | 1 => "One point cannot show a change: weigh more commits.".to_owned(),
         _ if !known => format!("{points} {few}"),
-        _ => format!("No change found over {points}."),
+        _ => format!("No change found across {points}."),
     }
 }
 
@@ -137,7 +137,8 @@ fn of_change(series: &SeriesRecord, metric: &MetricHistory, change: &ChangeRecor
     if !change.conditions_changed.is_empty() {
         let conditions = conditions(&change.conditions_changed);
         return format!(
-            "{what} since {since}, where conditions changed as well ({conditions}), so no commit is blamed{owners}"
+            "{what} since {since}, but conditions changed there as well ({conditions}), so no commit can be \
+             blamed{owners}"
         );
     }
     let range = match change.point_first == change.point_last {
@@ -161,20 +162,18 @@ fn of_trend(series: &SeriesRecord, metric: &MetricHistory, trend: &TrendRecord) 
     let moved = moved(metric, trend.difference, (trend.low, trend.high));
     let (metric, owners) = (code(&metric.metric), owners(&trend.owners));
     let [from, to] = [trend.point_first, trend.point_last].map(|at| name(series, at));
-    format!("`{metric}` {word} little by little, {moved} from {from} to {to}, {each} a point{owners}{meanwhile}")
+    format!("`{metric}` {word} gradually, {moved} from {from} to {to}, {each} per point{owners}{meanwhile}")
 }
 
-/// The direction of a trend.
 fn way(trend: &TrendRecord) -> &'static str {
     if trend.difference < 0.0 { "falls" } else { "rises" }
 }
 
-/// The name of a point in a sentence.
 fn name(series: &SeriesRecord, at: u32) -> String {
     series.points.get(at as usize).map_or_else(dash, |point| code(&point.name))
 }
 
-/// A name between backticks; backticks within the name are replaced.
+/// A name in backticks, replacing backticks within.
 fn code(name: &str) -> String {
     beginning(&name.replace('`', "'"), NAME_CHARS)
 }
@@ -201,7 +200,7 @@ fn conditions(all: &[String]) -> String {
     told.chain(more).collect::<Vec<_>>().join(", ")
 }
 
-/// A row for each of the latest points and for each point with a change.
+/// A row for each recent point, and for each point with a change.
 fn table(series: &SeriesRecord, metric: &MetricHistory, rows_max: usize) -> Table {
     let points = series.points.len();
     let latest = points.saturating_sub(rows_max);
@@ -223,13 +222,13 @@ fn table(series: &SeriesRecord, metric: &MetricHistory, rows_max: usize) -> Tabl
     let hidden = (hidden > 0).then(|| format!("{} without a change are not shown.", several(hidden, "earlier point")));
     let noise = metric.noise.map(|noise| {
         let noise = shown(metric.unit, Some(noise));
-        format!("Trials of a point or its neighbours differ by {noise} (standard deviation).")
+        format!("Trials of a point or its neighbors vary by {noise} (standard deviation).")
     });
-    let head = ["point", "weighed", "trials", "centre", "low", "high", "change"];
+    let head = ["point", "weighed", "trials", "center", "low", "high", "change"];
     Table::new(metric.metric.clone(), head, rows).worded(2, 1).noted(hidden.into_iter().chain(noise))
 }
 
-/// The day of a point; a text that is not a date stays unchanged.
+/// The day of a point; text that is not a date stays unchanged.
 fn day(point: &PointRecord) -> &str {
     point.started.split('T').next().unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! Tests of the contents of some owners, in words: on made-up records, with names that are markup.
+//! The contents of some owners in words: synthetic records, names that contain markup.
 
 use super::*;
 use crate::record::{CodeHeapRecord, ObjectKind, ThreadPoolRecord, ThreadRecord};
@@ -36,6 +36,22 @@ fn objects_that_grew_stand_beside_what_the_heap_has_in_use() {
 }
 
 #[test]
+fn a_class_that_gains_one_small_object_a_request_is_shown() {
+    let heavy: Vec<String> = (0..40).map(|n| format!("java.lang.C{n}")).collect();
+    let heavy: Vec<&str> = heavy.iter().map(String::as_str).collect();
+    let mut found = found(&heavy, Some(sum(1_000, 3 << 20)));
+    let own = |name: &str, then, now| {
+        let [then, now] = [then, now].map(|instances| sum(instances, 16 * instances));
+        ObjectClass { name: name.to_owned(), now, at_start: Some(then) }
+    };
+    found.classes.extend([own("shop.Few", 0, 3), own("shop.Request", 10, 2_010), own("shop.Kept", 5_000, 5_000)]);
+    let shown = text(Part::Table(objects(&found, "then", None)));
+    let line = shown.lines().find(|line| line.contains("shop.Request")).unwrap_or_else(|| panic!("{shown}"));
+    assert!(line.contains("+2,000") && shown.contains("the last class listed gained the most objects"), "{shown}");
+    assert!(!shown.contains("shop.Few") && !shown.contains("shop.Kept") && shown.contains("and 927 more"), "{shown}");
+}
+
+#[test]
 fn arrays_are_spelled_as_java_does() {
     for (told, shown) in [
         ("[B", "byte[]"),
@@ -61,7 +77,7 @@ fn without_a_start_no_growth_is_shown() {
 fn names_that_are_markup_do_no_harm_and_lines_fit() {
     let names: Vec<String> = (0..200).map(|n| format!("x.\u{1b}[31m<b>|`\u{202e}{n}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    // So wide that no name is folded.
+    // Wide enough that no name wraps.
     let shown = render_within(&[Part::Table(objects(&found(&names, Some(sum(u64::MAX, u64::MAX))), "", None))], 400);
     assert!(!shown.contains(['\u{1b}', '\u{202e}']) && shown.lines().count() < 30, "{shown}");
     let pool = ThreadPoolRecord { name: "\u{1b}]0;x\u{7}-*".to_owned(), threads: 3, ..ThreadPoolRecord::default() };
@@ -118,7 +134,7 @@ fn threads_are_shown_that_are_heaviest_in_any_column() {
     assert_eq!(shown.matches("exec-").count(), 37, "{shown}");
     assert!(shown.contains("and 23 more with 184 KiB of stacks, which allocated 46.0 MiB (--json)"), "{shown}");
     assert!(!shown.contains('\u{1b}') && shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
-    // No value of a damaged document is used as a divisor.
+    // Values of a damaged document are never divisors.
     let nothing = [f64::NAN, f64::INFINITY, 0.0].map(|cpu_s| thread(1, "", Some(u64::MAX), cpu_s, Some(u64::MAX)));
     assert!(text(threads(&nothing)).contains("threads: resident stacks"));
 }
@@ -128,6 +144,6 @@ fn a_dump_says_where_it_is() {
     let dumped = HeapDumpRecord { path: "/tmp/a.hprof".to_owned(), bytes: 3 << 20, seconds: 0.25 };
     assert_eq!(
         text(dump(&dumped)),
-        "  The heap dump is in /tmp/a.hprof: 3.0 MiB, written in 0.25 s, while the JVM\n  was paused.\n"
+        "  The heap dump is /tmp/a.hprof: 3.0 MiB, written in 0.25 s while the JVM was\n  paused.\n"
     );
 }

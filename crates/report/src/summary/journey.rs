@@ -1,4 +1,4 @@
-//! The account from mark to mark: a table, a picture, what grew, what came back, and checks of predictions.
+//! The account from mark to mark: a table, a chart, what grew, what was returned, and checks of predictions.
 
 use super::cells::{account_of, mib, rounds_to_none, sum, weight_word};
 use super::own;
@@ -13,26 +13,24 @@ use crate::words::dash;
 use loadline_base::order::Order as _;
 use std::borrow::Cow;
 
-/// The marks shown after `start` and `loaded`, with the events that lead to them. `warm` is left out, so that the table
-/// fits 80 columns.
+/// Marks after `start` and `loaded`, with the events that lead to them. `warm` is omitted to fit 80 columns.
 pub(super) const LATER: [(&str, &str); 3] = [
-    (MarkPoint::Rested.word(), "the rest"),
-    (MarkPoint::Collected.word(), "a full GC"),
-    (MarkPoint::Trimmed.word(), "a trim"),
+    (MarkPoint::Rested.word(), "while idle"),
+    (MarkPoint::Collected.word(), "after a full GC"),
+    (MarkPoint::Trimmed.word(), "after a trim"),
 ];
 /// The mark of an earlier account.
 const THEN: &str = "then";
-/// Marks in the table if the scenario names its own, so that it fits 80 columns.
+/// Marks in the table if the scenario names its own, to fit 80 columns.
 const COLUMNS_MAX: usize = 6;
 /// Owners named in the sentence about growth.
 const GROWN: usize = 4;
 
-/// The accounts of a trial, in the order of its marks, and the word for their size. If several processes form the
-/// subject, `rss_bytes` is PSS. If the scenario names its own marks, the journey has those. It then has only the first
-/// of the usual marks and those after a collection.
+/// A trial's accounts in mark order, and the word for their size. With several processes, `rss_bytes` is PSS. If the
+/// scenario has its own marks, these replace the usual ones, except for the first and those after a collection.
 struct Journey<'a>(Vec<(&'a str, Cow<'a, AccountRecord>)>, &'static str);
 
-/// The table and the picture; empty if no mark has an account.
+/// The table and the chart; empty if no mark has an account.
 pub(super) fn journey(trial: &Trial) -> Vec<Part> {
     let journey = Journey::of(trial);
     if journey.0.is_empty() {
@@ -57,12 +55,12 @@ pub(super) fn between(then: &AccountRecord, now: &AccountRecord) -> (Table, Stri
     (table, journey.grew((THEN, then), ("now", now)))
 }
 
-/// Describes the growth from mark to mark, and how predictions came true, in sentences.
+/// Sentences on the growth from mark to mark, and on the accuracy of predictions.
 pub(crate) fn growth_notes(trial: &Trial) -> Vec<String> {
     Journey::of(trial).what_grew().into_iter().chain(predictions(trial)).collect()
 }
 
-/// Whether the journey reports what the load added, so that no other part needs to.
+/// Whether this reports what the load added, so that no other part needs to.
 pub(super) fn tells_growth(trial: &Trial) -> bool {
     Journey::of(trial).what_grew().is_some()
 }
@@ -88,7 +86,7 @@ impl<'a> Journey<'a> {
         Self(named.into_iter().filter_map(found).collect(), weight_word(trial))
     }
 
-    /// Owners of any mark, in the order of the account, `unexplained` at the end.
+    /// The owners of all marks in account order, `unexplained` last.
     fn names(&self) -> Vec<&str> {
         let all = self.0.iter().flat_map(|(_, account)| &account.owners).map(|owner| owner.name.as_str());
         let mut names = each_once(all.filter(|name| *name != Owner::Unexplained.name()));
@@ -97,7 +95,7 @@ impl<'a> Journey<'a> {
         names
     }
 
-    /// The rows of the table with the bytes in each account: owners, all that would print as 0.0 as one, the total.
+    /// Table rows with the bytes in each account: owners, a single row for those that would print as 0.0, the total.
     fn rows(&self) -> Vec<(String, Vec<Option<u64>>)> {
         let line = |label: String, cell: &dyn Fn(&AccountRecord) -> Option<u64>| {
             (label, self.0.iter().map(|(_, account)| cell(account)).collect())
@@ -137,13 +135,13 @@ impl<'a> Journey<'a> {
         let bar =
             |(name, account): &(&str, Cow<'_, AccountRecord>)| Bar { label: (*name).to_owned(), parts: parts(account) };
         Bars {
-            title: format!("the same drawn, {} MiB", self.1),
+            title: format!("{} by owner, MiB", self.1),
             bars: self.0.iter().map(bar).collect(),
             legend: Group::ALL.iter().map(|(_, letter, words)| (*letter, (*words).to_owned())).collect(),
         }
     }
 
-    /// Describes the memory that the load added and its owners, then the change at each later mark.
+    /// The memory that the load added and its owners, then the change at each later mark.
     fn what_grew(&self) -> Option<String> {
         if self.0.iter().any(|(name, _)| own::is_own(name)) {
             return self.steps();
@@ -156,20 +154,17 @@ impl<'a> Journey<'a> {
         for (name, what) in LATER {
             if let Some(after) = at(name) {
                 let (growth, who) = step(before, after);
-                later.push(match is_shown(growth) {
-                    true => format!("{what} changed {} by {growth}{who}", self.1),
-                    false => format!("{what} left {} unchanged", self.1),
-                });
+                later.push(format!("by {growth} {what}{who}"));
                 before = after;
             }
         }
         if !later.is_empty() {
-            text.push_str(&format!(" Afterwards, {}.", later.join(", ")));
+            text.push_str(&format!(" {} then changed {}.", self.1, later.join(", ")));
         }
         Some(text)
     }
 
-    /// The change from one named account to another: the total, the owners that hold more or less, and the rest.
+    /// The change between two accounts: the total, the owners that changed, and the rest.
     fn grew(&self, (from, before): (&str, &AccountRecord), (to, after): (&str, &AccountRecord)) -> String {
         let total = Growth::between(Bytes(before.total_bytes), Bytes(after.total_bytes));
         let changed = match is_shown(total) {
@@ -186,24 +181,24 @@ impl<'a> Journey<'a> {
             parts.push(format!("everything else {rest}"));
         }
         let parts = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
-        let span = if from == THEN { "Since then".to_owned() } else { format!("From {from} to {to}") };
+        let span = if from == THEN { "Since the earlier account,".to_owned() } else { format!("From {from} to {to},") };
         format!("{span} {} {changed}{parts}.", self.1)
     }
 
-    /// Describes the changes from mark to mark, each with the owner that changed most.
+    /// The changes from mark to mark, each with the owner that changed most.
     fn steps(&self) -> Option<String> {
         let (first, _) = self.0.first()?;
         let step = |pair: &[(&str, Cow<'_, AccountRecord>)]| {
             let [(_, before), (name, after)] = pair else { return None };
             let (growth, who) = step(before, after);
-            Some(format!("{growth} until {name}{who}"))
+            Some(format!("{growth} at {name}{who}"))
         };
         let steps: Vec<String> = self.0.windows(2).filter_map(step).collect();
-        (!steps.is_empty()).then(|| format!("From {first} on {} changed by {}.", self.1, steps.join(", ")))
+        (!steps.is_empty()).then(|| format!("After {first}, {} changed by {}.", self.1, steps.join(", ")))
     }
 }
 
-/// The account with PSS in place of RSS.
+/// The account with PSS instead of RSS.
 fn divided(account: &AccountRecord) -> AccountRecord {
     let mut account = account.clone();
     account.total_bytes = account.pss_bytes;
@@ -216,12 +211,12 @@ fn divided(account: &AccountRecord) -> AccountRecord {
     account
 }
 
-/// Whether a growth prints as more or less than 0.0.
+/// Whether a change prints as nonzero.
 fn is_shown(growth: Growth) -> bool {
     !rounds_to_none(growth.0.unsigned_abs())
 }
 
-/// The change of the total, and in brackets the owner that changed most in the same direction.
+/// The change of the total, and in parentheses the owner that changed most in that direction.
 fn step(before: &AccountRecord, after: &AccountRecord) -> (Growth, String) {
     let growth = Growth::between(Bytes(before.total_bytes), Bytes(after.total_bytes));
     let most = changes(before, after).into_iter().find(|(_, change)| (change.0 < 0) == (growth.0 < 0));
@@ -229,7 +224,7 @@ fn step(before: &AccountRecord, after: &AccountRecord) -> (Growth, String) {
     (growth, most.map_or(String::new(), |(owner, change)| format!(" ({owner} {change})")))
 }
 
-/// Lists the owners by change, the largest first; the Java heap is one owner, since marks split it differently.
+/// Owners by change, largest first; the Java heap counts as one owner, because marks split it differently.
 fn changes<'a>(before: &'a AccountRecord, after: &'a AccountRecord) -> Vec<(&'a str, Growth)> {
     let name_of = |name: &'a str| label(if is_heap(name) { Owner::JavaHeap.name() } else { name });
     let mut names: Vec<&str> = before.owners.iter().chain(&after.owners).map(|owner| name_of(&owner.name)).collect();
@@ -245,36 +240,31 @@ fn changes<'a>(before: &'a AccountRecord, after: &'a AccountRecord) -> Vec<(&'a 
     found
 }
 
-/// Compares the bytes predicted to come back, before a full collection and before a trim, with the actual ones. For a
-/// collection it also says why a prediction was not possible.
+/// Compares predicted and actual returned bytes for the full collection and the trim. Also explains a missing
+/// prediction for the collection.
 fn predictions(trial: &Trial) -> Vec<String> {
     let check = |name: &str, what: &str, predicted: fn(&WouldReturn) -> Option<String>| {
         let at = trial.marks.iter().position(|mark| mark.name == name)?;
         let after = account_of(&trial.marks[at])?;
         let before = trial.marks[..at].last()?.account.as_ref()?;
-        let change = before.total_bytes.abs_diff(after.total_bytes);
-        let came = match after.total_bytes > before.total_bytes && !rounds_to_none(change) {
-            true => format!("RSS grew by {}", mib(change)),
-            false => format!("{} came back", mib(change)),
-        };
-        Some(format!("{what} {}; {came}.", predicted(&before.would_return)?))
+        let measured = Growth::between(Bytes(before.total_bytes), Bytes(after.total_bytes));
+        let predicted = predicted(&before.would_return)?;
+        Some(format!("Effect of a {what} on RSS, in MiB: predicted {predicted}, measured {measured}."))
     };
-    let gc = check(MarkPoint::Collected.word(), "A full GC", gc_prediction);
-    let trim = check(MarkPoint::Trimmed.word(), "A trim", |would| {
-        Some(format!("was predicted to return {}", Bytes(would.trim_bytes?)))
+    let gc = check(MarkPoint::Collected.word(), "full GC", gc_prediction);
+    let trim = check(MarkPoint::Trimmed.word(), "trim", |would| {
+        Some(Growth::between(Bytes(would.trim_bytes?), Bytes(0)).to_string())
     });
     gc.into_iter().chain(trim).collect()
 }
 
-/// Returns the prediction for a full collection; `None` in older records that have none.
+/// The prediction for a full collection; `None` in older records.
 fn gc_prediction(would: &WouldReturn) -> Option<String> {
     Some(match (would.gc_bytes, would.gc_grown_bytes) {
-        (Some(0), Some(grown)) if !rounds_to_none(grown) => {
-            format!("was predicted to let RSS grow by {}", mib(grown))
-        }
-        (Some(bytes), _) => format!("was predicted to return {}", Bytes(bytes)),
+        (Some(0), Some(grown)) if !rounds_to_none(grown) => Growth::between(Bytes(0), Bytes(grown)).to_string(),
+        (Some(bytes), _) => Growth::between(Bytes(bytes), Bytes(0)).to_string(),
         (None, _) if would.gc_reason.is_empty() => return None,
-        (None, _) => format!("was not predicted, since {}", would.gc_why),
+        (None, _) => format!("nothing ({})", would.gc_why),
     })
 }
 

@@ -1,4 +1,4 @@
-//! The account from mark to mark, on made-up trials.
+//! The account from mark to mark, on synthetic trials.
 
 use super::*;
 use crate::export::samples;
@@ -38,9 +38,9 @@ fn five() -> Trial {
 fn what_grew_is_named_by_owner_and_the_heap_as_a_whole() {
     assert_eq!(
         Journey::of(&five()).what_grew().unwrap(),
-        "From start to loaded RSS grew by 15.0 MiB: malloc retained +10.0, Java heap +6.0, metaspace -1.0. \
-         Afterwards, the rest changed RSS by -1.0 (malloc retained -1.0), a full GC changed RSS by \
-         -4.0 (Java heap -4.0), a trim changed RSS by +1.0 (malloc retained +1.0)."
+        "From start to loaded, RSS grew by 15.0 MiB: malloc retained +10.0, Java heap +6.0, metaspace -1.0. RSS then \
+            changed by -1.0 while idle (malloc retained -1.0), by -4.0 after a full GC (Java heap -4.0), by \
+            +1.0 after a trim (malloc retained +1.0)."
     );
 }
 
@@ -48,7 +48,7 @@ fn what_grew_is_named_by_owner_and_the_heap_as_a_whole() {
 fn the_rest_of_the_growth_is_not_lost() {
     let grown = |mib: u64| account(&["cds", "gc", "libjvm", "libraries", "metaspace"].map(|name| (name, mib)));
     let text = Journey::of(&trial(&[("start", grown(1)), ("loaded", grown(2))])).what_grew().unwrap();
-    assert!(text.starts_with("From start to loaded RSS grew by 5.0 MiB: CDS archive +1.0"), "{text}");
+    assert!(text.starts_with("From start to loaded, RSS grew by 5.0 MiB: CDS archive +1.0"), "{text}");
     assert!(text.ends_with(", everything else +1.0."), "{text}");
 }
 
@@ -57,8 +57,8 @@ fn predictions_stand_beside_what_came() {
     assert_eq!(
         predictions(&five()),
         [
-            "A full GC was predicted to return 3.0 MiB; 4.0 came back.",
-            "A trim was predicted to return 8.0 MiB; RSS grew by 1.0."
+            "Effect of a full GC on RSS, in MiB: predicted -3.0, measured -4.0.",
+            "Effect of a trim on RSS, in MiB: predicted -8.0, measured +1.0."
         ]
     );
     assert_eq!(predictions(&trial(&[("collected", account(&[("cds", 1)]))])), [""; 0]);
@@ -71,10 +71,10 @@ fn a_collection_may_let_rss_grow_or_not_be_predictable() {
         predictions(&trial(&[("rested", rested), ("collected", account(&[("cds", 14)]))]))
     };
     let grown = WouldReturn { gc_bytes: Some(0), gc_grown_bytes: Some(MIB), ..WouldReturn::default() };
-    assert_eq!(told(grown), ["A full GC was predicted to let RSS grow by 1.0; RSS grew by 2.0."]);
+    assert_eq!(told(grown), ["Effect of a full GC on RSS, in MiB: predicted +1.0, measured +2.0."]);
     let (gc_reason, gc_why) = ("not_collected".to_owned(), "nobody knows".to_owned());
     let unknown = WouldReturn { gc_reason, gc_why, ..WouldReturn::default() };
-    assert_eq!(told(unknown), ["A full GC was not predicted, since nobody knows; RSS grew by 2.0."]);
+    assert_eq!(told(unknown), ["Effect of a full GC on RSS, in MiB: predicted nothing (nobody knows), measured +2.0."]);
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn a_trial_without_accounts_has_no_journey() {
     let mut trial = five();
     trial.marks.iter_mut().for_each(|mark| mark.account = None);
     assert_eq!(journey(&trial), []);
-    // An account without owners tells nothing.
+    // An account without owners shows nothing.
     trial.marks[0].account = Some(AccountRecord { total_bytes: 1, ..AccountRecord::default() });
     assert_eq!(journey(&trial), []);
 }

@@ -1,4 +1,4 @@
-//! The class loaders: of one account by type, and over the marks of a trial if classes came or went.
+//! Class loaders: by type for one account, and over a trial's marks if classes came or went.
 
 use super::cells::{beginning, end, mib, rounds_to_none, signed};
 use crate::page::Part;
@@ -8,23 +8,23 @@ use crate::units::{Bytes, Growth, grouped};
 use crate::words::gathered;
 use loadline_base::order::Order as _;
 
-/// A change is reported only if more classes than this came or went between two marks: a few always load late.
+/// Fewer changed classes between two marks are not reported: a few always load late.
 const CLASSES_MIN: u64 = 50;
-/// A type is not reported if its loaders are the same and loaded fewer classes than this.
+/// A type with unchanged loaders and fewer loaded classes is not reported.
 const LATE_CLASSES: u64 = 10;
-/// Types reported for each span.
+/// Types reported per span.
 const TYPES_MAX: usize = 3;
-/// Types of one account.
+/// Types for one account.
 const ROWS_MAX: usize = 40;
 /// Room in characters for names next to numbers.
 const NAME_MAX: usize = 30;
 const MARK_MAX: usize = 14;
 const TYPE_MAX: usize = 36;
 
-/// The loaders of one account by type, or the reason why they are missing.
+/// An account's loaders by type, or why they are missing.
 pub(super) fn by_type(mark: &Mark) -> Part {
     let Some(loaders) = &mark.loaders else {
-        return Part::Text("The class loaders are not known: the JVM did not tell them.".to_owned());
+        return Part::Text("The class loaders are unknown: the JVM did not report them.".to_owned());
     };
     let row = |name: String, of: &LoaderSum| {
         let counts = [of.loaders, of.classes, of.hidden_classes].map(grouped);
@@ -41,15 +41,16 @@ pub(super) fn by_type(mark: &Mark) -> Part {
     let counted = mark.classes.map(|classes| {
         let (loaded, shared, unloaded) = (grouped(classes.loaded), grouped(classes.shared), grouped(classes.unloaded));
         format!(
-            "{loaded} classes are loaded, {shared} of all so far from the CDS archive; {unloaded} were unloaded. \
-             Loaders count array classes too."
+            "{loaded} classes are loaded, and {unloaded} have been unloaded. The CDS archive supplied {shared} of all \
+                classes so far. Loaders count array classes too."
         )
     });
-    let taken = "Taken is what its chunks may hold, resident or not; classes of the CDS archive take none.".to_owned();
+    let taken = "Taken: the total size of a loader's chunks, resident or not. Classes from the CDS archive take none."
+        .to_owned();
     Part::Table(Table::new(title, head, rows).noted(more.into_iter().chain(counted).chain([taken])))
 }
 
-/// Lists the changes of loaders from mark to mark, if more than [`CLASSES_MIN`] classes came or went.
+/// Changes from mark to mark, if more than [`CLASSES_MIN`] classes came or went.
 pub(crate) fn of_trial(trial: &Trial) -> Option<Table> {
     let spans = trial.marks.windows(2).filter(|pair| moved(&pair[0], &pair[1]) > CLASSES_MIN);
     let rows = spans.flat_map(|pair| rows_of(&pair[1]));
@@ -64,7 +65,7 @@ fn moved(from: &Mark, to: &Mark) -> u64 {
     counted.max(change.map_or(0, |change| change.added.classes.max(change.ended.classes)))
 }
 
-/// The types that changed most until this mark, and one row for the others.
+/// The types that changed most up to this mark, and a row for the others.
 fn rows_of(mark: &Mark) -> Vec<Vec<String>> {
     let Some(LoadersRecord { change: Some(all), types, .. }) = &mark.loaders else { return Vec::new() };
     let mut changed: Vec<(&LoaderType, LoaderChange)> =
@@ -83,14 +84,14 @@ fn rows_of(mark: &Mark) -> Vec<Vec<String>> {
     rows
 }
 
-/// Whether a change is more than the few classes that a loader always loads late.
+/// Whether a change exceeds the few classes that a loader always loads late.
 fn is_shown(change: &LoaderChange) -> bool {
     let loaders = change.added.loaders.max(change.ended.loaders);
     let classes = change.classes_growth().unsigned_abs();
     loaders > 0 || classes >= LATE_CLASSES || !rounds_to_none(change.taken_bytes_growth().unsigned_abs())
 }
 
-/// Returns the sort key of a change: the bytes that came and went, or classes if no bytes did.
+/// A change's sort key: bytes that came and went, else classes.
 fn weight(change: &LoaderChange) -> u64 {
     let bytes = change.added.taken_bytes.max(change.ended.taken_bytes);
     let kept = change.kept_taken_bytes_growth.unsigned_abs();
@@ -98,7 +99,7 @@ fn weight(change: &LoaderChange) -> u64 {
     bytes.max(kept).max(classes)
 }
 
-/// Describes the growth since the first mark, for the types that have more loaders now than at it.
+/// Growth since the first mark, for types with more loaders now.
 fn in_all(trial: &Trial) -> Option<String> {
     let with = || trial.marks.iter().filter(|mark| mark.loaders.is_some());
     let (first, last) = (with().next()?, with().next_back()?);
@@ -116,7 +117,7 @@ fn in_all(trial: &Trial) -> Option<String> {
         format!("{loaders} more {}, {classes} classes, {size}", end(brief(name), NAME_MAX))
     };
     let parts: Vec<String> = sums.iter().take(TYPES_MAX).map(told).collect();
-    (!parts.is_empty()).then(|| format!("From {} to {} in all: {}.", first.name, last.name, parts.join("; ")))
+    (!parts.is_empty()).then(|| format!("From {} to {}, in total: {}.", first.name, last.name, parts.join("; ")))
 }
 
 /// A class without its packages.

@@ -1,4 +1,4 @@
-//! Class loaders in words: on made-up marks, with names that are markup.
+//! Class loaders in words: synthetic marks, names that contain markup.
 
 use super::*;
 use crate::record::ClassCounts;
@@ -25,7 +25,7 @@ fn mark(name: &str, loaded: u64, types: &[(&str, LoaderSum, LoaderSum, LoaderSum
     }
 }
 
-/// A server that makes 412 loaders under load, of which a collection takes 12.
+/// A server that creates 412 loaders under load, 12 of which a collection frees.
 fn leaking(name: &str) -> Trial {
     let (none, mib) = (sum(0, 0, 0), |n: u64| n << 20);
     let app = ("jdk.internal.loader.ClassLoaders$AppClassLoader", sum(1, 900, mib(6)), none, none);
@@ -83,7 +83,7 @@ fn an_account_lists_types_and_says_what_the_numbers_are() {
     let trial = leaking("groovy.lang.GroovyClassLoader");
     insta::assert_snapshot!(text(vec![by_type(&trial.marks[1])]));
     let unknown = text(vec![by_type(&Mark::default())]);
-    assert!(unknown.contains("did not tell"), "{unknown}");
+    assert!(unknown.contains("did not report them"), "{unknown}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The page of a load without a trial: failures, the conditions, each phase, the thresholds.
+//! The page of a load without a trial: failures, conditions, phases, thresholds.
 
 use super::cells::beginning;
 use super::doubts::doubts;
@@ -11,10 +11,10 @@ use crate::table::Table;
 use crate::units::{Bytes, grouped, milliseconds, per_second, several};
 use crate::words::dash;
 
-/// A path cut to leave room for the numbers of its row.
+/// A path truncated to leave room for its row's numbers.
 const NAME_MAX: usize = 44;
 
-/// Summarizes a load, as far as `depth` asks.
+/// The page of a load, as detailed as `depth` requests.
 pub fn summarize_load(document: &LoadDocument, depth: Depth) -> Page {
     let conditions = &document.conditions;
     let failing: Vec<_> = failing(document).into_iter().map(page::Verdict::failing).collect();
@@ -35,10 +35,10 @@ pub fn summarize_load(document: &LoadDocument, depth: Depth) -> Page {
         sections.push(Section::new(Topic::Answer, "thresholds", verdicts));
     }
     sections.push(doubts(&document.doubts));
-    Page::new(format!("{}, loaded by loadline {}", conditions.url, conditions.loadline), sections).within(depth)
+    Page::new(format!("{}, load tested by loadline {}", conditions.url, conditions.loadline), sections).within(depth)
 }
 
-/// Rate, p99 and failures of the last phase that sent requests.
+/// Rate, p99, and failures of the last phase that sent requests.
 fn answer(document: &LoadDocument) -> Option<page::Verdict> {
     let phase = document.phases.iter().rfind(|phase| phase.works())?;
     let times = phase.response_ms.as_ref().or(phase.service_ms.as_ref());
@@ -46,8 +46,8 @@ fn answer(document: &LoadDocument) -> Option<page::Verdict> {
     Some(page::Verdict::told(format!("{}{p99}; {}", rate(phase), counts(phase))).about(&phase.name))
 }
 
-/// Lists the failures. A server that went away and a missed rate come first: all other figures then belong to another
-/// load than the one asked for.
+/// The failures. A vanished server and a missed rate come first, because all other figures then belong to another load
+/// than requested.
 fn failing(document: &LoadDocument) -> Vec<String> {
     let is_first = |doubt: &Doubt| matches!(doubt, Doubt::ServerGone { .. } | Doubt::AchievedBelowOffered { .. });
     let first = document.doubts.iter().filter(|doubt| is_first(&doubt.doubt));
@@ -55,7 +55,7 @@ fn failing(document: &LoadDocument) -> Vec<String> {
     let failed = document.thresholds.iter().filter(|threshold| threshold.verdict != Verdict::Holds);
     lines.extend(failed.map(|threshold| sentence(threshold, document)));
     if document.interrupted {
-        lines.push("interrupted: the figures cover what was done until then".to_owned());
+        lines.push("interrupted: the numbers cover only the part that ran".to_owned());
     }
     lines
 }
@@ -69,7 +69,7 @@ fn facts(document: &LoadDocument) -> Vec<(String, String)> {
     facts.list("load", conditions.load.clone());
     facts.add("machine", machine_text(&conditions.machine));
     let load = conditions.machine.load_average_1m;
-    facts.add("host load", load.map(|load| format!("{load:.2} before (1 min average)")));
+    facts.add("host load", load.map(|load| format!("{load:.2} before (1-minute average)")));
     let threads = several(u64::from(conditions.threads), "thread");
     let place = conditions.load_cpus.as_deref().map(|cpus| format!("CPU {}", cpus_text(Some(cpus))));
     facts.add("generator", format!("{threads} on {}", place.unwrap_or_else(|| "any CPU".to_owned())));
@@ -84,15 +84,25 @@ fn phase_facts(phase: &PhaseRecord) -> Vec<(String, String)> {
     facts.add("rate", rate(phase));
     facts.add("bytes", phase.generator.as_ref().map(|generator| bytes(phase, generator)));
     let connected = phase.connections.map(|of| [of.asked, of.opened, of.open_max].map(grouped));
-    let connected = connected.map(|[asked, opened, most]| format!("{asked} asked, {opened} opened, {most} at once"));
+    let connected = connected.map(|[asked, opened, most]| {
+        format!(
+            "{asked} requested, {opened} opened, at most \
+        {most} at a time"
+        )
+    });
     facts.add("connected", connected);
     let queue = phase.queue.map(|queue| match [queue.requests, queue.length_max].map(grouped) {
         _ if queue.requests == 0 => "no request waited for a connection".to_owned(),
-        [waited, most] => format!("requests that waited for a connection: {waited}, at most {most} at once"),
+        [waited, most] => format!("{waited} requests waited for a connection, at most {most} at a time"),
     });
     facts.add("queue", queue);
     let ages = phase.unanswered_ms.map(|ages| [ages.min, ages.p50, ages.max].map(milliseconds));
-    let ages = ages.map(|[min, p50, max]| format!("aged {min} to {max} ms, half of them over {p50} ms"));
+    let ages = ages.map(|[min, p50, max]| {
+        format!(
+            "waiting for {min} to {max} ms when the phase ended (median {p50} \
+        ms)"
+        )
+    });
     facts.add("unanswered", ages);
     facts.add("generator", phase.generator.as_ref().map(generator_text));
     facts.add("ended", phase.cut_short.as_ref().map(|why| format!("early: {why}")));
@@ -112,16 +122,16 @@ fn counts(phase: &PhaseRecord) -> String {
         text.push_str(&format!(" ({})", statuses.join(", ")));
     }
     if let Some(under_way) = phase.in_flight.filter(|n| *n > 0) {
-        text.push_str(&format!(", {} under way when it ended", grouped(under_way)));
+        text.push_str(&format!(", {} still in progress when it ended", grouped(under_way)));
     }
     text
 }
 
 fn rate(phase: &PhaseRecord) -> String {
     let offered = phase.offered_per_s.zip(phase.share_of_offered());
-    let offered = offered.map(|(rate, share)| format!(" of {}/s offered ({:.1} %)", per_second(rate), share * 100.0));
+    let offered = offered.map(|(rate, share)| format!(" of {}/s offered ({:.1}%)", per_second(rate), share * 100.0));
     let achieved = per_second(phase.achieved_per_s);
-    format!("{achieved}/s{}, in {:.1} s", offered.unwrap_or_default(), phase.seconds)
+    format!("{achieved}/s{} over {:.1} s", offered.unwrap_or_default(), phase.seconds)
 }
 
 fn bytes(phase: &PhaseRecord, generator: &Generator) -> String {
@@ -130,10 +140,10 @@ fn bytes(phase: &PhaseRecord, generator: &Generator) -> String {
     format!("received {} ({}/s){sent}", size(generator.received_bytes), size(per_s.round() as u64))
 }
 
-/// Small sums in KiB, because many short answers in a second are less than a MiB.
+/// Small sums are in KiB, because many short responses a second are less than a MiB.
 fn size(bytes: u64) -> String {
     match bytes {
-        // 1,023.95 KiB would be written as 1,024.0.
+        // 1,023.95 KiB would print as 1,024.0.
         0..1_048_525 => format!("{:.1} KiB", bytes as f64 / 1024.0),
         _ => Bytes(bytes).to_string(),
     }
@@ -141,7 +151,7 @@ fn size(bytes: u64) -> String {
 
 fn generator_text(generator: &Generator) -> String {
     let mut text =
-        format!("{:.0} % of its CPU, {:.1} us per request", generator.cpu_share * 100.0, generator.cpu_us_per_request);
+        format!("{:.0}% of its CPU, {:.1} us per request", generator.cpu_share * 100.0, generator.cpu_us_per_request);
     if let (Some(p50), Some(p99), Some(max)) = (generator.lag_ms_p50, generator.lag_ms_p99, generator.lag_ms_max) {
         let [p50, p99, max] = [p50, p99, max].map(milliseconds);
         text.push_str(&format!("; lag p50 {p50} p99 {p99} max {max} ms"));
@@ -149,7 +159,7 @@ fn generator_text(generator: &Generator) -> String {
     text
 }
 
-/// Rows for response and service times; in a closed model there is no intended start to count from.
+/// Rows for response and service times; a closed model has no intended start.
 fn times(phase: &PhaseRecord) -> Option<Table> {
     let row = |name: &str, times: &Quantiles| {
         let optional = |ms: Option<f64>| ms.map_or_else(dash, milliseconds);
@@ -161,10 +171,13 @@ fn times(phase: &PhaseRecord) -> Option<Table> {
     let kinds = [("response time", &phase.response_ms), ("service time", &phase.service_ms)];
     let rows = kinds.into_iter().filter_map(|(name, times)| Some(row(name, times.as_ref()?)));
     let note = match phase.is_open() {
-        true => "Response time is from the intended start, service time from the actual one.",
-        false => "Closed model: from the actual start; a server that stalls gets fewer requests, which flatters it.",
+        true => "Response time is measured from the intended start, service time from the actual start.",
+        false => {
+            "Closed model: times are measured from the actual start. A server that stalls gets fewer requests, so \
+                its times look better than they are."
+        }
     };
-    let title = format!("times in ms, of {} correct answers", grouped(phase.ok));
+    let title = format!("times in ms, {} successful responses", grouped(phase.ok));
     let head = ["", "p50", "p75", "p90", "p99", "p99.9", "p99.99", "max", "mean"];
     Table::new(title, head, rows).noted([note.to_owned()]).filled()
 }
@@ -174,7 +187,7 @@ fn requests(phase: &PhaseRecord) -> Table {
         vec![beginning(&of.request, NAME_MAX), of.weight.to_string(), grouped(of.ok), grouped(of.failed)]
     };
     let never = phase.never_begun.filter(|never| *never > 0);
-    let never = never.map(|never| vec!["(never begun)".to_owned(), dash(), dash(), grouped(never)]);
+    let never = never.map(|never| vec!["(never started)".to_owned(), dash(), dash(), grouped(never)]);
     let rows = phase.by_request.iter().map(row).chain(never);
     Table::new("by request", ["request", "weight", "ok", "failed"], rows)
 }
@@ -182,8 +195,8 @@ fn requests(phase: &PhaseRecord) -> Table {
 fn verdicts(document: &LoadDocument) -> Vec<String> {
     let mut lines: Vec<String> = document.thresholds.iter().map(|threshold| sentence(threshold, document)).collect();
     lines.extend(document.strict.map(|held| match held {
-        true => "--strict: holds (the offered rate was achieved, the generator was not the limit)".to_owned(),
-        false => "--strict: does not hold (see the doubts)".to_owned(),
+        true => "--strict: met (the offered rate was achieved, and the generator was not the bottleneck)".to_owned(),
+        false => "--strict: missed (see the doubts)".to_owned(),
     }));
     lines
 }
@@ -194,8 +207,8 @@ fn sentence(threshold: &ThresholdRecord, document: &LoadDocument) -> String {
     let phase = if several { format!(" in {}", threshold.phase) } else { String::new() };
     let shown = threshold.shown.as_deref().map(|shown| format!(" ({shown})")).unwrap_or_default();
     let verdict = match threshold.verdict {
-        Verdict::Holds => "holds",
-        Verdict::Fails => "does not hold",
+        Verdict::Holds => "met",
+        Verdict::Fails => "missed",
         Verdict::Unknown => "cannot be judged: it was not measured",
     };
     format!("{}{phase}: {verdict}{shown}", threshold.condition)

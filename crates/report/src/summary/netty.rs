@@ -1,4 +1,4 @@
-//! Netty's pools in words: every chunk a cell, buffers in thread caches, buffers in use, and why chunks linger.
+//! Netty's pools in words: a cell per chunk, cached and used buffers, and why chunks linger.
 
 use super::cells::{mib, size, sum};
 use crate::page::{Facts, Part};
@@ -12,22 +12,22 @@ use crate::words::{dash, name_of};
 use loadline_base::order::Order as _;
 use std::collections::BTreeMap;
 
-/// Signs of a chunk from unused to fully used, one for each tenth of the chunk in between.
+/// Signs for a chunk's usage from empty to full, in tenths.
 const SHADES: [char; 10] = ['_', '.', ':', '~', '=', '+', '*', '#', '%', '@'];
-/// Cells of a line; more cells go into the next line.
+/// Cells per line.
 const CELLS: usize = 20;
-/// Cells of one arena at one mark, and arenas, on a page; the JSON document has all of them.
+/// Cells per arena and mark, and arenas, on a page; the JSON document has all.
 const CELLS_MAX: usize = 400;
 const ARENAS_MAX: usize = 64;
-/// A chunk lingers if cached buffers keep at least this share of its used memory: without them it could be given back.
-/// The rest are pages of small buffers; an arena keeps one for each size.
+/// A chunk lingers if cached buffers account for at least this share of its used memory: without them, it could be
+/// returned. The rest are pages of small buffers, of which an arena keeps one per size.
 const CAUSE_MIN: f64 = 0.9;
-/// Sizes of cached buffers that are listed.
+/// Sizes of cached buffers listed.
 const SIZES_MAX: usize = 5;
-/// From this release on a JVM warns if an agent is loaded while it runs.
+/// From this release on, a JVM warns about agents loaded at run time.
 const WARNS_FROM: u32 = 21;
 
-/// How full a chunk is: 0 for empty, 9 for full, tenths between them.
+/// A chunk's usage: 0 for empty, 9 for full, in tenths.
 fn shade(chunk: &NettyChunk) -> usize {
     let used = u128::from(chunk.used_bytes());
     match (used, u128::from(chunk.bytes)) {
@@ -37,11 +37,10 @@ fn shade(chunk: &NettyChunk) -> usize {
     }
 }
 
-/// Summarizes the pools of a running JVM.
 pub(super) fn pools(pools: &NettyPools, release: Option<u32>) -> Part {
     let mut blocks = Vec::new();
     if pools.libraries.is_empty() {
-        blocks.push(Part::Text("No Netty is loaded in this JVM, shaded or not.".to_owned()));
+        blocks.push(Part::Text("Netty is not loaded in this JVM, shaded or otherwise.".to_owned()));
     }
     for library in &pools.libraries {
         blocks.push(Part::Facts(library_facts(library, pools)));
@@ -57,7 +56,7 @@ fn library_facts(library: &NettyLibrary, pools: &NettyPools) -> Vec<(String, Str
     let version = library.version.as_deref().unwrap_or("of unknown version");
     let loops = match (library.event_loops, library.event_loops_read) {
         (all, read) if all == read => several(all, "event loop"),
-        (all, read) => format!("{read} of {all} event loops answered"),
+        (all, read) => format!("{read} of {all} event loops responded"),
     };
     let netty = format!("{version} as {}, {loops}, {}", library.package, several(library.channels, "channel"));
     let own = library.direct_used_bytes.map(|used| format!("{} by Netty's counter", Bytes(used)));
@@ -69,11 +68,11 @@ fn library_facts(library: &NettyLibrary, pools: &NettyPools) -> Vec<(String, Str
     vec![("netty".to_owned(), netty), ("direct".to_owned(), format!("{own}, {jdk}; the limit is {}", size(most)))]
 }
 
-/// Returns the agent's cost to the JVM, and the data that it could not read.
+/// The agent's cost to the JVM, and the data that it could not read.
 fn own_facts(pools: &NettyPools, release: Option<u32>) -> Vec<(String, String)> {
     let cost = &pools.agent;
     let [took, held] = [cost.took_ms, cost.loop_ms_max].map(milliseconds);
-    let mut text = format!("{took} ms, event loops held for {held} ms at most");
+    let mut text = format!("{took} ms, during which event loops were blocked for at most {held} ms");
     if let Some(bytes) = cost.rss_bytes {
         text.push_str(&format!(", RSS {} MiB", Growth(bytes)));
     }
@@ -81,7 +80,10 @@ fn own_facts(pools: &NettyPools, release: Option<u32>) -> Vec<(String, String)> 
         text.push_str(&format!(", {classes} classes loaded"));
     }
     if cost.attached && release.is_some_and(|release| release >= WARNS_FROM) {
-        text.push_str("; this JVM warns of it on its stderr, unless it runs with -XX:+EnableDynamicAgentLoading");
+        text.push_str(
+            "; this JVM prints a warning about it to stderr unless it runs with \
+             -XX:+EnableDynamicAgentLoading",
+        );
     }
     let mut facts = Facts::default();
     facts.add("agent", text);
@@ -95,7 +97,7 @@ fn allocator_blocks(allocator: &NettyAllocator) -> Part {
     let [direct, heap] = [NettyMemory::Direct, NettyMemory::Heap].map(|memory| size(used(allocator, memory)));
     let mut text = format!("direct {direct}, heap {heap} in use");
     if let Some(pinned) = allocator.pinned_direct_bytes {
-        text.push_str(&format!("; {} of the direct memory are handed out", Bytes(pinned)));
+        text.push_str(&format!("; {} of the direct memory is handed out", Bytes(pinned)));
     }
     if let (Some(all), Some(read)) = (allocator.thread_caches, allocator.thread_caches_read) {
         text.push_str(&format!("; {read} of {all} thread caches read"));
@@ -108,7 +110,7 @@ fn allocator_blocks(allocator: &NettyAllocator) -> Part {
     Part::under(format!("{class} ({found})"), blocks)
 }
 
-/// Memory of one kind that an allocator holds: by its own metric or, in versions without that metric, by its chunks.
+/// An allocator's memory of one kind: from its metric or, in versions without it, from its chunks.
 fn used(allocator: &NettyAllocator, memory: NettyMemory) -> Option<u64> {
     let metric = match memory {
         NettyMemory::Direct => allocator.used_direct_bytes,
@@ -122,17 +124,16 @@ fn holds(arena: &NettyArena) -> bool {
     !arena.chunks.is_empty() || arena.huge_bytes.unwrap_or(0) > 0 || arena.unreached_bytes.unwrap_or(0) > 0
 }
 
-/// The sum of one number over these chunks.
+/// The sum of a number over these chunks.
 fn total<'a>(chunks: impl IntoIterator<Item = &'a NettyChunk>, what: fn(&NettyChunk) -> u64) -> u64 {
     sum(chunks.into_iter().map(what))
 }
 
-/// The cells of chunks, in lines.
 fn cell_lines(chunks: &[NettyChunk]) -> Vec<String> {
     chunks.chunks(CELLS).map(|line| line.iter().map(|chunk| SHADES[shade(chunk)]).collect()).collect()
 }
 
-/// A row for each arena and, if it has many chunks, further rows for their cells.
+/// A row per arena, and further rows for cells if it has many chunks.
 fn arenas(allocator: &NettyAllocator, shown: &[&NettyArena]) -> Table {
     let mut rows = Vec::new();
     for arena in shown {
@@ -158,13 +159,13 @@ fn arenas(allocator: &NettyAllocator, shown: &[&NettyArena]) -> Table {
     }
     let unreached = sum(shown.iter().filter_map(|arena| arena.unreached_bytes));
     if unreached > 0 {
-        notes.push(format!("{} more are in chunks that only the buffers from them know.", Bytes(unreached)));
+        notes.push(format!("Another {} is in chunks that only their own buffers reference.", Bytes(unreached)));
     }
     let head = ["arena", "chunks", "size", "used", "cached", "handed out", "huge", "usage of each chunk"];
     Table::new("arenas, MiB", head, rows).worded(1, 1).noted(notes)
 }
 
-/// Lists the buffers in thread caches by size, the sizes with most bytes first.
+/// Cached buffers by size, sizes with most bytes first.
 fn cached_sizes(allocator: &NettyAllocator) -> Table {
     let mut sizes: BTreeMap<u64, (u64, u64, u64)> = BTreeMap::new();
     for NettyCache { buffer_bytes, buffers, bytes, .. } in &allocator.caches {
@@ -176,10 +177,10 @@ fn cached_sizes(allocator: &NettyAllocator) -> Table {
     let row = |(size, (caches, buffers, bytes)): &(u64, (u64, u64, u64))| {
         vec![plain_size(*size), caches.to_string(), grouped(*buffers), mib(*bytes)]
     };
-    let all = format!("In all {} of freed buffers are kept by threads.", Bytes(in_caches(allocator)));
+    let all = format!("Thread caches keep {} of freed buffers in total.", Bytes(in_caches(allocator)));
     let more = sizes.len().saturating_sub(SIZES_MAX);
     let more = (more > 0).then(|| format!("{more} more sizes are in the document (--json)."));
-    let head = ["size of a buffer", "caches", "buffers", "MiB"];
+    let head = ["buffer size", "caches", "buffers", "MiB"];
     Table::new("thread caches", head, sizes.iter().take(SIZES_MAX).map(row)).noted([all].into_iter().chain(more))
 }
 
@@ -192,8 +193,8 @@ fn plain_size(bytes: u64) -> String {
     }
 }
 
-/// Why nearly empty chunks are not given back, if the evidence shows it: thread caches keep nearly all of their used
-/// memory. One such chunk for each arena is normal, because an arena keeps its first.
+/// Why nearly empty chunks are not returned, if the evidence shows it: thread caches hold nearly all of their used
+/// memory. One such chunk per arena is normal, because an arena keeps its first.
 fn lingering(allocator: &NettyAllocator) -> Option<String> {
     let lingers = |chunk: &NettyChunk| {
         let used = chunk.used_bytes();
@@ -207,11 +208,11 @@ fn lingering(allocator: &NettyAllocator) -> Option<String> {
     }
     let of = |what: fn(&NettyChunk) -> u64| total(held.iter().copied(), what);
     let (bytes, used, kept) = (of(|chunk| chunk.bytes), of(NettyChunk::used_bytes), of(|chunk| chunk.kept_bytes));
-    let percent = |part: u64, of: u64| format!("{:.0} %", part as f64 / of.max(1) as f64 * 100.0);
+    let percent = |part: u64, of: u64| format!("{:.0}%", part as f64 / of.max(1) as f64 * 100.0);
     let largest = allocator.caches.iter().map(|cache| cache.buffer_bytes).max().unwrap_or(0);
     Some(because_of_caches(&format!(
-        "{} of {} chunks are held by nothing else. Of their {} {} ({}) are in use, and of that {} ({}) are pages of {} \
-         freed buffers of up to {} in the caches of {}",
+        "nothing else holds {} of the {} chunks ({} in total). {} ({}) of that is in use; {} ({}) of the memory in \
+            use belongs to {} freed buffers of up to {}, in the caches of {}",
         held.len(),
         all.len(),
         Bytes(bytes),
@@ -225,20 +226,19 @@ fn lingering(allocator: &NettyAllocator) -> Option<String> {
     )))
 }
 
-/// The threads that have caches of an allocator.
 fn threads(allocator: &NettyAllocator) -> String {
     several(each_once(allocator.caches.iter().map(|cache| cache.thread.as_str())).len() as u64, "thread")
 }
 
 fn because_of_caches(evidence: &str) -> String {
     format!(
-        "Chunks linger because freed small buffers stay in thread caches: {evidence}. A chunk is given back only when \
-         nothing of it is in use. To try: -Dio.netty.allocator.normalCacheSize=0 and \
-         -Dio.netty.allocator.smallCacheSize=0, at the cost of locks."
+        "Chunks linger because small freed buffers stay in thread caches: {evidence}. A chunk is released only \
+         when nothing in it is in use. Try -Dio.netty.allocator.normalCacheSize=0 and \
+         -Dio.netty.allocator.smallCacheSize=0, which cost lock contention."
     )
 }
 
-/// Explains the same as [`lingering`] by sums, if the version of Netty does not show the chunk of a cached buffer.
+/// The explanation of [`lingering`] from sums, if this version of Netty does not report a cached buffer's chunk.
 fn lingering_in_sum(allocator: &NettyAllocator) -> Option<String> {
     let chunks: Vec<&NettyChunk> = allocator.arenas.iter().flat_map(|arena| &arena.chunks).collect();
     let arenas = allocator.arenas.iter().filter(|arena| !arena.chunks.is_empty()).count();
@@ -251,16 +251,15 @@ fn lingering_in_sum(allocator: &NettyAllocator) -> Option<String> {
     let [size, used, cached] = [total(chunks.iter().copied(), |chunk| chunk.bytes), used, cached].map(Bytes);
     let (chunks, threads) = (several(chunks.len() as u64, "chunk"), threads(allocator));
     Some(because_of_caches(&format!(
-        "of {chunks} with {size} in all, {used} are in use, and {cached} are in the caches of {threads}"
+        "{chunks} with {size} in total have {used} in use, and {cached} is in the caches of {threads}"
     )))
 }
 
-/// Returns the bytes in all thread caches.
 fn in_caches(allocator: &NettyAllocator) -> u64 {
     sum(allocator.caches.iter().map(|cache| cache.bytes))
 }
 
-/// Empty chunks that are never given back. An arena frees a chunk when it becomes empty and so moves down to `q000`. An
+/// Empty chunks that are never returned. An arena frees a chunk when it becomes empty and moves down to `q000`; an
 /// empty chunk in a higher list was forgotten there.
 fn stranded(allocator: &NettyAllocator) -> Option<String> {
     use NettyList::{Q025, Q050, Q075, Q100};
@@ -273,8 +272,8 @@ fn stranded(allocator: &NettyAllocator) -> Option<String> {
     let (chunks, size) = (several(found.len() as u64, "chunk"), Bytes(total(found.iter().copied(), |of| of.bytes)));
     (!found.is_empty()).then(|| {
         format!(
-            "Empty and yet kept: {chunks} with {size} in all, in the list {lists}. Netty should have given them back \
-             when they became empty; 4.1.0.CR3 is known to forget them. To try: a newer Netty."
+            "Empty but kept: {chunks} with {size} in total, in the list {lists}. Netty should have released them \
+             when they became empty; 4.1.0.CR3 is known to forget them. Try a newer Netty."
         )
     })
 }
@@ -285,7 +284,7 @@ fn why(allocator: &NettyAllocator) -> impl Iterator<Item = String> {
     [lingering, lingering_in_sum, stranded].into_iter().filter_map(move |reason| reason(pooled?))
 }
 
-/// The pools at the marks of a trial: a row for each mark, and the explanation of the last mark that has one.
+/// The pools at a trial's marks: a row per mark, and the last available explanation.
 pub(super) fn of_trial(trial: &Trial) -> Vec<Part> {
     let marks = with_pools(trial);
     let Some((_, last)) = marks.last() else { return Vec::new() };
@@ -295,7 +294,7 @@ pub(super) fn of_trial(trial: &Trial) -> Vec<Part> {
     });
     let took = marks.iter().map(|(_, pools)| pools.agent.took_ms).fold(0.0, f64::max);
     let mut notes = vec![format!(
-        "Direct memory is by the JDK's counter, and Netty's where that is larger. A listing took {} ms at most.",
+        "Direct memory comes from the JDK's counter, or from Netty's if that is larger. A listing took at most {} ms.",
         milliseconds(took)
     )];
     notes.extend(last.unread.iter().map(|what| format!("Not read: {what}.")));
@@ -305,15 +304,14 @@ pub(super) fn of_trial(trial: &Trial) -> Vec<Part> {
     blocks
 }
 
-/// The marks at which pools were read.
 fn with_pools(trial: &Trial) -> Vec<(&Mark, &NettyPools)> {
     trial.marks.iter().filter_map(|mark| Some((mark, mark.netty.as_ref()?))).collect()
 }
 
-/// An arena through a trial: class and id of its allocator, its memory, its number.
+/// Identifies an arena throughout a trial: its allocator's class and ID, its memory, its number.
 type ArenaKey<'a> = (&'a str, &'a str, NettyMemory, u64);
 
-/// Every arena that ever has a chunk, at every mark: a sign for each of its chunks, with their sums.
+/// Every arena with chunks, at every mark: a sign per chunk, with sums.
 pub(super) fn chunks(trial: &Trial) -> Option<Table> {
     let marks = with_pools(trial);
     let filled = marks.iter().flat_map(|(_, pools)| placed(pools)).filter(|(_, arena)| !arena.chunks.is_empty());
@@ -326,7 +324,7 @@ pub(super) fn chunks(trial: &Trial) -> Option<Table> {
         std::iter::once(name).chain(strips).collect::<Vec<String>>()
     };
     let left_out = places.len().saturating_sub(ARENAS_MAX);
-    let more = (left_out > 0).then(|| format!("{left_out} more arenas stand in the JSON document."));
+    let more = (left_out > 0).then(|| format!("{left_out} more arenas are in the JSON document."));
     let head = std::iter::once("arena").chain(marks.iter().map(|(mark, _)| mark.name.as_str()));
     let table = Table::new("chunks of each arena, MiB", head, places.iter().take(ARENAS_MAX).map(row));
     table.worded(1, marks.len()).noted([cells_note()].into_iter().chain(more)).filled()
@@ -346,19 +344,19 @@ fn strip(arena: &NettyArena) -> String {
     let (bytes, used, kept) = (of(|chunk| chunk.bytes), of(NettyChunk::used_bytes), of(|chunk| chunk.kept_bytes));
     let (drawn, more) = arena.chunks.split_at(arena.chunks.len().min(CELLS_MAX));
     let lines = cell_lines(drawn);
-    let more = if more.is_empty() { String::new() } else { format!("; {} cells are left out", more.len()) };
+    let more = if more.is_empty() { String::new() } else { format!("; {} cells are not shown", more.len()) };
     let by_caches = if kept > 0 { format!(", {} by caches", mib(kept)) } else { String::new() };
     let chunks = several(arena.chunks.len() as u64, "chunk");
     let sums = format!("{chunks}, {} of {} used{by_caches}{more}", mib(used), mib(bytes));
     if lines.is_empty() { dash() } else { format!("{} {sums}", lines.join(" ")) }
 }
 
-/// The meaning of the signs.
+/// The legend of the signs.
 fn cells_note() -> String {
-    format!("A cell is a chunk: _ empty, {} tenths used, @ full.", String::from_iter(&SHADES[1..9]))
+    format!("Each cell is a chunk: _ empty, {} tenths used, @ full.", String::from_iter(&SHADES[1..9]))
 }
 
-/// Why chunks stay, by the last mark that shows it.
+/// Why chunks stay, from the last mark that shows it.
 fn explanations(trial: &Trial) -> Vec<String> {
     let of_mark = |mark: &Mark| -> Vec<String> {
         let libraries = mark.netty.iter().flat_map(|pools| &pools.libraries);
@@ -368,7 +366,7 @@ fn explanations(trial: &Trial) -> Vec<String> {
     trial.marks.iter().rev().map(of_mark).find(|said| !said.is_empty()).unwrap_or_default()
 }
 
-/// All pools of a mark together, as cells: arenas, chunks, then sizes.
+/// A mark's totals as cells: arenas, chunks, then sizes.
 fn totals(pools: &NettyPools) -> Vec<String> {
     let allocators: Vec<&NettyAllocator> = pools.libraries.iter().flat_map(|library| &library.allocators).collect();
     let arenas: Vec<&NettyArena> =
@@ -376,17 +374,17 @@ fn totals(pools: &NettyPools) -> Vec<String> {
     let of = |what: fn(&NettyChunk) -> u64| total(arenas.iter().flat_map(|arena| &arena.chunks), what);
     let pinned = allocators.iter().filter_map(|of| of.pinned_direct_bytes).reduce(u64::saturating_add);
     let chunks: usize = arenas.iter().map(|arena| arena.chunks.len()).sum();
-    // Some versions of Netty do not report the chunk of a cached buffer.
+    // Some versions of Netty do not report a cached buffer's chunk.
     let cached = of(|chunk| chunk.cached_bytes).max(sum(allocators.iter().map(|allocator| in_caches(allocator))));
     let sizes =
         [Some(of(|chunk| chunk.bytes)), Some(of(NettyChunk::used_bytes)), Some(cached), pinned, direct_bytes(pools)];
     [arenas.len(), chunks].map(|count| count.to_string()).into_iter().chain(sizes.map(mib)).collect()
 }
 
-/// Direct memory of a JVM: the memory that the JDK counts, plus Netty's count if Netty bypasses the JDK.
+/// A JVM's direct memory: the JDK's count, plus Netty's if Netty bypasses the JDK.
 ///
-/// Whether Netty allocates past the JDK differs by version and JDK. If the JDK's counter could include Netty's memory,
-/// it is assumed to; the error is at most the smaller of the two.
+/// Whether Netty bypasses the JDK depends on versions. If the JDK's counter could include Netty's memory, this assumes
+/// so; the error is at most the smaller of the two.
 fn direct_bytes(pools: &NettyPools) -> Option<u64> {
     let own = pools.libraries.iter().filter_map(|library| library.direct_used_bytes);
     let own = own.reduce(u64::saturating_add);

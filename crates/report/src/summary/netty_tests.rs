@@ -1,4 +1,4 @@
-//! Pools in words: the strip, the explanation if the evidence shows it, and no explanation otherwise.
+//! Pools in words: the strip, and an explanation only if the evidence shows it.
 
 use super::*;
 use crate::terminal::render_within;
@@ -50,9 +50,9 @@ fn nearly_empty_chunks_of_cached_buffers_are_explained() {
     chunks.push(chunk(9 * MIB, 0));
     let text = lingering(&allocator(chunks)).unwrap();
     for words in [
-        "Chunks linger because freed small buffers stay in thread caches: 14 of 15 chunks are held by nothing else. ",
-        "Of their 224.0 MiB 8.3 MiB (4 %) are in use, and of that 8.3 MiB (100 %) are pages of 266 freed buffers of ",
-        "up to 32 KiB in the caches of 1 thread.",
+        "Chunks linger because small freed buffers stay in thread caches: nothing else holds 14 of ",
+        "the 15 chunks (224.0 MiB in total). 8.3 MiB (4%) of that is in use; 8.3 MiB (100%) of the memory in use ",
+        "belongs to 266 freed buffers of up to 32 KiB, in the caches of 1 thread.",
     ] {
         assert!(text.contains(words), "{text}");
     }
@@ -64,7 +64,7 @@ fn caches_that_do_not_tell_their_chunks_explain_by_their_sum() {
     assert_eq!(lingering_in_sum(&of), None, "nothing is in the caches");
     of.caches[0].bytes = 80 * MIB;
     let text = lingering_in_sum(&of).unwrap();
-    let words = "of 10 chunks with 160.0 MiB in all, 80.0 MiB are in use, and 80.0 MiB are in the caches of 1 thread.";
+    let words = "10 chunks with 160.0 MiB in total have 80.0 MiB in use, and 80.0 MiB is in the caches of 1 thread.";
     assert!(text.contains(words), "{text}");
     of.arenas[0].chunks.truncate(1);
     assert_eq!(lingering_in_sum(&of), None, "an arena keeps its first");
@@ -75,10 +75,10 @@ fn without_the_evidence_nothing_is_claimed() {
     for chunks in [
         vec![],
         vec![chunk(0, 0); 3],
-        // Something other than caches uses them.
+        // Not used by caches.
         vec![chunk(MIB, 0); 3],
         vec![chunk(MIB, MIB / 2); 3],
-        // The first chunk of an arena stays anyway.
+        // An arena's first chunk always stays.
         vec![chunk(MIB, MIB)],
     ] {
         assert_eq!(lingering(&allocator(chunks)), None);
@@ -92,7 +92,7 @@ fn chunks_that_netty_forgot_are_named() {
     let text =
         of(vec![empty(NettyList::Q075), empty(NettyList::QInit), empty(NettyList::Q075), empty(NettyList::Q100)])
             .unwrap();
-    assert!(text.starts_with("Empty and yet kept: 3 chunks with 48.0 MiB in all, in the list q075, q100."), "{text}");
+    assert!(text.starts_with("Empty but kept: 3 chunks with 48.0 MiB in total, in the list q075, q100."), "{text}");
     assert_eq!(of(vec![empty(NettyList::QInit), empty(NettyList::Q000), chunk(MIB, 0)]), None);
 }
 
@@ -129,7 +129,7 @@ fn a_cell_for_each_chunk() {
 #[test]
 fn a_jvm_without_netty_is_said() {
     let text = render_within(&[pools(&NettyPools::default(), None)], 80);
-    assert!(text.contains("No Netty is loaded in this JVM, shaded or not."), "{text}");
+    assert!(text.contains("Netty is not loaded in this JVM, shaded or otherwise."), "{text}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The next command of an answer, in a line below it.
+//! The next command, in a line below the answer.
 
 use super::comparison::{compares, seconds_of_a_block, undecided};
 use super::explanation::{code_behind, heap_unseen, is_code, is_steady, main_holder};
@@ -7,44 +7,56 @@ use crate::doubt::Doubt;
 use crate::owner::Owner;
 use crate::page::{Literal, Part};
 use crate::record::{
-    AccountDocument, AccountRecord, BudgetVerdict, ChangesDocument, Document, ExplanationRecord, FindRecord,
-    FindingRecord, FlagOrigin, FlagsRecord, FleetDocument, GrowthWord, LoadDocument, NamedJvm, Outcome, Trial,
-    Unknowns, WatchedJvm,
+    AccountDocument, AccountRecord, BudgetVerdict, ChangesDocument, Document, DoubtRecord, ExplanationRecord,
+    FindRecord, FindingRecord, FlagOrigin, FlagsRecord, FleetDocument, GrowthWord, LoadDocument, NamedJvm, Outcome,
+    Trial, Unknowns, WatchedJvm,
 };
 use crate::units::{Bytes, roughly};
 use crate::words::pairs;
 use loadline_jvm::observe::vm_flags::{set_by, short_name};
 
-/// The command that makes more blocks for what is open, with its price.
+/// The command to run more blocks for undecided metrics, with its cost.
 pub(super) fn of_comparison(document: &Document) -> Option<Part> {
     let rows = pairs(document, true).into_iter().flat_map(|pair| pair.rows).collect::<Vec<_>>();
     let command = document.conditions.command.replacen("loadline run ", "loadline compare ", 1);
     // Archives get no more blocks.
     let is_open = document.archives.is_empty() && undecided(&rows).next().is_some();
     let most = BLOCKS_MORE.max(2 * document.blocks.len() as u32);
-    let price = seconds_of_a_block(document).map(|seconds| format!(", at most {}", roughly(seconds * f64::from(most))));
-    let title = format!("next: up to {most} blocks, until these metrics are decided{}", price.unwrap_or_default());
+    let price = seconds_of_a_block(document).map(|seconds| {
+        format!(
+            " (at most \
+        {})",
+            roughly(seconds * f64::from(most))
+        )
+    });
+    let title = format!("next: run up to {most} blocks until these metrics are decided{}", price.unwrap_or_default());
     let lines = vec![until_sure(&command, most)];
     (is_open && command.starts_with("loadline compare ")).then_some(Part::Literal(Literal { title, lines }))
 }
 
-/// The blocks of `--until-sure` without a number.
+/// The default of `--until-sure`.
 const BLOCKS_MORE: u32 = 30;
 
-/// The same command until every metric is decided, in so many blocks at most. What follows `--` is the server's own.
+/// The same command until every metric is decided, in up to `most` blocks.
 fn until_sure(command: &str, most: u32) -> String {
-    const OPTION: &str = "--until-sure";
-    let (ours, server) = command.split_once(" -- ").map_or((command, None), |(ours, server)| (ours, Some(server)));
-    let mut words: Vec<&str> = ours.split(' ').collect();
-    if let Some(at) = words.iter().position(|word| word.starts_with(OPTION)) {
-        let has_number = words.get(at + 1).is_some_and(|word| word.parse::<u32>().is_ok());
-        words.drain(at..at + 1 + usize::from(words[at] == OPTION && has_number));
-    }
-    let server = server.map(|server| format!(" -- {server}")).unwrap_or_default();
-    format!("{} {OPTION} {most}{server}", words.join(" "))
+    with(command, &["--until-sure"], &format!("--until-sure {most}"))
 }
 
-/// The limit of a server that was weighed; an interval for trials that were not repeated.
+/// A command without these numeric options, and with others. Words after `--` belong to the server.
+fn with(command: &str, without: &[&str], others: &str) -> String {
+    let (ours, server) = command.split_once(" -- ").map_or((command, None), |(ours, server)| (ours, Some(server)));
+    let mut words: Vec<&str> = ours.split(' ').collect();
+    for option in without {
+        if let Some(at) = words.iter().position(|word| word.split('=').next() == Some(option)) {
+            let has_number = words.get(at + 1).is_some_and(|word| word.parse::<f64>().is_ok());
+            words.drain(at..at + 1 + usize::from(words[at] == *option && has_number));
+        }
+    }
+    let server = server.map(|server| format!(" -- {server}")).unwrap_or_default();
+    format!("{} {others}{server}", words.join(" "))
+}
+
+/// The limit of a measured server; an interval if trials were not repeated.
 pub(super) fn of_trials(document: &Document) -> Option<Part> {
     let trials = &document.trials;
     if let [Trial { explanation: Some(found), jvm, .. }] = trials.as_slice() {
@@ -66,14 +78,17 @@ pub(super) fn of_trials(document: &Document) -> Option<Part> {
     if document.budgets.iter().any(|budget| budget.verdict == BudgetVerdict::Fail) {
         let (_, rest) = document.conditions.command.split_once(" --baseline ")?;
         let baseline = rest.split(' ').next()?;
-        return Some(line(&format!("`loadline compare {baseline} ARCHIVE` names the owners of the difference.")));
+        return Some(line(&format!(
+            "`loadline compare {baseline} ARCHIVE` shows which owners account for the \
+            difference."
+        )));
     }
     let text = match trials.as_slice() {
         [one] if is_complete(one) && one.marks.iter().any(|mark| mark.account.is_some()) => {
-            "`loadline find` with the same arguments finds the smallest limit that holds."
+            "`loadline find` with the same arguments finds the smallest limit that meets the target."
         }
         [first, .., last] if first.configuration != last.configuration && trials.iter().all(is_complete) => {
-            "`loadline compare` with the same arguments repeats them and gives each difference an interval."
+            "`loadline compare` with the same arguments repeats the trials and gives each difference an interval."
         }
         _ => return None,
     };
@@ -86,10 +101,10 @@ fn is_held(found: &ExplanationRecord, findings: &[FindingRecord]) -> bool {
     main_holder(found).is_some_and(|holder| holder.retained_bytes > costs)
 }
 
-/// A change of the code, and the command that shows whether it helped.
+/// A code change, and the command that shows whether it helped.
 fn mend(grows: bool) -> Part {
     line(match grows {
-        true => "change that code, and run the same command again: the live heap should no longer grow.",
+        true => "change that code and rerun the command: the live heap should no longer grow.",
         false => {
             "change that code. `loadline weigh --trials 5 --out before` with the same arguments, `--out after` with \
              the change, and `loadline compare before after` show the difference."
@@ -97,26 +112,26 @@ fn mend(grows: bool) -> Part {
     })
 }
 
-/// A steady rate after a closed load; a check after an open one.
+/// A constant rate after a closed load; a threshold after an open one.
 pub(super) fn of_load(document: &LoadDocument) -> Option<Part> {
     let phase = document.phases.iter().rfind(|phase| phase.works())?;
     let text = match &phase.response_ms {
         Some(times) if document.thresholds.is_empty() => {
             let bound = rounded_up(times.p99 * CHECK_ROOM)?;
-            format!("`--require 'p99<{bound}ms'` makes it a check, with an exit code.")
+            format!("add `--require 'p99<{bound}ms'` to turn this load into a check with an exit code.")
         }
         None => {
             let rate = rounded_up(phase.achieved_per_s * STEADY_SHARE)?;
-            format!("`--rate {rate}` offers 70 % of that rate, and times each request from when it was due.")
+            format!("use `--rate {rate}` to offer 70% of that rate and time each request from when it was due.")
         }
         Some(_) => return None,
     };
     Some(line(&text))
 }
 
-/// The share of the rate of a closed load that a server carries without a growing queue.
+/// The share of a closed load's rate that a server sustains without a growing queue.
 const STEADY_SHARE: f64 = 0.7;
-/// The room of a check above the p99 of one load.
+/// A threshold relative to the p99 of one load.
 const CHECK_ROOM: f64 = 1.5;
 
 /// Rounds to two digits; `None` below 1.
@@ -125,28 +140,38 @@ fn rounded_up(value: f64) -> Option<u64> {
     (value >= 1.0).then(|| ((value / step).ceil() * step) as u64)
 }
 
-/// The proof of the limit that a search found: its own starts prove the line, and one start the limit to set.
-pub(super) fn of_find(find: &FindRecord) -> Option<Part> {
+/// Confirms the limit that a search found: several starts at the line, one at the limit to set.
+pub(super) fn of_find(document: &Document, find: &FindRecord) -> Option<Part> {
+    const STARTS: u32 = 29;
     let limit = find.limit_bytes.filter(|_| find.prove_bytes.is_none() && find.unknowns != Unknowns::Rate)?;
-    let heap = find.heap_bytes.map(|heap| format!(" and `--jvm=-Xmx{}`", Bytes(heap).java())).unwrap_or_default();
-    let limit = Bytes(limit).java();
-    Some(line(&format!(
-        "`loadline find --prove {limit} --proofs 29` with the same arguments{heap} tries that limit 29 times."
-    )))
+    let heap = find.heap_bytes.map(|heap| format!(" --jvm=-Xmx{}", Bytes(heap).java())).unwrap_or_default();
+    let time = roughly(find.seconds / f64::from(find.trials.max(1)) * f64::from(STARTS));
+    let title = format!("next: test the limit to set with {STARTS} starts (about {time})");
+    let options = format!("--prove {} --proofs {STARTS}{heap}", Bytes(limit).java());
+    let lines = vec![with(&document.conditions.command, &["--proofs", "--minutes", "--trials-max"], &options)];
+    Some(Part::Literal(Literal { title, lines }))
 }
 
-/// The next look at the same services.
+/// The next run for the same services.
 pub(super) fn of_fleet(document: &FleetDocument) -> Option<Part> {
     let all_answered = document.standing.missing.is_empty() && document.standing.failed.is_empty();
-    let text = "`--json fleet.json` keeps these lines; `loadline plan FLEET --last fleet.json` plans to check them.";
+    let text = "save these load lines with `--json fleet.json`, and plan the next check with `loadline plan FLEET \
+        --last fleet.json`.";
     (all_answered && !document.services.is_empty()).then(|| line(text))
 }
 
-/// The holder of a large owner that no finding explains; else whether the JVM grows.
+/// How to find the holder of a large unexplained owner, else whether the JVM grows.
 pub(super) fn of_account(document: &AccountDocument) -> Part {
+    if has_no_answers(document) {
+        return line(
+            "capture again with `jcmd` (on the PATH, in `JAVA_HOME`, or next to the process's `java`). If the image \
+             has none, run `loadline account --all` on the node. Without it, some memory areas of the JVM cannot \
+             be told apart.",
+        );
+    }
     if let Some(bundle) = &document.bundle {
         return line(&format!(
-            "capture again later; `loadline account --from LATER --against {bundle}` shows what grew."
+            "capture again later; `loadline account --from LATER --against {bundle}` then shows what grew."
         ));
     }
     let open = document.mark.account.as_ref().and_then(|account| open(account, &document.findings));
@@ -157,14 +182,13 @@ fn watch(document: &AccountDocument) -> Part {
     line(&format!("`loadline watch {}` shows whether it grows.", document.jvm.pid))
 }
 
-/// A trial of the options that the first of these findings proposes.
 fn of_cure(findings: &[FindingRecord], flags: Option<&FlagsRecord>, server: &str) -> Option<Part> {
     let options = findings.first()?.remedies.first()?.typed();
     let tries = format!("{server} tries `{}` and shows what it saves", options.join(" "));
     (!options.is_empty()).then(|| tune(&options, flags, &tries))
 }
 
-/// A tuning of this server, and what it does with these options, of which one may replace a flag of the user's own.
+/// A tuning of this server, and the effect of these options, which may replace a flag of the user's.
 fn tune(options: &[String], flags: Option<&FlagsRecord>, server: &str) -> Part {
     let set = |name: &str| {
         let mut set = flags.into_iter().flat_map(|flags| &flags.set);
@@ -176,14 +200,14 @@ fn tune(options: &[String], flags: Option<&FlagsRecord>, server: &str) -> Part {
     line(&format!("`loadline tune{own}{server}."))
 }
 
-/// After a recording: the proof of a cure, another recording if this one shows little, or whether the JVM grows.
+/// After a recording: a test of a remedy, another recording if this one shows little, or whether the JVM grows.
 pub(super) fn of_recorded(document: &AccountDocument) -> Part {
     const SERVER: &str = " --url URL --rate N -- COMMAND`";
     let flags = document.flags.as_ref();
     let sites = || document.explanation.iter().flat_map(|found| &found.sites);
-    // A collection that comes sooner frees what dead objects hold.
+    // More frequent collections free what dead objects hold.
     let dead = sites().next().filter(|site| is_code(site) && site.kept_bytes < site.loaded_bytes / 2);
-    let sooner = format!("{SERVER} tries a smaller young generation, so that a GC comes sooner");
+    let sooner = format!("{SERVER} tries a smaller young generation, which makes GCs more frequent");
     let dead = dead.map(|_| tune(&["-Xmn".to_owned()], flags, &sooner));
     let findings = weighty(&document.findings, document.mark.rss_bytes);
     if document.explanation.as_ref().is_some_and(|found| is_held(found, findings)) {
@@ -193,23 +217,26 @@ pub(super) fn of_recorded(document: &AccountDocument) -> Part {
     cure.or_else(|| again(document)).or(dead).unwrap_or_else(|| of_recorded_heap(document))
 }
 
-/// The objects, if they were not looked at; the code that fills the main holder, if any; else whether it grows.
+/// The objects, if not yet examined; the code that fills the main holder, if any; else whether it grows.
 fn of_recorded_heap(document: &AccountDocument) -> Part {
     let pid = document.jvm.pid;
     if heap_unseen(document).is_some() {
-        return line(&format!("`loadline explain {pid} --objects`: a full GC, then a pause while the JVM writes."));
+        return line(&format!(
+            "`loadline explain {pid} --objects` also examines the heap. It runs a full GC and pauses the JVM while a \
+             heap dump is written."
+        ));
     }
     match document.explanation.as_ref().and_then(main_holder) {
         Some(_) => line(&format!(
-            "change the code that fills it, and compare both builds under one load (`loadline explain -- COMMAND`); \
-             `loadline account {pid} --heap-dump FILE` keeps the objects."
+            "change the code that fills it, and compare both builds under the same load (`loadline explain -- \
+             COMMAND`); `loadline account {pid} --heap-dump FILE` saves the objects."
         )),
         None => watch(document),
     }
 }
 
-/// After two accounts: what keeps the live heap, if that grew most; else the holder of a large owner. A bundle leads to
-/// commands that run in its container.
+/// After two accounts: what keeps the live heap, if that grew most; else the holder of a large owner. For a bundle,
+/// commands to run in its container.
 pub(super) fn of_changes(document: &ChangesDocument) -> Option<Part> {
     let [then, now] =
         [&document.then, &document.now].map(|of| of.mark.account.as_ref().map_or(0, AccountRecord::heap_bytes));
@@ -218,7 +245,7 @@ pub(super) fn of_changes(document: &ChangesDocument) -> Option<Part> {
     let is_most = live.is_some() || grown as i64 >= document.rss_growth_bytes / 2;
     let (is_heap, pid) = (grown >= HEAP_GROWN_MIN && is_most, document.now.jvm.pid);
     let text = match (&document.now.bundle, is_heap) {
-        (None, true) => format!("`loadline explain {pid} --objects` names what keeps the heap."),
+        (None, true) => format!("`loadline explain {pid} --objects` shows which objects keep the heap alive."),
         (None, false) => return Some(of_account(&document.now)),
         (Some(_), true) => {
             format!(
@@ -236,9 +263,9 @@ pub(super) fn of_changes(document: &ChangesDocument) -> Option<Part> {
     Some(line(&text))
 }
 
-/// A heap that grew by less has no holder worth a heap dump.
+/// A heap that grew by less is not worth a heap dump.
 const HEAP_GROWN_MIN: u64 = 1 << 20;
-/// Growth of an owner by less has no cause worth a look.
+/// Smaller growth of an owner is not worth examining.
 pub(super) const OWNER_GROWN_MIN: i64 = 1 << 20;
 
 /// Another recording, if this one shows less than half of what a large owner held before.
@@ -247,7 +274,8 @@ pub(super) fn again(document: &AccountDocument) -> Option<Part> {
     let open = open(document.mark.account.as_ref()?, &document.findings)?;
     (recorded < open.bytes / 2).then(|| {
         line(&format!(
-            "record again under load, or from the start (`loadline explain -- COMMAND`): the {} were allocated before.",
+            "record again under load, or from startup (`loadline explain -- COMMAND`), because the {} was allocated \
+             before the recording.",
             open.named()
         ))
     })
@@ -257,7 +285,7 @@ pub(super) fn again(document: &AccountDocument) -> Option<Part> {
 pub(super) struct OpenOwner {
     bytes: u64,
     owner: Owner,
-    /// The options that list its holders, after `loadline` and the process id, and the kind of holder.
+    /// The options that list its holders, after `loadline` and the pid, and the kind of holder.
     by: (&'static str, &'static str, &'static str),
 }
 
@@ -267,19 +295,26 @@ impl OpenOwner {
         format!("{} of {}", Bytes(self.bytes), self.owner.entry().label)
     }
 
-    /// The command that names the holders, in a JVM that runs or in a bundle; `None` where a bundle does not have them.
+    /// The command that names the holders, in a running JVM or a bundle; `None` if a bundle lacks them.
     pub(super) fn next(&self, document: &AccountDocument) -> Option<String> {
         let (pid, (verb, options, which)) = (document.jvm.pid, self.by);
         let (of, options, which) = match (&document.bundle, self.owner) {
+            // The comparison has a single row if the earlier account could not split it.
+            (None, Owner::MallocUnsplit) if was_walked(document) => {
+                return Some(format!("`loadline account {pid}` breaks down the {}", self.named()));
+            }
             (None, _) => (format!("{verb} {pid}"), options, which),
             (Some(_), Owner::MallocUnsplit) if trims(document) => {
                 let named = self.named();
-                return Some(format!("in the container, {} returns the retained part of the {named}", trim(pid)));
+                return Some(format!(
+                    "in the container, run {} to trim the {named} and see how much is released",
+                    trim(pid)
+                ));
             }
             (Some(bundle), owner) => {
                 let (options, which) = match owner {
                     Owner::Metaspace | Owner::ClassSpace => ("--by loader", "which loader"),
-                    Owner::ThreadStacks => ("--by pool", "which pool of threads"),
+                    Owner::ThreadStacks => ("--by pool", "which thread pool"),
                     _ if verb == EXPLAIN => return None,
                     _ => (options, which),
                 };
@@ -289,19 +324,26 @@ impl OpenOwner {
         Some(format!("`loadline {of} {options}` shows {which} holds the {}", self.named()))
     }
 
-    /// The same of a trial; `None` where no other trial names them.
+    /// The owner; for a bundle, with the command, because there the answer has another one. A trim has its own line.
+    pub(super) fn told(&self, document: &AccountDocument) -> String {
+        let is_told = document.bundle.is_some() && self.owner != Owner::MallocUnsplit;
+        let next = self.next(document).filter(|_| is_told);
+        next.map_or_else(|| self.named(), |next| format!("{}: {next}", self.named()))
+    }
+
+    /// The owner with a trial's command; `None` if no further trial would name its holders.
     pub(super) fn next_trial(&self) -> Option<String> {
         let (verb, _, which) = self.by;
-        let text = format!("`loadline explain` with the same arguments shows {which} holds the {}", self.named());
+        let text = format!("{}; `loadline explain` with the same arguments shows {which} holds it", self.named());
         (verb == EXPLAIN).then_some(text)
     }
 }
 
-/// Less of RSS, or less than this, needs no explanation.
+/// Less memory, or share of RSS, needs no explanation.
 const OPEN_SHARE_MIN: f64 = 0.25;
 const OPEN_BYTES_MIN: u64 = 32 << 20;
 
-/// The largest owner, if it is large, something can name its holders, and no finding weighs half as much.
+/// The largest owner, if it is large, its holders can be named, and no finding has half its weight.
 pub(super) fn open(account: &AccountRecord, findings: &[FindingRecord]) -> Option<OpenOwner> {
     let named = Owner::ALL.into_iter().filter_map(|owner| Some((account.holds(owner.name()), owner, holders(owner)?)));
     let (bytes, owner, by) = named.max_by_key(|(bytes, ..)| *bytes)?;
@@ -312,20 +354,28 @@ pub(super) fn open(account: &AccountRecord, findings: &[FindingRecord]) -> Optio
 
 const EXPLAIN: &str = "explain";
 
-/// Whether the JVM has an allocator that it can trim, and `jcmd` is at hand.
+/// Whether the JVM can trim its allocator, and `jcmd` is available.
 pub(super) fn trims(document: &AccountDocument) -> bool {
-    let lacks_jcmd =
-        document.doubts.iter().any(|of| matches!(&of.doubt, Doubt::BundleLacks { what } if what.contains("no jcmd")));
-    document.jvm.allocator.as_deref() == Some("glibc") && !lacks_jcmd
+    document.jvm.allocator.as_deref() == Some("glibc") && !has_no_answers(document)
 }
 
-/// The command that trims malloc.
+/// Whether a bundle was created without `jcmd`.
+fn has_no_answers(document: &AccountDocument) -> bool {
+    let lacks = |of: &DoubtRecord| matches!(&of.doubt, Doubt::BundleLacks { what } if what.contains("jcmd"));
+    document.doubts.iter().any(lacks)
+}
+
+/// Whether malloc was split at the measurement.
+fn was_walked(document: &AccountDocument) -> bool {
+    document.mark.account.as_ref().is_some_and(|account| account.malloc.is_some())
+}
+
 pub(super) fn trim(pid: u32) -> String {
     format!("`jcmd {pid} System.trim_native_heap` (JDK 17.0.9 and newer)")
 }
 
-/// The command that names the holders of an owner; `None` for the heap, which findings judge by its live set, for what
-/// a JVM needs, and for memory without a holder.
+/// The command that names an owner's holders; `None` for the heap, which findings judge by its live set, for memory
+/// that any JVM needs, and for memory without a holder.
 fn holders(owner: Owner) -> Option<(&'static str, &'static str, &'static str)> {
     match owner {
         Owner::MallocLive
@@ -338,45 +388,48 @@ fn holders(owner: Owner) -> Option<(&'static str, &'static str, &'static str)> {
         | Owner::ClassSpace
         | Owner::ThreadStacks => Some((EXPLAIN, "--for 30s", "which code")),
         Owner::Libraries | Owner::MappedFiles => Some(("account", "--by file", "which file")),
-        Owner::Unexplained => Some(("account", "--by region", "which address")),
+        Owner::Anonymous | Owner::Unexplained => Some(("account", "--by region", "which address")),
         _ => None,
     }
 }
 
-/// A JVM of a container.
 pub(super) fn of_charged(jvm: &NamedJvm) -> Part {
     line(&format!(
-        "`loadline account {}` says who holds the memory of {}, and what its helpers add.",
+        "`loadline account {}` shows what {} uses its memory for and how much its helper processes add.",
         jvm.pid, jvm.name
     ))
 }
 
-/// The kill that left a cgroup without a process.
+/// An OOM kill that left a cgroup without processes.
 pub(super) fn of_dead() -> Part {
-    line("`loadline post-mortem` names the process that the kernel killed, and the owners of its memory.")
+    line("`loadline post-mortem` shows which process the kernel killed and what held its memory.")
 }
 
-/// One JVM of many.
 pub(super) fn of_accounts(pid: u32) -> Part {
-    line(&format!("`loadline account {pid}` says who holds the memory of the largest."))
+    line(&format!("`loadline account {pid}` shows what the largest JVM uses its memory for."))
 }
 
-/// The holder of the memory of a watched JVM, above all of memory that grows.
+/// The holder of a watched JVM's memory, preferably of growing memory.
 pub(super) fn of_watched(jvm: &WatchedJvm) -> Part {
     let pid = jvm.pid;
     let grows = jvm.growth.verdict == GrowthWord::Grows;
     line(&match jvm.growth.owner.as_deref().filter(|_| grows) {
-        Some("heap") => format!("`loadline explain {pid} --objects` names what keeps the heap, and the code."),
-        Some(_) => format!("`loadline account {pid}` says who holds it; `loadline explain {pid}`, which code."),
-        None if !jvm.growth.unsure.is_empty() => format!(
-            "two counts of live objects show sooner what grows: `loadline account {pid} --classes --json > FILE`, and \
-             after some load `loadline account {pid} --classes --against FILE`."
+        Some("heap") => format!(
+            "`loadline explain {pid} --objects` shows which objects keep the heap alive and which code allocated them."
         ),
-        None => format!("`loadline account {pid}` says who holds the memory."),
+        Some(_) => format!(
+            "`loadline account {pid}` shows what holds the memory, and `loadline explain {pid}` shows which code \
+             allocated it."
+        ),
+        None if !jvm.growth.unsure.is_empty() => format!(
+            "to see sooner what is growing, compare two counts of live objects: run `loadline account {pid} --classes \
+             --json > FILE`, and after some load `loadline account {pid} --classes --against FILE`."
+        ),
+        None => format!("`loadline account {pid}` shows what the memory is used for."),
     })
 }
 
-/// One of several watched JVMs: one that grows, or the largest.
+/// A growing JVM among the watched ones, else the largest.
 pub(super) fn of_all_watched(jvms: &[WatchedJvm]) -> Option<Part> {
     let weight = |jvm: &&WatchedJvm| (jvm.growth.verdict == GrowthWord::Grows, jvm.now.unreclaimable_bytes);
     jvms.iter().max_by_key(weight).map(of_watched)

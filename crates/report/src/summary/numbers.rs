@@ -1,4 +1,4 @@
-//! The tables of the summary: weights at each mark, load in each phase, native memory by category, trials side by side.
+//! The summary's tables: memory per mark, load per phase, native memory by category, trials side by side.
 
 use super::account::direct_text;
 use super::cells::{kib, mib, signed, weight, weight_word};
@@ -8,16 +8,16 @@ use crate::quantity::Quantity;
 use crate::record::{Heap, Mark, NmtCategory, NmtRecord, Observer, PhaseRecord, SubjectWork, Trial, Unit};
 use crate::scenario::MarkPoint;
 use crate::table::Table;
-use crate::units::{Bytes, Growth, grouped, milliseconds};
+use crate::units::{Bytes, Growth, grouped, milliseconds, several};
 use crate::words::dash;
 use std::collections::BTreeSet;
 
-/// A row for each mark; columns without any value are left out.
+/// A row per mark, without empty columns.
 pub(crate) fn weights(trial: &Trial) -> Table {
     let any = |has: fn(&Mark) -> bool| trial.marks.iter().any(has);
     let (nmt, charge) = (any(|mark| mark.nmt.is_some()), any(|mark| mark.charge_bytes.is_some()));
     let several = any(|mark| !mark.processes.is_empty());
-    // The measure of the subject's weight comes first.
+    // The size that is judged comes first.
     let sizes = if several { ["PSS", "RSS"] } else { ["RSS", "PSS"] };
     let mut head = vec!["mark", "at s", sizes[0], sizes[1], "heap used", "committed", "threads"];
     let more = [(several, "processes"), (nmt, "NMT total"), (charge, "charge")];
@@ -37,7 +37,7 @@ pub(crate) fn weights(trial: &Trial) -> Table {
         row.extend(charge.then(|| mib(mark.charge_bytes)));
         row
     };
-    let peak = trial.rss_bytes_peak.map(|peak| format!("Peak RSS {}.", Bytes(peak)));
+    let peak = trial.rss_bytes_peak.map(|peak| format!("Peak RSS: {}.", Bytes(peak)));
     let mut notes: Vec<String> = match tells_growth(trial) {
         true => vec![peak.into_iter().chain(live_set(trial)).collect::<Vec<_>>().join(" ")],
         false => peak.into_iter().chain(what_changed(trial)).collect(),
@@ -45,26 +45,30 @@ pub(crate) fn weights(trial: &Trial) -> Table {
     notes.retain(|note| !note.is_empty());
     notes.extend(own::told(&trial.marks));
     if several {
-        notes.push("All are sums over the processes; RSS counts what they share once for each, PSS once.".to_owned());
+        notes.push(
+            "All values are sums over the processes; RSS counts shared pages once for each process, PSS \
+             only once."
+                .to_owned(),
+        );
     }
     if nmt {
         notes.push("NMT counts committed memory, which is not all resident.".to_owned());
     }
     notes.extend(direct(trial));
     notes.extend(own_weight(&trial.observer));
-    Table::new("weight, MiB", head, trial.marks.iter().map(row)).noted(notes)
+    Table::new("memory at each mark, MiB", head, trial.marks.iter().map(row)).noted(notes)
 }
 
-/// One sentence: the memory that the load added, and the memory that rest, a full collection and a trim gave back.
+/// A sentence on the memory that the load added, and what rest, a full collection, and a trim returned.
 fn what_changed(trial: &Trial) -> Option<String> {
     let at = |point: MarkPoint| weight(trial.at(point));
     let (start, loaded) = (at(MarkPoint::Start)?, at(MarkPoint::Loaded)?);
     let change = |from: u64, to: u64| Growth::between(Bytes(from), Bytes(to)).to_string();
-    let mut text = format!("The load changed {} by {} MiB", weight_word(trial), change(start, loaded));
+    let mut text = format!("{} changed by {} MiB during the load", weight_word(trial), change(start, loaded));
     let mut before = loaded;
     for (name, what) in LATER {
         if let Some(after) = weight(trial.mark(name)) {
-            text.push_str(&format!(", {what} by {}", change(before, after)));
+            text.push_str(&format!(", by {} {what}", change(before, after)));
             before = after;
         }
     }
@@ -73,28 +77,33 @@ fn what_changed(trial: &Trial) -> Option<String> {
 }
 
 fn live_set(trial: &Trial) -> Option<String> {
-    trial.at(MarkPoint::Collected)?.heap.live_bytes.map(|live| format!("Live set {}.", Bytes(live)))
+    trial.at(MarkPoint::Collected)?.heap.live_bytes.map(|live| format!("Live set: {}.", Bytes(live)))
 }
 
-/// Direct memory at the mark that had the most, if it is large enough to mention.
+/// Direct memory at the mark with the most, if significant.
 fn direct(trial: &Trial) -> Option<String> {
     let marks = trial.marks.iter().filter_map(|mark| Some((mark, mark.direct.as_ref()?)));
     let (mark, direct) = marks.max_by_key(|(_, direct)| direct.bytes())?;
     (direct.bytes() >= DIRECT_BYTES_MIN).then(|| format!("Direct memory at {}: {}.", mark.name, direct_text(direct)))
 }
 
-/// Direct memory that every server has, for its sockets.
+/// Every server has this much direct memory for its sockets.
 const DIRECT_BYTES_MIN: u64 = 1 << 20;
 
-/// States the cost of weighing: to the subject by the attach handshake, to the machine by Loadline.
+/// The cost of measuring: attaching costs the subject, Loadline costs the machine.
 fn own_weight(observer: &Observer) -> Option<String> {
     let own = observer.own_rss_bytes_peak?;
     let added = observer.attach_rss_bytes.and_then(|bytes| u64::try_from(bytes).ok());
-    let added = added.map_or_else(String::new, |bytes| format!("Weighing added at most {} to it. ", Bytes(bytes)));
-    Some(format!("{added}Loadline's own peak RSS {}.", Bytes(own)))
+    let added = added.map_or_else(String::new, |bytes| {
+        format!(
+            "Weighing added at most {} to the server. \
+        ",
+            Bytes(bytes)
+        )
+    });
+    Some(format!("{added}Loadline's own peak RSS: {}.", Bytes(own)))
 }
 
-/// A row for each phase.
 pub(crate) fn load(trial: &Trial) -> Table {
     let head = ["phase", "requests", "failed", "req/s", "p50", "p90", "p99", "p99.9", "max", "GC", "GC ms"];
     let row = |phase: &PhaseRecord| {
@@ -114,10 +123,10 @@ pub(crate) fn load(trial: &Trial) -> Table {
     };
     let mut notes = Vec::new();
     if trial.phases.iter().any(PhaseRecord::is_closed) {
-        notes.push("Closed model: the times are service times, from the actual start to the last byte.".to_owned());
+        notes.push("Closed model: times are service times, from the actual start to the last byte.".to_owned());
     }
     if trial.phases.iter().any(PhaseRecord::is_open) {
-        notes.push("Open model: the times are response times, from the intended start to the last byte.".to_owned());
+        notes.push("Open model: times are response times, from the intended start to the last byte.".to_owned());
     }
     notes.extend(drivers::notes(&trial.phases));
     notes.extend(own::work(&trial.phases));
@@ -127,23 +136,23 @@ pub(crate) fn load(trial: &Trial) -> Table {
     Table::new("load, times in ms", head, trial.phases.iter().map(row)).noted(notes)
 }
 
-/// How many collections there were, and how long they took, in ms.
+/// The number of collections, and their total time in ms.
 fn collections(subject: &SubjectWork) -> [String; 2] {
     [subject.gc_count.map_or_else(dash, grouped), subject.gc_ms.map_or_else(dash, |ms| format!("{ms:.0}"))]
 }
 
-/// Says how the CPU limit held the subject back in each phase of work.
+/// How the CPU limit throttled the subject in each work phase.
 fn throttling(trial: &Trial) -> Option<String> {
     let each = |phase: &PhaseRecord| {
         let (share, held_s) = (phase.throttled_share()?, phase.subject.throttling?.throttled_s);
-        phase.works().then(|| format!("{:.0} % of periods in {} ({held_s:.1} s)", share * 100.0, phase.name))
+        phase.works().then(|| format!("{:.0}% of periods in {} ({held_s:.1} s)", share * 100.0, phase.name))
     };
     let phases: Vec<String> = trial.phases.iter().filter_map(each).collect();
     let limit = trial.cpu_limit().filter(|_| !phases.is_empty())?;
-    Some(format!("Limited to {limit}, throttled in {}.", phases.join(", ")))
+    Some(format!("The CPU limit of {limit} throttled the server in {}.", phases.join(", ")))
 }
 
-/// States the Java heap allocated for an answer in each phase, and the subject's allocation at rest.
+/// Java heap allocated per response in each phase, and at rest.
 fn allocation(trial: &Trial) -> Option<String> {
     let each = |phase: &PhaseRecord| {
         let bytes = phase.alloc_per_request()?;
@@ -151,14 +160,18 @@ fn allocation(trial: &Trial) -> Option<String> {
     };
     let phases: Vec<String> = trial.phases.iter().filter_map(each).collect();
     let idle = |phase: &PhaseRecord| Some(phase.subject.allocated_idle_bytes? as f64 / phase.seconds);
-    let idle =
-        trial.phases.iter().rev().find_map(idle).map_or("nothing subtracted, as it did not rest".to_owned(), |rate| {
-            format!("less what it allocates at rest, {} B/s", grouped(rate as u64))
+    let idle = trial
+        .phases
+        .iter()
+        .rev()
+        .find_map(idle)
+        .map_or("idle allocation is not subtracted, because there was no rest phase".to_owned(), |rate| {
+            format!("minus {} B/s allocated when idle", grouped(rate as u64))
         });
     (!phases.is_empty()).then(|| format!("Allocated per request: {} ({idle}).", phases.join(", ")))
 }
 
-/// CPU of the subject and the load generator in the last phase that worked.
+/// CPU of subject and load generator in the last work phase.
 fn costs(trial: &Trial) -> Option<String> {
     let phase = trial.phases.iter().rev().find(|phase| phase.requests > 0)?;
     let per_request = |cpu_s: f64| cpu_s * 1e6 / phase.requests as f64;
@@ -174,10 +187,10 @@ fn costs(trial: &Trial) -> Option<String> {
     let generator = driver.or_else(|| phase.generator.map(|generator| generator.cpu_us_per_request));
     let both = [phase.subject.cpu_s.map(per_request), generator];
     let [subject, generator] = both.map(|us| us.map_or_else(dash, |us| format!("{us:.1}")));
-    Some(format!("CPU per request in {}: subject {subject} us{by_purpose}, load generator {generator} us.", phase.name))
+    Some(format!("CPU per request in {}: server {subject} us{by_purpose}, load generator {generator} us.", phase.name))
 }
 
-/// NMT by category: committed at each mark from `start` on, and its growth to the mark `loaded`.
+/// NMT by category: committed at each mark from `start`, and growth up to `loaded`.
 pub(crate) fn by_category(trial: &Trial) -> Option<Table> {
     let marks: Vec<(&str, &NmtRecord)> =
         trial.marks.iter().filter_map(|mark| Some((mark.name.as_str(), mark.nmt.as_ref()?))).collect();
@@ -199,12 +212,11 @@ pub(crate) fn by_category(trial: &Trial) -> Option<Table> {
     Some(Table::new("native memory by category, committed KiB", head, rows))
 }
 
-const ONE_EACH: &str = "One trial each proves no difference: repeat them before you choose.";
+const ONE_EACH: &str = "One trial of each configuration does not prove a difference. Repeat them before you choose.";
 
-/// A row for each trial.
+/// A row per trial.
 ///
-/// The rate is that of the last working phase of the plan that counted anything; a trial that did not get that far has
-/// no rate.
+/// The rate is of the plan's last work phase with counts; a trial that did not reach it has none.
 pub(super) fn side_by_side<'a>(trials: &'a [Trial]) -> Table {
     let weighed = own::columns(trials);
     let brief = |name: &&'a str| if *name == MarkPoint::Collected.word() { "coll." } else { *name };
@@ -234,11 +246,15 @@ pub(super) fn side_by_side<'a>(trials: &'a [Trial]) -> Table {
     let times = if open { "response" } else { "service" };
     let of = last.unwrap_or("no phase");
     let word = trials.first().map_or("RSS", weight_word);
-    let mut notes = vec![format!("{word} at each mark; rate, {times} times and GC of {of}.")];
+    let mut notes = vec![format!("{word} at each mark; rate, {times} times, and GC from {of}.")];
     let names: BTreeSet<&str> = trials.iter().map(|trial| trial.configuration.as_str()).collect();
     notes.extend((names.len() == trials.len()).then(|| ONE_EACH.to_owned()));
     if doubts > 0 {
-        notes.push(format!("Trials with doubts: {doubts} of {} (below).", trials.len()));
+        notes.push(format!(
+            "{doubts} of {} have doubts (see \
+            below).",
+            several(trials.len() as u64, "trial")
+        ));
     }
     Table::new(format!("side by side, {word} in MiB, times in ms"), head, trials.iter().map(row)).noted(notes)
 }

@@ -1,5 +1,5 @@
-//! Kills for lack of memory: who was killed by which limit, who held what, and whether a setting of a JVM bounds it;
-//! and what other files tell of the end.
+//! OOM kills: which process was killed by which limit, who held the memory, whether a JVM setting bounds it, and what
+//! other files show.
 
 use super::cells::rounds_to_none;
 use super::charged;
@@ -7,15 +7,15 @@ use crate::page::{Facts, Page, Part, Section, Topic, Verdict};
 use crate::record::{Lacked, OomDocument, OomHolder, OomKilled, OomRecord, Trace, TraceRecord, each_once};
 use crate::units::{Bytes, several};
 
-/// Kills that are shown, the latest; the document has all of them.
+/// Kills shown, latest first; the document has all.
 const KILLS_MAX: usize = 5;
 /// Processes named in a sentence.
 const NAMED_MAX: usize = 3;
 
-/// Summarizes the kills of a log, the latest first, and the other traces of an end.
+/// The page of a log's kills, latest first, and other traces.
 pub fn summarize_oom(document: &OomDocument) -> Page {
     let number = document.kills.len();
-    let none = || Verdict::told(format!("{} has no kill for lack of memory.", document.log));
+    let none = || Verdict::told(format!("{} contains no OOM kill.", document.log));
     let kill = document.kills.first().map(|latest| Verdict::told(sentence(latest)));
     let kill = kill.or_else(|| (!document.log.is_empty()).then(none));
     let named = document.traces.len() > 1 || kill.is_some();
@@ -33,7 +33,7 @@ pub fn summarize_oom(document: &OomDocument) -> Page {
     let mut sections = vec![Section::new(Topic::Answer, "", std::iter::once(Part::Verdicts(answers)).chain(next))];
     sections.extend(document.kills.iter().take(KILLS_MAX).enumerate().map(|(place, kill)| section(kill, place > 0)));
     if number > KILLS_MAX {
-        let more = format!("{} earlier: `--json` has all.", several((number - KILLS_MAX) as u64, "kill"));
+        let more = format!("{} earlier: `--json` lists them all.", several((number - KILLS_MAX) as u64, "kill"));
         sections.push(Section::new(Topic::Details, "", [Part::Text(more)]));
     }
     let files = document.traces.iter().map(|of| of.file.as_str());
@@ -42,23 +42,25 @@ pub fn summarize_oom(document: &OomDocument) -> Page {
     Page::new(format!("{files}, read by loadline {}", document.loadline), sections)
 }
 
-/// The evidence in a file, and whether a setting of the JVM would have helped.
+/// The evidence in a file, and whether a JVM setting would have helped.
 fn trace(of: &Trace) -> String {
     match of {
         Trace::MemoryEvents { oom_kills: 0, at_limit } => {
-            format!("The cgroup's limit killed nothing{}.", met(*at_limit))
+            format!("The kernel killed nothing at the cgroup's limit{}.", met(*at_limit))
         }
         Trace::MemoryEvents { oom_kills, at_limit } => {
-            format!("The cgroup's limit killed {}{}.", several(*oom_kills, "process"), met(*at_limit))
+            format!("The kernel killed {} at the cgroup's limit{}.", several(*oom_kills, "process"), met(*at_limit))
         }
-        Trace::FatalError { .. } => fatal_error(of),
+        Trace::FatalError { problem, lacked, heap_used_bytes, heap_max_bytes, limit_bytes, usage_bytes, .. } => {
+            fatal_error(problem, *lacked, heap_used_bytes.zip(*heap_max_bytes), usage_bytes.zip(*limit_bytes))
+        }
         Trace::GcLog { collections, full, left_bytes, heap_bytes, was_full } => {
             let [left, heap] = [*left_bytes, *heap_bytes].map(Bytes);
             match was_full {
                 true => format!(
-                    "The Java heap was full: the last of {} left {left} of {heap}. A larger `-Xmx` or \
-                     fewer live objects help; a larger limit alone does not.",
-                    several(*full, "full collection")
+                    "The Java heap was full: the last of {} left {left} of {heap}. Raise `-Xmx` or reduce the live \
+                     objects; a larger limit alone does not help.",
+                    several(*full, "full GC")
                 ),
                 false => format!(
                     "No sign of a full Java heap: the last of {} left {left} of {heap}. If the limit killed the JVM, \
@@ -67,60 +69,61 @@ fn trace(of: &Trace) -> String {
                 ),
             }
         }
-        Trace::Container { .. } => container(of),
+        Trace::Container { name, reason, oom_killed, exit_code, limit_bytes, time } => {
+            let time = if time.is_empty() { String::new() } else { format!(" at {time}") };
+            let why = why_ended(reason, *oom_killed, *exit_code, *limit_bytes);
+            format!("Container {name} {why} (exit code {exit_code}){time}.")
+        }
     }
 }
 
 fn met(at_limit: Option<u64>) -> String {
     let met = at_limit.filter(|times| *times > 0);
-    met.map(|times| format!("; the charge reached it {}", several(times, "time"))).unwrap_or_default()
+    met.map(|times| format!(", which the charge reached {}", several(times, "time"))).unwrap_or_default()
 }
 
-fn fatal_error(of: &Trace) -> String {
-    let Trace::FatalError { problem, lacked, heap_used_bytes, heap_max_bytes, limit_bytes, usage_bytes, .. } = of
-    else {
-        return String::new();
-    };
-    let heap = heap_used_bytes.map(Bytes).zip(heap_max_bytes.map(Bytes));
-    let heap = heap.map(|(used, most)| format!(" The Java heap held {used} of {most}.")).unwrap_or_default();
-    let charge = usage_bytes.map(Bytes).zip(limit_bytes.map(Bytes));
-    let charge = charge.map(|(usage, limit)| format!(" The cgroup held {usage} of {limit}.")).unwrap_or_default();
+/// `heap` and `charge` are used and maximum bytes.
+fn fatal_error(problem: &str, lacked: Lacked, heap: Option<(u64, u64)>, charge: Option<(u64, u64)>) -> String {
+    let held = |what: &str, (used, most): (u64, u64)| format!(" The {what} held {} of {}.", Bytes(used), Bytes(most));
+    let heap = heap.map(|of| held("Java heap", of)).unwrap_or_default();
+    let charge = charge.map(|of| held("cgroup", of)).unwrap_or_default();
     let (began, help) = match lacked {
-        Lacked::Heap => {
-            ("The JVM ended itself", " A larger `-Xmx` or fewer live objects help; a larger limit alone does not.")
-        }
-        Lacked::Metaspace => {
-            ("The JVM ended itself", " Raise `-XX:MaxMetaspaceSize`, or find the class loaders that stay.")
-        }
-        Lacked::Native => (
-            "The JVM got no memory from the kernel",
-            " No larger heap helps: raise the limit or `ulimit -v`, or lower what the process holds outside the heap.",
+        Lacked::Heap => (
+            "The JVM exited on its own",
+            " Raise `-Xmx` or reduce the live objects; a larger limit alone does not help.",
         ),
-        Lacked::Nothing => ("The JVM crashed, and not for lack of memory", ""),
+        Lacked::Metaspace => (
+            "The JVM exited on its own",
+            " Raise `-XX:MaxMetaspaceSize`, or find the class loaders that are never unloaded.",
+        ),
+        Lacked::Native => (
+            "The JVM could not get memory from the kernel",
+            " A larger heap does not help: raise the limit or `ulimit -v`, or reduce the memory outside the heap.",
+        ),
+        Lacked::Nothing => ("The JVM crashed for a reason other than memory", ""),
     };
     format!("{began}: {}.{heap}{charge}{help}", problem.trim_end_matches('.'))
 }
 
-/// Exit codes: 128 and the number of the signal (signal(7)); 3 is that of `ExitOnOutOfMemoryError` (JDK 8u92 to 27).
-fn container(of: &Trace) -> String {
-    let Trace::Container { name, reason, oom_killed, exit_code, limit_bytes, time } = of else { return String::new() };
-    let time = if time.is_empty() { String::new() } else { format!(" at {time}") };
+/// Exit codes are 128 plus the signal number (signal(7)); 3 is `ExitOnOutOfMemoryError` (JDK 8u92 to 27).
+fn why_ended(reason: &str, oom_killed: bool, exit_code: i64, limit_bytes: Option<u64>) -> String {
     let limit = limit_bytes.map_or_else(|| "a limit".to_owned(), |limit| format!("its limit of {}", Bytes(limit)));
-    let why = match exit_code {
-        _ if *oom_killed => format!("was killed by {limit}"),
-        0 => "ended as it should".to_owned(),
-        3 => "ended itself: `-XX:+ExitOnOutOfMemoryError` ends a JVM this way".to_owned(),
-        134 => "aborted itself: its error file (`hs_err_pid*.log`) says why".to_owned(),
-        // On cgroup v1 Podman 4.3 reports a kill by the limit like any other.
-        137 => format!("was killed, and the runtime does not say by what: {limit}, a probe, an eviction or a person"),
-        143 => "was asked to end".to_owned(),
-        _ if reason.is_empty() => "ended with an error of its own".to_owned(),
+    match exit_code {
+        _ if oom_killed => format!("was killed for exceeding {limit}"),
+        0 => "exited normally".to_owned(),
+        3 => "exited on its own, because of `-XX:+ExitOnOutOfMemoryError`".to_owned(),
+        134 => "aborted; its error file (`hs_err_pid*.log`) has the reason".to_owned(),
+        // On cgroup v1, Podman 4.3 does not distinguish a kill by the limit.
+        137 => format!(
+            "was killed; the runtime does not say whether the cause was {limit}, a probe, an eviction, or a user"
+        ),
+        143 => "was asked to stop".to_owned(),
+        _ if reason.is_empty() => "exited with an error".to_owned(),
         _ => format!("ended: {reason}"),
-    };
-    format!("Container {name} {why} (exit code {exit_code}){time}.")
+    }
 }
 
-/// The next command where no kill is known from the kernel's log.
+/// The next command if the kernel's log shows no kill.
 fn next_of_traces(document: &OomDocument) -> Option<&'static str> {
     let killed = |of: &TraceRecord| match of.trace {
         Trace::Container { oom_killed, exit_code, .. } => oom_killed || exit_code == 137,
@@ -132,11 +135,12 @@ fn next_of_traces(document: &OomDocument) -> Option<&'static str> {
     };
     match () {
         () if document.traces.iter().any(killed) => {
-            Some("Next: `dmesg -T | loadline post-mortem -` on the node says who held the memory.")
+            Some("Next: `dmesg -T | loadline post-mortem -` on the node shows what held the memory.")
         }
-        () if document.traces.iter().any(of_heap) => {
-            Some("Next: `loadline account PID --objects` of a JVM of that service says which objects fill the heap.")
-        }
+        () if document.traces.iter().any(of_heap) => Some(
+            "Next: `loadline account PID --objects` on a JVM of that service shows which objects fill the \
+                 heap.",
+        ),
         () => None,
     }
 }
@@ -149,8 +153,8 @@ fn sentence(of: &OomRecord) -> String {
         names.push(format!("{} more", of.killed.len() - NAMED_MAX));
     }
     let names = if names.is_empty() { "a process".to_owned() } else { names.join(", ") };
-    let together = if of.group { ", all of its cgroup together (`memory.oom.group`)" } else { "" };
-    let limit = of.limit_bytes.map(|limit| format!("the limit of {} of ", Bytes(limit))).unwrap_or_default();
+    let together = if of.group { ", along with its whole cgroup (`memory.oom.group`)" } else { "" };
+    let limit = of.limit_bytes.map(|limit| format!("the {} limit of ", Bytes(limit))).unwrap_or_default();
     let by = match (&of.cgroup, of.machine) {
         (Some(cgroup), _) => format!("{limit}{cgroup}"),
         (None, true) => "the machine, which ran out of memory".to_owned(),
@@ -164,18 +168,20 @@ fn held(of: &OomRecord) -> String {
     match of.holder {
         OomHolder::Jvm => {
             let others =
-                if rounds_to_none(of.other_bytes) { String::new() } else { format!(", other processes {other}") };
-            format!("JVMs held {jvm}{others}: settings of the JVM bound most of it.")
+                if rounds_to_none(of.other_bytes) { String::new() } else { format!(" and other processes {other}") };
+            format!("JVMs held {jvm}{others}, so JVM settings can limit most of it.")
         }
         OomHolder::OtherProcesses => format!(
-            "Other processes held {other}{}, JVMs {jvm}: no JVM setting bounds the larger part.",
+            "Other processes held {other}{} and JVMs {jvm}. No JVM setting limits the larger part.",
             largest_helper(of).unwrap_or_default()
         ),
         OomHolder::MemoryFiles => {
-            format!("Files in memory held most (JVMs {jvm}): no setting of a JVM bounds them.")
+            format!("In-memory files held the most (JVMs held {jvm}), and no JVM setting limits them.")
         }
-        OomHolder::Kernel => format!("The kernel itself held most (JVMs {jvm}): no setting of a JVM bounds it."),
-        OomHolder::Unknown => "The log does not say who held the memory.".to_owned(),
+        OomHolder::Kernel => {
+            format!("The kernel itself held the most (JVMs held {jvm}), and no JVM setting limits it.")
+        }
+        OomHolder::Unknown => "The log does not show what held the memory.".to_owned(),
     }
 }
 
@@ -192,25 +198,29 @@ fn largest_helper(of: &OomRecord) -> Option<String> {
 fn next(holder: OomHolder) -> &'static str {
     match holder {
         OomHolder::Jvm => {
-            "Next: `loadline account PID` of a JVM of that service says who holds its memory; `loadline find` finds \
-             the smallest limit that holds."
+            "Next: `loadline account PID` on a JVM of that service shows what its memory is used for, and `loadline \
+             find` finds the smallest limit that works."
         }
         OomHolder::OtherProcesses => {
-            "Next: allow fewer helpers at once, or raise the limit by what each additional one takes; the charge was \
-             cut off at the limit, so they may need more."
+            "Next: run fewer helper processes at once, or raise the limit by the size of each additional one. They \
+             may need even more, because the charge stopped at the limit."
         }
         OomHolder::MemoryFiles => {
-            "Next: put temporary files into a folder on disk, or give the volume in memory a size limit \
+            "Next: keep temporary files in a directory on disk, or give the in-memory volume a size limit \
              (`/dev/shm`, `emptyDir` with `medium: Memory`)."
         }
-        OomHolder::Kernel => "Next: `loadline account --cgroup PATH` of a running container says which part grows.",
+        OomHolder::Kernel => {
+            "Next: `loadline account --cgroup PATH` on a running container shows which part \
+             grows."
+        }
         OomHolder::Unknown => {
-            "Next: give the whole log, from `invoked oom-killer` to `Killed process`: `dmesg -T` or `journalctl -k`."
+            "Next: provide the whole log, from `invoked oom-killer` to `Killed process`: `dmesg -T` or \
+             `journalctl -k`."
         }
     }
 }
 
-/// A kill; one that is not the answer of the page says itself who was killed.
+/// A kill; names the killed process unless the page's answer does.
 fn section(of: &OomRecord, tells: bool) -> Section {
     let told = tells.then(|| Part::Text(sentence(of)));
     let mut facts = Facts::default();
@@ -219,8 +229,8 @@ fn section(of: &OomRecord, tells: bool) -> Section {
     let usage = of.usage_bytes.map(Bytes).zip(of.limit_bytes.map(Bytes));
     facts.add("charge", usage.map(|(usage, limit)| format!("{usage} of {limit}")));
     facts.add("swap", of.swap_bytes.filter(|bytes| *bytes > 0).map(|bytes| Bytes(bytes).to_string()));
-    let table = charged::table_of(&of.rows, of.usage_bytes, "what was charged, MiB");
+    let table = charged::table_of(&of.rows, of.usage_bytes, "charge by owner, MiB");
     let parts = told.into_iter().chain([Part::Facts(facts.0)]).chain(table.map(Part::Table));
-    let stamp = if of.stamp.is_empty() { "a kill without a time" } else { of.stamp.as_str() };
+    let stamp = if of.stamp.is_empty() { "time unknown" } else { of.stamp.as_str() };
     Section::new(Topic::Memory, stamp.to_owned(), parts)
 }

@@ -1,4 +1,4 @@
-//! The page of searches at each value of one setting: memory against CPU if the setting is a CPU limit.
+//! The page of searches over the values of a setting: memory against CPU for a CPU limit.
 
 use super::cells::mib;
 use super::facts;
@@ -10,7 +10,7 @@ use crate::table::Table;
 use crate::units::{Bytes, per_second, trimmed};
 use crate::words::{Standing, dash, word_of};
 
-/// Builds the page of several searches, in place of the page of trials.
+/// The page of several searches, which replaces the page of trials.
 pub(super) fn page(of: Sources<'_>, over: &OverRecord, depth: Depth) -> Page {
     let failed = over.lines.iter().filter_map(failure);
     let verdicts: Vec<Verdict> = answer(over).into_iter().chain(failed).collect();
@@ -19,15 +19,15 @@ pub(super) fn page(of: Sources<'_>, over: &OverRecord, depth: Depth) -> Page {
         Section::new(Topic::Answer, format!("load lines over {}", over.axis), [Part::Table(table(over))]).id("over"),
         facts::section(of.document, None),
     ];
-    finished(of, &format!("its load lines over {}", over.axis), sections, depth)
+    finished(of, &format!("load lines over {} found", over.axis), sections, depth)
 }
 
 /// `cpu_limit=500m: set 128.0 MiB with -Xmx24m.`
 fn answer(over: &OverRecord) -> Vec<Verdict> {
     let told = |line: &LineOver| {
         let find = line.find.as_ref().filter(|find| find.outcome.is_found())?;
-        let rate = find.rate.as_ref().map(|rate| format!("up to {}/s hold", per_second(rate.rate_per_s)));
-        let limit = find.limit_bytes.map(|limit| format!("set {}", Bytes(limit)));
+        let rate = find.rate.as_ref().map(|rate| format!("up to {}/s", per_second(rate.rate_per_s)));
+        let limit = find.limit_bytes.map(|limit| format!("set the limit to {}", Bytes(limit)));
         let what = rate.or(limit)?;
         let heap = find.heap_bytes.map(|heap| format!(" with -Xmx{}", Bytes(heap).java())).unwrap_or_default();
         Some(Verdict::told(format!("{}={}: {what}{heap}.", over.axis, line.value)))
@@ -35,7 +35,6 @@ fn answer(over: &OverRecord) -> Vec<Verdict> {
     over.lines.iter().filter_map(told).collect()
 }
 
-/// Why there is no line at a value.
 fn failure(line: &LineOver) -> Option<Verdict> {
     let text = match &line.find {
         Some(find) if find.outcome.is_found() => return None,
@@ -67,8 +66,8 @@ fn table(over: &OverRecord) -> Table {
     let answer = if is_rate { "rate/s" } else { "to set" };
     let head = [&over.axis, answer, "line", "heap", "us/request", "throttled", "ready s", "outcome"];
     let notes = [
-        "Memory in MiB; to set is the line plus headroom.",
-        "CPU time of a request, time until ready and throttled periods are those of the trials that held at the line.",
+        "Memory in MiB. to set: the load line plus headroom.",
+        "CPU time per request, startup time, and throttling are from the trials that passed at the load line.",
     ];
     Table::new("", head, over.lines.iter().map(row)).worded(1, 1).noted(notes.map(str::to_owned))
 }
@@ -92,7 +91,7 @@ mod tests {
 
     #[test]
     fn each_value_has_its_row_and_one_without_a_line_its_reason() {
-        let why = "the server was not ready after 60 s: a CPU limit of 20m held it back in 99 % of periods".to_owned();
+        let why = "the server was not ready after 60 s: a CPU limit of 20m throttled it in 99% of periods".to_owned();
         let failed = LineOver { value: "20m".to_owned(), why, ..LineOver::default() };
         let lines = vec![failed, line("500m", 118, 2.25), line("1", 107, 1.1)];
         let over = Some(OverRecord { axis: "cpu_limit".to_owned(), lines });

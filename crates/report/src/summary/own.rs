@@ -1,23 +1,22 @@
-//! Subjects that work by themselves: the marks that become columns, the counters they reported, and the source of their
-//! figures.
+//! Self-driven subjects: the marks shown as columns, reported counters, and the source of figures.
 
 use crate::record::{Mark, PhaseRecord, Trial, each_once};
 use crate::scenario::MarkPoint;
 
-/// The marks that say most about a trial whose scenario names none.
+/// The most informative marks of a scenario without its own.
 const USUAL: [MarkPoint; 4] = [MarkPoint::Start, MarkPoint::Loaded, MarkPoint::Rested, MarkPoint::Collected];
 /// Marks in a table with other columns.
 const COLUMNS_MAX: usize = 5;
-/// Numbers shown in a note; all of them are in the JSON document.
+/// Numbers shown in a note; the JSON document has all.
 const TOLD_MAX: usize = 12;
 
-/// Whether a mark was named by the scenario, and is not one that every trial has.
+/// Whether a mark is the scenario's own.
 pub(super) fn is_own(mark: &str) -> bool {
     MarkPoint::ALL.iter().all(|point| point.word() != mark)
 }
 
-/// The marks that say most about these trials: those that the scenario names, cut to the first and last ones if there
-/// are many. If it names none, the usual ones.
+/// The most informative marks of these trials: the scenario's own, reduced to the first and last ones if there are
+/// many, else the usual ones.
 pub(super) fn columns(trials: &[Trial]) -> Vec<&str> {
     let marks = trials.iter().flat_map(|trial| &trial.marks).map(|mark| mark.name.as_str());
     let own = each_once(marks.filter(|mark| is_own(mark)));
@@ -33,7 +32,7 @@ pub(super) fn ends<T>(mut all: Vec<T>, most: usize) -> Vec<T> {
     all
 }
 
-/// Lists the counters that the subject reported at its markers.
+/// The counters that the subject reported at its markers.
 pub(super) fn told(marks: &[Mark]) -> Option<String> {
     let of = |mark: &Mark| {
         let numbers: Vec<String> = mark.counters.iter().map(|(key, value)| format!("{key}={value}")).collect();
@@ -45,18 +44,26 @@ pub(super) fn told(marks: &[Mark]) -> Option<String> {
         n => format!("; and at {n} more"),
     };
     let shown: Vec<&str> = told.iter().take(TOLD_MAX).map(String::as_str).collect();
-    (!shown.is_empty()).then(|| format!("The subject reported at its markers: {}{more}.", shown.join("; ")))
+    (!shown.is_empty()).then(|| {
+        format!(
+            "The program reported these values at its markers: {}{more}.",
+            shown.join(
+                "; \
+        "
+            )
+        )
+    })
 }
 
-/// The source of the figures of phases in which the subject worked by itself.
+/// The source of the figures in self-driven phases.
 pub(super) fn work(phases: &[PhaseRecord]) -> Option<String> {
     let own: Vec<&PhaseRecord> = phases.iter().filter(|phase| phase.is_own()).collect();
     let names: Vec<&str> = own.iter().map(|phase| phase.name.as_str()).collect();
     let counts = match own.iter().any(|phase| phase.is_counted()) {
-        true => "requests and rate are the operations that it counted",
+        true => "requests and rate are the operations it counted",
         false => "it counted no operations",
     };
-    (!own.is_empty()).then(|| format!("{}: the subject worked by itself; {counts}.", names.join(", ")))
+    (!own.is_empty()).then(|| format!("{}: the program ran its own workload; {counts}.", names.join(", ")))
 }
 
 #[cfg(test)]
@@ -87,7 +94,8 @@ mod tests {
             ..Mark::default()
         };
         let marks = [mark("empty", "instances", 0.0), Mark::default(), mark("full", "share", 0.5)];
-        assert_eq!(told(&marks).unwrap(), "The subject reported at its markers: empty instances=0; full share=0.5.");
+        let expect = "The program reported these values at its markers: empty instances=0; full share=0.5.";
+        assert_eq!(told(&marks).unwrap(), expect);
         assert_eq!(told(&[Mark::default()]), None);
         let many: Vec<Mark> = (0..20).map(|n| mark(&format!("m{n}"), "n", f64::from(n))).collect();
         assert!(told(&many).unwrap().ends_with("; and at 8 more."));
@@ -99,6 +107,6 @@ mod tests {
         assert_eq!(work(&[phase(Model::Closed, 1), phase(Model::Idle, 0)]), None);
         let none = phase(Model::Subject, 0);
         assert!(work(std::slice::from_ref(&none)).unwrap().ends_with("it counted no operations."));
-        assert!(work(&[none, phase(Model::Subject, 2)]).unwrap().starts_with("p, p: the subject worked"));
+        assert!(work(&[none, phase(Model::Subject, 2)]).unwrap().starts_with("p, p: the program ran its own workload"));
     }
 }

@@ -1,4 +1,4 @@
-//! The holders of a difference: the owners of the accounts of two configurations, each with its interval.
+//! The owners behind a difference: both configurations' accounts, with intervals.
 
 use super::comparison::brief;
 use crate::comparison::split;
@@ -13,17 +13,17 @@ use loadline_base::order::Order as _;
 
 /// Owners named in the sentence.
 const OWNERS_MAX: usize = 4;
-/// The share of a difference that is most of it.
+/// The share of a difference that counts as most of it.
 const MOST: f64 = 0.75;
-/// A part of a difference that is Java heap is pointed out from this many bytes on, and from this share of it.
+/// Java heap in a difference is pointed out from this size and share.
 const HEAP_LEAST: f64 = 4.0 * 1024.0 * 1024.0;
 const HEAP_SHARE: f64 = 0.3;
-/// Unsure owners are shown up to this number.
+/// Maximum number of uncertain owners shown.
 const UNSURE_MAX: usize = 3;
-/// Unsure owners are shown only if they are at least this share of the change.
+/// Uncertain owners must be at least this share of the change.
 const UNSURE_LEAST: f64 = 0.1;
 
-/// The memory of each candidate against that of its baseline: the owners of the difference, in a sentence and a table.
+/// Each candidate's memory compared with its baseline's: the owners of the difference, in a sentence and a table.
 pub(super) fn section(document: &Document) -> Section {
     let parts = pairs(document, true).iter().flat_map(|pair| of_pair(document, pair)).collect::<Vec<_>>();
     Section::new(Topic::Memory, "memory", parts).id("memory")
@@ -40,7 +40,7 @@ fn of_pair(document: &Document, pair: &Pair<'_>) -> Vec<Part> {
     vec![Part::Text(held(&owners, moved, pair)), Part::Table(table(&owners, moved, pair, mark))]
 }
 
-/// The Java heap in each difference of memory, where it is much of it. It depends on when the collector ran.
+/// Notes on differences that are largely Java heap, which depends on when the collector ran.
 pub(super) fn heap_notes(document: &Document) -> Vec<Part> {
     let note = |pair: &Pair<'_>| {
         let moved = pair.rows.iter().find(|row| row.unit == Unit::Bytes)?;
@@ -52,8 +52,8 @@ pub(super) fn heap_notes(document: &Document) -> Vec<Part> {
         is_much.then(|| {
             let bytes = signed(Unit::Bytes, Some(bytes));
             Part::Text(format!(
-                "Of {}, {bytes} are Java heap, which depends on when the collector ran: unless the heap is what you \
-                 compare, give both sides one that the load fills (`--jvm=-Xmx64m`).",
+                "{bytes} of the difference in {} is Java heap, which depends on when the collector ran. Unless you \
+                    are comparing heaps, give both sides a heap that the load fills (`--jvm=-Xmx64m`).",
                 moved.metric
             ))
         })
@@ -76,15 +76,15 @@ fn held(owners: &[&ComparisonRecord], moved: &ComparisonRecord, pair: &Pair<'_>)
         _ => {}
     }
     let estimate = Estimate::new(moved.unit, moved.difference, moved.low.zip(moved.high)).difference();
-    format!("{} against {}: {} {estimate}: {}.", pair.candidate, pair.baseline, moved.metric, said.join(", "))
+    format!("{} vs. {}: {} {estimate}: {}.", pair.candidate, pair.baseline, moved.metric, said.join(", "))
 }
 
-/// Each owner at a mark, on both sides, the largest difference first.
+/// Each owner at a mark on both sides, largest difference first.
 fn at<'a>(document: &'a Document, pair: &Pair<'_>, mark: &str) -> Vec<&'a ComparisonRecord> {
     let own = |of: &&ComparisonRecord| {
         let (owner, place) = split(&of.metric);
         let same = of.baseline == pair.baseline && of.candidate == pair.candidate && place == mark;
-        // A difference that rounds to 0 is of no interest to a reader.
+        // A difference that rounds to 0 does not matter to a reader.
         same && Owner::named(owner).is_some() && Quantity::new(of.unit, of.difference).is_shown()
     };
     let mut found: Vec<&ComparisonRecord> = document.comparisons.iter().filter(own).collect();
@@ -92,12 +92,12 @@ fn at<'a>(document: &'a Document, pair: &Pair<'_>, mark: &str) -> Vec<&'a Compar
     found
 }
 
-/// Owners with a sure difference, then those that may explain the change of memory.
+/// Owners with a certain difference, then those that may explain the change.
 fn table(owners: &[&ComparisonRecord], moved: &ComparisonRecord, pair: &Pair<'_>, mark: &str) -> Table {
     let (sure, unsure): (Vec<_>, Vec<_>) = owners.iter().partition(|of| is_sure(of));
     let matters = |of: &&ComparisonRecord| of.difference.abs() >= UNSURE_LEAST * moved.difference.abs();
     let unsure: Vec<&ComparisonRecord> = unsure.into_iter().filter(matters).take(UNSURE_MAX).collect();
-    let note = (!unsure.is_empty()).then(|| "? where the difference is not sure.".to_owned());
+    let note = (!unsure.is_empty()).then(|| "?: the difference is uncertain.".to_owned());
     let row = |of: &&ComparisonRecord| -> Vec<Cell> {
         let estimate = Estimate::new(of.unit, of.difference, of.low.zip(of.high)).difference();
         let [baseline, candidate] =
@@ -107,13 +107,13 @@ fn table(owners: &[&ComparisonRecord], moved: &ComparisonRecord, pair: &Pair<'_>
         vec![label(split(&of.metric).0).into(), baseline, candidate, difference, interval, sure.into()]
     };
     let rows = sure.iter().chain(&unsure).map(row);
-    let title = format!("account at {mark}, {} against {}", pair.candidate, pair.baseline);
+    let title = format!("account at {mark}, {} vs. {}", pair.candidate, pair.baseline);
     let [before, after] = brief([pair.baseline, pair.candidate]);
     let head = ["owner", &before, &after, "difference", "interval", ""];
     Table::new(title, head, rows).worded(1, 1).noted(note)
 }
 
-/// Whether a difference is sure, however small.
+/// Whether a difference is certain, however small.
 fn is_sure(of: &ComparisonRecord) -> bool {
     of.low.is_some_and(|low| low > 0.0) || of.high.is_some_and(|high| high < 0.0)
 }

@@ -1,4 +1,4 @@
-//! Pools of threads over the marks of a trial: which of them worked and allocated, and how much.
+//! Thread pools over a trial's marks: which of them worked and allocated, and how much.
 
 use super::cells::{beginning, kib, mib};
 use crate::record::{Mark, ThreadPoolRecord, Trial, pool_names};
@@ -12,9 +12,8 @@ const POOLS_MAX: usize = 40;
 /// Room in characters for names next to numbers.
 const NAME_MAX: usize = 30;
 
-const ENDED: &str = "The table leaves out threads that have ended.";
+const ENDED: &str = "The table leaves out threads that have exited.";
 
-/// A pool at two marks.
 #[derive(Debug, Default)]
 struct Pair<'a> {
     names: Vec<&'a str>,
@@ -23,7 +22,7 @@ struct Pair<'a> {
 }
 
 impl Pair<'_> {
-    /// Returns the bytes that the pool allocated in between; `None` if unknown, or if ended threads had allocated more.
+    /// Bytes allocated by the pool meanwhile; `None` if unknown, or if ended threads had allocated more.
     fn allocated(&self) -> Option<u64> {
         self.to.allocated_bytes?.checked_sub(self.from.allocated_bytes.unwrap_or(0))
     }
@@ -35,7 +34,7 @@ impl Pair<'_> {
     }
 }
 
-/// Threads by pool for the last pair of neighbouring marks with much allocated in between; `None` if no marks show it.
+/// Threads by pool for the last pair of adjacent marks with much allocation; `None` if no marks show it.
 pub(crate) fn of_trial(trial: &Trial) -> Option<Table> {
     let spans = trial.marks.windows(2).filter_map(|span| {
         let (from, to) = (&span[0], &span[1]);
@@ -58,13 +57,12 @@ pub(crate) fn of_trial(trial: &Trial) -> Option<Table> {
     Some(table(&title, pairs.iter().map(row).collect(), ENDED.to_owned()))
 }
 
-/// The row of a pool: its threads and their stacks, CPU time, and what they allocated.
+/// A pool's row: threads and stacks, CPU time, and allocation.
 pub(super) fn row(name: &str, pool: &ThreadPoolRecord, cpu_s: f64, allocated: Option<u64>) -> Vec<String> {
     let cpu = if cpu_s >= 0.0 { format!("{cpu_s:.2}") } else { dash() };
     vec![beginning(name, NAME_MAX), grouped(pool.threads), kib(pool.stack_bytes), cpu, mib(allocated)]
 }
 
-/// The first rows of pools, and how many there are more.
 pub(super) fn table(title: &str, rows: Vec<Vec<String>>, note: String) -> Table {
     let left = rows.len().saturating_sub(POOLS_MAX);
     let more = (left > 0).then(|| format!("and {left} more pools (--json)"));
@@ -72,7 +70,7 @@ pub(super) fn table(title: &str, rows: Vec<Vec<String>>, note: String) -> Table 
     Table::new(title, head, rows.into_iter().take(POOLS_MAX)).noted(more.into_iter().chain([note]))
 }
 
-/// The pools of two marks by their names. A pool may have had another number of members then, and so another name.
+/// Matches two marks' pools by name, which can change with the number of members.
 fn pairs<'a>(from: &'a Mark, to: &'a Mark) -> BTreeMap<String, Pair<'a>> {
     let plain = |name: &str| name.replace('*', "0");
     let names: Vec<String> = from.pools.iter().chain(&to.pools).map(|pool| plain(&pool.name)).collect();

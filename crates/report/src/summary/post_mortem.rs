@@ -1,4 +1,4 @@
-//! The page of a JVM that ended: the cause, its memory at the end, what grew, and the memory it would have needed.
+//! The page of a JVM that ended: the cause, its last memory, what grew, and the memory it would have needed.
 
 use super::cells::mib;
 use super::watch::{PARTS_NOTE, by_owner, charged, grown, part_name, told, weighed};
@@ -10,29 +10,29 @@ use crate::table::Table;
 use crate::units::{Bytes, roughly, several, utc};
 use crate::words::dash;
 
-/// Memory that malloc retained is reported above this part of the limit: its reciprocal.
+/// Memory retained by malloc is reported above this part of the limit (reciprocal).
 const RETAINED_PART: u64 = 20;
 
-/// Summarizes the end of a JVM.
+/// The page of a JVM's end.
 pub fn summarize_post_mortem(of: &PostMortem) -> Page {
-    let held = if of.course.parts.is_empty() { by_owner("what it held last, MiB", &of.owners) } else { parts(of) };
+    let held = if of.course.parts.is_empty() { by_owner("memory at the end, MiB", &of.owners) } else { parts(of) };
     let mut memory = vec![Part::Table(held)];
     memory.extend(of.account.iter().flat_map(|account| weighed(account, 0, "before the end")));
     memory.extend(Part::Table(by_account(of)).filled());
-    let title = "its accounts".to_owned();
+    let title = "accounts on record".to_owned();
     let accounts = Part::Literal(Literal { title, lines: of.accounts.clone() });
-    let spoilt = format!("{} of its history are damaged and do not count", several(of.spoilt, "record"));
+    let spoilt = format!("the history has {} that are damaged and were ignored", several(of.spoilt, "record"));
     let sections = [
         Section::new(Topic::Answer, "", [Part::Text(answer(of)), facts(of)]),
-        Section::titled(Topic::Course, "its last hours", last_hours(of).map(Part::figure)),
+        Section::titled(Topic::Course, "last hours", last_hours(of).map(Part::figure)),
         Section::titled(Topic::Memory, "memory", memory),
         Section::titled(Topic::Details, "accounts", accounts.filled()),
         Section::new(Topic::Doubts, "", (of.spoilt > 0).then(|| Part::Doubts(vec![(spoilt, String::new())]))),
     ];
-    Page::new(format!("{}, as loadline {} saw it end", of.name, of.loadline), sections)
+    Page::new(format!("{}, post-mortem by loadline {}", of.name, of.loadline), sections)
 }
 
-/// Lists the size of each part at the end, and its change over each time known.
+/// Each part's final size, and its change over each known time span.
 fn parts(of: &PostMortem) -> Table {
     let mut spans: Vec<u64> = of.changes.iter().map(|change| change.over_s).collect();
     spans.sort_unstable();
@@ -47,8 +47,8 @@ fn parts(of: &PostMortem) -> Table {
         [part_name(&part.name).to_owned(), held].into_iter().chain(changes).chain([bound]).collect()
     };
     let over = spans.iter().map(|span| format!("in {}", roughly(*span as f64)));
-    let head = ["".to_owned(), "held".to_owned()].into_iter().chain(over).chain(["bound".to_owned()]);
-    let title = "what it held last, and how much that had grown, MiB";
+    let head = ["".to_owned(), "at end".to_owned()].into_iter().chain(over).chain(["cap".to_owned()]);
+    let title = "memory at the end and its growth before that, MiB";
     Table::new(title, head, of.course.parts.iter().map(row)).noted(vec![PARTS_NOTE.to_owned()])
 }
 
@@ -65,38 +65,41 @@ fn by_account(of: &PostMortem) -> Table {
 fn answer(of: &PostMortem) -> String {
     let limit = Bytes(of.limit_bytes);
     let ended = match (of.end, of.killed_by.as_deref()) {
-        (EndKind::Unseen, _) => "Its end was not seen: it still runs, or the watch ended first.".to_owned(),
-        (EndKind::Ended, _) => "It ended, and the kernel did not kill it for lack of memory.".to_owned(),
+        (EndKind::Unseen, _) => {
+            "`loadline watch` did not see the JVM exit: the JVM is still running, or `loadline watch` stopped first."
+                .to_owned()
+        }
+        (EndKind::Ended, _) => "The JVM exited, and no OOM kill was recorded.".to_owned(),
         (EndKind::Killed, Some("")) => {
-            format!("The kernel killed it because the machine ran out of memory ({}).", of.source)
+            format!("The kernel killed the JVM because the machine ran out of memory ({}).", of.source)
         }
         (EndKind::Killed, Some(cgroup)) => {
-            format!("The kernel killed it at the limit of {limit} of {cgroup} ({}).", of.source)
+            format!("The kernel killed the JVM at the {limit} limit of {cgroup} ({}).", of.source)
         }
-        (EndKind::Killed, None) => format!("The kernel killed it for lack of memory ({}).", of.source),
+        (EndKind::Killed, None) => format!("The kernel killed the JVM because memory ran out ({}).", of.source),
     };
     let cause = match of.cause {
-        DeathCause::None => "It was not near its limit.".to_owned(),
+        DeathCause::None => far_from_limit(of),
         DeathCause::Leak => {
-            format!("It {}. Treat that as a leak: a larger limit only delays it.", told(&of.growth))
+            format!("It {}. Treat that as a leak: a larger limit only delays the failure.", told(&of.growth))
         }
         DeathCause::Ceilings => match of.ceilings_bytes {
             Some(ceilings) => format!(
-                "Nothing leaked: its live heap did not grow, but its settings allow {}, and the limit is \
-                 {limit}. Bound heap and direct memory, or give it more.",
+                "There was no leak, because its live heap did not grow. But its settings allow {}, and the limit is \
+                 {limit}. Cap the heap and direct memory, or raise the limit.",
                 Bytes(ceilings)
             ),
-            None => format!("Nothing leaked, but nothing bounds its parts either, and the limit is {limit}."),
+            None => format!("There was no leak, but no setting caps its memory, and the limit is {limit}."),
         },
-        DeathCause::Native => "No setting of the JVM bounds the part that grew: mostly memory of malloc, for native \
-                               code or for the JVM itself. It was seen too briefly to tell a leak from a burst."
+        DeathCause::Native => "No JVM setting limits the part that grew, mostly malloc memory used by native code or \
+             by the JVM itself. It was observed too briefly to tell a leak from a burst."
             .to_owned(),
         DeathCause::OtherProcesses => {
             let sizes = of.charge.as_ref().map_or([0; 2], |charge| [charge.others_bytes, charge.jvm_bytes]);
             let [others, jvm] = sizes.map(Bytes);
             format!(
-                "At the last sample other processes of its cgroup held {others}, the JVM {jvm}: no setting of the JVM \
-                 bounds the larger part. Allow fewer helpers at once, or raise the limit by what they take."
+                "In the last sample, other processes in its cgroup held {others} and the JVM {jvm}. No JVM setting \
+                 limits the larger part. Run fewer helper processes at once, or raise the limit by their size."
             )
         }
         DeathCause::Unknown => "The samples of the JVM do not explain why it came so close to its limit; `loadline \
@@ -106,27 +109,41 @@ fn answer(of: &PostMortem) -> String {
     let near = of.cause != DeathCause::None;
     let grew = of.grew.as_ref().filter(|_| near).map(|change| {
         let by = Bytes(change.after_bytes.saturating_sub(change.before_bytes));
-        format!(" In its last {} {} grew by {by}.", roughly(change.over_s as f64), told_part(&change.name))
+        format!(" In the last {}, {} grew by {by}.", roughly(change.over_s as f64), told_part(&change.name))
     });
     let retained = of.account.as_ref().filter(|_| near).map_or(0, |account| {
         let free = account.owners.iter().find(|own| own.name == Owner::MallocRetained.name());
         free.map_or(0, |own| own.bytes)
     });
     let retained = (retained > of.limit_bytes / RETAINED_PART).then(|| {
-        format!(" {} of it held nothing: malloc kept them (`loadline tune`, docs/memory.md).", Bytes(retained))
+        format!(" malloc still held {} that the program had freed (`loadline tune`, docs/memory.md).", Bytes(retained))
     });
-    let least = if of.cause == DeathCause::Ceilings { "some" } else { "at least" };
+    let least = if of.cause == DeathCause::Ceilings { "about" } else { "at least" };
     let needed =
-        of.needed_bytes.filter(|_| near).map(|bytes| format!(" It would have needed {least} {}.", Bytes(bytes)));
+        of.needed_bytes.filter(|_| near).map(|bytes| format!(" The JVM would have needed {least} {}.", Bytes(bytes)));
     let more: String = [grew, retained, needed].into_iter().flatten().collect();
     format!("{ended} {cause}{more}")
 }
 
-/// A part in a sentence.
+/// How far it stayed from its limit; a charge at the limit may be page cache, which does not cause kills.
+fn far_from_limit(of: &PostMortem) -> String {
+    let kept = of.last.unreclaimable_bytes.unwrap_or(0);
+    match of.last.charge_bytes.filter(|charge| of.limit_bytes > 0 && *charge >= of.limit_bytes / 10 * 9) {
+        Some(charge) => format!(
+            "Its cgroup was charged {} of {}, but only {} of that could not be reclaimed. The rest was page cache, \
+             which the kernel reclaims before an OOM kill.",
+            Bytes(charge),
+            Bytes(of.limit_bytes),
+            Bytes(kept)
+        ),
+        None => "The JVM was not near its limit.".to_owned(),
+    }
+}
+
 fn told_part(name: &str) -> &str {
     match name {
         "heap" => "its live heap",
-        "rest" => "everything outside of the JVM's own parts",
+        "rest" => "memory outside the JVM's known parts",
         other => other,
     }
 }
@@ -135,7 +152,7 @@ fn facts(of: &PostMortem) -> Part {
     let version = of.version.as_deref().unwrap_or("of an unknown version");
     let collector = of.collector.as_deref().unwrap_or("an unknown collector");
     let started = utc(of.started_unix_s as f64);
-    let killed = of.killed_anon_bytes.map(|bytes| format!("{} anonymous, by the kernel's log", Bytes(bytes)));
+    let killed = of.killed_anon_bytes.map(|bytes| format!("{} anonymous, according to the kernel log", Bytes(bytes)));
     let own = [
         ("jvm", format!("pid {}, {version}, {collector}", of.pid)),
         ("ran", of.ran.clone()),
@@ -144,4 +161,26 @@ fn facts(of: &PostMortem) -> Part {
         ("at the kill", killed.unwrap_or_default()),
     ];
     Part::facts(own.into_iter().chain(of.charge.iter().flat_map(charged)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::WatchSample;
+
+    #[test]
+    fn a_charge_at_the_limit_is_not_called_far_from_it() {
+        let of = |charge_mib: u64| PostMortem {
+            limit_bytes: 84 << 20,
+            last: WatchSample {
+                charge_bytes: Some(charge_mib << 20),
+                unreclaimable_bytes: Some(60 << 20),
+                ..WatchSample::default()
+            },
+            ..PostMortem::default()
+        };
+        let full = answer(&of(84));
+        assert!(full.contains("charged 84.0 MiB of 84.0 MiB, but only 60.0 MiB of that could not"), "{full}");
+        assert!(answer(&of(62)).ends_with("The JVM was not near its limit."));
+    }
 }

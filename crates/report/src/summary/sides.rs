@@ -1,10 +1,9 @@
-//! The archive of a configuration, if archives are compared: its configurations are named `ARCHIVE/CONFIGURATION`.
-//! And the conditions in which the two sides of a comparison differ.
+//! A configuration's archive, if archives are compared (configurations are then named `ARCHIVE/CONFIGURATION`), and
+//! differing conditions between the two sides of a comparison.
 
 use crate::record::{ArchiveRecord, Circumstances, Document, Trial};
 use crate::words::pairs;
 
-/// One side of a comparison.
 #[derive(Debug)]
 struct Side<'a> {
     archive: Option<&'a ArchiveRecord>,
@@ -12,7 +11,7 @@ struct Side<'a> {
 }
 
 impl<'a> Side<'a> {
-    /// The side of a configuration, with its first trial in which a JVM was seen, or otherwise its first trial.
+    /// A configuration's side, with its first trial with a JVM, else its first trial.
     fn of(document: &'a Document, name: &str) -> Self {
         let own = || document.trials.iter().filter(|trial| trial.configuration == name);
         let archive = document.archives.iter().find(|archive| is_of(archive, name));
@@ -29,13 +28,12 @@ fn is_of(archive: &ArchiveRecord, configuration: &str) -> bool {
     configuration.strip_prefix(archive.name.as_str()).is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// Whether a configuration belongs to the baseline archive.
 pub(crate) fn is_of_baseline_archive(document: &Document, configuration: &str) -> bool {
     document.archives.iter().position(|archive| is_of(archive, configuration)) == Some(0)
 }
 
-/// Each condition in which the first candidate differs from its baseline. It may explain a difference that the change
-/// does not. If the two are archives, the list includes when each was measured.
+/// Conditions in which the first candidate differs from its baseline, which may explain a difference instead of the
+/// change. For archives, includes when each was measured.
 pub(super) fn differing(document: &Document) -> Vec<(String, String)> {
     let pairs = pairs(document, true);
     let Some(pair) = pairs.first() else { return Vec::new() };

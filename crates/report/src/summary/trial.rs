@@ -1,4 +1,4 @@
-//! One trial: the owners of its memory, its course, its load, its conditions.
+//! One trial: owners of memory, timeline, load, conditions.
 
 use super::cells::told_mark;
 use super::facts::trial_facts;
@@ -15,15 +15,14 @@ use crate::record::{ChildProgram, Evidence, Mark, Outcome, Trial, Unit};
 use crate::units::{Bytes, grouped, milliseconds, several, shortened, without_numbers};
 use crate::words::{Standing, gathered, outcome_words};
 
-/// Last lines of a subject and flags that are shown.
+/// Flags, and last lines of a subject, shown.
 const LINES_MAX: usize = 40;
 const FLAGS_MAX: usize = 1000;
-/// Programs that the answer names.
+/// Programs named in the answer.
 const PROGRAMS_MAX: usize = 4;
-/// Length of the reasons in a sentence.
+/// Length of reasons in a sentence.
 const WHY_CHARS: usize = 400;
 
-/// The sections of a trial, each in its place on a page.
 pub(super) fn sections(trial: &Trial, evidence: Option<&Evidence>, depth: Depth) -> Vec<Section> {
     let [account, timeline, requests] = if depth.whole { chart::of_trial(trial, evidence) } else { [None, None, None] };
     let mut memory: Vec<Part> = (!trial.marks.is_empty()).then(|| Part::Table(weights(trial))).into_iter().collect();
@@ -56,7 +55,7 @@ pub(super) fn sections(trial: &Trial, evidence: Option<&Evidence>, depth: Depth)
     explanation.into_iter().chain(measured).collect()
 }
 
-/// Several processes of one subject, by program.
+/// A subject's processes by program.
 pub(super) fn of_processes(mark: &Mark) -> Option<String> {
     let count = mark.processes.len() as u64;
     let told = |of: &ChildProgram| match of.processes {
@@ -67,21 +66,21 @@ pub(super) fn of_processes(mark: &Mark) -> Option<String> {
     (count > 1).then(|| format!("The {count} processes hold {}: {}.", Bytes(mark.weight().1), programs.join(", ")))
 }
 
-/// Each owner of the trial, with what it is and what moves it, in a folded section.
+/// The trial's owners with descriptions and what affects them, in a collapsed section.
 fn owners(trial: &Trial) -> Option<Part> {
     let accounts: Vec<_> = trial.marks.iter().filter_map(account_of).collect();
     let is_held = |owner: &Owner| accounts.iter().any(|account| account.holds(owner.name()) > 0);
     let of = |owner: Owner| {
         let entry = owner.entry();
         let moved = match entry.moved_by {
-            [] => "No option moves it by itself.".to_owned(),
-            some => format!("Options that move it: {}.", some.join(", ")),
+            [] => "No option changes it directly.".to_owned(),
+            some => format!("Options that change it: {}.", some.join(", ")),
         };
         let text = Part::Text(format!("{}. {moved}", entry.what));
         Part::Section(Section::new(Topic::Memory, entry.label, [text]).folded(Fold::Closed))
     };
     let each = Owner::ALL.into_iter().filter(is_held).map(of);
-    let section = Section::new(Topic::Memory, "what each owner is, and what moves it", each).folded(Fold::Closed);
+    let section = Section::new(Topic::Memory, "what each owner is, and what changes it", each).folded(Fold::Closed);
     Part::Section(section).filled()
 }
 
@@ -95,11 +94,11 @@ pub(super) fn section(trial: &Trial, evidence: Option<&Evidence>, depth: Depth, 
     Part::Section(section.id(format!("trial-{}", trial.index + 1)))
 }
 
-/// Flags and last lines, if `depth` asks for everything.
+/// Flags and last lines, if `depth` requests everything.
 pub(super) fn lists(trial: &Trial, depth: Depth) -> Vec<Part> {
     let flags = trial.jvm.as_ref().and_then(|jvm| jvm.flags.as_deref()).unwrap_or_default();
     let last = trial.end.as_ref().map(|end| end.last_lines.as_slice()).unwrap_or_default();
-    let of_flags = format!("all {} flags in force that differ from their defaults", flags.len());
+    let of_flags = format!("all {} flags in effect that differ from their defaults", flags.len());
     let lists = [
         (of_flags, &flags[..flags.len().min(FLAGS_MAX)]),
         ("its last lines".to_owned(), &last[last.len().saturating_sub(LINES_MAX)..]),
@@ -111,10 +110,10 @@ pub(super) fn lists(trial: &Trial, depth: Depth) -> Vec<Part> {
     lists.into_iter().filter(|(_, lines)| depth.whole && !lines.is_empty()).map(list).collect()
 }
 
-/// How incomplete trials ended. Those of a configuration that ended in the same way are one, in the words of the first.
+/// How incomplete trials ended. Similar ends of a configuration are merged, using the first one's words.
 pub(super) fn failures(trials: &[Trial]) -> Vec<Verdict> {
     let failed = trials.iter().filter(|trial| trial.is_failed()).map(|trial| {
-        let why = trial.why.as_deref().unwrap_or("the reason is unknown");
+        let why = trial.why.as_deref().unwrap_or("reason unknown");
         ((&trial.configuration, trial.outcome, without_numbers(why)), (trial, why))
     });
     let told = |(_, alike): (_, Vec<(&Trial, &str)>)| {
@@ -130,13 +129,12 @@ pub(super) fn failures(trials: &[Trial]) -> Vec<Verdict> {
     gathered(failed, |one, other| one == other).into_iter().map(told).collect()
 }
 
-/// The weight of the only trial.
 pub(super) fn verdict(trial: &Trial) -> Option<Verdict> {
     let text = weight(trial).filter(|_| !trial.is_failed())?;
     Some(Verdict::new(Standing::Told, "weighed", text).about(&trial.configuration))
 }
 
-/// Describes a trial: one of a search by its purpose, without a weight, and one of a tuning by both.
+/// Describes a trial: by its purpose in a search, by its memory, or by both in a tuning.
 fn said(trial: &Trial) -> String {
     let ended = (trial.outcome != Outcome::Completed && trial.probe.is_none()).then(|| outcome_words(trial.outcome).1);
     let weight = weight(trial).unwrap_or("no mark was reached".to_owned());
@@ -147,7 +145,7 @@ fn said(trial: &Trial) -> String {
     ended.map_or(text.clone(), |ended| format!("{ended}; {text}"))
 }
 
-/// RSS at the mark of the answer, rate and p99 of the last phase that worked.
+/// RSS at the answer's mark, rate and p99 of the last work phase.
 fn weight(trial: &Trial) -> Option<String> {
     let mark = told_mark(trial)?;
     let (word, bytes) = mark.weight();

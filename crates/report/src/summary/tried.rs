@@ -1,4 +1,4 @@
-//! The trials of a search as rows of a table: the purpose of each, its results, and whether it held.
+//! A search's trials as table rows: purpose, results, and verdict.
 
 use super::cells::mib;
 use super::drivers;
@@ -11,16 +11,16 @@ use crate::table::Table;
 use crate::units::{Bytes, grouped, milliseconds, per_second};
 use crate::words::{NONE, dash, name_of};
 
-/// The results of a trial of a search, in all its measured phases together.
+/// A search trial's results over all measured phases.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct Reached {
-    /// Correct answers.
+    /// Correct responses.
     pub(crate) rate_per_s: Option<f64>,
     /// The 99th percentile of the worst phase.
     pub(crate) p99_ms: Option<f64>,
-    /// CPU of the subject per correct answer.
+    /// The subject's CPU time per correct response.
     pub(crate) cpu_us: Option<f64>,
-    /// The largest charge. If the kernel does not record it, the known part of it or the peak RSS.
+    /// The peak charge; if the kernel does not record it, the known part of it, or peak RSS.
     pub(crate) peak_bytes: Option<u64>,
 }
 
@@ -45,7 +45,7 @@ pub(crate) fn reached(trial: &Trial) -> Reached {
     }
 }
 
-/// Whether a doubt of a failed trial only says that it failed. Such a failure is an answer, not a reason for distrust.
+/// Whether a doubt in a failed trial only says that it failed. Such a failure is a result, not a reason for distrust.
 pub(crate) fn is_answer(trial: &Trial, doubt: &Doubt) -> bool {
     let verdict = trial.probe.as_ref().map(|of| of.verdict).or(trial.tuned.as_ref().map(|of| of.verdict));
     let failed = verdict == Some(ProbeVerdict::Fails);
@@ -60,7 +60,7 @@ pub(crate) fn is_answer(trial: &Trial, doubt: &Doubt) -> bool {
     failed && says_so
 }
 
-/// Whether the target held, in words: as an answer, and after the purpose of a trial.
+/// The verdict on the target, as an answer and after a trial's purpose.
 fn held_words(verdict: ProbeVerdict) -> (&'static str, &'static str) {
     match verdict {
         ProbeVerdict::Holds => ("yes", ": held"),
@@ -69,29 +69,29 @@ fn held_words(verdict: ProbeVerdict) -> (&'static str, &'static str) {
     }
 }
 
-/// Every trial of a search, in the order in which they ran.
+/// Every trial of a search, in execution order.
 pub(crate) fn tried(trials: &[Trial]) -> Table {
     let probe = || trials.iter().filter_map(|trial| Some((trial, trial.probe.as_ref()?)));
     let mut notes = vec![
-        "charge: its peak, file pages included, so at most the limit. rate and CPU: of all measured phases; \
-         p99: of the worst one."
+        "charge: the peak, including file pages, so never above the limit. rate and CPU: over all measured phases. \
+            p99: in the worst phase."
             .to_owned(),
     ];
     if probe().any(|(_, of)| of.verdict == ProbeVerdict::Discarded) {
-        notes.push("discarded: the machine disturbed the trial, so it was repeated.".to_owned());
+        notes.push("discarded: other activity on the machine disturbed the trial, so it was repeated.".to_owned());
     }
     if probe().any(|(_, of)| of.stage == ProbeStage::HeapStart) {
-        notes.push("heap_start: a start without load, which held where the subject became ready.".to_owned());
+        notes.push("heap_start: a start without load, which passed if the server became ready.".to_owned());
     }
     let asked = probe().any(|(_, of)| of.rate_per_s.is_some());
-    // In a search for rates, the asked rate takes the column of the heap, which does not vary then.
-    let varied = if asked { "asked" } else { "Xmx" };
-    let head = ["#", "for", varied, "limit", "rate", "p99", "CPU", "charge", "held", "cause"];
+    // A search for rates shows the offered rate instead of the constant heap.
+    let varied = if asked { "offered" } else { "Xmx" };
+    let head = ["#", "for", varied, "limit", "rate", "p99", "CPU", "charge", "met", "cause"];
     let rows = probe().map(|(trial, of)| row(trial, of));
     Table::new("trials, sizes in MiB, p99 in ms, CPU in us per request", head, rows).worded(2, 2).noted(notes)
 }
 
-/// The table of [`tried`] with the reason why each trial did not hold, for a page with room.
+/// The table of [`tried`] with the reasons for failures, for wide pages.
 pub(crate) fn tried_told(trials: &[Trial]) -> Table {
     let mut table = tried(trials);
     table.head.push("why".to_owned());
@@ -120,23 +120,22 @@ fn row(trial: &Trial, probe: &ProbeRecord) -> Vec<String> {
     ]
 }
 
-/// The cause of failure: in a word or two, and as part of a sentence.
+/// The cause of a failure in a word or two, and as part of a sentence.
 pub(crate) fn cause_words(cause: FailureCause) -> (&'static str, &'static str) {
     match cause {
-        FailureCause::OomKill => ("OOM kill", "the kernel killed it for memory"),
-        FailureCause::OutOfMemoryError => ("OutOfMemoryError", "the JVM ran out of its own memory (OutOfMemoryError)"),
-        FailureCause::Start => ("start", "it did not start, or was not ready in time"),
-        FailureCause::Died => ("died", "it ended by itself"),
-        FailureCause::Collections => ("collector", "the collector took the time"),
-        FailureCause::FilePages => ("file pages", "file pages were dropped and read again repeatedly"),
-        FailureCause::Times => ("times", "times grew beyond the target"),
-        FailureCause::Rate => ("rate", "too few answers came"),
+        FailureCause::OomKill => ("OOM kill", "the kernel killed it because it ran out of memory"),
+        FailureCause::OutOfMemoryError => ("OutOfMemoryError", "the JVM threw an OutOfMemoryError"),
+        FailureCause::Start => ("start", "it did not start or was not ready in time"),
+        FailureCause::Died => ("died", "it exited on its own"),
+        FailureCause::Collections => ("collector", "GC took too much of the time"),
+        FailureCause::FilePages => ("file pages", "file pages were repeatedly evicted and reread"),
+        FailureCause::Times => ("times", "response times exceeded the target"),
+        FailureCause::Rate => ("rate", "too few responses came back"),
         FailureCause::Failures => ("failures", "requests failed"),
-        FailureCause::Other => ("target", "the target did not hold"),
+        FailureCause::Other => ("target", "the target was missed"),
     }
 }
 
-/// A trial in half a sentence.
 pub(crate) fn trial_text(trial: &Trial) -> Option<String> {
     if let Some(tuned) = &trial.tuned {
         return Some(tuned_text(tuned));
@@ -144,30 +143,30 @@ pub(crate) fn trial_text(trial: &Trial) -> Option<String> {
     let probe = trial.probe.as_ref()?;
     let stage = match probe.stage {
         ProbeStage::Reference => "with ample memory",
-        ProbeStage::HeapStart => "for the heap, its start alone",
+        ProbeStage::HeapStart => "for the heap, startup only",
         ProbeStage::Heap => "for the heap",
         ProbeStage::Limit => "for the limit",
-        ProbeStage::Warm => "for the limit of a warm host",
-        ProbeStage::Soak => "the limit to set, under a longer load",
+        ProbeStage::Warm => "for the limit with a warm page cache",
+        ProbeStage::Soak => "limit to set, under a longer load",
         ProbeStage::Rate => "for the rate",
     };
     let with = [
         trial.limit_bytes.map(|limit| format!(", limit {}", Bytes(limit))),
         probe.heap_bytes.map(|heap| format!(", -Xmx{}", Bytes(heap).java())),
-        probe.rate_per_s.map(|rate| format!(", {}/s asked", per_second(rate))),
+        probe.rate_per_s.map(|rate| format!(", {}/s offered", per_second(rate))),
     ];
     let with: String = with.into_iter().flatten().collect();
     let cause = probe.cause.map_or(String::new(), |cause| format!(", {}", cause_words(cause).1));
     Some(format!("{stage}{with}{}{cause}", held_words(probe.verdict).1))
 }
 
-/// A trial of a tuning: its settings, and those that the process does not have.
+/// A tuning trial: its settings, and those that had no effect.
 fn tuned_text(tuned: &TuneTrialRecord) -> String {
-    let set = if tuned.remedies.is_empty() { "as it is".to_owned() } else { tuned.remedies.join(", ") };
+    let set = if tuned.remedies.is_empty() { "baseline".to_owned() } else { tuned.remedies.join(", ") };
     let stage = match tuned.stage {
-        TuneStage::Reference => "for the pace, ",
+        TuneStage::Reference => "to set the rate, ",
         TuneStage::Baseline | TuneStage::Bundle | TuneStage::LeaveOut | TuneStage::Race => "",
-        TuneStage::Training => "to make an archive of classes, ",
+        TuneStage::Training => "to create a class archive, ",
         TuneStage::Confirmation => "to confirm, ",
     };
     let absent = match tuned.not_in_force.is_empty() {

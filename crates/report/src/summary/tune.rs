@@ -1,5 +1,5 @@
-//! The page of a tuning: the answer, its changes, the fate of every remedy, and the way to the answer. It repeats the
-//! record and judges nothing.
+//! The page of a tuning: the answer, its effects, every remedy's fate, and the path to the answer. Shows the record
+//! without judging.
 
 use super::cells::beginning;
 use super::comparison;
@@ -27,20 +27,21 @@ use loadline_base::order::Order as _;
 
 /// Owners on a screen.
 const OWNERS_MAX: usize = 6;
-/// Changes of owners that print as 0.0 are left out.
+/// Changes of owners that print as 0.0 are omitted.
 const OWNER_BYTES_MIN: f64 = 0.05 * MIB as f64;
 /// Longest text of a remedy's options next to other words.
 const OPTIONS_CHARS: usize = 160;
-/// Longest reason on a screen: a message of a JVM, but not its whole output.
+/// Longest reason on a screen: enough for a JVM's message, but not its whole output.
 const WHY_CHARS: usize = 400;
-/// Names that leave room for numbers in 80 columns.
+/// Length of names that leave room for numbers in 80 columns.
 const METRIC_CHARS: usize = 16;
 const IDS_CHARS: usize = 27;
 
-/// The note on the settings that the search weighed.
-pub(crate) const NO_PROOF: &str = "From the search's own trials, which also chose the settings: not confirmed.";
+/// The note about settings measured by the search.
+pub(crate) const NO_PROOF: &str = "These values are from the search's own trials, which also chose the settings. \
+    They are not confirmed.";
 
-/// Builds the page of a tuning, in place of the page of trials.
+/// The page of a tuning, which replaces the page of trials.
 pub(super) fn page(of: Sources<'_>, tune: &TuneRecord, depth: Depth) -> Page {
     let document = of.document;
     let answer = answer(tune);
@@ -73,7 +74,7 @@ pub(super) fn page(of: Sources<'_>, tune: &TuneRecord, depth: Depth) -> Page {
     let mut sections = vec![
         Section::new(Topic::Answer, "", Part::Verdicts(verdicts).filled()).id("verdict"),
         Section::titled(Topic::Answer, "tuning", parts).id("tune"),
-        Section::titled(Topic::Answer, "to set it", snippets),
+        Section::titled(Topic::Answer, "settings", snippets),
         Section::new(Topic::Answer, "for a change request", request),
         comparison::budgets(&document.budgets),
         Section::titled(Topic::Memory, "memory", owners(tune, most).map(Part::Table)).id("memory"),
@@ -81,34 +82,33 @@ pub(super) fn page(of: Sources<'_>, tune: &TuneRecord, depth: Depth) -> Page {
         conditions,
     ];
     sections.extend(depth.each.then(|| each_trial(of, depth)));
-    finished(of, if tune.outcome == TuneOutcome::Planned { "a plan to tune it" } else { "tuned" }, sections, depth)
+    finished(of, if tune.outcome == TuneOutcome::Planned { "tuning planned" } else { "tuned" }, sections, depth)
 }
 
 fn verdict(tune: &TuneRecord) -> Verdict {
     let (standing, word) = match tune.outcome {
         TuneOutcome::Proved => (Standing::Pass, "tuned"),
-        TuneOutcome::Unpriced => (Standing::Undecided, "price unproved"),
-        TuneOutcome::NothingProved => (Standing::Undecided, "nothing proved"),
-        TuneOutcome::NotHeld => (Standing::Fail, "not held"),
+        TuneOutcome::Unpriced => (Standing::Undecided, "cost not confirmed"),
+        TuneOutcome::NothingProved => (Standing::Undecided, "nothing confirmed"),
+        TuneOutcome::NotHeld => (Standing::Fail, "target missed"),
         TuneOutcome::Planned => (Standing::Told, "planned"),
-        TuneOutcome::GivenUp => (Standing::Undecided, "no answer"),
+        TuneOutcome::GivenUp => (Standing::Undecided, "no result"),
     };
     Verdict::new(standing, word, told(tune))
 }
 
-/// Whether a tuning answered the question it was asked.
 fn is_answered(outcome: TuneOutcome) -> bool {
     matches!(outcome, TuneOutcome::Proved | TuneOutcome::Planned)
 }
 
-/// Facts under a heading; `None` without facts.
+/// Facts under a heading, if any.
 fn headed(heading: &str, facts: Vec<(String, String)>) -> Option<Part> {
     Part::under(heading, Part::Facts(facts).filled()).filled()
 }
 
 // ---- What it changes ----
 
-/// Every metric of the confirmation; `None` if nothing was proved.
+/// Every metric of the confirmation; `None` if nothing was confirmed.
 fn gains(tune: &TuneRecord) -> Option<Table> {
     let all = gains_told(tune);
     let first = all.first()?;
@@ -117,15 +117,15 @@ fn gains(tune: &TuneRecord) -> Option<Table> {
         comparison::with_medians(&of_a_request(gain), &beginning(&what, METRIC_CHARS)).to_vec()
     };
     let note = format!(
-        "Medians; intervals of the difference within blocks, which hold jointly with {}.",
+        "Medians. The intervals are for differences within blocks and hold jointly with {}.",
         comparison::confidence(first, 1)
     );
     let head = ["verdict", "metric", AS_IS, "tuned", "difference", "interval"];
-    let table = Table::new("what it changes, by the confirmation alone", head, all.iter().enumerate().map(row));
+    let table = Table::new("what changes (confirmation trials only)", head, all.iter().enumerate().map(row));
     Some(table.worded(2, 0).noted([note]))
 }
 
-/// Lists the owners that changed, largest change first, and the rest in one row. `None` if nothing was proved.
+/// Changed owners, largest change first, and the rest in one row. `None` if nothing was confirmed.
 fn owners(tune: &TuneRecord, most: usize) -> Option<Table> {
     let moved = |gain: &OwnerGain| (gain.before_bytes - gain.after_bytes).abs();
     let mut sorted: Vec<&OwnerGain> = tune.owners.iter().collect();
@@ -146,28 +146,27 @@ fn owners(tune: &TuneRecord, most: usize) -> Option<Table> {
     Table::new("by owner, MiB", ["owner", AS_IS, "tuned", "change"], rows).filled()
 }
 
-/// MiB without their unit; a dash if the value is not known.
+/// MiB without the unit; a dash if unknown.
 fn mib(bytes: impl Into<Option<f64>>) -> Cell {
     Cell::known(bytes.into().map(|bytes| Quantity::new(Unit::Bytes, bytes).bare()))
 }
 
-/// A dash for an empty text.
 fn or_dash(text: String) -> Cell {
     if text.is_empty() { NONE.into() } else { text.into() }
 }
 
 // ---- The remedies ----
 
-/// Every fate in the order of the report, with its word and its meaning.
+/// Every fate in report order, with its word and meaning.
 const FATES: [(Fate, &str, &str); 10] = [
-    (Fate::Kept, "kept", "it is part of the answer"),
-    (Fate::NotConfirmed, "unproved", "it was part of a set that was not confirmed"),
-    (Fate::TooCostly, "too costly", "it saves memory, at more than the price"),
-    (Fate::NotMissed, "not missed", "redundant: it saved memory alone, but none with the others"),
+    (Fate::Kept, "kept", "it is part of the result"),
+    (Fate::NotConfirmed, "unverified", "it was part of a set that wasn't confirmed"),
+    (Fate::TooCostly, "too costly", "it saves memory, but costs more than the price allows"),
+    (Fate::NotMissed, "redundant", "it saved memory on its own, but nothing on top of the others"),
     (Fate::NoEffect, "no effect", "it saved too little to matter"),
-    (Fate::Harmful, "harmful", "memory grew, or the target broke"),
-    (Fate::Refused, "refused", "the server did not start with it"),
-    (Fate::NotInForce, "ignored", "the process did not have it, although it was set"),
+    (Fate::Harmful, "harmful", "memory grew, or the target was missed"),
+    (Fate::Refused, "refused", "the server didn't start with it"),
+    (Fate::NotInForce, "ignored", "it was set, but the process didn't receive it"),
     (Fate::Planned, "to try", "it would be tried next"),
     (Fate::NotTried, "not tried", "it was not tried"),
 ];
@@ -176,11 +175,11 @@ pub(super) fn price_words(price: PriceClass) -> &'static str {
     match price {
         PriceClass::Free => "free",
         PriceClass::Cpu => "may cost CPU",
-        PriceClass::Program => "changes the program",
+        PriceClass::Program => "changes program behavior",
     }
 }
 
-/// Lists the fate of every remedy: a fact for each fate, remedies with the same reason in one line.
+/// A fact per fate; remedies with the same reason share a line.
 fn fates(tune: &TuneRecord) -> Vec<(String, String)> {
     let mut facts = Facts::default();
     for (fate, word, _) in FATES {
@@ -195,7 +194,7 @@ fn fates(tune: &TuneRecord) -> Vec<(String, String)> {
     facts.0
 }
 
-/// The remedies of a fate, the largest saving first: the possible one of planned remedies, the actual one of others.
+/// A fate's remedies, largest saving first: the possible saving if planned, else the actual one.
 fn ranked(tune: &TuneRecord, fate: Fate) -> Vec<&RemedyRecord> {
     let weight = |of: &RemedyRecord| match fate {
         Fate::Planned => of.gain_bytes_max.map_or(-1.0, |bytes| bytes as f64),
@@ -228,7 +227,7 @@ fn named(of: &RemedyRecord) -> String {
     }
 }
 
-/// The text of a remedy: a kept one has its saving, any other one its reason, which includes the numbers.
+/// A remedy's text: its saving if kept, else the reason, which includes numbers.
 fn remedy_text(of: &RemedyRecord, fate: Fate) -> String {
     let numbers = numbers(of);
     let why = match fate {
@@ -239,7 +238,7 @@ fn remedy_text(of: &RemedyRecord, fate: Fate) -> String {
     if why.is_empty() { named(of) } else { format!("{}: {why}", named(of)) }
 }
 
-/// `saved 95.4 MiB, CPU per request -0.1 %`.
+/// `saved 95.4 MiB, CPU per request -0.1%`.
 fn numbers(of: &RemedyRecord) -> String {
     let saved = of.saved_bytes.map(|bytes| {
         let size = shown(Unit::Bytes, Some(bytes.abs()));
@@ -250,13 +249,13 @@ fn numbers(of: &RemedyRecord) -> String {
 }
 
 fn planned_text(of: &RemedyRecord) -> String {
-    let bound = of.gain_bytes_max.map(|bytes| format!("{} at most", shown(Unit::Bytes, Some(bytes as f64))));
-    let bound = bound.unwrap_or_else(|| "no bound is known".to_owned());
+    let bound = of.gain_bytes_max.map(|bytes| format!("could save up to {}", shown(Unit::Bytes, Some(bytes as f64))));
+    let bound = bound.unwrap_or_else(|| "possible savings unknown".to_owned());
     let what = if of.what.is_empty() { String::new() } else { format!("{}; ", of.what) };
     format!("{}: {what}{bound}, {}", named(of), price_words(of.price))
 }
 
-/// Every remedy and its fate, in the order of the table, for a page with room.
+/// Every remedy and its fate, in table order, for wide pages.
 fn remedies(tune: &TuneRecord) -> Option<Table> {
     let row = |of: &RemedyRecord| -> Vec<Cell> {
         vec![
@@ -271,13 +270,13 @@ fn remedies(tune: &TuneRecord) -> Option<Table> {
             price_words(of.price).into(),
         ]
     };
-    let head = ["remedy", "fate", "set", "at most", "saved", "CPU per request", "why", "what it does", "price"];
+    let head = ["remedy", "fate", "set", "at most", "saved", "CPU per request", "why", "what it does", "cost"];
     let seen = FATES.iter().filter(|(fate, ..)| tune.remedies.iter().any(|of| of.fate == *fate));
     let fates: Vec<String> = seen.map(|(_, word, meaning)| format!("{word}: {meaning}")).collect();
     let notes = [
         format!("{}.", fates.join("; ")),
         "at most: an upper bound from the account before tuning. saved: measured in the search, together with the \
-         other settings of that trial; not confirmed by itself."
+         other settings of that trial; not confirmed on its own."
             .to_owned(),
     ];
     Table::new("every remedy, MiB", head, tune.remedies.iter().map(row)).worded(3, 3).noted(notes).filled()
@@ -285,7 +284,7 @@ fn remedies(tune: &TuneRecord) -> Option<Table> {
 
 // ---- Memory against CPU ----
 
-/// The least memory at each price; `None` for a front of a single setting.
+/// The least memory at each price; `None` for a front of one setting.
 fn front(tune: &TuneRecord) -> Option<Part> {
     if tune.front.len() < 2 {
         return None;
@@ -300,7 +299,7 @@ fn front(tune: &TuneRecord) -> Option<Part> {
         (label, setting_text(of, as_is, tune))
     };
     let facts = Part::Facts(tune.front.iter().map(fact).collect());
-    let title = "least memory at each price, in CPU per request";
+    let title = "lowest memory at each CPU cost per request";
     Some(Part::under(title, [facts, Part::Text(NO_PROOF.to_owned())]))
 }
 
@@ -326,23 +325,23 @@ fn setting_text(of: &SettingRecord, as_is: Option<f64>, tune: &TuneRecord) -> St
 fn how_heading(outcome: TuneOutcome) -> &'static str {
     match outcome {
         TuneOutcome::Proved | TuneOutcome::Unpriced => "how it was found",
-        TuneOutcome::Planned => "what is asked",
-        TuneOutcome::NothingProved | TuneOutcome::NotHeld | TuneOutcome::GivenUp => "what was asked",
+        TuneOutcome::Planned => "request",
+        TuneOutcome::NothingProved | TuneOutcome::NotHeld | TuneOutcome::GivenUp => "request",
     }
 }
 
-/// Lists the request, the unconfirmed parts, the noise, and the time and trials spent.
+/// The request, unconfirmed parts, noise, and the time and trials used.
 fn method(tune: &TuneRecord) -> Vec<(String, String)> {
     let mut facts = Facts::default();
     facts.add("objective", objective_words(tune.objective).1.to_owned());
-    let millicores = tune.price_cpus.map(|cpus| format!(", {:.0} millicores at this load", cpus * 1000.0));
+    let millicores = tune.price_cpus.map(|cpus| format!(" ({:.0} millicores at this load)", cpus * 1000.0));
     let share = percent(tune.price);
-    facts.add("price", format!("at most {share} of CPU per request{}", millicores.unwrap_or_default()));
+    facts.add("cost limit", format!("at most {share} more CPU per request{}", millicores.unwrap_or_default()));
     facts.add("target", (!tune.target.is_empty()).then(|| tune.target.join(", ")));
     if !tune.rates.is_empty() {
         let rate = |of: &PhaseRate| format!("{} {}/s", of.phase, per_second(of.rate_per_s));
         let rates: Vec<String> = tune.rates.iter().map(rate).collect();
-        facts.add("load", format!("{}, a constant rate in place of a closed model", rates.join(", ")));
+        facts.add("load", format!("{} (a constant rate instead of a closed model)", rates.join(", ")));
     }
     let refuted = tune.confirmations.iter().filter(|of| !of.confirmed).map(|of| {
         let ids: Vec<String> = of.remedies.iter().map(|id| shortened_id(id)).collect();
@@ -350,22 +349,22 @@ fn method(tune: &TuneRecord) -> Vec<(String, String)> {
         let why = if of.why.is_empty() { String::new() } else { format!(": {}", beginning(&of.why, WHY_CHARS)) };
         format!("{}, after {blocks}{why}", ids.join(", "))
     });
-    facts.list("refuted", refuted);
+    facts.list("rejected", refuted);
     let noise = tune.noise.map(|noise| {
-        let cpu = noise.cpu.map_or(String::new(), |cpu| format!(" and {} of CPU per request", percent(cpu)));
+        let cpu = noise.cpu.map_or(String::new(), |cpu| format!(" and {} CPU per request", percent(cpu)));
         let size = shown(Unit::Bytes, Some(noise.bytes));
-        format!("fresh processes differ by {size}{cpu} (standard deviation of a trial)")
+        format!("fresh processes vary by {size}{cpu} (standard deviation per trial)")
     });
     facts.add("noise", noise);
     let lines = tune.lines.as_ref().filter(|_| tune.outcome != TuneOutcome::Proved);
     facts.add("limit", lines.and_then(limits));
-    let spent = format!("{}, {}", several(u64::from(tune.trials), "trial"), span(tune.seconds));
-    let apart = if tune.lines.is_some() { ", those of the limits apart" } else { "" };
+    let spent = format!("{} in {}", several(u64::from(tune.trials), "trial"), span(tune.seconds));
+    let apart = if tune.lines.is_some() { ", not counting the limit searches" } else { "" };
     facts.add("spent", format!("{spent}{apart}"));
     facts.0
 }
 
-/// Lists the settings weighed on the way; ids of remedies are cut at `ids_chars` characters.
+/// The settings measured on the way; remedy IDs are truncated to `ids_chars`.
 fn path(tune: &TuneRecord, ids_chars: usize) -> Option<Table> {
     let row = |(at, of): (usize, &SettingRecord)| -> Vec<Cell> {
         let stage = if of.stage == TuneStage::Baseline { AS_IS.to_owned() } else { word_of(of.stage) };
@@ -380,13 +379,13 @@ fn path(tune: &TuneRecord, ids_chars: usize) -> Option<Table> {
             if of.holds { "yes" } else { "no" }.into(),
         ]
     };
-    let head = ["#", "for", "with", "trials", "MiB", "CPU", "held"];
+    let head = ["#", "for", "with", "trials", "MiB", "CPU", "met"];
     let what = objective_words(tune.objective).0;
-    let title = format!("path of the search, {what} and CPU per request against {AS_IS}");
+    let title = format!("search path, {what} and CPU per request relative to {AS_IS}");
     Table::new(title, head, tune.path.iter().enumerate().map(row)).worded(3, 1).filled()
 }
 
-/// The table of [`path`] with the settings and the missed targets, for a page with room.
+/// The table of [`path`] with settings and missed targets, for wide pages.
 fn path_told(tune: &TuneRecord) -> Option<Table> {
     let mut table = path(tune, usize::MAX)?;
     table.head.extend(["set", "missed"].map(str::to_owned));

@@ -1,11 +1,11 @@
-//! A paragraph for a change request: the setting, its saving and cost, the evidence, and the open questions.
+//! A paragraph for a change request: the setting, its saving and cost, the evidence, and open questions.
 
 use super::facts::machine_text;
 use super::tune_answer::{as_is_trial, costs, objective_words, proof, set_told};
 use crate::record::{Document, Jvm, TuneOutcome, TuneRecord};
 use crate::units::several;
 
-/// Returns the sentences of the paragraph; `None` if nothing was proved. Text between backticks is literal.
+/// The paragraph's sentences; `None` if nothing was confirmed. Text in backticks is literal.
 pub(crate) fn request(document: &Document, tune: &TuneRecord) -> Option<Vec<String>> {
     if tune.outcome != TuneOutcome::Proved || tune.changes.is_empty() {
         return None;
@@ -16,11 +16,12 @@ pub(crate) fn request(document: &Document, tune: &TuneRecord) -> Option<Vec<Stri
     let mut text = vec![set_told(tune)];
     text.extend(costs(tune).map(|costs| format!("Its cost: {costs}.")));
     if !tune.target.is_empty() {
-        text.push(format!("Target, held in every trial that counts: {}.", tune.target.join(", ")));
+        text.push(format!("Target, met in every trial that counts: {}.", tune.target.join(", ")));
     }
     text.push(format!("Objective: {}.", objective_words(tune.objective).1));
     text.push(format!(
-        "Measured on {day} with loadline {} in {proof}, after {} in all; those that chose these settings do not count.",
+        "Measured on {day} with loadline {} in {proof}. The tuning ran {} in total; those that chose these settings \
+            are not included.",
         of.loadline,
         several(u64::from(tune.trials), "trial")
     ));
@@ -28,7 +29,11 @@ pub(crate) fn request(document: &Document, tune: &TuneRecord) -> Option<Vec<Stri
     let jvm = as_is_trial(&document.trials).and_then(|trial| trial.jvm.as_ref()).and_then(jvm_words);
     text.extend(jvm.map(|jvm| format!("JVM: {jvm}.")));
     text.push(format!("Machine: {}.", machine_text(&of.machine)));
-    text.push(format!("Prove it again for another load, machine or JDK, even a JDK update: `{}`.", of.command));
+    text.push(format!(
+        "Repeat the tuning for a different load, machine, or JDK (including JDK updates): \
+        `{}`.",
+        of.command
+    ));
     Some(text)
 }
 

@@ -1,4 +1,4 @@
-//! Tests of the pages of tunings of a made-up server: each ending, each number, hostile text, records of any content.
+//! The pages of tunings of a simulated server: each ending, each number, hostile text, arbitrary records.
 
 use super::super::summarize;
 use super::*;
@@ -23,7 +23,7 @@ fn fact<'a>(facts: &'a [(String, String)], label: &str) -> Option<&'a str> {
     facts.iter().find(|(of, _)| of == label).map(|(_, text)| text.as_str())
 }
 
-/// Lines that are too wide. Table lines, lines to copy and single long words may have any length.
+/// Lines that are too wide. Tables, lines to copy, and single long words may have any width.
 fn too_wide(text: &str) -> Vec<&str> {
     let copied = |line: &&str| ["docker run", "JAVA_TOOL_OPTIONS", "value: "].iter().any(|word| line.contains(word));
     let one_word = |line: &&str| line.split_whitespace().any(|word| width(word) > WIDTH - 20);
@@ -97,9 +97,9 @@ fn more_is_said_where_more_is_asked_for() {
     let document = tune_sample::proved();
     let text = |depth: Depth| render(&summarize(&document, &[], depth));
     let plain = text(Depth::default());
-    assert!(!plain.contains("path of the search"));
+    assert!(!plain.contains("search path"));
     let detailed = text(Depth { details: true, ..Depth::default() });
-    let rows = detailed.split("path of the search").nth(1).unwrap().split("\n\n").next().unwrap().lines().count();
+    let rows = detailed.split("search path").nth(1).unwrap().split("\n\n").next().unwrap().lines().count();
     assert_eq!(rows, 2 + document.tune.as_ref().unwrap().path.len(), "{detailed}");
     let each = text(Depth { each: true, ..Depth::default() });
     let trials = each.lines().filter(|line| line.starts_with("tiny-db (trial ")).count();
@@ -110,23 +110,23 @@ fn more_is_said_where_more_is_asked_for() {
 fn a_saving_comes_with_its_interval_and_a_loss_is_none() {
     let mut tune = tune();
     let saves = |tune: &TuneRecord| fact(&answer(tune), "saves").unwrap().to_owned();
-    assert_eq!(saves(&tune), "412.3 MiB of 1413.0 MiB RSS (29.2 %), 398.0 MiB to 427.1 MiB at 95 % confidence");
+    assert_eq!(saves(&tune), "412.3 MiB of 1413.0 MiB RSS (29.2%), 398.0 MiB to 427.1 MiB at 95% confidence");
     (tune.gains[0].low, tune.objective) = (None, Objective::Rested);
-    assert_eq!(saves(&tune), "412.3 MiB of 1413.0 MiB RSS rested (29.2 %)");
+    assert_eq!(saves(&tune), "412.3 MiB of 1413.0 MiB RSS rested (29.2%)");
     tune.gains[0].difference = 3.0 * MIB as f64;
-    assert!(told(&tune).contains(": it takes 3.0 MiB more than the 1413.0 MiB RSS rested (0.2 %)."), "{}", told(&tune));
+    assert!(told(&tune).contains(": it takes 3.0 MiB more than the 1413.0 MiB RSS rested (0.2%)."), "{}", told(&tune));
 }
 
 #[test]
 fn cpu_time_is_told_for_one_request_and_as_a_change() {
     let mut tune = tune();
     let costs = |tune: &TuneRecord| fact(&answer(tune), "costs").map(str::to_owned);
-    let expect = "CPU per request +0.4 % (-0.6 … +1.4); p99.steady 8.12 ms before, 8.17 ms with it";
+    let expect = "CPU per request +0.4% (-0.6 … +1.4); p99.steady 8.12 ms before, 8.17 ms after";
     assert_eq!(costs(&tune).as_deref(), Some(expect));
-    // Seconds for 1,000 requests are milliseconds for one.
+    // Seconds per 1,000 requests are milliseconds per request.
     let row = gains(&tune).unwrap().rows.remove(1);
-    assert_eq!(row[1..5], ["CPU per request", "1.25 ms", "1.25 ms", "+0.4 %"]);
-    // If there are several phases, each is named, and the warm-up is left out.
+    assert_eq!(row[1..5], ["CPU per request", "1.25 ms", "1.25 ms", "+0.4%"]);
+    // With several phases, each is named, and the warm-up is omitted.
     let of = |metric: &str, tune: &TuneRecord| ComparisonRecord {
         metric: metric.to_owned(),
         ratio: None,
@@ -135,15 +135,15 @@ fn cpu_time_is_told_for_one_request_and_as_a_change() {
     };
     tune.gains.extend([of("cpu_per_1000.spike", &tune), of("cpu_per_1000.warmup", &tune)]);
     let told = costs(&tune).unwrap();
-    let begins = "CPU steady +0.4 % (-0.6 … +1.4); CPU spike 1.25 ms before, 1.25 ms with it; p99";
+    let begins = "CPU steady +0.4% (-0.6 … +1.4); CPU spike 1.25 ms before, 1.25 ms after; p99";
     assert!(told.starts_with(begins), "{told}");
     assert_eq!(gains(&tune).unwrap().rows.len(), 5);
-    // If the JIT's CPU time is known separately, the price is that of the rest.
+    // If the JIT's CPU time is known separately, the price applies to the rest.
     tune.gains.truncate(2);
     tune.gains.push(of("cpu_jit_per_1000.steady", &tune));
     tune.gains[1].metric = "cpu_without_jit_per_1000.steady".to_owned();
     let told = costs(&tune).unwrap();
-    assert_eq!(told, "CPU without JIT +0.4 % (-0.6 … +1.4); JIT per request 1.25 ms before, 1.25 ms with it");
+    assert_eq!(told, "CPU without JIT +0.4% (-0.6 … +1.4); JIT per request 1.25 ms before, 1.25 ms after");
     tune.gains.truncate(1);
     assert_eq!(costs(&tune), None);
 }
@@ -200,7 +200,7 @@ fn what_is_planned_stands_in_the_order_of_its_bound() {
     assert!(bounds.windows(2).all(|pair| pair[0] >= pair[1]), "{bounds:?}");
     let (word, first) = fates(&tune).remove(0);
     assert_eq!(word, "to try");
-    assert!(first.ends_with("one arena of malloc for all threads; 286.0 MiB at most, free"), "{first}");
+    assert!(first.ends_with("makes all threads share one malloc arena; could save up to 286.0 MiB, free"), "{first}");
 }
 
 #[test]
@@ -215,21 +215,24 @@ fn those_with_one_reason_share_a_line() {
 #[test]
 fn limits_are_told_as_far_as_they_were_found() {
     let mut tune = tune();
-    let expect = "873.0 MiB (5 of 5 times) is the smallest that holds, 0.72 of the 1212.0 MiB (5 of 5 times) as it is; \
-                  with 10 % of headroom, set 960.0 MiB";
+    let expect = "load line 873.0 MiB (5 of 5 starts passed), 0.72 times that of the baseline, 1212.0 MiB (5 of 5 \
+        starts passed); with 10% headroom, set 960.0 MiB";
     assert_eq!(fact(&answer(&tune), "limit"), Some(expect));
     let lines = tune.lines.as_mut().unwrap();
     lines.as_is = None;
-    let alone = "873.0 MiB (5 of 5 times) is the smallest that holds; with 10 % of headroom, set 960.0 MiB";
+    let alone = "load line 873.0 MiB (5 of 5 starts passed); with 10% headroom, set 960.0 MiB";
     assert_eq!(limits(lines).as_deref(), Some(alone));
     assert_eq!(limits(&LinesRecord { as_is: None, tuned: None }), None);
-    // A limit of the server as it is, without a tuned one, is no answer. It is listed with the request.
+    // The unchanged server's limit, without a tuned one, is not an answer. It is listed with the request.
     let (_, document) = tune_sample::endings().remove(1);
     let nothing = TuneRecord {
         lines: Some(LinesRecord { as_is: find_sample::found().find, tuned: None }),
         ..document.tune.unwrap()
     };
-    assert!(fact(&method(&nothing), "limit").unwrap().starts_with("as it is, 95.1 MiB (5 of 5 times)"));
+    assert!(fact(&method(&nothing), "limit").unwrap().starts_with(
+        "baseline load line 95.1 MiB (5 of 5 starts \
+        passed)"
+    ));
 }
 
 #[test]
@@ -238,15 +241,15 @@ fn a_change_request_says_on_what_it_rests() {
     let text = request(&document, document.tune.as_ref().unwrap()).unwrap().join(" ");
     for piece in [
         "Set `MALLOC_ARENA_MAX=1 -XX:TrimNativeHeapInterval=2000 -Xmx128m`: it saves 412.3 MiB",
-        "398.0 MiB to 427.1 MiB at 95 % confidence",
-        "+0.4 % (-0.6 … +1.4)",
+        "398.0 MiB to 427.1 MiB at 95% confidence",
+        "+0.4% (-0.6 … +1.4)",
         "p99<50ms, rate>=98%, failed==0",
         "5 blocks of fresh JVMs",
         "31 trials",
         "GET /query, open, 200/s, 30s",
         "25.0.3+9-LTS, G1 GC, glibc 2.36",
         "2 cores, 8.0 GiB, Linux 6.1.0-35-amd64",
-        "even a JDK update",
+        "including JDK updates",
         "loadline tune tiny-db.loadline.yaml --seed 1",
     ] {
         assert!(text.contains(piece), "{piece}: {text}");
@@ -259,7 +262,7 @@ fn a_change_request_says_on_what_it_rests() {
 #[test]
 fn doubts_of_the_answer_stand_with_the_others() {
     let mut document = tune_sample::proved();
-    let told = "\ndoubts\n  ! the load was closed, and its first trial set the constant rate of steady:\n    200/s\n";
+    let told = "\ndoubts\n  ! the load was closed; the first trial set the constant rate of steady to\n    200/s\n";
     assert!(screen(&document).ends_with(told));
     document.doubts.push(crate::doubt::Doubt::SharedCpus.into());
     let text = screen(&document);
@@ -336,7 +339,7 @@ fn setting() -> impl Strategy<Value = SettingRecord> {
 }
 
 proptest! {
-    // A case writes a whole page and its pictures.
+    // Each case renders a whole page with charts.
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]

@@ -1,6 +1,6 @@
-//! The whole calibration: how often the verdict on growth errs on many made-up lives, next to the usual tests of a
-//! curve. `bench/watch.sh` runs it. LOADLINE_LIVES sets the number of lives of each kind. LOADLINE_ARCHIVES names
-//! folders of archives, written as in PATH.
+//! The full calibration: how often the growth verdict errs on many simulated lives, compared with common trend tests.
+//! `bench/watch.sh` runs it. LOADLINE_LIVES sets the number of lives per kind. LOADLINE_ARCHIVES lists directories of
+//! archives, in the format of PATH.
 #![expect(clippy::print_stdout, reason = "the tables are its result")]
 
 #[path = "../../tests/growth/calibration.rs"]
@@ -16,7 +16,7 @@ use rivals::{RIVALS, Rival};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-/// The whole run draws its lives with another seed than the tests.
+/// The full run uses another seed than the tests.
 const SEED: u64 = 2;
 
 fn rate(rates: &Rates) -> f64 {
@@ -110,7 +110,7 @@ fn hints(each: u64) {
     }
 }
 
-/// Anonymous memory of an archived trial, from its `timeline.jsonl`, with each sample held for `cells` cells.
+/// Anonymous memory of an archived trial, from its `timeline.jsonl`, with each sample repeated for `cells` cells.
 fn stretched(timeline: &Path, cells: usize) -> Option<Life> {
     let text = std::fs::read_to_string(timeline).ok()?;
     let anon = |line: &str| {
@@ -123,7 +123,7 @@ fn stretched(timeline: &Path, cells: usize) -> Option<Life> {
     (floors.len() >= DAY / 2).then_some(Life { floors, collections: None, load, limit: 1.15 * peak, leaks_from: 0 })
 }
 
-/// All timelines below a folder of archives.
+/// All timelines in a directory tree of archives.
 fn timelines(folder: &Path, depth: usize) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     let below = |path: PathBuf| match path.is_dir() && depth > 0 {
@@ -133,7 +133,6 @@ fn timelines(folder: &Path, depth: usize) -> Vec<PathBuf> {
     entries.flat_map(below).collect()
 }
 
-/// Trials of archives, stretched in time, in the folders of LOADLINE_ARCHIVES.
 fn real_trials_stretched_in_time(archives: &OsStr) {
     let ladder = Ladder::default();
     println!(

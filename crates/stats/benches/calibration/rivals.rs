@@ -1,13 +1,13 @@
-//! Usual tests of a curve, run on the same lives as the ladder. The rivals are a least-squares trend with its test,
-//! Prometheus' `predict_linear` gated at 70 % of the limit, Mann-Kendall, and its form for autocorrelated values (Hamed
-//! and Rao 1998). Each judges once an hour; an alarm needs three in a row, `predict_linear` two.
+//! Common trend tests, run on the same lives as the ladder: a least-squares trend with its test, Prometheus'
+//! `predict_linear` gated at 70% of the limit, Mann-Kendall, and its form for autocorrelated values (Hamed and Rao
+//! 1998). Each judges once an hour; an alarm needs three in a row, `predict_linear` two.
 
 use crate::lives::Life;
 use loadline_base::numbers::median;
 use loadline_stats::growth::{DAY, HOUR, fitted, trailing_minima};
 use loadline_stats::quantiles::student_beyond;
 
-/// Cells of a floor, and floors of a window of 24 h.
+/// Cells per floor, and floors in a window of 24 h.
 const SIZE: usize = 3;
 const COUNT: usize = 48;
 
@@ -22,8 +22,8 @@ pub(crate) enum Rival {
 
 pub(crate) const RIVALS: [(Rival, &str); 5] = [
     (Rival::LeastSquares, "least squares, p < 0.001"),
-    (Rival::PredictSixHours, "predict_linear 6 h, > 70 %"),
-    (Rival::PredictADay, "predict_linear 24 h, > 70 %"),
+    (Rival::PredictSixHours, "predict_linear 6 h, > 70%"),
+    (Rival::PredictADay, "predict_linear 24 h, > 70%"),
     (Rival::MannKendall, "Mann-Kendall"),
     (Rival::HamedRao, "Hamed-Rao"),
 ];
@@ -59,7 +59,7 @@ fn window(minima: &[f64], cells: usize) -> Vec<f64> {
     (0..COUNT).map(|at| minima[cells - 1 - SIZE * (COUNT - 1 - at)]).collect()
 }
 
-/// A slope in bytes an hour: a MiB a day, and 5 % of the limit or what is left within a week.
+/// Whether a slope in bytes per hour matters: a MiB a day, and 5% of the limit or the remaining headroom within a week.
 fn matters(slope: f64, life: &Life, level: f64) -> bool {
     let week = slope * 168.0;
     slope * 24.0 >= 1024.0 * 1024.0 && (week >= 0.05 * life.limit || week >= life.limit - level)
@@ -103,8 +103,8 @@ fn mann_kendall(life: &Life, floors: &[f64], corrected: bool) -> bool {
     (score - score.signum()) / variance.sqrt() > 3.09
 }
 
-/// The factor by which dependence widens the variance of the score. It comes from the autocorrelation of the ranks of
-/// the residuals, counted only beyond what chance gives in one of twenty.
+/// The factor by which autocorrelation inflates the variance of the score. It comes from the autocorrelation of the
+/// residuals' ranks, counting only what exceeds chance at the 5% level.
 fn dependence(floors: &[f64], slope: f64) -> f64 {
     let count = floors.len();
     let left: Vec<f64> = floors.iter().enumerate().map(|(at, floor)| floor - slope * at as f64).collect();

@@ -1,29 +1,29 @@
-//! Floors: the least value of each cell, and the data computed from them once for all windows.
+//! Floors: the minimum of each cell, and data computed from them once for all windows.
 
 use super::{DAY, HOUR};
 use std::collections::VecDeque;
 
-/// The bytes that one thing held, cell by cell.
+/// The bytes held by one owner, cell by cell.
 #[derive(Debug, Clone, Copy)]
 pub struct Floors<'a> {
-    /// The least value of each cell in bytes, oldest first. For a heap, the bytes used after the last collection of its
-    /// old generation. `NaN` if nothing was seen in the cell.
+    /// The minimum of each cell in bytes, oldest first. For a heap, the bytes used after the last old-generation
+    /// collection. `NaN` if the cell has no sample.
     pub values: &'a [f64],
-    /// How many cells old the JVM was when the first of `values` began.
+    /// The JVM's age in cells at the start of `values`.
     pub age: usize,
-    /// How many collections of the old generation ended in each cell, if the value is that of the last collection.
+    /// Number of old-generation collections that ended in each cell, if the value comes from the last collection.
     pub collections: Option<&'a [u32]>,
 }
 
-/// Cells after the start of a JVM that are not judged.
+/// Cells after JVM startup that are not judged.
 pub(super) const WARM_UP: usize = 3;
-/// Cells after the first one in which the hour of the day cannot be removed. Removing it takes three days, each with
-/// the half day behind it.
+/// Number of initial cells in which the daily pattern cannot be removed. Removing it takes three days, each with the
+/// half day after it.
 pub(super) const SEASONED: usize = 3 * DAY + DAY / 2;
 /// Number of past days whose same time of day is compared.
 const DAYS: usize = 7;
 
-/// The least value of each cell and the `size - 1` cells before it; infinite if none of them was seen.
+/// The minimum of each cell and the `size - 1` cells before it; infinite if none of them has samples.
 pub fn trailing_minima(values: &[f64], size: usize) -> Vec<f64> {
     let mut rising: VecDeque<usize> = VecDeque::with_capacity(size + 1);
     (0..values.len())
@@ -42,7 +42,7 @@ pub fn trailing_minima(values: &[f64], size: usize) -> Vec<f64> {
         .collect()
 }
 
-/// The deepest fall of `minima` below an earlier one, up to each cell. Minima before `since` do not count.
+/// The largest drop of `minima` below an earlier one, up to each cell. Ignores minima before `since`.
 pub(super) fn deepest_falls(minima: &[f64], since: usize) -> Vec<f64> {
     let (mut peak, mut deepest) = (f64::NEG_INFINITY, 0.0_f64);
     let fall = |(at, least): (usize, &f64)| {
@@ -55,9 +55,9 @@ pub(super) fn deepest_falls(minima: &[f64], since: usize) -> Vec<f64> {
     minima.iter().enumerate().map(fall).collect()
 }
 
-/// Values less what the same time of day usually adds: the median deviation of the last seven days from their mean.
-/// `NaN` before there are three such days. A day's mean is centred, so it is known half a day later. Only earlier days
-/// are used, so the result contains nothing of the future.
+/// Values minus the usual effect of the time of day: the median deviation of the last seven days from their mean. `NaN`
+/// before there are three such days. A day's mean is centered, so it is known half a day later. Only earlier days are
+/// used, so the result contains no future data.
 pub(super) fn deseasoned(values: &[f64]) -> Vec<f64> {
     let deviations = deviations(values);
     let usual = |at: usize| {
@@ -77,7 +77,7 @@ pub(super) fn deseasoned(values: &[f64]) -> Vec<f64> {
     (0..values.len()).map(flat).collect()
 }
 
-/// How far each value is from the mean of the day around it; `NaN` if part of that day was not seen.
+/// The deviation of each value from the mean of the day around it; `NaN` if part of that day is missing.
 fn deviations(values: &[f64]) -> Vec<f64> {
     let half = DAY / 2;
     let (mut sum, mut unseen) = (0.0, 0_usize);
@@ -104,7 +104,7 @@ fn deviations(values: &[f64]) -> Vec<f64> {
 }
 
 impl Floors<'_> {
-    /// How old the JVM is after the first `cells` of these, in hours of ten-minute cells.
+    /// The JVM's age after the first `cells` of these, in hours of ten-minute cells.
     pub(super) fn age_hours(&self, cells: usize) -> f64 {
         (self.age + cells) as f64 / HOUR as f64
     }

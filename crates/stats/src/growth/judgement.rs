@@ -1,4 +1,4 @@
-//! The judgement on growth.
+//! The growth verdict and its data.
 
 use super::Projection;
 use serde::{Deserialize, Serialize};
@@ -10,17 +10,17 @@ use serde::{Deserialize, Serialize};
 pub enum Verdict {
     /// Nothing that would matter within seven days.
     Steady,
-    /// It rises and may still come to rest.
+    /// It rises but can still level off.
     Warming,
-    /// It grows without bound, as far as can be told, and the limit is within reach.
+    /// It appears to grow without bound, and the limit is within reach.
     Grows,
-    /// Neither can be told.
+    /// It is too early to tell.
     #[default]
     CannotTell,
 }
 
 impl Verdict {
-    /// As written in documents and labels.
+    /// The name in documents and labels.
     pub fn name(self) -> &'static str {
         match self {
             Self::Steady => "steady",
@@ -31,74 +31,73 @@ impl Verdict {
     }
 }
 
-/// Growth that three judgements in a row saw, or that a single judgement sees.
+/// Growth seen in three consecutive judgements, or in a single one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Growth {
-    /// Bytes an hour, of ten-minute cells as in real life.
+    /// Bytes per hour, assuming ten-minute cells.
     pub slope: f64,
-    /// The lower end of the interval that holds the slope with 95 % confidence.
+    /// The lower end of the slope's 95% confidence interval.
     pub low: f64,
     /// The upper end.
     pub high: f64,
     /// Cells of the window in which the growth was seen.
     pub window: usize,
-    /// When memory meets the limit.
+    /// When memory reaches the limit.
     pub projection: Projection,
 }
 
-/// A rise that is no alarm yet.
+/// A rise that does not justify an alarm yet.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Hint {
-    /// Bytes an hour.
+    /// Bytes per hour.
     pub slope: f64,
-    /// The lower end of the interval that holds the slope with 95 % confidence.
+    /// The lower end of the slope's 95% confidence interval.
     pub low: f64,
     /// The upper end.
     pub high: f64,
-    /// Cells over which it rose.
+    /// Cells during which it rose.
     pub window: usize,
-    /// Cells until the limit at this pace.
+    /// Cells until the limit at this rate.
     pub rest: f64,
 }
 
-/// Why nothing can be told.
+/// Why there is no verdict.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Unsure {
-    /// Too little was seen. The counts are cells: what was seen, and what it takes until growth, and until a steady
-    /// state, can be told at the soonest.
+    /// Too little data. The counts are cells: those seen, and the minimum needed to detect growth and a steady state.
     Young {
-        /// Cells that were seen.
+        /// Cells with data.
         seen: usize,
         /// Cells until the shortest window has seen growth three times in a row.
         grows: usize,
         /// Cells until a window of a day.
         steady: usize,
     },
-    /// Fewer collections of the old generation than a window needs.
+    /// Fewer old-generation collections than a window needs.
     Collections {
-        /// Collections in the longest window there is.
+        /// Collections in the longest available window.
         seen: u32,
-        /// Collections that any window needs.
+        /// Collections that every window needs.
         needed: u32,
     },
-    /// Every window has gaps in what was seen.
+    /// Every window has gaps.
     Gaps,
-    /// Memory moves by this many bytes without a pattern.
+    /// Memory varies by this many bytes without a pattern.
     Moves {
-        /// Between the lowest and the highest floor of the longest window there is.
+        /// Between the lowest and the highest floor of the longest available window.
         bytes: f64,
     },
 }
 
-/// The verdict on one thing at one moment.
+/// The judgement of one series at one moment.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Judgement {
-    /// The word.
+    /// The verdict in a word.
     pub verdict: Verdict,
-    /// The growth; absent unless the verdict is [`Verdict::Grows`].
+    /// The growth; `None` unless the verdict is [`Verdict::Grows`].
     pub growth: Option<Growth>,
-    /// The rise; absent unless it is beyond doubt, whether or not it is growth.
+    /// The rise; `None` unless it is certain, whether or not it is growth.
     pub hint: Option<Hint>,
-    /// Why nothing can be told: with [`Verdict::CannotTell`], and with [`Verdict::Warming`] that is only youth.
+    /// The reason for [`Verdict::CannotTell`], and for a [`Verdict::Warming`] that only reflects a young JVM.
     pub unsure: Option<Unsure>,
 }

@@ -1,6 +1,5 @@
-//! The ladder of windows, from two hours to twenty-five days, and the judgement over all of them.
-//!
-//! The constants were chosen on simulated lives (`lives`). `docs/watch.md` shows what each constant is worth.
+//! The ladder of windows, from two hours to twenty-five days, and the judgement over all of them. The constants were
+//! chosen on simulated lives (`lives`). `docs/watch.md` shows the effect of each constant.
 
 use super::floors::{SEASONED, WARM_UP, deepest_falls, deseasoned, trailing_minima};
 use super::precedent::{Precedent, Told};
@@ -8,7 +7,7 @@ use super::window::{FLOORS_MAX, Halves, Window, median_slope};
 use super::{DAY, Floors, Growth, HOUR, Hint, Judgement, Projection, STEP, Unsure, Verdict};
 use crate::quantiles::{normal, student_beyond};
 
-/// Cells of a floor, and floors of a window: 2, 4, 8, 16, 24, 48 and 72 hours, then days, five to twenty-five of them.
+/// Cells per floor, and floors per window: 2, 4, 8, 16, 24, 48, and 72 hours, then five to twenty-five days.
 pub(super) const RUNGS: [(usize, usize); 15] = [
     (1, 12),
     (2, 12),
@@ -26,36 +25,36 @@ pub(super) const RUNGS: [(usize, usize); 15] = [
     (DAY, 20),
     (DAY, 25),
 ];
-/// The least trend, in deviations of a normal distribution. Student's t needs more, depending on the number of floors.
+/// The minimum trend, in standard normal deviations. Student's t requires more, depending on the number of floors.
 const TREND: f64 = 3.5;
-/// The same for the steps, and for steps between days, where several deployments can make stairs by chance.
+/// The same for the steps, and for steps between days, when several deployments may look like a staircase by chance.
 const STEPS: f64 = 2.0;
 const STEPS_OF_DAYS: f64 = 3.0;
-/// A rise must exceed the deepest fall on record by this factor.
+/// A rise must exceed the largest drop on record by this factor.
 const FALL: f64 = 1.5;
-/// The least slope of a window's later half, relative to the earlier one, if the limit is near.
+/// The minimum slope of a window's later half, relative to the earlier one, if the limit is near.
 const BEND: f64 = 0.7;
-/// The belief in a rise if no earlier life is known to compare it with.
+/// The belief in a rise if no earlier life is known for comparison.
 const BY_ITSELF: Belief = Belief { near: 0.6, straight: 3.0, errors: 1.5, steepening: 1.0 };
 /// The same if an earlier life shows that this is not a fill.
 const TOLD: Belief = Belief { near: 1.0, straight: 5.0, errors: 1.25, steepening: 1.5 };
-/// The least rise in bytes a day that is considered.
+/// The minimum rise in bytes per day that is considered.
 const LEAST_A_DAY: f64 = 1024.0 * 1024.0;
-/// The rise that matters: this share of the limit within a week, or the limit itself.
+/// The rise that matters: this share of the limit within a week, or reaching the limit.
 const SHARE_A_WEEK: f64 = 0.05;
-/// Collections of the old generation that a window needs, if its floors come from them.
+/// Old-generation collections that a window needs, if its floors come from them.
 const COLLECTIONS: u32 = 4;
 /// No window begins before this share of the age: a young JVM may still be filling.
 const YOUNG: f64 = 0.1;
-/// Judgements in a row that make an alarm or a hint.
+/// Number of consecutive judgements for an alarm or a hint.
 const IN_A_ROW: usize = 3;
 
-/// How far a rise is believed to go on. There are two ways to believe it. Either the limit is near and the later half
-/// is about as steep as the earlier one. Or even the fill that bends as much as the floors allow passes the limit, and
+/// How far a rise is extrapolated. There are two ways to accept it. Either the limit is near and the later half is
+/// about as steep as the earlier one. Or even the fill that bends as much as the floors allow exceeds the limit, and
 /// the rise did not begin within the window.
 #[derive(Debug, Clone, Copy)]
 struct Belief {
-    /// How many windows away the limit may be: for a rise that does not bend much, and for a straight one.
+    /// Maximum distance of the limit in windows: for a rise that does not bend much, and for a straight one.
     near: f64,
     straight: f64,
     /// Standard errors by which a fill may bend more than the floors did.
@@ -65,7 +64,7 @@ struct Belief {
 }
 
 impl Belief {
-    /// Whether a window of `cells` cells shows that `bytes` more will come, at a pace that needs `rest` cells.
+    /// Whether a window of `cells` cells shows that `bytes` more will follow, at a rate that needs `rest` cells.
     fn holds(&self, halves: &Halves, cells: usize, bytes: f64, rest: f64) -> bool {
         let windows = rest / cells as f64;
         let straight = || halves.steepening() <= self.steepening && halves.fill(self.errors).until(bytes).is_some();
@@ -73,7 +72,7 @@ impl Belief {
     }
 }
 
-/// The rungs with what each needs; made once.
+/// The rungs with their requirements; built once.
 #[derive(Debug, Clone)]
 pub struct Ladder {
     rungs: Vec<Rung>,
@@ -83,7 +82,7 @@ pub struct Ladder {
 struct Rung {
     size: usize,
     count: usize,
-    /// Student's t with `count - 2` degrees of freedom at the tails of [`TREND`], of the steps, and of 95 %.
+    /// Student's t with `count - 2` degrees of freedom at the tails of [`TREND`], of the steps, and of 95%.
     trend: f64,
     steps: f64,
     interval: f64,
@@ -128,7 +127,7 @@ impl Ladder {
     }
 }
 
-/// Floors of one size at every cell, and the deepest fall until then.
+/// Floors of one size at every cell, and the largest drop until then.
 #[derive(Debug)]
 struct Grain {
     minima: Vec<f64>,
@@ -143,7 +142,7 @@ impl Grain {
     }
 }
 
-/// Floors ready to be judged at any moment of their past.
+/// Floors that can be judged at any moment of their past.
 #[derive(Debug)]
 pub struct Judge<'a> {
     ladder: &'a Ladder,
@@ -154,26 +153,24 @@ pub struct Judge<'a> {
     collected: Option<Vec<u32>>,
 }
 
-/// The readings of all windows at one moment.
 #[derive(Debug, Clone, Copy, Default)]
 struct Moment {
     growth: Option<Growth>,
     rise: Option<Hint>,
     steady: bool,
-    /// How many windows there were.
     windows: usize,
-    /// Collections of the longest window, if they were too few.
+    /// Collections in the longest window, if they were too few.
     rare: Option<u32>,
     /// The range of the longest window's floors.
     span: f64,
 }
 
 impl Judge<'_> {
-    /// The verdict after the first `cells` cells, against a limit in bytes.
+    /// The judgement after the first `cells` cells, for a limit in bytes.
     pub fn at(&self, cells: usize, limit: f64) -> Judgement {
         let cells = cells.min(self.floors.values.len());
         let now = self.moment(cells, limit);
-        // Growth includes a rise, so the earlier moments are computed only if there is one.
+        // Growth implies a rise, so earlier moments are computed only if there is one.
         let before = |steps: usize| Some(self.moment(now.rise.and(cells.checked_sub(steps * STEP))?, limit));
         let before: [Option<Moment>; IN_A_ROW - 1] = std::array::from_fn(|at| before(at + 1));
         let row = |seen: fn(&Moment) -> bool| before.iter().all(|moment| moment.as_ref().is_some_and(seen));
@@ -201,7 +198,7 @@ impl Judge<'_> {
         Judgement { verdict, growth, hint, unsure }
     }
 
-    /// What was seen, and what it takes: the shortest window three times in a row, and a window of a day. Neither
+    /// The cells seen and the cells needed: the shortest window three times in a row, and a window of a day. Neither
     /// begins in the warm-up or the first tenth of the life.
     fn young(&self, seen: usize) -> Unsure {
         let age = self.floors.age;
@@ -219,7 +216,7 @@ impl Judge<'_> {
         moment
     }
 
-    /// Adds the reading of one window; adds nothing if the JVM or its history is too young for it.
+    /// Adds the result of one window, unless the JVM or its history is too young for it.
     fn look(&self, rung: &Rung, cells: usize, limit: f64, moment: &mut Moment) {
         let Some(begin) = self.begin(rung, cells) else { return };
         if let Some(collected) = &self.collected {
@@ -269,7 +266,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Returns the first cell of the window among the floors; the warm-up is never inside it.
+    /// Returns the window's first cell among the floors; the warm-up is never inside it.
     fn begin(&self, rung: &Rung, cells: usize) -> Option<usize> {
         let begin = cells.checked_sub(rung.cells())?;
         let age = self.floors.age;
@@ -277,8 +274,8 @@ impl Judge<'_> {
         (begin + age >= young).then_some(begin)
     }
 
-    /// The floors of the window, without the hour of the day if it can be removed from all of it. `None` if one of the
-    /// floors was not seen.
+    /// The window's floors, without the daily pattern if it can be removed from all of them. `None` if a floor is
+    /// missing.
     fn floors_of(&self, rung: &Rung, begin: usize) -> Option<(&Grain, [f64; FLOORS_MAX])> {
         let (_, raw, flat) = self.grains.iter().find(|(size, ..)| *size == rung.size)?;
         let flat = flat.as_ref().filter(|_| begin >= SEASONED);
@@ -293,8 +290,8 @@ impl Judge<'_> {
     }
 }
 
-/// Whether a slope in bytes a cell matters. It must give at least a MiB a day. Within a week it must also reach a share
-/// of the limit, or all that is left below the limit.
+/// Whether a slope in bytes per cell matters. It must amount to at least a MiB per day and, within a week, reach a
+/// share of the limit or all of the remaining headroom.
 fn matters(slope: f64, limit: f64, level: f64) -> bool {
     let week = slope * (7 * DAY) as f64;
     slope * DAY as f64 >= LEAST_A_DAY && (week >= SHARE_A_WEEK * limit || week >= limit - level)

@@ -1,7 +1,7 @@
 //! An earlier life of the same service, and whether it ever rose as much.
 //!
-//! Within one life a fill and a leak look alike for a long time. If an earlier life of the same service became as old
-//! and never rose as much, this rise is new. An earlier rise as large says nothing: leaks and fills both repeat.
+//! Within one life, a fill and a leak look alike for a long time. If an earlier life reached this age and never rose as
+//! much, this rise is new. An equally large earlier rise says nothing: leaks and fills both repeat.
 
 use super::Floors;
 use super::floors::{WARM_UP, trailing_minima};
@@ -9,13 +9,13 @@ use super::ladder::RUNGS;
 
 /// A rise counts as known if the earlier life had one of at least this share of it.
 const KNOWN: f64 = 0.5;
-/// Only windows that began at this share of the age or later count: a fill after a start is no precedent for a rise
-/// long after one.
+/// Only windows that began at this share of the age or later count: a fill after startup is no precedent for a later
+/// rise.
 const AS_OLD: f64 = 0.2;
 /// Ages by powers of two, in cells: up to 32,768 of them, or seven months.
 const AGES: usize = 16;
 
-/// An earlier life, by the width of each window.
+/// An earlier life, by window width.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Precedent {
     /// The age that the life reached, in cells.
@@ -31,19 +31,18 @@ struct Rises {
     most: [f64; AGES],
 }
 
-/// The place of an age among [`AGES`].
+/// The index of an age in [`AGES`].
 fn place(age: usize) -> usize {
     ((usize::BITS - age.leading_zeros()) as usize).min(AGES - 1)
 }
 
-/// The answer of a precedent to a rise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Told {
-    /// The earlier life never rose so, although it became as old.
+    /// The earlier life never rose this much, although it reached this age.
     Never,
-    /// The earlier life rose so, too.
+    /// The earlier life rose this much too.
     Rose,
-    /// The earlier life did not become old enough to tell.
+    /// The earlier life did not reach this age.
     TooYoung,
 }
 

@@ -1,18 +1,18 @@
-//! One window: a few floors at equal distances, and their trend.
+//! One window: a few equidistant floors, and their trend.
 
-/// The most floors a window has.
+/// Maximum number of floors in a window.
 pub(super) const FLOORS_MAX: usize = 25;
 
-/// The statistics of a window's floors, in bytes and per distance between two of them.
+/// The statistics of a window's floors, in bytes and per step between two of them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Window {
-    /// The least-squares slope over its standard error: the trend against the scatter.
+    /// The least-squares slope over its standard error: the trend compared to the scatter.
     pub(super) trend: f64,
-    /// The mean step between neighbours over its standard error: are the steps alike?
+    /// The mean step between neighbors over its standard error: are the steps similar?
     pub(super) steps: f64,
-    /// How straight the floors lie.
+    /// How straight the floors are.
     pub(super) halves: Halves,
-    /// The larger of both standard errors, of a slope.
+    /// The larger of the slope's two standard errors.
     pub(super) error: f64,
     pub(super) first: f64,
     pub(super) last: f64,
@@ -25,14 +25,14 @@ pub(super) struct Halves {
     early: f64,
     late: f64,
     slope: f64,
-    /// The standard error of the difference of the halves.
+    /// The standard error of the difference between the halves.
     error: f64,
-    /// Distances between the middles of the halves, and from the first floor to the last.
+    /// Distances between the centers of the halves, and from the first floor to the last.
     apart: f64,
     length: f64,
 }
 
-/// An exponential approach to rest, seen from the end of a window; a straight line has an infinite constant.
+/// An exponential approach to a final level, seen from the end of a window; a straight line has an infinite constant.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Fill {
     pub(super) slope: f64,
@@ -40,7 +40,7 @@ pub(super) struct Fill {
 }
 
 impl Window {
-    /// Computes the window of these floors, oldest first, five of them or more.
+    /// Computes the window of these floors, oldest first, at least five.
     pub(super) fn of(floors: &[f64]) -> Self {
         let count = floors.len();
         let (slope, fit_error) = fitted(floors);
@@ -48,7 +48,7 @@ impl Window {
         let squares: f64 = floors.windows(2).map(|pair| (pair[1] - pair[0] - mean_step).powi(2)).sum();
         let step_error = (squares / (count - 2) as f64).sqrt() / ((count - 1) as f64).sqrt() + LEAST;
         let half = count / 2 + 1;
-        // In a half both errors are larger, because a half has less spread and fewer steps.
+        // Both errors are larger in a half, because it has less spread and fewer steps.
         let by_fit = fit_error * (spread(count) / spread(half)).sqrt();
         let by_steps = step_error * ((count - 1) as f64 / (half - 1) as f64).sqrt();
         let halves = Halves {
@@ -101,12 +101,12 @@ impl Halves {
 }
 
 impl Fill {
-    /// The same fill in cells, if floors are `size` cells apart.
+    /// The same fill in cells, with floors `size` cells apart.
     pub(super) fn in_cells(self, size: f64) -> Self {
         Self { slope: self.slope / size, constant: self.constant * size }
     }
 
-    /// Time until the fill has risen by `bytes` more; `None` if it comes to rest before.
+    /// Time until the fill has risen by `bytes` more; `None` if it levels off before.
     pub(super) fn until(&self, bytes: f64) -> Option<f64> {
         let share = bytes / (self.slope * self.constant);
         let straight = self.constant.is_infinite();
@@ -129,7 +129,7 @@ pub fn fitted(floors: &[f64]) -> (f64, f64) {
     (slope, (residuals / (count - 2.0) / spread).sqrt() + LEAST)
 }
 
-/// The sum of the squares of all distances from the middle.
+/// The sum of the squared distances from the middle.
 fn spread(count: usize) -> f64 {
     let count = count as f64;
     count * (count * count - 1.0) / 12.0
@@ -141,8 +141,8 @@ fn moment(floors: &[f64]) -> f64 {
     floors.iter().enumerate().map(|(at, floor)| (at as f64 - middle) * floor).sum()
 }
 
-/// The median slope between two floors (Theil 1950, Sen 1968), per distance. Only the first 25 floors count; `NaN` for
-/// fewer than two.
+/// The median slope between two floors (Theil 1950, Sen 1968), per step. Uses only the first 25 floors; `NaN` for fewer
+/// than two.
 pub fn median_slope(floors: &[f64]) -> f64 {
     let mut slopes = [0.0; FLOORS_MAX * (FLOORS_MAX - 1) / 2];
     let floors = &floors[..floors.len().min(FLOORS_MAX)];

@@ -1,5 +1,5 @@
-//! How often the ladder cries wolf, and how soon it finds a leak, on made-up lives: a small run. `benches/calibration`
-//! has the whole run, and the rivals.
+//! How often the ladder raises false alarms, and how soon it finds a leak, on simulated lives: a small run.
+//! `benches/calibration` has the full run and the rival tests.
 
 use crate::lives::{Dice, Leak, Life, TUNED, leaking, life};
 use loadline_stats::growth::{DAY, Floors, HOUR, Ladder, Precedent, STEP, Verdict};
@@ -17,12 +17,12 @@ pub(crate) fn alarms(ladder: &Ladder, life: &Life, before: Option<&Life>) -> Vec
     each.filter(|cells| judge.at(*cells, life.limit).verdict == Verdict::Grows).collect()
 }
 
-/// Alarms, each counted once in 24 h.
+/// Alarms, counted at most once per 24 h.
 pub(crate) fn episodes(alarms: &[usize]) -> usize {
     alarms.iter().take(1).count() + alarms.windows(2).filter(|pair| pair[1] - pair[0] > DAY).count()
 }
 
-/// `each` lives of a kind, with the earlier life that is known. Lives that restart are shorter, so there are more.
+/// `each` lives of a kind, with the known earlier life. Lives that restart are shorter, so there are more.
 pub(crate) fn lives<'a>(
     seed: u64,
     kinds: &'a [&'a str],
@@ -70,24 +70,24 @@ pub(crate) fn false_alarms(seed: u64, kinds: &[&str], each: u64, history: Histor
     rates
 }
 
-/// The knowledge of earlier lives when a life is judged.
+/// What is known about earlier lives when a life is judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum History {
     None,
     /// An earlier life of the same service.
     LifeBefore,
-    /// An earlier life with nothing but noise: the previous version lacked what this one has.
+    /// An earlier life with only noise: the previous version lacked what this one has.
     PlainLifeBefore,
 }
 
-/// A leak as it was found, or not.
+/// Whether and when a leak was found.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LeakOutcome {
     /// Hours from the leak's start.
     after: Option<f64>,
     /// Hours left before the limit; `None` if the life ended before reaching it.
     left: Option<f64>,
-    /// Whether the first alarm's interval held the truth, and whether it was open.
+    /// Whether the first alarm's interval contained the truth, and whether it was open.
     held: Option<bool>,
     open: bool,
 }
@@ -121,7 +121,7 @@ pub(crate) fn find(ladder: &Ladder, life: &Life, before: Option<&Life>, mib_an_h
     }
 }
 
-/// Leaks of one form, on every kind that they are added to.
+/// Leaks of one form, added to every kind.
 pub(crate) fn leaks(seed: u64, leak: Leak, mib_an_hour: f64, each: u64, history: History) -> Vec<LeakOutcome> {
     let ladder = Ladder::default();
     let kinds: Vec<&str> = match leak {
@@ -146,10 +146,10 @@ pub(crate) fn leaks(seed: u64, leak: Leak, mib_an_hour: f64, each: u64, history:
     kinds.into_iter().zip(0..).flat_map(one).collect()
 }
 
-/// The figures reported of a set of leaks.
+/// The reported figures of a set of leaks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Told {
-    /// Shares in percent: leaks found; of those, leaks whose interval holds the truth, and leaks without an upper end.
+    /// Percentages: leaks found; of those, leaks whose interval contains the truth, and leaks without an upper end.
     pub(crate) found: f64,
     pub(crate) holds: f64,
     pub(crate) open: f64,

@@ -1,4 +1,4 @@
-//! Laws of the verdict: it knows nothing of the future, an offset changes nothing, gaps and odd numbers harm nothing.
+//! Laws of the verdict: it uses no future data, is invariant to an offset, and tolerates gaps and odd numbers.
 
 use crate::lives::{Dice, TUNED, life};
 use loadline_stats::growth::{DAY, Floors, HOUR, Judgement, Ladder, STEP, Unsure, Verdict};
@@ -10,13 +10,13 @@ fn judged(values: &[f64], age: usize, limit: f64) -> Judgement {
     Ladder::default().over(Floors { values, age, collections: None }, None).at(values.len(), limit)
 }
 
-/// So many floors of a line, in MiB and MiB an hour, with a little noise of a fixed pattern.
+/// This many floors of a line, in MiB and MiB per hour, with a little noise of a fixed pattern.
 fn line(count: usize, from: f64, slope: f64) -> Vec<f64> {
     (0..count).map(|at| (from + slope * at as f64 / HOUR as f64 + 0.01 * (at * 7 % 5) as f64) * MIB).collect()
 }
 
 #[test]
-fn a_line_grows_and_says_when_it_is_at_its_limit() {
+fn a_line_grows_and_reaches_its_limit_as_projected() {
     // 10 MiB an hour for three days: 720 MiB, and 300 more until the limit.
     let floors = line(3 * DAY, 500.0, 10.0);
     let judgement = judged(&floors, 0, 1520.0 * MIB);
@@ -29,7 +29,7 @@ fn a_line_grows_and_says_when_it_is_at_its_limit() {
 }
 
 #[test]
-fn the_limit_must_be_within_reach() {
+fn growth_needs_a_limit_within_reach() {
     let floors = line(2 * DAY, 500.0, 2.0);
     let judgement = judged(&floors, 0, 4096.0 * MIB);
     assert_eq!((judgement.verdict, judgement.growth), (Verdict::Warming, None));
@@ -38,7 +38,7 @@ fn the_limit_must_be_within_reach() {
 }
 
 #[test]
-fn what_is_flat_is_steady_after_a_day_and_not_before() {
+fn a_flat_series_is_steady_only_after_a_day() {
     let floors = line(3 * DAY, 500.0, 0.0);
     assert_eq!(judged(&floors, 0, 1024.0 * MIB).verdict, Verdict::Steady);
     assert_eq!(judged(&floors[..HOUR], 0, 1024.0 * MIB).verdict, Verdict::Warming);
@@ -50,7 +50,7 @@ fn what_is_flat_is_steady_after_a_day_and_not_before() {
 }
 
 #[test]
-fn a_young_life_is_told_when_its_growth_can_show() {
+fn a_young_life_says_when_growth_can_be_detected() {
     // An hour before its limit.
     let (floors, limit) = (line(DAY, 500.0, 60.0), 770.0 * MIB);
     let young = judged(&floors[..1], 0, limit);
@@ -60,7 +60,7 @@ fn a_young_life_is_told_when_its_growth_can_show() {
 }
 
 #[test]
-fn a_heap_whose_old_collections_are_rare_cannot_tell() {
+fn a_heap_with_rare_old_collections_cannot_tell() {
     let values = line(2 * DAY, 500.0, 10.0);
     let mut collections = vec![0; values.len()];
     (collections[10], collections[200]) = (1, 1);
@@ -71,7 +71,7 @@ fn a_heap_whose_old_collections_are_rare_cannot_tell() {
 }
 
 #[test]
-fn nothing_seen_is_nothing_told() {
+fn no_data_gives_no_verdict() {
     let gaps = judged(&[f64::NAN; 500], 0, MIB);
     assert_eq!((gaps.verdict, gaps.unsure), (Verdict::CannotTell, Some(Unsure::Gaps)));
     assert_eq!(judged(&[], 0, MIB).verdict, Verdict::Warming, "it has just begun");
@@ -96,7 +96,7 @@ proptest! {
     }
 
     #[test]
-    fn more_of_what_never_moves_changes_no_slope(seed in any::<u64>(), offset in 0.0..4096.0_f64) {
+    fn an_offset_changes_no_slope(seed in any::<u64>(), offset in 0.0..4096.0_f64) {
         let life = life(&mut Dice::of(&[seed]), &mut Dice::of(&[seed, 1]), "ar", 8);
         let leaking: Vec<f64> = life.floors.iter().zip(0..).map(|(floor, at)| floor + f64::from(at) * MIB).collect();
         let shifted: Vec<f64> = leaking.iter().map(|floor| floor + offset * MIB).collect();
@@ -110,7 +110,7 @@ proptest! {
     }
 
     #[test]
-    fn any_numbers_with_gaps_are_judged(
+    fn any_numbers_with_gaps_get_a_verdict(
         values in prop::collection::vec(prop_oneof![4 => 0.0..1e12_f64, 1 => Just(f64::NAN)], 0..900),
         age in 0_usize..5000,
         limit in 0.0..1e13_f64,

@@ -1,12 +1,12 @@
-//! Made-up lives of JVMs, in floors of ten minutes, in MiB inside this module and in bytes outside: kinds without a
-//! leak, and leaks on top of them. Every life begins with the start of the JVM and a warm-up fill of 0.2 to 1 h. It has
-//! 28 days unless its kind ends sooner. Its limit is 1.15 to 2 times its peak without a leak.
+//! Simulated lives of JVMs, as floors of ten minutes, in MiB inside this module and in bytes outside: kinds without a
+//! leak, and leaks on top of them. Every life begins with JVM startup and a warm-up fill of 0.2 to 1 h. It lasts 28
+//! days unless its kind ends sooner. Its limit is 1.15 to 2 times its peak without a leak.
 
 use loadline_base::numbers::SplitMix64;
 use loadline_stats::growth::{DAY, HOUR};
 use std::f64::consts::TAU;
 
-/// Kinds on which the constants were chosen.
+/// Kinds used to choose the constants.
 pub(crate) const TUNED: [&str; 15] = [
     "ar",
     "daily",
@@ -24,8 +24,8 @@ pub(crate) const TUNED: [&str; 15] = [
     "restarts",
     "mixed",
 ];
-/// Kinds used only to see what goes wrong. They are fills that begin late, growth that bends but has no ceiling in
-/// sight, wide walks, larger steps, days that differ by a third, and high-water marks.
+/// Kinds used only to see what goes wrong: fills that begin late, growth that bends but has no ceiling in sight, wide
+/// walks, larger steps, days that differ by a third, and high-water marks.
 pub(crate) const CHECKED: [&str; 9] = [
     "late_fill_6h",
     "late_fill_24h",
@@ -38,18 +38,16 @@ pub(crate) const CHECKED: [&str; 9] = [
     "pools",
 ];
 
-/// Kinds made after all constants were fixed. They are a line of days that ends, a logarithm that begins late, a fill
-/// at the start and a later one, and nightly and weekly batches.
+/// Kinds added after all constants were fixed: a line of days that ends, a logarithm that begins late, a fill at
+/// startup and a later one, and nightly and weekly batches.
 pub(crate) const UNSEEN: [&str; 4] = ["ramp", "late_log", "two_fills", "batches"];
 
-/// How a leak grows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Leak {
-    /// By the hour, from the start of the JVM.
+    /// Hourly, from JVM startup.
     Start,
-    /// By the hour, from day seven.
+    /// Hourly, from day seven.
     Middle,
-    /// With the load, from the start.
     Load,
     /// Once a day.
     Stairs,
@@ -63,7 +61,6 @@ pub(crate) struct Life {
     /// The load in each cell, 0 to about 1.
     pub(crate) load: Vec<f64>,
     pub(crate) limit: f64,
-    /// The cell in which a leak begins.
     pub(crate) leaks_from: usize,
 }
 
@@ -92,7 +89,7 @@ impl Dice {
         self.0.unit() < chance
     }
 
-    /// Values of an autoregressive process of first order.
+    /// Values of a first-order autoregressive process.
     fn wander(&mut self, count: usize, keeps: f64, deviation: f64) -> Vec<f64> {
         let step = deviation * (1.0 - keeps * keeps).sqrt();
         let mut at = self.0.normal() * deviation;
@@ -105,7 +102,7 @@ impl Dice {
             .collect()
     }
 
-    /// The load of each cell over days, each with another height.
+    /// The load of each cell over days of varying height.
     fn days(&mut self, count: usize) -> Vec<f64> {
         let [phase, second, other] = [self.between(0.0, TAU), self.between(0.0, 0.4), self.between(0.0, TAU)];
         let heights: Vec<f64> = (0..count / DAY + 2).map(|_| 1.0 + 0.1 * self.0.normal()).collect();
@@ -118,7 +115,7 @@ impl Dice {
         (0..count).map(of).collect()
     }
 
-    /// Office hours with soft flanks, weekends at a third.
+    /// Office hours with soft edges, weekends at a third.
     fn weeks(&mut self, count: usize) -> Vec<f64> {
         let shift = self.0.below((7 * DAY) as u64) as usize;
         let of = |at: usize| {
@@ -130,7 +127,7 @@ impl Dice {
         (0..count).map(of).collect()
     }
 
-    /// Memory that rises between collections and falls to the floor at each: the part above the floor, and collections.
+    /// Memory that rises between collections and drops to the floor at each: the part above the floor, and collections.
     fn saw(&mut self, load: &[f64], hours: (f64, f64), height: f64) -> (Vec<f64>, Vec<u32>) {
         let period = self.log_between(hours.0, hours.1) * HOUR as f64;
         let mean = load.iter().sum::<f64>() / load.len() as f64;
@@ -147,7 +144,7 @@ impl Dice {
         load.iter().map(tooth).unzip()
     }
 
-    /// A walk that is reflected at both ends of its range, and needs about `days` days from one to the other.
+    /// A walk that is reflected at both ends of its range, and takes about `days` days from one to the other.
     fn walk(&mut self, count: usize, half: f64, days: f64) -> Vec<f64> {
         let step = 2.0 * half / (days * DAY as f64).sqrt();
         let mut at = self.between(-half, half);
@@ -189,7 +186,7 @@ pub(crate) fn life(own: &mut Dice, dice: &mut Dice, kind: &str, days: usize) -> 
         *floor += top;
     }
     settle(&mut life);
-    // Memory that its load gives and takes.
+    // Memory that varies with the load.
     let jitter: Vec<f64> = (0..count).map(|_| 1.0 + 0.05 * dice.0.normal()).collect();
     for (load, jitter) in life.load.iter_mut().zip(jitter) {
         *load = *load * jitter + 0.02;
@@ -204,7 +201,7 @@ fn hours(cells: usize) -> f64 {
     cells as f64 / HOUR as f64
 }
 
-/// `72h` as 72.
+/// `72h` becomes 72.
 fn spoken(hours: &str) -> f64 {
     hours.trim_end_matches('h').parse().expect("a kind that fills says in how many hours")
 }
@@ -214,7 +211,7 @@ fn filled(count: usize, own: &mut Dice, level: f64, from: f64, constant: f64) ->
     (0..count).map(|at| height * (1.0 - (-(hours(at) - from).max(0.0) / constant).exp())).collect()
 }
 
-/// The memory on top of the level, for every kind except fills and the kinds that were made last.
+/// The memory on top of the level, for every kind except fills and the kinds added last.
 fn usual(life: &mut Life, (own, dice): (&mut Dice, &mut Dice), kind: &str, level: f64, noise: f64) -> Vec<f64> {
     let count = life.floors.len();
     let mut on_top = vec![0.0; count];
@@ -320,7 +317,7 @@ fn slow(life: &mut Life, (own, dice): (&mut Dice, &mut Dice), kind: &str, level:
     }
 }
 
-/// The same for the kinds that were made last.
+/// The same for the kinds added last.
 fn unseen(count: usize, (own, dice): (&mut Dice, &mut Dice), kind: &str, level: f64) -> Vec<f64> {
     let from = 24.0 * dice.between(2.0, 14.0);
     let height = level * own.between(0.1, 0.5);
@@ -353,7 +350,6 @@ fn unseen(count: usize, (own, dice): (&mut Dice, &mut Dice), kind: &str, level: 
     }
 }
 
-/// One step in so many days, of this height, upwards so often.
 fn steps(dice: &mut Dice, on_top: &mut [f64], days: f64, height: (f64, f64), up: f64) {
     let mut level = 0.0;
     for top in on_top {
@@ -365,7 +361,7 @@ fn steps(dice: &mut Dice, on_top: &mut [f64], days: f64, height: (f64, f64), up:
     }
 }
 
-/// If collections are counted, each floor stays at what the last collection left until the next collection.
+/// If collections are counted, each floor keeps the last collection's result until the next collection.
 fn settle(life: &mut Life) {
     let Some(collections) = &life.collections else { return };
     let first = collections.iter().position(|ended| *ended > 0).unwrap_or(0);
@@ -378,7 +374,7 @@ fn settle(life: &mut Life) {
     }
 }
 
-/// A life that leaks this many MiB an hour on top, cut off when it meets its limit.
+/// A life that also leaks this many MiB an hour, truncated when it reaches its limit.
 pub(crate) fn leaking(
     (own, dice): (&mut Dice, &mut Dice),
     kind: &str,
@@ -401,7 +397,7 @@ pub(crate) fn leaking(
             Leak::Load => worked,
             Leak::Stairs => stair - *first_stair.get_or_insert(stair),
         };
-        // A collection leaves everything that has leaked so far.
+        // A collection keeps everything that has leaked so far.
         if life.collections.as_ref().is_none_or(|ended| ended[at] > 0) {
             held = leaked;
         }
@@ -418,7 +414,7 @@ pub(crate) fn leaking(
     life
 }
 
-/// 1 GiB of 2 GiB with noise of this autocorrelation and deviation in MiB, and a leak from day five until day ten.
+/// 1 GiB of 2 GiB with noise of this autocorrelation and deviation in MiB, and a leak from day five to day ten.
 pub(crate) fn flat(dice: &mut Dice, (keeps, deviation): (f64, f64), mib_an_hour: f64) -> Life {
     let count = 10 * DAY;
     let leaks_from = 5 * DAY;
@@ -428,7 +424,7 @@ pub(crate) fn flat(dice: &mut Dice, (keeps, deviation): (f64, f64), mib_an_hour:
     Life { floors, collections: None, load: vec![0.5; count], limit: 2048.0 * MIB, leaks_from }
 }
 
-/// Classes that leak: a small and quiet thing with a ceiling of its own.
+/// Classes that leak: a small and quiet series with its own ceiling.
 pub(crate) fn classes(dice: &mut Dice, mib_an_hour: f64) -> Life {
     let count = 28 * DAY;
     let [level, noise] = [dice.log_between(60.0, 300.0), dice.log_between(0.02, 0.3)];

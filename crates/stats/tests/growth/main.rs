@@ -1,4 +1,4 @@
-//! The verdict on growth, on lives that are made up: its laws, and a small run of its calibration.
+//! The growth verdict on simulated lives: its laws, and a small run of its calibration.
 
 #[expect(dead_code, reason = "the whole calibration prints more of it")]
 mod calibration;
@@ -12,9 +12,9 @@ use lives::{CHECKED, Leak, TUNED, UNSEEN};
 const SEED: u64 = 1;
 
 #[test]
-fn lives_without_a_leak_are_not_called_one() {
-    // Some three, two and one years; the whole calibration has the rates. The first of the unseen kinds is a straight
-    // line that ends: before its end it looks like a leak to any test.
+fn lives_without_a_leak_raise_no_alarm() {
+    // About three, two, and one years; the full calibration has the rates. The first of the unseen kinds is a straight
+    // line that ends: before its end, any test takes it for a leak.
     for (kinds, most) in [(&TUNED[..], 0), (&CHECKED[..], 1), (&UNSEEN[1..], 0)] {
         let rates = false_alarms(SEED, kinds, 3, History::None);
         let (count, years) = rates.sums();

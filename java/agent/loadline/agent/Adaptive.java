@@ -8,9 +8,9 @@ import java.util.Map;
 import java.util.Set;
 
 /**
- * Finds the chunks that an adaptive allocator (newer 4.1, the default of 4.2) still has in hand. The fields
- * that hold them differ from version to version, so every field of Netty's own classes is followed. A chunk that is
- * handed out in full is known only to its buffers and cannot be reached from here.
+ * Finds the chunks that an adaptive allocator (newer 4.1, the default of 4.2) still holds. The fields that refer to
+ * them differ between versions, so every field of Netty's own classes is followed. Only its buffers refer to a chunk
+ * that is fully handed out, so it cannot be reached from here.
  */
 final class Adaptive {
     private static final String ALLOCATOR = ".buffer.AdaptivePoolingAllocator";
@@ -18,7 +18,7 @@ final class Adaptive {
     private static final int OBJECTS_MAX = 100_000;
 
     private final Mirror mirror;
-    /** Chunk and the place it was found at: {@code current}, {@code next} or {@code reuse}. */
+    /** Each chunk with the place where it was found: {@code current}, {@code next}, or {@code reuse}. */
     private final Map<Object, String> chunks;
     private final Set<Object> seen = Collections.newSetFromMap(new IdentityHashMap<Object, Boolean>());
 
@@ -77,7 +77,7 @@ final class Adaptive {
         }
     }
 
-    /** Bytes of a chunk that could be handed out, by its field: the method of the chunk would count them anew. */
+    /** The free bytes of a chunk, read from its field: the chunk's method would count them again. */
     static Long freeBytes(Mirror mirror, Object chunk, long capacity) {
         Long segment = Mirror.asNumber(mirror.field(chunk, "segmentSize"));
         if (segment != null) {

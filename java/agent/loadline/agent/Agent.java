@@ -8,29 +8,29 @@ import java.lang.instrument.Instrumentation;
 import java.nio.charset.StandardCharsets;
 
 /**
- * Reports the buffer pools of every Netty in this JVM. An agent that is loaded while the JVM runs is told
- * {@code out=FILE} and writes one report there. An agent that is started with the JVM
- * ({@code -javaagent:JAR=ask=FIFO}) waits for lines in that FIFO, each the name of a file, and writes a report to each.
+ * Reports the buffer pools of every Netty in this JVM. An agent loaded into a running JVM receives {@code out=FILE} and
+ * writes one report there. An agent started with the JVM ({@code -javaagent:JAR=ask=FIFO}) reads file names from that
+ * FIFO, one per line, and writes a report to each.
  *
- * <p>The agent prints nothing, changes nothing and throws nothing: what could not be read is named in the report. The
- * code avoids lambdas and joined strings, whose first use loads tens of classes into the JVM.
+ * <p>The agent prints nothing, changes nothing, and throws nothing: the report names what could not be read. The code
+ * avoids lambdas and string concatenation, whose first use loads tens of classes into the JVM.
  */
 public final class Agent {
-    /** As the report says it; grows with what it contains. */
+    /** Written into the report; increases when its content changes. */
     static final int VERSION = 1;
     private static final String OUT = "out=";
     private static final String ASK = "ask=";
-    /** Deep recursion is bounded below; the default of 1 MiB would be reserved for nothing. */
+    /** Recursion depth is limited; the default of 1 MiB would be reserved for nothing. */
     private static final long STACK_BYTES = 256 << 10;
 
     private Agent() {}
 
-    /** At the start of the JVM, before its main class. */
+    /** At JVM startup, before the main class. */
     public static void premain(String options, Instrumentation jvm) {
         begin(options, jvm);
     }
 
-    /** Into a running JVM; returns when the report is written. */
+    /** In a running JVM; returns when the report is written. */
     public static void agentmain(String options, Instrumentation jvm) {
         begin(options, jvm);
     }
@@ -46,11 +46,11 @@ public final class Agent {
                 thread.start();
             }
         } catch (Throwable ignored) {
-            // The subject must not see an error of the agent; Loadline sees that there is no report.
+            // The subject must not see an error of the agent; Loadline notices the missing report.
         }
     }
 
-    /** Writes beside the file first: a report that is there is whole. */
+    /** Writes to another file first: an existing report is always complete. */
     static void report(File file, Instrumentation jvm) throws IOException {
         byte[] text = new Survey(jvm).take().getBytes(StandardCharsets.UTF_8);
         File part = new File(file.getPath() + ".part");
@@ -62,7 +62,7 @@ public final class Agent {
         }
     }
 
-    /** Answers each line of the FIFO with a report. */
+    /** Writes a report for each line of the FIFO. */
     private static final class Waiter implements Runnable {
         private final String fifo;
         private final Instrumentation jvm;
@@ -74,18 +74,18 @@ public final class Agent {
 
         @Override
         public void run() {
-            // Open for both directions: the stream neither waits for a writer nor ends with one.
+            // Opened for both directions: the stream neither waits for a writer nor ends with one.
             try (RandomAccessFile questions = new RandomAccessFile(fifo, "rw")) {
                 String line;
                 while ((line = questions.readLine()) != null) {
                     try {
                         report(new File(line), jvm);
                     } catch (Throwable ignored) {
-                        // The next question may be answered again.
+                        // The next request may succeed.
                     }
                 }
             } catch (Throwable ignored) {
-                // The FIFO is gone, and with it every further question.
+                // The FIFO is gone, so no more requests can come.
             }
         }
     }

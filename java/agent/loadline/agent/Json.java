@@ -1,6 +1,6 @@
 package loadline.agent;
 
-/** Writes one JSON document with its commas. The caller closes the objects and arrays that it opens. */
+/** Writes one JSON document, including commas. The caller closes the objects and arrays that it opens. */
 final class Json {
     private final StringBuilder text = new StringBuilder(4096);
     private boolean first = true;
@@ -18,7 +18,7 @@ final class Json {
         return this;
     }
 
-    /** The name of the next value of an object. */
+    /** The name of the next value in an object. */
     Json name(String name) {
         separate();
         quote(name);
@@ -38,7 +38,7 @@ final class Json {
         return this;
     }
 
-    /** A number; what is missing or negative was not measured and is null. */
+    /** A number; a missing or negative one was not measured and becomes null. */
     Json field(String name, Long value) {
         name(name);
         separate();
@@ -77,7 +77,7 @@ final class Json {
             if (c == '"' || c == '\\') {
                 text.append('\\').append(c);
             } else if (c < ' ' || Character.isSurrogate(c)) {
-                // A lone surrogate would be no text; a pair survives this too.
+                // A lone surrogate would be invalid; an escaped pair is fine too.
                 text.append("\\u").append(HEX.charAt(c >> 12)).append(HEX.charAt(c >> 8 & 15));
                 text.append(HEX.charAt(c >> 4 & 15)).append(HEX.charAt(c & 15));
             } else {

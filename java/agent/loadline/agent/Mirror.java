@@ -12,11 +12,11 @@ import java.util.Map;
 import java.util.Set;
 
 /**
- * Reads fields and asks methods of classes that are known by the end of their names only. What is not there is null
- * and, where a reader would miss it, named in {@link #unread}. Used by several threads: what it keeps has a lock.
+ * Reads fields and calls methods of classes known only by the end of their names. Missing members give null and, where
+ * a reader would miss them, an entry in {@link #unread}. Thread-safe: its caches are locked.
  */
 final class Mirror {
-    /** More reasons than this help nobody. */
+    /** A longer list of reasons helps no one. */
     private static final int UNREAD_MAX = 64;
 
     private final Instrumentation jvm;
@@ -29,7 +29,7 @@ final class Mirror {
         this.jvm = jvm;
     }
 
-    /** Says that something could not be read. */
+    /** Records that something could not be read. */
     synchronized void unread(String what) {
         if (unread.size() < UNREAD_MAX) {
             unread.add(what);
@@ -40,7 +40,7 @@ final class Mirror {
         return unread.toArray(new String[0]);
     }
 
-    /** The value of a field of the object or, for a class, of a static field; null where there is none. */
+    /** The value of an object's field or, for a class, of a static field; null if there is none. */
     Object field(Object of, String name) {
         try {
             Field field = (Field) member(type(of), name, -1);
@@ -54,7 +54,7 @@ final class Mirror {
         return member(type(of), name, -1) != null;
     }
 
-    /** What a method without side effects answers; null where there is none, or where it throws. */
+    /** The result of a method without side effects; null if there is none, or if it throws. */
     Object ask(Object of, String name, Object... arguments) {
         try {
             Method method = (Method) member(type(of), name, arguments.length);
@@ -64,12 +64,12 @@ final class Mirror {
         }
     }
 
-    /** The same as a number; null where it is none. */
+    /** The result as a number; null if it is not one. */
     Long number(Object of, String name) {
         return asNumber(ask(of, name));
     }
 
-    /** A counter in a field: a number, an AtomicLong, a LongAdder or Netty's LongCounter. */
+    /** A counter in a field: a number, an AtomicLong, a LongAdder, or Netty's LongCounter. */
     Long counter(Object of, String name) {
         Object value = field(of, name);
         if (value == null || value instanceof Number) {
@@ -82,7 +82,7 @@ final class Mirror {
         return value instanceof Number ? Long.valueOf(((Number) value).longValue()) : null;
     }
 
-    /** Whether the object's class or one it extends has a name that ends so. */
+    /** Whether the name of the object's class or a superclass has this suffix. */
     static boolean isA(Object object, String suffix) {
         return object != null && ancestor(object.getClass(), suffix) != null;
     }
@@ -98,7 +98,7 @@ final class Mirror {
         return of instanceof Class ? (Class<?>) of : of.getClass();
     }
 
-    /** A field (without parameters: -1) or method, made accessible; looked up once for each class. */
+    /** A field (parameters: -1) or method, made accessible; looked up once per class. */
     private synchronized Object member(Class<?> type, String name, int parameters) {
         String key = new StringBuilder(type.getName()).append('@').append(System.identityHashCode(type)).append(' ')
                 .append(name).append(' ').append(parameters).toString();
@@ -126,18 +126,18 @@ final class Mirror {
                     return found;
                 }
             } catch (Throwable goOn) {
-                // Not here, or not for us: perhaps in the class above.
+                // Missing or inaccessible here; perhaps it is in the superclass.
             }
         }
         return null;
     }
 
-    /** Lets this agent, and nobody else, look into the package of a class. */
+    /** Opens the package of a class to this agent only. */
     private void open(Class<?> type) {
         Module module = type.getModule();
         String name = type.getPackageName();
         Module mine = Mirror.class.getModule();
-        // Also where it is open to everybody: JDK 11 to 16 would warn on the first use of that.
+        // Even if it is open to everyone, because JDK 11 to 16 would warn on the first use of that.
         if (module.isNamed() && opened.add(module.getName() + '/' + name)) {
             Map<String, Set<Module>> opens = Collections.singletonMap(name, Collections.singleton(mine));
             jvm.redefineModule(module, Collections.emptySet(), Collections.emptyMap(), opens,
@@ -145,7 +145,7 @@ final class Mirror {
         }
     }
 
-    /** Whether the class has run its initialiser. Reading a static field would run it, which is not ours to do. */
+    /** Whether the class is initialized. Reading a static field would initialize it, which is not our decision. */
     boolean isInitialised(Class<?> type) {
         try {
             if (initialised == null) {

@@ -5,9 +5,9 @@ import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
 
-/** Writes what the allocators of one Netty hold: arenas, chunks, caches and totals. */
+/** Writes what one Netty's allocators hold: arenas, chunks, caches, and totals. */
 final class Pools {
-    /** More chunks than this would be a report larger than is worth reading. */
+    /** With more chunks, the report would be too large to be useful. */
     private static final int CHUNKS_MAX = 50_000;
     private static final String[] LISTS = {"qInit", "q000", "q025", "q050", "q075", "q100"};
 
@@ -53,7 +53,7 @@ final class Pools {
         json.close(']').close('}');
     }
 
-    /** Netty's own counters of direct memory; without them it leaves counting to the JDK. */
+    /** Netty's own counters of direct memory; without them, it leaves counting to the JDK. */
     private void writeCounters() {
         Class<?> of = library.counters;
         boolean usable = of != null && (!library.order.isEmpty() || mirror.isInitialised(of));
@@ -119,7 +119,7 @@ final class Pools {
         writeCaches(allocator, arenas);
     }
 
-    /** Whether this Netty counts the bytes handed out: newer ones do, and the newest can be told not to. */
+    /** Whether this Netty counts the bytes handed out: newer versions do, and the newest can disable it. */
     private boolean tracksPinned(Object allocator) {
         Class<?> pooled = Mirror.ancestor(allocator.getClass(), ".buffer.PooledByteBufAllocator");
         if (mirror.ask(allocator, "pinnedDirectMemory") == null) {
@@ -252,7 +252,7 @@ final class Pools {
                     json.field("free_bytes", Adaptive.freeBytes(mirror, entry.getKey(), bytes)).close('}');
                 }
             }
-            // Chunks without a free byte are known to their buffers only.
+            // Only its buffers refer to a chunk without a free byte.
             json.close(']').field("unreached_bytes", used == null ? null : Long.valueOf(Math.max(0, used - reached)));
             json.close('}');
         }

@@ -16,9 +16,9 @@ import java.util.Set;
 import java.util.concurrent.Executor;
 import java.util.concurrent.TimeUnit;
 
-/** One look at every Netty of this JVM: finds event loops, from these the allocators, and writes what they hold. */
+/** One pass over every Netty in this JVM: finds event loops, then their allocators, and writes what they hold. */
 final class Survey {
-    /** The class that every event loop extends, whatever it is shaded to. */
+    /** The superclass of every event loop, whatever it is shaded to. */
     static final String EXECUTOR = ".util.concurrent.SingleThreadEventExecutor";
     private static final String ANCHOR = ".buffer.AbstractByteBufAllocator";
     private static final String COUNTERS = ".util.internal.PlatformDependent";
@@ -28,11 +28,11 @@ final class Survey {
         {".buffer.PooledByteBufAllocator", "DEFAULT"},
         {".buffer.UnpooledByteBufAllocator", "DEFAULT"},
     };
-    /** All event loops together have this long to run our task; one that is busy for longer is left out. */
+    /** The time for all event loops together to run our task; loops that are busy for longer are skipped. */
     private static final long LOOPS_WITHIN_NS = TimeUnit.SECONDS.toNanos(2);
     private static final int RUNNABLES_DEEP = 7;
 
-    /** One Netty: its classes share a loader and the part of their names before {@code .buffer}. */
+    /** One Netty: its classes share a loader and the prefix before {@code .buffer}. */
     static final class Library {
         final String prefix;
         final ClassLoader loader;
@@ -140,7 +140,7 @@ final class Survey {
         return null;
     }
 
-    /** Gives every event loop one task, then waits for all of them together. */
+    /** Submits one task to every event loop, then waits for all of them together. */
     private void visitLoops() {
         Set<Object> seen = Collections.newSetFromMap(new IdentityHashMap<Object, Boolean>());
         for (Thread thread : libraries.isEmpty() ? new Thread[0] : threads()) {
@@ -191,7 +191,7 @@ final class Survey {
         return threads;
     }
 
-    /** The event loop that a thread runs: its task, or what that holds. */
+    /** The event loop that a thread runs: its task, or what the task holds. */
     private Object executorOf(Thread thread) {
         Object task = mirror.field(thread, "target");
         if (task == null) {
@@ -246,7 +246,7 @@ final class Survey {
         }
     }
 
-    /** Netty's own list of versions: a shaded jar's manifest has the version of something else. */
+    /** Netty's own list of versions: a shaded jar's manifest has another library's version. */
     private static String version(Library library) {
         ClassLoader loader = library.loader == null ? ClassLoader.getSystemClassLoader() : library.loader;
         try (InputStream in = loader.getResourceAsStream("META-INF/io.netty.versions.properties")) {
@@ -265,7 +265,7 @@ final class Survey {
         }
     }
 
-    /** What the JDK itself counts against {@code -XX:MaxDirectMemorySize}; Netty may bypass it. */
+    /** The JDK's own count against {@code -XX:MaxDirectMemorySize}; Netty may bypass it. */
     private void writeDirectMemory(Json json) {
         Class<?> bits = null;
         try {

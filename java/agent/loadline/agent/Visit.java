@@ -14,11 +14,11 @@ import java.util.Set;
 import java.util.concurrent.CountDownLatch;
 
 /**
- * What only the thread of an event loop may read: its caches of freed buffers, the chunks that an adaptive allocator
- * keeps for it, and its channels, which know their allocators. Run once, as a task of that loop.
+ * Reads what only an event loop's thread may read: its caches of freed buffers, the chunks that an adaptive allocator
+ * keeps for it, and its channels, which know their allocators. Runs once, as a task of that loop.
  */
 final class Visit implements Runnable {
-    /** A loop is not held longer than it takes to ask so many channels: about a millisecond. */
+    /** Maximum number of channels queried, which limits the pause of a loop to about a millisecond. */
     private static final int CHANNELS_MAX = 1000;
     private static final String[] SIDES = {"Direct", "Heap"};
     private static final String[] KINDS = {"tinySubPage", "smallSubPage", "normal"};
@@ -33,7 +33,7 @@ final class Visit implements Runnable {
         long bytes;
     }
 
-    /** What cached buffers hold of a chunk: their number and bytes, and the pages they keep in use, by place. */
+    /** What cached buffers hold of a chunk: their number and bytes, and the pages in use, by position. */
     static final class Held {
         long count;
         long bytes;
@@ -47,7 +47,7 @@ final class Visit implements Runnable {
     final Map<Object, Held> held = new IdentityHashMap<>();
     final Map<Object, String> adaptive = new IdentityHashMap<>();
     final Set<Object> allocators = Collections.newSetFromMap(new IdentityHashMap<Object, Boolean>());
-    /** Thread caches by allocator, empty ones too. */
+    /** Thread caches by allocator, including empty ones. */
     final List<Object> cachesOf = new ArrayList<>();
     long channels;
     long tookNs;
@@ -76,8 +76,8 @@ final class Visit implements Runnable {
     }
 
     /**
-     * Reads once from outside what the loop will read itself, and forgets it: classes are loaded and members looked up
-     * on our own thread, so that the loop is held for a fraction of the time.
+     * Reads once from outside what the loop will read itself, and discards it. Classes are loaded and members looked up
+     * on our own thread, which shortens the pause of the loop.
      */
     static void rehearse(Object loop, Thread thread, Mirror mirror) {
         try {
@@ -86,7 +86,7 @@ final class Visit implements Runnable {
             rehearsal.tookNs = System.nanoTime();
             rehearsal.done.countDown();
         } catch (Throwable ignored) {
-            // The caches moved while they were read; the loop itself will see them stand still.
+            // The caches changed during reading; the loop itself will see them at rest.
         }
     }
 
@@ -157,7 +157,7 @@ final class Visit implements Runnable {
         }
     }
 
-    /** Each buffer of a cache, with the chunk it belongs to. Nobody but this thread takes from the queue. */
+    /** Each buffer in a cache, with its chunk. Only this thread takes from the queue. */
     private void readEntries(Collection<?> queue, Cached cached) {
         try {
             for (Object entry : queue) {
@@ -184,10 +184,10 @@ final class Visit implements Runnable {
         }
     }
 
-    /** The pages that a buffer keeps in use: its own, or those it shares with other small ones. */
+    /** The pages that a buffer keeps in use: its own, or those shared with other small ones. */
     private void readRun(Object chunk, Long handle, Held of) {
         Object pageShifts = mirror.field(chunk, "pageShifts");
-        // From 4.1.52 on a handle has place and size of the run; before, it has a node of the chunk's tree.
+        // From 4.1.52 on, a handle has position and size of the run; before, a node of the chunk's tree.
         Long bytes = Mirror.asNumber(mirror.ask(chunk, "runSize", pageShifts, handle));
         Object run = bytes == null ? (Object) handle.intValue() : handle;
         Long place = Mirror.asNumber(mirror.ask(chunk, "runOffset", run));
@@ -201,7 +201,7 @@ final class Visit implements Runnable {
         }
     }
 
-    /** The size of the buffers of a cache, as each version counts its classes. */
+    /** The buffer size of a cache; size classes are numbered differently in each version. */
     private long bufferBytes(Object arena, String kind, int index) {
         boolean old = mirror.hasField(arena, "tinySubpagePools");
         Object classes = mirror.hasField(arena, "sizeClass") ? mirror.field(arena, "sizeClass") : arena;

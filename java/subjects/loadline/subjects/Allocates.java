@@ -14,17 +14,17 @@ import java.util.List;
 import java.util.concurrent.CountDownLatch;
 
 /**
- * Allocates known amounts in the Java heap, one kind after the other, and says after each what it planted and what the
- * JVM itself counts as allocated by all threads (-1 before 17.0.15); then takes direct and mapped buffers.
+ * Allocates known amounts in the Java heap, one kind at a time, and prints after each what it planted and the JVM's own
+ * count for all threads (-1 before 17.0.15); then takes direct and mapped buffers.
  *
- * <p>Says {@code STARTED …} and {@code READY …}, then for each of {@code MAIN THREADS ENDED HUGE VIRTUAL} waits for a
- * line, allocates and says {@code KIND planted=… total=…}, then
- * {@code DIRECT reserved=… buffers=… mapped=… mapped_buffers=…}, which the JVM's own beans say, and stays.
- * {@code VIRTUAL planted=0} where there are no virtual threads.
+ * <p>Prints {@code STARTED …} and {@code READY …}, then for each of {@code MAIN THREADS ENDED HUGE VIRTUAL} waits for a
+ * line, allocates, and prints {@code KIND planted=… total=…}, then {@code DIRECT reserved=… buffers=… mapped=…
+ * mapped_buffers=…} from the JVM's own beans, and keeps running. {@code VIRTUAL planted=0} means that there are no
+ * virtual threads.
  */
 // truth: array_bytes=10016 huge_bytes=8388624 mib=1048576
 public final class Allocates {
-    /** With its header of 16 bytes. */
+    /** Including the 16-byte header. */
     private static final int ARRAY_BYTES = 10_016;
     private static final int HUGE_BYTES = 8 * 1024 * 1024 + 16;
     private static volatile Object sink;
@@ -38,7 +38,7 @@ public final class Allocates {
         } catch (NoSuchMethodException older) {
             total = null;
         }
-        // What the first line costs is over before the first figure.
+        // The cost of the first line is over before the first figure.
         Dialogue.sayAndWait(line("STARTED", 0));
         Dialogue.sayAndWait(line("READY", 0));
         Dialogue.sayAndWait(line("MAIN", fill(256L << 20)));
@@ -96,7 +96,7 @@ public final class Allocates {
         return planted;
     }
 
-    /** Threads that allocate so much each, and then live until they may end, or end at once. */
+    /** Threads that allocate this much each, and then wait until they may end, or end immediately. */
     private static long inThreads(int count, long bytes, CountDownLatch hold) throws InterruptedException {
         CountDownLatch done = new CountDownLatch(count);
         long[] planted = new long[count];
@@ -131,9 +131,9 @@ public final class Allocates {
     }
 
     /**
-     * Waits until the kernel, too, has none of these threads left, and asks the JVM nothing meanwhile. A thread is
-     * joined before the JVM has counted what it allocated. While it ends, the JVM may count its last buffer twice, and
-     * never takes that back (a comment in thread.inline.hpp says so).
+     * Waits until the kernel, too, has none of these threads left, without asking the JVM anything. A thread is joined
+     * before the JVM has counted its allocations. While it ends, the JVM may count its last buffer twice, and never
+     * corrects that (see a comment in thread.inline.hpp).
      */
     private static void awaitEnd() throws IOException, InterruptedException {
         for (int i = 0; i < 2000; i++) {
@@ -142,7 +142,7 @@ public final class Allocates {
                 try {
                     lives |= Files.readString(task.toPath().resolve("comm")).startsWith("Thread-");
                 } catch (IOException gone) {
-                    // It ended between the list and the look.
+                    // It ended between listing and reading.
                 }
             }
             if (!lives) {

@@ -5,8 +5,8 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
 
 /**
- * Answers each request 20 ms after it has read it, however many wait at once.
- * Never earlier; later only by what the scheduler takes to wake a thread.
+ * Responds to each request 20 ms after it has read it, however many wait. Never earlier; later only by the time the
+ * scheduler takes to wake a thread.
  *
  * <p>Arguments: {@code PORT}.
  */

@@ -5,7 +5,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.concurrent.Executors;
 
 /**
- * Answers every request with the given status and its number as the body (204 and 304 have none), keeping the
+ * Responds to every request with the given status and its number as the body (none for 204 and 304), keeping the
  * connection.
  *
  * <p>Arguments: {@code PORT STATUS}.

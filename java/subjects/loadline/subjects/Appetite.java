@@ -9,9 +9,9 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * Holds what it is told to and answers every request with 204: {@code live=MIB} of reachable heap, {@code direct=MIB}
- * of direct memory with every page written, {@code threads=N} parked threads that have used 64 KiB of their stacks
- * each, and {@code churn=KIB} of garbage for each request.
+ * Holds what its arguments request and responds to every request with 204: {@code live=MIB} of reachable heap, {@code
+ * direct=MIB} of direct memory with every page written, {@code threads=N} parked threads that have used 64 KiB of their
+ * stacks each, and {@code churn=KIB} of garbage per request.
  *
  * <p>Arguments: {@code PORT [KEY=NUMBER ...]}.
  */
@@ -19,10 +19,10 @@ import java.util.concurrent.locks.LockSupport;
 public final class Appetite {
     private static final int KIB = 1 << 10;
     private static final int MIB = 1 << 20;
-    /** Small enough to be no humongous object of any collector. */
+    /** Too small to be humongous in any collector. */
     private static final int PIECE = 64 * KIB;
     private static final List<Object> held = new ArrayList<>();
-    /** What a request makes, so that no compiler finds it useless. */
+    /** The result of a request, stored so that no compiler eliminates it. */
     private static volatile byte[] last;
 
     private Appetite() {}
@@ -48,7 +48,7 @@ public final class Appetite {
         });
     }
 
-    /** Starts threads that use their stacks and stay; all have done so when this returns. */
+    /** Starts threads that use their stacks and stay; returns when all have done so. */
     private static void park(int threads) throws InterruptedException {
         CountDownLatch running = new CountDownLatch(threads);
         for (int i = 0; i < threads; i++) {

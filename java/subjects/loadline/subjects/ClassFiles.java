@@ -6,26 +6,25 @@ import java.io.IOException;
 import java.util.function.IntUnaryOperator;
 
 /**
- * Classes out of nothing: class files written by hand, each an {@code IntUnaryOperator} whose one method is a straight
- * line of arithmetic, as long as wanted. The constants stay out of the constant pool, so that all files have one shape
- * and differ in the name alone.
+ * Generates class files, each an {@code IntUnaryOperator} whose one method is straight-line arithmetic of any length.
+ * The constants stay out of the constant pool, so all files have the same shape and differ only in name.
  */
 final class ClassFiles extends ClassLoader {
     private static final int FINAL_SUPER = 0x0031;
     private static final int PUBLIC = 0x0001;
-    /** Java 8: any JDK takes it, and code without branches needs no stack maps. */
+    /** Java 8: accepted by any JDK, and code without branches needs no stack maps. */
     private static final int VERSION = 52;
     private static final int ROUND_BYTES = 9;
 
     private final int rounds;
 
-    /** Methods of {@code rounds} rounds of a multiplication, an addition and an exclusive or. */
+    /** Methods of {@code rounds} rounds of a multiplication, an addition, and an exclusive or. */
     ClassFiles(int rounds) {
         super(ClassFiles.class.getClassLoader());
         this.rounds = rounds;
     }
 
-    /** A new class, linked and initialised, and one object of it. */
+    /** A new class, linked and initialized, and one object of it. */
     IntUnaryOperator make(String name) throws IOException, ReflectiveOperationException {
         byte[] file = classFile(name);
         Class<?> made = defineClass(name, file, 0, file.length);
@@ -101,7 +100,7 @@ final class ClassFiles extends ClassLoader {
         out.writeShort(0);
     }
 
-    /** iload_1, then rounds of bipush, imul, sipush, iadd, iload_1, ixor; at last ireturn. */
+    /** iload_1, then rounds of bipush, imul, sipush, iadd, iload_1, ixor; finally ireturn. */
     private byte[] arithmetic() throws IOException {
         ByteArrayOutputStream bytes = new ByteArrayOutputStream(2 + rounds * ROUND_BYTES);
         DataOutputStream code = new DataOutputStream(bytes);

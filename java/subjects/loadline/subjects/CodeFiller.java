@@ -4,20 +4,20 @@ import java.io.IOException;
 import java.util.function.IntUnaryOperator;
 
 /**
- * Fills the code cache: 2,000 generated classes, each with one method called until a compiler takes it.
- * It is done when the pools have not grown for a second. The figures are those of the pools of the code cache:
- * what is used contains buffers not yet written, so that only {@code -XX:+AlwaysPreTouch} makes resident what is
- * committed. {@code -XX:TieredStopAtLevel=1} keeps C2 from compiling some of them again.
+ * Fills the code cache: 2,000 generated classes, each with one method called until a compiler takes it. It is done when
+ * the pools have not grown for a second. The figures are those of the code cache's pools. Their used size includes
+ * buffers not yet written, so committed memory is resident only with {@code -XX:+AlwaysPreTouch}. {@code
+ * -XX:TieredStopAtLevel=1} prevents recompilation by C2.
  *
- * <p>Says {@code BEFORE methods=0 code_used=… code_committed=…}, waits for a line, says {@code AFTER} with the same
- * figures and stays.
+ * <p>Prints {@code BEFORE methods=0 code_used=… code_committed=…}, waits for a line, prints {@code AFTER} with the same
+ * figures, and keeps running.
  */
 // truth: methods=2000 code_bytes_min=8388608
 public final class CodeFiller {
     private static final int COUNT = 2000;
-    /** A method of 3.6 KB, below the 8,000 bytes above which none is compiled. */
+    /** A method of 3.6 KB, below the limit of 8,000 bytes for compilation. */
     private static final int ROUNDS = 400;
-    /** More than the compilers' thresholds for a method without loops, at level 1 and at level 3. */
+    /** Above the compilers' thresholds for a method without loops, at level 1 and level 3. */
     private static final int CALLS = 2500;
     private static final int SETTLED_MS = 1000;
 
@@ -47,7 +47,7 @@ public final class CodeFiller {
         return sum;
     }
 
-    /** Compilation goes on in the background. */
+    /** Compilation continues in the background. */
     private static void settle() throws InterruptedException {
         long before = -1;
         for (long used = Pools.used("Code"); used != before; used = Pools.used("Code")) {

@@ -9,14 +9,14 @@ import java.util.concurrent.locks.LockSupport;
 import sun.misc.Unsafe;
 
 /**
- * A server with an ailment whose cure is known; answers every request with 204.
+ * A server with a problem whose fix is known; responds to every request with 204.
  *
- * <p>{@code arenas=MIB}: eight threads that live at once take an eighth of it from malloc, one after another, write
- * every page and free it below a chunk that stays. As far as each has an arena of its own all of it is retained; with
- * one arena the next thread takes what the one before freed, and an eighth is.
+ * <p>{@code arenas=MIB}: eight simultaneous threads each take an eighth of it from malloc in turn, write every page,
+ * and free it below a chunk that stays. With an arena per thread, all of it is retained; with one arena, each thread
+ * reuses what the previous one freed, and an eighth is.
  *
- * <p>{@code -Dhurts=MIB}: holds so much direct memory. {@code -Dbreaks=MS}: every answer comes so late.
- * {@code -Dhelps=true}: {@code direct=MIB} of direct memory, held otherwise, is not.
+ * <p>{@code -Dhurts=MIB}: holds this much direct memory. {@code -Dbreaks=MS}: delays every response by this time.
+ * {@code -Dhelps=true}: does not hold the {@code direct=MIB} of direct memory that it holds otherwise.
  *
  * <p>Arguments: {@code PORT [KEY=NUMBER ...]}.
  */
@@ -24,7 +24,7 @@ import sun.misc.Unsafe;
 public final class Curable {
     private static final int MIB = 1 << 20;
     private static final int THREADS = 8;
-    /** Below what glibc maps alone. */
+    /** Below glibc's threshold for a separate mapping. */
     private static final int BLOCK = 60 << 10;
     private static final int PIN = 2 << 10;
     private static Object[] held = new Object[2];
@@ -50,7 +50,7 @@ public final class Curable {
         return buffer;
     }
 
-    /** All threads live until the process ends; they take their turns one after another. */
+    /** All threads live until the process ends; they take turns. */
     @SuppressWarnings("removal")
     private static void retain(int mib) throws ReflectiveOperationException, InterruptedException {
         Field field = Unsafe.class.getDeclaredField("theUnsafe");
@@ -89,7 +89,7 @@ public final class Curable {
             blocks[i] = unsafe.allocateMemory(BLOCK);
             unsafe.setMemory(blocks[i], BLOCK, (byte) 1);
         }
-        // What lies below a chunk in use stays until a trim.
+        // Memory below a chunk in use stays until a trim.
         unsafe.setMemory(unsafe.allocateMemory(PIN), PIN, (byte) 1);
         for (long block : blocks) {
             unsafe.freeMemory(block);

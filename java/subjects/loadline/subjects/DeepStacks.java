@@ -5,13 +5,13 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * Keeps 64 threads, {@code deep-0} to {@code deep-63}, each of which has once filled its stack by recursion and
- * is parked near the top of it ever since. Frames differ between interpreter and compilers, so that a depth says
- * nothing about bytes; a stack of known size that has overflowed does: all but its guard zones has been written.
- * What is resident is what the kernel says of the mappings that hold the threads' stack pointers.
+ * Keeps 64 threads, {@code deep-0} to {@code deep-63}, each of which has once filled its stack by recursion and is
+ * parked near the top of it. Frame sizes differ between interpreter and compilers, so a depth says nothing about bytes;
+ * but if a stack of known size has overflowed, all of it except its guard zones was written. The resident size is what
+ * the kernel reports for the mappings that the threads' stack pointers are in.
  *
- * <p>Says {@code BEFORE threads=0}, waits for a line, says
- * {@code AFTER threads=64 stack_bytes=… depth_min=… depth_max=…} and stays.
+ * <p>Prints {@code BEFORE threads=0}, waits for a line, prints {@code AFTER threads=64 stack_bytes=… depth_min=…
+ * depth_max=…}, and keeps running.
  */
 // truth: threads=64 stack_bytes=655360 touched_bytes_min=524288
 public final class DeepStacks {
@@ -27,7 +27,7 @@ public final class DeepStacks {
         long max = 0;
         for (int i = 0; i < COUNT; i++) {
             long[] depth = new long[1];
-            // One after the other: 64 overflows at once would all be in the interpreter's slowest path.
+            // One at a time: 64 simultaneous overflows would all be in the interpreter's slowest path.
             start("deep-" + i, depth).await();
             min = Math.min(min, depth[0]);
             max = Math.max(max, depth[0]);
@@ -36,7 +36,7 @@ public final class DeepStacks {
         Dialogue.sayAndStay("AFTER threads=" + COUNT + figures, args);
     }
 
-    /** A thread that is through with its recursion when the latch opens. */
+    /** A thread whose recursion has finished when the latch opens. */
     private static CountDownLatch start(String name, long[] depth) {
         CountDownLatch filled = new CountDownLatch(1);
         Thread thread = new Thread(null, () -> {

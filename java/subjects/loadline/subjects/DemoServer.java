@@ -7,9 +7,9 @@ import java.nio.charset.StandardCharsets;
 import java.util.concurrent.Executors;
 
 /**
- * The server behind {@code loadline demo}: {@code GET /hello} is answered with 13 bytes, anything else with 404.
- * Made to live in a heap of 6 MiB: four workers, no lambdas (they would load the machinery of invokedynamic), and
- * hardly any garbage of its own.
+ * The server behind {@code loadline demo}: responds to {@code GET /hello} with 13 bytes, and to anything else with 404.
+ * Designed for a 6 MiB heap: four workers, no lambdas (which would load the machinery of invokedynamic), and hardly any
+ * garbage.
  *
  * <p>Arguments: {@code PORT}.
  */

@@ -3,8 +3,8 @@ package loadline.subjects;
 import java.io.IOException;
 
 /**
- * How a subject without a port talks: one line of exact figures on standard output, one line awaited on standard input.
- * Holds no reader and no buffer of its own.
+ * The protocol of a subject without a port: prints lines of exact figures to standard output, and waits for lines on
+ * standard input. Uses no reader and no buffer.
  */
 final class Dialogue {
     private Dialogue() {}
@@ -15,7 +15,7 @@ final class Dialogue {
         System.out.flush();
     }
 
-    /** Prints the line and waits for the go-ahead, one line; ends the process where nobody is left to give it. */
+    /** Prints the line and waits for a line that lets it continue; exits at the end of the input. */
     static void sayAndWait(String line) throws IOException {
         say(line);
         int read = System.in.read();
@@ -27,13 +27,13 @@ final class Dialogue {
         }
     }
 
-    /** Prints the line and keeps everything as it is until standard input closes or the process is ended. */
+    /** Prints the line and keeps everything unchanged until standard input closes or the process is killed. */
     static void sayAndStay(String line, Object held) throws IOException {
         sayAndWait(line);
         while (System.in.read() >= 0) {
-            // Whoever listens may still be talking.
+            // Ignores further lines from the other side.
         }
-        // Named here, so that nothing of it is garbage any sooner.
+        // Used here, which keeps it from becoming garbage earlier.
         if (held == null) {
             throw new IllegalStateException("nothing was held");
         }

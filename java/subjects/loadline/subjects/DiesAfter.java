@@ -5,8 +5,8 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * Answers N requests, then dies in the middle of answering the next: its head and half of its body are sent.
- * Ends without hooks, with the given exit code.
+ * Responds to N requests, then dies in the middle of the next response, after its head and half of its body. Exits
+ * without hooks, with the given exit code.
  *
  * <p>Arguments: {@code PORT N CODE}.
  */
@@ -20,7 +20,7 @@ public final class DiesAfter {
         long lives = Long.parseLong(args[1]);
         int code = Integer.parseInt(args[2]);
         AtomicLong answered = new AtomicLong();
-        // One worker: all N answers are complete before the last request is looked at.
+        // One worker: all N responses are complete before the last request is read.
         Listener.http(Integer.parseInt(args[0]), Executors.newFixedThreadPool(1), exchange -> {
             if (answered.getAndIncrement() < lives) {
                 Listener.answer(exchange, 200, new byte[BODY_BYTES]);

@@ -4,11 +4,11 @@ import java.io.IOException;
 import java.nio.ByteBuffer;
 
 /**
- * Holds 64 direct buffers of 1 MiB, every page written: 64 MiB of malloc, each buffer in a mapping of its own
- * while glibc's threshold is lower (it grows when a larger mapping is freed; {@code MALLOC_MMAP_THRESHOLD_} fixes it).
- * One more buffer is taken before the first line, so that only buffers differ between the lines.
+ * Holds 64 direct buffers of 1 MiB, every page written: 64 MiB of malloc. Each buffer has its own mapping while glibc's
+ * threshold is lower (it grows when a larger mapping is freed; {@code MALLOC_MMAP_THRESHOLD_} fixes it). One more
+ * buffer is taken before the first line, so the lines differ only in buffers.
  *
- * <p>Says {@code BEFORE held=0}, waits for a line, says {@code AFTER held=67108864} and stays.
+ * <p>Prints {@code BEFORE held=0}, waits for a line, prints {@code AFTER held=67108864}, and keeps running.
  */
 // truth: buffers=64 buffer_bytes=1048576 direct_bytes=67108864
 public final class DirectBuffers {

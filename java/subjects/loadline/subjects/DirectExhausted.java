@@ -5,8 +5,8 @@ import java.nio.ByteBuffer;
 import java.util.concurrent.Executors;
 
 /**
- * Takes 16 MiB of direct memory as it starts and needs 4 MiB more for each answer. Under
- * {@code -XX:MaxDirectMemorySize=18m} no answer gets them: each is a 503, and the error is printed.
+ * Takes 16 MiB of direct memory at startup and needs 4 MiB more per response. Under {@code
+ * -XX:MaxDirectMemorySize=18m}, every response is a 503, and the error is printed.
  *
  * <p>Arguments: {@code PORT}.
  */

@@ -7,9 +7,9 @@ import java.nio.charset.StandardCharsets;
 import java.util.concurrent.Executors;
 
 /**
- * A server as frameworks make one: it takes its port as {@code --server.port=PORT}, as the property
- * {@code quarkus.http.port}, or as its only argument; {@code /actuator/health} says 503 for its first 400 ms and then
- * 200, {@code /hello} is answered at once, anything else with 404.
+ * A server as built with frameworks: its port is {@code --server.port=PORT}, the property {@code quarkus.http.port}, or
+ * its only argument; {@code /actuator/health} responds with 503 for its first 400 ms and then 200, {@code /hello}
+ * responds immediately, anything else is a 404.
  *
  * <p>Arguments: {@code PORT} or {@code --server.port=PORT}.
  */

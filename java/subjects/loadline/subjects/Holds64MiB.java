@@ -5,9 +5,9 @@ import java.util.Arrays;
 import java.util.concurrent.Executors;
 
 /**
- * Holds 64 MiB of live heap and answers every request with 204.
- * In blocks of 64 KiB, object header included: blocks of 1 MiB would be humongous to G1 and, with their headers,
- * fill two regions each. Every byte is written, so that every page is resident.
+ * Holds 64 MiB of live heap and responds to every request with 204. The blocks have 64 KiB including the object header,
+ * because blocks of 1 MiB would be humongous in G1 and, with their headers, fill two regions each. Every byte is
+ * written, so every page is resident.
  *
  * <p>Arguments: {@code PORT}.
  */

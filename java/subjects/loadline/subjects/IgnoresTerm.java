@@ -5,7 +5,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * Answers every request with 204 and cannot be ended politely: its shutdown hook never returns. Only KILL helps.
+ * Responds to every request with 204 and ignores TERM: its shutdown hook never returns. Only KILL ends it.
  *
  * <p>Arguments: {@code PORT}.
  */

@@ -8,12 +8,12 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.zip.Deflater;
 
 /**
- * Holds ever more of one thing, steadily, until it is told to end by its standard input.
+ * Holds more and more of one kind of memory, steadily, until its standard input ends it.
  *
- * <p>Twenty times a second it takes what {@code rate=KIB} makes of a second: {@code heap} arrays, {@code direct}
- * buffers, {@code metaspace} classes in loaders of their own, {@code threads} that sleep, or what {@code malloc}
- * gives deflaters. {@code cache} fills up to {@code most=MIB} of arrays and then replaces the oldest; {@code idle}
- * takes nothing. Twice a second it asks for a full collection, so that what lives is known.
+ * <p>Twenty times a second it takes its share of {@code rate=KIB} per second: {@code heap} arrays, {@code direct}
+ * buffers, {@code metaspace} classes in their own loaders, {@code threads} that sleep, or deflaters that use {@code
+ * malloc}. {@code cache} fills up to {@code most=MIB} of arrays and then replaces the oldest; {@code idle} takes
+ * nothing. It requests a full collection twice a second, which makes the live set known.
  *
  * <p>Arguments: {@code WHAT rate=KIB [most=MIB]}.
  */
@@ -21,7 +21,7 @@ import java.util.zip.Deflater;
 public final class Leaks {
     private static final int TURNS = 20;
     private static final int KIB = 1024;
-    /** What each of them holds, about. */
+    /** The approximate memory of each. */
     private static final int CLASS_BYTES = 8 * KIB;
     private static final int THREAD_BYTES = 128 * KIB;
     private static final int DEFLATER_BYTES = 270 * KIB;
@@ -47,7 +47,7 @@ public final class Leaks {
         System.exit(0);
     }
 
-    /** Takes as many whole pieces as are owed; returns the bytes of them. */
+    /** Takes as many whole pieces as are due; returns their bytes. */
     private static long take(String what, long owed, long most) throws IOException, ReflectiveOperationException {
         switch (what) {
             case "heap":

@@ -6,8 +6,8 @@ import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.Executors;
 
 /**
- * Makes a class loader with one class for each request and never lets go of it, as a server does that compiles a script
- * again whenever it runs. A request for {@code /calm} makes none.
+ * Creates a class loader with one class per request and never releases it, like a server that recompiles a script for
+ * each run. A request for {@code /calm} creates none.
  *
  * <p>Arguments: {@code PORT}.
  */

@@ -8,8 +8,8 @@ import java.net.Socket;
 import java.nio.charset.StandardCharsets;
 
 /**
- * Answers each request and never closes a connection first: it waits for the client to do so, whatever the request
- * says. So it is the client's port that stays in TIME_WAIT, each time.
+ * Responds to each request and never closes a connection first: it waits for the client to do so, whatever the request
+ * says. So it is always the client's port that stays in TIME_WAIT.
  *
  * <p>Arguments: {@code PORT}.
  */

@@ -13,19 +13,19 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * What the subjects share: listening on the loopback address, reading a request to its end, answering it.
- * Holds nothing per request, so that a subject's appetite is its own.
+ * Shared by the subjects: listens on the loopback address, reads whole requests, and responds. Holds nothing per
+ * request, so a subject's memory is its own.
  */
 final class Listener {
-    /** Connections the kernel keeps waiting; more than any load opens at once. */
+    /** Connections queued by the kernel; more than any load opens at the same time. */
     private static final int BACKLOG = 1024;
 
     private Listener() {}
 
     /** Serves HTTP/1.1 with keep-alive until the process ends. */
     static void http(int port, ExecutorService workers, HttpHandler handler) throws IOException {
-        // Without these, head and body leave in two packets and the second waits 40 ms for the peer's delayed
-        // acknowledgement, and connections beyond 200 are closed after each answer. Read when HttpServer loads.
+        // Without these, head and body are sent in two packets, the second waits 40 ms for the peer's delayed
+        // acknowledgment, and connections beyond 200 are closed after each response. Read when HttpServer loads.
         System.setProperty("sun.net.httpserver.nodelay", "true");
         System.setProperty("sun.net.httpserver.maxIdleConnections", "16384");
         HttpServer server = HttpServer.create(new InetSocketAddress(loopback(), port), BACKLOG);
@@ -43,7 +43,7 @@ final class Listener {
                 try (Socket socket = peer) {
                     talk.with(socket);
                 } catch (IOException gone) {
-                    // The peer went away: nothing to do and nobody to tell.
+                    // The peer is gone; there is nothing to do.
                 }
             });
             thread.setDaemon(true);
@@ -51,10 +51,10 @@ final class Listener {
         }
     }
 
-    /** Reads the request's body to its end and returns its length in bytes. */
+    /** Reads the whole request body and returns its length in bytes. */
     static long drain(HttpExchange exchange) throws IOException {
         InputStream body = exchange.getRequestBody();
-        // Most requests have no body: ask for one byte before spending a buffer on it.
+        // Most requests have no body: reads one byte before allocating a buffer for it.
         if (body.read() < 0) {
             return 0;
         }
@@ -66,7 +66,7 @@ final class Listener {
         return length;
     }
 
-    /** Reads what is left of the request, answers with status and body, and keeps the connection. */
+    /** Reads the rest of the request, responds with status and body, and keeps the connection. */
     static void answer(HttpExchange exchange, int status, byte[] body) throws IOException {
         drain(exchange);
         exchange.sendResponseHeaders(status, body.length == 0 ? -1 : body.length);
@@ -76,7 +76,7 @@ final class Listener {
         exchange.close();
     }
 
-    /** Parks until the deadline: a park may return early, so it is repeated. */
+    /** Parks until the deadline, repeatedly because a park may return early. */
     static void waitUntil(long deadlineNs) {
         for (long left = deadlineNs - System.nanoTime(); left > 0; left = deadlineNs - System.nanoTime()) {
             LockSupport.parkNanos(left);
@@ -87,7 +87,7 @@ final class Listener {
         return InetAddress.getByAddress(new byte[] {127, 0, 0, 1});
     }
 
-    /** What to say on one connection; the connection is closed when it returns. */
+    /** Handles one connection, which is closed when it returns. */
     interface Talk {
         void with(Socket socket) throws IOException;
     }

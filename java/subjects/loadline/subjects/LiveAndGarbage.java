@@ -5,11 +5,11 @@ import java.util.Arrays;
 import java.util.concurrent.Executors;
 
 /**
- * Holds 48 MiB of live heap beside 80 MiB of garbage, in pieces of 16 KiB, header included, well mixed.
- * The garbage lasts until the first collection: {@code -Xmx320m -Xmn240m} with Serial has room for both in eden.
+ * Holds 48 MiB of live heap and 80 MiB of garbage, in pieces of 16 KiB including the header, well mixed. The garbage
+ * stays until the first collection: with Serial, {@code -Xmx320m -Xmn240m} has room for both in eden.
  *
- * <p>Arguments: {@code [PORT]}. With a port, answers every request with 204; without, says
- * {@code READY live=50331648 garbage=83886080} and stays.
+ * <p>Arguments: {@code [PORT]}. With a port, responds to every request with 204; without, prints {@code READY
+ * live=50331648 garbage=83886080} and keeps running.
  */
 // truth: live_bytes=50331648 garbage_bytes=83886080 status=204
 public final class LiveAndGarbage {
@@ -41,7 +41,7 @@ public final class LiveAndGarbage {
         Dialogue.sayAndStay(figures, HELD);
     }
 
-    /** Every byte is written, so that every page is resident. */
+    /** Every byte is written, so every page is resident. */
     private static byte[] piece(int i) {
         byte[] piece = new byte[PIECE_BYTES - HEADER_BYTES];
         Arrays.fill(piece, (byte) (i | 1));

@@ -5,13 +5,13 @@ import java.util.Random;
 import java.util.zip.Deflater;
 
 /**
- * Holds COUNT (200) live Deflaters, each of which has deflated 256 KiB of noise: memory that zlib takes from malloc
- * and that native memory tracking does not know. zlib asks for (1 << 15 + 2) + (1 << 8 + 9) bytes of tables, for its
- * window of 2^15 bytes and memory level 8, in four blocks of 64 KiB, and for about 6 KB of state (zconf.h).
- * The noise makes it write all of them.
+ * Holds COUNT (200) live Deflaters, each of which has deflated 256 KiB of noise: memory that zlib takes from malloc,
+ * unknown to Native Memory Tracking. zlib requests (1 << 15 + 2) + (1 << 8 + 9) bytes of tables, for its window of 2^15
+ * bytes and memory level 8, in four blocks of 64 KiB, plus about 6 KB of state (zconf.h). The noise makes it write all
+ * of them.
  *
- * <p>Arguments: {@code [COUNT]}. Says {@code BEFORE deflaters=0}, waits for a line, says
- * {@code AFTER deflaters=200 asked_bytes=…} and stays.
+ * <p>Arguments: {@code [COUNT]}. Prints {@code BEFORE deflaters=0}, waits for a line, prints {@code AFTER deflaters=200
+ * asked_bytes=…}, and keeps running.
  */
 // truth: deflaters=200 tables_bytes_each=262144
 public final class LiveDeflaters {
@@ -36,7 +36,7 @@ public final class LiveDeflaters {
     private static Deflater used(byte[] noise, byte[] out) {
         Deflater deflater = new Deflater();
         deflater.setInput(noise);
-        // Never finished: a finished one would be as large, but this is one in the middle of its work.
+        // Never finished, to represent one in the middle of its work; a finished one would be as large.
         while (!deflater.needsInput()) {
             deflater.deflate(out);
         }

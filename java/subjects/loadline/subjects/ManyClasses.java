@@ -3,16 +3,16 @@ package loadline.subjects;
 import java.io.IOException;
 
 /**
- * Loads 8,000 generated classes, linked and initialised, of one loader: metaspace and class space.
- * The figures are those of the JVM's pools, in bytes; its pool Metaspace contains the class space.
+ * Loads 8,000 generated classes, linked and initialized, with one loader: metaspace and class space. The figures are
+ * those of the JVM's pools, in bytes; its pool Metaspace includes the class space.
  *
- * <p>Says {@code BEFORE classes=0} with {@code metaspace_committed=… metaspace_used=… class_space_committed=…
- * class_space_used=…}, waits for a line, says {@code AFTER} with the same figures and stays.
+ * <p>Prints {@code BEFORE classes=0} with {@code metaspace_committed=… metaspace_used=… class_space_committed=…
+ * class_space_used=…}, waits for a line, prints {@code AFTER} with the same figures, and keeps running.
  */
 // truth: classes=8000
 public final class ManyClasses {
     private static final int COUNT = 8000;
-    /** Enough that a class weighs several KiB, as classes do. */
+    /** Enough for several KiB per class, as is usual. */
     private static final int ROUNDS = 200;
 
     private ManyClasses() {}

@@ -10,10 +10,10 @@ import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 
 /**
- * Maps a file of 32 MiB and reads its first 8 MiB, page by page: so much of the file is resident.
- * The file, {@code mapped.bin}, is made in the given folder and deleted when the process ends by itself.
+ * Maps a file of 32 MiB and reads its first 8 MiB, page by page, so that this part is resident. The file, {@code
+ * mapped.bin}, is created in the given directory and deleted when the process exits normally.
  *
- * <p>Arguments: {@code FOLDER}. Says {@code READY file_bytes=33554432 touched=8388608} and stays.
+ * <p>Arguments: {@code FOLDER}. Prints {@code READY file_bytes=33554432 touched=8388608} and keeps running.
  */
 // truth: file_bytes=33554432 touched_bytes=8388608
 public final class MappedFile {

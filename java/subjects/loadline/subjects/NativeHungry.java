@@ -5,8 +5,8 @@ import java.nio.ByteBuffer;
 import java.util.concurrent.Executors;
 
 /**
- * Holds MIB direct buffers of 1 MiB each, every page written, and answers every request with 204.
- * Direct memory is bounded by {@code -XX:MaxDirectMemorySize}, which is the maximum heap size unless given.
+ * Holds MIB direct buffers of 1 MiB each, every page written, and responds to every request with 204. Direct memory is
+ * limited by {@code -XX:MaxDirectMemorySize}, by default the maximum heap size.
  *
  * <p>Arguments: {@code PORT MIB}.
  */

@@ -4,10 +4,10 @@ import java.io.IOException;
 import java.nio.ByteBuffer;
 
 /**
- * Never stands still: one thread makes garbage, one takes direct buffers up to 64 MiB and drops them, one starts
- * threads that end at once. For whoever weighs a process that changes under the weighing.
+ * Always busy: one thread produces garbage, one takes direct buffers up to 64 MiB and drops them, one starts threads
+ * that end immediately. For measuring a process that changes during the measurement.
  *
- * <p>Says {@code READY} and stays.
+ * <p>Prints {@code READY} and keeps running.
  */
 public final class NeverStill {
     private static final int BUFFERS = 256;

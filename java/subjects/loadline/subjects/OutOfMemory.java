@@ -7,9 +7,9 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * Answers N requests; with the next one a thread named {@code hungry} fills the heap until it dies of
- * {@code OutOfMemoryError}. The JVM prints the error; what the thread held becomes garbage and the server goes on,
- * unless {@code -XX:+ExitOnOutOfMemoryError} (exit code 3) or {@code -XX:+CrashOnOutOfMemoryError} ends it.
+ * Responds to N requests; at the next one, a thread named {@code hungry} fills the heap until it dies of {@code
+ * OutOfMemoryError}. The JVM prints the error; the thread's memory becomes garbage and the server continues, unless
+ * {@code -XX:+ExitOnOutOfMemoryError} (exit code 3) or {@code -XX:+CrashOnOutOfMemoryError} ends it.
  *
  * <p>Arguments: {@code PORT N}.
  */

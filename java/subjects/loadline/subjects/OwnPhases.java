@@ -3,14 +3,14 @@ package loadline.subjects;
 import java.io.IOException;
 
 /**
- * Works by itself in three steps and waits at each marker until it is told to go on: {@code empty} (nothing held),
- * {@code full} (32 MiB of heap held), {@code gone} (nothing held, and as much garbage). Between the first two it counts
- * 300 operations, 3 of them failed, in two lines; between the last two none.
+ * Works on its own in three steps and waits at each marker for permission to continue: {@code empty} (nothing held),
+ * {@code full} (32 MiB of heap held), {@code gone} (nothing held, and as much garbage). Between the first two, it
+ * counts 300 operations, 3 of them failed, in two lines; between the last two, none.
  *
- * <p>Arguments: {@code [WAY]}, one of {@code right}, {@code unread} (says it waits and does not), {@code closed} (with
- * its standard input closed), {@code late} (says nothing of waiting), {@code swapped}, {@code unknown}, {@code twice},
- * {@code silent} (no second marker), {@code dies} (of the work after the first marker), {@code ends} (after the last
- * marker), {@code failing} (every operation fails), {@code own} (markers of another form, without waiting).
+ * <p>Arguments: {@code [WAY]}, one of {@code right}, {@code unread} (says that it waits and does not), {@code closed}
+ * (with standard input closed), {@code late} (does not announce waiting), {@code swapped}, {@code unknown}, {@code
+ * twice}, {@code silent} (no second marker), {@code dies} (while working after the first marker), {@code ends} (after
+ * the last marker), {@code failing} (every operation fails), {@code own} (markers of another form, without waiting).
  */
 // truth: phases=3 full_heap_bytes=33554432 ops=300 fail=3 instances=512
 public final class OwnPhases {
@@ -41,7 +41,7 @@ public final class OwnPhases {
         }
     }
 
-    /** What stands in the place of {@code full}. */
+    /** The word used instead of {@code full}. */
     private static String name(String way) {
         switch (way) {
             case "swapped":
@@ -74,7 +74,7 @@ public final class OwnPhases {
             + (waits ? " wait=1" : "") + more);
         System.out.flush();
         if (way.equals("unread") || !waits) {
-            // Long enough to be weighed here, as one does who cannot wait.
+            // Long enough for a measurement, for a program that cannot wait.
             Thread.sleep(1500);
             return;
         }

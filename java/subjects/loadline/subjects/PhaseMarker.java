@@ -1,11 +1,11 @@
 package loadline.subjects;
 
 /**
- * Works by itself and speaks no HTTP. Prints a marker at each step and then waits, so that it can be weighed there:
- * {@code ready}, {@code full} (16 MiB of heap held, with the counters of the work), {@code empty} (nothing held).
- * Exits with 0 after the last wait.
+ * Works on its own, without HTTP. Prints a marker at each step and then waits to be measured: {@code ready}, {@code
+ * full} (16 MiB of heap held, with the work's counters), {@code empty} (nothing held). Exits with 0 after the last
+ * wait.
  *
- * <p>Arguments: {@code [WAIT_MS]}, 500 unless given.
+ * <p>Arguments: {@code [WAIT_MS]}, 500 by default.
  */
 // truth: phases=3 full_heap_bytes=16777216 ops=256 fail=0 exit_code=0
 public final class PhaseMarker {

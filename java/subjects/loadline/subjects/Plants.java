@@ -18,7 +18,7 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.zip.Deflater;
 
 /**
- * Plants one cause of memory, exactly, before it answers every request with 204.
+ * Plants one exact cause of memory use, then responds to every request with 204.
  *
  * <p>Arguments: {@code PORT CAUSE}, where the cause is one of
  *
@@ -136,7 +136,7 @@ public final class Plants {
         }
     }
 
-    /** They end with this process, since their input does. */
+    /** They end with this process, because their input does. */
     private static void children() throws IOException {
         byte[] fed = new byte[MIB];
         for (int i = 0; i < 3; i++) {

@@ -3,7 +3,7 @@ package loadline.subjects;
 import java.lang.management.ManagementFactory;
 import java.lang.management.MemoryPoolMXBean;
 
-/** What the JVM's own memory pools say, summed over the pools whose name begins with a word. */
+/** Sums over the JVM's own memory pools whose names begin with a word. */
 final class Pools {
     private Pools() {}
 
@@ -12,7 +12,7 @@ final class Pools {
         return sum(true, beginnings);
     }
 
-    /** Promised by the kernel, in bytes. */
+    /** Committed, in bytes. */
     static long committed(String... beginnings) {
         return sum(false, beginnings);
     }

@@ -4,7 +4,7 @@ import java.io.IOException;
 import java.io.InputStream;
 
 /**
- * Accepts connections and reads whatever comes, but never answers a byte.
+ * Accepts connections and reads everything, but never sends a byte.
  *
  * <p>Arguments: {@code PORT}.
  */
@@ -17,7 +17,7 @@ public final class ReadyNoAnswer {
             InputStream in = socket.getInputStream();
             byte[] part = new byte[8192];
             while (in.read(part) >= 0) {
-                // Read and forgotten.
+                // Read and discarded.
             }
         });
     }

@@ -7,12 +7,12 @@ import java.util.List;
 import sun.misc.Unsafe;
 
 /**
- * Takes 40 MiB from malloc in blocks of 60 KiB, writes every page, and frees them, but for one more after each 64:
- * glibc merges them into free chunks that lie below a chunk in use and so keeps their pages until a trim. All by one
- * thread, and so from one arena. Those that stay are as large as the others: a small one would take a gap that another
- * thread of the arena left elsewhere, and hold nothing.
+ * Takes 40 MiB from malloc in blocks of 60 KiB, writes every page, and frees them, except for an extra one after each
+ * 64. glibc merges them into free chunks below a chunk in use, and so keeps their pages until a trim. A single thread
+ * does all of it, and so uses one arena. The remaining blocks are as large as the others, because a small one would
+ * fill a gap elsewhere in the arena and hold nothing.
  *
- * <p>Says {@code BEFORE freed=0}, waits for a line, says {@code AFTER freed=41963520} and stays.
+ * <p>Prints {@code BEFORE freed=0}, waits for a line, prints {@code AFTER freed=41963520}, and keeps running.
  */
 // truth: blocks=683 block_bytes=61440 freed_bytes=41963520
 public final class RetainedMalloc {
@@ -27,7 +27,7 @@ public final class RetainedMalloc {
         Field field = Unsafe.class.getDeclaredField("theUnsafe");
         field.setAccessible(true);
         Unsafe unsafe = (Unsafe) field.get(null);
-        // JDK 24 and newer complain at the first call, which takes memory of its own.
+        // JDK 24 and newer warn at the first call, which takes memory too.
         unsafe.freeMemory(written(unsafe));
         long[] blocks = new long[BLOCKS];
         Dialogue.sayAndWait("BEFORE freed=0");

@@ -6,7 +6,7 @@ import java.net.Socket;
 import java.util.Random;
 
 /**
- * Answers each request with 256 bytes that are not HTTP, the same each time, and closes the connection.
+ * Responds to each request with the same 256 bytes that are not HTTP, and closes the connection.
  *
  * <p>Arguments: {@code PORT}.
  */
@@ -23,7 +23,7 @@ public final class SpeaksGarbage {
         });
     }
 
-    /** Reads to the empty line that ends a request's head; unread bytes would turn the close into a reset. */
+    /** Reads up to the empty line after a request's head; unread bytes would turn the close into a reset. */
     private static void readHead(Socket socket) throws IOException {
         InputStream in = socket.getInputStream();
         int lineEnds = 0;

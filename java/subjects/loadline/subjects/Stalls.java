@@ -5,16 +5,16 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * Answers at once, except for one stall: from request number AFTER + 1 on, no request is answered for 500 ms.
- * Every request that arrives in the stall is answered at its end, so the longest response time is 500 ms for
- * whoever keeps to its schedule, and a client that waits for answers sees only one slow one per connection.
+ * Responds immediately, except for one stall: from request number AFTER + 1 on, no request gets a response for 500 ms.
+ * Every request that arrives during the stall gets its response at its end, so the longest response time is 500 ms for
+ * a client that keeps to its schedule, and a client that waits for responses sees only one slow one per connection.
  *
- * <p>Arguments: {@code PORT [AFTER]}, 1000 unless given; the requests that ask whether it is ready count too.
+ * <p>Arguments: {@code PORT [AFTER]}, 1000 by default; readiness checks count too.
  */
 // truth: stall_ms=500 stalls=1 status=204
 public final class Stalls {
     private static final long STALL_NS = 500_000_000L;
-    /** When answers may go out again; in the past outside the stall. */
+    /** When responses may be sent again; in the past outside the stall. */
     private static volatile long silentUntilNs = System.nanoTime();
 
     private Stalls() {}

@@ -6,8 +6,8 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * Keeps 64 extra threads, named {@code parked-0} to {@code parked-63}, parked for ever; answers every request with 204.
- * All 64 have run, and so own a stack, before the first answer.
+ * Keeps 64 extra threads, named {@code parked-0} to {@code parked-63}, parked forever; responds to every request with
+ * 204. All 64 have run, and thus have a stack, before the first response.
  *
  * <p>Arguments: {@code PORT}.
  */

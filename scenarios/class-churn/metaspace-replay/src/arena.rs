@@ -1,9 +1,8 @@
-//! Blocks in arenas of chunks, as a metaspace keeps them: an arena takes chunks and fills them from below, and when it
-//! ends its chunks are free again, merge, and what they held goes back to the kernel in granules.
+//! Blocks in arenas of chunks, like in a metaspace: an arena takes chunks and fills them from below. When it ends, its
+//! chunks are freed and merged, and their memory is returned to the kernel in granules.
 //!
-//! Chunks are powers of two, from 1 KiB to 16 MiB, split and merged as buddies.
-//! This is a small model of JEP 387's metaspace: without the reuse of what is left of a chunk, and without growing a
-//! chunk in place.
+//! Chunks are powers of two, from 1 KiB to 16 MiB, split and merged as buddies. This is a simple model of JEP 387's
+//! metaspace: it neither reuses the rest of a chunk nor grows a chunk in place.
 
 use super::native::Reservation;
 use super::replay::Scheme;
@@ -11,15 +10,15 @@ use std::collections::BTreeSet;
 use std::io;
 use std::ops::Range;
 
-/// What is committed and uncommitted at once: the JVM's own size (`commit_granule_bytes` in its log).
+/// The unit of committing and uncommitting: the JVM's size (`commit_granule_bytes` in its log).
 const GRANULE: u64 = 64 << 10;
 /// The smallest chunk.
 const CHUNK_LEAST: u64 = 1 << 10;
-/// Sizes of chunks: 1 KiB doubled so many times less one, up to 16 MiB, which holds the largest block of a trace.
+/// The number of chunk sizes: powers of two from 1 KiB to 16 MiB, which holds a trace's largest block.
 const LEVELS: usize = 15;
-/// Reserved at once; the JVM's own size (`virtual_space_node_default_size`).
+/// The unit of reserving: the JVM's size (`virtual_space_node_default_size`).
 const NODE: u64 = 64 << 20;
-/// Levels of the first chunks of an arena, and then the last of them again: 4 KiB three times, 8, 16.
+/// Levels of an arena's first chunks, the last one repeating: 4 KiB three times, 8, 16.
 const GROWTH: [usize; 5] = [2, 2, 2, 3, 4];
 const WORD_BYTES: u64 = 8;
 
@@ -27,26 +26,26 @@ const fn bytes_of(level: usize) -> u64 {
     CHUNK_LEAST << level
 }
 
-/// The smallest chunk that holds so many bytes.
+/// The smallest chunk that holds this many bytes.
 fn level_for(bytes: u64) -> usize {
     bytes.div_ceil(CHUNK_LEAST).next_power_of_two().trailing_zeros() as usize
 }
 
-/// Memory by offset, in nodes. A node begins where the one before it ends; no chunk lies in two.
+/// Memory by offset, in contiguous nodes; no chunk spans two.
 pub(crate) trait Pages {
     /// Adds a node.
     fn reserve(&mut self) -> io::Result<()>;
-    /// Makes granules usable, those that are not already.
+    /// Commits granules that are not committed yet.
     fn commit(&mut self, granules: Range<u64>) -> io::Result<()>;
-    /// Gives granules back, those that are committed.
+    /// Uncommits granules that are committed.
     fn uncommit(&mut self, granules: Range<u64>) -> io::Result<()>;
-    /// Writes to these bytes, which are committed.
+    /// Writes to these committed bytes.
     fn fill(&mut self, bytes: Range<u64>) -> io::Result<()>;
-    /// Bytes committed now.
+    /// Currently committed bytes.
     fn committed_bytes(&self) -> u64;
 }
 
-/// Pages of the kernel.
+/// Kernel pages.
 #[derive(Default)]
 pub(crate) struct Mapped {
     nodes: Vec<Reservation>,
@@ -93,12 +92,12 @@ impl Pages for Mapped {
     }
 }
 
-/// Free chunks, by size and place.
+/// Free chunks, by size and offset.
 struct Chunks<P> {
     pages: P,
-    /// Offsets of free chunks, by level; the lowest is taken first.
+    /// Offsets of free chunks, by level; the lowest is used first.
     free: [BTreeSet<u64>; LEVELS],
-    /// Where the next node begins.
+    /// The start of the next node.
     reserved: u64,
 }
 
@@ -111,7 +110,7 @@ impl<P: Pages> Chunks<P> {
             return self.take(level);
         };
         let at = self.free[from].pop_first().ok_or(io::ErrorKind::InvalidInput)?;
-        // The lower half is split on, the upper one is free.
+        // Splits the lower half further, and frees the upper one.
         for half in level..from {
             self.free[half].insert(at + bytes_of(half));
         }
@@ -134,9 +133,9 @@ impl<P: Pages> Chunks<P> {
 /// The chunks of one loader.
 #[derive(Default)]
 struct Arena {
-    /// Offset and level; the last one is being filled.
+    /// Offset and level; the last chunk is being filled.
     chunks: Vec<(u64, usize)>,
-    /// Bytes in use of the last chunk.
+    /// Bytes used in the last chunk.
     used: u64,
 }
 
@@ -209,7 +208,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    /// Keeps what a kernel would, and complains of what no caller may do.
+    /// Simulates a kernel, and rejects invalid calls.
     #[derive(Default)]
     struct Model {
         reserved: u64,
@@ -244,7 +243,7 @@ mod tests {
         }
     }
 
-    /// Every block that lives, by place: its end and arena.
+    /// Live blocks by offset, with end and arena.
     #[derive(Default)]
     struct Living(BTreeMap<u64, (u64, u32)>);
 
@@ -256,7 +255,7 @@ mod tests {
         }
     }
 
-    /// Plays events against the model; after each what is committed is what chunks in use need, and no more.
+    /// Plays events against the model; after each, exactly the memory of chunks in use is committed.
     fn play(events: &[Event]) -> Arenas<Model> {
         let mut arenas = Arenas::new(Model::default());
         let mut living = Living::default();
@@ -286,7 +285,7 @@ mod tests {
         let chunks = || arenas.arenas.iter().flat_map(|arena| &arena.chunks);
         let held: BTreeSet<u64> = chunks().flat_map(|(at, level)| granules(*at, at + bytes_of(*level))).collect();
         assert!(committed.is_subset(&held), "a granule without a chunk in use is committed");
-        // Chunks in use and free ones fill what is reserved, without gap or overlap.
+        // Used and free chunks fill the reserved memory without gaps or overlaps.
         let free =
             arenas.chunks.free.iter().enumerate().flat_map(|(level, all)| all.iter().map(move |at| (*at, level)));
         let mut all: Vec<_> = chunks().copied().chain(free).collect();

@@ -1,43 +1,43 @@
-//! What went wrong: what happened, where, one thing to do, and whose turn it is.
+//! Errors: what happened, where, and a next step.
 
 use std::{fmt, io};
 
-/// What can fail in this program returns.
+/// The result of fallible functions.
 pub(crate) type Result<T> = std::result::Result<T, Error>;
 
-/// An error with its context, printed as Loadline prints its own.
+/// An error with its context, printed like Loadline's.
 #[derive(Debug)]
 pub(crate) struct Error {
-    /// The exit code, as Loadline has it: 2 where the request is wrong, 4 where this machine cannot do it.
+    /// The exit code, as in Loadline: 2 for an invalid request, 4 for a limitation of the machine.
     pub(crate) code: u8,
-    /// One lower-case sentence without a full stop, with the values that matter.
+    /// A lowercase sentence without a period, with relevant values.
     pub(crate) what: String,
-    /// One thing to do.
+    /// A next step.
     pub(crate) hint: Option<&'static str>,
     /// Where it happened.
     pub(crate) place: Option<String>,
 }
 
 impl Error {
-    /// The arguments or what they name are wrong.
+    /// The arguments are invalid, or what they name.
     pub(crate) fn request(what: impl Into<String>) -> Self {
         Self { code: 2, what: what.into(), hint: None, place: None }
     }
 
-    /// This machine cannot do it: `cannot VERB WHAT: CAUSE`.
+    /// A limitation of the machine: `cannot VERB WHAT: CAUSE`.
     pub(crate) fn io(verb: &str, what: impl fmt::Display, cause: &io::Error) -> Self {
         let cause = cause.to_string();
-        // Without Rust's `(os error 28)`, which says nothing to a user.
+        // Removes Rust's `(os error 28)`, which is useless to users.
         let cause = cause.split(" (os error").next().unwrap_or_default();
         Self { code: 4, ..Self::request(format!("cannot {verb} {what}: {cause}")) }
     }
 
-    /// Says where it happened.
+    /// Adds where it happened.
     pub(crate) fn at(self, place: String) -> Self {
         Self { place: Some(place), ..self }
     }
 
-    /// Adds one thing to do.
+    /// Adds a next step.
     pub(crate) fn hint(self, hint: &'static str) -> Self {
         Self { hint: Some(hint), ..self }
     }

@@ -1,7 +1,7 @@
-//! Lines of a JVM's metaspace log, as far as they say what was asked for and given back, and phase markers among them.
+//! Parses requests and releases in a JVM's metaspace log, and phase markers.
 //!
-//! Seen with JDK 17, 21 and 25, `-Xlog:disable -Xlog:metaspace*=trace:stdout:level`; the older ones write the death of
-//! an arena with two colons:
+//! Seen with JDK 17, 21, and 25, `-Xlog:disable -Xlog:metaspace*=trace:stdout:level`; older ones write an arena's death
+//! with two colons:
 //!
 //! ```text
 //! [debug] Arena @0x00007fe3ec03c0f0 (non-class sm): : born.
@@ -13,27 +13,27 @@
 
 use std::io::{self, BufRead};
 
-/// The longest line of interest has 120 bytes; what a line has beyond this is dropped.
+/// The longest relevant line has 120 bytes; longer lines are truncated.
 const LINE_BYTES_MAX: usize = 4096;
-/// What a marker holds and no other line does; pairs such as `phase=spike` follow.
+/// Identifies markers; pairs such as `phase=spike` follow.
 const MARKER: &str = "loadline: ";
 
-/// What a line says.
+/// The content of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Said {
-    /// An arena begins; `at` is its address, which a later one may have again.
+    /// An arena begins; its address `at` can be reused later.
     Born { at: u64 },
-    /// An arena was asked for so many words of 8 bytes.
+    /// An arena received a request for this many words of 8 bytes.
     Requested { at: u64, words: u64 },
-    /// A block of an arena was given back before the arena ended.
+    /// A block was returned before its arena ended.
     Returned,
-    /// An arena ends, and all its blocks with it.
+    /// An arena ends with all its blocks.
     Dies { at: u64 },
     /// The subject begins a phase.
     Phase(String),
 }
 
-/// Reads a line without its end; `None` for all the others.
+/// Parses a line without its newline; `None` for irrelevant lines.
 pub(crate) fn said(line: &[u8]) -> Option<Said> {
     let mut rest = line;
     while rest.first() == Some(&b'[') {
@@ -44,18 +44,18 @@ pub(crate) fn said(line: &[u8]) -> Option<Said> {
         return of_arena(rest);
     }
     let is_marker = line.windows(MARKER.len()).any(|part| part == MARKER.as_bytes());
-    // Millions of lines are none: only a marker is made a text.
+    // Millions of lines are not markers, so only markers are converted to text.
     let text = is_marker.then(|| String::from_utf8_lossy(line))?;
     let mut pairs = text.split_once(MARKER)?.1.split_ascii_whitespace();
     pairs.find_map(|pair| pair.strip_prefix("phase=")).map(|name| Said::Phase(name.to_owned()))
 }
 
-/// What follows `Arena @0x`.
+/// Parses the text after `Arena @0x`.
 fn of_arena(rest: &[u8]) -> Option<Said> {
     let digits = rest.iter().position(|byte| !byte.is_ascii_hexdigit())?;
     let at = u64::from_str_radix(std::str::from_utf8(&rest[..digits]).ok()?, 16).ok()?;
     let rest = rest[digits..].strip_prefix(b" (")?;
-    // The name of the arena, in brackets, holds none itself.
+    // The arena's name, in parentheses, contains none itself.
     let close = rest.iter().position(|byte| *byte == b')')?;
     let rest = rest[close + 1..].strip_prefix(b": ")?;
     let rest = rest.strip_prefix(b": ").unwrap_or(rest);
@@ -72,7 +72,7 @@ fn of_arena(rest: &[u8]) -> Option<Said> {
     Some(Said::Requested { at, words: std::str::from_utf8(words).ok()?.parse().ok()? })
 }
 
-/// Lines of any input in bounded memory.
+/// Reads lines of any input in bounded memory.
 pub(crate) struct Lines<R> {
     from: R,
     line: Vec<u8>,
@@ -83,7 +83,7 @@ impl<R: BufRead> Lines<R> {
         Self { from, line: Vec::with_capacity(LINE_BYTES_MAX) }
     }
 
-    /// The next line without its end, cut where it is too long; `None` at the end of the input.
+    /// The next line without its newline, truncated if too long; `None` at the end.
     pub(crate) fn next(&mut self) -> io::Result<Option<&[u8]>> {
         self.line.clear();
         let mut any = false;

@@ -1,5 +1,5 @@
-//! `metaspace-replay`: records what a JVM asks of its metaspace, and plays that again through other allocators, to be
-//! weighed by Loadline as a native subject. See `../README.md`.
+//! `metaspace-replay`: records a JVM's metaspace allocations, and replays them with other allocators, as a native
+//! subject for Loadline. See `../README.md`.
 
 mod arena;
 mod error;
@@ -23,7 +23,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 use trace::{Event, Reader};
 
-/// What is read and written at once.
+/// The size of reads and writes.
 const BUFFER_BYTES: usize = 64 << 10;
 
 /// Records what a JVM asks of its metaspace and plays it again through other allocators.
@@ -99,7 +99,7 @@ fn record(trace: &Path) -> Result<()> {
     let summary = match moved {
         Ok(summary) => summary,
         Err(error) => {
-            // What is left of a failed recording is of no use; that it cannot be removed changes nothing.
+            // A failed recording's leftovers are useless; failing to remove them does not matter.
             let _ = fs::remove_file(&part);
             return Err(error);
         }
@@ -129,7 +129,7 @@ fn replay(trace: &Path, kind: Kind, header: bool, trim: bool) -> Result<()> {
     #[expect(clippy::disallowed_methods, reason = "the one place of this program that reads the clock")]
     let began = Instant::now();
     let played = replay::replay(&mut open(trace)?, scheme.as_mut(), streams, began);
-    // The kernel takes it all back at once; freeing block by block would be work after the last mark.
+    // The kernel frees everything at exit; freeing block by block would be work after the last mark.
     std::mem::forget(scheme);
     played.map_err(|error| error.at(format!("trace: {}", trace.display())))
 }

@@ -1,13 +1,13 @@
-//! Every block from the process's malloc, whichever it is: what a JVM without a metaspace of its own would do.
+//! Allocates every block with the process's malloc, like a JVM without its own metaspace.
 
 use super::native::{Blocks, Header, trim};
 use super::replay::Scheme;
 use std::io;
 
-/// Whether malloc is told at each mark to give back what it retains.
+/// Whether malloc returns retained memory at marks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Trim {
-    /// It is left to itself.
+    /// Never.
     Never,
     /// `malloc_trim(0)` before each mark.
     AtMarks,

@@ -1,7 +1,7 @@
-//! The memory that a replay moves: blocks of the process's own malloc, and address space that is committed in granules.
+//! The memory that a replay uses: malloc blocks, and address space committed in granules.
 //!
-//! The only unsafe code of this program. A block's size is known only while the trace is read, and what is weighed must
-//! hold nothing but blocks: so they are chained through themselves, as no safe collection does.
+//! The only unsafe code in this program. Block sizes are known only while the trace is read, and the measured memory
+//! must contain only blocks. They are therefore chained through themselves, which no safe collection does.
 #![expect(unsafe_code, reason = "malloc, free, malloc_trim and mappings at given places have no safe form")]
 
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
@@ -18,27 +18,27 @@ unsafe extern "C" {
     fn malloc_trim(kept: usize) -> c_int;
 }
 
-/// What a word of metadata is filled with: anything but zero, so that no page stays the shared one of zeros.
+/// Fills metadata words: nonzero, so that no page remains the shared zero page.
 const FILLED: u64 = 0x4d45_5441_4d45_5441;
 const WORD_BYTES: usize = size_of::<u64>();
 
-/// Whether a block carries two words of its own in front, to be chained by.
+/// Whether a block starts with two additional words for the chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Header {
-    /// It does not: its first word links it to the next, in place of what would stand there.
+    /// No: its first word links to the next block, instead of content.
     Absent,
-    /// It does: the next and the previous block.
+    /// Yes: the next and the previous block.
     TwoWords,
 }
 
-/// What a block begins with; without a header only `next` is there.
+/// The start of a block; without a header, only `next` exists.
 #[repr(C)]
 struct Link {
     next: *mut Link,
     previous: *mut Link,
 }
 
-/// The blocks of one arena, each from `malloc`.
+/// An arena's blocks, each from `malloc`.
 pub(crate) struct Blocks {
     head: *mut Link,
     header: Header,
@@ -47,17 +47,17 @@ pub(crate) struct Blocks {
 }
 
 impl Blocks {
-    /// No blocks; those to come have this header.
+    /// An empty chain whose blocks will have this header.
     pub(crate) fn new(header: Header) -> Self {
         Self { head: std::ptr::null_mut(), header, owned: PhantomData }
     }
 
-    /// Asks malloc for a block of so many words, one at least, and fills it. `Err` when there is no memory.
+    /// Allocates a block of this many words, at least one, and fills it. `Err` if there is no memory.
     pub(crate) fn push(&mut self, words: u32) -> io::Result<()> {
         let words = words.max(1) as usize;
         let header_words = if self.header == Header::TwoWords { 2 } else { 0 };
         let total = header_words + words;
-        // SAFETY: malloc takes any size; its answer is checked before use.
+        // SAFETY: malloc accepts any size; its result is checked before use.
         let block = unsafe { malloc(total * WORD_BYTES) }.cast::<u64>();
         if block.is_null() {
             return Err(io::ErrorKind::OutOfMemory.into());
@@ -82,7 +82,7 @@ impl Blocks {
         Ok(())
     }
 
-    /// Frees all blocks, the last one first.
+    /// Frees all blocks, last one first.
     pub(crate) fn clear(&mut self) {
         while !self.head.is_null() {
             let block = self.head;
@@ -102,16 +102,16 @@ impl Drop for Blocks {
     }
 }
 
-/// Asks the C library to give back what malloc retains; `false` where it cannot be asked or gave nothing.
+/// Asks the C library to return retained memory; `false` if unsupported, or if nothing was returned.
 pub(crate) fn trim() -> bool {
     #[cfg(target_env = "gnu")]
-    // SAFETY: takes a number and touches only what malloc itself holds free.
+    // SAFETY: takes a number and affects only malloc's free memory.
     return unsafe { malloc_trim(0) } == 1;
     #[cfg(not(target_env = "gnu"))]
     false
 }
 
-/// Address space that is reserved at once and committed and uncommitted in granules.
+/// Reserved address space, committed and uncommitted in granules.
 pub(crate) struct Reservation {
     base: NonNull<c_void>,
     granule_bytes: usize,
@@ -119,17 +119,17 @@ pub(crate) struct Reservation {
 }
 
 impl Reservation {
-    /// Reserves so many granules; a granule is a multiple of the page.
+    /// Reserves this many granules; a granule is a multiple of the page size.
     pub(crate) fn new(granules: usize, granule_bytes: usize) -> io::Result<Self> {
         let bytes = granules.checked_mul(granule_bytes).ok_or(io::ErrorKind::InvalidInput)?;
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-        // SAFETY: the kernel chooses a place where nothing is mapped.
+        // SAFETY: the kernel chooses an unmapped location.
         let base = unsafe { mmap_anonymous(std::ptr::null_mut(), bytes, ProtFlags::empty(), flags) }?;
         let base = NonNull::new(base).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(Self { base, granule_bytes, committed: vec![false; granules] })
     }
 
-    /// Makes these granules usable and says how many were not.
+    /// Commits these granules; returns how many were not committed before.
     pub(crate) fn commit(&mut self, granules: Range<usize>) -> io::Result<usize> {
         let mut count = 0;
         for granule in granules {
@@ -145,7 +145,7 @@ impl Reservation {
         Ok(count)
     }
 
-    /// Gives the pages of these granules back to the kernel and says how many granules had been committed.
+    /// Returns these granules' pages to the kernel; returns how many were committed.
     pub(crate) fn uncommit(&mut self, granules: Range<usize>) -> io::Result<usize> {
         let mut count = 0;
         for granule in granules {
@@ -162,8 +162,7 @@ impl Reservation {
         Ok(count)
     }
 
-    /// Fills the words of `bytes`, offsets from the beginning that are multiples of a word; `Err` unless all of them
-    /// are committed.
+    /// Fills the words of `bytes`, word-aligned offsets; `Err` unless all are committed.
     pub(crate) fn fill(&mut self, bytes: Range<usize>) -> io::Result<()> {
         let granules = bytes.start / self.granule_bytes..bytes.end.div_ceil(self.granule_bytes);
         let usable = self.committed.get(granules).is_some_and(|part| part.iter().all(|committed| *committed));
@@ -178,13 +177,13 @@ impl Reservation {
         Ok(())
     }
 
-    /// How many granules are committed.
+    /// The number of committed granules.
     #[cfg(test)]
     pub(crate) fn committed(&self) -> usize {
         self.committed.iter().filter(|committed| **committed).count()
     }
 
-    /// The beginning of a granule of this reservation.
+    /// The address of a granule.
     fn at(&self, granule: usize) -> *mut c_void {
         self.base.as_ptr().wrapping_byte_add(granule * self.granule_bytes)
     }

@@ -1,4 +1,4 @@
-//! Turns a JVM's metaspace log into a trace, line by line, in memory that depends on the number of class loaders alone.
+//! Converts a JVM's metaspace log to a trace, in memory that depends only on the number of class loaders.
 
 use super::error::{Error, Result};
 use super::log::{Lines, Said, said};
@@ -7,28 +7,25 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::io::{self, BufRead, Write};
 
-/// Phases kept of one log; what has more is no experiment.
+/// Maximum phases per log; a log with more is not an experiment.
 const PHASES_MAX: usize = 1000;
 
-/// What a recording holds.
+/// A summary of a recording.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Summary {
-    /// Blocks asked for.
+    /// Requested blocks.
     pub(crate) blocks: u64,
     /// Their bytes.
     pub(crate) bytes: u64,
-    /// Arenas that were asked for a block.
+    /// Arenas with at least one block.
     pub(crate) arenas: u64,
-    /// Blocks given back while their arena lived on, which the trace leaves out.
+    /// Blocks returned before their arena ended, which the trace omits.
     pub(crate) returned: u64,
-    /// Names of phases, in their order.
+    /// Phase names in order.
     pub(crate) phases: Vec<String>,
 }
 
-/// Reads the log to its end and writes the trace.
-///
-/// # Errors
-/// When either cannot be read or written, or the log holds no allocation.
+/// Reads the log and writes the trace. Fails on I/O errors, or if the log contains no allocation.
 pub(crate) fn record(log: impl BufRead, to: impl Write) -> Result<Summary> {
     let writer = Writer::new(to).map_err(|error| unwritable(&error))?;
     let mut recorder =
@@ -45,9 +42,9 @@ pub(crate) fn record(log: impl BufRead, to: impl Write) -> Result<Summary> {
 
 struct Recorder<W: Write> {
     writer: Writer<W>,
-    /// The number of each living arena, by its address.
+    /// The number of each live arena, by address.
     numbers: HashMap<u64, u32>,
-    /// Numbers below `numbers.len() + free.len()` that are in use no more.
+    /// Numbers below `numbers.len() + free.len()` that are unused.
     free: BinaryHeap<Reverse<u32>>,
     summary: Summary,
 }
@@ -57,10 +54,10 @@ impl<W: Write> Recorder<W> {
         match said {
             Said::Requested { at, words } => match u32::try_from(words) {
                 Ok(words) if (1..=WORDS_MAX).contains(&words) => self.allocate(at, words),
-                // A request the JVM itself refuses.
+                // A request that the JVM itself rejects.
                 _ => Ok(()),
             },
-            // Whoever had this address before is gone, even if the log lacks the line that says so.
+            // The previous owner of this address is gone, even if the log lacks the line.
             Said::Born { at } | Said::Dies { at } => self.die(at),
             Said::Returned => {
                 self.summary.returned += 1;
@@ -179,7 +176,7 @@ loadline: phase=spike";
         let logs = [
             (include_str!("../../../../tests/samples/17/metaspace_log.txt"), 3),
             (include_str!("../../../../tests/samples/21/metaspace_log.txt"), 3),
-            // From 25 on a block that is given back early is told from the rest of a chunk by nothing.
+            // Since JDK 25, a block returned early is indistinguishable from the rest of a chunk.
             (include_str!("../../../../tests/samples/25/metaspace_log.txt"), 0),
         ];
         for (log, given_back) in logs {
@@ -208,7 +205,7 @@ loadline: phase=spike";
         assert!(refused("loadline: phase=a/b\n").what.contains("`a/b`"));
     }
 
-    /// Lines that look real, in any order.
+    /// Realistic lines in random order.
     fn line() -> impl Strategy<Value = String> {
         (0..4u64, 0..70u64, 0..6u8).prop_map(|(at, words, kind)| match kind {
             0 => format!("[debug] Arena @0x{at:x} (non-class sm): : born.\n"),

@@ -1,28 +1,28 @@
-//! Plays a trace through a scheme of allocation and stops at each of its phases until somebody has weighed.
+//! Replays a trace with an allocation scheme, pausing at each phase until it has been measured.
 
 use super::error::{Error, Result};
 use super::trace::{Event, Reader};
 use std::io::{self, BufRead, Write};
 use std::time::Instant;
 
-/// Blocks alive at once. No JVM holds so much metadata; a trace that does is made up.
+/// Maximum live bytes; no JVM has so much metadata.
 const LIVE_BYTES_MAX: u64 = 16 << 30;
-/// What is read of an answer; it says nothing but that there is one.
+/// Bytes read of a reply, whose content does not matter.
 const ANSWER_BYTES_MAX: u64 = 4096;
 
-/// Where blocks come from.
+/// An allocation scheme.
 pub(crate) trait Scheme {
-    /// Allocates a block and writes to all of it, as a JVM fills its metadata.
+    /// Allocates a block and writes to all of it, like a JVM fills metadata.
     fn allocate(&mut self, arena: u32, words: u32) -> io::Result<()>;
     /// Frees all blocks of an arena.
     fn die(&mut self, arena: u32) -> io::Result<()>;
-    /// What it does before it is weighed.
+    /// Prepares for a measurement.
     fn rest(&mut self);
-    /// What it counts by itself.
+    /// The scheme's own counters.
     fn counters(&self) -> Vec<(&'static str, u64)>;
 }
 
-/// What is alive, as the trace says.
+/// Live memory according to the trace.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Living {
     bytes_of: Vec<u64>,
@@ -30,15 +30,12 @@ pub(crate) struct Living {
     pub(crate) bytes: u64,
     /// Arenas with blocks.
     pub(crate) arenas: u64,
-    /// Blocks asked for since the beginning.
+    /// Blocks requested so far.
     pub(crate) blocks: u64,
 }
 
 impl Living {
-    /// Counts an event.
-    ///
-    /// # Errors
-    /// When more would be alive than any JVM holds.
+    /// Counts an event. Fails if more would be live than any JVM has.
     pub(crate) fn take(&mut self, event: &Event) -> Result<()> {
         match event {
             Event::Allocate { arena, words } => {
@@ -64,11 +61,8 @@ impl Living {
     }
 }
 
-/// Plays the trace to its end. At each phase a marker is written to `out`, and nothing happens until a line, or the
-/// end, comes from `answers`.
-///
-/// # Errors
-/// When the trace is damaged, memory runs out, or nobody reads the markers.
+/// Replays the complete trace. At each phase, writes a marker to `out` and pauses until `answers` has a line or ends.
+/// Fails if the trace is damaged, memory runs out, or nobody reads the markers.
 pub(crate) fn replay(
     trace: &mut Reader<impl BufRead>,
     scheme: &mut dyn Scheme,
@@ -100,7 +94,7 @@ struct Started {
     at_s: f64,
 }
 
-/// The work of the phase that ends, if one does, and the marker of the next.
+/// The work of the phase that ends, if any, and the next one's marker.
 fn said(name: &str, ended: Option<&Started>, living: &Living, counters: &[(&str, u64)], now_s: f64) -> String {
     let mut text = String::new();
     if let Some(ended) = ended {
@@ -153,7 +147,7 @@ mod tests {
         all
     }
 
-    /// What a replay says, without what differs from one to the next: times, and whether a trim had an effect.
+    /// A replay's output without variable parts: times, and whether a trim had an effect.
     fn played(bytes: &[u8], scheme: &mut dyn Scheme) -> String {
         let mut out = Vec::new();
         let mut trace = Reader::new(bytes).unwrap();
@@ -211,7 +205,7 @@ mod tests {
     }
 
     proptest! {
-        // Each case plays its events through five schemes, twice, and fills what they ask for.
+        // Each case plays its events through five schemes, twice, and fills their blocks.
         #![proptest_config(ProptestConfig::with_cases(24))]
 
         #[test]

@@ -1,6 +1,6 @@
-//! A trace of metaspace allocations: what was asked for by which arena, when arenas end, where phases begin.
+//! A trace of metaspace allocations: requests by arena, ends of arenas, and phases.
 //!
-//! A file is `METATR1\n` and then records, each a number in LEB128 whose two lowest bits say what the rest is:
+//! A file is `METATR1\n` followed by records, each a number in LEB128 whose two lowest bits are the kind:
 //!
 //! | bits | rest | means |
 //! |---|---|---|
@@ -10,19 +10,19 @@
 //! | 3 | n > 0 | a phase begins; n bytes with its name follow |
 //! | 3 | 0 | the end; the number of all records but those of kind 1 follows, in LEB128 |
 //!
-//! Arenas are numbered from 0, and a number is used again after its arena has ended, the lowest first.
-//! So most blocks take one or two bytes; a file without its end was cut short and is refused.
+//! Arenas are numbered from 0, and the lowest unused number is reused, so most blocks take one or two bytes. A file
+//! without its end was truncated and is rejected.
 
 use super::error::{Error, Result};
 use std::io::{self, BufRead, Write};
 
 const MAGIC: &[u8; 8] = b"METATR1\n";
 
-/// The largest block: a JVM's largest chunk of metaspace is 16 MiB.
+/// The largest block: a JVM's largest metaspace chunk is 16 MiB.
 pub(crate) const WORDS_MAX: u32 = 1 << 21;
-/// Arenas alive at once: class loaders, of which no JVM has a million.
+/// Maximum live arenas: class loaders, of which no JVM has a million.
 pub(crate) const ARENAS_MAX: u32 = 1 << 20;
-/// The longest name of a phase, in bytes.
+/// Maximum length of a phase name, in bytes.
 const NAME_BYTES_MAX: usize = 64;
 
 /// One thing that happened.
@@ -36,7 +36,7 @@ pub(crate) enum Event {
     Mark { name: String },
 }
 
-/// Whether a phase may have this name: words and what joins them.
+/// Whether a phase can have this name: words and connecting characters.
 pub(crate) fn is_name(name: &str) -> bool {
     let is_good = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     (1..=NAME_BYTES_MAX).contains(&name.len()) && name.bytes().all(is_good)
@@ -55,7 +55,7 @@ impl<W: Write> Writer<W> {
         Ok(Self { to, present: None, records: 0 })
     }
 
-    /// Appends an event. Its values are within the limits above: the reader refuses others.
+    /// Appends an event. Its values must be within the limits above, because the reader rejects others.
     pub(crate) fn write(&mut self, event: &Event) -> io::Result<()> {
         self.records += 1;
         match event {
@@ -77,7 +77,7 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    /// Writes the end; without it the trace is not whole.
+    /// Writes the end, without which a trace is incomplete.
     pub(crate) fn finish(mut self) -> io::Result<W> {
         self.number(3)?;
         self.number(self.records)?;
@@ -100,11 +100,11 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// Reads a trace, one event at a time, and refuses what no writer writes.
+/// Reads a trace event by event, and rejects everything that no writer produces.
 pub(crate) struct Reader<R> {
     from: R,
     present: Option<u32>,
-    /// By number: whether the arena is alive. Grows by one number at a time.
+    /// Whether each arena is alive, by number. Grows by one at a time.
     alive: Vec<bool>,
     records: u64,
     ended: bool,
@@ -121,10 +121,7 @@ impl<R: BufRead> Reader<R> {
         Ok(Self { from, present: None, alive: Vec::new(), records: 0, ended: false })
     }
 
-    /// The next event; `None` after the last.
-    ///
-    /// # Errors
-    /// When the trace is cut short or damaged, or cannot be read.
+    /// The next event; `None` after the last. Fails if the trace is truncated, damaged, or unreadable.
     pub(crate) fn next(&mut self) -> Result<Option<Event>> {
         if self.ended {
             return Ok(None);
@@ -172,7 +169,7 @@ impl<R: BufRead> Reader<R> {
             Some(alive) if *alive => *alive = false,
             _ => return Err(self.damaged("the end of an arena that never began")),
         }
-        // What follows names its arena again, so that no block is added to one that has ended by mistake.
+        // A later block must name its arena again, so that none is added to an ended one by mistake.
         self.present = self.present.filter(|present| *present != arena);
         Ok(Event::Die { arena })
     }
@@ -242,7 +239,7 @@ pub(crate) mod tests {
         writer.finish().unwrap()
     }
 
-    /// The events of a trace, which has nothing behind them.
+    /// The events of a trace without trailing data.
     pub(crate) fn read(bytes: &[u8]) -> Result<Vec<Event>> {
         let mut reader = Reader::new(bytes)?;
         let mut events = Vec::new();
@@ -253,7 +250,7 @@ pub(crate) mod tests {
         Ok(events)
     }
 
-    /// Events as a recorder writes them: dense numbers, deaths only of what lives.
+    /// Events as a recorder writes them: dense numbers, and deaths of live arenas only.
     pub(crate) fn events(most: usize) -> impl Strategy<Value = Vec<Event>> {
         let sizes = prop_oneof![8 => 1..64u32, 2 => 64..4096u32, 1 => 4096..=65_536u32];
         proptest::collection::vec((0..12u8, any::<u16>(), sizes), 0..most).prop_map(|steps| {

@@ -1,4 +1,4 @@
-//! `metaspace-replay` as a program: a log becomes a trace, a trace is played through every scheme, errors are told.
+//! `metaspace-replay` as a program: converts a log to a trace, replays it with every scheme, and reports errors.
 
 #![expect(clippy::disallowed_methods, reason = "runs the program")]
 #![expect(clippy::unwrap_used, reason = "a helper of a test that cannot go on should stop it")]
@@ -11,12 +11,12 @@ use tempfile::TempDir;
 
 const PHASES: [&str; 5] = ["empty", "spike", "valley", "again", "end"];
 
-/// The log of a JVM, as captured.
+/// A captured JVM log.
 fn log() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/samples/17/metaspace_log.txt")
 }
 
-/// Runs the program with this input; words without blanks in them.
+/// Runs the program with this input; words must not contain spaces.
 fn call(folder: &TempDir, words: &str, input: &[u8]) -> Output {
     let mut child = Command::new(env!("CARGO_BIN_EXE_metaspace-replay"))
         .args(words.split_whitespace())
@@ -26,7 +26,7 @@ fn call(folder: &TempDir, words: &str, input: &[u8]) -> Output {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // A program that refuses its arguments reads nothing.
+    // A program that rejects its arguments reads nothing.
     let _ = child.stdin.take().unwrap().write_all(input);
     child.wait_with_output().unwrap()
 }
@@ -45,13 +45,13 @@ fn refused(output: &Output, code: i32, says: &[&str]) {
     says.iter().for_each(|word| assert!(text.contains(word), "{text} lacks {word}"));
 }
 
-/// Words of a marker's line: its phase, and a counter.
+/// A counter in a marker line.
 fn counter(line: &str, name: &str) -> u64 {
     let value = line.split(' ').find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
     value.unwrap_or_else(|| panic!("{line} lacks {name}")).parse().unwrap()
 }
 
-/// Names of phases with the bytes alive at each.
+/// Phase names with each one's live bytes.
 fn markers(out: &str) -> Vec<(String, u64)> {
     let of = |line: &str| line.strip_prefix("loadline: phase=").map(|rest| rest.split(' ').next().unwrap().to_owned());
     out.lines().filter_map(|line| Some((of(line)?, counter(line, "live_bytes")))).collect()

@@ -1,7 +1,6 @@
-//! Loaders and classes, and the static fields of a class by their names: `ClassLoaderDataGraph`, `ClassLoaderData`,
-//! `Klass`, `InstanceKlass` (JDK 11–27). All of it lies in metaspace and does not move; it may grow while it is walked,
-//! at its beginnings, so that a walk misses the newest and nothing else. Classes that are unloaded meanwhile may end a
-//! walk; a caller that needs all of them starts over.
+//! Loaders and classes, and static fields by name: `ClassLoaderDataGraph`, `ClassLoaderData`, `Klass`, `InstanceKlass`
+//! (JDK 11–27). All of it is in metaspace and does not move. Lists may grow at their heads during a walk, which then
+//! misses only the newest entries. Unloading may end a walk; a caller that needs all classes starts over.
 
 use super::super::Unavailable;
 use super::super::memory::Memory;
@@ -13,22 +12,22 @@ use super::{SOURCE, Tables};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Class loaders that are walked at the most: each hidden class may have data of a loader of its own.
+/// Maximum number of class loaders walked: each hidden class may have its own loader data.
 const LOADERS_MAX: usize = 1 << 20;
-/// Classes of all loaders.
+/// Maximum number of classes of all loaders.
 const CLASSES_MAX: usize = 1 << 22;
-/// Classes between one and `java.lang.Object`.
+/// Maximum number of superclasses up to `java.lang.Object`.
 const SUPERS_MAX: usize = 64;
-/// Fields of one class: a class file counts them by 16 bits.
+/// Maximum number of fields in a class: a class file counts them with 16 bits.
 const FIELDS_MAX: u64 = 1 << 16;
-/// Bytes of a stream of fields: at most seven numbers of at most five bytes a field.
+/// Bytes of a field stream: at most seven numbers of at most five bytes per field.
 const STREAM_MAX: u64 = FIELDS_MAX * 35;
 const STATIC: u64 = 8;
 
-/// The classes that readers look for by name: one walk finds all of them.
+/// The classes that readers look for by name; a single walk finds all of them.
 const SOUGHT: [&str; 7] = [LOADER, STRING, THREAD, MAP, ENTRY, CACHE, BUFFER];
 
-/// The addresses and offsets by which this JVM's loaders and classes are read.
+/// The addresses and offsets for reading this JVM's loaders and classes.
 #[derive(Debug, Clone)]
 pub struct Classes {
     loaders_at: u64,
@@ -42,14 +41,13 @@ pub struct Classes {
     /// From the address of a constant pool to its first entry.
     pool: u64,
     fields: FieldsForm,
-    /// The classes that were found by name, which readers share: classes of the JDK's own loader stay where they are.
+    /// The classes found by name, shared by readers: classes of the JDK's own loader do not move.
     found: Arc<Mutex<HashMap<&'static str, u64>>>,
 }
 
-/// How a class keeps its fields.
 #[derive(Debug, Clone)]
 enum FieldsForm {
-    /// Until JDK 20: six numbers of 16 bits each.
+    /// Until JDK 20: six 16-bit numbers per field.
     Array { fields: u64, count: u64, data: u64 },
     /// From 21 on: numbers of one to five bytes.
     Stream { stream: u64, length: u64, data: u64, extra: [u64; 3] },
@@ -58,19 +56,16 @@ enum FieldsForm {
 /// A field of a class.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Field {
-    /// From the beginning of an object; of a static field, of the class's mirror.
+    /// Offset in an object or, for a static field, in the class's mirror.
     pub offset: u64,
-    /// As a class file spells its type: `J`, `Ljava/util/concurrent/atomic/AtomicLong;`.
+    /// Its type as in a class file: `J`, `Ljava/util/concurrent/atomic/AtomicLong;`.
     pub descriptor: String,
     /// Whether it is static.
     pub is_static: bool,
 }
 
 impl Classes {
-    /// Looks up where this JVM keeps them.
-    ///
-    /// # Errors
-    /// If it does not describe one of the fields.
+    /// Looks up where this JVM stores them.
     pub fn of(tables: &Tables) -> Result<Self, Unavailable> {
         let offset = |field: &str| tables.offset(&[field]);
         let fields = match offset("InstanceKlass::_fields") {
@@ -107,18 +102,14 @@ impl Classes {
         })
     }
 
-    /// Hands out each class with its loader's data, both by address.
-    ///
-    /// # Errors
-    /// If memory cannot be read, or the lists do not end.
+    /// Calls `each` with the addresses of each class and its loader's data. Fails if memory cannot be read, or the
+    /// lists do not end.
     pub fn walk(&self, memory: &dyn Memory, each: impl FnMut(u64, u64)) -> Result<(), Unavailable> {
         self.walk_new(memory, &mut NewestClasses::default(), each)
     }
 
-    /// The same of those classes that were not there when this was last called.
-    ///
-    /// # Errors
-    /// As of [`Self::walk`]; the next call then hands out what this one did once more.
+    /// Same, but only for classes added since the last call. Errors: as for [`Self::walk`]; the next call then repeats
+    /// the classes of this one.
     pub fn walk_new(
         &self,
         memory: &dyn Memory,
@@ -139,7 +130,7 @@ impl Classes {
                     return Err(changed());
                 }
             }
-            // A list that comes back to one of its loaders has no end.
+            // A list that returns to one of its loaders does not end.
             if now.insert(loader, newest).is_some() || now.len() > LOADERS_MAX {
                 return Err(changed());
             }
@@ -149,10 +140,7 @@ impl Classes {
         Ok(())
     }
 
-    /// Looks for these classes of `java.base`, which only the loader loads that is there from the start.
-    ///
-    /// # Errors
-    /// As of [`Self::walk`].
+    /// Looks for these classes of `java.base`, which only the boot loader loads.
     pub(super) fn find<'a>(
         &'a self,
         memory: &'a dyn Memory,
@@ -173,8 +161,8 @@ impl Classes {
         Ok(FoundClasses { memory, classes: self, found: found.clone() })
     }
 
-    /// Hands out the classes of the JDK's own loader, while more are wanted. It is the first, and so the last in the
-    /// list (`ClassLoaderDataGraph::add_to_graph`, JDK 11–27).
+    /// Passes the classes of the boot loader while more are wanted. It was created first and so is the last in the list
+    /// (`ClassLoaderDataGraph::add_to_graph`, JDK 11–27).
     fn walk_first(&self, memory: &dyn Memory, mut wants_more: impl FnMut(u64) -> bool) -> Result<(), Unavailable> {
         let read = |at: Option<u64>| at.and_then(|at| memory.u64(at)).ok_or_else(changed);
         let (mut loader, mut next) = (0, read(Some(self.loaders_at))?);
@@ -201,28 +189,28 @@ impl Classes {
         Ok(())
     }
 
-    /// The name of a class as the JVM has it: `java/nio/Bits`, `[J`.
+    /// A class name in the JVM's form: `java/nio/Bits`, `[J`.
     pub fn name(&self, memory: &dyn Memory, class: u64) -> Option<String> {
         self.name_of(memory, class)?.read(memory)
     }
 
-    /// The same as a program spells it: `java.nio.Bits`.
+    /// A class name in Java's form: `java.nio.Bits`.
     pub(super) fn spelled(&self, memory: &dyn Memory, class: u64) -> Option<String> {
         Some(self.name(memory, class)?.replace('/', "."))
     }
 
-    /// The same before any of its text is read.
+    /// A class name whose text is not read yet.
     pub fn name_of(&self, memory: &dyn Memory, class: u64) -> Option<Name> {
         self.symbol(memory, memory.u64(class.checked_add(self.class_name)?)?)
     }
 
-    /// The field of this name that a class declares itself.
+    /// The field of this name declared by the class itself.
     pub fn field(&self, memory: &dyn Memory, class: u64, name: &str) -> Option<Field> {
         let pool = self.constants(memory, class)?;
         self.declared(memory, class)?.into_iter().find_map(|field| self.named(memory, pool, name, field))
     }
 
-    /// Its static fields that refer to objects: the place of each in the mirror, and its name.
+    /// Its static fields of reference type: location in the mirror, and name.
     pub(super) fn static_references(&self, memory: &dyn Memory, class: u64) -> Option<Vec<(Field, Name)>> {
         let pool = self.constants(memory, class)?;
         let named = |[name, _, offset, _]: [u64; 4]| {
@@ -232,16 +220,16 @@ impl Classes {
         Some(self.references(memory, class, true)?.into_iter().filter_map(named).collect())
     }
 
-    /// Returns the offsets, in an object, of the fields that a class declares itself and that refer to objects.
+    /// Returns the object offsets of the reference fields that the class itself declares.
     pub(super) fn instance_references(&self, memory: &dyn Memory, class: u64) -> Option<Vec<u64>> {
         Some(self.references(memory, class, false)?.into_iter().map(|[_, _, offset, _]| offset).collect())
     }
 
-    /// Returns the declared fields that refer to objects: either the static fields, or all others.
+    /// Returns the declared fields of reference type: either the static or the instance fields.
     fn references(&self, memory: &dyn Memory, class: u64, are_static: bool) -> Option<Vec<[u64; 4]>> {
         let pool = self.constants(memory, class)?;
         let is_reference = |[_, descriptor, _, access]: &[u64; 4]| {
-            // Only the first byte distinguishes objects and arrays from numbers.
+            // The first byte is enough to tell objects and arrays from primitives.
             let mut first = [0];
             let descriptor = || self.constant(memory, pool, *descriptor);
             (access & STATIC != 0) == are_static
@@ -251,7 +239,8 @@ impl Classes {
         Some(self.declared(memory, class)?.into_iter().filter(is_reference).collect())
     }
 
-    /// Reads each field that a class declares: the indices of its name and descriptor, its offset, its access flags.
+    /// Reads each field that a class declares: the indices of its name and descriptor, its offset, and its access
+    /// flags.
     fn declared(&self, memory: &dyn Memory, class: u64) -> Option<Vec<[u64; 4]>> {
         match &self.fields {
             FieldsForm::Array { fields, count, data } => {
@@ -289,7 +278,6 @@ impl Classes {
         }
     }
 
-    /// Returns the address of the constant pool of a class.
     fn constants(&self, memory: &dyn Memory, class: u64) -> Option<u64> {
         memory.u64(class.checked_add(self.constants)?)
     }
@@ -314,7 +302,6 @@ impl Classes {
     }
 }
 
-/// Classes that were looked for by their names.
 pub(super) struct FoundClasses<'a> {
     memory: &'a dyn Memory,
     classes: &'a Classes,
@@ -322,32 +309,25 @@ pub(super) struct FoundClasses<'a> {
 }
 
 impl FoundClasses<'_> {
-    /// The class of this name.
-    ///
-    /// # Errors
-    /// If it is not loaded.
     pub(super) fn class(&self, name: &str) -> Result<u64, Unavailable> {
-        self.found.get(name).copied().ok_or_else(|| Unavailable::new(SOURCE, format!("there is no class `{name}`")))
+        self.found.get(name).copied().ok_or_else(|| Unavailable::new(SOURCE, format!("no class is named `{name}`")))
     }
 
-    /// The field of this name that a class declares itself.
-    ///
-    /// # Errors
-    /// If it has no such field, or is not loaded.
+    /// The field of this name declared by the class itself. Fails if there is none, or the class is not loaded.
     pub(super) fn field(&self, of: &str, name: &str) -> Result<Field, Unavailable> {
         let field = self.found.get(of).and_then(|class| self.classes.field(self.memory, *class, name));
         field.ok_or_else(|| Unavailable::new(SOURCE, format!("`{of}` has no field `{name}`")))
     }
 }
 
-/// A class and those that it extends; `super_class` is where a class keeps the one that it extends.
+/// A class and its superclasses; `super_class` is the offset of the pointer to the superclass.
 pub(super) fn supers(memory: &dyn Memory, super_class: u64, class: u64) -> impl Iterator<Item = u64> {
     let above = move |class: &u64| memory.u64(class.checked_add(super_class)?).filter(|class| *class != 0);
     std::iter::successors(Some(class), above).take(SUPERS_MAX)
 }
 
-/// A symbol that was found and not read: text of at most 65,535 bytes, in the JVM's own UTF-8. Few of 100,000 names are
-/// wanted, and their lengths rule out nearly all others.
+/// A symbol that was found but not read: at most 65,535 bytes of modified UTF-8. Few of 100,000 names are wanted, and
+/// their lengths rule out nearly all others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Name {
     at: u64,
@@ -355,19 +335,19 @@ pub struct Name {
 }
 
 impl Name {
-    /// Whether it is this one.
+    /// Whether it equals `name`.
     pub fn is(self, memory: &dyn Memory, name: &str) -> bool {
         self.length == name.len() && self.ends_with(memory, name)
     }
 
-    /// Whether it ends so; nothing before that is read, and nothing longer than a name of the JDK.
+    /// Whether it has this suffix; reads only the suffix, and nothing from names longer than any in the JDK.
     pub fn ends_with(self, memory: &dyn Memory, end: &str) -> bool {
         let (mut buffer, Some(before)) = ([0; 128], self.length.checked_sub(end.len())) else { return false };
         let text = buffer.get_mut(..end.len()).zip(self.at.checked_add(before as u64));
         text.is_some_and(|(text, at)| memory.read(at, text) && text == end.as_bytes())
     }
 
-    /// All of it.
+    /// Reads the full name.
     pub fn read(self, memory: &dyn Memory) -> Option<String> {
         let mut text = vec![0; self.length];
         memory.read(self.at, &mut text).then_some(())?;
@@ -375,21 +355,21 @@ impl Name {
     }
 }
 
-/// The loaders of a walk, each with the class that was its newest then. Later classes come before it in the list.
+/// The loaders of a walk, each with its newest class at that time. Newer classes come before it in the list.
 #[derive(Debug, Default)]
 pub struct NewestClasses {
     newest: HashMap<u64, u64>,
 }
 
 impl NewestClasses {
-    /// Whether a loader was there.
+    /// Whether the loader existed.
     pub fn has(&self, loader: u64) -> bool {
         self.newest.contains_key(&loader)
     }
 }
 
-/// Finds out that a list goes in a circle, within three turns at the most (R. P. Brent, 1980): what comes is held
-/// against one that came before, and that one is replaced after each power of two.
+/// Detects a cyclic list within three turns (R. P. Brent, 1980): compares each element with an earlier one, which is
+/// replaced after each power of two.
 struct Circle {
     kept: u64,
     steps: u64,
@@ -410,7 +390,7 @@ impl Circle {
     }
 }
 
-/// Numbers of one to five bytes (`utilities/unsigned5.hpp`): a byte from 192 on has another behind it.
+/// Numbers of one to five bytes (`utilities/unsigned5.hpp`): a byte from 192 on is followed by another.
 struct Numbers<'b> {
     bytes: &'b [u8],
     at: usize,
@@ -433,7 +413,7 @@ impl Numbers<'_> {
 }
 
 fn changed() -> Unavailable {
-    Unavailable::new(SOURCE, "its classes changed while they were read, or could not be")
+    Unavailable::new(SOURCE, "its classes changed while being read, or could not be read")
 }
 
 #[cfg(test)]
@@ -445,12 +425,12 @@ mod tests {
     fn numbers_of_one_to_five_bytes() {
         let mut numbers = Numbers { bytes: &[1, 2, 191, 192, 1, 255, 255, 255, 255, 255, 0], at: 0 };
         let read: Vec<_> = std::iter::from_fn(|| numbers.next()).collect();
-        // 192 with a zero byte's worth behind it is the first that one byte cannot hold.
+        // 192 followed by a byte for zero is the first number that does not fit one byte.
         assert_eq!(read, [0, 1, 190, 191, (254 * (1 + 64 + 4096 + 262_144 + 16_777_216)) & 0xffff_ffff]);
     }
 
     #[test]
-    fn of_a_name_that_is_not_wanted_nothing_is_read() {
+    fn unwanted_names_are_not_read() {
         let mut memory = MadeUpMemory::default();
         let at = memory.write_text(&("x".repeat(65_000) + "java/nio/Bits"));
         let long = Name { at, length: 65_013 };

@@ -1,5 +1,5 @@
-//! The code heaps (`CodeCache::_heaps`, `CodeHeap::_memory`, JDK 17–25): three of them, or one if the code cache is
-//! not segmented. Their bounds are those that `Compiler.codecache` prints.
+//! The code heaps (`CodeCache::_heaps`, `CodeHeap::_memory`, JDK 17–25): three, or one if the code cache is not
+//! segmented. Their bounds are those that `Compiler.codecache` prints.
 
 use super::super::Unavailable;
 use super::super::addresses::{JvmRange, Purpose};
@@ -8,18 +8,16 @@ use super::super::memory::Memory;
 use super::fields::{Fields, VirtualSpace, absurd, unread};
 use super::tables::Tables;
 
-/// There are three.
+/// There are at most three.
 const HEAPS_MAX: u32 = 16;
-/// A code heap's own bytes, of which one word is the address of its name.
+/// A code heap's own structure, which contains the address of its name.
 const HEAP_BYTES_MAX: u64 = 4096;
-/// The prefix of the names of code heaps, and the name of the only one if there is one (`codeCache.cpp`).
+/// The prefix of code heap names, and the name if there is only one (`codeCache.cpp`).
 const SEGMENT: &str = "CodeHeap '";
 const WHOLE: &str = "CodeCache";
 
-/// Reads the ranges of compiled code, in the JVM's own order.
-///
-/// # Errors
-/// If this JVM does not describe its code heaps, or its values contradict each other.
+/// Reads the ranges of compiled code, in the JVM's own order. Fails if this JVM does not describe its code heaps, or
+/// its values are inconsistent.
 pub fn heaps(memory: &dyn Memory, tables: &Tables) -> Result<Vec<(JvmRange, Option<CodeHeapRecord>)>, Unavailable> {
     let fields = Fields { memory, tables };
     let list = fields.of_class(&["CodeCache::_heaps"])?;
@@ -42,8 +40,8 @@ pub fn heaps(memory: &dyn Memory, tables: &Tables) -> Result<Vec<(JvmRange, Opti
     (0..count).map(heap).collect()
 }
 
-/// Finds the name of a code heap, and the place in the heap that holds the name's address. No field describes it, but
-/// only one word of the heap is the address of such a text.
+/// Finds a code heap's name, and the offset of its address within the heap. No field describes it, but only one word of
+/// the heap is the address of such a text.
 fn name(memory: &dyn Memory, heap: u64, size: u64) -> Option<(u64, String)> {
     let words = (0..size / 8).filter_map(|n| heap.checked_add(8 * n).and_then(|at| Some((at, memory.u64(at)?))));
     let mut texts = words.filter(|(_, word)| *word >= 1 << 16).filter_map(|(at, word)| Some((at, memory.text(word)?)));
@@ -51,9 +49,9 @@ fn name(memory: &dyn Memory, heap: u64, size: u64) -> Option<(u64, String)> {
     Some((at, found.strip_prefix(SEGMENT).unwrap_or(&found).trim_end_matches('\'').to_owned()))
 }
 
-/// Bytes in use, and the most that were. `None` unless the fields between segment size and name of the heap are in
-/// order (`heap.hpp`): the next segment, four words about free blocks, and the most. One of the four is the number of
-/// segments in free blocks.
+/// Bytes in use, and their maximum so far. `None` unless the fields between the heap's segment size and name are
+/// consistent (`heap.hpp`): the next segment, four words about free blocks, and the maximum. One of the four is the
+/// number of segments in free blocks.
 ///
 /// ```text
 /// segment size, its logarithm, next segment, free list, insertion point, free segments, free blocks, most bytes, name

@@ -1,6 +1,6 @@
-//! The compilations under way in the JIT compilers: `CompilerThread` → `ciEnv` → `CompileTask` → `Method` (JDK 11–27).
-//! All of it is native memory, which does not move. A task that ends while it is read cannot be detected, so a name may
-//! be that of the next task, but it is never garbage.
+//! The compilations in progress in the JIT compilers: `CompilerThread` → `ciEnv` → `CompileTask` → `Method` (JDK
+//! 11–27). All of it is native memory, which does not move. If a task ends during reading, the result may be the next
+//! task's name, but never garbage.
 
 use super::super::Unavailable;
 use super::super::memory::{Memory, words};
@@ -9,13 +9,13 @@ use super::classes::Classes;
 use super::threads::Threads;
 use crate::purpose::Purpose;
 
-/// More compiler threads than any machine makes a JVM start.
+/// More compiler threads than a JVM starts on any machine.
 const COMPILERS_MAX: usize = 256;
-/// Thread-local variables of a JVM's libraries take some 1 KiB; so much below and above is looked at.
+/// Thread-local variables of a JVM's libraries take about 1 KiB; this many bytes below and above are read.
 const THREAD_BYTES: usize = 8 << 10;
 const PIECE_BYTES: usize = 512;
 
-/// The compiler threads of this JVM, and the offsets by which their compilations are read.
+/// The compiler threads of this JVM, and the offsets for reading their compilations.
 #[derive(Debug, Clone)]
 pub struct Compilers {
     threads: Threads,
@@ -30,28 +30,24 @@ pub struct Compilers {
     pool_holder: u64,
     os_thread: u64,
     pthread: u64,
-    /// The first word of each compiler thread: the address of its virtual functions.
+    /// The first word of each compiler thread: its vtable pointer.
     kind: Option<u64>,
-    /// The compiler threads that were found last.
     found: Vec<u64>,
 }
 
-/// A compilation under way.
+/// A compilation in progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Task {
-    /// The address of its `CompileTask`; it stays the same for as long as the compilation goes on.
+    /// The address of its `CompileTask`, which stays the same during the compilation.
     pub at: u64,
-    /// The method that is compiled.
+    /// The method being compiled.
     pub method: u64,
     /// The tier (1 to 3: C1, 4: C2).
     pub level: u32,
 }
 
 impl Compilers {
-    /// Looks up where this JVM keeps them.
-    ///
-    /// # Errors
-    /// If it does not describe one of the fields.
+    /// Looks up where this JVM stores them.
     pub fn of(tables: &Tables) -> Result<Self, Unavailable> {
         let offset = |field: &str| tables.offset(&[field]);
         Ok(Self {
@@ -72,8 +68,8 @@ impl Compilers {
         })
     }
 
-    /// Looks for the compiler threads: HotSpot starts and ends them as there is work. `name` is what the kernel keeps
-    /// of a thread's name, by its id in the JVM's own pid namespace; it is asked until one was found.
+    /// Finds the compiler threads, which HotSpot starts and ends depending on load. `name` returns the kernel's name of
+    /// a thread, by its id in the JVM's own pid namespace; it is called until one is found.
     pub fn look(&mut self, memory: &dyn Memory, name: impl Fn(u32) -> Option<String>) {
         let Some(threads) = self.threads.addresses(memory) else { return };
         if self.kind.is_none() {
@@ -85,14 +81,14 @@ impl Compilers {
         }
         let Some(kind) = self.kind else { return };
         let mut kinds = vec![0; 8 * threads.len()];
-        // A thread may end meanwhile: those found last stay until the next look.
+        // A thread may end in the meantime; then the last result is kept until the next search.
         if memory.read_each(&threads, &mut kinds) {
             let compilers = threads.into_iter().zip(words(&kinds)).filter(|(_, of)| *of == kind);
             self.found = compilers.map(|(thread, _)| thread).take(COMPILERS_MAX).collect();
         }
     }
 
-    /// The compilations under way.
+    /// The compilations in progress.
     pub fn tasks(&self, memory: &dyn Memory) -> Vec<Task> {
         let word = |at: u64, offset: u64| memory.u64(at.checked_add(offset)?).filter(|word| *word != 0);
         let task = |thread: &u64| {
@@ -102,9 +98,9 @@ impl Compilers {
         self.found.iter().filter_map(task).collect()
     }
 
-    /// The memory around what `pthread_self` returns for each compiler thread, word by word and 0 where it cannot be
-    /// read: the variables of the libraries that a process starts with lie below it on x86-64, above it on aarch64.
-    /// One of them is the address of the thread's arena ([`arenas_of_threads`]).
+    /// The words around the result of `pthread_self` for each compiler thread, 0 where unreadable. The thread-local
+    /// variables of initially loaded libraries are below it on x86-64 and above it on aarch64. One of them is the
+    /// address of the thread's arena ([`arenas_of_threads`]).
     ///
     /// [`arenas_of_threads`]: crate::observe::glibc::arenas_of_threads
     pub fn thread_words(&self, memory: &dyn Memory) -> Vec<Vec<u64>> {
@@ -124,7 +120,7 @@ impl Compilers {
         Some(words(&bytes).collect())
     }
 
-    /// A method as options of the compiler spell it: `com.example.Scores::of`.
+    /// A method as in compiler options: `com.example.Scores::of`.
     pub fn name(&self, memory: &dyn Memory, method: u64) -> Option<String> {
         let word = |at: u64, offset: u64| memory.u64(at.checked_add(offset)?).filter(|word| *word != 0);
         let fixed = word(method, self.const_method)?;

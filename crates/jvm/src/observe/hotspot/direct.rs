@@ -1,7 +1,7 @@
 //! Direct memory as the JDK itself counts it (`java.nio.Bits`, JDK 11–27), and the buffers of mapped files
-//! (`sun.nio.ch.FileChannelImpl`): the values of `BufferPoolMXBean`, without asking the JVM. Memory allocated past the
-//! JDK is not in it: `Arena.ofShared`, `Unsafe.allocateMemory`, and Netty if it counts for itself, which is reported
-//! separately.
+//! (`sun.nio.ch.FileChannelImpl`): the values of `BufferPoolMXBean`, without asking the JVM. Allocations that bypass
+//! the JDK are not included: `Arena.ofShared`, `Unsafe.allocateMemory`, and Netty if it counts for itself, which is
+//! reported separately.
 
 use super::super::Unavailable;
 use super::super::memory::Memory;
@@ -13,54 +13,54 @@ use std::collections::BTreeMap;
 
 const BITS: &str = "java/nio/Bits";
 const ATOMIC: &str = "java/util/concurrent/atomic/AtomicLong";
-/// The counters, by the names they have from JDK 9 on.
+/// The counters' names since JDK 9.
 const RESERVED: &str = "RESERVED_MEMORY";
 const COUNT: &str = "COUNT";
 const MAX: &str = "MAX_MEMORY";
-/// The classes that count the buffers of mapped files: one until JDK 13, two since, three in later ones.
+/// The classes that count the buffers of mapped files: one until JDK 13, then two, later three.
 const UNMAPPERS: [&str; 3] = [
     "sun/nio/ch/FileChannelImpl$Unmapper",
     "sun/nio/ch/FileChannelImpl$DefaultUnmapper",
     "sun/nio/ch/FileChannelImpl$SyncUnmapper",
 ];
 
-/// All classes of the JDK that are looked for: those that count, and the class of counters that are objects.
+/// All JDK classes to find: those that count, and the class of counters that are objects.
 const COUNTING: [&str; 5] = [BITS, ATOMIC, UNMAPPERS[0], UNMAPPERS[1], UNMAPPERS[2]];
 
-/// Netty's, wherever a jar may have moved it.
+/// Netty's class, wherever a jar has relocated it.
 const NETTY: &str = "netty/util/internal/PlatformDependent";
 const NETTY_COUNTER: &str = "DIRECT_MEMORY_COUNTER";
-/// Copies of Netty in one JVM that are looked at.
+/// Maximum number of copies of Netty read in one JVM.
 const NETTY_MAX: usize = 16;
 
 /// Direct memory: buffers outside the Java heap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct DirectRecord {
-    /// Bytes that direct buffers have reserved, alignment included, by the JDK's counter.
+    /// Direct memory reserved by the JDK's counter, including alignment.
     pub reserved_bytes: u64,
-    /// How many direct buffers there are.
+    /// Number of direct buffers.
     pub buffers: u64,
-    /// Bytes that Netty has allocated past the JDK; `null` if it leaves counting to the JDK.
+    /// Direct memory that Netty allocated outside the JDK's limit; `null` if Netty leaves counting to the JDK.
     pub netty_bytes: Option<u64>,
-    /// Whether Netty is there, whoever counts what it allocates.
+    /// Whether Netty is loaded, even if it does not count its allocations.
     #[serde(default)]
     pub netty_loaded: bool,
-    /// The limit of what the JDK reserves, `-XX:MaxDirectMemorySize` or the heap's; `null` before the first buffer.
+    /// Limit on the JDK's reservations: `-XX:MaxDirectMemorySize`, or the maximum heap size; `null` before the first
+    /// buffer.
     pub max_bytes: Option<u64>,
-    /// Buffers of mapped files, resident or not.
+    /// Size of mapped file buffers, resident or not.
     pub mapped_bytes: u64,
-    /// How many buffers of mapped files there are.
+    /// Number of mapped file buffers.
     pub mapped_buffers: u64,
 }
 
 impl DirectRecord {
-    /// All that is known to be direct memory.
+    /// All known direct memory.
     pub fn bytes(&self) -> u64 {
         self.reserved_bytes.saturating_add(self.netty_bytes.unwrap_or(0))
     }
 }
 
-/// A counter of a class.
 #[derive(Debug)]
 struct Counter {
     class: u64,
@@ -72,7 +72,7 @@ struct Counter {
 pub struct DirectCounters {
     objects: Objects,
     seen: NewestClasses,
-    /// The loaded classes of the JDK that count.
+    /// The loaded JDK classes that count.
     classes: BTreeMap<&'static str, u64>,
     /// Netty's counters, by class, each with its loader; old versions, such as 4.1.0, have none.
     netty: BTreeMap<u64, (u64, Option<Field>)>,
@@ -90,21 +90,18 @@ struct Bits {
 }
 
 impl DirectCounters {
-    /// Those of the JVM whose objects are read so; none is found before the first look.
+    /// The counters for a JVM with this object layout; none is found before the first search.
     pub fn of(objects: Objects) -> Self {
         let (seen, classes, netty) = Default::default();
         Self { objects, seen, classes, netty, bits: None, mapped: Vec::new(), value: None }
     }
 
-    /// Whether a look has come to its end.
+    /// Whether a search has finished.
     pub fn have_looked(&self) -> bool {
         self.value.is_some()
     }
 
-    /// Looks for the classes that count, among those that were loaded since it last looked.
-    ///
-    /// # Errors
-    /// If classes cannot be read, or count in another way.
+    /// Searches the classes loaded since the last call. Fails if classes cannot be read, or count differently.
     pub fn look(&mut self, memory: &dyn Memory) -> Result<(), Unavailable> {
         let Self { objects, seen, classes, netty, .. } = self;
         let (known, all) = (classes.len(), objects.classes());
@@ -121,7 +118,7 @@ impl DirectCounters {
             self.find(memory);
         }
         match (&self.bits, self.classes.contains_key(BITS)) {
-            (None, true) => Err(Unavailable::new(SOURCE, format!("`{BITS}` does not count in a known way"))),
+            (None, true) => Err(Unavailable::new(SOURCE, format!("`{BITS}` has an unknown layout"))),
             _ => Ok(()),
         }
     }
@@ -142,13 +139,12 @@ impl DirectCounters {
         (self.bits, self.mapped, self.value) = (bits(), mapped.collect(), counter(ATOMIC, "value"));
     }
 
-    /// Reads the current counts.
-    ///
-    /// # Errors
-    /// If no look has come to its end yet, or if a collector moves one of the objects at this moment; soon it will not.
+    /// Reads the current counts. Fails if no search has finished yet, or if a collector is moving one of the objects; a
+    /// retry will succeed.
     pub fn read(&self, memory: &dyn Memory) -> Result<DirectRecord, Unavailable> {
         let mut direct = DirectRecord::default();
-        let value = self.value.as_ref().ok_or_else(|| Unavailable::new(SOURCE, format!("`{ATOMIC}` is not known")))?;
+        let value =
+            self.value.as_ref().ok_or_else(|| Unavailable::new(SOURCE, format!("`{ATOMIC}` has an unknown layout")))?;
         let within =
             |class: u64, field: &Field| self.objects.number_within(memory, (class, field), (value.class, &value.field));
         let number = |counter: &Counter| self.objects.number(memory, counter.class, &counter.field);

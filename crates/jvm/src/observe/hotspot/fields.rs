@@ -1,10 +1,10 @@
-//! Fields of HotSpot's structures by their names, in the memory of a running JVM.
+//! Reads fields of HotSpot's structures by name from the memory of a running JVM.
 
 use super::super::Unavailable;
 use super::super::memory::Memory;
 use super::{SOURCE, Tables};
 
-/// Reads fields; each is named as `Type::field`, by all names that releases have for it.
+/// Reads fields; each is named as `Type::field`, with all names that releases use for it.
 #[derive(Clone, Copy)]
 pub(super) struct Fields<'a> {
     pub(super) memory: &'a dyn Memory,
@@ -50,7 +50,7 @@ impl Fields<'_> {
     }
 }
 
-/// Address space that is committed in part: `[low, high)` of `[start, end)`.
+/// Partly committed address space: `[low, high)` of `[start, end)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct VirtualSpace {
     pub(super) start: u64,
@@ -64,26 +64,26 @@ impl VirtualSpace {
     pub(super) fn plausible(self) -> Result<Self, Unavailable> {
         let Self { start, low, high, end } = self;
         let ordered = start <= low && low <= high && high <= end && end <= super::super::text::ADDRESS_END;
-        (ordered && start < end).then_some(self).ok_or_else(|| absurd("a space of its memory"))
+        (ordered && start < end).then_some(self).ok_or_else(|| absurd("a virtual space"))
     }
 
-    /// Bytes promised.
+    /// Committed bytes.
     pub(super) fn committed(self) -> u64 {
         self.high - self.low
     }
 
-    /// Bytes of address space.
+    /// Reserved bytes.
     pub(super) fn reserved(self) -> u64 {
         self.end - self.start
     }
 }
 
-/// Memory that could not be read at this moment.
+/// Memory that cannot be read right now.
 pub(super) fn unread() -> Unavailable {
     Unavailable::early(SOURCE, "memory could not be read")
 }
 
-/// Values that contradict each other, as they may while they are being changed.
+/// Inconsistent values, as seen while they are being changed.
 pub(super) fn absurd(what: &str) -> Unavailable {
-    Unavailable::early(SOURCE, format!("{what} contradicts itself"))
+    Unavailable::early(SOURCE, format!("{what} is inconsistent"))
 }

@@ -1,5 +1,5 @@
-//! Every flag of a JVM with its value and where that came from (`JVMFlag`, `jvmFlag.hpp`, JDK 11–27), some 1,270 of
-//! them: what `-XX:+PrintFlagsFinal` would have printed, without asking.
+//! All JVM flags (about 1,270) with their values and origins (`JVMFlag`, `jvmFlag.hpp`, JDK 11–27): the output of
+//! `-XX:+PrintFlagsFinal`, without asking the JVM.
 
 use super::super::Unavailable;
 use super::super::memory::Memory;
@@ -7,11 +7,11 @@ use super::super::vm_flags;
 use super::{SOURCE, Tables};
 use serde::{Deserialize, Serialize};
 
-/// Ten times what there is.
+/// Ten times the actual number.
 const FLAGS_MAX: u64 = 16_384;
-/// Bytes of all names and values together: five times what there is.
+/// Bytes of all names and values: five times the actual size.
 const TEXT_BYTES_MAX: usize = 256 << 10;
-/// The types of values, in the order in which HotSpot numbers them (`JVM_FLAG_TYPES`); JDK 11 says them by name.
+/// The value types in HotSpot's numbering (`JVM_FLAG_TYPES`); JDK 11 names them instead.
 const TYPES: [(&str, Type); 10] = [
     ("bool", Type::Bool),
     ("int", Type::Int),
@@ -24,9 +24,9 @@ const TYPES: [(&str, Type); 10] = [
     ("ccstr", Type::Text),
     ("ccstrlist", Type::Text),
 ];
-/// The bits that say who set a flag, where the JVM does not describe them (`JVMFlag::VALUE_ORIGIN_MASK`, JDK 11).
+/// The bits with a flag's origin, if the JVM does not describe them (`JVMFlag::VALUE_ORIGIN_MASK`, JDK 11).
 const ORIGIN_MASK: u64 = 15;
-/// Flags that all releases have, with the numbers of their types: where one differs, the order is another.
+/// Flags that all releases have, with their type numbers: if one differs, the numbering differs.
 const KNOWN: [(&str, u32); 4] = [("UseSerialGC", 0), ("MaxHeapSize", 6), ("MaxRAMPercentage", 7), ("ErrorFile", 8)];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,39 +40,39 @@ enum Type {
     Text,
 }
 
-/// A flag in force.
+/// A flag in effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Flag {
     /// Without `-XX:` and sign.
     pub name: String,
-    /// As `VM.flags` prints it: `true`, `8388608`, `75.000000`; empty for a text that is not set.
+    /// As `VM.flags` prints it: `true`, `8388608`, `75.000000`; empty for an unset string.
     pub value: String,
     /// The origin of the value; `None` for a flag at its default.
     pub origin: Option<FlagOrigin>,
 }
 
 impl Flag {
-    /// As the command line spells it.
+    /// The flag in command-line syntax.
     pub fn spelled(&self) -> String {
         vm_flags::spelled(&self.name, &self.value)
     }
 }
 
-/// The origin of a flag's value.
+/// Origin of a flag's value.
 // `JVMFlagOrigin` of jvmFlag.hpp; the published schemas contain the descriptions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FlagOrigin {
-    /// The command line, `JDK_JAVA_OPTIONS` among it.
+    /// The command line, including `JDK_JAVA_OPTIONS`.
     CommandLine,
     /// `JAVA_TOOL_OPTIONS` or `_JAVA_OPTIONS`.
     Environment,
     /// A file named by `-XX:Flags` or `-XX:VMOptionsFile`.
     File,
-    /// Somebody at run time, or another way.
+    /// Set at run time or in another way.
     #[default]
     Other,
-    /// The JVM itself, by the machine or by other flags.
+    /// Chosen by the JVM, based on the machine or other flags.
     Ergonomic,
 }
 
@@ -84,10 +84,8 @@ pub struct Flags {
 }
 
 impl Flags {
-    /// Reads all flags.
-    ///
-    /// # Errors
-    /// If the JVM does not describe them, numbers their types in another way, or memory cannot be read.
+    /// Reads all flags. Fails if the JVM does not describe them, numbers their types differently, or memory cannot be
+    /// read.
     pub fn read(memory: &dyn Memory, tables: &Tables) -> Result<Self, Unavailable> {
         let unread = || Unavailable::new(SOURCE, "its flags could not be read");
         let word = |field: &str| memory.u64(tables.address(&[field])?).ok_or_else(unread);
@@ -95,7 +93,7 @@ impl Flags {
         let offset = |field: &str| tables.offset(&[field]);
         let (name, at) = (offset("JVMFlag::_name")?, offset("JVMFlag::_addr")?);
         let (kind, origin) = (offset("JVMFlag::_type")?, offset("JVMFlag::_flags")?);
-        // A release that describes the mask has numbers for types; JDK 11 has a pointer to a text.
+        // A release that describes the mask numbers its types; JDK 11 has pointers to strings.
         let mask = tables.constant("JVMFlag::VALUE_ORIGIN_MASK");
         let numbered = mask.is_ok();
         let mask = mask.unwrap_or(ORIGIN_MASK) as u32;
@@ -129,24 +127,27 @@ impl Flags {
             bytes += flag.name.len() + flag.value.len();
             if bytes > TEXT_BYTES_MAX {
                 let most = TEXT_BYTES_MAX >> 10;
-                return Err(Unavailable::new(SOURCE, format!("its flags take more than the {most} KiB that are read")));
+                return Err(Unavailable::new(
+                    SOURCE,
+                    format!("its flags take more than {most} KiB, the most that Loadline reads"),
+                ));
             }
             list.push(flag);
         }
         Ok(Self { list })
     }
 
-    /// The value of a flag; `None` for one that this JVM does not have.
+    /// The value of a flag; `None` if this JVM does not have it.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.list.iter().find(|flag| flag.name == name).map(|flag| flag.value.as_str())
     }
 
-    /// Whether a switch is on; `None` for one that this JVM does not have.
+    /// Whether a Boolean flag is on; `None` if this JVM does not have it.
     pub fn is_on(&self, name: &str) -> Option<bool> {
         self.get(name).map(|value| value == "true")
     }
 
-    /// Those that are not at their default, as `VM.flags` lists them.
+    /// The flags that are not at their default, as `VM.flags` lists them.
     pub fn changed(&self) -> vm_flags::Flags {
         let changed = self.list.iter().filter(|flag| flag.origin.is_some());
         let mut list: Vec<_> = changed.map(|flag| (flag.name.clone(), flag.value.clone())).collect();
@@ -156,10 +157,10 @@ impl Flags {
 }
 
 impl FlagOrigin {
-    /// All, those of the user first.
+    /// All origins, the user's first.
     pub const ALL: [Self; 5] = [Self::CommandLine, Self::Environment, Self::File, Self::Other, Self::Ergonomic];
 
-    /// By the JVM's number; `None` for 0, which is nobody.
+    /// From the JVM's number; `None` for 0, which means the default.
     fn of(number: u32) -> Option<Self> {
         match number {
             0 => None,
@@ -172,7 +173,6 @@ impl FlagOrigin {
     }
 }
 
-/// A value in words.
 fn value(memory: &dyn Memory, at: u64, of: Type) -> Option<String> {
     Some(match of {
         Type::Bool => (memory.u8(at)? != 0).to_string(),

@@ -1,6 +1,6 @@
-//! The Java heap by its collector's own structures (Serial, Parallel, G1, Shenandoah, ZGC, Epsilon; JDK 17–27): bounds,
-//! spaces and regions. The values are those of `GC.heap_info` at the moment of reading. The JVM runs on meanwhile:
-//! bounds must be in order and tops within them, or the reading is refused.
+//! The Java heap as described by its collector's own structures (Serial, Parallel, G1, Shenandoah, ZGC, Epsilon; JDK
+//! 17–27): bounds, spaces, and regions. The values are those of `GC.heap_info` at the same moment. The JVM keeps
+//! running, so a reading is rejected unless its bounds are in order, with each top within them.
 
 use super::super::Unavailable;
 use super::super::addresses::{JvmAddresses, JvmRange, Purpose};
@@ -18,25 +18,25 @@ use loadline_base::units::Bytes;
 
 pub use super::regions::HumongousRecord;
 
-/// One for each node of a machine's memory (`ZNUMA`).
+/// One per NUMA node (`ZNUMA`).
 const PARTITIONS_MAX: u32 = 1024;
 
-/// By how much rows of a table may be longer than what they hold: a cache line.
+/// The maximum padding of a table row: a cache line.
 const ROW_SLACK_MAX: u64 = 128;
 
-/// The heap, and where in it objects lie.
+/// The heap, and where its objects are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeapRead {
     /// Sizes.
     pub info: HeapInfo,
-    /// The addresses of the heap. Empty for ZGC, whose heap is mapped more than once or anywhere. `ranges` holds the
+    /// The addresses of the heap. Empty for ZGC, whose heap is mapped more than once or anywhere. `ranges` contains the
     /// memory in which Shenandoah describes its regions.
     pub addresses: JvmAddresses,
-    /// Objects of G1 in regions of their own; `None` if the collector is another one, or does not describe them.
+    /// Objects of G1 that have regions of their own; `None` for other collectors, or if the JVM does not describe them.
     pub humongous: Option<HumongousRecord>,
 }
 
-/// A space with objects from its bottom to its top.
+/// A space that contains objects from its bottom to its top.
 #[derive(Debug, Clone, Copy)]
 struct Space {
     bottom: u64,
@@ -44,7 +44,7 @@ struct Space {
     end: u64,
 }
 
-/// A generation: its memory, its spaces, and those of them that count as used.
+/// A generation: its memory, its spaces, and which of those count as used.
 struct Generation {
     memory: VirtualSpace,
     spaces: Vec<Space>,
@@ -57,10 +57,8 @@ const SPACE: [&[&str]; 3] = [
 ];
 const MUTABLE: [&[&str]; 3] = [&["MutableSpace::_bottom"], &["MutableSpace::_top"], &["MutableSpace::_end"]];
 
-/// Reads the heap. `maps` are of the same moment: they say what G1 has committed.
-///
-/// # Errors
-/// If the collector is another, this JVM does not describe its heap, or its values contradict each other.
+/// Reads the heap. `maps` must be current, because it shows what G1 has committed. Fails if the collector is a
+/// different one, this JVM does not describe its heap, or its values are inconsistent.
 pub fn read(memory: &dyn Memory, tables: &Tables, flags: &Flags, maps: &[Mapping]) -> Result<HeapRead, Unavailable> {
     let fields = Fields { memory, tables };
     let heap = fields.of_class(&["Universe::_collectedHeap"])?;
@@ -71,12 +69,12 @@ pub fn read(memory: &dyn Memory, tables: &Tables, flags: &Flags, maps: &[Mapping
         Some(Collector::Shenandoah) => shenandoah(fields, heap),
         Some(Collector::Z) => z(fields, heap, flags),
         Some(Collector::Epsilon) => epsilon(fields, heap),
-        None => return Err(Unavailable::new(SOURCE, "its collector is not known")),
+        None => return Err(Unavailable::new(SOURCE, "its collector is unknown")),
     }?;
     plausible(&read).then_some(read).ok_or_else(|| absurd("the heap"))
 }
 
-/// Used, committed and most, in this order, within the bounds that there are.
+/// Whether used, committed, and maximum are in this order, within any known bounds.
 fn plausible(heap: &HeapRead) -> bool {
     let HeapInfo { used, committed, capacity_max, .. } = heap.info;
     let JvmAddresses { heap_reserved, used_ranges, .. } = &heap.addresses;
@@ -103,7 +101,7 @@ fn reserved(fields: Fields<'_>, heap: u64) -> Result<(u64, u64), Unavailable> {
 }
 
 impl Generation {
-    /// The generation at this address: its memory, and the spaces in these of its fields, each of this form.
+    /// Reads the generation at this address: its memory, and the spaces in these of its fields.
     fn read(
         fields: Fields<'_>,
         at: u64,
@@ -154,7 +152,7 @@ fn parallel(fields: Fields<'_>) -> Result<HeapRead, Unavailable> {
     generations(Collector::Parallel, young, old)
 }
 
-/// Adds up both generations. Objects in the second survivor space, in the middle of a collection, do not count as used.
+/// Adds up both generations. Objects in the second survivor space, during a collection, do not count as used.
 fn generations(collector: Collector, young: Generation, old: Generation) -> Result<HeapRead, Unavailable> {
     let apart = young.memory.end <= old.memory.start || old.memory.end <= young.memory.start;
     let within = |of: &Generation| {
@@ -181,14 +179,14 @@ fn g1(fields: Fields<'_>, heap: u64, flags: &Flags, maps: &[Mapping]) -> Result<
     let size = fields.of_class(&["G1HeapRegion::GrainBytes", "HeapRegion::GrainBytes"])?;
     let objects = Objects::of(fields.tables, flags, fields.memory).ok();
     let Regions { used, humongous } = regions::read(fields, objects.as_ref(), heap, (start, end), size)?;
-    // Large pages are promised all at once, whatever G1 makes of them.
+    // Large pages are committed all at once, whatever G1 does with them.
     let large = flags.is_on("UseLargePages") == Some(true) && flags.is_on("UseTransparentHugePages") != Some(true);
     let committed = match large {
         true => regions::monitored(fields, heap)?,
         false => regions::committed(maps, (start, end)),
     };
     if !committed.is_multiple_of(size) {
-        return Err(absurd("what is committed of the heap"));
+        return Err(absurd("the committed part of the heap"));
     }
     let mut read = sizes(Collector::G1, used, committed, end - start);
     read.addresses = in_regions((start, end), size);
@@ -218,13 +216,12 @@ fn shenandoah(fields: Fields<'_>, heap: u64) -> Result<HeapRead, Unavailable> {
     Ok(read)
 }
 
-/// The addresses of a heap that consists of regions of this size.
 fn in_regions(reserved: (u64, u64), size: u64) -> JvmAddresses {
     JvmAddresses { heap_reserved: Some(reserved), region_size: Some(Bytes(size)), ..JvmAddresses::default() }
 }
 
-/// Shenandoah describes its regions in one piece, row by row; its heap has a pointer to each row. The length of a row
-/// is that of `ShenandoahHeapRegion` in whole cache lines.
+/// Shenandoah stores its region descriptions contiguously, and its heap has a pointer to each. A row has the size of
+/// `ShenandoahHeapRegion`, rounded up to cache lines.
 fn region_table(fields: Fields<'_>, heap: u64, count: u64) -> Option<JvmRange> {
     let pointers = fields.pointer(heap, &["ShenandoahHeap::_regions"]).ok()?;
     let [first, second] = [0, 8].map(|at| fields.memory.u64(pointers.checked_add(at)?));
@@ -235,7 +232,7 @@ fn region_table(fields: Fields<'_>, heap: u64, count: u64) -> Option<JvmRange> {
     Some(JvmRange { start, end, committed_end: None, purpose: Purpose::GcTable, name })
 }
 
-/// ZGC: of one generation or two, as `Z`; in JDK 21 and 22 the one of one generation is `X`.
+/// ZGC with one or two generations is `Z`; in JDK 21 and 22, non-generational ZGC is `X`.
 fn z(fields: Fields<'_>, heap: u64, flags: &Flags) -> Result<HeapRead, Unavailable> {
     let one = flags.is_on("ZGenerational") == Some(false);
     let named = |z: &'static str, x: &'static str| if one { [x] } else { [z] };
@@ -251,7 +248,7 @@ fn z(fields: Fields<'_>, heap: u64, flags: &Flags) -> Result<HeapRead, Unavailab
     Ok(sizes(Collector::Z, used, capacity, most))
 }
 
-/// Used and committed, of all partitions (JDK 25–27).
+/// Used and committed bytes of all partitions (JDK 25–27).
 fn partitions(fields: Fields<'_>, pages: u64) -> Result<(u64, u64), Unavailable> {
     let count = fields.memory.u32(fields.tables.address(&["ZNUMA::_count"])?).ok_or_else(unread)?;
     let each = fields.place(pages, &["ZPageAllocator::_partitions"])?;

@@ -1,4 +1,4 @@
-//! Class loaders with their classes and their metaspace (`ClassLoaderData`, JDK 17–25): the content of
+//! Class loaders with their classes and metaspace (`ClassLoaderData`, JDK 17–25): the content of
 //! `VM.classloader_stats`.
 
 use super::super::Unavailable;
@@ -13,22 +13,18 @@ use super::objects::Objects;
 use std::collections::{BTreeMap, HashSet};
 
 pub(super) const LOADER: &str = "java/lang/ClassLoader";
-/// Whether the data are of hidden classes alone, in addition to the data of their loader.
+/// Whether the data belongs to a hidden class, in addition to the data of its loader.
 const OF_HIDDEN: [&str; 1] = ["ClassLoaderData::_has_class_mirror_holder"];
 const LOADER_FIELD: [&str; 1] = ["ClassLoaderData::_class_loader"];
 
-/// The field of a loader that refers to its parent.
-///
-/// # Errors
-/// If the class of all loaders cannot be found among the others, or does not have that field.
+/// The field of a loader that refers to its parent. Fails if the base class of all loaders is not found, or lacks that
+/// field.
 pub fn parent(memory: &dyn Memory, objects: &Objects) -> Result<Field, Unavailable> {
     objects.classes().find(memory, &[LOADER])?.field(LOADER, "parent")
 }
 
-/// All loaders that have classes, sizes in bytes; the classes that they hide are counted with them.
-///
-/// # Errors
-/// If loaders are being moved, this JVM does not describe them, or its values contradict each other.
+/// All loaders with classes, sizes in bytes; hidden classes count toward their loader. Fails if loaders are being
+/// moved, this JVM does not describe them, or its values are inconsistent.
 pub fn all(
     memory: &dyn Memory,
     hotspot: &HotSpot,
@@ -47,7 +43,7 @@ pub fn all(
     })?;
     let mut loaders: BTreeMap<u64, ClassLoader> = BTreeMap::new();
     for (data, count) in each {
-        // The boot loader is no object.
+        // The boot loader is not an object.
         let linked = match fields.word(data, &LOADER_FIELD)? {
             0 => Default::default(),
             handle => objects.class_by_handle(memory, handle, parent)?,
@@ -56,7 +52,7 @@ pub fn all(
             return Err(absurd("a class loader"));
         }
         let hidden = memory.u8(fields.place(data, &OF_HIDDEN)?).ok_or_else(unread)? != 0;
-        // The field behind the loader is where its metaspace is.
+        // The loader's metaspace is in the field after the loader.
         let metaspace = fields.place(data, &LOADER_FIELD)?.checked_add(8).and_then(|at| memory.u64(at));
         let taken = match metaspace.ok_or_else(unread)? {
             0 => LoaderSpace::default(),

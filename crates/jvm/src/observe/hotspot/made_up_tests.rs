@@ -1,5 +1,5 @@
-//! Memory of a JVM made up word by word, and memory that answers anything: what reads it must find what is there,
-//! refuse what contradicts itself, and end.
+//! JVM memory generated word by word, and memory with arbitrary contents. Readers must find what is there, reject
+//! contradictions, and terminate.
 
 use super::super::memory::Memory;
 use super::super::metaspace_nodes::MetaspaceNode;
@@ -14,7 +14,7 @@ use loadline_base::units::Bytes;
 use proptest::prelude::*;
 use std::cell::Cell;
 
-/// Answers every reading with one of a few words, chosen by address, or with nothing; counts them.
+/// Answers each read with one of a few words, chosen by address, or with nothing; counts reads.
 struct Anything {
     words: Vec<u64>,
     reads: Cell<u64>,
@@ -37,7 +37,7 @@ const BITMAP: u64 = 0x30_0000;
 const BASE: u64 = 0x7f00_0400_0000;
 const NODE_BYTES: u64 = 64 << 20;
 
-/// The variable, context, list and two nodes of metaspace without a class space.
+/// The variable, context, list, and two nodes of metaspace without a class space.
 fn two_nodes() -> MadeUpMemory {
     let mut made = MadeUpMemory::default();
     made.words(CONTEXT, &[0, CONTEXT + 0x100]);
@@ -57,7 +57,7 @@ fn two_nodes() -> MadeUpMemory {
 const VARIABLES: [Option<u64>; 2] = [Some(CONTEXT), Some(CONTEXT + 8)];
 
 #[test]
-fn nodes_are_taken_where_all_agrees() {
+fn consistent_nodes_are_accepted() {
     let node = |n: u64, granules: u64| MetaspaceNode {
         start: BASE + n * 2 * NODE_BYTES,
         end: BASE + n * 2 * NODE_BYTES + NODE_BYTES,
@@ -69,7 +69,7 @@ fn nodes_are_taken_where_all_agrees() {
 }
 
 #[test]
-fn nodes_that_contradict_themselves_are_refused() {
+fn contradictory_nodes_are_rejected() {
     let changes = [
         ("a list that goes in a circle", NODE + 0x100, NODE),
         ("another number of nodes", CONTEXT + 0x200 + 24, 3),
@@ -89,7 +89,7 @@ fn nodes_that_contradict_themselves_are_refused() {
 }
 
 #[test]
-fn no_word_less_will_do() {
+fn every_word_is_needed() {
     let mut less = two_nodes();
     let whole = metaspace::nodes(&less, VARIABLES).unwrap();
     let pages: Vec<u64> = less.pages.keys().copied().collect();
@@ -102,7 +102,7 @@ fn no_word_less_will_do() {
 
 const CHUNKS: u64 = 0x40_0000;
 
-/// A loader with two chunks, of 4 MiB and of 1 KiB, and no class space.
+/// A loader with two chunks, of 4 MiB and 1 KiB, and no class space.
 fn one_loader() -> MadeUpMemory {
     let mut made = two_nodes();
     made.words(CONTEXT + 0x110, &[CHUNKS]);
@@ -114,7 +114,7 @@ fn one_loader() -> MadeUpMemory {
 }
 
 #[test]
-fn chunks_of_a_loader_are_held_against_the_nodes() {
+fn loader_chunks_are_checked_against_nodes() {
     let nodes = metaspace::nodes(&two_nodes(), VARIABLES).unwrap();
     let bytes = |made: &MadeUpMemory| {
         let taken = metaspace::Chunks::of(made, VARIABLES, &nodes).of_loader(CHUNKS + 0x100);
@@ -138,7 +138,7 @@ fn chunks_of_a_loader_are_held_against_the_nodes() {
     one_loader().each_is_refused(&changes, bytes);
 }
 
-/// Returns the fields of G1 and the code cache that JDK 25 describes, with its offsets made small.
+/// Returns the fields of G1 and the code cache that JDK 25 describes, with small offsets.
 fn tables() -> Tables {
     let offsets = [
         ("CollectedHeap::_reserved", 0),
@@ -195,7 +195,7 @@ fn flags(on: &str) -> Flags {
 const REGION: u64 = 1 << 20;
 const HEAP: u64 = 0xf000_0000;
 
-/// G1 with four regions: half full, free, full, and one that never was.
+/// G1 with four regions: half full, free, full, and never used.
 fn g1() -> MadeUpMemory {
     let mut made = MadeUpMemory::default();
     made.words(0x1000, &[0x2000, REGION, 0x5000, 1]);
@@ -213,7 +213,7 @@ fn committed(regions: u64) -> Vec<Mapping> {
     vec![Mapping { start: HEAP, end: HEAP + regions * REGION, perms: perms.into(), ..Mapping::default() }]
 }
 
-/// Shenandoah of 4 regions, whose descriptions take 320 bytes each, by what each release counts in.
+/// Shenandoah with 4 regions, described in 320 bytes each, in the units of each release.
 #[test]
 fn shenandoah_is_read_in_each_release() {
     let of_all = [
@@ -244,7 +244,7 @@ fn shenandoah_is_read_in_each_release() {
         assert_eq!(whole.addresses.heap_reserved, Some((HEAP, HEAP + 4 * REGION)));
         let [table] = whole.addresses.ranges.as_slice() else { panic!("{whole:?}") };
         assert_eq!((table.start, table.end), (rows, rows + 4 * 320));
-        // Rows that are shorter than what they hold, or much longer, are no table.
+        // Rows that are shorter than their contents, or much longer, do not form a table.
         for apart in [264, 4096] {
             made.words(0x4008, &[rows + apart]);
             assert_eq!(read(&made).addresses.ranges, []);
@@ -293,7 +293,7 @@ fn code_heaps_name_themselves() {
 }
 
 proptest! {
-    /// Readings come to an end with any content of memory, and accepted values are in order.
+    /// Reading terminates whatever memory contains, and accepted values are in order.
     #[test]
     fn hostile_memory_is_read_to_an_end(words in prop::collection::vec(
         prop_oneof![

@@ -1,9 +1,9 @@
-//! The nodes of metaspace: the ranges of addresses that it takes its memory from (`virtualSpaceList.hpp`,
-//! `virtualSpaceNode.hpp`, JDK 17–25; before JDK 16 metaspace was another), as `VM.metaspace vslist` lists them.
+//! The nodes of metaspace, the address ranges from which it takes memory (`virtualSpaceList.hpp`,
+//! `virtualSpaceNode.hpp`, JDK 17–25; metaspace was different before JDK 16), as `VM.metaspace vslist` lists them.
 //!
-//! HotSpot describes none of it to debuggers. So reading begins at the symbols of the two contexts, and nothing is
-//! taken that does not prove itself. Context and list name themselves. A node says its range twice and which of its
-//! granules are committed. The list says how many nodes it has, how much all of them reserve and how much is committed.
+//! HotSpot describes none of it to debuggers. So reading starts at the symbols of the two contexts, and every structure
+//! must be verifiable. Context and list contain their names. A node contains its range twice, and which of its granules
+//! are committed. The list contains the number of nodes, and their reserved and committed totals.
 //!
 //! ```text
 //! MetaspaceContext  name, list, chunks
@@ -19,7 +19,7 @@ use super::SOURCE;
 use super::fields::{absurd, unread};
 use loadline_base::units::Bytes;
 
-/// The contexts of both spaces, and the names that they give themselves.
+/// The symbols of both contexts, and the names that they contain.
 pub(super) const CONTEXTS: [&str; 2] = [
     "_ZN9metaspace16MetaspaceContext20_class_space_contextE",
     "_ZN9metaspace16MetaspaceContext23_nonclass_space_contextE",
@@ -28,25 +28,23 @@ const NAMES: [&str; 2] = ["class-space", "non-class-space"];
 
 /// 64 MiB each: 4 TiB of metadata.
 const NODES_MAX: u32 = 1 << 16;
-/// A bit in a node's bitmap, in bytes of it (`Settings::commit_granule_bytes`).
+/// The memory per bit in a node's bitmap, in bytes (`Settings::commit_granule_bytes`).
 const GRANULE: u64 = 64 << 10;
-/// The class space is the largest node; it has 4 GiB at the most, and 16 GiB of reserve here.
+/// The class space is the largest node; it has at most 4 GiB, and this limit leaves a margin.
 const NODE_BYTES_MAX: u64 = 16 << 30;
-/// The largest chunk, of level 0; each further level halves it (`chunklevel.hpp`).
+/// The largest chunk, of level 0; each further level halves the size (`chunklevel.hpp`).
 const CHUNK_BYTES_MAX: u64 = 16 << 20;
 /// Chunks of 1 KiB.
 const LEVEL_MAX: u64 = 14;
-/// Chunks of one loader: 16 GiB in chunks of 16 KiB.
+/// Maximum number of chunks per loader: 16 GiB in chunks of 16 KiB.
 const CHUNKS_MAX: u32 = 1 << 20;
-/// The words of a node in which one of its fields may repeat its range, behind the reserved space.
+/// The words of a node, after the reserved space, in which a field may repeat its range.
 const AGAIN_WORDS: std::ops::Range<u64> = 4..16;
 
-/// Reads the nodes that hold class metadata, by address. `contexts` are the addresses of the variables of `CONTEXTS`.
-///
-/// # Errors
-/// If the library was stripped, or the structures at these addresses do not prove themselves.
+/// Reads the nodes that contain class metadata, by address. `contexts` are the addresses of the variables in
+/// `CONTEXTS`. Fails if the library was stripped, or the structures at these addresses cannot be verified.
 pub fn nodes(memory: &dyn Memory, contexts: [Option<u64>; 2]) -> Result<Vec<MetaspaceNode>, Unavailable> {
-    let stripped = || Unavailable::new(SOURCE, "the JVM's library was stripped of the symbols of metaspace");
+    let stripped = || Unavailable::new(SOURCE, "the metaspace symbols were stripped from libjvm.so");
     let mut nodes = Vec::new();
     for (n, (variable, name)) in contexts.into_iter().zip(NAMES).enumerate() {
         let context = memory.u64(variable.ok_or_else(stripped)?).ok_or_else(unread)?;
@@ -62,7 +60,7 @@ pub fn nodes(memory: &dyn Memory, contexts: [Option<u64>; 2]) -> Result<Vec<Meta
     if !apart { Err(absurd("metaspace")) } else { Ok(nodes) }
 }
 
-/// The chunks that loaders have taken from both spaces, each held against the nodes.
+/// The chunks that loaders have taken from both spaces, checked against the nodes.
 ///
 /// ```text
 /// ClassLoaderData       …, loader, metaspace
@@ -73,21 +71,21 @@ pub fn nodes(memory: &dyn Memory, contexts: [Option<u64>; 2]) -> Result<Vec<Meta
 pub struct Chunks<'a> {
     memory: &'a dyn Memory,
     nodes: &'a [MetaspaceNode],
-    /// The chunk managers of both contexts, which keep free chunks: an arena names the one it takes from.
+    /// The chunk managers of both contexts, which keep free chunks; an arena refers to the one it uses.
     managers: [Option<u64>; 2],
 }
 
-/// Metaspace that a loader has taken, committed or not.
+/// Metaspace taken by a loader, committed or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LoaderSpace {
     /// Bytes of all its chunks.
     pub bytes: u64,
-    /// Bytes handed out of them.
+    /// Bytes of them in use.
     pub used_bytes: u64,
 }
 
 impl<'a> Chunks<'a> {
-    /// Begins to read; `contexts` and `nodes` as of [`nodes`].
+    /// Starts reading; `contexts` and `nodes` as in [`nodes`].
     pub fn of(memory: &'a dyn Memory, contexts: [Option<u64>; 2], nodes: &'a [MetaspaceNode]) -> Self {
         let manager = |variable: Option<u64>| {
             let context = memory.u64(variable?).filter(|context| *context != 0)?;
@@ -96,10 +94,7 @@ impl<'a> Chunks<'a> {
         Self { memory, nodes, managers: contexts.map(manager) }
     }
 
-    /// All chunks of a `ClassLoaderMetaspace`.
-    ///
-    /// # Errors
-    /// If one of its arenas or chunks does not prove to be one.
+    /// All chunks of a `ClassLoaderMetaspace`. Fails if one of its arenas or chunks cannot be verified.
     pub fn of_loader(&self, metaspace: u64) -> Result<LoaderSpace, Unavailable> {
         let [class_space, others] = self.managers;
         let arenas = [(2, others), (3, class_space)];
@@ -130,7 +125,7 @@ impl<'a> Chunks<'a> {
             taken = LoaderSpace { bytes: taken.bytes + size, used_bytes: taken.used_bytes + used };
             chunk = self.word(chunk, 6)?;
         }
-        // As many chunks as it counts, and none behind.
+        // The list must end after as many chunks as the arena counts.
         (chunk == 0).then_some(taken)
     }
 
@@ -139,10 +134,9 @@ impl<'a> Chunks<'a> {
     }
 }
 
-/// The nodes of one space.
 fn list(memory: &dyn Memory, context: u64, name: &str, class_space: bool) -> Result<Vec<MetaspaceNode>, Unavailable> {
     let word = |object: u64, n: u64| object.checked_add(8 * n).and_then(|at| memory.u64(at)).ok_or_else(unread);
-    let unknown = || Unavailable::new(SOURCE, "its list of metaspace nodes is not in a known form");
+    let unknown = || Unavailable::new(SOURCE, "its list of metaspace nodes has an unknown format");
     let list = word(context, 1)?;
     for (object, n) in [(context, 0), (list, 1)] {
         let said = memory.text(word(object, n)?);
@@ -165,7 +159,7 @@ fn list(memory: &dyn Memory, context: u64, name: &str, class_space: bool) -> Res
     if whole { Ok(nodes) } else { Err(absurd("its list of metaspace nodes")) }
 }
 
-/// A node, if what it says twice agrees.
+/// A node, if its redundant values agree.
 fn node(memory: &dyn Memory, node: u64, class_space: bool) -> Option<MetaspaceNode> {
     let word = |n: u64| memory.u64(node.checked_add(8 * n)?);
     let (start, bytes) = (word(1)?, word(2)?);

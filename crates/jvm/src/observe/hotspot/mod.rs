@@ -1,26 +1,26 @@
-//! A running HotSpot by its own tables, read from outside. Loadline asks nothing of the JVM, adds nothing to it, and
-//! stops none of its threads. HotSpot describes its own fields for debuggers (`vmStructs.cpp`, JDK 11–27). Their names,
-//! places and sizes come from the running JVM and are never assumed. If this JVM does not have a name, only the
-//! readings that need it are unavailable.
+//! Reads a running HotSpot from outside through its own tables. Loadline asks nothing of the JVM, adds nothing to it,
+//! and pauses none of its threads. HotSpot describes its fields for debuggers (`vmStructs.cpp`, JDK 11–27). Names,
+//! offsets, and sizes come from the running JVM and are never assumed. If this JVM lacks a name, only the readings that
+//! need it are unavailable.
 //!
 //! | file | what it reads |
 //! |---|---|
 //! | [`tables`] | names → offsets, sizes, constants |
 //! | [`threads`] | bytes that threads have allocated in the heap |
 //! | [`flags`] | every flag with its value |
-//! | [`classes`] | loaders, classes and their fields by name |
-//! | [`objects`] | static fields, and what they refer to in the heap |
+//! | [`classes`] | loaders, classes, and their fields by name |
+//! | [`objects`] | static fields, and the heap objects that they refer to |
 //! | [`direct`] | direct buffers and those of mapped files |
 //! | [`statics`] | the largest collections that static fields refer to |
-//! | [`thread_names`] | names of threads in full |
-//! | [`thread_values`] | objects that variables of threads refer to |
-//! | [`thread_buffers`] | direct buffers that the JDK keeps for each thread |
-//! | [`netty_pools`] | chunks of Netty's pools of direct memory |
-//! | [`heap`] | bounds, spaces and regions of the Java heap |
+//! | [`thread_names`] | full thread names |
+//! | [`thread_values`] | objects that thread-local variables refer to |
+//! | [`thread_buffers`] | direct buffers that the JDK caches per thread |
+//! | [`netty_pools`] | chunks of Netty's direct memory pools |
+//! | [`heap`] | bounds, spaces, and regions of the Java heap |
 //! | [`code`] | code heaps, and how full they are |
-//! | [`compiling`] | what the JIT compilers work on |
-//! | [`loaders`] | class loaders, their classes and their metaspace |
-//! | [`metaspace`] | where class metadata lies |
+//! | [`compiling`] | compilations in progress |
+//! | [`loaders`] | class loaders, their classes, and their metaspace |
+//! | [`metaspace`] | the address ranges of class metadata |
 
 pub mod classes;
 pub mod code;
@@ -56,26 +56,24 @@ use tables::Tables;
 /// The name of the tables in errors.
 pub const SOURCE: &str = "HotSpot's tables";
 
-/// The tables and addresses of a running HotSpot, valid while its library stays where it is.
+/// The tables and addresses of a running HotSpot, valid while its library stays mapped.
 #[derive(Debug)]
 pub struct HotSpot {
     /// The names that its library describes.
     pub tables: Tables,
-    /// Address of the sum of bytes that ended threads have allocated; `None` if the library was stripped or is older.
+    /// Address of the total allocated by ended threads; `None` if the library was stripped or is too old.
     pub exited_allocated_at: Option<u64>,
-    /// Addresses of the variables of metaspace's class space and other space; `None` if the library was stripped or is
-    /// older.
+    /// Addresses of the variables for metaspace's class space and non-class space; `None` if the library was stripped
+    /// or is too old.
     pub metaspace_at: [Option<u64>; 2],
 }
 
-/// Not among what HotSpot describes; in 11.0.23, 17.0.11, 21 and newer.
+/// Not described by HotSpot; exists in 11.0.23, 17.0.11, 21, and newer.
 const EXITED_ALLOCATED: &str = "_ZN13ThreadService23_exited_allocated_bytesE";
 
 impl HotSpot {
-    /// Finds the tables of a JVM: some 2 ms of reading files, once.
-    ///
-    /// # Errors
-    /// If there is no HotSpot, its library describes nothing, or memory may not be read.
+    /// Finds a JVM's tables; reads files for about 2 ms, once. Fails if there is no HotSpot, its library describes
+    /// nothing, or its memory is not readable.
     pub fn find(process: &Process, maps: &[Mapping]) -> Result<Self, Unavailable> {
         let unavailable = |why: &str| Unavailable::new(SOURCE, why);
         let mut parts = maps.iter().filter(|mapping| mapping.file_name() == "libjvm.so" && mapping.offset == 0);
@@ -93,7 +91,7 @@ impl HotSpot {
     }
 }
 
-/// The version of a JVM, such as `17.0.15+6-Debian-1deb12u1`; `None` where its tables do not have it.
+/// The JVM's version, such as `17.0.15+6-Debian-1deb12u1`; `None` if its tables lack it.
 pub fn version(memory: &dyn Memory, tables: &Tables) -> Option<String> {
     let text = memory.u64(tables.address(&["Abstract_VM_Version::_s_vm_release"]).ok()?)?;
     memory.text(text).filter(|text| !text.is_empty())

@@ -1,11 +1,11 @@
-//! The chunks of Netty's pools of direct memory (`PooledByteBufAllocator` of Netty 4.1 and 4.2, shaded or not): how
-//! many bytes they hold, and how many of these are handed out. Chunks of the adaptive allocator are not read: one that
-//! has no byte left is known to its buffers only.
+//! The chunks of Netty's direct memory pools (`PooledByteBufAllocator` of Netty 4.1 and 4.2, shaded or not): their
+//! total bytes, and how many of those are handed out. Chunks of the adaptive allocator are not read, because only its
+//! buffers refer to a chunk that is full.
 //!
-//! `PooledByteBufAllocator.DEFAULT`, and each allocator of which a thread of Netty has a cache
-//! (`FastThreadLocalThread.threadLocalMap` → `indexedVariables` → `PoolThreadCache.directArena` → `PoolArena.parent`) →
-//! `directArenas` → `PoolArena.q050` and its five sisters → `PoolChunkList.head` → `PoolChunk.next`. Each object proves
-//! its class by name before it is read; a pass in which one does not counts for nothing.
+//! Starting points are `PooledByteBufAllocator.DEFAULT`, and each allocator of which a Netty thread has a cache
+//! (`FastThreadLocalThread.threadLocalMap` → `indexedVariables` → `PoolThreadCache.directArena` → `PoolArena.parent`).
+//! From there: `directArenas` → `PoolArena.q050` and its five siblings → `PoolChunkList.head` → `PoolChunk.next`. The
+//! class name of each object is verified before it is read; a pass in which this fails is discarded.
 
 use super::super::Unavailable;
 use super::super::memory::Memory;
@@ -16,26 +16,26 @@ use super::{SOURCE, Tables};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-/// Chunks go from list to list while the program runs, and a pass may lose the rest of a list: the one that finds most
-/// is taken. Measured: two threads that did nothing but allocate hid up to half of 38 chunks from a single pass.
+/// Chunks move between lists while the program runs, and a pass may lose the rest of a list, so the pass that finds
+/// most counts. Measured: two threads that only allocated hid up to half of 38 chunks from a single pass.
 const PASSES: usize = 8;
-/// Copies of Netty in one JVM.
+/// Maximum number of copies of Netty in one JVM.
 const LIBRARIES_MAX: usize = 16;
-/// Allocators of all copies: a program has one or two.
+/// Maximum number of allocators in all copies; a program has one or two.
 const ALLOCATORS_MAX: usize = 64;
-/// Arenas of one allocator: Netty makes two for each CPU at most.
+/// Maximum number of arenas per allocator; Netty creates at most two per CPU.
 const ARENAS_MAX: u32 = 4096;
-/// Chunks of all arenas: 64 GiB in chunks of 4 MiB.
+/// Maximum number of chunks in all arenas: 64 GiB in chunks of 4 MiB.
 const CHUNKS_MAX: usize = 1 << 14;
-/// Threads whose caches are looked for, and variables of one thread.
+/// Maximum number of threads searched for caches, and of variables per thread.
 const THREADS_MAX: usize = 2000;
 const VARIABLES_MAX: u32 = 1 << 12;
-/// Cells of a counter: one for each CPU, to the next power of two.
+/// Cells of a counter: one per CPU, rounded up to a power of two.
 const CELLS_MAX: u32 = 1 << 12;
-/// A chunk of which all but one part in so many is handed out is full, one of which so little is, nearly empty.
+/// A chunk is full if at most one part in this many is free, and nearly empty if at most that much is handed out.
 const EDGE: u64 = 8;
 
-/// Netty's classes, wherever a jar may have moved them.
+/// Netty's classes, wherever a jar has relocated them.
 const ALLOCATOR: &str = "netty/buffer/PooledByteBufAllocator";
 const ARENA: &str = "/buffer/PoolArena$DirectArena";
 const LIST: &str = "netty/buffer/PoolChunkList";
@@ -48,29 +48,27 @@ const LISTS: [&str; 6] = ["qInit", "q000", "q025", "q050", "q075", "q100"];
 const COUNTER: &str = "java/util/concurrent/atomic/Striped64";
 const CELL: &str = "java/util/concurrent/atomic/Striped64$Cell";
 
-/// The chunks of direct memory of Netty's pools; of several copies of Netty, those of the one that holds most.
+/// Direct memory chunks of Netty's pools; with several copies of Netty, those of the largest.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct NettyChunksRecord {
-    /// `io.netty`, or what it was shaded to: its options begin so.
+    /// `io.netty`, or its shaded name, which prefixes its options.
     pub package: String,
-    /// Chunks of all pools.
+    /// Number of chunks in all pools.
     pub chunks: u64,
-    /// Those of which more than seven eighths are handed out.
+    /// Number of chunks that are more than seven eighths allocated.
     pub full_chunks: u64,
-    /// Those of which less than an eighth is handed out.
+    /// Number of chunks that are less than an eighth allocated.
     pub nearly_empty_chunks: u64,
-    /// Bytes of all chunks, and of the buffers that are larger than one.
+    /// Size of all chunks and of buffers larger than a chunk.
     pub held_bytes: u64,
-    /// The part that is not free: handed out, or kept in caches of threads.
+    /// Part that is not free: allocated, or in thread caches.
     pub used_bytes: u64,
-    /// The part that is handed out; `null` where this Netty does not count it, and `used_bytes` stands for it.
+    /// Allocated part; `null` if this version of Netty does not count it (use `used_bytes`).
     pub handed_out_bytes: Option<u64>,
 }
 
-/// Reads the chunks of all pools that are found; there are none if no pool is.
-///
-/// # Errors
-/// If classes cannot be read, or objects are being moved at each pass.
+/// Reads the chunks of all pools found; none if there is no pool. Fails if classes cannot be read, or objects move
+/// during each pass.
 pub fn read(memory: &dyn Memory, tables: &Tables, objects: &Objects) -> Result<NettyChunksRecord, Unavailable> {
     let (mut libraries, classes) = (Vec::new(), objects.classes());
     classes.walk(memory, |_, class| {
@@ -89,16 +87,16 @@ pub fn read(memory: &dyn Memory, tables: &Tables, objects: &Objects) -> Result<N
         pools.chunks(&allocators)
     };
     let found = (0..PASSES).filter_map(|_| once()).max_by_key(|found| found.held_bytes);
-    found.ok_or_else(|| Unavailable::early(SOURCE, "Netty's pools were being changed"))
+    found.ok_or_else(|| Unavailable::early(SOURCE, "Netty's pools were changing"))
 }
 
-/// The way through Netty's objects; what is known of their classes is kept.
+/// Traverses Netty's objects; caches facts about their classes.
 struct Pools<'a> {
     memory: &'a dyn Memory,
     objects: &'a Objects,
     super_class: u64,
     fields: HashMap<(u64, &'static str), Option<Field>>,
-    /// Whether a class is of this name, or extends one that is.
+    /// Whether a class has this name or extends a class that does.
     proven: HashMap<(u64, &'static str), bool>,
 }
 
@@ -113,7 +111,7 @@ impl Pools<'_> {
         let mut looked_at = HashSet::new();
         for (_, thread) in Threads::with_objects(memory, tables, objects, THREADS_MAX).into_iter().flatten() {
             for variable in self.variables(thread).unwrap_or_default() {
-                // Most are one and the same object, which says that nothing is set.
+                // Most refer to the same object, which means "unset".
                 if found.len() < ALLOCATORS_MAX && looked_at.insert(variable) && self.is(variable, CACHE) {
                     found.extend(self.of_cache(variable));
                 }
@@ -122,7 +120,6 @@ impl Pools<'_> {
         found
     }
 
-    /// The variables of a thread of Netty.
     fn variables(&mut self, thread: u64) -> Option<Vec<u64>> {
         self.is(thread, THREAD).then_some(())?;
         let variables = self.follow(thread, "threadLocalMap", VARIABLES).filter(|of| *of != 0)?;
@@ -134,8 +131,7 @@ impl Pools<'_> {
         self.follow(arena, "parent", ALLOCATOR).filter(|allocator| *allocator != 0)
     }
 
-    /// The chunks of these allocators; `None` if a reference on the way leads to no object, or to one that is being
-    /// moved.
+    /// The chunks of these allocators; `None` if a reference on the way is null, or its object is being moved.
     fn chunks(&mut self, allocators: &BTreeSet<u64>) -> Option<NettyChunksRecord> {
         let (mut found, mut seen) = (BTreeMap::<String, NettyChunksRecord>::new(), HashSet::new());
         for allocator in allocators {
@@ -157,7 +153,7 @@ impl Pools<'_> {
         for list in LISTS {
             let list = self.follow(arena, list, LIST).filter(|list| *list != 0)?;
             let mut chunk = self.follow(list, "head", CHUNK)?;
-            // A chunk that went to another list meanwhile leads on there.
+            // If a chunk has moved to another list, the walk continues there.
             while chunk != 0 && seen.insert(chunk) {
                 (seen.len() <= CHUNKS_MAX).then_some(())?;
                 self.add_chunk(chunk, of)?;
@@ -185,7 +181,7 @@ impl Pools<'_> {
         Some(())
     }
 
-    /// A counter: a number itself, or the sum of a number and of cells.
+    /// A counter: a number itself, or the sum of a base and its cells.
     fn count(&mut self, object: u64, name: &'static str) -> Option<u64> {
         if let Some(number) = self.number(object, name) {
             return Some(number);
@@ -199,7 +195,7 @@ impl Pools<'_> {
         u64::try_from(sum.cast_signed()).ok()
     }
 
-    /// The elements of the array that a field refers to; none where it refers to none.
+    /// The elements of the array that a field refers to; none if it is null.
     fn elements(&mut self, object: u64, name: &'static str, most: u32) -> Option<Vec<u64>> {
         match self.reference(object, name)? {
             0 => Some(Vec::new()),
@@ -207,7 +203,7 @@ impl Pools<'_> {
         }
     }
 
-    /// The object that a field refers to, of a class whose name ends so; 0 where it refers to none.
+    /// The object that a field refers to, of a class with this name suffix; 0 if it is null.
     fn follow(&mut self, object: u64, name: &'static str, end: &'static str) -> Option<u64> {
         let found = self.reference(object, name)?;
         (found == 0 || self.is(found, end)).then_some(found)
@@ -223,7 +219,6 @@ impl Pools<'_> {
         objects.number_in(memory, object, self.field(object, name)?)
     }
 
-    /// The field of this name in the class of an object, or in one that it extends.
     fn field(&mut self, object: u64, name: &'static str) -> Option<&Field> {
         let class = self.objects.class_of(self.memory, object)?;
         if !self.fields.contains_key(&(class, name)) {

@@ -1,17 +1,17 @@
-//! Objects that one object leads to, with their sizes, up to a bound: what it holds at the least. Classes, threads and
-//! loaders are not entered, nor what a weak reference refers to. An object that moves meanwhile is left out.
+//! The objects reachable from an object, with their sizes, up to a limit: a lower bound for its retained size. Classes,
+//! threads, loaders, and referents of weak references are not entered. An object that moves during the walk is skipped.
 
 use super::super::memory::Memory;
 use super::classes::supers;
 use super::objects::Objects;
 use std::collections::{HashMap, HashSet};
 
-/// Objects of one walk, and of all walks together: each takes some microseconds.
+/// Maximum number of objects per walk, and in all walks together; each takes some microseconds.
 const ONE_MAX: usize = 30_000;
 const ALL_MAX: usize = 150_000;
-/// Elements of one array that are followed.
+/// Maximum number of elements followed per array.
 const ELEMENTS_MAX: u32 = 1 << 20;
-/// The walk does not enter an object of these classes or of their subclasses: it leads to everything.
+/// Objects of these classes and their subclasses lead to everything and are not entered.
 const NOT_ENTERED: [&str; 5] =
     ["java/lang/Thread", "java/lang/ThreadGroup", "java/lang/ClassLoader", "java/lang/Class", "java/lang/Module"];
 const REFERENCE: &str = "java/lang/ref/Reference";
@@ -26,7 +26,7 @@ enum Shape {
     NotEntered,
 }
 
-/// Counts the objects that are reached. An object counts once, for the walk that reaches it first.
+/// Counts the reachable objects. An object counts once, for the walk that reaches it first.
 pub(super) struct Reach<'a> {
     memory: &'a dyn Memory,
     objects: &'a Objects,
@@ -36,12 +36,12 @@ pub(super) struct Reach<'a> {
 }
 
 impl<'a> Reach<'a> {
-    /// `super_class` is where a class keeps the one that it extends.
+    /// `super_class` is the offset of the pointer to a class's superclass.
     pub(super) fn new(memory: &'a dyn Memory, objects: &'a Objects, super_class: u64) -> Self {
         Self { memory, objects, super_class, shapes: HashMap::new(), seen: HashSet::new() }
     }
 
-    /// Bytes of the objects that this one leads to, itself among them; at least so many where there are too many.
+    /// Bytes of the object and everything reachable from it; a lower bound if the limit is reached.
     pub(super) fn bytes(&mut self, from: u64) -> u64 {
         let (mut open, mut bytes, mut left) = (vec![from], 0u64, ONE_MAX);
         while let Some(object) = open.pop() {
@@ -57,7 +57,7 @@ impl<'a> Reach<'a> {
         bytes
     }
 
-    /// The size of an object; what it refers to is to be entered.
+    /// Returns the size of an object, and queues the objects that it refers to.
     fn enter(&mut self, object: u64, open: &mut Vec<u64>) -> Option<u64> {
         let (memory, objects) = (self.memory, self.objects);
         let class = objects.class_of(memory, object)?;

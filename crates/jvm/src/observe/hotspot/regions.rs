@@ -1,5 +1,5 @@
-//! The regions of G1 (`G1HeapRegionTable`, `HeapRegion`, from JDK 22 on `G1HeapRegion`; JDK 17–25): one structure for
-//! each that ever held something, which stays where it is.
+//! The regions of G1 (`G1HeapRegionTable`, `HeapRegion`, from JDK 22 on `G1HeapRegion`; JDK 17–25): one structure,
+//! which does not move, per region that was ever in use.
 
 use super::super::Unavailable;
 use super::super::memory::words;
@@ -8,7 +8,7 @@ use super::objects::Objects;
 use crate::kernel::mapping::Mapping;
 use serde::{Deserialize, Serialize};
 
-/// G1 makes about 2,048 of them; 1 MiB each of 1 TiB.
+/// G1 creates about 2,048 of them; this covers 1 TiB in regions of 1 MiB.
 const REGIONS_MAX: u64 = 1 << 20;
 const BOTTOM: [&str; 2] = ["G1HeapRegion::_bottom", "HeapRegion::_bottom"];
 const TOP: [&str; 2] = ["G1HeapRegion::_top", "HeapRegion::_top"];
@@ -16,23 +16,22 @@ const END: [&str; 2] = ["G1HeapRegion::_end", "HeapRegion::_end"];
 const TYPE: [&str; 2] = ["G1HeapRegion::_type", "HeapRegion::_type"];
 const TAG: [&str; 2] = ["G1HeapRegionType::_tag", "HeapRegionType::_tag"];
 
-/// The contents of the regions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Regions {
     /// Bytes between bottom and top of all regions.
     pub(super) used: u64,
-    /// Objects in regions of their own; `None` where this JVM does not describe which regions these are.
+    /// Objects that have regions of their own; `None` if this JVM does not describe which regions these are.
     pub(super) humongous: Option<HumongousRecord>,
 }
 
-/// Objects of G1 that take regions of their own, since they have half a region and more.
+/// G1 objects of at least half a region, which get their own regions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct HumongousRecord {
     /// Objects.
     pub objects: u64,
     /// Their bytes.
     pub object_bytes: u64,
-    /// Bytes of their regions behind them, which nothing else can use.
+    /// Unusable space after them in their regions.
     pub tail_bytes: u64,
     /// Size of a region.
     pub region_bytes: u64,
@@ -60,10 +59,7 @@ impl Tags {
     }
 }
 
-/// Looks through all regions; one that is free has bottom and top in one place.
-///
-/// # Errors
-/// If a region is not one of this heap.
+/// Reads all regions; in a free one, bottom and top are equal. Fails if a region does not belong to this heap.
 pub(super) fn read(
     fields: Fields<'_>,
     objects: Option<&Objects>,
@@ -106,7 +102,7 @@ pub(super) fn read(
 }
 
 /// Adds up objects and tails of humongous regions. G1 fills the tail with a dummy object (`fill_with_dummy_object`, JDK
-/// 11–27), so the object itself says where it ends. One that is being replaced meanwhile is left out.
+/// 11–27), so the end of the object comes from the object itself. Objects replaced in the meantime are skipped.
 fn sum(fields: Fields<'_>, objects: &Objects, humongous: &[(u64, u64)], region_bytes: u64) -> HumongousRecord {
     let mut sum = HumongousRecord { region_bytes, ..HumongousRecord::default() };
     for (object, bytes) in humongous {
@@ -118,17 +114,14 @@ fn sum(fields: Fields<'_>, objects: &Objects, humongous: &[(u64, u64)], region_b
     sum
 }
 
-/// Bytes of the heap that are mapped writable. Memory that is not committed is not accessible.
+/// Writable bytes of the heap. Memory that is not committed is not accessible.
 pub(super) fn committed(maps: &[Mapping], (start, end): (u64, u64)) -> u64 {
     let inside = maps.iter().filter(|mapping| mapping.start < end && start < mapping.end);
     let accessible = inside.filter(|mapping| mapping.perms.starts_with("rw"));
     accessible.map(|mapping| mapping.end.min(end) - mapping.start.max(start)).sum()
 }
 
-/// Reads the bytes that G1 counted as committed when it last had a reason to count.
-///
-/// # Errors
-/// If this JVM does not describe it.
+/// Reads the bytes that G1 counted as committed when it last updated its counters.
 pub(super) fn monitored(fields: Fields<'_>, heap: u64) -> Result<u64, Unavailable> {
     let counts = fields.pointer(heap, &["G1CollectedHeap::_monitoring_support", "G1CollectedHeap::_g1mm"])?;
     let parts = ["_eden_space_committed", "_survivor_space_committed", "_old_gen_committed"];

@@ -1,6 +1,6 @@
-//! The largest collections that static fields refer to, by the number of their entries: what stays until its class is
-//! unloaded. `java.util` and `java.util.concurrent` of JDK 11–27, arrays, and classes that extend them; what only an
-//! instance refers to is not found. Nothing is asked of the JVM; an object that moves meanwhile is left out.
+//! The largest collections that static fields refer to, by number of entries: they stay until their class is unloaded.
+//! Supports `java.util` and `java.util.concurrent` of JDK 11–27, arrays, and subclasses; collections reachable only
+//! through an instance are not found. Nothing is asked of the JVM; an object that moves in the meantime is skipped.
 
 use super::super::Unavailable;
 use super::super::memory::Memory;
@@ -8,37 +8,38 @@ use super::classes::{Field, supers};
 use super::objects::Objects;
 use super::reach::Reach;
 use super::{SOURCE, Tables};
+use loadline_base::java_names::is_of_jdk;
 use loadline_base::order::Order as _;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
-/// A collection with fewer entries, and with less behind them, is a table that any program has.
+/// Collections with fewer entries and fewer bytes are tables that any program has.
 const ENTRIES_MIN: u64 = 1000;
 const BYTES_MIN: u64 = 4 << 20;
-/// Collections whose objects are counted.
+/// Maximum number of collections whose objects are counted.
 const COUNTED_MAX: usize = 300;
-/// Collections that are listed.
+/// Maximum number of collections listed.
 const KEPT_MAX: usize = 10;
-/// Views, wrappers and sets lead to a collection within so many steps.
+/// Views, wrappers, and sets lead to a collection within this many steps.
 const STEPS_MAX: usize = 5;
 
-/// A collection that a static field refers to: it stays until its class is unloaded.
+/// A collection referenced by a static field, which keeps it until its class is unloaded.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StaticCollectionRecord {
-    /// The class that declares the field, `java.io.DeleteOnExitHook`.
+    /// Class that declares the field, such as `java.io.DeleteOnExitHook`.
     pub class: String,
     /// The field.
     pub field: String,
-    /// The class of the collection, `java.util.LinkedHashSet`.
+    /// Class of the collection, such as `java.util.LinkedHashSet`.
     pub collection: String,
-    /// How many entries it has.
+    /// Number of entries.
     pub entries: u64,
-    /// Bytes of the objects that it leads to, at least; 0 where they were not counted.
+    /// Lower bound on the size of the objects reachable from it; 0 if not counted.
     #[serde(default)]
     pub bytes: u64,
 }
 
-/// How a field of a collection gives the number of its entries.
+/// How to get the number of entries from a collection's field.
 #[derive(Clone, Copy)]
 enum Way {
     /// The field is a number of 32 or 64 bits.
@@ -70,10 +71,8 @@ const KNOWN: [(&str, Way, &str); 20] = [
     ("java/util/Collections$UnmodifiableMap", Way::Wraps, "m"),
 ];
 
-/// Finds the largest ones: first those with the most bytes known to hang on them, then those with the most entries.
-///
-/// # Errors
-/// If this JVM does not describe its classes.
+/// Finds the largest ones: first those with the most known reachable bytes, then those with the most entries. Fails if
+/// this JVM does not describe its classes.
 pub fn collections(
     memory: &dyn Memory,
     tables: &Tables,
@@ -106,7 +105,7 @@ pub fn collections(
             found.extend(collection());
         }
     }
-    // Collections of the program come first: those of the JDK may lead to them.
+    // The program's collections come first, because the JDK's may lead to them.
     found.order_by_key(|(_, of)| (is_of_jdk(&of.class), std::cmp::Reverse(of.entries)));
     for (object, of) in found.iter_mut().take(COUNTED_MAX) {
         of.bytes = reach.bytes(*object);
@@ -118,20 +117,16 @@ pub fn collections(
     Ok(found)
 }
 
-fn is_of_jdk(class: &str) -> bool {
-    ["java.", "javax.", "jdk.", "sun.", "com.sun."].iter().any(|begin| class.starts_with(begin))
-}
-
 struct Counting<'a> {
     memory: &'a dyn Memory,
     objects: &'a Objects,
-    /// The known classes of collections, with the field that tells.
+    /// The known collection classes, with the size field.
     known: HashMap<u64, (Way, Field)>,
     super_class: u64,
 }
 
 impl Counting<'_> {
-    /// How many entries a collection or an array of objects has; `None` for any other object.
+    /// The number of entries in a collection or object array; `None` for any other object.
     fn entries(&self, mut object: u64) -> Option<u64> {
         for _ in 0..STEPS_MAX {
             let class = self.objects.class_of(self.memory, object)?;
@@ -144,7 +139,7 @@ impl Counting<'_> {
         None
     }
 
-    /// Looks up the known class of collections that a class is or extends.
+    /// Looks up the known collection class that a class is or extends.
     fn known_of(&self, class: u64) -> Option<&(Way, Field)> {
         supers(self.memory, self.super_class, class).find_map(|class| self.known.get(&class))
     }

@@ -1,14 +1,14 @@
-//! The tables of `vmStructs` (`vmStructs.cpp`, JDK 11–27): rows of fields, types and constants. The library exports
-//! them by name, together with the layout of a row. JDK 17 has some 790 fields, 770 types and 480 constants.
+//! The tables of `vmStructs` (`vmStructs.cpp`, JDK 11–27): rows of fields, types, and constants. The library exports
+//! them by name, together with the row layout. JDK 17 has about 790 fields, 770 types, and 480 constants.
 //!
-//! Offsets are filled in when the JVM starts, so the rows are read from its memory and not from the file.
+//! Offsets are filled in at JVM startup, so the rows are read from its memory, not from the file.
 
 use super::super::Unavailable;
 use super::super::memory::Memory;
 use super::SOURCE;
 use std::fmt::{self, Write};
 
-/// The exported variables, eight bytes each: for each of four tables where it is, the layout and the length of a row.
+/// The exported variables, eight bytes each: address, layout, and row length of each of the four tables.
 pub(super) const EXPORTED: [&str; 19] = [
     "gHotSpotVMStructs",
     "gHotSpotVMStructEntryArrayStride",
@@ -31,15 +31,15 @@ pub(super) const EXPORTED: [&str; 19] = [
     "gHotSpotVMLongConstantEntryValueOffset",
 ];
 
-/// Ten times what the largest known table has.
+/// Ten times the size of the largest known table.
 const ROWS_MAX: u64 = 8192;
 const ROW_BYTES_MAX: u64 = 256;
-/// Ten times what all names of a JVM have.
+/// Ten times the size of all names in a JVM.
 const NAMES_BYTES_MAX: usize = 1 << 20;
-/// Nothing that HotSpot describes is larger; an offset beyond it is refused.
+/// Nothing that HotSpot describes is larger; larger offsets are rejected.
 const OFFSET_MAX: u64 = 1 << 20;
 
-/// The descriptions that a library exports, by `Type::field`, type and constant.
+/// The library's descriptions, by `Type::field`, type, and constant.
 #[derive(Debug, Default)]
 pub struct Tables {
     offsets: Named,
@@ -48,11 +48,11 @@ pub struct Tables {
     constants: Named,
 }
 
-/// Values by name. All names lie in one piece: apart, the 2,000 of a JVM would take three times the memory.
+/// Values by name. All names are in one string: separately, a JVM's 2,000 names would take three times the memory.
 #[derive(Debug, Default)]
 struct Named {
     names: String,
-    /// Start and end of a name in `names`, and its value; in the order of names.
+    /// Start and end of a name in `names`, and its value; ordered by name.
     rows: Vec<(u32, u32, u64)>,
 }
 
@@ -80,18 +80,16 @@ impl Named {
 }
 
 impl Tables {
-    /// Reads all four tables. `exported` are the addresses of the variables of [`EXPORTED`].
-    ///
-    /// # Errors
-    /// If one of the variables is missing, or a table is not in a known form.
+    /// Reads all four tables. `exported` contains the addresses of the variables in [`EXPORTED`]. Fails if one of the
+    /// variables is missing, or a table has an unknown form.
     pub(super) fn read(memory: &dyn Memory, exported: [Option<u64>; EXPORTED.len()]) -> Result<Self, Unavailable> {
         let missing = exported.iter().zip(EXPORTED).find(|(at, _)| at.is_none());
         if let Some((_, name)) = missing {
-            return Err(Unavailable::new(SOURCE, format!("the JVM's library does not export `{name}`")));
+            return Err(Unavailable::new(SOURCE, format!("libjvm.so does not export `{name}`")));
         }
         let values = exported.map(|at| at.and_then(|at| memory.u64(at)));
         let mut tables = Self::default();
-        tables.fill(memory, values).ok_or_else(|| Unavailable::new(SOURCE, "the tables are not in a known form"))?;
+        tables.fill(memory, values).ok_or_else(|| Unavailable::new(SOURCE, "the tables have an unknown format"))?;
         Ok(tables)
     }
 
@@ -129,39 +127,27 @@ impl Tables {
     }
 
     /// The offset of the first of these fields that this JVM has: releases rename and move them.
-    ///
-    /// # Errors
-    /// If it has none of them.
     pub fn offset(&self, fields: &[&str]) -> Result<u64, Unavailable> {
         let known = fields.iter().find_map(|field| self.offsets.get(field));
         known.filter(|offset| *offset < OFFSET_MAX).ok_or_else(|| lacks(fields))
     }
 
     /// The address of the first of these static fields that this JVM has.
-    ///
-    /// # Errors
-    /// If it has none of them.
     pub fn address(&self, fields: &[&str]) -> Result<u64, Unavailable> {
         fields.iter().find_map(|field| self.addresses.get(field)).ok_or_else(|| lacks(fields))
     }
 
     /// The size of a type in bytes.
-    ///
-    /// # Errors
-    /// If this JVM does not have it.
     pub fn size(&self, of: &str) -> Result<u64, Unavailable> {
         self.sizes.get(of).filter(|size| *size < OFFSET_MAX).ok_or_else(|| lacks(&[of]))
     }
 
     /// The value of a constant.
-    ///
-    /// # Errors
-    /// If this JVM does not have it.
     pub fn constant(&self, name: &str) -> Result<u64, Unavailable> {
         self.constants.get(name).ok_or_else(|| lacks(&[name]))
     }
 
-    /// Some that are made up.
+    /// Tables for tests.
     #[cfg(test)]
     pub(super) fn made_up(offsets: &[(&str, u64)], addresses: &[(&str, u64)], sizes: &[(&str, u64)]) -> Self {
         let named = |of: &[(&str, u64)]| {
@@ -179,7 +165,7 @@ fn lacks(names: &[&str]) -> Unavailable {
     Unavailable::new(SOURCE, format!("this JVM does not describe `{}`", names.join("` or `")))
 }
 
-/// Goes through a table up to the row without a name, which is the first of the columns.
+/// Reads a table up to the row without a name, which is the first column.
 fn rows(
     memory: &dyn Memory,
     table: u64,

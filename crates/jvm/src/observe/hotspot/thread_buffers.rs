@@ -1,10 +1,10 @@
-//! The direct buffers that the JDK keeps for each thread that reads or writes a channel with a buffer in the heap:
-//! `sun.nio.ch.Util.bufferCache`, a `ThreadLocal` whose value is a `BufferCache` (JDK 11–27). A buffer stays as long as
-//! its thread unless it is larger than `-Djdk.nio.maxCachedBufferSize`.
+//! The direct buffers that the JDK caches per thread when it reads or writes a channel with a heap buffer:
+//! `sun.nio.ch.Util.bufferCache`, a `ThreadLocal` whose value is a `BufferCache` (JDK 11–27). A buffer lives as long as
+//! its thread, unless it is larger than `-Djdk.nio.maxCachedBufferSize`.
 //!
 //! `JavaThread` → `Thread.threadLocals`, or from JDK 24 on `Thread.holder.terminatingThreadLocals` →
-//! `ThreadLocalMap.table` → `Entry.value` → `BufferCache.buffers` → `Buffer.capacity`. Each object proves its class
-//! before it is read; a thread whose objects move meanwhile is left out.
+//! `ThreadLocalMap.table` → `Entry.value` → `BufferCache.buffers` → `Buffer.capacity`. The class of each object is
+//! verified before it is read; a thread whose objects move is skipped.
 
 use super::super::Unavailable;
 use super::super::memory::Memory;
@@ -15,47 +15,45 @@ use super::thread_variables::{ENTRY, LOCALS, MAP, THREAD, Variables};
 use super::threads::Threads;
 use serde::{Deserialize, Serialize};
 
-/// Buffers of one thread (`Util.TEMP_BUF_POOL_SIZE` is `IOUtil.IOV_MAX`: 1,024 on Linux).
+/// Maximum buffers per thread (`Util.TEMP_BUF_POOL_SIZE` is `IOUtil.IOV_MAX`: 1,024 on Linux).
 const BUFFERS_MAX: u32 = 4096;
-/// Variables of all threads.
+/// Maximum variables of all threads.
 const VARIABLES_ALL_MAX: usize = 1 << 20;
 
-/// The field of a thread, the class and the field of its holder that lead to the variables that end with it (JDK 24 and
+/// The thread's holder field, the holder's class, and its field with the variables that end with the thread (JDK 24 and
 /// newer).
 const HOLDER: (&str, &str, &str) = ("holder", "java/lang/Thread$FieldHolder", "terminatingThreadLocals");
 pub(super) const CACHE: &str = "sun/nio/ch/Util$BufferCache";
 pub(super) const BUFFER: &str = "java/nio/Buffer";
 
-/// Direct buffers that the JDK keeps for each thread that reads or writes channels (`sun.nio.ch.Util`).
+/// Direct buffers that the JDK caches for each thread that reads or writes channels (`sun.nio.ch.Util`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ThreadBuffersRecord {
-    /// Threads that have any.
+    /// Number of threads with such buffers.
     pub threads: u64,
     /// Buffers.
     pub buffers: u64,
-    /// Bytes of all of them.
+    /// Total size.
     pub bytes: u64,
-    /// The largest one.
+    /// Size of the largest buffer.
     pub largest_bytes: u64,
 }
 
-/// The fields on the way, and the class that keeps buffers.
+/// The fields on the path, and the class that keeps buffers.
 struct Way<'a> {
     memory: &'a dyn Memory,
     objects: &'a Objects,
     variables: Variables<'a>,
     cache: u64,
     locals: Field,
-    /// The field of a thread that refers to its holder, and that of the holder; `None` in older releases.
+    /// The holder field of a thread, and the holder's field; `None` in older releases.
     ending: Option<(Field, Field)>,
     buffers: Field,
     capacity: Field,
 }
 
-/// Reads the buffers kept for all live threads. There are none if no thread has used such a buffer yet.
-///
-/// # Errors
-/// If this JVM does not describe its threads, or keeps their variables in another way.
+/// Reads the buffers cached for all live threads; none if no thread has used such a buffer yet. Fails if this JVM does
+/// not describe its threads, or stores their variables differently.
 pub fn read(memory: &dyn Memory, tables: &Tables, objects: &Objects) -> Result<ThreadBuffersRecord, Unavailable> {
     let mut found = ThreadBuffersRecord::default();
     let Some(way) = Way::find(memory, objects)? else { return Ok(found) };
@@ -71,7 +69,7 @@ pub fn read(memory: &dyn Memory, tables: &Tables, objects: &Objects) -> Result<T
 }
 
 impl<'a> Way<'a> {
-    /// `None` where no thread has used such a buffer: the class that keeps them is not loaded.
+    /// `None` if no thread has used such a buffer: the class that keeps them is not loaded.
     fn find(memory: &'a dyn Memory, objects: &'a Objects) -> Result<Option<Self>, Unavailable> {
         let found = objects.classes().find(memory, &[THREAD, MAP, ENTRY, CACHE, BUFFER, HOLDER.1])?;
         let Ok(cache) = found.class(CACHE) else { return Ok(None) };
@@ -87,8 +85,7 @@ impl<'a> Way<'a> {
         }))
     }
 
-    /// The bytes of each buffer of a thread; `None` if a reference on the way leads to no object, or to one that is
-    /// being moved.
+    /// The bytes of each buffer of a thread; `None` if a reference on the path is null, or its object is being moved.
     fn buffers(&self, thread: u64, left: &mut usize) -> Option<Vec<u64>> {
         let Self { memory, objects, .. } = *self;
         let mut cache_in = |map: Option<u64>| {

@@ -1,6 +1,6 @@
-//! Names of Java threads in full, by the id that the kernel knows: the kernel itself keeps 15 bytes of a name, by which
-//! pools are merged or cut. `JavaThread` → `Thread.name` → `String.value` (JDK 11–27). A thread whose objects move
-//! meanwhile is left out.
+//! Full names of Java threads, by kernel thread id. The kernel itself keeps only 15 bytes of a name, which merges or
+//! truncates pool names. `JavaThread` → `Thread.name` → `String.value` (JDK 11–27). A thread whose objects move is
+//! skipped.
 
 use super::super::Unavailable;
 use super::super::memory::Memory;
@@ -10,16 +10,12 @@ use super::thread_variables::THREAD;
 use super::threads::Threads;
 use std::collections::BTreeMap;
 
-/// Bytes of a name that are read.
 const NAME_MAX: usize = 512;
-/// Threads whose names are read.
 const THREADS_MAX: usize = 20_000;
 pub(super) const STRING: &str = "java/lang/String";
 
-/// Reads the names of the live threads, by their ids in the JVM's own pid namespace.
-///
-/// # Errors
-/// If this JVM does not describe its threads or their names.
+/// Reads the names of the live threads, by their ids in the JVM's own pid namespace. Fails if this JVM does not
+/// describe its threads or their names.
 pub fn read(memory: &dyn Memory, tables: &Tables, objects: &Objects) -> Result<BTreeMap<u32, String>, Unavailable> {
     let found = objects.classes().find(memory, &[THREAD, STRING])?;
     let (name, string) = (found.field(THREAD, "name")?, found.class(STRING)?);
@@ -37,7 +33,7 @@ pub fn read(memory: &dyn Memory, tables: &Tables, objects: &Objects) -> Result<B
     Ok(Threads::with_objects(memory, tables, objects, THREADS_MAX)?.filter_map(named).collect())
 }
 
-/// A string as the JVM keeps it: a byte for each character of Latin-1, or two of UTF-16.
+/// Decodes a string's bytes: one per Latin-1 character, or UTF-16.
 fn spelled(bytes: &[u8], is_wide: bool) -> String {
     let pair = |pair: &[u8]| u16::from_le_bytes([pair[0], pair[1]]);
     match is_wide {
@@ -51,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn strings_of_one_and_of_two_bytes_a_character() {
+    fn strings_with_one_and_two_bytes_per_character() {
         assert_eq!(spelled(b"order-export-worker-7", false), "order-export-worker-7");
         assert_eq!(spelled(&[0xe4], false), "ä");
         assert_eq!(spelled(&[0x2d, 0x4e, 0x31, 0], true), "中1");

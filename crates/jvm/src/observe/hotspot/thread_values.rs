@@ -1,6 +1,6 @@
-//! Objects that the `ThreadLocal` variables of threads refer to, with what these lead to: held as long as the thread
-//! lives, once for each thread (JDK 11–27). `JavaThread` → `Thread.threadLocals` → `ThreadLocalMap.table` →
-//! `Entry.value`. A thread whose objects move meanwhile is left out.
+//! The objects that threads' `ThreadLocal` variables refer to, with everything reachable from them: retained as long as
+//! the thread lives, once per thread (JDK 11–27). `JavaThread` → `Thread.threadLocals` → `ThreadLocalMap.table` →
+//! `Entry.value`. A thread whose objects move is skipped.
 
 use super::super::Unavailable;
 use super::super::memory::Memory;
@@ -11,28 +11,25 @@ use super::thread_variables::{ENTRY, LOCALS, MAP, THREAD, Variables};
 use super::threads::Threads;
 use serde::{Deserialize, Serialize};
 
-/// Threads that are looked at.
 const THREADS_MAX: usize = 2000;
-/// Less behind the variables of a thread is what any thread has.
+/// Thread variables that retain fewer bytes are normal.
 const BYTES_MIN: u64 = 256 << 10;
 
-/// Objects that `ThreadLocal` variables refer to, once for each thread, and what these lead to.
+/// Objects reachable from `ThreadLocal` variables, counted once per thread.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ThreadValuesRecord {
-    /// Threads whose variables hold 256 KiB and more.
+    /// Number of threads whose variables hold at least 256 KiB.
     pub threads: u64,
-    /// Bytes of what these hold, at least.
+    /// Lower bound on the size of these objects.
     pub bytes: u64,
-    /// The class of the value that holds most, as the JVM spells it.
+    /// Class of the largest value, in the JVM's spelling.
     pub class: String,
-    /// Bytes of that value.
+    /// Size of that value.
     pub largest_bytes: u64,
 }
 
-/// Reads the memory that variables of live threads hold.
-///
-/// # Errors
-/// If this JVM does not describe its threads or their variables.
+/// Reads the memory retained by the variables of live threads. Fails if this JVM does not describe its threads or their
+/// variables.
 pub fn read(memory: &dyn Memory, tables: &Tables, objects: &Objects) -> Result<ThreadValuesRecord, Unavailable> {
     let classes = objects.classes();
     let found = classes.find(memory, &[THREAD, MAP, ENTRY])?;

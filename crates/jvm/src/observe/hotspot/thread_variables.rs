@@ -1,21 +1,21 @@
-//! The `ThreadLocal` variables of threads: `ThreadLocalMap.table` → `Entry.value` (JDK 11–27). Each object proves its
-//! class before it is read.
+//! The `ThreadLocal` variables of threads: `ThreadLocalMap.table` → `Entry.value` (JDK 11–27). The class of each object
+//! is verified before it is read.
 
 use super::super::Unavailable;
 use super::super::memory::Memory;
 use super::classes::{Field, FoundClasses};
 use super::objects::Objects;
 
-/// The class of threads, and its field with their variables.
+/// The thread class, and its field with the variables.
 pub(super) const THREAD: &str = "java/lang/Thread";
 pub(super) const LOCALS: &str = "threadLocals";
 /// The classes of a thread's variables.
 pub(super) const MAP: &str = "java/lang/ThreadLocal$ThreadLocalMap";
 pub(super) const ENTRY: &str = "java/lang/ThreadLocal$ThreadLocalMap$Entry";
-/// A thread has some ten variables; their table grows to twice as many and more.
+/// A thread has about ten variables; their table has at least twice as many slots.
 const VARIABLES_MAX: u32 = 1 << 16;
 
-/// The fields on the way from a thread's map to the values, and the classes that objects must have.
+/// The fields on the path from a thread's map to the values, and the expected classes.
 pub(super) struct Variables<'a> {
     memory: &'a dyn Memory,
     objects: &'a Objects,
@@ -26,10 +26,7 @@ pub(super) struct Variables<'a> {
 }
 
 impl<'a> Variables<'a> {
-    /// By the classes that were found, `MAP` and `ENTRY` among them.
-    ///
-    /// # Errors
-    /// If this JVM keeps variables in another way.
+    /// From the classes found, including `MAP` and `ENTRY`. Fails if this JVM stores variables differently.
     pub(super) fn of(
         memory: &'a dyn Memory,
         objects: &'a Objects,
@@ -40,7 +37,7 @@ impl<'a> Variables<'a> {
         Ok(Self { memory, objects, map, entry, table, value })
     }
 
-    /// The entries of a map; `None` if the object is no map, or is being moved.
+    /// The entries of a map; `None` if the object is not a map, or is being moved.
     pub(super) fn entries(&self, map: u64) -> Option<Vec<u64>> {
         let Self { memory, objects, .. } = *self;
         (objects.class_of(memory, map)? == self.map).then_some(())?;

@@ -1,7 +1,6 @@
-//! A comment on a pull request: the page without the parts that need no attention. It has the verdicts on a change, the
-//! metrics that are worse, better or broken, the owners of the difference, the conditions that differ, and the command
-//! that repeats it. A hidden marker in the first line tells a poster which scenario the comment belongs to, a second
-//! marker what the verdict was. Loadline does not post the comment itself.
+//! A pull request comment: the page reduced to what needs attention. It has the verdicts, the metrics that are worse,
+//! better, or over budget, the owners of the difference, differing conditions, and the command to repeat it. Two hidden
+//! markers give the scenario and the verdict to the program that posts the comment; Loadline does not post it.
 
 mod command;
 mod marker;
@@ -19,25 +18,25 @@ use crate::words::{Standing, name_of, pairs};
 use marker::marker;
 use serde::Serialize;
 
-/// GitHub refuses a comment above 65,536 characters; the rest is for additions by the poster.
+/// GitHub rejects comments above 65,536 characters; the rest is for additions by the poster.
 const CHARACTERS_MAX: usize = 65_000;
-/// Room for the note that says how many rows are left out.
+/// Room for the note about omitted rows.
 const NOTE_CHARACTERS: usize = 200;
-/// A command above this length is too long to copy.
+/// A longer command is too long to copy.
 const COMMAND_CHARACTERS: usize = 2_000;
 /// Verdicts at the top.
 const VERDICTS_MAX: usize = 5;
 
-/// The content of a comment if nothing changed.
+/// The comment if nothing changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unchanged {
-    /// An empty text, which must not be posted.
+    /// Empty, meaning do not post.
     Silent,
     /// A sentence that nothing changed.
     Told,
 }
 
-/// The verdict of a comment in one word, in its second line; a later variant takes precedence.
+/// The verdict in the comment's second line; later variants take precedence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Change {
@@ -48,9 +47,9 @@ enum Change {
     Failed,
 }
 
-/// The comment; empty if nothing changed and `unchanged` asks for silence. At most 65,000 characters.
+/// The comment, at most 65,000 characters; empty if nothing changed and `unchanged` requests silence.
 pub fn comment(document: &Document, unchanged: Unchanged) -> String {
-    // A failed trial of the baseline archive does not belong to this change.
+    // A failed trial of the baseline archive is not due to this change.
     let is_old = |name: &str| is_of_baseline_archive(document, name);
     let trials = document.trials.iter().filter(|trial| !(trial.is_failed() && is_old(&trial.configuration)));
     let document = &Document { trials: trials.cloned().collect(), ..document.clone() };
@@ -65,7 +64,7 @@ pub fn comment(document: &Document, unchanged: Unchanged) -> String {
         name_of(change),
         top(document, &page)
     );
-    // The block is one line that begins with `$`, so nothing in it can end it.
+    // The block is one line that begins with `$`, so its content cannot end it.
     let command = clipped(&command::shorter(&document.conditions.command), COMMAND_CHARACTERS);
     let end = format!("\nRepeat it with:\n\n```console\n$ {command}\n```\n");
     assembled(begin, &printed(&filtered(page), |_| false), &end)
@@ -76,7 +75,7 @@ fn change(document: &Document) -> Change {
     let tune = document.tune.as_ref().map(|tune| tune.outcome);
     let not_held =
         matches!(find, Some(FindOutcome::NotHeld | FindOutcome::Never)) || tune == Some(TuneOutcome::NotHeld);
-    // In a search and in a tuning a trial that breaks is an answer.
+    // In a search or tuning, a failed trial is a result.
     let searched = find.is_some() || tune.is_some();
     let any = |verdict| document.comparisons.iter().any(|of| of.primary && of.verdict == verdict);
     match () {
@@ -88,8 +87,7 @@ fn change(document: &Document) -> Change {
     }
 }
 
-/// The first line, for a reader who stops there: the page's verdicts on a change, or its answer, then the owners of the
-/// difference.
+/// The first line: the page's verdicts or answer, then the owners of the difference.
 fn top(document: &Document, page: &Page) -> String {
     if let Some(tune) = &document.tune {
         return told_each(tune).iter().map(|text| sentence(text)).collect::<Vec<_>>().join(" ");
@@ -103,12 +101,12 @@ fn top(document: &Document, page: &Page) -> String {
     let more = said.len().saturating_sub(VERDICTS_MAX) as u64;
     said.truncate(VERDICTS_MAX);
     said.extend((more > 0).then(|| format!("And {} more.", several(more, "verdict"))));
-    // As on the page, the answer comes before the picture of memory.
+    // As on the page, the answer precedes memory.
     said.extend(held(page));
     said.join(" ")
 }
 
-/// The owners that hold the first difference in memory.
+/// The owners of the first difference in memory.
 fn held(page: &Page) -> Option<String> {
     let memory = page.sections.iter().find(|of| of.topic == Topic::Memory && of.id == "memory")?;
     match memory.parts.first()? {
@@ -117,7 +115,7 @@ fn held(page: &Page) -> Option<String> {
     }
 }
 
-/// A sentence with its full stop.
+/// Ensures a final period.
 fn ended(text: String) -> String {
     if text.ends_with('.') { text } else { text + "." }
 }
@@ -129,7 +127,7 @@ fn unchanged(document: &Document) -> String {
     let budgets = |verdict| document.budgets.iter().filter(|of| of.verdict == verdict).count();
     let counts = [
         (metrics(DifferenceVerdict::Equivalent), "metric", "equivalent"),
-        (budgets(BudgetVerdict::Pass), "budget", "kept"),
+        (budgets(BudgetVerdict::Pass), "budget", "met"),
         (metrics(DifferenceVerdict::CannotTell), "metric", "undecided"),
         (budgets(BudgetVerdict::Undecided), "budget", "undecided"),
     ];
@@ -138,15 +136,14 @@ fn unchanged(document: &Document) -> String {
     let said = if said.is_empty() { String::new() } else { format!(": {}", said.join(", ")) };
     let undecided = pairs.iter().flat_map(|pair| &pair.rows).filter(|row| row.verdict == DifferenceVerdict::CannotTell);
     let needed = undecided.filter_map(|row| row.blocks_needed).max().map(|blocks| several(u64::from(blocks), "block"));
-    let needed = needed.map_or(String::new(), |blocks| format!(" About {blocks} in all would decide."));
+    let needed = needed.map_or(String::new(), |blocks| format!(" Settling this would take about {blocks} in total."));
     match pairs.first() {
-        Some(pair) => format!("Nothing changed for sure against {}{said}.{needed}", code(pair.baseline)),
-        None if document.budgets.is_empty() => "Nothing was compared, and no budget was given.".to_owned(),
-        None => format!("No budget is broken{said}."),
+        Some(pair) => format!("No clear change against {}{said}.{needed}", code(pair.baseline)),
+        None if document.budgets.is_empty() => "Nothing was compared, and no budget was set.".to_owned(),
+        None => format!("No budget was exceeded{said}."),
     }
 }
 
-/// The part of a page that belongs in a comment.
 fn filtered(page: Page) -> Page {
     let compares = page.sections.iter().any(|of| of.id == "comparison");
     let of_changes = |mut of: Section| {
@@ -157,7 +154,7 @@ fn filtered(page: Page) -> Page {
         (Topic::Answer, "comparison" | "budgets") => Some(of_changes(of)),
         (Topic::Answer, "code") if compares => Some(of),
         (Topic::Memory, _) if compares => {
-            // The sentences of this section are at the top.
+            // This section's sentences are at the top.
             let tables = of.parts.iter().filter(|part| matches!(part, Part::Table(_))).cloned();
             Some(Section { parts: tables.collect(), ..of.clone() })
         }
@@ -171,7 +168,7 @@ fn filtered(page: Page) -> Page {
     Page::new("", kept)
 }
 
-/// A table with only the rows of a change.
+/// A table reduced to rows with a change.
 fn changed(part: Part) -> Option<Part> {
     let Part::Table(mut table) = part else { return None };
     let is_change = |cell: &Cell| matches!(cell, Cell::Verdict(standing, _) if is_of_change(*standing));
@@ -183,14 +180,14 @@ fn is_of_change(standing: Standing) -> bool {
     matches!(standing, Standing::Fail | Standing::Worse | Standing::Better)
 }
 
-/// The parts in order; the body is cut at whole lines if it does not fit, the end is always included.
+/// Joins the parts; truncates the body at whole lines if necessary, but never the end.
 fn assembled(begin: String, body: &str, end: &str) -> String {
     let length = |text: &str| text.chars().count();
     let mut out = begin;
     let mut room = CHARACTERS_MAX.saturating_sub(length(&out) + length(end) + NOTE_CHARACTERS);
     let mut left_out = 0u64;
     for line in body.split_inclusive('\n') {
-        // After a line that does not fit, all further lines are left out: a shorter one would lose its context.
+        // After the first line that does not fit, all others are omitted, because a shorter one would lack context.
         if left_out > 0 || length(line) > room {
             left_out += u64::from(line.starts_with(['|', '-'])).max(u64::from(left_out == 0));
             continue;
@@ -200,7 +197,7 @@ fn assembled(begin: String, body: &str, end: &str) -> String {
     }
     if left_out > 0 {
         let rows = several(left_out, "row");
-        out.push_str(&format!("\n{rows} more did not fit into a comment; `loadline report` shows all.\n"));
+        out.push_str(&format!("\n{rows} more rows did not fit in the comment; `loadline report` shows them all.\n"));
     }
     out + end
 }

@@ -1,32 +1,31 @@
-//! Foreign text in Markdown. Inside a code span nothing is markup. If a span cannot hold a text, and in sentences,
-//! punctuation becomes character references, which CommonMark never takes for structure (section 2.5).
+//! Untrusted text in Markdown. In a code span, nothing is markup. In sentences, and if a span cannot hold a text,
+//! punctuation becomes character references, which CommonMark never interprets as structure (section 2.5).
 
 use super::super::inert::short;
 
-/// A name, a flag, a command, as code.
 pub(super) fn code(text: &str) -> String {
     let text = short(text);
     if text.trim().is_empty() {
         return "(empty)".to_owned();
     }
-    // A pipe would end a cell, even inside a span. Backticks and spaces at the ends are read differently by different
-    // renderers.
+    // A pipe would end a cell even inside a span. Renderers differ in their handling of backticks and leading or
+    // trailing spaces.
     if text.contains(['`', '|', '\\']) || text.trim() != text {
         return format!("<code>{}</code>", referenced(&text, |_| true));
     }
     format!("`{text}`")
 }
 
-/// Signs without a special meaning anywhere within a line.
+/// Characters without a special meaning anywhere in a line.
 fn is_harmless(c: char) -> bool {
     matches!(c, ',' | ';' | '.' | '?' | '%' | '/' | '(' | ')' | '=' | '+' | '-' | '\'' | ':')
 }
 
-/// A phrase without markup of any kind.
+/// A phrase without markup.
 pub(super) fn prose(text: &str) -> String {
     let text = short(text);
     let mut out = String::with_capacity(text.len());
-    // At the start of a line `-`, `+` and `1.` may begin a list; elsewhere they have no meaning.
+    // At the start of a line, `-`, `+`, and `1.` can begin a list; elsewhere, they are harmless.
     let start = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (digits, rest) = text.split_at(start);
     let first = rest.chars().next().map_or(0, char::len_utf8);
@@ -37,13 +36,13 @@ pub(super) fn prose(text: &str) -> String {
     unlinked(out)
 }
 
-/// A phrase that does not begin a line: in a cell, or behind a label.
+/// A phrase that does not start a line: in a cell, or after a label.
 pub(super) fn within(text: &str) -> String {
     unlinked(referenced(&short(text), |c| !is_harmless(c)))
 }
 
 fn unlinked(mut out: String) -> String {
-    // GitHub makes links of addresses and names, unless a zero-width character breaks them.
+    // GitHub links addresses and names unless a zero-width character interrupts them.
     for (linked, broken) in [
         ("://", "&#58;//"),
         ("www.", "www&#46;"),
@@ -56,11 +55,11 @@ fn unlinked(mut out: String) -> String {
     out
 }
 
-/// A sentence of Loadline from the result document: text between backticks is code, the rest is prose.
+/// A sentence of Loadline's from the result document: text in backticks is code, the rest is prose.
 pub(super) fn sentence(text: &str) -> String {
     let text = short(text);
     let pieces: Vec<&str> = text.split('`').collect();
-    // An even number of pieces means that a backtick has no partner.
+    // An even number of pieces means an unmatched backtick.
     if pieces.len().is_multiple_of(2) {
         return prose(&text);
     }

@@ -1,12 +1,12 @@
-//! The printer of a page as Markdown. Foreign text goes into code spans or becomes character references, so that no
-//! renderer takes it for markup.
+//! Prints a page as Markdown. Untrusted text goes into code spans or character references, so that no renderer
+//! interprets it as markup.
 
 use super::escape::{code, prose, sentence, within};
 use crate::page::{Fold, Page, Part, Section, Verdict};
 use crate::table::{Cell, Table};
 use crate::words::Standing;
 
-/// The page, headings from the third level on, so that it fits below others. `folds` says which sections are closed.
+/// The page, with headings from level three to fit below others. `folds` selects collapsed sections.
 pub(in crate::export) fn printed(page: &Page, folds: impl Fn(&Section) -> bool) -> String {
     let mut out = String::new();
     if !page.title.is_empty() {
@@ -24,9 +24,9 @@ pub(in crate::export) fn printed(page: &Page, folds: impl Fn(&Section) -> bool) 
     out
 }
 
-/// A part that is closed until a reader opens it.
+/// A collapsed part.
 fn folded(title: &str, body: &str) -> String {
-    // The empty lines make the text between them Markdown again.
+    // The empty lines make the enclosed text Markdown again.
     format!("\n<details>\n<summary>{title}</summary>\n\n{body}\n</details>\n")
 }
 
@@ -50,7 +50,7 @@ fn part(out: &mut String, part: &Part, of: &Section, level: usize) {
                 Fold::Open | Fold::Closed => out.push_str(&folded(&sentence(&within.heading), body.trim_start())),
             }
         }
-        // Markdown leaves out lines to copy and pictures.
+        // Markdown omits lines to copy, and charts.
         Part::Literal(_) | Part::Bars(_) | Part::Figure(_) => {}
     }
 }
@@ -62,7 +62,7 @@ fn list(out: &mut String, lines: impl Iterator<Item = String>) {
     }
 }
 
-/// A fact without a label continues the one before.
+/// A fact without a label continues the previous one.
 fn fact((label, text): &(String, String)) -> String {
     match label.is_empty() {
         true => sentence(text),
@@ -104,7 +104,7 @@ fn table(out: &mut String, one: &Table, of: &Section, level: usize) {
     one.notes.iter().for_each(|note| out.push_str(&format!("\n{}\n", sentence(note))));
 }
 
-/// A cell; a single word that names something is written as code.
+/// A cell; a single word that is a name is formatted as code.
 fn written(cell: &Cell, is_number: bool) -> String {
     let text = cell.to_string();
     match cell {

@@ -1,4 +1,4 @@
-//! The values of a watched JVM that have labels of their own.
+//! A watched JVM's values that have their own labels.
 
 use super::super::points::Points;
 use crate::record::{GrowthWord, WATCH_OWNERS_MAX, WatchOwner, WatchedJvm};
@@ -47,7 +47,7 @@ pub(super) fn slope(of: &WatchedJvm, to: &mut Points) {
     }
 }
 
-/// A hint has one pace and no interval, so no alert may use it as a time to the limit.
+/// A hint has a single pace without an interval, so it must not trigger alerts as a time to the limit.
 pub(super) fn eta(of: &WatchedJvm, to: &mut Points) {
     for (bound, seconds) in [("soonest", of.growth.limit_in_s), ("latest", of.growth.limit_in_s_latest)] {
         to.at(&[("bound", bound)], seconds.filter(|_| of.growth.verdict == GrowthWord::Grows));

@@ -1,4 +1,4 @@
-//! The values of a result that are not medians: trials, verdicts of comparisons and budgets, results of a tuning.
+//! A result's values that are not medians: trials, verdicts of comparisons and budgets, a tuning's results.
 
 use super::super::super::words::{VERDICTS, name_of};
 use super::super::points::Points;
@@ -39,7 +39,7 @@ pub(super) fn budgets(of: &Document, to: &mut Points) {
     of.budgets.iter().for_each(|of| to.states(&budget_labels(of), &verdicts, of.verdict));
 }
 
-/// The unit is that of the budget as the user wrote it: milliseconds stay milliseconds.
+/// Uses the unit in which the user wrote the budget: milliseconds stay milliseconds.
 pub(super) fn of_budgets(of: &Document, to: &mut Points, value: fn(&BudgetRecord) -> Option<f64>) {
     of.budgets.iter().for_each(|of| to.at(&budget_labels(of), value(of)));
 }
@@ -73,7 +73,7 @@ pub(super) fn entries(of: &FleetDocument, to: &mut Points) {
     }
 }
 
-/// Whether the target held in a trial: 1 or 0; `None` for a discarded trial.
+/// Whether a trial met the target: 1 or 0; `None` if it was discarded.
 pub(super) fn holds(verdict: ProbeVerdict) -> Option<f64> {
     (verdict != ProbeVerdict::Discarded).then_some(f64::from(u8::from(verdict == ProbeVerdict::Holds)))
 }

@@ -1,4 +1,4 @@
-//! Loaders with their classes, fields in both forms, mirrors and objects with references of all four forms.
+//! Loaders with their classes, fields in both forms, mirrors, and objects with references in all four forms.
 
 use super::super::classes::Field;
 use super::super::direct::DirectCounters;
@@ -17,11 +17,11 @@ const CLASS_BYTES: u64 = 128;
 pub(super) const MIRROR_BYTES: u64 = 256;
 /// The field `parent` of every loader.
 const PARENT_AT: u64 = 24;
-/// Objects have these addresses, which fit 32 bits when they are shifted.
+/// Objects are at these addresses, which fit 32 bits after shifting.
 pub(super) const HEAP: u64 = 0x7_0000_0000;
 const LOADER: &[u8] = b"java/lang/ClassLoader";
 const ATOMIC: &[u8] = b"java/util/concurrent/atomic/AtomicLong";
-/// Names that a JVM may have, and names that no programmer would write.
+/// Plausible names, and names that no programmer would write.
 const NAMES: [&[u8]; 8] = [
     b"java/nio/Bits",
     b"<img src=x onerror=alert(1)>",
@@ -32,10 +32,9 @@ const NAMES: [&[u8]; 8] = [
     b"loadline.Main$$Lambda+0x00007f/0x1",
     b"\x1b[31m\r\n",
 ];
-/// Bits of the flags of a field, as numbers.
+/// Bit numbers of a field's flags.
 const FLAGS: [(&str, i32); 3] = [("initialized", 0), ("generic", 2), ("contended", 4)];
 
-/// The form of a reference in a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum References {
     Narrow {
@@ -43,13 +42,13 @@ pub(in super::super) enum References {
         shift: u32,
     },
     Wide,
-    /// One of four colours (`bit`), or another one, for which a variable holds the shift.
+    /// One of four colors (`bit`), or another one, whose shift is in a variable.
     Coloured {
         bit: Option<u32>,
     },
 }
 
-/// How an object's header names its class.
+/// How an object's header identifies its class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum Header {
     Wide,
@@ -57,7 +56,7 @@ pub(in super::super) enum Header {
     InMark,
 }
 
-/// How a JVM keeps what it has.
+/// How a JVM stores fields, references, and headers.
 #[derive(Debug, Clone, Copy)]
 pub(in super::super) struct Form {
     pub(in super::super) references: References,
@@ -67,7 +66,6 @@ pub(in super::super) struct Form {
     pub(in super::super) spread: u64,
 }
 
-/// A field that was planted.
 #[derive(Debug, Clone)]
 pub(in super::super) struct Planted {
     pub(in super::super) name: String,
@@ -76,7 +74,6 @@ pub(in super::super) struct Planted {
     pub(in super::super) value: u64,
 }
 
-/// A class that was planted.
 #[derive(Debug, Clone)]
 pub(in super::super) struct Class {
     pub(in super::super) at: u64,
@@ -85,7 +82,6 @@ pub(in super::super) struct Class {
     pub(in super::super) fields: Vec<Planted>,
 }
 
-/// A loader that was planted.
 #[derive(Debug, Clone, Copy)]
 struct Loader {
     data: u64,
@@ -106,7 +102,6 @@ pub(in super::super) struct Loaded {
 }
 
 impl Form {
-    /// One of all that there are.
     pub(in super::super) fn of(plan: &mut PlanBytes) -> Self {
         let (kind, number) = (plan.next(), plan.next());
         let references = match kind % 5 {
@@ -124,12 +119,12 @@ impl Form {
         Self { references, header, stream: kind / 5 % 2 == 0, spread: kind ^ number }
     }
 
-    /// Whether an object's header is described as in JDK 27.
+    /// Whether object headers are described as in JDK 27.
     fn is_newest(self) -> bool {
         self.spread.is_multiple_of(2)
     }
 
-    /// Returns the field in which an object's header names its class, if the tables have one.
+    /// Returns the field in which an object's header identifies its class, if the tables have one.
     fn header_row(self) -> Option<&'static str> {
         match self.header {
             Header::Wide => Some("oopDesc::_metadata._klass"),
@@ -147,7 +142,7 @@ impl Form {
         };
         let header = match self.header {
             Header::Wide => ("UseCompressedClassPointers", "false"),
-            // JDK 27 has no such flag any more.
+            // JDK 27 no longer has this flag.
             Header::Narrow { .. } if self.is_newest() => ("UseSerialGC", "true"),
             Header::Narrow { .. } => ("UseCompressedClassPointers", "true"),
             Header::InMark => ("UseCompactObjectHeaders", "true"),
@@ -158,7 +153,7 @@ impl Form {
 }
 
 impl Loaded {
-    /// One without classes.
+    /// A JVM without classes.
     pub(in super::super) fn of(form: Form) -> Self {
         Self::within(MadeUpMemory::default(), form)
     }
@@ -180,7 +175,7 @@ impl Loaded {
         loaded
     }
 
-    /// An offset, different in each spread, and at a distance to the others.
+    /// An offset that differs between spreads and keeps its distance from the others.
     pub(super) fn at(&self, n: u64) -> u64 {
         8 * ((n + self.form.spread) % 7)
     }
@@ -193,7 +188,6 @@ impl Loaded {
         }
     }
 
-    /// Returns the rows that the JVM describes.
     fn rows(&self) -> Vec<(&'static str, Says)> {
         let (at, of) = (|n| Says::Offset(self.at(n)), |n: u64| Says::Address(self.statics + 8 * n));
         let mut rows = vec![
@@ -237,7 +231,7 @@ impl Loaded {
         rows
     }
 
-    /// Writes the tables of names, which are read as a reader does.
+    /// Writes the tables of names and reads them as a reader does.
     pub(in super::super) fn hotspot(&mut self) -> HotSpot {
         let globals = self.memory.place(32, 8);
         let variable = self.memory.place(8, 8);
@@ -250,19 +244,16 @@ impl Loaded {
         HotSpot { tables, exited_allocated_at: None, metaspace_at: [None; 2] }
     }
 
-    /// How a reader finds objects.
     pub(in super::super) fn objects(&self, hotspot: &HotSpot) -> Objects {
         Objects::of(&hotspot.tables, &self.form.flags(), &self.memory).unwrap_or_else(|why| panic!("{why}"))
     }
 
-    /// The loaders, as they are read.
     pub(in super::super) fn all(&self, hotspot: &HotSpot) -> Result<Vec<ClassLoader>, Unavailable> {
         let objects = Objects::of(&hotspot.tables, &self.form.flags(), &self.memory)?;
         let parent = loaders::parent(&self.memory, &objects)?;
         loaders::all(&self.memory, hotspot, (&objects, &parent), &[])
     }
 
-    /// A symbol.
     fn symbol(&mut self, text: &[u8]) -> u64 {
         let at = self.memory.place(6 + text.len() as u64, 8);
         self.memory.put(at + 4, &(text.len() as u16).to_le_bytes());
@@ -270,7 +261,7 @@ impl Loaded {
         at
     }
 
-    /// The word of eight bytes that refers to an object, as a handle contains it.
+    /// The eight-byte word that refers to an object, as in a handle.
     fn word_of(&self, object: u64) -> u64 {
         match self.form.references {
             References::Coloured { bit: Some(bit) } => object << (13 + bit) | 1 << (12 + bit) | 0x5a0,
@@ -279,7 +270,7 @@ impl Loaded {
         }
     }
 
-    /// Lets a field refer to an object, or to none.
+    /// Makes a field refer to an object, or to none.
     pub(super) fn refer(&mut self, at: u64, object: u64) {
         match self.form.references {
             References::Narrow { .. } if object == 0 => self.memory.half(at, 0),
@@ -294,7 +285,6 @@ impl Loaded {
         at
     }
 
-    /// An object of a class, by its header.
     pub(super) fn object(&mut self, class: u64, len: u64) -> u64 {
         let at = self.heap;
         self.heap += len.next_multiple_of(8);
@@ -308,14 +298,13 @@ impl Loaded {
         at
     }
 
-    /// The object of a loader, with a parent or none.
     pub(in super::super) fn loader_object(&mut self, class: u64, parent: u64) -> u64 {
         let object = self.object(class, 64);
         self.refer(object + PARENT_AT, parent);
         object
     }
 
-    /// A loader's data before all others; of hidden classes, or of all others of this loader.
+    /// Adds a loader's data before all others: that of a hidden class, or of the loader's other classes.
     pub(in super::super) fn loader(&mut self, object: u64, hidden: bool) -> u64 {
         let data = self.memory.place(CLASS_BYTES, 8);
         if object != 0 {
@@ -330,7 +319,7 @@ impl Loaded {
         data
     }
 
-    /// A class before all others of the last loader.
+    /// Adds a class before all others of the last loader.
     pub(in super::super) fn class(&mut self, name: &[u8], mut fields: Vec<Planted>) -> u64 {
         let step = 1 << self.class_shift().max(3);
         let at = self.memory.place(CLASS_BYTES, step);
@@ -348,7 +337,6 @@ impl Loaded {
         at
     }
 
-    /// The mirror of a class, with its static fields.
     fn mirror(&mut self, class: u64, fields: &mut [Planted]) -> u64 {
         let mirror = self.heap;
         self.heap += MIRROR_BYTES;
@@ -372,7 +360,7 @@ impl Loaded {
         mirror
     }
 
-    /// The constant pool of a class and its fields, in the form of this JVM.
+    /// Writes the constant pool of a class and its fields, in this JVM's form.
     fn fields(&mut self, class: u64, fields: &[Planted]) {
         let size = 24 + self.at(5);
         let pool = self.memory.place(size + 16 * (fields.len() as u64 + 1), 8);
@@ -396,7 +384,7 @@ impl Loaded {
     }
 }
 
-/// A JVM whose classes lie in the memory of this process, for readers that take a process.
+/// A JVM whose classes are in this process's memory, for readers that take a process.
 #[cfg(test)]
 pub(crate) struct Resident {
     pub(crate) objects: Objects,
@@ -405,7 +393,7 @@ pub(crate) struct Resident {
 
 #[cfg(test)]
 impl Resident {
-    /// With so many, whose names are as long as one that is looked for.
+    /// With this many classes, whose names are as long as one that is searched for.
     pub(crate) fn with_classes(classes: u64) -> Self {
         let mut bytes = vec![0; (classes * 512 + 64 * super::PAGE) as usize];
         let own = bytes.as_ptr() as u64;
@@ -421,8 +409,8 @@ impl Resident {
     }
 }
 
-/// Six numbers of 16 bits for each field (`fieldInfo.hpp` until JDK 20); the lowest bits of an offset mark it as one.
-/// A field without a name, injected by the JVM, comes after all that are counted.
+/// Six 16-bit numbers per field (`fieldInfo.hpp` until JDK 20); the lowest bits of an offset tag it. Unnamed fields
+/// injected by the JVM come after all counted ones.
 fn array(fields: &[[u32; 4]]) -> Vec<u8> {
     let injected = [[1, 1, 12, 0]];
     let numbers = fields.iter().chain(&injected).flat_map(|[name, descriptor, offset, access]| {
@@ -432,8 +420,8 @@ fn array(fields: &[[u32; 4]]) -> Vec<u8> {
     numbers.flat_map(u16::to_le_bytes).collect()
 }
 
-/// Numbers of one to five bytes (`fieldInfo.hpp` from JDK 21 on): how many fields, how many injected ones, and of each
-/// name, descriptor, offset, access, flags and what these announce; a zero byte behind all.
+/// Numbers of one to five bytes (`fieldInfo.hpp` from JDK 21 on): the number of fields and of injected ones; per field
+/// name, descriptor, offset, access, flags, and what the flags announce; and a zero byte at the end.
 fn stream(fields: &[[u32; 4]]) -> Vec<u8> {
     let mut bytes = Vec::new();
     write_number(&mut bytes, fields.len() as u32);
@@ -448,7 +436,7 @@ fn stream(fields: &[[u32; 4]]) -> Vec<u8> {
     bytes
 }
 
-/// As `UNSIGNED5::write_uint` does.
+/// Same as `UNSIGNED5::write_uint`.
 fn write_number(bytes: &mut Vec<u8>, number: u32) {
     const LOW: u32 = 191;
     let mut rest = number;
@@ -462,12 +450,10 @@ fn write_number(bytes: &mut Vec<u8>, number: u32) {
     }
 }
 
-/// A static or an own field.
 pub(in super::super) fn planted(name: &str, descriptor: &str, offset: u64, is_static: bool, value: u64) -> Planted {
     Planted { name: name.to_owned(), field: Field { offset, descriptor: descriptor.to_owned(), is_static }, value }
 }
 
-/// The JVM of a plan.
 pub(in super::super) fn loaded(plan: &mut PlanBytes) -> Loaded {
     let mut loaded = Loaded::of(Form::of(plan));
     loaded.loader(0, false);
@@ -504,14 +490,14 @@ pub(in super::super) fn loaded(plan: &mut PlanBytes) -> Loaded {
     loaded
 }
 
-/// Checks that the readers find the classes of an unchanged JVM as they were planted.
+/// Checks that the readers find the classes of an unchanged JVM as planted.
 pub(in super::super) fn laws(loaded: &Loaded, hotspot: &HotSpot) {
     let (memory, objects) = (&loaded.memory, loaded.objects(hotspot));
     let classes = objects.classes();
     let mut walked = Vec::new();
     let all = classes.walk(memory, |loader, class| walked.push((loader, class)));
     assert_eq!(all, Ok(()));
-    // The newest loader comes first, and of each loader the newest class.
+    // Loaders come newest first, and so do the classes of each loader.
     let mut expected: BTreeMap<(usize, usize), (u64, u64)> = BTreeMap::new();
     for (n, class) in loaded.classes.iter().enumerate() {
         let loader = loaded.loaders.iter().position(|loader| loader.data == class.loader).unwrap_or_default();
@@ -542,7 +528,7 @@ pub(in super::super) fn laws(loaded: &Loaded, hotspot: &HotSpot) {
     loader_laws(loaded, hotspot);
 }
 
-/// Each loader that has classes has as many as were planted, and a parent that was.
+/// Each loader with classes has as many as were planted, and a planted parent.
 fn loader_laws(loaded: &Loaded, hotspot: &HotSpot) {
     let read = loaded.all(hotspot).unwrap_or_else(|why| panic!("{why}"));
     let mut expected: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
@@ -555,8 +541,8 @@ fn loader_laws(loaded: &Loaded, hotspot: &HotSpot) {
     assert_eq!(read, expected.into_values().collect::<Vec<_>>());
 }
 
-/// For fuzzing and tests: a JVM of the first half of the input is read, and again when the second half has changed
-/// words of it; panics where something else is found than was planted, or reading does not end.
+/// For fuzzing and tests: reads a JVM made from the first half of the input, and again after the second half has
+/// changed some words. Panics if the result differs from the plan, or reading does not end.
 pub(crate) fn check(input: &[u8]) {
     const ASKED_MAX: u64 = 1 << 30;
     let (plan, changes) = halves(input);
@@ -574,7 +560,7 @@ pub(crate) fn check(input: &[u8]) {
     assert!(asked < ASKED_MAX, "{asked} bytes");
 }
 
-/// Reads what was planted, whatever is there by now.
+/// Reads everything that was planted, whatever is there by now.
 fn read_all(loaded: &Loaded, objects: &Objects) {
     let (memory, classes) = (&loaded.memory, objects.classes());
     let mut counters = DirectCounters::of(objects.clone());

@@ -1,4 +1,4 @@
-//! Loaders and classes in circles, by the hundred thousand, with fields cut short; objects of every form that move.
+//! Cyclic and very long lists of loaders and classes, truncated fields, and moving objects in every form.
 
 use super::super::HotSpot;
 use super::super::classes::{Field, NewestClasses};
@@ -15,7 +15,6 @@ const PLAIN: Form = Form { references: References::Wide, header: Header::Wide, s
 const VALUE_AT: u64 = 16;
 const ATOMIC: &str = "java/util/concurrent/atomic/AtomicLong";
 
-/// Loaders with as many classes each, behind one with the class of all loaders.
 fn many(loaders: u64, classes: u64) -> (Loaded, HotSpot) {
     let mut made = Loaded::of(PLAIN);
     made.loader(0, false);
@@ -29,7 +28,7 @@ fn many(loaders: u64, classes: u64) -> (Loaded, HotSpot) {
     (made, hotspot)
 }
 
-/// How many classes are handed out; `None` after an error.
+/// The number of classes passed to the callback; `None` after an error.
 fn walked(made: &Loaded, hotspot: &HotSpot) -> Option<u64> {
     let mut count = 0;
     let walk = made.objects(hotspot).classes().walk(&made.memory, |_, _| count += 1);
@@ -46,14 +45,14 @@ fn ten_thousand_loaders_with_a_hundred_thousand_classes() {
 }
 
 #[test]
-fn circles_are_found_out() {
+fn cycles_are_detected() {
     let (whole, hotspot) = many(5, 20);
     assert_eq!(walked(&whole, &hotspot), Some(101));
     let loaders: Vec<u64> = whole.classes.iter().map(|class| class.loader).collect();
     let next = |at: u64| at + whole.at(0);
     let mut changes: Vec<(u64, u64)> = Vec::new();
     for from in [1, 5, 20] {
-        // The oldest class of a loader leads to itself or to a newer one, and a loader to itself or to a newer one.
+        // A loader's oldest class leads to itself or a newer one, and so does a loader.
         changes.extend([1, 2, 3, 7, 16, 20].map(|to| (next(whole.classes[1].at), whole.classes[to].at)));
         changes.extend([from, 40, 60, 100].map(|to| (next(loaders[from]), loaders[to])));
     }
@@ -68,7 +67,7 @@ fn circles_are_found_out() {
 }
 
 #[test]
-fn only_new_classes_are_handed_out_again() {
+fn later_walks_return_only_new_classes() {
     let (mut made, hotspot) = many(3, 3);
     let mut seen = NewestClasses::default();
     let new = |made: &Loaded, seen: &mut NewestClasses| {
@@ -82,7 +81,7 @@ fn only_new_classes_are_handed_out_again() {
     let in_the_newest = made.class(b"InTheNewest", Vec::new());
     let newest = made.loader(0, true);
     let in_a_new_one = made.class(b"InANewOne", Vec::new());
-    // A walk that does not come to its end counts for nothing.
+    // An unfinished walk counts as nothing.
     let next_of_old = (old + made.at(0), made.memory.u64(old + made.at(0)).unwrap());
     made.memory.word(next_of_old.0, newest);
     assert_eq!(new(&made, &mut seen), None);
@@ -91,7 +90,7 @@ fn only_new_classes_are_handed_out_again() {
     assert_eq!((new(&made, &mut seen), seen.has(old), seen.has(1)), (Some(Vec::new()), true, false));
 }
 
-/// Every form of references, of headers and of fields.
+/// Every form of references, headers, and fields.
 fn forms() -> impl Iterator<Item = (u8, u8)> {
     (0..10).flat_map(|kind| (0..12).map(move |number| (kind, number)))
 }
@@ -113,7 +112,6 @@ fn all_forms_are_read() {
     assert!(seen.len() >= 60, "{seen:?}");
 }
 
-/// A class with these fields, and the names of all.
 fn with_fields(stream: bool, name: &[u8], fields: Vec<Planted>) -> (Loaded, HotSpot) {
     let mut made = Loaded::of(Form { stream, ..PLAIN });
     made.loader(0, false);
@@ -133,7 +131,7 @@ fn five_fields() -> Vec<Planted> {
 }
 
 #[test]
-fn fields_cut_at_every_byte_are_the_same_or_none() {
+fn truncated_fields_are_equal_or_rejected() {
     for stream in [true, false] {
         let (whole, hotspot) = with_fields(stream, b"C", five_fields());
         let class = &whole.classes[0];
@@ -156,13 +154,13 @@ fn fields_cut_at_every_byte_are_the_same_or_none() {
             made.memory.hole = fields + 4 + cut..fields + 4 + length;
             assert_eq!(read(&made, "a"), None, "not all of it can be read");
         }
-        // Each byte belongs to a field, so that none is whole before its last one; the stream ends with a zero.
+        // Each byte belongs to a field, so a field is incomplete before its last byte; the stream ends with a zero.
         assert!(lost >= length * 2, "{lost} of {}", length * 5);
     }
 }
 
 #[test]
-fn fields_of_absurd_numbers_are_none() {
+fn fields_with_absurd_numbers_are_rejected() {
     for stream in [true, false] {
         let (whole, hotspot) = with_fields(stream, b"C", five_fields());
         let class = whole.classes[0].at;
@@ -179,7 +177,7 @@ fn fields_of_absurd_numbers_are_none() {
             (pool, u64::MAX - 100),
         ];
         if stream {
-            // A count of fields, each of one byte, and more than any stream has.
+            // A field count, one byte per field, larger than any stream.
             changes.extend([(length, u64::MAX), (length, 0xffff_ffff), (length, 0x0101_0101_0000_ffff)]);
         }
         for (at, word) in changes {
@@ -188,7 +186,7 @@ fn fields_of_absurd_numbers_are_none() {
             assert_eq!(read(&made, "e"), None, "{at:#x} is {word:#x}");
             assert!(made.memory.asked() < 1 << 24);
         }
-        // More fields than are there.
+        // More fields than exist.
         let mut made = whole.clone();
         made.memory.put(class + whole.at(4), &[0xff; 2]);
         assert_eq!(read(&made, "nobody"), None);
@@ -196,7 +194,7 @@ fn fields_of_absurd_numbers_are_none() {
 }
 
 #[test]
-fn names_are_what_the_jvm_has() {
+fn names_match_the_jvm() {
     let long = vec![b'x'; 65_535];
     let names: [(&[u8], &str); 5] = [
         (b"<script>alert('x')</script>", "<script>alert('x')</script>"),
@@ -218,7 +216,7 @@ fn names_are_what_the_jvm_has() {
     }
 }
 
-/// A class with a counter that is an object, one object of the counter's class and one of another, and where they are.
+/// A class with a counter object, an object of the counter's class, one of another class, and their addresses.
 struct Counting {
     made: Loaded,
     hotspot: HotSpot,
@@ -247,7 +245,7 @@ impl Counting {
 }
 
 #[test]
-fn objects_that_are_something_else_are_refused() {
+fn other_objects_are_rejected() {
     for (kind, number) in forms() {
         let whole = counting(kind, number);
         let form = whole.made.form;
@@ -272,7 +270,7 @@ fn objects_that_are_something_else_are_refused() {
     }
 }
 
-/// Memory that becomes another once so many readings have been made of it.
+/// Memory that is replaced by another after this many reads.
 struct Moving<'m> {
     before: &'m MadeUpMemory,
     behind: &'m MadeUpMemory,
@@ -287,9 +285,9 @@ impl Memory for Moving<'_> {
     }
 }
 
-/// A collector copies the counter, lets the field refer to the copy, and leaves its old place to another.
+/// A collector copies the counter, updates the field, and reuses the old location.
 #[test]
-fn a_counter_that_moves_is_itself_or_refused() {
+fn a_moving_counter_is_correct_or_rejected() {
     for (kind, number) in forms() {
         let whole = counting(kind, number);
         let mut moved = whole.made.clone();
@@ -315,14 +313,14 @@ fn a_counter_that_moves_is_itself_or_refused() {
             }
             reads += 1;
         }
-        // Between the first look at the field and the second.
+        // Between the first and the second read of the field.
         assert!(refused > 0 && refused < reads, "{:?}: {refused} of {reads}", whole.made.form);
     }
 }
 
-/// The classes lie in the memory of this process.
+/// The classes are in the memory of this process.
 #[test]
-fn classes_that_do_not_end_are_read_no_further_than_the_budget() {
+fn endless_classes_are_read_within_the_budget() {
     let classes = 3_000;
     let (jvm, process) = (Resident::with_classes(classes), Process::open(std::process::id()).unwrap());
     let look = |reads: u64| {
@@ -331,7 +329,7 @@ fn classes_that_do_not_end_are_read_no_further_than_the_budget() {
     };
     let (looked, left) = look(1 << 20);
     let all = (1 << 20) - left;
-    // Each class takes readings of the next one, its name and how long that is, and the name itself.
+    // Each class takes reads of the next class, its name's address and length, and the name itself.
     assert!(looked.is_ok() && (4 * classes..16 * classes).contains(&all), "{looked:?}: {all} reads");
     for budget in [0, 1, 1_000, all / 2, all - 1] {
         let (looked, left) = look(budget);

@@ -1,12 +1,12 @@
-//! A HotSpot made up byte by byte from a plan that is any bytes, as `vmStructs.cpp`, `threadSMR.cpp`,
-//! `classLoaderData.cpp` and `fieldInfo.hpp` (JDK 11–27) lay it out; for tests and fuzzing only. The values that a
-//! reader has to find are kept while the memory is written.
+//! A HotSpot generated from a plan of arbitrary bytes, with the layouts of `vmStructs.cpp`, `threadSMR.cpp`,
+//! `classLoaderData.cpp`, and `fieldInfo.hpp` (JDK 11–27); for tests and fuzzing only. The expected values are recorded
+//! while the memory is written.
 //!
-//! | file | what it makes up |
+//! | file | what it generates |
 //! |---|---|
 //! | [`tables`] | rows of names |
-//! | [`threads`] | a JVM whose threads allocate, begin and end while they are read |
-//! | [`classes`] | loaders, classes, fields, mirrors and objects |
+//! | [`threads`] | a JVM whose threads allocate, start, and end while they are read |
+//! | [`classes`] | loaders, classes, fields, mirrors, and objects |
 
 pub(crate) mod classes;
 pub(crate) mod tables;
@@ -29,12 +29,12 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 pub(crate) const PAGE: u64 = 4096;
-/// The address from which things are put one behind the other.
+/// The address at which placement starts.
 const FIRST: u64 = 0x7f10_0000_0000;
-/// A change of a word, as an input has it.
+/// The size of a word change in the input.
 const CHANGE_BYTES: usize = 8;
 
-/// Bytes of a plan, one after the other, and zeros behind them.
+/// The bytes of a plan, followed by zeros.
 #[derive(Debug, Clone)]
 pub(crate) struct PlanBytes<'a>(std::slice::Iter<'a, u8>);
 
@@ -47,7 +47,6 @@ impl<'a> PlanBytes<'a> {
         self.0.next().map_or(0, |byte| u64::from(*byte))
     }
 
-    /// Two bytes.
     fn pair(&mut self) -> u64 {
         self.next() << 8 | self.next()
     }
@@ -57,15 +56,14 @@ impl<'a> PlanBytes<'a> {
     }
 }
 
-/// Pages by their addresses, zero where nothing was written; what is on no page cannot be read.
+/// Pages by address, zero unless written; an address without a page cannot be read.
 #[derive(Debug, Clone)]
 pub(crate) struct MadeUpMemory {
     pub(crate) pages: BTreeMap<u64, Box<[u8; PAGE as usize]>>,
     /// Addresses that cannot be read, whatever was written there.
     pub(crate) hole: Range<u64>,
-    /// The size of a page of the machine that it is of: those above are parts of it.
+    /// The simulated machine's page size; the pages above are parts of its pages.
     page: u64,
-    /// The address of the next thing.
     next: u64,
     asked: Cell<u64>,
 }
@@ -102,16 +100,16 @@ impl Memory for MadeUpMemory {
 }
 
 impl MadeUpMemory {
-    /// One in which things are put from this address on.
+    /// Memory in which placement starts at this address.
     fn from(first: u64) -> Self {
         Self { pages: BTreeMap::new(), hole: 0..0, page: PAGE, next: first, asked: Cell::new(0) }
     }
 
-    /// The address of so many bytes that are free, at a multiple of `step`.
+    /// Returns the address of this many free bytes, at a multiple of `step`.
     pub(super) fn place(&mut self, len: u64, step: u64) -> u64 {
         let at = self.next.next_multiple_of(step);
         self.next = at + len;
-        // All of it can be read, including bytes that are never written.
+        // All of it is readable, including bytes that are never written.
         for page in (at & !(PAGE - 1)..at + len).step_by(PAGE as usize) {
             self.part(page);
         }
@@ -136,7 +134,7 @@ impl MadeUpMemory {
         self.put(at, &word.to_le_bytes());
     }
 
-    /// Words of eight bytes, from this address on.
+    /// Writes eight-byte words from this address on.
     #[cfg(test)]
     pub(crate) fn words(&mut self, at: u64, words: &[u64]) {
         words.iter().zip((at..).step_by(8)).for_each(|(word, at)| self.word(at, *word));
@@ -146,7 +144,7 @@ impl MadeUpMemory {
         self.put(at, &half.to_le_bytes());
     }
 
-    /// The same on a machine with larger pages, each of which is there where a part of it was.
+    /// Simulates larger pages, each present if a part of it was.
     #[cfg(test)]
     pub(crate) fn with_pages_of(mut self, page: u64) -> Self {
         let whole = |start: &u64| (start & !(page - 1)..).step_by(PAGE as usize).take((page / PAGE) as usize);
@@ -155,7 +153,6 @@ impl MadeUpMemory {
         Self { page, ..self }
     }
 
-    /// Each of these changes of one word makes what is read an error.
     #[cfg(test)]
     #[track_caller]
     pub(crate) fn each_is_refused<T, E>(&self, changes: &[(&str, u64, u64)], read: impl Fn(&Self) -> Result<T, E>) {
@@ -166,19 +163,19 @@ impl MadeUpMemory {
         }
     }
 
-    /// Puts a text somewhere, with its zero byte.
+    /// Places a zero-terminated text somewhere.
     pub(crate) fn write_text(&mut self, text: &str) -> u64 {
         let at = self.place(text.len() as u64 + 1, 1);
         self.put(at, text.as_bytes());
         at
     }
 
-    /// Bytes that were asked for so far, whether they could be read or not.
+    /// Bytes requested so far, readable or not.
     pub(crate) fn asked(&self) -> u64 {
         self.asked.get()
     }
 
-    /// Changes words of it; whether there were any to change.
+    /// Changes words of it; returns whether there were any changes.
     pub(super) fn damage(&mut self, changes: &[u8]) -> bool {
         let pages: Vec<u64> = self.pages.keys().copied().collect();
         let mut plan = PlanBytes::of(changes.get(..changes.len() / CHANGE_BYTES * CHANGE_BYTES).unwrap_or_default());
@@ -202,7 +199,7 @@ impl MadeUpMemory {
     }
 }
 
-/// Tries the inputs that fuzzing found, or begins with, cut at every seventh byte; returns them.
+/// Tries the inputs that fuzzing found or starts with, truncated at every seventh byte; returns them.
 #[cfg(test)]
 pub(crate) fn corpus(name: &str, check: fn(&[u8])) -> Vec<Vec<u8>> {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(name);
@@ -216,7 +213,7 @@ pub(crate) fn corpus(name: &str, check: fn(&[u8])) -> Vec<Vec<u8>> {
     seeds
 }
 
-/// An input's two halves: a plan, and what is changed of what it makes up.
+/// An input's two halves: a plan, and the changes to its result.
 fn halves(input: &[u8]) -> (&[u8], &[u8]) {
     input.split_at(input.len().div_ceil(2))
 }

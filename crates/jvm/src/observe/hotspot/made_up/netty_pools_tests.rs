@@ -1,4 +1,4 @@
-//! Netty's pools in a JVM that is made up: found in every form, and when their objects are changed, read to an end.
+//! Netty's pools in a generated JVM: found in every form, and read without hanging when their objects are changed.
 
 use super::super::HotSpot;
 use super::super::netty_pools::{NettyChunksRecord, read};
@@ -8,12 +8,12 @@ use crate::observe::Unavailable;
 
 const KIB: u64 = 1 << 10;
 const LISTS: [&str; 6] = ["qInit", "q000", "q025", "q050", "q075", "q100"];
-/// Fields of an object come after the longest header, eight bytes each; a static field lies in the mirror.
+/// Fields of an object come after the longest header, eight bytes each; a static field is in the mirror.
 const AT: [u64; 7] = [16, 24, 32, 40, 48, 56, 64];
 const DEFAULT_AT: u64 = 64;
 const PLAIN: Form = Form { references: References::Wide, header: Header::Narrow { shift: 0 }, stream: true, spread: 0 };
 
-/// The classes and objects of one allocator with two arenas, of which the first has chunks.
+/// The classes and objects of one allocator with two arenas; the first has chunks.
 struct Pools {
     made: Loaded,
     hotspot: HotSpot,
@@ -32,7 +32,7 @@ impl Pools {
         let refers = |name: &str, at: u64| planted(name, "Ljava/lang/Object;", at, false, 0);
         let name = |class: &str| format!("{package}/netty/buffer/{class}").into_bytes();
         let root = planted("DEFAULT", "Ljava/lang/Object;", DEFAULT_AT, true, 0);
-        // Its mirror is the first, and lies where the heap begins.
+        // Its mirror is the first object, at the start of the heap.
         let allocator_class = made.class(&name("PooledByteBufAllocator"), vec![root, refers("directArenas", AT[0])]);
         let lists = LISTS.iter().zip(AT).map(|(list, at)| refers(list, at));
         let fields = lists.chain([refers("activeBytesHuge", AT[6])]).collect();
@@ -50,7 +50,7 @@ impl Pools {
         made.memory.word(arena_class + made.at(6), pool_arena);
         made.memory.word(adder + made.at(6), striped);
 
-        // A part of a counter may be below zero; the sum is not.
+        // A part of a counter can be negative, but not the sum.
         let counter = |made: &mut Loaded, base: u64, in_cell: u64| {
             let [counter, cell] = [adder, cell_class].map(|class| made.object(class, 32));
             made.memory.word(counter + AT[0], base);
@@ -130,7 +130,7 @@ fn chunks_are_found_in_every_form() {
     let mut seen = 0;
     for (kind, number) in (0..10).flat_map(|kind| (0..12).map(move |number| (kind, number))) {
         let form = Form::of(&mut PlanBytes::of(&[kind, number]));
-        // Arrays are not read where objects name their class by its address.
+        // Arrays are not read if objects identify their class by its address.
         if form.header != Header::Wide {
             assert_eq!(Pools::of(form, "io").read(), Ok(whole("io.netty")), "{form:?}");
             seen += 1;
@@ -141,7 +141,7 @@ fn chunks_are_found_in_every_form() {
 }
 
 #[test]
-fn what_is_not_as_netty_has_it_is_refused_or_left_out() {
+fn structures_unlike_nettys_are_rejected_or_skipped() {
     let mut pools = Pools::of(PLAIN, "io");
     let [full, empty, cached] = pools.chunks[..] else { panic!("{:?}", pools.chunks) };
     for (what, at, object) in [("itself", full, full), ("one before", cached, empty), ("another list", full, empty)] {
@@ -173,7 +173,7 @@ fn what_is_not_as_netty_has_it_is_refused_or_left_out() {
 }
 
 #[test]
-fn whatever_stands_in_its_objects_reading_ends() {
+fn reading_ends_whatever_the_objects_contain() {
     let mut pools = Pools::of(PLAIN, "io");
     let chunk = pools.chunks[0];
     let pages: Vec<u64> = pools.made.memory.pages.range(HEAP..HEAP + (1 << 30)).map(|(start, _)| *start).collect();
@@ -191,7 +191,7 @@ fn whatever_stands_in_its_objects_reading_ends() {
 }
 
 #[test]
-fn a_list_that_does_not_end_is_refused() {
+fn an_endless_list_is_rejected() {
     let mut pools = Pools::of(PLAIN, "io");
     let mut last = pools.chunks[2];
     for _ in 0..1 << 14 {

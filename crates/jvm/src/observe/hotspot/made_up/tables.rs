@@ -3,7 +3,7 @@
 use super::super::tables::{EXPORTED, Tables};
 use super::{MadeUpMemory, PlanBytes, halves};
 
-/// The content of a row; the number of a static field is its address.
+/// The content of a row; for a static field, the number is its address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum Says {
     Offset(u64),
@@ -13,13 +13,13 @@ pub(in super::super) enum Says {
     Long(u64),
 }
 
-/// The addresses of the variables of `EXPORTED`.
+/// The addresses of the variables in `EXPORTED`.
 pub(in super::super) type Exported = [Option<u64>; EXPORTED.len()];
 
 /// Columns of the four tables: the name of a constant and its value.
 const COLUMNS: [u64; 4] = [5, 2, 2, 2];
 
-/// Writes all four tables; fields are named as `Type::field`. `spread` orders the columns and widens the rows.
+/// Writes all four tables, with fields named as `Type::field`. `spread` orders the columns and widens the rows.
 pub(in super::super) fn describe(memory: &mut MadeUpMemory, rows: &[(&str, Says)], spread: u64) -> Exported {
     let mut variables = Vec::new();
     for (n, columns) in (0..).zip(COLUMNS) {
@@ -42,7 +42,7 @@ pub(in super::super) fn describe(memory: &mut MadeUpMemory, rows: &[(&str, Says)
     exported
 }
 
-/// The cells of a row, if it is one of this table.
+/// The cells of a row, if it belongs to this table.
 fn cells(memory: &mut MadeUpMemory, table: u64, name: &str, says: Says) -> Option<Vec<u64>> {
     match (table, says) {
         (0, Says::Offset(_) | Says::Address(_)) => {
@@ -60,9 +60,9 @@ fn cells(memory: &mut MadeUpMemory, table: u64, name: &str, says: Says) -> Optio
     }
 }
 
-/// Whether the tables say the same of this name.
+/// Whether the tables have the same value for this name.
 pub(in super::super) fn agrees(tables: &Tables, name: &str, says: Says) -> bool {
-    // Nothing of HotSpot is as large: the tables contain such a value, but do not return it.
+    // Nothing in HotSpot is this large: the tables may contain such a value, but must not return it.
     const TOO_LARGE: u64 = 1 << 20;
     match says {
         Says::Offset(offset) if offset >= TOO_LARGE => tables.offset(&[name]).is_err(),
@@ -75,7 +75,6 @@ pub(in super::super) fn agrees(tables: &Tables, name: &str, says: Says) -> bool 
     }
 }
 
-/// Rows by a plan, each of another name.
 pub(in super::super) fn rows(plan: &mut PlanBytes) -> Vec<(String, Says)> {
     const NAMES: [&str; 6] = ["Thread", "Ω", "a b", "<i>", "GrowableArray<int>", ""];
     let mut rows = Vec::new();
@@ -97,10 +96,10 @@ pub(in super::super) fn rows(plan: &mut PlanBytes) -> Vec<(String, Says)> {
     rows
 }
 
-/// For fuzzing and tests: tables of the first half of the input, in which the second half changes words; panics where
-/// what was not changed is not found, or reading does not end.
+/// For fuzzing and tests: tables from the first half of the input, in which the second half changes words. Panics if an
+/// unchanged value is not found, or reading does not end.
 pub(crate) fn check(input: &[u8]) {
-    // Four tables of 8,192 rows, two texts of 1 KiB and five cells each.
+    // Four tables of 8,192 rows, with two texts of 1 KiB and five cells each.
     const ASKED_MAX: u64 = 4 * 8192 * (2 * (1024 + 64) + 48) + 4096;
     let (plan, changes) = halves(input);
     let (mut memory, mut plan) = (MadeUpMemory::default(), PlanBytes::of(plan));

@@ -1,4 +1,4 @@
-//! Tables of names and of flags that are cut short, point anywhere, or lie about their form.
+//! Tables of names and flags that are truncated, have wild pointers, or misstate their form.
 
 use super::super::flags::{FlagOrigin, Flags};
 use super::super::tables::{EXPORTED, Tables};
@@ -16,13 +16,13 @@ const ROWS: [(&str, Says); 8] = [
     ("markWord::lock_mask", Says::Long(u64::MAX)),
     ("LastFrameFactory::_none", Says::Int(-1)),
 ];
-/// Which of the exported variables are lengths of rows, and where tables are; all others are columns.
+/// Which exported variables are row lengths and table addresses; all others are columns.
 const STRIDES: [usize; 4] = [1, 8, 12, 16];
 const STARTS: [usize; 4] = [0, 7, 11, 15];
-/// Numbers that no pointer, length or column has.
+/// Numbers that are invalid as pointer, length, or column.
 const HOSTILE: [u64; 9] = [1, 7, 4097, 1 << 32, 1 << 47, 1 << 63, u64::MAX - 255, u64::MAX - 7, u64::MAX];
 
-/// All that HotSpot describes, by columns in some order, and where the first thing behind it lies.
+/// Everything that HotSpot describes, in some column order, and the address after it.
 fn described(spread: u64) -> (MadeUpMemory, Exported, u64) {
     let mut memory = MadeUpMemory::default();
     let exported = describe(&mut memory, &ROWS, spread);
@@ -34,19 +34,18 @@ fn is_whole(tables: &Tables) -> bool {
     ROWS.iter().all(|(name, says)| agrees(tables, name, *says))
 }
 
-/// The address and the value of each variable.
 fn variables(memory: &MadeUpMemory, exported: Exported) -> [(u64, u64); EXPORTED.len()] {
     exported.map(|at| (at.unwrap(), memory.u64(at.unwrap()).unwrap()))
 }
 
 #[test]
-fn tables_cut_at_every_byte_are_whole_or_refused() {
+fn truncated_tables_are_complete_or_rejected() {
     for spread in 0..6 {
         let (mut memory, exported, behind) = described(spread);
         assert!(is_whole(&Tables::read(&memory, exported).unwrap()));
         let values = variables(&memory, exported).map(|(_, value)| value);
         let (first, variables) = (values[0], exported[0].unwrap());
-        // The name that the last row does not have is the last that is read.
+        // The missing name of the last row is read last.
         let last = values[15] + values[16] + values[17] + 8;
         for at in first..behind {
             memory.hole = at..at + 1;
@@ -60,7 +59,7 @@ fn tables_cut_at_every_byte_are_whole_or_refused() {
 }
 
 #[test]
-fn a_variable_that_is_missing_is_named() {
+fn a_missing_variable_is_named() {
     let (memory, exported, _) = described(0);
     for n in 0..EXPORTED.len() {
         let mut less = exported;
@@ -73,7 +72,7 @@ fn a_variable_that_is_missing_is_named() {
 }
 
 #[test]
-fn no_variable_of_another_form_is_taken() {
+fn variables_in_another_form_are_rejected() {
     for spread in 0..3 {
         let (memory, exported, _) = described(spread);
         let variables = variables(&memory, exported);
@@ -94,9 +93,9 @@ fn no_variable_of_another_form_is_taken() {
     }
 }
 
-/// A pointer of a row that leads nowhere ends reading; one that leads elsewhere changes its own row at the most.
+/// A wild pointer in a row ends the reading, or changes at most its own row.
 #[test]
-fn rows_that_point_anywhere() {
+fn wild_pointers_in_rows() {
     let (memory, exported, behind) = described(0);
     let variables = variables(&memory, exported);
     let (structs, text) = (variables[0].1, variables[7].1);
@@ -126,7 +125,7 @@ fn rows_that_point_anywhere() {
 }
 
 #[test]
-fn a_table_without_an_end_is_refused() {
+fn an_endless_table_is_rejected() {
     let names: Vec<String> = (0..8192).map(|n| format!("c{n}")).collect();
     let read = |count: usize| {
         let rows: Vec<(&str, Says)> = names[..count].iter().map(|name| (name.as_str(), Says::Long(7))).collect();
@@ -139,7 +138,7 @@ fn a_table_without_an_end_is_refused() {
 }
 
 #[test]
-fn what_cannot_be_an_offset_is_none() {
+fn impossible_offsets_are_rejected() {
     let mut memory = MadeUpMemory::default();
     let rows = [("A::b", Says::Offset(1 << 20)), ("A::c", Says::Offset((1 << 20) - 1)), ("A", Says::Size(u64::MAX))];
     let exported = describe(&mut memory, &rows, 0);
@@ -149,7 +148,7 @@ fn what_cannot_be_an_offset_is_none() {
     assert!(tables.address(&["A::c"]).is_err(), "a field that is not static has no address");
 }
 
-/// Name, type, bytes of the value, origin; then value and origin as the reader returns them.
+/// Name, type, value bytes, origin; then value and origin as the reader returns them.
 type Made<'a> = (&'a str, u32, u64, u32, &'a str, Option<FlagOrigin>);
 
 const FLAGS: [Made; 10] = [
@@ -165,7 +164,7 @@ const FLAGS: [Made; 10] = [
     ("OnError", 9, u64::MAX, 4, "<b>&\u{fffd}", Some(FlagOrigin::Other)),
 ];
 
-/// Addresses of the number of flags and of their first row of 40 bytes.
+/// Addresses of the number of flags and of their first 40-byte row.
 struct Rows {
     count_at: u64,
     first: u64,
@@ -214,9 +213,9 @@ fn flags_of_every_type_are_read() {
     assert_eq!(is_on, [Some(true), Some(false), None]);
 }
 
-/// JDK 11 says types by text, in the first of five words, and not which bits are those of the origin.
+/// JDK 11 has types as strings, in the first of five words, and does not describe the origin bits.
 #[test]
-fn flags_whose_types_are_texts_are_read() {
+fn flags_with_text_types_are_read() {
     let (mut memory, numbered, rows) = flags();
     let whole = Flags::read(&memory, &numbered).unwrap();
     const TYPES: [&str; 10] =
@@ -240,7 +239,7 @@ fn flags_whose_types_are_texts_are_read() {
 }
 
 #[test]
-fn flags_that_lie_are_refused() {
+fn invalid_flags_are_rejected() {
     let (memory, tables, rows) = flags();
     let changes = [
         ("more flags than there are", rows.count_at, 10_000),
@@ -267,7 +266,7 @@ fn flags_that_lie_are_refused() {
 }
 
 #[test]
-fn flags_of_more_text_than_any_jvm_has_are_refused() {
+fn too_much_flag_text_is_rejected() {
     let (mut memory, tables, rows) = flags();
     let (count, long) = (300, memory.write_text(&"x".repeat(1000)));
     let first = memory.place(40 * count, 8);
@@ -285,11 +284,11 @@ fn flags_of_more_text_than_any_jvm_has_are_refused() {
     let most = (256 << 10) / 1005;
     assert_eq!(read(&mut memory, most), Ok(most as usize));
     let why = read(&mut memory, most + 1).unwrap_err();
-    assert!(why.why.contains("more than the 256 KiB"), "{why}");
+    assert!(why.why.contains("more than 256 KiB"), "{why}");
 }
 
 #[test]
-fn flags_without_a_byte_are_the_same_or_refused() {
+fn truncated_flags_are_equal_or_rejected() {
     let (mut memory, tables, rows) = flags();
     let whole = Flags::read(&memory, &tables).unwrap();
     for at in rows.count_at - 8..rows.first + 40 * (FLAGS.len() as u64 + 1) + 400 {

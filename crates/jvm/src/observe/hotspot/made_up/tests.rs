@@ -1,4 +1,4 @@
-//! Checks the laws on made-up JVMs: random plans, the corpus of the fuzzers, and inputs near it.
+//! Checks the laws on generated JVMs: random plans, the fuzzers' corpus, and inputs near it.
 
 use super::{classes, tables, threads};
 use loadline_test_support::all_simulations_run;
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
-/// Inputs near those of a corpus: a few seconds for each corpus.
+/// Inputs near a corpus: takes a few seconds per corpus.
 fn mangled_count() -> usize {
     match (cfg!(debug_assertions), all_simulations_run()) {
         (true, _) => 2_000,
@@ -19,22 +19,22 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) })]
 
     #[test]
-    fn tables_of_any_plan(input in prop::collection::vec(any::<u8>(), 0..900)) {
+    fn tables_from_any_plan(input in prop::collection::vec(any::<u8>(), 0..900)) {
         tables::check(&input);
     }
 
     #[test]
-    fn threads_of_any_plan(input in prop::collection::vec(any::<u8>(), 0..1500)) {
+    fn threads_from_any_plan(input in prop::collection::vec(any::<u8>(), 0..1500)) {
         threads::check(&input);
     }
 
     #[test]
-    fn classes_of_any_plan(input in prop::collection::vec(any::<u8>(), 0..600)) {
+    fn classes_from_any_plan(input in prop::collection::vec(any::<u8>(), 0..600)) {
         classes::check(&input);
     }
 }
 
-/// Bytes set, taken out, put in, and the end of another seed.
+/// Overwrites, removes, and inserts bytes, or appends the end of another seed.
 fn mangled(seeds: &[Vec<u8>]) -> impl Strategy<Value = Vec<u8>> {
     let change = (0u8..5, any::<prop::sample::Index>(), any::<u8>());
     let (seeds, others) = (seeds.to_vec(), seeds.to_vec());
@@ -54,7 +54,7 @@ fn mangled(seeds: &[Vec<u8>]) -> impl Strategy<Value = Vec<u8>> {
     )
 }
 
-/// Tries the inputs that fuzzing found, or begins with, on every toolchain, and their neighbours; always the same ones.
+/// Tries the inputs that fuzzing found or starts with, on every toolchain, and their neighbors; always the same ones.
 fn corpus(name: &str, check: fn(&[u8])) {
     let seeds = super::corpus(name, check);
     let (mut runner, near) = (TestRunner::deterministic(), mangled(&seeds));

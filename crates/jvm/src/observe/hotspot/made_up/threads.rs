@@ -1,7 +1,7 @@
-//! A JVM whose threads allocate, begin and end while they are read: up to three steps before each stretch of its memory
-//! is read. A thread that ends is first off the list and then among the ended ones, both under one lock, as in HotSpot
-//! (`Threads::remove`). Lists and threads are freed, overwritten and used again at once. The counters and the TLAB of
-//! one thread change in one step: no reader can tell the moment between.
+//! A JVM whose threads allocate, start, and end during reading: it takes up to three steps before each read. An ending
+//! thread is first removed from the list and then added to the ended ones, under one lock as in HotSpot
+//! (`Threads::remove`). Lists and threads are freed, overwritten, and reused immediately. A thread's counters and TLAB
+//! change in one step, because no reader can observe the moment between.
 
 use super::super::super::memory::Memory;
 use super::super::tables::Tables;
@@ -11,14 +11,14 @@ use super::{MadeUpMemory, PlanBytes, halves};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-/// Places for threads, and for lists of them: few, so that they are soon used again.
+/// Few slots for threads and their lists, so that they are soon reused.
 const PLACES: usize = 6;
 const LISTS: usize = 3;
 const THREAD_BYTES: u64 = 512;
-/// The words that freed memory is overwritten with.
+/// The words that overwrite freed memory.
 const POISON: [u64; 4] = [0xf1f1_f1f1_f1f1_f1f1, 0, 0x3fff_ffff, u64::MAX];
 
-/// Offsets of fields, and where static ones stand.
+/// Field offsets, and addresses of static fields.
 #[derive(Debug, Clone, Copy)]
 struct ThreadLayout {
     head: u64,
@@ -32,7 +32,6 @@ struct ThreadLayout {
     id: u64,
 }
 
-/// A thread on the list.
 #[derive(Debug, Clone, Copy)]
 struct Living {
     place: usize,
@@ -48,7 +47,7 @@ impl Living {
     }
 }
 
-/// The JVM at a moment, and what it does next.
+/// The JVM's current state and its next steps.
 #[derive(Debug, Clone)]
 struct SimulatedJvm<'p> {
     memory: MadeUpMemory,
@@ -58,15 +57,14 @@ struct SimulatedJvm<'p> {
     lists: Vec<u64>,
     current: usize,
     living: Vec<Living>,
-    /// A thread that is off the list and not yet among the ended ones.
+    /// A thread that is off the list but not yet among the ended ones.
     leaving: Option<Living>,
     exited: u64,
-    /// Whether the JVM has a symbol for what ended threads allocated.
     ended: EndedThreads,
     begun: u32,
-    /// The least and the most that list and ended threads summed up to since somebody last asked.
+    /// The minimum and maximum sum of listed and ended threads since the last read.
     seen: (u64, u64),
-    /// Bytes of each thread that was listed since then: the least, and those it has now.
+    /// Bytes of each thread listed since then: the minimum and the current value.
     each: BTreeMap<u32, (u64, u64)>,
 }
 
@@ -80,7 +78,7 @@ impl<'p> SimulatedJvm<'p> {
             exited: memory.place(8, 8),
             length: far,
             threads: far + 8,
-            // Counters before the TLAB and behind it.
+            // Counters before or after the TLAB.
             allocated: if spread.is_multiple_of(2) { 64 + far } else { 200 + far },
             start: 16 + spread % 3 * 8,
             top: 48,
@@ -135,7 +133,7 @@ impl<'p> SimulatedJvm<'p> {
         exited + self.living.iter().map(|one| one.bytes()).sum::<u64>()
     }
 
-    /// Records from now on.
+    /// Starts recording.
     fn look(&mut self) {
         self.seen = (self.sum(), self.sum());
         self.each = self.living.iter().filter_map(|one| Some((one.tid?, (one.bytes(), one.bytes())))).collect();
@@ -150,7 +148,7 @@ impl<'p> SimulatedJvm<'p> {
         }
     }
 
-    /// Takes the steps between two readings: none, or up to three.
+    /// Takes the steps between two reads: none, or up to three.
     fn go_on(&mut self) {
         for _ in 0..self.plan.next().saturating_sub(0x80) % 4 {
             let (kind, number) = (self.plan.next(), self.plan.next());
@@ -167,10 +165,10 @@ impl<'p> SimulatedJvm<'p> {
         let count = self.living.len();
         let Some(one) = self.living.get_mut(number as usize % count.max(1)) else { return };
         match kind % 3 {
-            // Past the TLAB, or within it.
+            // Beyond the TLAB, or within it.
             0 => one.counted += number << (kind % 32),
             1 if one.tlab_start != 0 => one.tlab_top += 8 * number,
-            // Another TLAB: what was used of this one is counted.
+            // A new TLAB: the used part of the old one is counted.
             _ => {
                 let start = (kind + 1) << 24;
                 (one.counted, one.tlab_start, one.tlab_top) = (one.bytes(), start, start + 8 * number);
@@ -185,7 +183,7 @@ impl<'p> SimulatedJvm<'p> {
         self.memory.word(at + layout.allocated, one.counted);
         self.memory.word(at + layout.start, one.tlab_start);
         self.memory.word(at + layout.top, one.tlab_top);
-        // The `OSThread`, with the kernel's id of the thread, lies behind it.
+        // The `OSThread`, with the kernel's thread id, follows it.
         self.memory.word(at + layout.os_thread, if one.tid.is_some() { at + THREAD_BYTES } else { 0 });
         self.memory.half(at + THREAD_BYTES + layout.id, one.tid.unwrap_or(0));
     }
@@ -202,7 +200,7 @@ impl<'p> SimulatedJvm<'p> {
         self.publish();
     }
 
-    /// A thread that has allocated something goes off the list; one that has not has not run.
+    /// A thread that has allocated something goes off the list; one that has not has never run.
     fn end(&mut self, n: usize) {
         self.leave();
         let n = n % self.living.len().max(1);
@@ -212,7 +210,7 @@ impl<'p> SimulatedJvm<'p> {
         }
     }
 
-    /// Adds the bytes of a thread off the list to the ended ones, and frees its memory.
+    /// Adds the bytes of a removed thread to the ended ones, and frees its memory.
     fn leave(&mut self) {
         let Some(one) = self.leaving.take() else { return };
         self.exited += one.bytes();
@@ -228,7 +226,7 @@ impl<'p> SimulatedJvm<'p> {
         (at..at + len).step_by(8).for_each(|at| self.memory.word(at, with));
     }
 
-    /// Another list, in place of one that is freed.
+    /// Replaces the list with a new one and frees the old one.
     fn publish(&mut self) {
         let (old, layout) = (self.lists[self.current], self.layout);
         self.current = (self.current + 1) % self.lists.len();
@@ -245,7 +243,7 @@ impl<'p> SimulatedJvm<'p> {
     }
 }
 
-/// Goes on one step whenever it is read.
+/// Advances one step per read.
 struct LiveMemory<'p>(RefCell<SimulatedJvm<'p>>);
 
 impl Memory for LiveMemory<'_> {
@@ -256,8 +254,8 @@ impl Memory for LiveMemory<'_> {
     }
 }
 
-/// Checks that a reading lies between the least and the most that the JVM came to meanwhile, and not below the reading
-/// before. Only a plan that goes on is a reason for an error.
+/// Checks that a reading is within the JVM's minimum and maximum during it, and not below the previous reading. An
+/// error is acceptable only if the plan continues.
 fn read(live: &LiveMemory, reader: &mut ThreadReader, before: u64) -> u64 {
     live.0.borrow_mut().look();
     let was_over = live.0.borrow().plan.is_over();
@@ -265,7 +263,7 @@ fn read(live: &LiveMemory, reader: &mut ThreadReader, before: u64) -> u64 {
     let jvm = live.0.borrow();
     let (least, most) = match jvm.ended {
         EndedThreads::Counted => (jvm.seen.0.max(before), jvm.seen.1.max(before)),
-        // A thread may be another by now at its old place, on a list at its old place: nothing tells.
+        // An old address may belong to another thread, on a list that also reused its address: this cannot be detected.
         EndedThreads::Unknown => (before, jvm.sum() + jvm.exited + jvm.leaving.map_or(0, Living::bytes)),
     };
     match read {
@@ -281,7 +279,7 @@ fn read(live: &LiveMemory, reader: &mut ThreadReader, before: u64) -> u64 {
     }
 }
 
-/// Each thread has what it had at a moment during the reading, and no thread is another.
+/// Each thread has a value from some moment during the reading, and no thread is mistaken for another.
 fn read_each(live: &LiveMemory, reader: &mut ThreadReader) {
     live.0.borrow_mut().look();
     let was_over = live.0.borrow().plan.is_over();
@@ -298,10 +296,10 @@ fn read_each(live: &LiveMemory, reader: &mut ThreadReader) {
     }
 }
 
-/// For fuzzing and tests: a JVM that goes on by the first half of the input while it is read; panics if a sum is
-/// one that it never had. Once more with words of its memory changed by the second half: readings end.
+/// For fuzzing and tests: reads a JVM that continues by the first half of the input; panics if a sum never existed.
+/// Repeats this with words of its memory changed by the second half: reading must end.
 pub(crate) fn check(input: &[u8]) {
-    // 50 tries that take two lists of 100,000 threads each, and what little can be read of them.
+    // 50 tries with two lists of 100,000 threads each, and the little that is readable of them.
     const ASKED_MAX: u64 = 8 * 50 * (2 * 800_000 + (1 << 20));
     let (plan, changes) = halves(input);
     let (jvm, threads) = SimulatedJvm::of(PlanBytes::of(plan));

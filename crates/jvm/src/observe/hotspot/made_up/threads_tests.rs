@@ -1,4 +1,4 @@
-//! Lists of threads that lie, and threads at the ends of memory.
+//! Corrupt thread lists, and threads at the ends of memory.
 
 use super::super::tables::Tables;
 use super::super::threads::{EndedThreads, ThreadAllocated, ThreadReader, Threads};
@@ -9,7 +9,7 @@ use std::cell::Cell;
 
 /// The last page of the address space.
 const LAST_PAGE: u64 = u64::MAX - (PAGE - 1);
-/// The most that a thread allocates: one byte less than 1 EiB.
+/// The maximum that a thread allocates: one byte less than 1 EiB.
 const MOST: u64 = (1 << 60) - 1;
 /// Fields of a thread: its TLAB's start and top, its counter, its `OSThread`.
 const TLAB_TOP: u64 = 8;
@@ -20,7 +20,7 @@ const OS_THREAD: u64 = PAGE + 512;
 struct Listed {
     memory: MadeUpMemory,
     tables: Tables,
-    /// The variable of the list, and what ended threads allocated behind it.
+    /// The list variable, followed by the bytes that ended threads allocated.
     head: u64,
     list: u64,
 }
@@ -65,7 +65,6 @@ impl Listed {
     }
 }
 
-/// So many threads that have counted so much each, in memory.
 fn alike(count: u64, counted: u64) -> Listed {
     let first = 0x10_0000;
     let threads: Vec<u64> = (0..count).map(|n| first + n * 2 * PAGE).collect();
@@ -97,11 +96,11 @@ fn counters_and_tlabs_add_up() {
 }
 
 #[test]
-fn what_a_reader_said_it_does_not_take_back() {
+fn readings_never_decrease() {
     let mut made = alike(2, 100);
     let mut reader = made.reader();
     assert_eq!(reader.read(&made.memory).unwrap().bytes, 200);
-    // A thread is off the list, and what it had not yet among the ended ones.
+    // A thread is off the list, and its bytes are not yet among the ended ones.
     made.memory.word(made.list, 1);
     assert_eq!(reader.read(&made.memory).unwrap().bytes, 200);
     made.memory.word(made.head + 8, 150);
@@ -109,7 +108,7 @@ fn what_a_reader_said_it_does_not_take_back() {
 }
 
 #[test]
-fn counters_that_no_thread_has_are_refused() {
+fn impossible_counters_are_rejected() {
     assert_eq!(alike(15, MOST).sum(), Some(15 * MOST));
     assert_eq!(alike(17, MOST).sum(), None, "a sum beyond 64 bits");
     assert_eq!(alike(1, MOST + 1).sum(), None);
@@ -127,7 +126,7 @@ fn counters_that_no_thread_has_are_refused() {
 }
 
 #[test]
-fn lists_that_lie_are_refused() {
+fn corrupt_lists_are_rejected() {
     let whole = alike(3, 5);
     assert_eq!(whole.sum(), Some(15));
     let changes: [(&str, u64, u64); 9] = [
@@ -151,7 +150,7 @@ fn lists_that_lie_are_refused() {
     for at in whole.list..whole.list + 40 {
         let mut made = alike(3, 5);
         made.memory.hole = at..at + 1;
-        // The upper half of the word with the length is not part of the length.
+        // The upper half of the word with the length does not belong to the length.
         assert_eq!(made.sum().is_none(), !(whole.list + 4..whole.list + 8).contains(&at), "without {at:#x}");
     }
 }
@@ -168,7 +167,7 @@ fn threads_at_both_ends_of_memory() {
         (made.sum(), made.reader().by_thread(&made.memory).ok())
     };
     let without_id = |bytes| Some(vec![ThreadAllocated { tid: None, bytes }]);
-    // Its `OSThread` would be behind the end.
+    // Its `OSThread` would be beyond the end.
     assert_eq!(known(LAST_PAGE, 9), (Some(9), without_id(9)));
     assert_eq!(known(u64::MAX - 23, 9), (Some(9), without_id(9)), "its last byte is the last");
     assert_eq!(known(u64::MAX - 22, 9), (None, None), "one byte further");
@@ -176,7 +175,7 @@ fn threads_at_both_ends_of_memory() {
 }
 
 #[test]
-fn an_os_thread_that_is_nowhere_has_no_id() {
+fn a_missing_os_thread_has_no_id() {
     for (at, half, tid) in
         [(0x9000, 77, Some(77)), (0x9000, 0, None), (0, 77, None), (u64::MAX - 3, 77, Some(77)), (u64::MAX, 77, None)]
     {
@@ -189,7 +188,7 @@ fn an_os_thread_that_is_nowhere_has_no_id() {
 }
 
 #[test]
-fn counters_that_are_far_apart_are_none_of_a_thread() {
+fn distant_counters_are_rejected() {
     for (counter, is_known) in [(PAGE - 8, true), (PAGE - 7, false), ((1 << 20) - 1, false)] {
         let mut made = alike(1, 5);
         let tables = tables(&mut made.memory, made.head, counter);
@@ -197,7 +196,7 @@ fn counters_that_are_far_apart_are_none_of_a_thread() {
     }
 }
 
-/// Memory in which one word is changed once so many readings have been made, and back after each further one.
+/// Memory in which one word changes after this many reads, and back after each further one.
 struct Changing<'m> {
     memory: &'m MadeUpMemory,
     at: u64,
@@ -217,8 +216,8 @@ impl Memory for Changing<'_> {
 }
 
 #[test]
-fn counters_that_take_more_than_8_mib_are_refused_at_once() {
-    // 24 bytes of each are read if the fields are side by side, and 4,096 if they are as far apart as allowed.
+fn counters_over_8_mib_are_rejected_immediately() {
+    // 24 bytes per thread are read if the fields are adjacent, and 4,096 if they are as far apart as allowed.
     for (counter, most) in [(COUNTER, 100_000), (PAGE - 8, 2_048)] {
         for (count, is_read) in [(most, true), (most + 1, false), (u64::from(u32::MAX), false)] {
             let mut made = listed(&vec![0x10_0000; count.min(most + 1) as usize]);
@@ -240,7 +239,7 @@ fn counters_that_take_more_than_8_mib_are_refused_at_once() {
 }
 
 #[test]
-fn what_changes_each_time_is_refused_in_the_end() {
+fn constant_change_is_finally_rejected() {
     let made = alike(3, 5);
     let read = |at: u64, after: u64| {
         let memory = Changing { memory: &made.memory, at, after, reads: Cell::new(0) };

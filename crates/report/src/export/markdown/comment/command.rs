@@ -1,11 +1,11 @@
-//! The command that repeats a result, without its output paths: the person who repeats it has other paths.
+//! The command to repeat a result, without output paths, which differ for each user.
 
 use crate::export::Format;
 
-/// Options that only change what is shown.
+/// Options that only affect output.
 const SHOWN: [&str; 5] = ["--json", "--github", "--quiet", "--comment-always", "--details"];
 
-/// Returns the same command, shorter. Words behind `--` are the subject's and stay.
+/// The command without these. Words after `--` belong to the subject and stay.
 pub(super) fn shorter(command: &str) -> String {
     let mut kept: Vec<&str> = Vec::new();
     let mut words = words(command).into_iter();
@@ -25,13 +25,13 @@ pub(super) fn shorter(command: &str) -> String {
     kept.join(" ")
 }
 
-/// Whether a path follows an option.
+/// Whether an option takes a path.
 fn has_place(option: &str) -> bool {
     let word = option.strip_prefix("--").unwrap_or_default();
     word == "out" || Format::ALL.iter().any(|format| format.word() == word)
 }
 
-/// The words as written for a shell, quotes included.
+/// A command's words in shell syntax, including quotes.
 fn words(command: &str) -> Vec<&str> {
     let (mut found, mut start, mut quoted, mut escaped) = (Vec::new(), None, false, false);
     for (at, character) in command.char_indices() {

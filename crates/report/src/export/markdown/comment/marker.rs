@@ -1,14 +1,14 @@
-//! The hidden first line, by which a poster finds the comment of a scenario: `<!-- loadline:tiny-http -->`.
+//! The hidden first line that identifies a scenario's comment: `<!-- loadline:tiny-http -->`.
 
-/// Names are cut after this many characters, and made distinct by a hash.
+/// Longer names are truncated, and made unique by a hash.
 const CHARACTERS_MAX: usize = 120;
 
-/// The marker of a scenario. No name can end the HTML comment around it, and two names give two markers.
+/// A scenario's marker. Names cannot end the enclosing HTML comment, and different names have different markers.
 pub(super) fn marker(scenario: &str) -> String {
     let mut name = String::with_capacity(scenario.len());
     for byte in scenario.bytes() {
         match byte {
-            // Two hyphens may end an HTML comment.
+            // Two hyphens can end an HTML comment.
             b'-' if !name.is_empty() && !name.ends_with('-') => name.push('-'),
             b'.' | b'_' => name.push(char::from(byte)),
             byte if byte.is_ascii_alphanumeric() => name.push(char::from(byte)),
@@ -22,7 +22,7 @@ pub(super) fn marker(scenario: &str) -> String {
     format!("<!-- loadline:{name} -->")
 }
 
-/// FNV-1a in 64 bits (Fowler, Noll, Vo; RFC 9923): the same in every release, unlike the hasher of the library.
+/// FNV-1a, 64 bits (Fowler, Noll, Vo; RFC 9923), which unlike the standard hasher is stable across releases.
 fn hash(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
@@ -45,7 +45,7 @@ mod tests {
         let [one, other] = ["a", "b"].map(|end| marker(&format!("{}{end}", "x".repeat(10_000))));
         assert_ne!(one, other);
         assert!(one.len() < 200, "{one}");
-        // A known value of the hash.
+        // A published test value.
         assert_eq!(hash("a"), 0xaf63_dc4c_8601_ec8c);
     }
 }

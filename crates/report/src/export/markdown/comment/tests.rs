@@ -1,4 +1,4 @@
-//! Comments on documents made by hand.
+//! Comments on sample documents.
 
 use super::super::super::{consumers::check_comment, samples};
 use super::*;
@@ -10,7 +10,7 @@ fn verdict(text: &str) -> &str {
     line.strip_prefix("<!-- loadline-verdict: ").unwrap().strip_suffix(" -->").unwrap()
 }
 
-/// `compared`, but nothing in it differs and no budget is broken.
+/// `compared` without differences and exceeded budgets.
 fn alike() -> Document {
     let mut document = samples::compared();
     document.comparisons.iter_mut().for_each(|of| of.verdict = DifferenceVerdict::Equivalent);
@@ -118,7 +118,7 @@ fn nothing_is_said_where_nothing_changed() {
     let text = comment(&document, Unchanged::Told);
     check_comment(&text);
     assert_eq!(verdict(&text), "unchanged");
-    let said = "Nothing changed for sure against `serial`: 4 metrics equivalent, 1 budget kept.";
+    let said = "No clear change against `serial`: 4 metrics equivalent, 1 budget met.";
     assert_eq!(text.lines().nth(2), Some(said));
     assert_eq!(comment(&samples::empty(), Unchanged::Silent), "");
     check_comment(&comment(&samples::empty(), Unchanged::Told));
@@ -130,8 +130,8 @@ fn what_is_undecided_is_a_count_and_no_reason_to_speak() {
     document.comparisons[2].verdict = DifferenceVerdict::CannotTell;
     document.budgets[0].verdict = BudgetVerdict::Undecided;
     assert_eq!(comment(&document, Unchanged::Silent), "");
-    let said = "Nothing changed for sure against `serial`: 3 metrics equivalent, 1 metric undecided, 1 budget undecided. \
-                About 18 blocks in all would decide.";
+    let said = "No clear change against `serial`: 3 metrics equivalent, 1 metric undecided, 1 budget undecided. \
+                Settling this would take about 18 blocks in total.";
     let text = comment(&document, Unchanged::Told);
     assert_eq!(text.lines().nth(2), Some(said), "{text}");
 }
@@ -160,7 +160,7 @@ fn a_trial_that_failed_in_the_baseline_is_not_this_change() {
     document.trials[1].outcome = crate::record::Outcome::SubjectFailed;
     let text = comment(&document, Unchanged::Silent);
     assert_eq!(verdict(&text), "failed");
-    let said = "trial 2 of this/app: the subject failed: the reason is unknown. ";
+    let said = "trial 2 of this/app: the server failed: reason unknown. ";
     assert!(text.lines().nth(2).unwrap().starts_with(said), "{text}");
 }
 
@@ -182,7 +182,7 @@ fn rows_are_cut_whole() {
     document.comparisons.extend(std::iter::repeat_n(row, 5_000));
     let text = comment(&document, Unchanged::Told);
     check_comment(&text);
-    let note = text.lines().find(|line| line.contains("rows more did not fit")).unwrap();
+    let note = text.lines().find(|line| line.contains("more rows did not fit")).unwrap();
     let left_out: usize = note.split(' ').next().unwrap().replace(',', "").parse().unwrap();
     let shown = text.lines().filter(|line| line.starts_with("| **worse**") || line.starts_with("| better")).count();
     assert!(left_out + shown >= 5_001 && shown > 300, "{left_out} {shown}");

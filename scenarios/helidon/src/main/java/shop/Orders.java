@@ -15,15 +15,15 @@ import java.util.Map;
 import java.util.concurrent.locks.ReentrantLock;
 
 /**
- * {@code GET /orders} answers with the last ten, {@code GET /orders/1} with one, {@code POST /orders} keeps another.
- * All of them stay in the heap.
+ * {@code GET /orders} returns the last ten, {@code GET /orders/1} one; {@code POST /orders} adds one. All stay in the
+ * heap.
  */
 public final class Orders implements HttpService {
     private final List<Order> kept = new ArrayList<>(List.of(new Order(1, "first")));
-    /** Up to JDK 23 a virtual thread that waits in {@code synchronized} holds its carrier; waiting here does not. */
+    /** Until JDK 23, a virtual thread pins its carrier while it waits in {@code synchronized}, but not here. */
     private final ReentrantLock lock = new ReentrantLock();
 
-    /** Made once: {@code Json.createObjectBuilder()} looks for its provider each time; README.md has the cost. */
+    /** Created once, since {@code Json.createObjectBuilder()} looks up its provider each time: see README.md. */
     private static final JsonBuilderFactory JSON = Json.createBuilderFactory(Map.of());
 
     private record Order(long id, String item) {

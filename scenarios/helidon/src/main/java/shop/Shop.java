@@ -3,7 +3,7 @@ package shop;
 import io.helidon.config.Config;
 import io.helidon.webserver.WebServer;
 
-/** A small service of Helidon SE: each request has a virtual thread of its own. Put your own in its place. */
+/** A small Helidon SE service, with a virtual thread per request. Replace it with your own. */
 public final class Shop {
     private Shop() {}
 

@@ -11,18 +11,16 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * {@code GET /orders} answers with the last ten, {@code GET /orders/1} with one, {@code POST /orders} keeps another.
- * All of them stay in the heap.
+ * {@code GET /orders} returns the last ten, {@code GET /orders/1} one; {@code POST /orders} adds one. All stay in the
+ * heap.
  */
 @Controller("/orders")
 public class Orders {
     private final List<Order> kept = new ArrayList<>(List.of(new Order(1, "first")));
 
-    /** What a client sends. */
     @Serdeable
     public record Item(String item) {}
 
-    /** What is kept and answered. */
     @Serdeable
     public record Order(long id, String item) {}
 

@@ -3,8 +3,7 @@ package shop;
 import io.micronaut.runtime.Micronaut;
 
 /**
- * A small service on Netty; what Micronaut needs to know of it was found while it was compiled. Put your own in its
- * place.
+ * A small service on Netty, which Micronaut analyzes at compile time. Replace it with your own.
  */
 public final class Shop {
     private Shop() {}

@@ -13,8 +13,8 @@ import org.jboss.resteasy.reactive.ResponseStatus;
 import org.jboss.resteasy.reactive.RestPath;
 
 /**
- * {@code GET /orders} answers with the last ten, {@code GET /orders/1} with one, {@code POST /orders} keeps another.
- * All of them stay in the heap. Put your own resources in its place.
+ * {@code GET /orders} returns the last ten, {@code GET /orders/1} one; {@code POST /orders} adds one. All stay in the
+ * heap. Replace it with your own resources.
  */
 @Path("/orders")
 @Produces(MediaType.APPLICATION_JSON)
@@ -22,10 +22,8 @@ import org.jboss.resteasy.reactive.RestPath;
 public class Orders {
     private final List<Order> kept = new ArrayList<>(List.of(new Order(1, "first")));
 
-    /** What a client sends. */
     public record Item(String item) {}
 
-    /** What is kept and answered. */
     public record Order(long id, String item) {}
 
     @GET

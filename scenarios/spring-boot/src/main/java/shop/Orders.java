@@ -19,7 +19,6 @@ public class Orders {
         this.purchases = purchases;
     }
 
-    /** What a client sends. */
     public record Order(String item) {}
 
     @GetMapping("/orders")

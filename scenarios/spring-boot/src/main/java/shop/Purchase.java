@@ -5,7 +5,7 @@ import jakarta.persistence.GeneratedValue;
 import jakarta.persistence.GenerationType;
 import jakarta.persistence.Id;
 
-/** A row of the database. */
+/** A database row. */
 @Entity
 public class Purchase {
     @Id

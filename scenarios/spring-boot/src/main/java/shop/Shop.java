@@ -6,7 +6,7 @@ import org.springframework.boot.autoconfigure.SpringBootApplication;
 import org.springframework.context.annotation.Bean;
 
 /**
- * A small service with a database in memory: Tomcat, Spring MVC, Hibernate, HikariCP, H2. Put your own in its place.
+ * A small service with an in-memory database: Tomcat, Spring MVC, Hibernate, HikariCP, H2. Replace it with your own.
  */
 @SpringBootApplication
 public class Shop {
@@ -14,7 +14,7 @@ public class Shop {
         SpringApplication.run(Shop.class, args);
     }
 
-    /** The first purchase, so that there is one to read before any was sent. */
+    /** Adds a purchase, so that reads find one before any write. */
     @Bean
     CommandLineRunner first(Purchases purchases) {
         return args -> purchases.save(new Purchase("first"));

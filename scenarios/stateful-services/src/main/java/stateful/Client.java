@@ -11,22 +11,21 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReference;
 
 /**
- * Sends operations to the documents of a node from inside its process, {@link #UNDER_WAY} at a time, and counts the
- * answers: a closed loop. What Xenon logs is no failure, an operation that completes with one is.
+ * Sends operations to a node's documents from inside its process, {@link #UNDER_WAY} at a time, and counts the answers:
+ * a closed loop. Only operations that complete with an error count as failures, not what Xenon logs.
  *
- * <p>It keeps nothing for each document. One URI for each would have added two thirds to what an instance weighs.
+ * <p>Stores nothing per document; a URI for each would have added two thirds to an instance's size.
  */
 final class Client {
-    /** Enough to keep all cores busy; more only waits. */
+    /** Enough to keep all cores busy; more would only wait. */
     private static final int UNDER_WAY = 1024;
     /** Far longer than any answer took. */
     private static final long STALLED_S = 60;
 
-    /** How an operation gets to its service. */
     enum Way {
-        /** Handed over. */
+        /** Passed directly. */
         INSIDE,
-        /** Out of the process by HTTP and back: client and server share a JVM. */
+        /** Out of the process over HTTP and back: client and server share a JVM. */
         SOCKETS
     }
 
@@ -38,7 +37,7 @@ final class Client {
         this.way = way;
     }
 
-    /** Starts documents of these numbers, from {@code first} on. */
+    /** Creates documents numbered from {@code first}. */
     Count create(int first, int documents, Document state) throws Exception {
         URI factory = UriUtils.buildUri(host, Node.DOCUMENTS);
         return run(documents, number -> {
@@ -67,7 +66,6 @@ final class Client {
         return Node.DOCUMENTS + '/' + number;
     }
 
-    /** Makes the operation of a number. */
     private interface Plan {
         Operation operation(int number);
     }

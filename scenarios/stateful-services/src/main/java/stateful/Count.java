@@ -2,7 +2,7 @@ package stateful;
 
 import java.util.Locale;
 
-/** Operations sent, the seconds until the last was answered, and how many of them failed. */
+/** Operations sent, the seconds until the last answer, and the number of failures. */
 final class Count {
     private final long operations;
     private final double seconds;
@@ -14,7 +14,7 @@ final class Count {
         this.failed = failed;
     }
 
-    /** Passes it on where nothing failed: what is weighed must be what was asked for. */
+    /** Returns itself unless something failed: measurements must match the requested work. */
     Count whole() {
         if (failed > 0) {
             throw new IllegalStateException(failed + " of " + operations + " operations failed");
@@ -22,7 +22,7 @@ final class Count {
         return this;
     }
 
-    /** As Loadline reads it: it belongs to the phase that has begun last. */
+    /** Prints it for Loadline, which adds it to the current phase. */
     void say(String name) {
         System.out.println(String.format(
                 Locale.ROOT, "loadline: ops=%d s=%.3f fail=%d name=%s", operations, seconds, failed, name));

@@ -11,8 +11,8 @@ import java.util.List;
 /**
  * The state of one service instance. Xenon reads and writes public fields.
  *
- * <p>An update carries the 524 bytes of JSON that stand in {@code state.json}, whoever sends it: a client inside the
- * process or the load engine outside.
+ * <p>Every update carries the 524 bytes of JSON in {@code state.json}, whether from the in-process client or the load
+ * engine.
  */
 public final class Document extends ServiceDocument {
     public String id;
@@ -21,11 +21,11 @@ public final class Document extends ServiceDocument {
     public List<String> tags;
     public String data;
 
-    /** What every update sends. */
+    /** The state that every update sends. */
     static Document update(Path file) throws IOException {
         String json = new String(Files.readAllBytes(file), StandardCharsets.UTF_8);
         Document update = Utils.fromJson(json, Document.class);
-        // The length is part of the question, and a client inside the process writes this JSON again.
+        // The length matters, and the in-process client serializes this JSON again.
         int length = Utils.toJson(update).length();
         if (length != json.length()) {
             throw new IOException(file + " has " + json.length() + " bytes, but is sent as " + length);
@@ -33,7 +33,7 @@ public final class Document extends ServiceDocument {
         return update;
     }
 
-    /** The least an instance can hold: what remains is the framework's own. */
+    /** The smallest possible state: the rest is the framework's overhead. */
     static Document small() {
         Document small = new Document();
         small.id = "0123456789abcdef";

@@ -4,13 +4,13 @@ import com.vmware.xenon.common.FactoryService;
 import com.vmware.xenon.common.Service;
 import com.vmware.xenon.common.StatefulService;
 
-/** A service instance: holds one {@link Document}, replaced by PUT and answered to GET, as Xenon does by default. */
+/** A service instance with one {@link Document}, replaced by PUT and returned by GET, as is Xenon's default. */
 final class DocumentService extends StatefulService {
-    /** Where the state of an instance lives. */
+    /** Where an instance's state lives. */
     enum Keeping {
-        /** In the heap alone. */
+        /** Only in the heap. */
         MEMORY,
-        /** In a Lucene index in the sandbox as well, which Xenon commits every few seconds. */
+        /** Also in a Lucene index in the sandbox, which Xenon commits every few seconds. */
         DURABLE,
         /** Durable on every node of the group; one of them owns the instance and takes its updates. */
         REPLICATED
@@ -23,7 +23,7 @@ final class DocumentService extends StatefulService {
         toggleOption(ServiceOption.OWNER_SELECTION, keeping == Keeping.REPLICATED);
     }
 
-    /** What starts an instance for each POST. */
+    /** Creates an instance for each POST. */
     static FactoryService factory(Keeping keeping) {
         return new FactoryService(Document.class) {
             @Override

@@ -7,17 +7,17 @@ import java.util.Locale;
 import stateful.DocumentService.Keeping;
 
 /**
- * How many bytes does a service instance take? Starts instances in steps and keeps nothing for them itself; each has
- * been updated once.
+ * How many bytes does a service instance take? Starts instances in steps, updates each once, and stores nothing for
+ * them itself.
  *
  * <p>Arguments: {@code PORT WORK memory|durable COUNT…}, counts ascending.
  *
- * <p>Phases, at which the heap is to be collected: {@code warmup} with half of the first count, which takes what comes
- * once, such as the first collection and the first weighing themselves; then {@code nCOUNT} for each count, with
- * {@code instances=COUNT}.
+ * <p>Phases, each to begin with a collection: {@code warmup} with half of the first count, which absorbs one-time costs
+ * such as those of the first collection and measurement; then {@code nCOUNT} for each count, with {@code
+ * instances=COUNT}.
  */
 public final class Footprint {
-    /** Longer than the 5 s between commits of the index, until which its writer holds documents in the heap. */
+    /** Longer than the 5 s between commits of the index, whose writer holds documents in the heap until then. */
     private static final long COMMITTED_MS = 6_000;
 
     private Footprint() {}
@@ -49,7 +49,7 @@ public final class Footprint {
         System.exit(0);
     }
 
-    /** Whatever fails here would be missing from what is weighed. */
+    /** Any failure aborts, since it would be missing from the result. */
     private static void grow(Client client, Keeping keeping, int from, int to) throws Exception {
         Document state = Document.small();
         client.create(from, to - from, state).whole();

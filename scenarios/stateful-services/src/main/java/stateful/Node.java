@@ -21,21 +21,21 @@ import stateful.DocumentService.Keeping;
 final class Node {
     /** The factory; its instances are {@code /documents/0} and so on. */
     static final String DOCUMENTS = "/documents";
-    /** Five nodes in processes of their own took up to a minute to find each other on two very busy cores. */
+    /** Five nodes in separate processes took up to a minute to find each other on two very busy cores. */
     private static final long WITHIN_MS = 120_000;
-    /** A node that does not answer so long is asked again. */
+    /** After this, an unanswered question is repeated. */
     private static final long ANSWER_MS = 5_000;
     private static final long PAUSE_MS = 100;
 
     static {
-        // Its warnings are of no use here: 404 for what is looked for before it exists, requests rejected meanwhile.
-        // What fails for a client is counted by the client.
+        // Xenon's warnings don't help: 404 for what does not exist yet, and requests rejected meanwhile. The client
+        // counts its failures.
         Logger.getLogger("").setLevel(Level.SEVERE);
     }
 
     private final ServiceHost host = new ServiceHost() {};
 
-    /** Starts it; port 0 takes any that is free. */
+    /** Starts it; port 0 takes any free one. */
     Node(int port, Path sandbox, String name) throws Throwable {
         ServiceHost.Arguments arguments = new ServiceHost.Arguments();
         arguments.port = port;
@@ -55,11 +55,11 @@ final class Node {
         return host.getUri();
     }
 
-    /** Asks these nodes, itself left out, to form a group with it. */
+    /** Joins these nodes, except itself, in a group. */
     void join(List<URI> peers) throws Exception {
         for (URI peer : peers) {
             if (!peer.equals(uri())) {
-                // A node of another process may not be up yet, and who joins nobody stays alone.
+                // Another process's node may not be up yet, and a node that joins nobody stays alone.
                 URI group = UriUtils.extendUri(peer, ServiceUriPaths.DEFAULT_NODE_GROUP);
                 await("answer of " + peer, () -> ask(group) != null);
                 host.joinPeers(List.of(peer), ServiceUriPaths.DEFAULT_NODE_GROUP);
@@ -67,19 +67,19 @@ final class Node {
         }
     }
 
-    /** Waits until this node knows so many, itself among them, to be available. */
+    /** Waits until this node knows that many available nodes, including itself. */
     void awaitGroup(int nodes) throws Exception {
         await("group of " + nodes + " nodes around " + uri(), () -> available() == nodes);
     }
 
-    /** Starts the factory. In a group after {@link #awaitGroup}: a node that is alone owns whatever it is asked for. */
+    /** Starts the factory; in a group, after {@link #awaitGroup}: a lone node owns whatever it is asked for. */
     void serve(Keeping keeping) {
         host.startFactory(() -> DocumentService.factory(keeping), DOCUMENTS);
     }
 
     /**
-     * Lets instances be weighed: Xenon would stop a durable one that was idle for a minute. It also looks after all of
-     * them each second, which leaves more garbage the more there are; where nothing is written to disk that can wait.
+     * Makes instances measurable: Xenon would stop a durable one after a minute idle. It also maintains all of them
+     * each second, which creates garbage in proportion; without a disk, that can wait.
      */
     void keepStill(Keeping keeping) {
         host.setServiceCacheClearDelayMicros(TimeUnit.HOURS.toMicros(1));
@@ -88,7 +88,7 @@ final class Node {
         }
     }
 
-    /** Waits until one of these says that its factory is available: of a group only the owner does. */
+    /** Waits until a node reports its factory as available: in a group, only the owner does. */
     static void awaitFactory(List<Node> nodes) throws Exception {
         await("available " + DOCUMENTS, () -> {
             for (Node node : nodes) {
@@ -101,14 +101,14 @@ final class Node {
         });
     }
 
-    /** Nodes of the group that this one knows to be available. */
+    /** Number of nodes in the group that this one knows to be available. */
     private long available() throws InterruptedException {
         Operation answer = ask(UriUtils.buildUri(host, ServiceUriPaths.DEFAULT_NODE_GROUP));
         return answer == null ? 0 : answer.getBody(NodeGroupState.class).nodes.values().stream()
                 .filter(node -> node.status == NodeState.NodeStatus.AVAILABLE).count();
     }
 
-    /** The answer to a GET, or null where there is none or it is a failure. */
+    /** The answer to a GET, or null if there is none or it failed. */
     private Operation ask(URI uri) throws InterruptedException {
         CompletableFuture<Operation> answer = new CompletableFuture<>();
         host.sendRequest(Operation.createGet(uri).setReferer(uri())
@@ -120,7 +120,7 @@ final class Node {
         }
     }
 
-    /** A question that can be asked again. */
+    /** Can be asked again. */
     private interface Question {
         boolean holds() throws InterruptedException;
     }

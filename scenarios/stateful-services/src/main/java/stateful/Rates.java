@@ -10,16 +10,15 @@ import java.util.stream.Collectors;
 import stateful.DocumentService.Keeping;
 
 /**
- * How many updates and reads per second? The client is in the process, as it was in the source.
+ * How many updates and reads per second? The client is in the process, as in the source.
  *
  * <p>Arguments: {@code PORT WORK memory|durable|replicated inside|sockets OPERATIONS [NODES]}. The first node listens
- * on the port, the others where there is room; all live in this JVM, each with a folder below WORK.
+ * on the port, the others on free ones; all live in this JVM, each with a folder below WORK.
  *
- * <p>Phases: {@code warmup} does all the work of the next two once, {@code get} reads, {@code put} updates; at
- * {@code done} all is done.
+ * <p>Phases: {@code warmup} does the work of the next two once, {@code get} reads, {@code put} updates; {@code done}.
  */
 public final class Rates {
-    /** Few, so that the work is in the operations and not in keeping state. */
+    /** Few, so that operations dominate, not state. */
     private static final int DOCUMENTS = 64;
 
     private Rates() {}
@@ -51,7 +50,7 @@ public final class Rates {
         System.exit(0);
     }
 
-    /** The first of a group of nodes that know each other and serve documents. */
+    /** The first of a group of connected nodes that serve documents. */
     private static Node start(int port, Path work, Keeping keeping, int count) throws Throwable {
         List<Node> nodes = new ArrayList<>();
         for (int index = 0; index < count; index++) {

@@ -9,13 +9,13 @@ import java.util.Locale;
 import stateful.DocumentService.Keeping;
 
 /**
- * Serves documents to clients outside: one node, or a group of them, each in a JVM of its own.
+ * Serves documents to external clients: one node, or a group of them, each in its own JVM.
  *
  * <p>Arguments: {@code PORT WORK memory|durable|replicated [NODES]}. The first process starts the others with its own
- * command line and the number of the node after it; they listen on the ports after PORT, have folders of their own
- * below WORK and end with the first.
+ * command line plus the node's number; they listen on the ports after PORT, use folders below WORK and end with the
+ * first.
  *
- * <p>{@code POST /documents} starts an instance, PUT and GET {@code /documents/NAME} work on it.
+ * <p>{@code POST /documents} creates an instance, PUT and GET {@code /documents/NAME} use it.
  */
 public final class Server {
     private Server() {}
@@ -52,7 +52,7 @@ public final class Server {
         return all;
     }
 
-    /** The command line of this process once more, for another node; when that ends, so does this one. */
+    /** Runs this process's command line for another node; when that ends, so does this one. */
     private static void startNode(int index) throws Exception {
         ProcessHandle.Info self = ProcessHandle.current().info();
         List<String> command = new ArrayList<>();

@@ -5,8 +5,8 @@ import java.nio.ByteBuffer;
 import sun.misc.Unsafe;
 
 /**
- * Stands in for the class of this name in Netty 4.1.0.CR3, which frees a direct buffer at once, by a way that JDK 9
- * closed: see {@code Jdk8}. Newer versions have no such class.
+ * Replaces this class of Netty 4.1.0.CR3, which frees direct buffers in a way that JDK 9 closed: see {@code Jdk8}.
+ * Newer versions have no such class.
  */
 final class Cleaner0 {
     private static final Unsafe UNSAFE = unsafe();

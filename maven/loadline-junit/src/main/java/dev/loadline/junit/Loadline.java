@@ -18,7 +18,8 @@ import org.w3c.dom.NodeList;
 import org.xml.sax.SAXException;
 
 /**
- * A dynamic test for each budget of a scenario. All of them are of one run, which begins when the first is asked for.
+ * A dynamic test for each budget of a scenario. All tests share one run, which starts with the first call of
+ * {@link #budgets()}.
  *
  * <pre>
  * &#64;TestFactory
@@ -27,9 +28,9 @@ import org.xml.sax.SAXException;
  * }
  * </pre>
  *
- * A broken budget fails its test, an undecided one aborts it, as does a machine that is no Linux; what could not be
- * measured is an error with Loadline's own words. The program is named by the system property `loadline.executable`,
- * by the environment variable `LOADLINE`, or found on the PATH.
+ * An exceeded budget fails its test. An undecided budget, or a machine that does not run Linux, aborts it. A failed
+ * measurement is an error with Loadline's message. The program is the one in the system property
+ * `loadline.executable`, in the environment variable `LOADLINE`, or on the PATH.
  */
 public final class Loadline {
     private static final int BROKEN = 1;
@@ -42,32 +43,32 @@ public final class Loadline {
         this.scenario = scenario;
     }
 
-    /** What is run: a file `NAME.loadline.yaml`, from the folder in which the tests run. */
+    /** The scenario file `NAME.loadline.yaml`, relative to the directory in which the tests run. */
     public static Loadline scenario(String file) {
         return new Loadline(Objects.requireNonNull(file));
     }
 
-    /** How many trials, a fresh JVM each. */
+    /** The number of trials, each in a fresh JVM. */
     public Loadline trials(int trials) {
         return argument("--trials", Integer.toString(trials));
     }
 
-    /** What must not be exceeded, beside what the scenario says, such as `rss.loaded<=160MiB`. */
+    /** A budget in addition to the scenario's, such as `rss.loaded<=160MiB`. */
     public Loadline budget(String budget) {
         return argument("--budget", budget);
     }
 
-    /** What `{artifact}` in the scenario stands for. */
+    /** The value of `{artifact}` in the scenario. */
     public Loadline artifact(Path jar) {
         return argument("--artifact", jar.toString());
     }
 
-    /** What is compared against: an archive of an earlier run. */
+    /** The baseline: an archive of an earlier run. */
     public Loadline baseline(Path archive) {
         return argument("--baseline", archive.toString());
     }
 
-    /** Further options of `loadline run`. */
+    /** More options for `loadline run`. */
     public Loadline argument(String... words) {
         options.addAll(List.of(words));
         return this;
@@ -92,26 +93,26 @@ public final class Loadline {
             Thread.currentThread().interrupt();
             return List.of(error("interrupted", cause));
         } catch (IOException | ParserConfigurationException | SAXException cause) {
-            return List.of(error("Loadline cannot be run, or what it wrote cannot be read: " + cause, cause));
+            return List.of(error("Loadline cannot be run, or its output cannot be read: " + cause, cause));
         }
     }
 
     private List<DynamicTest> run()
             throws IOException, InterruptedException, ParserConfigurationException, SAXException {
         if (!System.getProperty("os.name", "").startsWith("Linux")) {
-            String why = "Loadline weighs on Linux, and this is " + System.getProperty("os.name");
+            String why = "Loadline runs only on Linux, but this is " + System.getProperty("os.name");
             return List.of(test(name(), () -> { throw new TestAbortedException(why); }));
         }
         String program = program();
         if (program == null) {
-            return List.of(error("there is no `loadline` on the PATH; name it by -Dloadline.executable=FILE or by the"
+            return List.of(error("there is no `loadline` on the PATH; set -Dloadline.executable=FILE or the"
                     + " environment variable LOADLINE", null));
         }
         Path folder = Files.createTempDirectory(builds(), "loadline-");
         Path report = folder.resolve("budgets.xml");
         Path said = folder.resolve("said.txt");
         List<String> command = new ArrayList<>(List.of(program, "run", scenario, "--junit", report.toString()));
-        // Quiet is one line: the whole summary has a file of its own.
+        // One line is enough, because the whole summary is in a separate file.
         if (!options.contains("--markdown")) {
             command.addAll(List.of("--markdown", folder.resolve("summary.md").toString()));
         }
@@ -129,7 +130,7 @@ public final class Loadline {
             process.destroy();
         }
         List<DynamicTest> found = read(report, folder);
-        return found.isEmpty() ? List.of(error("there is no budget: give one by budget(\"…\")", null)) : found;
+        return found.isEmpty() ? List.of(error("there is no budget: set one with budget(\"…\")", null)) : found;
     }
 
     /** Where the build puts what it makes: of Maven, of Gradle, else among the system's temporary files. */
@@ -149,7 +150,7 @@ public final class Loadline {
         }
         for (String folder : Objects.toString(System.getenv("PATH"), "").split(File.pathSeparator)) {
             Path file = Path.of(folder, "loadline");
-            // An empty part would be the folder of the project, whose files are not programs of this machine.
+            // An empty entry would mean the project's directory.
             if (!folder.isEmpty() && Files.isRegularFile(file) && Files.isExecutable(file)) {
                 return file.toString();
             }

@@ -15,11 +15,11 @@ import org.xml.sax.SAXException;
 final class Budgets {
     private static final String SUITE = "loadline.budget";
 
-    /** Those surely broken, each with the interval that says so. */
+    /** The exceeded budgets, each with its interval. */
     final List<String> broken = new ArrayList<>();
-    /** Those that more trials may decide, and those on what was not measured. */
+    /** The budgets that more trials may decide, and those whose metric was not measured. */
     final List<String> undecided = new ArrayList<>();
-    /** How many there are. */
+    /** The number of budgets. */
     int count;
 
     static Budgets read(File file) throws IOException {
@@ -37,7 +37,7 @@ final class Budgets {
             }
             return budgets;
         } catch (ParserConfigurationException | SAXException cause) {
-            throw new IOException(file + " is no JUnit XML: " + cause.getMessage(), cause);
+            throw new IOException(file + " is not JUnit XML: " + cause.getMessage(), cause);
         }
     }
 

@@ -14,7 +14,7 @@ import org.eclipse.aether.repository.RemoteRepository;
 import org.eclipse.aether.resolution.ArtifactRequest;
 import org.eclipse.aether.resolution.ArtifactResolutionException;
 
-/** Finds the binary: the one that was named, the one on the PATH if it is of the version, the one of a repository. */
+/** Finds the binary: the configured one, one on the PATH with the right version, or the artifact of a repository. */
 final class Executable {
     private final RepositorySystem repositories;
     private final MavenSession session;
@@ -28,7 +28,7 @@ final class Executable {
         this.log = log;
     }
 
-    /** The program to run; the folder takes a copy of one that cannot be made executable where it lies. */
+    /** The program to run. A file that cannot be made executable in place is copied to the folder. */
     Path find(File named, String version, Path folder) throws MojoExecutionException {
         if (named != null) {
             return named(named, version);
@@ -40,8 +40,8 @@ final class Executable {
             if (version.equals(found)) {
                 return onPath;
             }
-            String what = found == null ? "tells no version" : "is " + found;
-            other = "\n" + onPath + " on the PATH " + what + ", and " + version + " is wanted";
+            String what = found == null ? "has no known version" : "is " + found;
+            other = "\n" + onPath + " on the PATH " + what + ", but the plugin needs " + version;
         }
         String coordinates = "dev.loadline:loadline:exe:" + Platform.classifier() + ":" + version;
         try {
@@ -49,9 +49,9 @@ final class Executable {
             File file = repositories.resolveArtifact(session.getRepositorySession(), request).getArtifact().getFile();
             return Program.runnable(file, folder);
         } catch (ArtifactResolutionException cause) {
-            throw new MojoExecutionException("the binary is not to be had: " + cause.getMessage() + other
-                    + "\nhint: put " + coordinates + " into a plugin repository of this build, `loadline` on the PATH,"
-                    + " or name the file: -Dloadline.executable=FILE", cause);
+            throw new MojoExecutionException("cannot get the binary: " + cause.getMessage() + other
+                    + "\nhint: put " + coordinates + " in a plugin repository of this build,"
+                    + " put `loadline` on the PATH, or set -Dloadline.executable=FILE", cause);
         } catch (IOException cause) {
             throw new MojoExecutionException("cannot make the binary executable: " + cause.getMessage(), cause);
         }
@@ -61,18 +61,19 @@ final class Executable {
         if (!file.isFile() || !file.canExecute()) {
             String what = file.isFile() ? "cannot be executed" : "does not exist";
             throw new MojoExecutionException("the executable " + file + " " + what
-                    + "\nhint: name another by -Dloadline.executable=FILE, or leave it out for that of a repository");
+                    + "\nhint: set -Dloadline.executable to another file,"
+                    + " or remove it to use the binary of a repository");
         }
         String found = Program.version(file.toPath());
         if (found != null && !found.equals(version)) {
-            log.warn(file + " is Loadline " + found + ", and this plugin was made for " + version);
+            log.warn(file + " is Loadline " + found + ", but this plugin is for " + version);
         }
         return file.toPath().toAbsolutePath();
     }
 
     /**
-     * The repositories of plugins: the binary lies in the one that this plugin came from. Repositories of the project's
-     * libraries are not asked, because their files do not run in a build.
+     * The plugin repositories, because the binary is in the one that this plugin came from. The repositories of the
+     * project's libraries are left out, because a build must not run their files.
      */
     private List<RemoteRepository> ofPlugins() {
         return project.getRemotePluginRepositories();

@@ -6,38 +6,38 @@ import org.apache.maven.plugin.AbstractMojo;
 import org.apache.maven.plugins.annotations.Parameter;
 import org.apache.maven.project.MavenProject;
 
-/** What both goals share: whether anything is to be done, and where the result lies. */
+/** The parameters that both goals share. */
 abstract class LoadlineMojo extends AbstractMojo {
     @Parameter(defaultValue = "${project}", readonly = true, required = true)
     MavenProject project;
 
-    /** Nothing is weighed, and nothing fails. */
+    /** Skips both goals. */
     @Parameter(property = "loadline.skip", defaultValue = "false")
     private boolean skip;
 
-    /** As for Failsafe. */
+    /** Skips both goals, like Failsafe. */
     @Parameter(property = "skipITs", defaultValue = "false")
     private boolean skipITs;
 
-    /** As for Surefire and Failsafe. */
+    /** Skips both goals, like Surefire and Failsafe. */
     @Parameter(property = "skipTests", defaultValue = "false")
     private boolean skipTests;
 
-    /** As for Surefire and Failsafe. */
+    /** Skips both goals, like Surefire and Failsafe. */
     @Parameter(property = "maven.test.skip", defaultValue = "false")
     private boolean skipAllTests;
 
-    /** Folder of what a weighing leaves: the archive, report.html, result.json, comment.md. */
+    /** Directory for the archive, report.html, result.json, and comment.md. */
     @Parameter(property = "loadline.outputDirectory", defaultValue = "${project.build.directory}/loadline")
     File outputDirectory;
 
-    /** The budgets as JUnit XML, where CI systems look for the results of tests. */
+    /** The budgets as JUnit XML, in the place where CI systems look for test results. */
     @Parameter(
             property = "loadline.reportFile",
             defaultValue = "${project.build.directory}/loadline-reports/TEST-loadline.xml")
     File reportFile;
 
-    /** The option that asks for nothing to be done; null where none does. */
+    /** The option that skips this goal; null if none is set. */
     String skippedBy() {
         if (skip) {
             return "loadline.skip";
@@ -51,7 +51,7 @@ abstract class LoadlineMojo extends AbstractMojo {
         return skipAllTests ? "maven.test.skip" : null;
     }
 
-    /** Where one goal tells the other how it went. */
+    /** The file through which `weigh` passes its outcome to `verify`. */
     Path outcomeFile() {
         return outputDirectory.toPath().resolve("outcome.properties");
     }

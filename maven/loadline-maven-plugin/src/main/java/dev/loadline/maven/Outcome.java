@@ -7,16 +7,16 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Properties;
 
-/** How a weighing went: what the goal `weigh` leaves and the goal `verify` reads. */
+/** The outcome of a run, written by the goal `weigh` and read by the goal `verify`. */
 final class Outcome {
-    /** A weighing that did not come so far that Loadline could end with a code of its own. */
+    /** Loadline did not start, so it has no exit code. */
     static final int NOT_STARTED = -1;
 
     /** Loadline's exit code. */
     final int exit;
-    /** What Loadline, or the plugin, said of what went wrong. */
+    /** The error message of Loadline or of the plugin. */
     final String words;
-    /** Why nothing was weighed; null where something was to be. */
+    /** Why the run was skipped; null if it was not. */
     final String skipped;
 
     private Outcome(int exit, String words, String skipped) {
@@ -55,7 +55,7 @@ final class Outcome {
             int exit = Integer.parseInt(properties.getProperty("exit", ""));
             return new Outcome(exit, properties.getProperty("words", ""), properties.getProperty("skipped"));
         } catch (IllegalArgumentException cause) {
-            throw new IOException("it is not what `loadline:weigh` writes", cause);
+            throw new IOException("it is not the output of `loadline:weigh`", cause);
         }
     }
 }

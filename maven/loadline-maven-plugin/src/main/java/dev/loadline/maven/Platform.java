@@ -2,11 +2,11 @@ package dev.loadline.maven;
 
 import java.util.Locale;
 
-/** The machine, in the words of classifiers. */
+/** The machine, as a classifier. */
 final class Platform {
     private Platform() {}
 
-    /** The classifier of the binary for this machine; null where there is none. */
+    /** The classifier of the binary for this machine; null if there is none. */
     static String classifier() {
         if (!isLinux()) {
             return null;
@@ -27,7 +27,7 @@ final class Platform {
         return System.getProperty("os.name", "").toLowerCase(Locale.ROOT).startsWith("linux");
     }
 
-    /** As it calls itself. */
+    /** The name that it prints. */
     static String name() {
         return System.getProperty("os.name") + " on " + System.getProperty("os.arch");
     }

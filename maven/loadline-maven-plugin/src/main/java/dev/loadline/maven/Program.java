@@ -16,20 +16,20 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.function.Consumer;
 
-/** A program that is run to its end, and what is asked of the binary before. */
+/** A program that is run to its end, and the check of the binary's version. */
 final class Program {
-    /** The binary tells its version at once; what does not is another program. */
+    /** The binary prints its version immediately; a program that does not is a different one. */
     private static final int VERSION_WITHIN_S = 10;
 
     private Program() {}
 
-    /** What `loadline --version` says, such as `0.1.0`; null where it says nothing of the kind. */
+    /** The version that `loadline --version` prints, such as `0.1.0`; null if it prints something else. */
     static String version(Path executable) {
         try {
             ProcessBuilder builder = new ProcessBuilder(executable.toString(), "--version");
             Process process = builder.redirectErrorStream(true).start();
             process.getOutputStream().close();
-            // A thread of its own reads: it may wait for as long as a process has the other end, a child's child even.
+            // A separate thread reads, because a descendant of the process can keep the pipe open.
             CompletableFuture<String> reading = new CompletableFuture<>();
             Thread reader = new Thread(() -> reading.complete(beginning(process.getInputStream())));
             reader.setDaemon(true);
@@ -60,8 +60,8 @@ final class Program {
     }
 
     /**
-     * The first program of this name on the PATH; null where there is none. An empty part would be the folder of the
-     * project, whose files are not programs of this machine.
+     * The first program with this name on the PATH; null if there is none. Skips an empty entry, which would mean the
+     * project's directory.
      */
     static Path onPath(String name) {
         String path = System.getenv("PATH");
@@ -74,7 +74,7 @@ final class Program {
         return null;
     }
 
-    /** The file as one that can be run: itself, or a copy in this folder where it must not be changed. */
+    /** An executable form of the file: the file itself, or a copy in this folder if it must not be changed. */
     static Path runnable(File file, Path folder) throws IOException {
         if (file.canExecute() || file.setExecutable(true, false)) {
             return file.toPath();
@@ -87,7 +87,7 @@ final class Program {
         return copy;
     }
 
-    /** Runs it, with each line handed on as it comes; the program ends with Maven, however that ends. */
+    /** Runs it and passes on each line immediately. The program ends with Maven, even if Maven is killed. */
     static int run(ProcessBuilder builder, Consumer<String> output, Consumer<String> errors)
             throws IOException, InterruptedException {
         Process process = builder.start();
@@ -107,12 +107,12 @@ final class Program {
             try {
                 Runtime.getRuntime().removeShutdownHook(end);
             } catch (IllegalStateException cause) {
-                // Maven is ending, and the hook is at work.
+                // Maven is shutting down, and the hook is running.
             }
         }
     }
 
-    /** Loadline's error among its last lines, with the hint; all of them where it has no such words. */
+    /** Loadline's error and hint from its last lines; all of these lines if there is no error among them. */
     static String error(List<String> lines) {
         int from = lines.size();
         while (from > 0 && !lines.get(from - 1).startsWith("error: ")) {
@@ -127,7 +127,7 @@ final class Program {
                 sink.accept(line);
             }
         } catch (IOException cause) {
-            sink.accept("what Loadline says cannot be read: " + cause.getMessage());
+            sink.accept("cannot read Loadline's output: " + cause.getMessage());
         }
     }
 }

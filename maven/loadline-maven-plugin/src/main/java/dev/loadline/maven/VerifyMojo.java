@@ -9,10 +9,10 @@ import org.apache.maven.plugin.MojoFailureException;
 import org.apache.maven.plugins.annotations.LifecyclePhase;
 import org.apache.maven.plugins.annotations.Mojo;
 
-/** Fails the build whose budgets are broken, or whose server could not be weighed; undecided budgets are warnings. */
+/** Fails the build if a budget is exceeded or the server could not be weighed. Undecided budgets are warnings. */
 @Mojo(name = "verify", defaultPhase = LifecyclePhase.VERIFY, threadSafe = true)
 public final class VerifyMojo extends LoadlineMojo {
-    /** Loadline's exit code where a budget is broken. */
+    /** Loadline's exit code if a budget is exceeded. */
     private static final int BROKEN = 1;
 
     @Override
@@ -37,7 +37,7 @@ public final class VerifyMojo extends LoadlineMojo {
             throw new MojoFailureException(told(budgets));
         }
         if (budgets.count == 0) {
-            getLog().warn("there is no budget, so that nothing can break: give one by <budgets> or in the scenario");
+            getLog().warn("there are no budgets, so the build cannot fail: set one with <budgets> or in the scenario");
         }
         int kept = budgets.count - budgets.undecided.size();
         getLog().info(several(kept, "budget") + " kept, " + budgets.undecided.size() + " undecided");
@@ -46,8 +46,8 @@ public final class VerifyMojo extends LoadlineMojo {
     private Outcome outcome() throws MojoExecutionException {
         Path file = outcomeFile();
         if (!Files.exists(file)) {
-            throw new MojoExecutionException("there is nothing to verify: the goal `weigh` has not left " + file
-                    + "\nhint: name both goals, `weigh` and `verify`, in one execution");
+            throw new MojoExecutionException("there is nothing to verify: the goal `weigh` did not write " + file
+                    + "\nhint: run both goals, `weigh` and `verify`, in one execution");
         }
         try {
             return Outcome.read(file);
@@ -64,9 +64,9 @@ public final class VerifyMojo extends LoadlineMojo {
         }
     }
 
-    /** What broke, and where more of it stands. */
+    /** The exceeded budgets, and where to find the report. */
     private String told(Budgets budgets) {
-        // Undecided budgets end with this code, too, where `undecided` is `fail`.
+        // With `undecided` set to `fail`, undecided budgets cause this exit code, too.
         List<String> which = budgets.broken.isEmpty() ? budgets.undecided : budgets.broken;
         String verdict = budgets.broken.isEmpty() ? " undecided, which counts as broken" : " broken";
         StringBuilder told = new StringBuilder(several(which.size(), "budget") + verdict + ":");
@@ -74,7 +74,7 @@ public final class VerifyMojo extends LoadlineMojo {
         Path comment = outputDirectory.toPath().resolve("comment.md");
         if (Files.exists(comment)) {
             try {
-                // Its hidden markers are for those who post it.
+                // Its hidden markers are for the scripts that post it.
                 String text = Files.readString(comment).replaceAll("(?m)^<!-- .* -->\\R", "");
                 told.append("\n\n").append(text.trim()).append('\n');
             } catch (IOException cause) {

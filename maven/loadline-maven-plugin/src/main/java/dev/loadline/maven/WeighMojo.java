@@ -23,14 +23,14 @@ import org.apache.maven.toolchain.Toolchain;
 import org.apache.maven.toolchain.ToolchainManager;
 import org.eclipse.aether.RepositorySystem;
 
-/** Weighs the project's server under load. Fails no build, so that what follows is cleaned up: `verify` does. */
+/** Weighs the project's server under load. Never fails the build, so that cleanup goals run; `verify` does that. */
 @Mojo(name = "weigh", defaultPhase = LifecyclePhase.INTEGRATION_TEST, threadSafe = true)
 public final class WeighMojo extends LoadlineMojo {
-    /** From so many trials on an interval is one of the centre. */
+    /** The number of trials from which an interval is that of the center. */
     private static final int TRIALS = 5;
-    /** By then HotSpot has given back what its compilers worked with, which differs by 16 MiB from JVM to JVM. */
+    /** By then, HotSpot has freed its compilers' memory, which differs by 16 MiB between JVMs. */
     private static final String REST = "12s";
-    /** Servers that are weighed beside each other disturb each other, however many modules are built at once. */
+    /** Only one server is weighed at a time, even in parallel builds, because two would disturb each other. */
     private static final Object ONE_AT_A_TIME = new Object();
     private static final String SUFFIX = ".loadline.yaml";
 
@@ -41,52 +41,52 @@ public final class WeighMojo extends LoadlineMojo {
     private PluginDescriptor plugin;
 
     /**
-     * What is run: a file `NAME.loadline.yaml`, or a folder with one of its name. Where left out, the one that stands
-     * in the project's folder or in `src/test/loadline`; where there is none, the project's jar is weighed as it is.
+     * The scenario: a file `NAME.loadline.yaml`, or a directory that contains one of the same name. Default: the one in
+     * the project's directory or in `src/test/loadline`. Without a scenario, the project's jar is weighed.
      */
     @Parameter(property = "loadline.scenario")
     private File scenario;
 
-    /** What must not be exceeded, beside what the scenario says, such as `rss.loaded&lt;=160MiB`. */
+    /** Budgets in addition to the scenario's, such as `rss.loaded&lt;=160MiB`. */
     @Parameter(property = "loadline.budgets")
     private List<String> budgets = new ArrayList<>();
 
-    /** Trials, a fresh JVM each; as the scenario says, or 5 without one. */
+    /** Number of trials, each in a fresh JVM. Default: the scenario's, or 5 without a scenario. */
     @Parameter(property = "loadline.trials")
     private Integer trials;
 
-    /** What is compared against: an archive of an earlier run, or a configuration of the scenario. */
+    /** The baseline: an archive of an earlier run, or a configuration of the scenario. */
     @Parameter(property = "loadline.baseline")
     private String baseline;
 
-    /** What an undecided budget is: `pass`, with a warning, or `fail`. */
+    /** The verdict for an undecided budget: `pass`, with a warning, or `fail`. */
     @Parameter(property = "loadline.undecided")
     private String undecided;
 
     /**
-     * Further options of Loadline. What follows a `--` are arguments of the jar, or, where `{artifact}` is among them,
-     * the whole command that starts the server.
+     * More options for Loadline. After `--`: arguments of the jar, or, if they contain `{artifact}`, the whole command
+     * that starts the server.
      */
     @Parameter(property = "loadline.arguments")
     private List<String> arguments = new ArrayList<>();
 
-    /** What is weighed, and what `{artifact}` stands for: the project's jar where left out. */
+    /** The file to weigh, and the value of `{artifact}`. Default: the project's jar. */
     @Parameter(property = "loadline.artifact")
     private File artifact;
 
-    /** The binary. Where left out: `loadline` of this version on the PATH, else the artifact of a repository. */
+    /** The binary. Default: `loadline` on the PATH if it has this version, or else the artifact of a repository. */
     @Parameter(property = "loadline.executable")
     private File executable;
 
-    /** The version of the binary; that of this plugin where left out. */
+    /** The version of the binary. Default: the version of this plugin. */
     @Parameter(property = "loadline.version")
     private String binaryVersion;
 
-    /** The JDK that runs the server, by what a toolchain says of itself, such as `version`. */
+    /** The JDK that runs the server, by properties of its toolchain, such as `version`. */
     @Parameter
     private Map<String, String> jdkToolchain;
 
-    /** Whether a machine on which nothing can be weighed is an error. */
+    /** Whether to fail on a machine that Loadline does not support. */
     @Parameter(property = "loadline.failIfUnsupported", defaultValue = "false")
     private boolean failIfUnsupported;
 
@@ -117,7 +117,7 @@ public final class WeighMojo extends LoadlineMojo {
         clear();
         String why = skippedBy() != null ? skippedBy() + " is set" : unsupported();
         if (why == null && "pom".equals(project.getPackaging()) && scenario == null && artifact == null) {
-            why = "this module makes no server (its packaging is pom)";
+            why = "this module builds no server (its packaging is pom)";
         }
         if (why != null) {
             getLog().info("skipped: " + why);
@@ -130,21 +130,21 @@ public final class WeighMojo extends LoadlineMojo {
         }
     }
 
-    /** Why nothing can be weighed on this machine; null where something can. */
+    /** Why Loadline cannot run on this machine; null if it can. */
     private String unsupported() throws MojoExecutionException {
         boolean knows = executable != null ? Platform.isLinux() : Platform.classifier() != null;
         if (knows) {
             return null;
         }
-        String why = "Loadline weighs on Linux (x86_64, aarch64), and this is " + Platform.name();
+        String why = "Loadline runs only on Linux (x86_64, aarch64), but this is " + Platform.name();
         if (failIfUnsupported) {
-            throw new MojoExecutionException(why + "\nhint: leave out failIfUnsupported, and let CI weigh");
+            throw new MojoExecutionException(why + "\nhint: remove failIfUnsupported, and let CI check the budgets");
         }
-        getLog().warn(why + ": no budget is checked here");
+        getLog().warn(why + "; budgets are not checked here");
         return why;
     }
 
-    /** What an earlier build left would be taken for this one's. */
+    /** Deletes the results of an earlier build, which would be taken for this one's. */
     private void clear() throws MojoExecutionException {
         Path folder = outputDirectory.toPath();
         try {
@@ -164,7 +164,7 @@ public final class WeighMojo extends LoadlineMojo {
             Files.createDirectories(folder);
             Files.createDirectories(reportFile.toPath().toAbsolutePath().getParent());
         } catch (IOException cause) {
-            throw new MojoExecutionException("cannot make " + folder + " ready: " + cause, cause);
+            throw new MojoExecutionException("cannot prepare " + folder + ": " + cause, cause);
         }
     }
 
@@ -189,7 +189,7 @@ public final class WeighMojo extends LoadlineMojo {
         }
     }
 
-    /** The result as a document, beside the summary that the log has. */
+    /** Writes the result as JSON, in addition to the summary in the log. */
     private void writeDocument(Path program) throws IOException, InterruptedException, MojoExecutionException {
         List<String> command = new ArrayList<>(List.of(program.toString(), "report", "--json"));
         command.addAll(judging());
@@ -203,7 +203,7 @@ public final class WeighMojo extends LoadlineMojo {
         }
     }
 
-    /** From the project's folder, with the JDK that the build is to use, or runs on. */
+    /** Runs it in the project's directory, with the toolchain's JDK or the JDK that runs the build. */
     private ProcessBuilder started(List<String> command) throws MojoExecutionException {
         ProcessBuilder builder = new ProcessBuilder(command).directory(project.getBasedir());
         Path home = jdk();
@@ -218,8 +218,8 @@ public final class WeighMojo extends LoadlineMojo {
         if (jdkToolchain != null) {
             List<Toolchain> fitting = toolchains.getToolchains(session, "jdk", jdkToolchain);
             if (fitting.isEmpty()) {
-                throw new MojoExecutionException("no toolchain fits jdkToolchain " + jdkToolchain
-                        + "\nhint: name such a JDK in ~/.m2/toolchains.xml");
+                throw new MojoExecutionException("no toolchain matches jdkToolchain " + jdkToolchain
+                        + "\nhint: add a matching JDK to ~/.m2/toolchains.xml");
             }
             toolchain = fitting.get(0);
         }
@@ -244,7 +244,7 @@ public final class WeighMojo extends LoadlineMojo {
         return words;
     }
 
-    /** The command line, for a scenario or for a jar. */
+    /** The command line for a scenario or a jar. */
     private final class Command {
         private final Path program;
         private final File file;
@@ -275,7 +275,7 @@ public final class WeighMojo extends LoadlineMojo {
             if (namesArtifact()) {
                 words.addAll(List.of("--artifact", jar().toString()));
             }
-            // What the user says about the same things comes last, and may be a command behind `--`.
+            // The user's options come last, because they override the others and may end with `--` and a command.
             if (file != null) {
                 words.add(file.toString());
                 words.addAll(arguments);
@@ -289,7 +289,7 @@ public final class WeighMojo extends LoadlineMojo {
             return words;
         }
 
-        /** Whether something says `{artifact}`, without which the option would have no effect. */
+        /** Whether the scenario uses `{artifact}`; otherwise, the option has no effect. */
         private boolean namesArtifact() throws MojoExecutionException {
             if (file == null) {
                 return arguments.stream().anyMatch(word -> word.contains("{artifact}"));
@@ -303,7 +303,7 @@ public final class WeighMojo extends LoadlineMojo {
         }
     }
 
-    /** The scenario that lies where scenarios lie; null where there is none. */
+    /** The scenario in its usual place; null if there is none. */
     private File found() throws MojoExecutionException {
         Path base = project.getBasedir().toPath();
         List<File> all = new ArrayList<>();
@@ -322,10 +322,10 @@ public final class WeighMojo extends LoadlineMojo {
         }
         Collections.sort(all);
         throw new MojoExecutionException("there are " + all.size() + " scenarios, and none is named " + own + ": " + all
-                + "\nhint: choose one of them by <scenario>");
+                + "\nhint: choose one with <scenario>");
     }
 
-    /** Whether a file is one, and not the small version that stands beside one. */
+    /** Whether a file is a scenario, and not its small variant. */
     private static boolean isScenario(String name) {
         return name.endsWith(SUFFIX) && !name.endsWith("-quick" + SUFFIX);
     }
@@ -334,13 +334,13 @@ public final class WeighMojo extends LoadlineMojo {
         Artifact main = project.getArtifact();
         File file = artifact != null ? artifact : main == null ? null : main.getFile();
         if (file == null) {
-            // The goal was called by itself, after an earlier `package`.
+            // The goal was called alone, after an earlier `package`.
             String name = project.getBuild().getFinalName() + "." + project.getPackaging();
             file = new File(project.getBuild().getDirectory(), name);
         }
         if (!file.isFile()) {
             throw new MojoExecutionException("there is no jar to weigh: " + file
-                    + "\nhint: bind the goal after `package`, or name the jar by <artifact>");
+                    + "\nhint: bind the goal after `package`, or set the jar with <artifact>");
         }
         return file.toPath().toAbsolutePath();
     }

@@ -6,11 +6,11 @@ import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.nio.charset.StandardCharsets;
 
-/** Answers every request with one word, on the port that is its argument. */
+/** Answers every request with one word, on the port given as argument. */
 public final class App {
     private App() {}
 
-    /** Serves until it is ended. */
+    /** Serves until killed. */
     public static void main(String[] arguments) throws IOException {
         int port = Integer.parseInt(arguments[0]);
         HttpServer server = HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), port), 0);

@@ -6,18 +6,18 @@ import org.springframework.boot.autoconfigure.SpringBootApplication;
 import org.springframework.web.bind.annotation.GetMapping;
 import org.springframework.web.bind.annotation.RestController;
 
-/** A shop that says hello and remembers as many bytes as it is made to. */
+/** Says hello and stores as many bytes as requested. */
 @SpringBootApplication
 @RestController
 public class Shop {
     private static final ByteBuffer REMEMBERED = ByteBuffer.allocateDirect(0);
 
-    /** Serves until it is ended. */
+    /** Serves until killed. */
     public static void main(String[] arguments) {
         SpringApplication.run(Shop.class, arguments);
     }
 
-    /** Answers with what it remembers. */
+    /** Returns what it stores. */
     @GetMapping("/hello")
     public String hello() {
         return "hello, " + REMEMBERED.capacity();

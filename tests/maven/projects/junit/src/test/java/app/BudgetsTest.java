@@ -6,7 +6,7 @@ import java.util.stream.Stream;
 import org.junit.jupiter.api.DynamicTest;
 import org.junit.jupiter.api.TestFactory;
 
-/** Budgets of three scenarios, each with a program that stands in for Loadline and ends in its own way. */
+/** Budgets of three scenarios, each with a fake Loadline that ends in a different way. */
 class BudgetsTest {
     @TestFactory
     Stream<DynamicTest> memory() {

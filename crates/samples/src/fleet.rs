@@ -1,16 +1,16 @@
-//! A fleet for tests: a service of each verdict, one with too little, one with less than its headroom, and one on
-//! another CPU.
+//! A sample fleet: a service per verdict, one with too little memory, one with too little headroom, and one on another
+//! CPU.
 
-use crate::doubt::{Doubt, Merging};
-use crate::export::samples;
-use crate::record::{
+use crate::documents;
+use loadline_base::units::{MIB, growth};
+use loadline_model::doubt::{Doubt, Merging};
+use loadline_model::record::{
     DoubtRecord, FLEET_PLAN_SCHEMA, FLEET_SCHEMA, FleetDocument, LineRecord, LineVerdict, Machine, NodeRecord,
     PlanHeader, ServiceRecord, StandingRecord, to_set,
 };
-use crate::scenario::PastLine;
-use crate::units::{MIB, growth};
+use loadline_model::scenario::PastLine;
 
-/// A service: its verdict, its line, what it had before and what it has, in MiB.
+/// A service: its verdict, its line, the previous line, and the production limit, in MiB.
 fn service(name: &str, verdict: LineVerdict, line: Option<u64>, last: Option<u64>, declared: u64) -> ServiceRecord {
     let limit_bytes = line.map(|line| to_set(line * MIB, Some(line / 2 * MIB), 0.1).0);
     let past = |last: u64| {
@@ -42,7 +42,7 @@ fn service(name: &str, verdict: LineVerdict, line: Option<u64>, last: Option<u64
 }
 
 /// A fleet after a night.
-pub(crate) fn fleet() -> FleetDocument {
+pub fn fleet() -> FleetDocument {
     let mut services = vec![
         service("account", LineVerdict::Proved, Some(160), Some(160), 512),
         service("basket", LineVerdict::First, Some(96), None, 0),
@@ -94,10 +94,10 @@ pub(crate) fn fleet() -> FleetDocument {
     }
 }
 
-/// The same fleet in which every text is `text`.
-pub(crate) fn hostile(text: &str) -> FleetDocument {
-    let mut document = samples::with_every_text(&fleet(), text, &[]);
-    // Names of one plan differ.
+/// The fleet with every text replaced by `text`.
+pub fn hostile(text: &str) -> FleetDocument {
+    let mut document = documents::with_every_text(&fleet(), text, &[]);
+    // Names in a plan are unique.
     document.services.iter_mut().zip(0..).for_each(|(service, index)| service.name = format!("{text}{index}"));
     document
 }

@@ -1,23 +1,24 @@
-//! Documents made by hand for the tests of the exports: compared, failing, hostile, empty. The numbers are invented.
+//! Handwritten documents for export tests: compared, failing, hostile, empty. The numbers are invented.
 
-use crate::doubt::{Doubt, MemoryPool};
-use crate::owner::Owner;
-use crate::record::{
+use crate::{find, tune};
+use loadline_jvm::owner::Owner;
+use loadline_model::doubt::{Doubt, MemoryPool};
+use loadline_model::record::{
     AccountDocument, AccountRecord, Better, BlockRecord, BudgetRecord, BudgetVerdict, ComparisonRecord, Conditions,
     DifferenceVerdict, Document, DoubtRecord, End, EndCause, FindOutcome, Finding, FindingRecord, GrowthRecord,
     GrowthWord, Jvm, LeastRecord, Machine, Mark, MetricRecord, Model, OfTrials, Outcome, OwnerRecord, ParetoPoint,
     ParetoRecord, PhaseRecord, RESULT_SCHEMA, Trial, TuneOutcome, Unit, ValueRecord, WatchDocument, WatchLabel,
     WatchLimit, WatchOwner, WatchSample, WatchedJvm,
 };
-use crate::{find_sample, tune_sample};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-pub(crate) const MIB: f64 = crate::units::MIB as f64;
+/// Bytes per mebibyte.
+pub const MIB: f64 = loadline_base::units::MIB as f64;
 
-/// Text that tries to break out of its place in each format.
-pub(super) fn hostile_texts() -> Vec<String> {
+/// Text that tries to escape its context in each format.
+pub fn hostile_texts() -> Vec<String> {
     let mut texts: Vec<String> = [
         "<script>alert(1)</script>",
         "a|b\\|c`d``e",
@@ -43,7 +44,8 @@ pub(super) fn hostile_texts() -> Vec<String> {
     texts
 }
 
-pub(crate) fn empty() -> Document {
+/// A run without trials.
+pub fn empty() -> Document {
     let machine = Machine {
         cores: 2,
         cpu_model: None,
@@ -70,8 +72,8 @@ pub(crate) fn empty() -> Document {
     Document { schema: RESULT_SCHEMA.to_owned(), conditions, ..Document::default() }
 }
 
-/// `g1` against `serial`, three blocks, with budgets of every verdict.
-pub(crate) fn compared() -> Document {
+/// `g1` compared with `serial`, three blocks, with budgets of every verdict.
+pub fn compared() -> Document {
     let mut document = empty();
     for (index, name) in ["serial", "g1", "g1", "serial", "serial", "g1"].into_iter().enumerate() {
         document.trials.push(trial(name, index as u32));
@@ -129,8 +131,8 @@ pub(crate) fn compared() -> Document {
     document
 }
 
-/// A failed trial and a good one.
-pub(super) fn failing() -> Document {
+/// A failed and a successful trial.
+pub fn failing() -> Document {
     let mut document = empty();
     document.trials = vec![trial("serial", 0), trial("serial", 1)];
     document.trials[1].outcome = Outcome::SubjectFailed;
@@ -151,7 +153,7 @@ pub(super) fn failing() -> Document {
 }
 
 /// `compared`, followed by the contents of [`named`] for each of [`hostile_texts`].
-pub(super) fn hostile() -> Document {
+pub fn hostile() -> Document {
     let texts = hostile_texts();
     let mut document = Document { conditions: named(&texts.join("|")).conditions, ..compared() };
     for own in texts.iter().map(|text| named(text)) {
@@ -168,9 +170,9 @@ pub(super) fn hostile() -> Document {
     document
 }
 
-/// The document with `text` in place of each of its texts. The exceptions are kinds that the format has names for, and
-/// the texts under the keys in `kept`.
-pub(crate) fn with_every_text<T: Serialize + DeserializeOwned>(document: &T, text: &str, kept: &[&str]) -> T {
+/// The document with every text replaced by `text`, except kinds with names in the format, and texts under the keys in
+/// `kept`.
+pub fn with_every_text<T: Serialize + DeserializeOwned>(document: &T, text: &str, kept: &[&str]) -> T {
     let mut value = serde_json::to_value(document).unwrap();
     replace_texts(&mut value, text, &[&KINDS, kept].concat());
     serde_json::from_value(value).unwrap()
@@ -214,7 +216,7 @@ fn replace_texts(value: &mut Value, text: &str, kept: &[&str]) {
 }
 
 /// A comparison in which every name and message is `text`.
-pub(super) fn named(text: &str) -> Document {
+pub fn named(text: &str) -> Document {
     let mut document = with_every_text(&compared(), text, &["metric"]);
     let own = || text.to_owned();
     for trial in &mut document.trials {
@@ -242,20 +244,20 @@ pub(super) fn named(text: &str) -> Document {
     document
 }
 
-/// The account of a JVM that runs.
-pub(crate) fn weighed() -> AccountDocument {
-    serde_json::from_str(include_str!("../../../../tests/cli/accounts/made-up.json")).unwrap()
+/// A running JVM's account.
+pub fn weighed() -> AccountDocument {
+    serde_json::from_str(include_str!("../../../tests/cli/accounts/made-up.json")).unwrap()
 }
 
-/// Each way in which a search and a tuning end, with the result that a test expects.
-pub(super) fn endings<E>(of_search: fn(FindOutcome) -> E, of_tuning: fn(TuneOutcome) -> E) -> Vec<(E, Document)> {
-    let searches = find_sample::endings().into_iter().map(|(outcome, document)| (of_search(outcome), document));
-    let tunings = tune_sample::endings().into_iter().map(|(outcome, document)| (of_tuning(outcome), document));
+/// Every end of a search and a tuning, with the result that a test expects.
+pub fn endings<E>(of_search: fn(FindOutcome) -> E, of_tuning: fn(TuneOutcome) -> E) -> Vec<(E, Document)> {
+    let searches = find::endings().into_iter().map(|(outcome, document)| (of_search(outcome), document));
+    let tunings = tune::endings().into_iter().map(|(outcome, document)| (of_tuning(outcome), document));
     searches.chain(tunings).collect()
 }
 
-/// Two JVMs, one that grows and one that could not be read.
-pub(super) fn watched(name: &str) -> WatchDocument {
+/// Two JVMs: one grows, and one is unreadable.
+pub fn watched(name: &str) -> WatchDocument {
     let mib = |mib: u64| Some(mib << 20);
     let now = WatchSample {
         rss_anon_bytes: mib(500),
@@ -291,13 +293,13 @@ pub(super) fn watched(name: &str) -> WatchDocument {
     WatchDocument { jvms: vec![one, blind], loadline: "0.1.0".to_owned(), ..WatchDocument::default() }
 }
 
-/// An owner of `bytes` bytes, none of them shared.
-pub(crate) fn owner(name: &str, bytes: u64) -> OwnerRecord {
+/// An owner of `bytes` unshared bytes.
+pub fn owner(name: &str, bytes: u64) -> OwnerRecord {
     OwnerRecord { name: name.to_owned(), rss_bytes: bytes, pss_bytes: bytes, ..OwnerRecord::default() }
 }
 
-/// The account of these owners.
-pub(crate) fn account(owners: &[(&str, u64)]) -> AccountRecord {
+/// An account with these owners.
+pub fn account(owners: &[(&str, u64)]) -> AccountRecord {
     let total_bytes = owners.iter().map(|(_, bytes)| bytes).sum();
     let unexplained = owners.iter().find(|(name, _)| *name == Owner::Unexplained.name());
     AccountRecord {
@@ -339,7 +341,7 @@ fn trial(configuration: &str, index: u32) -> Trial {
     }
 }
 
-/// Three values, 2 % apart, around `median`.
+/// Three values, 2% apart, around `median`.
 fn metric(configuration: &str, name: &str, unit: Unit, median: f64) -> MetricRecord {
     let better = if unit == Unit::PerSecond { Better::Higher } else { Better::Lower };
     let trials = match configuration {
@@ -362,8 +364,8 @@ fn metric(configuration: &str, name: &str, unit: Unit, median: f64) -> MetricRec
     }
 }
 
-/// A judged metric of `g1` against `serial`.
-pub(crate) fn comparison(metric: &str, unit: Unit, medians: [f64; 2], verdict: DifferenceVerdict) -> ComparisonRecord {
+/// A judged metric of `g1` compared with `serial`.
+pub fn comparison(metric: &str, unit: Unit, medians: [f64; 2], verdict: DifferenceVerdict) -> ComparisonRecord {
     let [baseline_median, candidate_median] = medians;
     let (ratio, difference) = (candidate_median / baseline_median, candidate_median - baseline_median);
     ComparisonRecord {

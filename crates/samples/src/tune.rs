@@ -1,18 +1,18 @@
-//! A tuning of a made-up server, for the tests of its page: proved, with a remedy of each fate; and each of its other
-//! endings. The numbers are invented, and as consistent as measured ones.
+//! A simulated tuning for page tests: confirmed, with a remedy of each fate; and every other end. The numbers are
+//! invented, but as consistent as measured ones.
 
-use super::find_sample;
-use crate::export::samples;
-use crate::record::{
+use crate::documents;
+use crate::find;
+use loadline_base::order::Order as _;
+use loadline_base::units::{Bytes, MIB};
+use loadline_model::record::{
     ComparisonRecord, Conditions, ConfirmationRecord, DifferenceVerdict, Document, Fate, FindRecord, Jvm, LeastRecord,
     LineRecord, LinesRecord, Missed, NoiseRecord, Outcome, OwnerBytes, OwnerGain, PhaseRate, PriceClass, ProbeVerdict,
     RemedyRecord, SettingRecord, Trial, TuneOutcome, TuneRecord, TuneStage, TuneTrialRecord, Unit,
 };
-use crate::scenario::{Change, Objective};
-use crate::units::{Bytes, MIB};
-use loadline_base::order::Order as _;
+use loadline_model::scenario::{Change, Objective};
 
-/// Owners with their memory as it is and with the winner, in MiB.
+/// Owners with their memory unchanged and with the winner, in MiB.
 const OWNERS: [(&str, f64, f64); 9] = [
     ("java_heap.used", 180.4, 118.0),
     ("java_heap.free", 61.0, 6.2),
@@ -24,8 +24,8 @@ const OWNERS: [(&str, f64, f64); 9] = [
     ("malloc.direct", 611.0, 548.2),
     ("malloc.retained", 358.2, 133.0),
 ];
-/// The ids of the answer.
-pub(crate) const WINNER: [&str; 3] = ["malloc.arenas", "malloc.trim", "heap.max"];
+/// The IDs of the answer's remedies.
+pub const WINNER: [&str; 3] = ["malloc.arenas", "malloc.trim", "heap.max"];
 const ARENAS: &str = "MALLOC_ARENA_MAX=1";
 const TRIM: &str = "-XX:TrimNativeHeapInterval=2000";
 const HEAP: &str = "-Xmx128m";
@@ -40,8 +40,8 @@ fn owned(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
-/// A tuning that kept some remedies, and has one remedy of every other fate.
-pub(crate) fn proved() -> Document {
+/// A tuning that kept some remedies, and has a remedy of every other fate.
+pub fn proved() -> Document {
     let tune = TuneRecord {
         outcome: TuneOutcome::Proved,
         text: "three of 14 remedies help, and were confirmed together".to_owned(),
@@ -65,7 +65,7 @@ pub(crate) fn proved() -> Document {
                 confirmed: false,
                 blocks: 5,
                 price: 0.02,
-                why: "p99.steady was 61.0 ms in block 3; the target is p99<50ms".to_owned(),
+                why: "p99.steady was 61.0 ms in block 3, but the target is p99<50ms".to_owned(),
             },
             ConfirmationRecord {
                 remedies: owned(&WINNER),
@@ -77,20 +77,20 @@ pub(crate) fn proved() -> Document {
         ],
         remedies: remedies(),
         path: path(),
-        // As it is, the winner, and one that costs too much.
+        // Unchanged, the winner, and one that costs too much.
         front: [0, 3, 6].map(|at| path()[at].clone()).to_vec(),
         lines: Some(LinesRecord { as_is: Some(line(1212)), tuned: Some(line(873)) }),
         noise: Some(NoiseRecord { bytes: bytes(2.3), cpu: Some(0.007) }),
-        doubts: vec!["the load was closed, and its first trial set the constant rate of steady: 200/s".to_owned()],
+        doubts: vec!["the load was closed; the first trial set the constant rate of steady to 200/s".to_owned()],
         trials: 31,
         seconds: 1104.0,
     };
     document(tune)
 }
 
-/// The document of a tuning, with its trials.
-pub(crate) fn document(tune: TuneRecord) -> Document {
-    let base = find_sample::found();
+/// A tuning's document with its trials.
+pub fn document(tune: TuneRecord) -> Document {
+    let base = find::found();
     let conditions = Conditions {
         scenario: "tiny-db".to_owned(),
         command: "loadline tune tiny-db.loadline.yaml --seed 1".to_owned(),
@@ -101,8 +101,8 @@ pub(crate) fn document(tune: TuneRecord) -> Document {
     Document { conditions, trials, find: None, tune: Some(tune), ..base }
 }
 
-/// Each way in which a tuning ends, with its document.
-pub(crate) fn endings() -> Vec<(TuneOutcome, Document)> {
+/// Every end of a tuning, with its document.
+pub fn endings() -> Vec<(TuneOutcome, Document)> {
     let other = |outcome: TuneOutcome, change: &dyn Fn(&mut TuneRecord)| {
         let mut tune = proved().tune.unwrap();
         tune.outcome = outcome;
@@ -114,10 +114,10 @@ pub(crate) fn endings() -> Vec<(TuneOutcome, Document)> {
     let mut unpriced = proved();
     if let Some(tune) = &mut unpriced.tune {
         tune.outcome = TuneOutcome::Unpriced;
-        tune.text = "do not set it yet: its price is not proved".to_owned();
+        tune.text = "do not set it yet: its cost is not confirmed".to_owned();
         let kept = tune.remedies.iter().filter(|of| of.fate == Fate::Kept).map(|of| of.id.clone()).collect();
-        let why = "CPU time of a request +1.4 %; up to +9.1 % is not ruled out; the price is 2.0 %; about 60 blocks of \
-            two trials would prove it";
+        let why = "CPU time per request +1.4% (up to +9.1% is possible), but the price limit is 2.0%; confirming it \
+            would take about 60 blocks of two trials";
         let attempt =
             ConfirmationRecord { remedies: kept, confirmed: false, blocks: 5, price: 0.02, why: why.to_owned() };
         (tune.confirmations, tune.lines) = (vec![attempt], None);
@@ -125,30 +125,31 @@ pub(crate) fn endings() -> Vec<(TuneOutcome, Document)> {
     vec![
         (TuneOutcome::Proved, proved()),
         other(TuneOutcome::NothingProved, &|tune| {
-            tune.text = "nothing proved: no remedy saved enough to be measured".to_owned();
+            tune.text = "no savings confirmed: no remedy saved enough to measure".to_owned();
             tune.confirmations.truncate(1);
             tune.remedies.retain(|of| !matches!(of.fate, Fate::Kept));
             tune.front.truncate(1);
         }),
         other(TuneOutcome::NotHeld, &|tune| {
-            tune.text = "the target does not hold as it is: p99.steady was 812 ms; the target is p99<50ms".to_owned();
+            let why = "the unchanged server misses the target: p99.steady was 812 ms, but the target is p99<50ms";
+            tune.text = why.to_owned();
             if let Some(as_is) = &mut tune.as_is {
                 as_is.holds = false;
                 as_is.why = owned(&[
-                    "p99.steady was 812 ms; the target is p99<50ms",
-                    "rate.steady was 91.2 % of what was offered; the target is 98 %",
+                    "p99.steady was 812 ms, but the target is p99<50ms",
+                    "rate.steady was 91.2% of what was offered, but the target is 98%",
                 ]);
             }
             (tune.path, tune.front, tune.confirmations) = (Vec::new(), Vec::new(), Vec::new());
             let untried = |of: &mut RemedyRecord| {
                 (of.fate, of.saved_bytes, of.cpu_ratio) = (Fate::NotTried, None, None);
-                of.why = "the target does not hold as it is".to_owned();
+                of.why = "the unchanged server misses the target".to_owned();
             };
             tune.remedies.iter_mut().for_each(untried);
             (tune.trials, tune.seconds) = (3, 95.0);
         }),
         other(TuneOutcome::Planned, &|tune| {
-            tune.text = "nothing was tried yet".to_owned();
+            tune.text = "nothing has been tried yet".to_owned();
             (tune.path, tune.front, tune.confirmations) = (Vec::new(), Vec::new(), Vec::new());
             for of in tune.remedies.iter_mut().filter(|of| of.fate != Fate::NotTried) {
                 (of.fate, of.saved_bytes, of.cpu_ratio, of.why) = (Fate::Planned, None, None, String::new());
@@ -156,7 +157,7 @@ pub(crate) fn endings() -> Vec<(TuneOutcome, Document)> {
             (tune.trials, tune.seconds) = (3, 95.0);
         }),
         other(TuneOutcome::GivenUp, &|tune| {
-            tune.text = "no answer after 12 trials".to_owned();
+            tune.text = "no result after 12 trials".to_owned();
             tune.confirmations.clear();
             for of in tune.remedies.iter_mut().filter(|of| of.fate == Fate::Kept) {
                 (of.fate, of.saved_bytes, of.cpu_ratio) = (Fate::Planned, None, None);
@@ -167,8 +168,8 @@ pub(crate) fn endings() -> Vec<(TuneOutcome, Document)> {
 }
 
 /// A tuning in which every text is `text`.
-pub(crate) fn hostile(text: &str) -> Document {
-    let mut document = samples::with_every_text(&proved(), text, &["changes"]);
+pub fn hostile(text: &str) -> Document {
+    let mut document = documents::with_every_text(&proved(), text, &["changes"]);
     let own = || text.to_owned();
     let tune = document.tune.as_mut().unwrap();
     tune.changes = vec![
@@ -181,7 +182,7 @@ pub(crate) fn hostile(text: &str) -> Document {
     document
 }
 
-/// `share` of the way from the owners' memory as it is to their memory with the winner.
+/// Owners at `share` of the way from unchanged memory to the winner's.
 fn setting(ids: &[&str], options: &[&str], stage: TuneStage, [mib, cpu, share]: [f64; 3]) -> SettingRecord {
     let held = |(owner, before, after): (&str, f64, f64)| OwnerBytes {
         owner: owner.to_owned(),
@@ -203,13 +204,13 @@ fn setting(ids: &[&str], options: &[&str], stage: TuneStage, [mib, cpu, share]: 
 fn path() -> Vec<SettingRecord> {
     let all = ["malloc.arenas", "malloc.trim", "malloc.thresholds", "heap.max", "cds.archive"];
     let all_options = [ARENAS, TRIM, THRESHOLDS, HEAP, "-XX:SharedArchiveFile=app.jsa"];
-    // One remedy more than the winner has.
+    // One more remedy than the winner has.
     let race = |id: &str, option: &str, numbers: [f64; 3]| {
         setting(&[&WINNER[..], &[id]].concat(), &[ARENAS, TRIM, HEAP, option], TuneStage::Race, numbers)
     };
     let broken = SettingRecord {
         holds: false,
-        why: owned(&["p99.steady was 118 ms; the target is p99<50ms"]),
+        why: owned(&["p99.steady was 118 ms, but the target is p99<50ms"]),
         ..race("gc.parallel", "-XX:+UseParallelGC", [1064.9, 0.981, 0.85])
     };
     vec![
@@ -223,9 +224,9 @@ fn path() -> Vec<SettingRecord> {
     ]
 }
 
-/// Every remedy: id, effect, setting, the most it can save in MiB, and its fate.
+/// Every remedy: ID, effect, setting, maximum saving in MiB, and fate.
 const REMEDIES: [(&str, &str, &str, Option<u64>, Fate); 14] = [
-    ("malloc.arenas", "one arena of malloc for all threads", ARENAS, Some(286), Fate::Kept),
+    ("malloc.arenas", "makes all threads share one malloc arena", ARENAS, Some(286), Fate::Kept),
     ("malloc.trim", "free pages of malloc go back every 2 s", TRIM, Some(286), Fate::Kept),
     ("malloc.thresholds", "fixed thresholds", THRESHOLDS, Some(286), Fate::NoEffect),
     ("heap.max", "a smaller ceiling of the heap", HEAP, Some(241), Fate::Kept),
@@ -233,14 +234,14 @@ const REMEDIES: [(&str, &str, &str, Option<u64>, Fate); 14] = [
     ("heap.ratios", "the heap shrinks sooner", "-XX:MaxHeapFreeRatio=20", Some(61), Fate::NotConfirmed),
     ("jit.c1", "compiled code of C1 only", C1, Some(52), Fate::TooCostly),
     ("gc.parallel", "the parallel collector", "-XX:+UseParallelGC", Some(16), Fate::Harmful),
-    ("try.1", "as you named it", "-XX:MaxHeapFre=10", None, Fate::Refused),
-    ("try.2", "as you named it", "MALLOC_CONF=narenas:1", None, Fate::NotInForce),
+    ("try.1", "as you specified it", "-XX:MaxHeapFre=10", None, Fate::Refused),
+    ("try.2", "as you specified it", "MALLOC_CONF=narenas:1", None, Fate::NotInForce),
     ("gc.shenandoah", "the Shenandoah collector", "-XX:+UseShenandoahGC", None, Fate::NotTried),
     ("heap.soft_max", "a ceiling that may be crossed", "", None, Fate::NotTried),
     ("heap.headers", "compact object headers", "", None, Fate::NotTried),
     ("netty.arenas", "fewer arenas of Netty", "", Some(0), Fate::NotTried),
 ];
-/// The saving of each weighed remedy in MiB, and the CPU time of a request with it over that without it.
+/// Each measured remedy's saving in MiB, and its ratio of CPU time per request.
 const WEIGHED: [(&str, f64, f64); 8] = [
     ("malloc.arenas", 95.4, 0.999),
     ("malloc.trim", 208.5, 1.003),
@@ -252,17 +253,17 @@ const WEIGHED: [(&str, f64, f64); 8] = [
     ("gc.parallel", -64.7, 0.981),
 ];
 const WHY: [(&str, &str); 11] = [
-    ("malloc.thresholds", "saved 0.3 MiB, and 4.6 MiB are what fresh processes differ by"),
-    ("cds.archive", "without it the others save as much"),
-    ("heap.ratios", "p99.steady was 61.0 ms in block 3 of the confirmation; the target is p99<50ms"),
-    ("jit.c1", "saves 37.9 MiB more at +28.9 % of CPU per request, and 2 % is the price"),
-    ("gc.parallel", "64.7 MiB more, and p99.steady was 118 ms; the target is p99<50ms"),
+    ("malloc.thresholds", "it saved 0.3 MiB; less than 4.6 MiB cannot be measured"),
+    ("cds.archive", "without it, the others save as much"),
+    ("heap.ratios", "p99.steady was 61.0 ms in block 3 of the confirmation, but the target is p99<50ms"),
+    ("jit.c1", "it saves 37.9 MiB, but CPU time per request changes by +28.9%"),
+    ("gc.parallel", "memory grew by 64.7 MiB, and p99.steady was 118 ms, but the target is p99<50ms"),
     ("try.1", "Unrecognized VM option 'MaxHeapFre=10'"),
     ("try.2", "the launcher gives the JVM its own environment"),
     ("gc.shenandoah", "this JVM has no such flag"),
     ("heap.soft_max", "this JVM has no such flag"),
     ("heap.headers", "JDK-8380060 corrupts bytes on this release"),
-    ("netty.arenas", "it can save 0.0 MiB at most"),
+    ("netty.arenas", "it could save at most 0.0 MiB"),
 ];
 
 fn remedies() -> Vec<RemedyRecord> {
@@ -303,7 +304,7 @@ fn gains() -> Vec<ComparisonRecord> {
             ratio_high,
             low,
             high,
-            ..samples::comparison(metric, unit, [before, after], verdict)
+            ..documents::comparison(metric, unit, [before, after], verdict)
         }
     };
     vec![
@@ -326,12 +327,12 @@ fn owner_gains() -> Vec<OwnerGain> {
 }
 
 fn line(mib: u64) -> FindRecord {
-    let found = find_sample::found().find.unwrap();
+    let found = find::found().find.unwrap();
     let line = found.line.clone().map(|line| LineRecord { limit_bytes: mib * MIB, held: 5, heap_bytes: None, ..line });
     FindRecord { line, limit_bytes: Some((mib + mib / 10) * MIB), options: Vec::new(), ..found }
 }
 
-/// One closed trial, three as it is, one of each setting of the path, and the blocks of two confirmations.
+/// One closed trial, three unchanged ones, one per setting of the path, and the blocks of two confirmations.
 fn trials(outcome: TuneOutcome) -> Vec<Trial> {
     let mut asked: Vec<(TuneStage, Vec<String>, bool)> = vec![(TuneStage::Reference, Vec::new(), true)];
     asked.extend((0..3).map(|_| (TuneStage::Baseline, Vec::new(), outcome != TuneOutcome::NotHeld)));
@@ -347,13 +348,13 @@ fn trials(outcome: TuneOutcome) -> Vec<Trial> {
 }
 
 fn trial(index: u32, (stage, remedies, holds): (TuneStage, Vec<String>, bool)) -> Trial {
-    let why = if holds { Vec::new() } else { owned(&["p99.steady was 118 ms; the target is p99<50ms"]) };
+    let why = if holds { Vec::new() } else { owned(&["p99.steady was 118 ms, but the target is p99<50ms"]) };
     let missed = Missed {
         metric: "p99.steady".to_owned(),
         unit: Unit::Milliseconds,
         value: 118.0,
         bound: 50.0,
-        text: "p99.steady was 118 ms; the target is p99<50ms".to_owned(),
+        text: "p99.steady was 118 ms, but the target is p99<50ms".to_owned(),
     };
     let refused = remedies == ["try.1"];
     Trial {

@@ -1,7 +1,7 @@
-//! A made-up history, for the tests of its page.
+//! A synthetic history, for page tests.
 
-use crate::export::samples;
-use crate::record::{
+use crate::documents;
+use loadline_model::record::{
     Better, ChangeRecord, DifferenceVerdict, HISTORY_SCHEMA, HistoryBy, HistoryDocument, HistoryOrder, MetricHistory,
     OwnerMove, PointRecord, PointValue, SeriesRecord, TrendRecord, Unit,
 };
@@ -19,7 +19,7 @@ fn point(number: usize, name: &str) -> PointRecord {
 }
 
 fn value(mib: f64) -> Option<PointValue> {
-    let at = |mib: f64| mib * samples::MIB;
+    let at = |mib: f64| mib * documents::MIB;
     Some(PointValue { centre: at(mib), low: Some(at(mib - 0.6)), high: Some(at(mib + 0.7)), trials: 3 })
 }
 
@@ -29,7 +29,7 @@ fn metric(values: Vec<Option<PointValue>>) -> MetricHistory {
         unit: Unit::Bytes,
         better: Better::Lower,
         values,
-        noise: Some(0.5 * samples::MIB),
+        noise: Some(0.5 * documents::MIB),
         changes: Vec::new(),
         trends: Vec::new(),
     }
@@ -40,9 +40,9 @@ fn change(point: u32, mib: f64) -> ChangeRecord {
         point,
         point_first: point,
         point_last: point,
-        difference: mib * samples::MIB,
-        low: (mib - 0.9) * samples::MIB,
-        high: (mib + 0.8) * samples::MIB,
+        difference: mib * documents::MIB,
+        low: (mib - 0.9) * documents::MIB,
+        high: (mib + 0.8) * documents::MIB,
         verdict: DifferenceVerdict::Worse,
         trials_before: 9,
         trials_after: 6,
@@ -52,7 +52,7 @@ fn change(point: u32, mib: f64) -> ChangeRecord {
 }
 
 /// Six commits: metaspace grows at the fourth, the JDK changes at the sixth.
-pub(crate) fn history() -> HistoryDocument {
+pub fn history() -> HistoryDocument {
     let names = ["a1b2c3d", "b2c3d4e", "9c01d2e", "3f2a91c", "d4e5f60", "e5f6071"];
     let mut points: Vec<PointRecord> = names.iter().enumerate().map(|(at, name)| point(at, name)).collect();
     points[3].subject = Some("Cache templates by name".to_owned());
@@ -62,9 +62,9 @@ pub(crate) fn history() -> HistoryDocument {
     rss.values[1] = None;
     let owner = OwnerMove {
         owner: "metaspace".to_owned(),
-        bytes: 7.5 * samples::MIB,
-        bytes_low: 7.1 * samples::MIB,
-        bytes_high: 7.9 * samples::MIB,
+        bytes: 7.5 * documents::MIB,
+        bytes_low: 7.1 * documents::MIB,
+        bytes_high: 7.9 * documents::MIB,
     };
     let with_conditions = ChangeRecord { conditions_changed: points[5].conditions_changed.clone(), ..change(5, 5.2) };
     rss.changes = vec![ChangeRecord { owners: vec![owner], ..change(3, 7.8) }, with_conditions];
@@ -81,17 +81,17 @@ pub(crate) fn history() -> HistoryDocument {
         by: HistoryBy::Commit,
         order: HistoryOrder::Date,
         series: vec![series],
-        left_out: vec!["night/7 has no trial that completed".to_owned()],
+        left_out: vec!["night/7 has no completed trials".to_owned()],
     }
 }
 
-/// The same history with `text` wherever foreign text is allowed.
-pub(crate) fn hostile(text: &str) -> HistoryDocument {
-    samples::with_every_text(&history(), text, &[])
+/// The history with `text` in place of all untrusted text.
+pub fn hostile(text: &str) -> HistoryDocument {
+    documents::with_every_text(&history(), text, &[])
 }
 
-/// A history of many points that rises little by little, with a change that may be at any of several points.
-pub(crate) fn long(points: usize) -> HistoryDocument {
+/// A history of many points with a gradual rise, and a change whose exact point is uncertain.
+pub fn long(points: usize) -> HistoryDocument {
     let mut document = history();
     let series = &mut document.series[0];
     series.points = (0..points).map(|at| point(at, &format!("{at:07x}"))).collect();
@@ -103,9 +103,9 @@ pub(crate) fn long(points: usize) -> HistoryDocument {
     series.metrics[0].trends = vec![TrendRecord {
         point_first: 0,
         point_last: middle - 1,
-        difference: 5.0 * samples::MIB,
-        low: 4.0 * samples::MIB,
-        high: 6.0 * samples::MIB,
+        difference: 5.0 * documents::MIB,
+        low: 4.0 * documents::MIB,
+        high: 6.0 * documents::MIB,
         verdict: DifferenceVerdict::Worse,
         conditions_changed: Vec::new(),
         owners: Vec::new(),

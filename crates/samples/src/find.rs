@@ -1,27 +1,27 @@
-//! Searches on a made-up server, for the tests of their pages. They are concluded as real ones are.
+//! Searches on a simulated server, for page tests. They are concluded like real ones.
 
-use crate::export::samples;
-use crate::record::{
+use crate::documents;
+use loadline_base::units::MIB;
+use loadline_model::record::{
     CgroupRecord, ClassesRecord, Conditions, Document, FailureCause, FindOutcome, Heap, KneeRecord, Mark, Model,
     Outcome, Pages, PhaseRecord, ProbeStage, ProbeVerdict, Quantiles, SubjectWork, Trial, Unknowns,
 };
-use crate::scenario::{Find, RamShare};
-use crate::search::{Attempt, Ruling, SearchSpec, conclude, next, rules};
-use crate::units::MIB;
+use loadline_model::scenario::{Find, RamShare};
+use loadline_search::{Attempt, Ruling, SearchSpec, conclude, next, rules};
 
-/// All but heap and files.
+/// Everything except heap and files.
 const NATIVE: u64 = 60 * MIB;
-/// Files that the server touches; it needs at least [`HOT`] of them.
+/// Files used by the server, of which it needs at least [`HOT`].
 const FILE: u64 = 50 * MIB;
 const HOT: f64 = 0.55;
-/// The smallest heap, and the size that it grows to without a bound.
+/// The smallest heap, and the size of an unbounded one.
 const HEAP_MIN: u64 = 7 * MIB;
 const HEAP: u64 = 64 * MIB;
-/// The server answers no more than this, per second.
+/// The server's maximum rate, per second.
 const RATE_MAX: f64 = 1234.0;
 
-/// The usual search.
-pub(crate) const COURSE: SearchSpec = SearchSpec {
+/// The default search.
+pub const COURSE: SearchSpec = SearchSpec {
     unknowns: Unknowns::HeapAndLimit,
     step: 0.02,
     proofs: 5,
@@ -39,8 +39,8 @@ pub(crate) const COURSE: SearchSpec = SearchSpec {
     ram_share: RamShare { small: 0.5, large: 0.25 },
 };
 
-/// A search that found a line, a knee, and the limits that rules of thumb would have needed.
-pub(crate) fn found() -> Document {
+/// A search with a line, a knee, and the limits of other sizing rules.
+pub fn found() -> Document {
     let mut document = searched(&COURSE);
     let Some(find) = &mut document.find else { return document };
     let line = find.line.clone().unwrap();
@@ -54,22 +54,23 @@ pub(crate) fn found() -> Document {
     document
 }
 
-pub(crate) fn highest_rate(limit: u64) -> Document {
+/// The highest rate with this limit.
+pub fn highest_rate(limit: u64) -> Document {
     searched(&SearchSpec { unknowns: Unknowns::Rate, rate_per_s: Some(200.0), limit_max: limit, ..COURSE })
 }
 
-/// One limit, proved or refuted.
-pub(crate) fn proved(limit: u64) -> Document {
+/// One limit, confirmed or refuted.
+pub fn proved(limit: u64) -> Document {
     searched(&SearchSpec { unknowns: Unknowns::Limit, prove: Some(limit), ..COURSE })
 }
 
-/// Each way in which a search ends, with its document.
-pub(crate) fn endings() -> Vec<(FindOutcome, Document)> {
+/// Every end of a search, with its document.
+pub fn endings() -> Vec<(FindOutcome, Document)> {
     let mut not_held = searched(&SearchSpec { trials_max: 1, ..COURSE });
     let reference = &mut not_held.trials[0];
     if let Some(probe) = &mut reference.probe {
         probe.verdict = ProbeVerdict::Fails;
-        probe.why = vec!["p99.steady was 812 ms; the target is p99<50ms".to_owned()];
+        probe.why = vec!["p99.steady was 812 ms, but the target is p99<50ms".to_owned()];
         probe.cause = Some(FailureCause::Times);
     }
     not_held.find = Some(conclude(&COURSE, &find(), &not_held.trials));
@@ -77,9 +78,9 @@ pub(crate) fn endings() -> Vec<(FindOutcome, Document)> {
     for probe in never.trials.iter_mut().skip(1).filter_map(|trial| trial.probe.as_mut()) {
         (probe.verdict, probe.cause) = (ProbeVerdict::Fails, Some(FailureCause::OomKill));
     }
-    never.find = never.find.map(|find| crate::record::FindRecord {
+    never.find = never.find.map(|find| loadline_model::record::FindRecord {
         outcome: FindOutcome::Never,
-        text: "the target held with ample memory, but at no limit tried".to_owned(),
+        text: "the target was met with ample memory, but not at any limit tried".to_owned(),
         line: None,
         warm: None,
         knee: None,
@@ -96,19 +97,19 @@ pub(crate) fn endings() -> Vec<(FindOutcome, Document)> {
     ]
 }
 
-/// A search whose line holds, and whose longer load holds at no limit.
+/// A search whose line passes, but whose soak fails at every limit.
 fn grows() -> Document {
     searched_with(&COURSE, |trial| {
         if let Some(probe) = trial.probe.as_mut().filter(|probe| probe.stage == ProbeStage::Soak) {
             (probe.verdict, probe.cause) = (ProbeVerdict::Fails, Some(FailureCause::OomKill));
-            probe.why = vec!["the kernel killed it for memory".to_owned()];
+            probe.why = vec!["the kernel killed it because it ran out of memory".to_owned()];
         }
     })
 }
 
 /// A search in which every text is `text`.
-pub(crate) fn hostile(text: &str) -> Document {
-    samples::with_every_text(&found(), text, &[])
+pub fn hostile(text: &str) -> Document {
+    documents::with_every_text(&found(), text, &[])
 }
 
 fn find() -> Find {
@@ -116,12 +117,12 @@ fn find() -> Find {
     Find { target, ..Find::default() }
 }
 
-/// The document of a whole search.
-pub(crate) fn searched(spec: &SearchSpec) -> Document {
+/// The document of a complete search.
+pub fn searched(spec: &SearchSpec) -> Document {
     searched_with(spec, |_| {})
 }
 
-/// The same, where `change` was made to each trial.
+/// The same, with `change` applied to each trial.
 fn searched_with(spec: &SearchSpec, change: impl Fn(&mut Trial)) -> Document {
     let mut trials: Vec<Trial> = Vec::new();
     while let Some(attempt) = next(spec, &trials) {
@@ -134,7 +135,7 @@ fn searched_with(spec: &SearchSpec, change: impl Fn(&mut Trial)) -> Document {
 }
 
 fn empty() -> Document {
-    let empty = samples::empty();
+    let empty = documents::empty();
     let conditions = Conditions {
         started: "2026-11-22T04:36:17Z".to_owned(),
         command: "loadline find tiny-http.loadline.yaml --seed 1".to_owned(),
@@ -157,7 +158,7 @@ fn trial(attempt: &Attempt, index: u32) -> Trial {
     };
     let why = match (cause, outcome) {
         (None, _) => Vec::new(),
-        (_, Outcome::Completed) => vec!["p99.steady was 812 ms; the target is p99<50ms".to_owned()],
+        (_, Outcome::Completed) => vec!["p99.steady was 812 ms, but the target is p99<50ms".to_owned()],
         _ => vec!["the subject was killed in phase warmup".to_owned()],
     };
     let verdict = if cause.is_none() { ProbeVerdict::Holds } else { ProbeVerdict::Fails };
@@ -184,7 +185,7 @@ fn trial(attempt: &Attempt, index: u32) -> Trial {
     }
 }
 
-/// A smaller heap costs more CPU; a killed trial did not get beyond its warm-up.
+/// A smaller heap costs more CPU time; a killed trial did not get past its warm-up.
 fn phases(outcome: Outcome, cause: Option<FailureCause>, heap: u64, asked: f64) -> Vec<PhaseRecord> {
     let (rate, p99) = match cause {
         None => (asked, 12.1),
@@ -216,7 +217,7 @@ fn phases(outcome: Outcome, cause: Option<FailureCause>, heap: u64, asked: f64) 
 
 fn loaded(heap: u64) -> Mark {
     let owners = [("java_heap.used", heap), ("cds", 12 * MIB), ("malloc.live", 30 * MIB), ("libjvm", 20 * MIB)];
-    let account = samples::account(&owners);
+    let account = documents::account(&owners);
     Mark {
         name: "loaded".to_owned(),
         at_s: 20.0,

@@ -1,0 +1,93 @@
+//! Options of a JVM that were typed among those of Loadline: clap does not know them, so a tip shows the command line
+//! that was meant.
+
+use crate::scenario::shell_words;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use std::ffi::OsString;
+use std::path::Path;
+
+/// Verbs that start a JVM.
+const STARTING: [&str; 5] = ["weigh", "compare", "find", "tune", "explain"];
+/// Options of Loadline whose value may begin with a dash.
+const TAKING_DASHES: [&str; 3] = ["--jvm", "--try", "--may-remove"];
+
+/// Puts the tip into the error of an unknown option, if it is one of a JVM.
+pub(super) fn with_tip(mut usage: clap::Error, typed: &[OsString]) -> clap::Error {
+    let words: Vec<String> = typed.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    if usage.kind() == ErrorKind::UnknownArgument
+        && let Some((option, tip)) = tip(&words)
+    {
+        usage.insert(ContextKind::InvalidArg, ContextValue::String(option));
+        usage.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
+    usage
+}
+
+/// The first option of a JVM, and what to type instead.
+fn tip(typed: &[String]) -> Option<(String, String)> {
+    let [_, verb, words @ ..] = typed else { return None };
+    let ours = words.iter().position(|word| word == "--").unwrap_or(words.len());
+    let words = words.get(..ours)?;
+    let is_value = |at: usize| at.checked_sub(1).is_some_and(|before| TAKING_DASHES.contains(&words[before].as_str()));
+    let is_theirs = |at: usize| is_of_jvm(&words[at]) && !is_value(at);
+    let first = (0..words.len()).find(|at| is_theirs(*at)).filter(|_| STARTING.contains(&verb.as_str()))?;
+    let java = words.iter().take(first).position(|word| Path::new(word).file_name().is_some_and(|name| name == "java"));
+    let names_code = words.iter().any(|word| ["-jar", "-cp", "-classpath"].contains(&word.as_str()));
+    let mut meant = vec!["loadline".to_owned(), verb.clone()];
+    let what = if names_code || java.is_some() {
+        let (before, after) = words.split_at(java.unwrap_or(first));
+        meant.extend_from_slice(before);
+        meant.push("--".to_owned());
+        meant.extend(java.is_none().then(|| "java".to_owned()));
+        meant.extend_from_slice(after);
+        "put `--` before the command of the server"
+    } else {
+        let each = words.iter().enumerate();
+        meant.extend(each.map(|(at, word)| if is_theirs(at) { format!("--jvm={word}") } else { word.clone() }));
+        "pass JVM options with `--jvm`"
+    };
+    Some((words[first].clone(), format!("{what}: `{}`", shell_words(&meant))))
+}
+
+fn is_of_jvm(word: &str) -> bool {
+    const WHOLE: [&str; 6] = ["-jar", "-cp", "-classpath", "-server", "-ea", "-esa"];
+    const HEADS: [&str; 4] = ["-X", "-D", "-javaagent:", "-agent"];
+    WHOLE.contains(&word) || HEADS.iter().any(|head| word.len() > head.len() && word.starts_with(head))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_of_a_jvm_get_a_tip() {
+        let check = |typed: &str, option: &str, expect: &str| {
+            let words: Vec<OsString> = typed.split(' ').map(OsString::from).collect();
+            let usage = super::super::args::parser().try_get_matches_from(&words).unwrap_err();
+            let shown = with_tip(usage, &words).to_string();
+            assert!(shown.starts_with(&format!("error: unexpected argument '{option}' found\n")), "{shown}");
+            assert!(shown.contains(&format!("  tip: {expect}\n")), "{shown}");
+        };
+        let jvm = "pass JVM options with `--jvm`: ";
+        check("loadline weigh a.jar -Xmx64m", "-Xmx64m", &format!("{jvm}`loadline weigh a.jar --jvm=-Xmx64m`"));
+        check("loadline tune a.jar -Da=b --list", "-Da=b", &format!("{jvm}`loadline tune a.jar --jvm=-Da=b --list`"));
+        let command = "put `--` before the command of the server: ";
+        let expect = format!("{command}`loadline find --rate 5 -- java -Xmx64m -jar a.jar`");
+        check("loadline find --rate 5 java -Xmx64m -jar a.jar", "-Xmx64m", &expect);
+        check("loadline find --rate 5 -Xmx64m -jar a.jar", "-Xmx64m", &expect);
+        let expect = format!("{command}`loadline weigh --jvm -Xss1m -- /jdk/bin/java -jar a.jar`");
+        check("loadline weigh --jvm -Xss1m /jdk/bin/java -jar a.jar", "-jar", &expect);
+    }
+
+    #[test]
+    fn other_unknown_options_keep_their_own_tip() {
+        let none = |typed: &str| {
+            let words: Vec<String> = typed.split(' ').map(str::to_owned).collect();
+            assert_eq!(tip(&words), None, "{typed}");
+        };
+        none("loadline weigh a.jar --x");
+        none("loadline weigh a.jar -- -Xmx64m");
+        none("loadline weigh a.jar --jvm -Xmx64m");
+        none("loadline account -Xmx64m");
+    }
+}
