@@ -140,7 +140,7 @@ fn seen(past: &Past, path: &Path, by_account: Option<ByAccount>) -> Seen {
         parts,
         kernel: if kernel > 0 { kernel } else { Seen::kernel_of(most(Column::Threads).unwrap_or(0), peak) },
         others: samples(past).filter_map(|sample| others(&sample)).max().unwrap_or(0),
-        files: most(Column::RssFile).unwrap_or(0),
+        spare: most(Column::RssFile).unwrap_or(0),
         peak,
         heap_at_peak: peak - above.min(peak),
         direct: most(Column::Direct).unwrap_or(0),

@@ -3,7 +3,8 @@
 //! ```text
 //! -Xmx   live set + room (`heap_with_room`); no more than the heap was
 //! limit  -Xmx + each other owner with its growth + kernel + kept page cache + other processes, and headroom for all
-//!        but the mapped pages of files, which the kernel can drop
+//!        but what leaves room itself: mapped pages of files, which the kernel can drop, and memory that malloc retains,
+//!        which it reuses
 //!        at least the measured peak without the heap above -Xmx; for a JVM younger than two minutes, with it
 //! ```
 
@@ -50,8 +51,9 @@ pub struct Seen {
     pub kept_cache: u64,
     /// Anonymous memory of other processes in its container.
     pub others: u64,
-    /// Its resident pages of files, which the kernel can drop and read again.
-    pub files: u64,
+    /// Resident memory that leaves room itself: pages of files, which the kernel can drop, and freed memory, which malloc
+    /// reuses.
+    pub spare: u64,
     /// The largest RSS or unreclaimable charge.
     pub peak: u64,
     /// Minimum heap in that peak.
@@ -135,7 +137,7 @@ impl Seen {
             kernel: self.kernel.max(other.kernel),
             kept_cache: self.kept_cache.max(other.kept_cache),
             others: self.others.max(other.others),
-            files: self.files.max(other.files),
+            spare: self.spare.max(other.spare),
             peak,
             heap_at_peak: peak - above,
             direct: self.direct.max(other.direct),
@@ -335,8 +337,8 @@ fn rows(seen: &Seen, heap: u64, headroom: f64) -> Vec<AdviceRow> {
         rows.push(AdviceRow { seen_bytes: Some(seen.peak), ..row(AdvicePart::AtPeak, above) });
     }
     let sum = sum.saturating_add(above);
-    let files = seen.files.min(sum);
-    let limit = whole(to_set(sum - files, None, headroom).0.saturating_add(files));
+    let spare = seen.spare.min(sum);
+    let limit = whole(to_set(sum - spare, None, headroom).0.saturating_add(spare));
     rows.push(row(AdvicePart::Headroom, limit.saturating_sub(sum)));
     rows
 }

@@ -45,8 +45,8 @@ fn a_week_gives_a_calculated_limit() {
 }
 
 #[test]
-fn mapped_files_get_no_headroom() {
-    let limit = |files: u64| advise(&Seen { files, ..week() }, &[]).limit_bytes.map(|limit| limit / MIB);
+fn memory_that_leaves_room_itself_gets_no_headroom() {
+    let limit = |spare: u64| advise(&Seen { spare, ..week() }, &[]).limit_bytes.map(|limit| limit / MIB);
     // 144 MiB in all: a tenth of 134 is 13.4.
     assert_eq!([limit(0), limit(10 * MIB), limit(u64::MAX)], [Some(159), Some(158), Some(144)]);
 }
@@ -149,11 +149,11 @@ prop_compose! {
         let part = |(at, (bytes, growth)): (usize, (u64, Option<u64>))| {
             PartSeen { owner: format!("owner{at}"), bytes, growth }
         };
-        let [kernel, kept_cache, others, files, peak, heap_at_peak, direct] = sizes;
+        let [kernel, kept_cache, others, spare, peak, heap_at_peak, direct] = sizes;
         let parts = parts.into_iter().enumerate().map(part).collect();
         let heap_at_peak = heap_at_peak.min(peak);
         let none = Seen::default();
-        Seen { heap, parts, kernel, kept_cache, others, files, peak, heap_at_peak, direct, watched_s, trials, ..none }
+        Seen { heap, parts, kernel, kept_cache, others, spare, peak, heap_at_peak, direct, watched_s, trials, ..none }
     }
 }
 

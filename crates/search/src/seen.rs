@@ -6,6 +6,7 @@ use crate::record::{
     AccountDocument, AccountRecord, ChargeKind, ChargeRecord, Mark, Outcome, Trial, allocated_per_s_max,
 };
 use crate::units::unix_s;
+use loadline_jvm::owner::Owner::MallocRetained;
 
 /// The collector whose heap is an in-memory file.
 const HEAP_IN_FILES: &str = "Z";
@@ -65,7 +66,9 @@ impl Seen {
         let by_process = Self::kernel_of(mark.threads.unwrap_or(0), mark.rss_bytes);
         let kernel = charge.and_then(|charge| charge.kernel_bytes).map_or(by_process, |kernel| kernel.max(by_process));
         let charged = charge.map_or(0, |of| of.anon_bytes.saturating_add(of.shmem_bytes).saturating_add(kernel));
-        let files = |of: &ChargeRecord| of.shmem_bytes.saturating_sub(in_files) + of.dirty_file_bytes.unwrap_or(0);
+        let kept_cache = |of: &ChargeRecord| of.shmem_bytes.saturating_sub(in_files) + of.dirty_file_bytes.unwrap_or(0);
+        let shmem = charge.map_or(0, |of| of.shmem_bytes).max(in_files);
+        let files = mark.file_bytes.unwrap_or(0).saturating_sub(shmem);
         Self {
             heap: HeapSeen {
                 left: heap.left_by_gc_bytes.or(heap.used_bytes).filter(|left| *left > 0),
@@ -76,9 +79,9 @@ impl Seen {
             },
             parts: parts.filter(|(_, bytes)| *bytes > 0).map(part).collect(),
             kernel,
-            kept_cache: charge.map_or(0, files),
+            kept_cache: charge.map_or(0, kept_cache),
             others: charge.map_or(0, |charge| others(charge, pid)),
-            files: mark.file_bytes.unwrap_or(0).saturating_sub(charge.map_or(0, |of| of.shmem_bytes).max(in_files)),
+            spare: files.saturating_add(account.holds(MallocRetained.name())),
             peak: charged.max(mark.rss_bytes.saturating_add(kernel)),
             heap_at_peak: heap_bytes,
             direct: mark.direct_bytes(),
