@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Measures what observation costs a JVM: `loadline account` against JMX, NMT and JFR, on the same server.
+# Measures what observation costs a JVM: `loadline account` versus JMX, NMT, and JFR, on the same server.
 #
-#   bench/account.sh [OPTIONS] [-- ARGUMENTS]   five ways, a fresh JVM for each and each repetition
+#   bench/account.sh [OPTIONS] [-- ARGUMENTS]   five methods, each with a fresh JVM per repetition
 #   bench/account.sh --large [OPTIONS]          loadline on a large resident heap, Parallel and G1
 #
 #   --repeats N     repetitions (5; 3 with --large)
@@ -72,7 +72,7 @@ clean_up() {
 trap clean_up EXIT
 trap 'exit 130' INT TERM
 
-# ask: sends one request and reads its whole answer.
+# ask: sends one request and reads the whole response.
 ask() {
     exec 3<>"/dev/tcp/127.0.0.1/$port" || return 1
     printf 'GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n' "$path" >&3
@@ -80,7 +80,7 @@ ask() {
     exec 3>&-
 }
 
-# start_server OPTIONS: waits until it answers; if the port is taken, it exits at once.
+# start_server OPTIONS: waits until it responds; if the port is taken, it exits at once.
 start_server() {
     for _ in 1 2 3 4 5; do
         port=$((20000 + RANDOM % 10000))
@@ -194,7 +194,7 @@ spread() {
               printf f " (" f "–" f ")", m, v[1], v[n] }'
 }
 
-# beside WAY COLUMN: prints the difference to the repetition without observation.
+# beside WAY COLUMN: prints the difference from the repetition without observation.
 beside() { paste -d ' ' "$work/$1" "$work/nothing" | awk -v n="$2" '{ print $n - $(n + 6) }'; }
 
 of_tool() { awk -v n="$2" '{ print $n }' "$work/$1"; }
@@ -219,7 +219,7 @@ compare_ways() {
     done
     names=('nothing' '`loadline account`' 'JMX, 20 polls' '`jcmd VM.native_memory detail`' '`jcmd JFR.start`, `JFR.stop`')
     echo "Subject: \`java $jvm -jar $(basename "$jar")\`, $requests requests, then $settle s of rest before each reading."
-    echo "Median of $repeats (minimum–maximum). Heap, metaspace and classes: difference to the same repetition without observation."
+    echo "Median of $repeats (minimum–maximum). Heap, metaspace, and classes: difference from the same repetition without observation."
     echo
     echo '| way | RSS added, KiB | heap used, KiB | metaspace, KiB | classes | wall, ms | RSS of the tool, MiB |'
     echo '|---|---|---|---|---|---|---|'

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Does `loadline advise` come close to the limits that `loadline find` finds, and never below? Each server gets MINUTES of
-# its load, some servers at a time; then it is advised. Then `find` searches its limit with the same load, one server at a
-# time, and nothing else may run beside it. Beside both: what the recommender of a VerticalPodAutoscaler would ask after
-# one day with this peak, and the buildpack calculator. Needs Maven, and JDK 21 or newer for Helidon.
+# Does `loadline advise` come close to the limits that `loadline find` finds, and never below them? Each server runs
+# under its load for MINUTES, several servers at a time, and then gets its advice. Then `find` searches for its limit
+# under the same load, one server at a time; run nothing else meanwhile. For comparison, it prints the limits of a
+# VerticalPodAutoscaler's recommender after one day with this peak, and of the buildpack calculator. Needs Maven, and
+# JDK 21 or newer for Helidon.
 #   bench/advise.sh [--minutes M] [--at-once N] [--keep DIR] [NAME…]
-# LOADLINE names another binary. WAIT is put before each search, such as `flock FILE`.
+# LOADLINE names another binary. WAIT is a prefix for each search command, such as `flock FILE`.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # shellcheck source=bench/nginx.sh
@@ -116,7 +117,7 @@ for file in sorted(glob.glob(sys.argv[1] + "/*.advice.json")):
     if not advice.get("limit_bytes"):
         print("%-18s refused: %s" % (name, advice.get("refused")))
         continue
-    # Recommender of the Vertical Pod Autoscaler: the peak of the day, 15% on top, 250 MiB at least.
+    # The Vertical Pod Autoscaler's recommender: the peak of the day plus 15%, at least 250 MiB.
     vpa = max(250.0, mib(float(open(file.replace("advice.json", "peak")).read())) * 1.15)
     buildpack = next((mib(rule["limit_bytes"]) for rule in found["others"] if "buildpack" in rule["name"]), 0)
     shares.append(mib(advice["limit_bytes"]) / line)

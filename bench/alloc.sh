@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # How stable are bytes per request, and how small a change do they show? Measures untuned servers (Tomcat, Vert.x,
 # WireMock): several fresh JVMs of one configuration, and two builds of the Vert.x application in five blocks, the second
-# of which allocates a few more bytes per answer, compared with response times.
+# of which allocates a few more bytes per response, compared with response times.
 # Run nothing else meanwhile: about 15 minutes.
 #   bench/alloc.sh [--wiremock JAR] [--jdks LIST] [--trials N] [tomcat|vertx|wiremock|builds …]
 set -euo pipefail
@@ -71,7 +71,7 @@ spread vertx "$root/scenarios/vertx" '  build: mvn -q -B package
 [[ -z $wiremock ]] || spread wiremock "$work" "  command: [java, \"{jvm}\", -jar, $wiremock, --port, \"{port}\",
             --bind-address, 127.0.0.1, --disable-banner, --no-request-journal]" /x 15000 404
 
-# builds JDK BYTES WORDS OPTIONS: the unchanged application, and one that allocates BYTES more per answer.
+# builds JDK BYTES WORDS OPTIONS: the unchanged application, and one that allocates BYTES more per response.
 lib=$root/scenarios/vertx/target/lib
 app=$root/scenarios/vertx/src/main/java/WebApp.java
 if asked builds && [[ ! -d $lib ]]; then

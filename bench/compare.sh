@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Are verdicts right? A configuration compared repeatedly with itself must show no difference and break no budget; a subject
-# that really holds 4 MiB more must be detected. Also prints the noise of this machine, for the simulations of
+# that really uses 4 MiB more must be detected. Also prints the noise of this machine, for the simulations of
 # crates/comparison. Run nothing else meanwhile: about 15 minutes.
 #   bench/compare.sh [COMPARISONS [BLOCKS]]
 set -euo pipefail

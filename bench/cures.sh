@@ -4,10 +4,10 @@
 #
 #   bench/cures.sh [--rate N] [--time D] CASE…
 #
-# A case is a folder with `run.sh PORT`, which adds $EXTRA to the options of its JVM.
+# A case is a directory with `run.sh PORT`, which adds $EXTRA to the options of its JVM.
 #
-# A case does its work on `GET /` and answers `GET /ping` when it is ready. LOADLINE names a built binary; RUNS names a
-# folder that keeps the JSON of both runs. Prints Markdown on stdout, progress on stderr.
+# A case does its work on `GET /`, and responds to `GET /ping` when it is ready. LOADLINE names a built binary; RUNS
+# names a directory that keeps the JSON of both runs. Prints Markdown on stdout, progress on stderr.
 set -euo pipefail
 export LC_ALL=C
 typed="bench/cures.sh $*"
@@ -56,7 +56,7 @@ loaded() { jq '[.trials[0].marks[] | select(.name == "loaded")][0].rss_bytes / 1
 
 printf 'Machine: %s cores, Linux %s. %s, %s. Command: `%s`.\n\n' "$(nproc)" "$(uname -r)" "$("$loadline" --version)" \
     "$(date -u +%F)" "$typed"
-echo '| case | first finding | fix | unchanged, MiB | fixed, MiB | freed, MiB | expected at most, MiB | within 15 % or 5 MiB |'
+echo '| case | first finding | fix | unchanged, MiB | fixed, MiB | freed, MiB | expected at most, MiB | within 15% or 5 MiB |'
 echo '|---|---|---|---|---|---|---|---|'
 for case in "${cases[@]}"; do
     name=${case##*/}

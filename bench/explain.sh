@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Measures time and memory for reading a heap dump: Loadline's reader against hprof-slurp and Eclipse MAT, if installed,
+# Measures time and memory for reading a heap dump: Loadline's reader versus hprof-slurp and Eclipse MAT, if installed,
 # on the same file in the page cache. Run nothing else meanwhile.
 #
 #   bench/explain.sh [--mib N] [--rounds N] [DUMP]    without DUMP, it makes one of about 1 GiB
 #
 # It needs a JDK and GNU time. hprof-slurp is `cargo install hprof-slurp`; MAT names the `ParseHeapDump.sh` of Eclipse
-# MAT, which writes its indexes next to a link to the dump, in a separate folder for each round. hprof-slurp computes no
-# dominators. Prints Markdown on stdout, progress on stderr.
+# MAT, which writes its indexes next to a link to the dump, in a separate directory for each round. hprof-slurp doesn't
+# compute dominators. Prints Markdown on stdout, progress on stderr.
 set -euo pipefail
 export LC_ALL=C
 typed="bench/explain.sh $*"

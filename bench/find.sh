@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Does `find` reach the right load line? Searches servers with known memory use with several seeds. To find the true line,
-# tries each limit in steps of 1 MiB around the lines three times, with the heap that was found: the true line is the
-# smallest limit from which all trials held. A line is right if it is within 3% of that and not below a limit that failed.
+# Does `find` report the right load line? Searches servers with known memory use, with several seeds. To find the true
+# line, tries each limit around the lines three times, in steps of 1 MiB, with the heap that was found: the true line is
+# the smallest limit at and above which all trials passed. A line is right if it is within 3% of that and not below a
+# limit that failed.
 # Run nothing else meanwhile: about an hour for all. LOADLINE names another binary to measure.
 #   bench/find.sh [SEEDS [SUBJECT...]]
 set -euo pipefail

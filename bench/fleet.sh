@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# How much does merging the answers of a fleet cost? Merges a plan of 300 services, their results and the archives of
+# How much does merging the results of a fleet cost? Merges a plan of 300 services, their results and the archives of
 # simulated searches several times, and prints wall time and peak RSS, for the table and for every file. The documented
 # bounds are 2 s and 64 MiB.
 #   bench/fleet.sh [ROUNDS]

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Compares Loadline's load engine with wrk and oha, on the same nginx, in rotating order.
+# Compares Loadline's load generator with wrk and oha, on the same nginx, in rotating order.
 #
 #   bench/load.sh [--rounds N] [--seconds S] [CASE…]     default: 5 rounds of 5 s of every case, ten minutes
 #   bench/load.sh --soak [SECONDS]                       RSS over time at 2,000 connections, default: 600 s
 #
 # Cases: 25 256 2000 (keep-alive), close, get1m, put1m, tls.
-# nginx serves from one core, the generator runs on another.
+# nginx runs on one core, the load generator on another.
 # SERVER_CPU, LOAD_CPU choose the cores (0, 1); LOADLINE, WRK and OHA the programs.
 # Ends only what it started. Prints Markdown on stdout, progress on stderr.
 set -euo pipefail
@@ -95,7 +95,7 @@ drive_oha() {
     tls) words+=(--insecure) ;;
     esac
     run_tool "${words[@]}" "$url"
-    # Requests that its deadline cuts off are neither answers nor failures.
+    # Requests that its deadline cuts off are neither responses nor failures.
     tr -d '\n' <"$work/out" | awk '
         function of(name, text) {
             return match(text, "\"" name "\": *[0-9.]+") ? value(substr(text, RSTART, RLENGTH)) : 0
@@ -165,7 +165,7 @@ compare() {
     against oha "${goal[2]}" "${goal[3]}"
 }
 
-# against TOOL RATE CPU: the medians of the ratios beside their goals.
+# against TOOL RATE CPU: the medians of the ratios next to their goals.
 against() {
     local mib
     mib=$(column "$work/loadline" 3)

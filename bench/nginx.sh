@@ -1,4 +1,4 @@
-# Shared by the benchmarks of the load engine: nginx on one core, Loadline's binary, and its output.
+# Shared by the benchmarks of the load generator: nginx on one core, Loadline's binary, and its output.
 # `load.sh`, `stall.sh` and `trial.sh` source it; needs $root. Cleans up after both.
 # shellcheck shell=bash disable=SC2034,SC2154
 

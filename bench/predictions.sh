@@ -149,7 +149,7 @@ rows | awk -F '\t' '{ n[$6]++; heap[$8]++; all++ } END {
     printf "By the heap and its tables alone, without memory that the JVM frees elsewhere: %d (%.0f %%).\n", heap["yes"],
         said ? 100 * heap["yes"] / said : 0 }'
 echo
-echo '| subject | configuration | reason | predicted, MiB | freed, MiB | within 15 % or 5 MiB | in the heap and its tables, MiB |'
+echo '| subject | configuration | reason | predicted, MiB | freed, MiB | within 15% or 5 MiB | in the heap and its tables, MiB |'
 echo '|---|---|---|---|---|---|---|'
 rows | awk -F '\t' '{
     printf "| %s | %s | %s | %s | %.1f | %s | %.1f |\n", $1, $2, $3, $4 == "" ? "–" : sprintf("%.1f", $4), $5, $6, $7 }'

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes the samples of the documents: each is an excerpt of the full output of a real run, which this writes to
+# Creates the samples in the documentation: each is an excerpt of a real run's full output, which this script writes to
 # docs/pictures/NAME.txt; `find` also draws the pictures of the README. Maven fetches WireMock and async-profiler; `load`
 # needs nginx. Run nothing else meanwhile, especially no JVM. All take about 8 minutes, 4 of them for `find`.
 # LOADLINE names another binary to use.

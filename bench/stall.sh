@@ -38,7 +38,7 @@ load() {
     tool=''
 }
 
-# Stops the worker for a second, like a pause: the kernel accepts and buffers, but the server does not answer.
+# Stops the worker for a second, like a pause: the kernel accepts and buffers, but the server does not respond.
 silent_1_in_5() {
     local worker
     worker=$(cat "/proc/$server/task/$server/children")
@@ -87,10 +87,10 @@ flood() {
     within 'answered, failed or under way' $((requests + under_way)) "$offered" "$offered"
     echo "| correct answers | $ok | | |"
     echo "| failed | $((requests - ok)) | | |"
-    echo "| of them without an answer at the end of the drain | $unanswered | | |"
-    echo "| answers/s in time | $rate | | |"
+    echo "| without a response at the end of the drain | $unanswered | | |"
+    echo "| responses/s in time | $rate | | |"
     echo "| response time p50, max ms | $p50, $max | | |"
-    echo "| most that waited | $queue | | |"
+    echo "| longest queue | $queue | | |"
     echo "| lag p99 ms | $lag | | |"
 }
 

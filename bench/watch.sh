@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # How much does watching cost, and how often is its verdict wrong? First watches fifty idle JVMs for a while: CPU time and
 # RSS of Loadline, RSS of the JVMs with and without it, size of the histories. Then runs a soak of simulated JVMs with real
-# histories, a search among ten thousand processes, and the calibration of the verdict on simulated lives, compared with
-# common trend tests; with LOADLINE_ARCHIVES (folders of archives, as in PATH), also on real trials stretched in time.
+# histories, a search among ten thousand processes, and the calibration of the verdict on simulated JVM
+# lifetimes, compared with common trend tests; with LOADLINE_ARCHIVES (directories of archives, as in PATH), also on
+# real trials stretched in time.
 # Run nothing else meanwhile.
 #   bench/watch.sh [JVMS] [SECONDS] [LIVES]
 set -euo pipefail

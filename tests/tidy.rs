@@ -96,7 +96,7 @@ const UNSAFE: &[&str] = &[
 const REPLAY: &str = "scenarios/class-churn/metaspace-replay/src/";
 
 const COLUMNS_MAX: usize = 120;
-/// The maximum definitions per type name; with more, only imports tell them apart.
+/// The maximum definitions per type name; with more, only imports distinguish them.
 const DEFINITIONS_MAX: usize = 4;
 /// Means the same everywhere: the arguments of the file's subcommand.
 const IN_EACH_SUBCOMMAND: &str = "Verb";

@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use serde_json::error::Category;
 use std::path::Path;
 
-/// An account of 65,530 mappings has about 40 MB; a file of all JVMs of a machine has about 0.4 MB per JVM.
+/// An account of 65,530 mappings is about 40 MB; a file of all of a machine's JVMs is about 0.4 MB per JVM.
 const FILE_BYTES_MAX: u64 = 256 << 20;
 const HINT: &str = "specify the output of `loadline account PID --json`, or a bundle from `loadline capture`";
 

@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 
 pub(crate) const ENTRY_RESULT: &str = "result.json";
 const PREFIX: &str = "index-";
-/// A result with all of a subject's output has some ten KiB.
+/// A result with all of a subject's output takes about 10 KiB.
 pub(crate) const ENTRY_BYTES_MAX: u64 = 1 << 20;
-/// A plan has about two KiB per entry.
+/// A plan takes about 2 KiB per entry.
 pub const PLAN_BYTES_MAX: u64 = 256 << 20;
 /// Directory levels: a night, a node, an index, and as many again.
 const DEPTH_MAX: usize = 6;

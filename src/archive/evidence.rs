@@ -17,11 +17,11 @@ const SAMPLES_MAX: usize = 1200;
 const DOTS_MAX: usize = 5000;
 /// Failed requests among the dots.
 const DOTS_FAILED_MAX: usize = 2000;
-/// Trials are read in parallel; each needs some megabytes meanwhile.
+/// Trials are read in parallel; each takes a few megabytes.
 const THREADS_MAX: usize = 4;
 /// Items held while reading, per item kept in the end.
 const HELD: usize = 4;
-/// A sample has about 300 bytes; later versions may have more fields.
+/// A sample takes about 300 bytes; later versions may have more fields.
 const SAMPLE_BYTES_MAX: usize = 64 << 10;
 
 /// Reads the plot data of these trials, in order. `folder` is the archive's directory, or its `archive.jsonl`.

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone, Default, PartialEq, Eq, clap::Args)]
 #[command(next_help_heading = "Output")]
 pub struct LoadPaths {
-    /// Write a histogram per second, as an HdrHistogram log.
+    /// Write per-second histograms, as an HdrHistogram log.
     #[arg(long, value_name = "FILE")]
     pub hlog: Option<PathBuf>,
     /// Write a CSV row for each second.

@@ -112,7 +112,7 @@ fn read_line(text: &str) -> serde_json::Result<IndexLine> {
     })
 }
 
-/// The hint where a path is no archive.
+/// The hint if a path is not an archive.
 const IS_ARCHIVE: &str =
     "specify the archive directory, which `loadline weigh` and `loadline run` print on their last line";
 

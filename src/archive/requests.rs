@@ -18,7 +18,7 @@ pub(super) const HEAD: &str = "phase,request,connection,intended_s,started_s,con
     response_ms,status,body_bytes,failure\n";
 /// The columns of `ab -g`.
 const AB_HEAD: &str = "starttime\tseconds\tctime\tdtime\tttime\twait\n";
-/// A row has about 100 bytes plus the phase's name.
+/// A row takes about 100 bytes plus the phase's name.
 const ROW_BYTES_MAX: usize = 64 << 10;
 
 #[derive(Debug, Clone, Copy)]
@@ -108,7 +108,7 @@ impl RequestFile {
 pub struct Requests {
     /// In phase order, then by start; includes failed requests.
     pub rows: Vec<RequestRow>,
-    /// Seconds from the Unix epoch to the command's start; `None` if `phases.hlog` does not tell.
+    /// Seconds from the Unix epoch to the command's start; `None` if `phases.hlog` does not show it.
     pub started_unix_s: Option<f64>,
     /// Unreadable parts with reasons.
     pub missing: Vec<String>,

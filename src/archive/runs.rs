@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 const RUNS_MAX: usize = 5_000;
 /// Directory levels: a year, a month, a branch, a run, and two more.
 const DEPTH_MAX: usize = 6;
-/// A document of a hundred trials with accounts has about 10 MB.
+/// A document of a hundred trials with accounts is about 10 MB.
 const DOCUMENT_BYTES_MAX: u64 = 256 << 20;
 /// A document's schema is within its first bytes.
 const BEGINNING: u64 = 200;

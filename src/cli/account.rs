@@ -62,7 +62,7 @@ pub(super) struct Verb {
     #[command(flatten)]
     container: ContainerOptions,
     /// Column to sort `--all` by [default: pss]
-    // A `requires` alone does not hold where a pid, which conflicts with `all`, is given.
+    // `requires` alone is not enforced if a pid, which conflicts with `all`, is given.
     #[arg(long, value_name = "COLUMN", requires = "all", conflicts_with = "pid")]
     sort: Option<Column>,
     /// Show changes since an earlier account: a bundle, or output of `loadline account PID --json`

@@ -83,7 +83,7 @@ mod tests {
             let line = format!("{:>5}  ", code as u8);
             assert!(HELP.lines().any(|l| l.starts_with(&line)), "{code:?} is missing in the help");
         }
-        // 1 to 127 except 125 would blame a commit; from 128 on, git stops (git-bisect(1), "Bisect run").
+        // 1 to 127 except 125 would blame a commit; at 128 and above, git stops (git-bisect(1), "Bisect run").
         for code in usual.map(Code::for_bisect).map(|code| code as u8) {
             assert!(matches!(code, 0 | 1 | 125 | 128..), "{code}");
         }

@@ -30,7 +30,7 @@ pub(super) struct Verb {
     /// Repeat the search for each value: `cpu_limit=250m,500m,1`, or any other setting of `compare --vary`
     #[arg(long, help_heading = "Search", value_name = "AXIS=VALUE,VALUE", value_parser = variation)]
     over: Option<(String, Vec<String>)>,
-    /// Continue the search in this archive; of its options, only `--minutes` and `--trials-max` can change
+    /// Continue the search in this archive; only `--minutes` and `--trials-max` can change
     #[arg(long, help_heading = "Search", value_name = "ARCHIVE")]
     #[arg(conflicts_with_all = ["scenario", "command", "only", "over"])]
     resume: Option<PathBuf>,

@@ -38,7 +38,7 @@ pub(super) struct Verb {
     /// Overwrite an existing file
     #[arg(long)]
     force: bool,
-    /// Guess port and paths instead of starting the server to find them
+    /// Guess the port and paths without starting the server
     #[arg(long)]
     no_start: bool,
     /// Print no progress on stderr

@@ -16,7 +16,7 @@ pub(super) type Check<'a> = &'a dyn Fn(Scenario) -> Result<()>;
 /// refused before the jar is started.
 ///
 /// # Errors
-/// `Request` where it cannot be started, and those of `check`; `Subject` where it answers nowhere.
+/// `Request` if it cannot be started, and those of `check`; `Subject` if it responds nowhere.
 pub(super) fn of_jar(typed: TypedJar<'_>, session: &mut Session, check: Check<'_>) -> Result<Scenario> {
     let sought = match typed.target()? {
         JarTarget::Known(scenario) => return Ok(*scenario),
@@ -43,7 +43,7 @@ fn with_hint(error: Error) -> Error {
     }
 }
 
-/// Starts the subject of a scenario once, as its first configuration, and sees where it answers.
+/// Starts the subject of a scenario once, as its first configuration, and finds where it responds.
 pub(super) fn first_answer(session: &Session, scenario: &Scenario, usual: &Usual) -> Result<FirstAnswer> {
     scenario.validate()?;
     let configuration = scenario.configurations.first().ok_or_else(|| Error::bug("no configuration"))?;

@@ -34,7 +34,7 @@ pub(super) struct Verb {
     /// Time limit per entry, in minutes [default: from the fleet file, or 15; for a comparison, three times its load]
     #[arg(long, value_name = "N", value_parser = minutes)]
     minutes: Option<f64>,
-    /// Number of nodes: entries to run at once, and entries in a comparison
+    /// Number of nodes: concurrent entries, and entries per comparison
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     nodes: Option<u32>,
     /// Total number of blocks in a comparison [default: `trials` of the scenario, or 5]
@@ -230,7 +230,7 @@ fn refuse_options(verb: &Verb) -> Result<()> {
     }
 }
 
-/// A plan of services: decides which lines to confirm and which to search.
+/// A plan of services: decides which lines to confirm and which to search for.
 fn of_fleet(mut fleet: Fleet, verb: &Verb, session: &Session, place: &Target, live: &mut Live) -> Result<Plan> {
     let searched = if verb.search_all { Searched::All } else { Searched::Named(verb.search.clone()) };
     searched.check(&fleet)?;

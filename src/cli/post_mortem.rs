@@ -44,7 +44,7 @@ Examples:
   loadline post-mortem dmesg.txt --cgroup /kubepods.slice
   kubectl get pod shop -o json | loadline post-mortem - gc.log hs_err_pid1.log";
 
-/// Of a longer log, only the end is read.
+/// Only the end of a longer log is read.
 const LOG_BYTES_MAX: u64 = 256 << 20;
 
 pub(super) fn run(verb: Verb, Call { typed, .. }: Call) -> Result<Code> {

@@ -33,7 +33,7 @@ pub(super) struct Verb {
     /// List all known remedies, with their costs and sources
     #[arg(long, help_heading = "Tuning", conflicts_with_all = ["scenario", "command", "only", "resume"])]
     list: bool,
-    /// Continue the tuning in this archive; of its options, only `--minutes` and `--trials-max` can change
+    /// Continue tuning in this archive; only `--minutes` and `--trials-max` can change
     #[arg(long, help_heading = "Tuning", value_name = "ARCHIVE")]
     #[arg(conflicts_with_all = ["scenario", "command", "only"])]
     resume: Option<PathBuf>,

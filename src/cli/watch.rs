@@ -69,8 +69,8 @@ pub(super) struct Verb {
     /// Number of owners to export per JVM, largest first, at most `top:20`; the rest are summed as `other`
     #[arg(long, value_name = "top:N", default_value = "top:5")]
     owners: Owners,
-    /// Print a verdict on each JVM from its stored history, and exit: with code 1 if one is growing, 4 if it is too
-    /// early to judge one
+    /// Print a verdict on each JVM from its stored history, then exit with code 1 if any is growing, or 4 if it is
+    /// too early to judge one
     #[arg(long)]
     once: bool,
     /// Report how a watched JVM exited, its last memory use, prior growth, and the memory it needed
@@ -81,7 +81,7 @@ pub(super) struct Verb {
     html: Option<PathBuf>,
     #[command(flatten)]
     receivers: Receivers,
-    /// Stop after this much time
+    /// How long to watch
     #[arg(long = "for", value_name = "TIME", conflicts_with = "once")]
     duration: Option<Span>,
     /// Print JSON instead of the summary

@@ -22,7 +22,7 @@ pub(super) struct Verb {
     inside: Inside,
     #[command(flatten)]
     judging: JudgementSettings,
-    /// Server jar. Without `--url`, it is first started once to find its address
+    /// Server jar. Without `--url`, Loadline first starts it once to find its address
     #[arg(value_name = "JAR", conflicts_with = "image")]
     jar: Option<PathBuf>,
     /// Command that starts the server, such as `java` or a script; after a jar or image, its arguments. `{port}`

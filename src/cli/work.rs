@@ -133,7 +133,6 @@ fn sentence(result: &EntryResult) -> String {
     format!("entry {index}, {name}, on {}: {outcome}{says}\n", node.name)
 }
 
-/// This node.
 struct ThisNode {
     session: Session,
     signals: Interrupt,

@@ -122,7 +122,7 @@ impl Detection {
     }
 }
 
-/// A jar that listens on port 80 can be asked for in so many words.
+/// A jar that listens on port 80 can be requested explicitly.
 fn without_port(typed: &str, url: &Url) -> Error {
     let Url { tls, host, path, .. } = url;
     let scheme = if *tls { "https" } else { "http" };

@@ -91,7 +91,7 @@ fn own_sources(
 /// Whether an account needs to attach.
 fn tables(hotspot: &HotSpot) -> &'static str {
     if hotspot.metaspace_at.contains(&None) {
-        return "in part: `libjvm.so` does not show where metaspace is (it is stripped or too old), so an account \
+        return "partly: `libjvm.so` does not show where metaspace is (it is stripped or too old), so an account \
             queries the JVM";
     }
     "yes: an account reads these and need not attach"

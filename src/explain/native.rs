@@ -26,7 +26,7 @@ const FLAME_BYTES_MIN: u64 = 1 << 20;
 const FLAME_STACKS_MAX: usize = 400;
 /// Frames per stack, nearest to the allocation.
 const FLAME_DEPTH_MAX: usize = 128;
-/// Distinct frames per flame graph; limits a record with hostile names to some MiB.
+/// Distinct frames per flame graph; limits a record with hostile names to a few MiB.
 const FLAME_FRAMES_MAX: usize = 4096;
 /// The maximum length of a name in a flame graph.
 const FLAME_NAME_MAX: usize = 200;

@@ -4,7 +4,7 @@ use crate::record::Why;
 use crate::scenario::Last;
 use crate::units::{Span, unix_s};
 
-/// Why a service's line must be searched, as far as a plan can tell; `None` if the last line should be confirmed.
+/// Why a service's line must be searched for, as far as a plan can tell; `None` if the last line should be confirmed.
 /// `made_unix_s` is the time of the plan. If the last line's question or inputs are unknown, they count as unchanged.
 pub fn why_search(
     last: Option<&Last>,
@@ -34,7 +34,7 @@ pub struct ServiceVersions {
     pub jdk: Option<String>,
 }
 
-/// Why a line that was to be confirmed must be searched, from the node's state.
+/// Why a line that was to be confirmed must be searched for, from the node's state.
 pub fn why_here(last: &Last, seen: &ServiceVersions) -> Option<Why> {
     match () {
         () if differs(last.image_digest.as_deref(), seen.image_digest.as_deref()) => Some(Why::ImageChanged),

@@ -15,7 +15,7 @@ pub struct Night<'a> {
     pub folder: &'a Path,
     /// The time of the plan: UTC, ISO 8601.
     pub made: &'a str,
-    /// After this time, a line that was only confirmed is searched again.
+    /// After this time, a line that was only confirmed is searched for again.
     pub search_every: Span,
     /// Services to search in any case.
     pub search: &'a Searched,

@@ -76,7 +76,7 @@ impl fmt::Display for Estimate {
     }
 }
 
-/// Why a line is searched.
+/// Why a line is searched for.
 fn words(why: Why) -> &'static str {
     match why {
         Why::First => "no load line is known",

@@ -8,9 +8,10 @@
 //! ```
 //!
 //! A plan is a value: `fleet::Plan` is its text, sealed by the hash of its entries, each of which contains a whole
-//! scenario. `fleet::Night` decides for each service whether to confirm or search its line. The hashes of the question
-//! and of the trials' input files (`fleet::question`, `Configuration::inputs`) are compared with those of the last
-//! line. Planning inspects no machine: it builds and hashes (`Preparing::seal`), and each node prepares for itself.
+//! scenario. `fleet::Night` decides for each service whether to confirm its line or search for it. The hashes of the
+//! question and of the trials' input files (`fleet::question`, `Configuration::inputs`) are compared with those of the
+//! last line. Planning inspects no machine: it builds and hashes (`Preparing::seal`), and each node prepares for
+//! itself.
 //!
 //! `work` executes one entry in its own directory. Its result gets its final name last, through a link, so that only
 //! one of two workers gets the name. Functions in `fleet` decide what follows from a confirmation, which of two results

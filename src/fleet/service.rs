@@ -383,7 +383,7 @@ mod tests {
         );
         assert_eq!(said(None, at("2026-11-23T03:00:00Z")).1, ["clocks differ: n1 finished 30 min in the future"]);
         let other = EntryResult { loadline: "0.0.9".to_owned(), ..result() };
-        let text = format!("different Loadline: 0.0.9 worked on n1, but {} made the plan", env!("CARGO_PKG_VERSION"));
+        let text = format!("different version: 0.0.9 ran on n1, but {} made the plan", env!("CARGO_PKG_VERSION"));
         assert_eq!(said(None, other).1, [text]);
         assert_eq!(said(None, EntryResult { loadline: String::new(), ..result() }).1, [] as [&str; 0]);
     }

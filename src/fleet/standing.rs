@@ -133,7 +133,7 @@ fn order(one: &EntryResult, other: &EntryResult) -> Ordering {
         let began = unix_s(&result.started).unwrap_or(i64::MAX);
         (result.outcome != EntryOutcome::Answered, began, result.started.clone(), result.node.name.clone())
     };
-    // A text that differs if the results do.
+    // Text that differs if the results do.
     let text = |result: &EntryResult| serde_json::to_string(result).unwrap_or_default();
     rank(one).cmp(&rank(other)).then_with(|| text(one).cmp(&text(other)))
 }

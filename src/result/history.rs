@@ -41,7 +41,7 @@ pub struct HistoryAsked {
     /// Include only these configurations
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub only: Vec<String>,
-    /// Commits in their order; empty where the date decides.
+    /// Commits in order; empty if the date decides.
     #[arg(skip)]
     pub commits: Commits,
 }

@@ -15,7 +15,7 @@ use std::path::Path;
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Budgets and baseline")]
 pub struct JudgementSettings {
-    /// How it is compared, on top of what the scenario says.
+    /// Comparison settings beyond the scenario's.
     #[arg(skip)]
     pub comparing: CompareSettings,
     /// Exit with code 1 if a metric exceeds this: `rss.loaded<=60MiB`, `p99<=20ms`, or against a baseline

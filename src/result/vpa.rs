@@ -12,7 +12,7 @@ use crate::units::{Bytes, visible};
 use std::path::Path;
 use yaml_serde::Value;
 
-/// All autoscalers of a large cluster take some MB.
+/// All autoscalers of a large cluster take a few MB.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 const HINT: &str = "specify the output of `kubectl get vpa NAME -o yaml`";
 const KIND: &str = "VerticalPodAutoscaler";

@@ -36,7 +36,7 @@ impl<S: Sink> Archived<S> {
         Self { writer, files: None, trouble: None, next }
     }
 
-    /// The folder of the archive.
+    /// The archive's directory.
     pub fn folder(&self) -> &Path {
         self.writer.folder()
     }

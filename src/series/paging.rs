@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 /// The files that a subject maps or reads, and its JDK.
 pub(super) struct Paging {
     files: BTreeSet<PathBuf>,
-    /// Folders that the command names, such as those of its class path.
+    /// Directories that the command names, such as those of its class path.
     folders: Vec<PathBuf>,
     jdk: Option<FoundJdk>,
     private: Option<PrivateJdk>,

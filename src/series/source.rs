@@ -52,7 +52,7 @@ pub fn source_of(commit: Option<&str>, build: Option<&str>) -> Option<SourceReco
 }
 
 /// Like `source_of`, for a directory and these variables. HEAD takes precedence over CI: it is the actual state, even
-/// if another commit is checked out than CI was started for, as in `git bisect`.
+/// if CI was started for a different commit than the one checked out, as in `git bisect`.
 fn told(
     commit: Option<&str>,
     build: Option<&str>,

@@ -1,5 +1,5 @@
 //! A subject in a container or a Slurm step: its processes, which need not be descendants of Loadline, and whether it
-//! was OOM-killed. That is known only if kills were counted while the subject ran.
+//! was OOM-killed, which is known only if kills were counted while the subject ran.
 
 use super::guarded::Guarded;
 use super::keeper::Keeper;
@@ -79,7 +79,7 @@ impl Contained {
     }
 
     /// Whether a subject that ended this way, unasked and with these last lines, was OOM-killed. Its cgroup is already
-    /// gone. If the keeper does not tell, the kernel's machine-wide kill count decides.
+    /// gone. If the keeper does not report it, the kernel's machine-wide kill count decides.
     pub(super) fn was_killed_for_memory(&self, exit: Exit, said: &[String]) -> bool {
         let counted = self.kills_before.zip(machine::oom_kills()).is_some_and(|(before, now)| now > before);
         self.keeper.was_killed_for_memory(exit, counted, said)

@@ -7,7 +7,7 @@ use super::{ready, sockets};
 use crate::error::{Error, Result};
 use std::time::Duration;
 
-/// The interval between checks of a subject that does not respond yet, and of one that responds with another status
+/// The interval between checks of a subject that does not respond yet, and of one that responds with a status other
 /// than 200. Each check requests all paths, which the subject may log.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 const LOOK_AGAIN_EVERY: Duration = Duration::from_millis(500);

@@ -11,8 +11,8 @@ use std::time::Duration;
 /// The message that Rust prints when an allocation fails.
 const NO_MEMORY: &str = "memory allocation of";
 
-/// Runs this program to its end, or kills it after `within`. Errors: its last line on stderr, or its exit if there is
-/// none.
+/// Runs this program to completion, or kills it after `within`. Errors: its last line on stderr, or its exit if there
+/// is none.
 pub(crate) fn run(arguments: &[&str], clock: Clock, within: Duration) -> Result<(), String> {
     let done = program::run(Path::new("/proc/self/exe"), arguments, clock, within);
     let printed = done.map_err(|cause| format!("Loadline cannot start a second copy of itself: {cause}"))?;

@@ -71,7 +71,7 @@ pub(super) fn ask(program: &Path, arguments: &[&str], clock: Clock) -> Printed {
     })
 }
 
-/// Runs a program to its end, or kills it after `within`. Ctrl-C in the terminal does not reach it.
+/// Runs a program to completion, or kills it after `within`. Ctrl-C in the terminal does not reach it.
 #[expect(clippy::disallowed_methods, reason = "this is the module that starts processes")]
 pub(super) fn run(program: &Path, arguments: &[&str], clock: Clock, within: Duration) -> io::Result<Printed> {
     // Memory files, because a pipe could fill up before it is read.

@@ -31,7 +31,7 @@ const REFUSALS_MIN: u32 = 5;
 const WARMING_UP: [u16; 6] = [408, 425, 429, 502, 503, 504];
 /// A CPU limit that throttles this share of a start's periods barely lets it run.
 const HELD_BACK_MIN: f64 = 0.9;
-/// The hints for a command, and for an image, that run something else than a JVM.
+/// The hints for a command, and for an image, that run something other than a JVM.
 const NO_JVM: &str = "Loadline weighs HotSpot JVMs that it starts itself; to start a container image, use `--image`";
 const NO_JVM_IN_IMAGE: &str =
     "the image must start a JVM; if it has several commands, specify the JVM's command after `--`";
@@ -80,7 +80,7 @@ impl Probe {
     }
 }
 
-/// The same HTTP status, no success, as the answer to one probe after another.
+/// The same unsuccessful HTTP status in consecutive probes.
 struct Refusal {
     status: u16,
     since: Duration,
@@ -309,7 +309,7 @@ fn not_ready(running: &GuardedSubject, within: Duration, probes: &[Probe]) -> Er
     not_ready_by(running, probes, Error::subject(format!("the subject {awaited} within {} s", within.as_secs_f64())))
 }
 
-/// Adds what is known of a subject that is not ready.
+/// Adds what is known about a subject that is not ready.
 fn not_ready_by(running: &GuardedSubject, probes: &[Probe], mut error: Error) -> Error {
     let launch = running.launch();
     let hint = error.hint.take();
@@ -329,7 +329,7 @@ fn not_ready_by(running: &GuardedSubject, probes: &[Probe], mut error: Error) ->
     running.output().said_in(error).hint(more_time)
 }
 
-/// The error of a page that returns a status other than the one awaited.
+/// The error for a page that returns a status other than the expected one.
 fn still_refuses(status: u16, expected: Option<u16>, page: &str, within: Duration) -> Error {
     let hint = match status {
         401 | 403 => "use a page that needs no login (`--ready http:/PATH`), or only check the port (`--ready tcp`)",
@@ -341,7 +341,7 @@ fn still_refuses(status: u16, expected: Option<u16>, page: &str, within: Duratio
     Error::subject(what).hint(hint)
 }
 
-/// Names the CPU limit of a subject if that hardly let it run.
+/// Names the CPU limit of a subject if the limit hardly let it run.
 fn held_back(limit: Option<Millicpus>, throttling: Option<Throttling>, error: Error) -> Error {
     match limit.zip(throttling.and_then(|of| of.share())) {
         Some((limit, share)) if share >= HELD_BACK_MIN => error

@@ -28,7 +28,7 @@ enum Waited {
 }
 
 impl Trialling<'_> {
-    /// Runs a driver to its end. Stops it if it takes too long, the user interrupts, or the subject dies.
+    /// Runs a driver to completion. Stops it if it takes too long, the user interrupts, or the subject dies.
     pub(super) fn driver(&mut self, name: &str, driver: &Driver) -> Result<Ran> {
         let line = driver.line(&self.url(), &self.plan.subject.host, self.address.port());
         let log = self.notes.sink.log().map(|log| log.with_file_name(format!("driver-{name}.log")));

@@ -172,7 +172,7 @@ impl LastRequest {
         Self { seconds: schedule.seconds(), requests: requests.filter(|_| !schedule.is_open()) }
     }
 
-    /// Whether requests were sent during a whole interval, by whose end `ended` had completed. In an open model, an
+    /// Whether requests were sent during a whole interval, at whose end `ended` had completed. In an open model, an
     /// interval without arrivals is no evidence.
     fn sends(&self, interval: &Interval, began_ns: u64, ended: u64) -> bool {
         let until_s = seconds_since(began_ns, interval.end_ns);

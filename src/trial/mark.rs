@@ -25,7 +25,7 @@ const STILL_BYTES: u64 = 256 << 10;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum HeapState {
-    /// Unknown which part of the heap is reachable.
+    /// It is unknown which part of the heap is reachable.
     AsItIs,
     /// A full collection, with the heap's size right after it if the JVM reported it. A server is never fully idle: by
     /// the time its pages are read, it has new garbage.

@@ -14,7 +14,7 @@ use std::fs::DirEntry;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// An account of a JVM with ten thousand mappings has about 6 MB.
+/// An account of a JVM with ten thousand mappings is about 6 MB.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 const ENDS: &str = ".account.json";
 /// The reason in the name of an account that required attaching.

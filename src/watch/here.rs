@@ -114,7 +114,6 @@ struct About {
     boot_id: Option<String>,
 }
 
-/// A job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Task {
     Map(ProcessCandidate),

@@ -7,8 +7,8 @@
 //! records are skipped. Data that the disk rejects waits in memory, up to a limit.
 //!
 //! ```text
-//! 4 KiB: whose it is      cells of three tiers, each at its number modulo the tier's size      the extremes, one
-//! sample a column      4 KiB: whose it is, once more
+//! 4 KiB: description      cells of three tiers, each at its number modulo the tier's size      the extremes, one
+//! sample a column      4 KiB: description again
 //! ```
 
 use super::bounds::Bounds;

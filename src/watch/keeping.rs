@@ -64,7 +64,7 @@ struct WrittenFile {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Liveness {
     Ended,
-    /// No history tells, and a process has its pid.
+    /// No history shows it, and a process has its pid.
     Unknown,
     Runs,
 }

@@ -2,7 +2,7 @@
 //! leaves the other one valid; the newer one counts.
 //!
 //! ```text
-//! LOADLINE·HISTORY 1 · revision u64 · length u32 · JSON of Kept · CRC-32 of all before it, little-endian
+//! LOADLINE·HISTORY 1 · revision u64 · length u32 · JSON of Kept · CRC-32 of the rest, little-endian
 //! ```
 
 use super::bounds::Bounds;
@@ -117,8 +117,8 @@ fn page(file: &File, at: u64) -> io::Result<(Kept, u64)> {
     if kept.every_ms == 0 { Err(no("its sampling interval is 0 ms")) } else { Ok((kept, revision)) }
 }
 
-/// Writes a page. If the description is too long, truncates the longest texts: a cgroup path can have 4,096 bytes, and
-/// each byte of an argument can take six.
+/// Writes a page. If the description is too long, truncates the longest texts: a cgroup path can be 4,096 bytes long,
+/// and each byte of an argument can take six.
 pub(super) fn write(file: &File, at: u64, kept: &Kept, revision: u64) -> io::Result<()> {
     let mut kept = kept.clone();
     let mut json = serde_json::to_vec(&kept).map_err(io::Error::other)?;

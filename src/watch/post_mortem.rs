@@ -26,7 +26,7 @@ const HEADROOM: f64 = 1.1;
 /// The default code cache (`ReservedCodeCacheSize`, JDK 11 to 25).
 const CODE_CACHE_BYTES: u64 = 240 << 20;
 
-/// Describes the end, the last memory, the growth before, and why the JVM reached its limit.
+/// Describes the end, the last memory use, the growth before it, and why the JVM reached its limit.
 pub fn post_mortem(past: &Past) -> PostMortem {
     let kept = &past.kept;
     let samples = past.cells(Tier::Samples);

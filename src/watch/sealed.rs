@@ -1,7 +1,7 @@
 //! Serializes a cell with a checksum, which detects torn records.
 //!
 //! ```text
-//! number u64 · samples u32 · least 23 × u32 · mean 23 × u32 · most 23 × u32 · CRC-32 of all before it, little-endian
+//! number u64 · samples u32 · least 23 × u32 · mean 23 × u32 · most 23 × u32 · CRC-32 of the rest, little-endian
 //! ```
 
 use super::cell::Cell;

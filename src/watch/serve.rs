@@ -31,7 +31,7 @@ use std::time::Duration;
 const CONNECTIONS_MAX: usize = 16;
 /// From the first byte that can be sent to the last byte accepted.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(5);
-/// A scrape request has about 200 bytes.
+/// A scrape request is about 200 bytes.
 const REQUEST_BYTES_MAX: usize = 8 << 10;
 const HEADERS_MAX: usize = 64;
 /// The first descriptor passed by systemd (`SD_LISTEN_FDS_START`).
@@ -110,7 +110,7 @@ impl HttpServer {
         answer: impl Fn(&HttpRequest) -> Option<HttpResponse> + Send + 'static,
     ) -> Result<Self> {
         let listener = Listener::open(place).map_err(|cause| {
-            Error::machine(format!("cannot listen at {place}: {cause}")).hint("choose another address with `--listen`")
+            Error::machine(format!("cannot listen on {place}: {cause}")).hint("choose another address with `--listen`")
         })?;
         let (stop, at) = (Arc::new(AtomicBool::new(false)), listener.shown(place));
         let in_thread = Arc::clone(&stop);

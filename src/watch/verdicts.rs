@@ -31,9 +31,9 @@ loadline_base::named! {
         Heap = "heap",
         /// Classes and what belongs to them.
         Metaspace = "metaspace",
-        /// Buffers outside of the heap, by the JVM's own counters.
+        /// Buffers outside the heap, according to the JVM's own counters.
         Direct = "direct",
-        /// Stacks, and other memory of threads.
+        /// Stacks and other thread memory.
         Threads = "threads",
         /// All other anonymous memory: mostly malloc's.
         Rest = "rest",
@@ -41,7 +41,7 @@ loadline_base::named! {
 }
 
 impl Thing {
-    /// Its own bound; `None` if it has none, or that is not known.
+    /// Its own bound; `None` if it has none, or it is unknown.
     pub(super) fn bound(self, bounds: &Bounds) -> Option<u64> {
         match self {
             Self::Memory => Some(bounds.memory),

@@ -96,7 +96,7 @@ impl TlsServerConfig {
             }
             (_, Some(other)) => {
                 return Err(wrong(format!("`client_auth_type: {other}` does not match these files")).hint(
-                    "write `RequireAndVerifyClientCert` with a `client_ca_file`, or neither to accept clients \
+                    "write `RequireAndVerifyClientCert` with a `client_ca_file`, or omit both to accept clients \
                          without a certificate",
                 ));
             }

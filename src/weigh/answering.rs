@@ -1,5 +1,5 @@
 //! The memory that becomes resident in a JVM because it answers diagnostic commands, separated from its other work. (A
-//! compiler may use a MiB during a command.) The page faults of each thread tell them apart.
+//! compiler may use a MiB during a command.) The page faults of each thread distinguish the two.
 //!
 //! Three HotSpot threads answer (JDK 11–25). `Signal Dispatcher` receives SIGQUIT and starts `Attach Listener`, which
 //! executes commands; `VM Thread` executes those that need a safepoint. Each of their faults makes at most one page

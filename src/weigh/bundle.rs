@@ -43,7 +43,7 @@ const FILES_MAX: usize = 1 << 19;
 /// A page map covers at most 57 address bits: blocks of 512 pages of 4 KiB.
 const BLOCKS_MAX: u64 = 1 << 36;
 const BLOCK: u64 = 4096;
-/// `about` has some ten lines.
+/// `about` has ten lines or so.
 const ABOUT_MAX: u64 = 64 << 10;
 /// `VM.classloader_stats` has a line per loader.
 const REPLY_MAX: u64 = 16 << 20;

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 /// How to measure a running JVM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct AccountOptions {
-    /// Whether its threads may be paused for some milliseconds, for a consistent reading.
+    /// Whether its threads may be paused for a few milliseconds, for a consistent reading.
     pub stop: bool,
     /// Whether to load the agent afterward, to list Netty's pools.
     pub netty: bool,

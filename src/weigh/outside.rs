@@ -18,7 +18,7 @@ use loadline_jvm::accounting::Allocation;
 use loadline_jvm::accounting::JvmTables;
 use std::time::Duration;
 
-/// Characters kept of a text while the JVM runs; the text may have a MiB.
+/// Characters kept of a text while the JVM runs; the text may be 1 MiB long.
 const TEXT_CHARS_MAX: usize = 500;
 
 /// A JVM's sources, opened once.
@@ -38,7 +38,7 @@ pub(crate) struct Outside {
     /// The start of its command, and its version.
     pub(crate) command: Option<String>,
     pub(crate) vm_version: Option<String>,
-    /// `G1`; `None` if its flags do not tell.
+    /// `G1`; `None` if its flags do not show it.
     pub(crate) collector: Option<&'static str>,
     /// Its main class or archive, else the kernel's name for it.
     pub(crate) name: String,

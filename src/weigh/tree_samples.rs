@@ -10,7 +10,7 @@ use crate::scenario::Kind;
 use crate::subject::processes;
 use crate::subject::serving::is_jvm;
 
-/// Scanning all processes of a machine takes some milliseconds, and PSS makes the kernel walk their pages.
+/// Scanning all processes of a machine takes a few milliseconds, and PSS makes the kernel walk their pages.
 const LOOK_EVERY_NS: u64 = 1_000_000_000;
 /// More than any subject has.
 const MEMBERS_MAX: usize = 200;

@@ -54,7 +54,7 @@ const TELLING: [&str; 10] = [
     "java.util.zip.Deflater",
 ];
 
-/// Why a JVM that nothing is attached to says nothing.
+/// Why a JVM without an attach connection reports nothing.
 const DEAF: &str = "the JVM cannot be queried";
 
 /// A process and its readable sources. If it is not a JVM, it is never attached to.
@@ -217,7 +217,7 @@ impl Watched {
         }
         if self.asking == Asking::Always {
             self.flags()?;
-            return Err(Unavailable::new(hotspot::SOURCE, "the JVM is to be asked"));
+            return Err(Unavailable::new(hotspot::SOURCE, "querying the JVM was requested"));
         }
         self.find_tables()?;
         let read = self.found_tables()?.read(&self.process, &self.clock)?;

@@ -144,7 +144,8 @@ const NAMED_IN_FULL_MIN: u64 = 8;
 /// Less direct memory is no finding, so its chunks are not queried.
 const NETTY_BYTES_MIN: u64 = 8 << 20;
 
-/// From this live heap or live native memory, a class histogram may reveal the cause, at the cost of a collection.
+/// With at least this much live heap or live native memory, a class histogram may reveal the cause, at the cost of a
+/// collection.
 const LISTED_HEAP_MIN: u64 = 16 << 20;
 const LISTED_MALLOC_MIN: u64 = 32 << 20;
 

@@ -2,7 +2,7 @@
 //! `OUT/.index-NNNNNN.NODE.PID.RANDOM/`. A stopped worker leaves it for the next one to resume; directories of killed
 //! workers are swept.
 //!
-//! Its `claim.json` names the owner, and is locked (flock(2)) while its worker lives. A missing lock proves that a
+//! Its `claim.json` names the owner, and is locked (flock(2)) while its worker lives. A missing lock shows that a
 //! worker is dead only on the same kernel, because NFS locks may be local. Another host therefore takes over only a
 //! directory that its worker released with the file `left`, which only one worker can rename.
 
@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 const CLAIM: &str = "claim.json";
-/// A claim has about 200 bytes.
+/// A claim is about 200 bytes.
 const CLAIM_BYTES_MAX: u64 = 64 << 10;
 /// Marks a directory whose worker was stopped, so that any worker may continue.
 const LEFT: &str = "left";
@@ -294,7 +294,7 @@ mod tests {
             aside.leave();
         };
         left(&out);
-        // On another host, the lock proves nothing, but the directory was abandoned.
+        // On another host, the lock shows nothing, but the directory was abandoned.
         let elsewhere = Claim { boot: "another".to_owned(), ..claim(7) };
         let (one, two) = (begin(&out, &elsewhere), begin(&out, &elsewhere));
         assert!(one.is_resumed() && worked(&one) && !two.is_resumed() && !worked(&two));

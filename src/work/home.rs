@@ -6,7 +6,7 @@
 //! let the second one win, and an exchange (`RENAME_EXCHANGE`) is rejected.
 //!
 //! A result replaces another one only if it outweighs it, as an answer outweighs a result without one, or if the other
-//! one is damaged. That is a rename, so a reader sees one complete result or the other.
+//! one is damaged. The replacement is a rename, so a reader sees one complete result or the other.
 
 use super::aside::{self, Aside};
 use crate::archive::{ENTRY_BYTES_MAX, ENTRY_RESULT};
@@ -34,7 +34,7 @@ pub(super) struct Home {
 pub(super) enum Put {
     /// This worker's.
     Ours,
-    /// That of a faster worker.
+    /// A faster worker's.
     Theirs(Box<EntryResult>),
 }
 

@@ -150,7 +150,7 @@ fn without_a_network_a_token_or_a_pull_request_no_job_fails() {
     // A port without a listener.
     runner.set("GITHUB_API_URL", "http://127.0.0.1:1");
     runner.done("action/comment", &[]);
-    runner.summary_says("Loadline could not comment (no answer: curl: ");
+    runner.summary_says("Loadline could not comment (no response: curl: ");
     runner.set("GITHUB_API_URL", &api.url());
     runner.write("summary", "");
     runner.unset("LOADLINE_TOKEN");
@@ -234,7 +234,7 @@ fn the_job_is_red_for_what_was_asked() {
 fn a_baseline_that_is_not_there_is_said_and_no_error() {
     let Some((api, mut runner)) = Runner::with_change("shop") else { return };
     let ran = runner.done("action/baseline", &["take"]);
-    assert_eq!(ran.stderr, "No baseline of `main` yet: the next push to it leaves one.\n");
+    assert_eq!(ran.stderr, "No baseline of `main` yet: the next push to it creates one.\n");
     assert_eq!(runner.output("found"), "");
     runner.set("LOADLINE_AGAINST", "");
     runner.weighed_and_commented();

@@ -192,7 +192,7 @@ fn the_night_after_proves_what_did_not_change() {
     // A plan contains the previous night's knowledge.
     write(&place, "plan.jsonl", &proofs.text().unwrap());
     assert_eq!(tasks(&planned(&place, &["fleet.yaml", "--last", "plan.jsonl"]).0), tasks(&proofs));
-    // Changed services and requested ones are searched.
+    // Lines of changed and requested services are searched for.
     change(&place, "fleet.yaml", "url: 'http://127.0.0.1:8080/cart'", "url: 'http://127.0.0.1:8080/other'");
     write(&place, "users.jar", "newer users");
     let (changed, _) = planned(&place, &["fleet.yaml", "--last", "night.json"]);

@@ -208,7 +208,7 @@ fn without_a_stop_a_still_subject_is_explained_as_well() {
     }
 }
 
-/// An account pauses its subject for some milliseconds in which something must happen, so this needs several attempts.
+/// An account pauses its subject for a few milliseconds in which something must happen, so this needs several attempts.
 const ATTEMPTS: usize = 20;
 
 #[test]

@@ -91,7 +91,7 @@ fn tags_are_as_the_jvm_counts_them() {
 fn the_walk_finds_what_glibc_has_taken() {
     for release in every_release().into_iter().filter(|release| *release >= 21) {
         let subject = LaunchPlan::on(release, "-Xmx64m -XX:+UseSerialGC").serving("DemoServer");
-        // The attach listener has its own arena from the first command on.
+        // After the first command, the attach listener has its own arena.
         let asked = || subject.document("--attach").mark.account.unwrap();
         let _ = asked();
         let account = asked();

@@ -85,7 +85,7 @@ fn all_jvms_of_a_machine_are_found_and_shared_pages_count_once() {
         assert!(pids[0] == 2 && pids.is_sorted(), "{pids:?}");
         let sum: u64 = document.accounts.iter().map(|of| of.mark.account.as_ref().unwrap().pss_bytes).sum();
         assert_eq!(document.pss_bytes, sum);
-        // Both map the class archive and HotSpot from the same files: some 20 MiB that RSS counts twice.
+        // Both map the class archive and HotSpot from the same files: about 20 MiB that RSS counts twice.
         assert!(document.rss_bytes - document.pss_bytes > 10 << 20, "{} {}", document.rss_bytes, document.pss_bytes);
         let own = |one: &Standing| one.smaps().total();
         let rss = own(&machine.first).rss.0 + own(&second).rss.0;

@@ -101,7 +101,6 @@ fn starts(release: u32, count: u64) -> Vec<Mark> {
     trials.iter().map(|trial| mark(trial, "start").clone()).collect()
 }
 
-/// The median.
 fn median(mut values: Vec<u64>) -> u64 {
     values.sort_unstable();
     assert_eq!(values.len(), TRIALS);

@@ -128,7 +128,7 @@ fn three_nodes_give_the_table_of_a_fleet() {
     let nodes: BTreeSet<&str> = table.nodes.iter().map(|node| node.name.as_str()).collect();
     assert!(nodes.iter().all(|node| ["n1", "n2", "n3"].contains(node)) && nodes.len() == 3, "{nodes:?}");
 
-    // The next night starts with these lines; a line that fails is searched again.
+    // The next night starts with these lines; a line that fails is searched for again.
     fs::write(shared.path("monday.json"), &ran.stdout).unwrap();
     shared.plan(&format!("--last {}", shared.path("monday.json").display()));
     let plan = fs::read_to_string(shared.path("plan.jsonl")).unwrap();

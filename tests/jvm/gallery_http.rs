@@ -112,7 +112,7 @@ fn the_budget_fails_below_what_a_jvm_holds() {
     assert_eq!(verdict("failed==0"), BudgetVerdict::Pass);
 }
 
-/// A network namespace with few ports that stay in use for long.
+/// A network namespace with few ports that stay in use for a long time.
 const FEW_PORTS: &str = "ip link set lo up && echo 32768 33791 > /proc/sys/net/ipv4/ip_local_port_range \
                          && echo 0 > /proc/sys/net/ipv4/tcp_tw_reuse && exec \"$0\" \"$@\"";
 

@@ -294,7 +294,7 @@ impl Call {
         Started { call: self, child, permit }
     }
 
-    /// Runs it to its end. No process may be left.
+    /// Runs it to completion. No process may be left.
     pub(crate) fn run(self) -> Ran {
         self.start().wait()
     }
@@ -356,8 +356,8 @@ impl Started {
         });
     }
 
-    /// Polls without pause until ptrace holds this process, which takes some milliseconds; returns false if the call
-    /// ended first.
+    /// Polls without pause until ptrace holds this process, which takes a few milliseconds; returns false if the
+    /// call ended first.
     pub(crate) fn until_it_holds(&mut self, pid: u32) -> bool {
         let clock = Clock::start();
         while clock.now() < LONG && self.child.try_wait().unwrap().is_none() {

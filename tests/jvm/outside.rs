@@ -249,9 +249,9 @@ fn the_cgroup_of_a_limited_trial_is_kept() {
         let (peak, anon) = (seen.peak_bytes.unwrap(), seen.anon_peak_bytes.unwrap());
         let file = seen.file_bytes.unwrap();
         assert!(anon > 16 * MIB && anon <= trial.rss_bytes_peak.unwrap() + 20 * MIB, "{seen:?}");
-        // Kernel counters lag by some pages per CPU.
+        // Kernel counters lag by a few pages per CPU.
         assert!(peak + 2 * MIB >= anon && peak + 2 * MIB >= file && peak <= seen.limit_bytes, "{seen:?}");
-        // The JVM's libraries have some 40 MiB, whichever cgroup is charged.
+        // The JVM's libraries take about 40 MiB, whichever cgroup is charged.
         assert!(seen.foreign_file_bytes.unwrap() + file > 10 * MIB, "{seen:?}");
         assert!(seen.foreign_file_bytes.unwrap() < trial.rss_bytes_peak.unwrap(), "{seen:?}");
     }

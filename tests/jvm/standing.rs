@@ -243,7 +243,6 @@ impl Standing {
         Some(text)
     }
 
-    /// Kills it.
     pub(crate) fn kill(&mut self) {
         // Killing an ended process fails, which is fine.
         let _ = self.child.kill();

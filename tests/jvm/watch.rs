@@ -180,7 +180,7 @@ fn what_was_killed_is_told_with_its_limit_and_what_it_held() {
     assert!(!told.accounts.is_empty() && told.accounts.iter().all(|file| Path::new(file).is_file()), "{told:#?}");
     let shown = of("").stdout;
     assert!(shown.contains("The kernel killed the JVM at the 160.0 MiB limit"), "{shown}");
-    // The kernel's own log tells the same without a watch.
+    // The kernel's own log shows the same without a watch.
     let called = Call::verb("post-mortem --json").beside().run();
     if called.code() == Some(4) {
         return skip("LOADLINE_LIMITS", "the kernel log cannot be read");
@@ -214,7 +214,7 @@ fn a_jvm_is_asked_once_in_its_life_and_one_that_is_stopped_is_left_alone() {
     };
     let mut watched = call.start();
     watched.until_shown("did not respond, and will not be queried again");
-    // The two are asked one after the other, in no order that is promised.
+    // The two are queried one after the other, in no guaranteed order.
     wait_for("the other one has answered", LONG, || if asked() == 1 { Ok(()) } else { Err(asked()) });
     watched.signal("INT");
     let ran = watched.wait().expect(0);

@@ -97,7 +97,7 @@ fn a_search_that_is_interrupted_goes_on() {
     }
 }
 
-/// The live set has 190 MiB, and the process some 240. It passes with 300, and cannot run with 200, however busy the
+/// The live set is 190 MiB, and the process about 240. It passes with 300, and cannot run with 200, however busy the
 /// machine is.
 #[test]
 fn a_line_is_proved_and_searched_anew_where_it_is_wrong() {

@@ -38,7 +38,7 @@ fn eight_mebibytes_planted_in_a_spring_boot_jar_break_its_budget() {
     let lines = lines.replace("--heap,64m", LOAD);
     assert!(lines.contains("malloc.direct") && lines.contains(LOAD), "{lines}");
     project.change("pom.xml", "PLUGIN", &lines);
-    project.build(&["verify", "-Dloadline.trials=3"]).passes().says("1 budget kept, 0 undecided");
+    project.build(&["verify", "-Dloadline.trials=3"]).passes().says("1 budget met, 0 undecided");
     std::fs::rename(project.folder.join("target/loadline/archive"), project.folder.join("before")).unwrap();
 
     project.change("src/main/java/app/Shop.java", "allocateDirect(0)", "allocateDirect(8 << 20)");

@@ -17,7 +17,7 @@ fn a_program_on_the_path_is_used_where_its_version_fits_and_else_the_artifact() 
     let project = maven.project("app", "resolving").with("PATH", &stand_in.path());
     project.file("a.jar", "no jar");
     let goals = [WEIGH, VERIFY, OF_JAR];
-    project.build(&goals).passes().says("1 budget kept");
+    project.build(&goals).passes().says("1 budget met");
     assert!(stand_in.called().contains(&"run".to_owned()), "{:?}", stand_in.called());
 
     // A program with another version is ignored: the artifact is used, and rejects a file that is not a jar.
@@ -186,7 +186,7 @@ fn of_many_modules_the_server_is_weighed() {
     );
     fs::rename(project.folder.join("server/app.loadline.yaml"), project.folder.join("server/x.loadline.yaml")).unwrap();
     let built = project.build(&["verify", &stand_in.option()]);
-    built.passes().says("skipped: loadline.skip is set").says("1 budget kept");
+    built.passes().says("skipped: loadline.skip is set").says("1 budget met");
     let words = stand_in.called().join(" ");
     let jar = project.folder.join("server/target/server-1.jar");
     assert!(words.contains(&format!("--artifact {}", jar.display())), "{words}");

@@ -66,9 +66,9 @@ fn reactor<'a>(maven: &'a Maven, name: &str) -> Project<'a> {
 fn check(built: &Built) {
     built.fails();
     let interval = "ci 1: rss.loaded<=60MiB: from 70.2 MiB to 81.4 MiB in 5 trials: all of it misses 60.0 MiB";
-    built.says("2 budgets kept, 0 undecided");
+    built.says("2 budgets met, 0 undecided");
     built.says("[WARNING] undecided: ci 1: rss.loaded<=60MiB: from 59.2 MiB to 80.2 MiB in 5 trials");
-    built.says("1 budget kept, 1 undecided");
+    built.says("1 budget met, 1 undecided");
     built.says(&format!("1 budget broken:\n[ERROR]   {interval}")).says("metaspace +8.0 MiB");
     built.says("1 budget undecided, which counts as broken:");
     built.says("[WARNING] there are no budgets, so the build cannot fail");

@@ -9,7 +9,7 @@ fn budgets_of_a_real_server_hold_and_break() {
     let Some(maven) = maven() else { return };
     let project = maven.project("app", "it's <a> & b \u{e9}");
     let built = project.build(&["verify", "-Dloadline.budgets=rss.loaded<=1GiB"]);
-    built.passes().says("1 budget kept, 0 undecided").says("rss.loaded");
+    built.passes().says("1 budget met, 0 undecided").says("rss.loaded");
     // A goal bound after the measurement runs before the verdict.
     built.says_first(":weigh (default)", ":help (after)").says_first(":help (after)", ":verify (default)");
     let report = project.read("target/loadline-reports/TEST-loadline.xml");

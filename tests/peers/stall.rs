@@ -110,7 +110,7 @@ fn a_stall_shows_in_every_request_it_delayed() {
     assert!(ms(0.9) >= 490.0 && ms(0.99) >= 940.0 && ms(1.0) >= 996.0, "{}, {}, {} ms", ms(0.9), ms(0.99), ms(1.0));
     let periods = periods(&outcome.rows);
     eprintln!("periods: {periods:?}");
-    // Of the 500 requests due in silence, those of the last 20 ms wait no longer than that.
+    // Among the 500 requests due in silence, those of the last 20 ms wait no longer than that.
     assert!(periods.iter().all(|period| (480..).contains(&period.late)), "{periods:?}");
     // All but those that found one of the 25 connections free waited for one.
     assert!(outcome.queued >= 4 * 400, "they waited: {}", outcome.queued);

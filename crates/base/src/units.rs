@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 const KIB: u64 = 1 << 10;
-/// Bytes of a MiB.
+/// Bytes in a MiB.
 pub const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
@@ -58,7 +58,7 @@ impl fmt::Display for Bytes {
 
 /// A share of CPU time in thousandths of one CPU, as Kubernetes counts it; at least one thousandth.
 ///
-/// Parses as Kubernetes does: `500m`, `0.5`, `2`. Prints as `0.50 CPUs`. In JSON it is a text, `500m` or `2`.
+/// Parses as Kubernetes does: `500m`, `0.5`, `2`. Prints as `0.50 CPUs`. In JSON, it is a string, `500m` or `2`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Millicpus(pub u64);
 
@@ -153,7 +153,7 @@ impl fmt::Display for Growth {
     }
 }
 
-/// A text that is not a quantity. The message shows valid forms.
+/// Text that is not a quantity. The message shows valid forms.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParseError(String);
 
@@ -398,7 +398,7 @@ pub fn roughly(seconds: f64) -> String {
     }
 }
 
-/// The beginning of a text, with a mark if it was truncated.
+/// The beginning of the text, with a mark if it was truncated.
 pub fn clipped(text: &str, characters_max: usize) -> String {
     match text.char_indices().nth(characters_max) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -463,7 +463,7 @@ pub fn milliseconds(ms: f64) -> String {
     }
 }
 
-/// A text of at most `most` characters, with an ellipsis in the middle if necessary: names differ at their ends as
+/// Text of at most `most` characters, with an ellipsis in the middle if necessary: names differ at their ends as
 /// often as at their beginnings.
 pub fn shortened(text: &str, most: usize) -> String {
     let length = text.chars().count();

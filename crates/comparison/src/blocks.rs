@@ -1,4 +1,4 @@
-//! Blocks: the order of configurations within a block, and a record of each block afterwards.
+//! Blocks: the order of configurations within a block, and a record of each block afterward.
 
 use super::metrics::configurations;
 use crate::doubt::Doubt;

@@ -13,7 +13,7 @@ use loadline_stats::interval::{Estimate, Resamples, Sample, VALUES_MIN};
 const RESAMPLES: usize = 10_000;
 /// The minimum confidence for bounds on a change: users stop trusting a build that failed without cause.
 const CHANGE_CONFIDENCE: f64 = 0.995;
-/// From this many trials on, the interval of the center is used; below, the widened range of the values.
+/// With at least this many trials, the interval of the center is used; with fewer, the widened range of the values.
 const TRIALS_MIN: usize = 5;
 
 /// Whether a budget's bound is comparable with a metric of this unit. Errors: how to write a bound of this unit.
@@ -135,8 +135,8 @@ impl Court<'_> {
         }
     }
 
-    /// The center of a metric's values, with its interval. For few values, the interval is their range, widened by the
-    /// least difference that matters to allow for what another trial would have shown.
+    /// The center of a metric's values, with its interval. With few values, the interval is their range, widened by
+    /// the least difference that matters to allow for what another trial would have shown.
     fn centre(&mut self, metric: &MetricRecord, bound: f64, relation: Relation) -> Held {
         let values = used(metric);
         let least = least_at(least(&metric.metric, metric.unit, self.asked), median(&values));
@@ -225,7 +225,9 @@ fn why(record: &BudgetRecord, held: &Held) -> String {
         BudgetVerdict::Undecided if held.low > held.bound || held.high < held.bound => {
             format!("{interval} in {trials}: beyond {bound}, but by less than the smallest difference that matters")
         }
-        BudgetVerdict::Undecided => format!("{interval} in {trials}, which includes {bound}; more trials may decide"),
+        BudgetVerdict::Undecided => {
+            format!("{interval} in {trials}, which includes {bound}; more trials may settle it")
+        }
     }
 }
 

@@ -57,13 +57,13 @@ pub fn plan(metrics: &[MetricRecord], asked: &Compare) -> JudgingPlan {
 fn unused_least(word: &str, amount: Amount, metrics: &[MetricRecord]) -> Option<String> {
     let fitting: Vec<&MetricRecord> = metrics.iter().filter(|metric| fits(word, &metric.metric)).collect();
     let Some(first) = fitting.first() else {
-        return Some(format!("the smallest difference of `{word}` does not apply to any measured metric"));
+        return Some(format!("the smallest difference for `{word}` does not apply to any measured metric"));
     };
     if fitting.iter().any(|metric| least_of(amount, metric.unit).is_ok()) {
         return None;
     }
     let why = least_of(amount, first.unit).err()?;
-    Some(format!("the smallest difference of `{word}` is not used: {why}"))
+    Some(format!("the smallest difference for `{word}` is not used: {why}"))
 }
 
 /// Returns the metrics judged by default: weight, speed, and the cost of a response in CPU time and heap bytes. There

@@ -18,7 +18,7 @@ use loadline_stats::segments::{Course, Stretch, WeightedPoint};
 
 /// The share of histories that may break without a real change and with normal noise, for all metrics together.
 const FALSE_SHARE: f64 = 0.05;
-/// From this many differences of neighbors on, they show how much points vary beyond their trials.
+/// With at least this many differences between neighbors, they show how much points vary beyond their trials.
 const NEIGHBOURS_MIN: usize = 5;
 /// Half of all standard normal values are within this distance of 0.
 const QUARTILE: f64 = 0.674_49;

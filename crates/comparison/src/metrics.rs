@@ -117,7 +117,7 @@ fn record(
     Some(record)
 }
 
-/// Returns the metrics of these trials, in catalogue order and, within a family, in the order of marks and phases.
+/// Returns the metrics of these trials, in catalog order and, within a family, in the order of marks and phases.
 fn wanted(trials: &[&Trial]) -> Vec<MetricReader> {
     let marks = each_once(trials.iter().flat_map(|trial| &trial.marks).map(|mark| mark.name.as_str()));
     let worked = trials.iter().flat_map(|trial| &trial.phases).filter(|phase| phase.works());

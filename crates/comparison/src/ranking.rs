@@ -4,7 +4,7 @@ use crate::owner::{Group, Owner};
 use crate::record::{AccountDocument, AccountRecord};
 use loadline_base::order::Order as _;
 
-/// A column of the table of all JVMs. Sizes are sorted the largest first, unknown ones last.
+/// A column of the table of all JVMs. Sizes sort largest first, unknown ones last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Column {
     /// Resident memory, with shared pages divided among processes.

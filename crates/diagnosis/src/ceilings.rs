@@ -16,7 +16,7 @@ use loadline_base::order::Order as _;
 const OVER_LIMIT_MIN: f64 = 1.25;
 /// A heap is rounded to regions and generations.
 const ROUNDING: f64 = 1.1;
-/// From about 32 GiB, compressed pointers bound the heap, and `MaxRAM` defaults to 128 GiB.
+/// At about 32 GiB, compressed pointers bound the heap, and `MaxRAM` defaults to 128 GiB.
 const MACHINE_MAX: u64 = 64 << 30;
 /// The default stack size in KiB (JDK 11–25, x86-64).
 const STACK_KIB: u64 = 1024;
@@ -45,7 +45,7 @@ pub(super) fn above_limit(facts: &Facts) -> Option<FindingRecord> {
         ceiling("heap", heap_max),
         ceiling("direct memory", direct_max),
         ceiling("code cache", code),
-        metaspace.map_or(ceiling("metaspace (no cap, currently)", now), |most| ceiling("metaspace", most)),
+        metaspace.map_or(ceiling("metaspace (currently; no cap)", now), |most| ceiling("metaspace", most)),
         ceiling(&format!("{} stacks", grouped(threads)), stacks),
         ceiling("child processes (currently)", beside::of_children(mark)),
     ];
@@ -122,7 +122,7 @@ pub(super) fn not_seen(facts: &Facts) -> Option<FindingRecord> {
     let (why, next) = explained(facts, cause, &typed(&set));
     let (heap, limit) = (Bytes(heap_bytes_max), Bytes(limit_bytes));
     let text = format!(
-        "the JVM did not size itself to its memory limit{why}: its heap may grow to {heap}, but \
+        "the JVM did not size itself to its memory limit{why}; its heap may grow to {heap}, but \
          the limit is {limit}"
     );
     let finding = Finding::LimitNotSeen { limit_bytes, heap_bytes_max, cause };

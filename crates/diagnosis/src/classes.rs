@@ -41,7 +41,7 @@ pub(super) fn metaspace_grows(facts: &Facts) -> Option<FindingRecord> {
     };
     let kept = if collected.is_some() { "; a full GC freed little of it" } else { "" };
     let text = format!("class metadata grows each time the same load runs: {}{kept}", listed(&spans, of_span));
-    let next = "look for the loader that grows in the class loader table, then find what creates classes on each \
+    let next = "in the class loader table, look for the loader that grows, then find what creates classes on each \
          request";
     let finding = Finding::MetaspaceKeepsGrowing { spans, kept_by_gc: collected.is_some() };
     Some(FindingRecord { costs_bytes: added, ..found(finding, text, next) })
@@ -123,7 +123,7 @@ pub(super) fn cds_missing(facts: &Facts) -> Option<FindingRecord> {
         CdsCause::SwitchedOff => (format!("{none} because it is switched off"), "remove your `-Xshare:off`"),
         CdsCause::NoArchive => (
             format!("{none} because this JDK has no matching one"),
-            "create one as the owner of the JDK: `java -Xshare:dump`",
+            "run `java -Xshare:dump` as the user that owns the JDK",
         ),
         CdsCause::NotMapped { file } => (
             format!("the class data archive `{file}` was specified but could not be mapped"),

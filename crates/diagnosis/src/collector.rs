@@ -54,7 +54,7 @@ pub(super) fn serial_unasked(facts: &Facts) -> Option<FindingRecord> {
         "the JVM chose Serial GC on its own{cpus}, and spent {:.0}% of the time under load in GC",
         gc_share * 1e2
     );
-    let next = "try `-XX:+UseG1GC`, `-XX:+UseParallelGC` or a larger heap";
+    let next = "try `-XX:+UseG1GC`, `-XX:+UseParallelGC`, or a larger heap";
     let found = found(Finding::SerialUnasked { gc_share, cpus: facts.cpus }, text, next);
     Some(FindingRecord { remedies: vec![Change::Gc(Gc::G1), Change::Gc(Gc::Parallel)], ..found })
 }

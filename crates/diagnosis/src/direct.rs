@@ -116,7 +116,7 @@ fn left(facts: &Facts) -> Option<u64> {
     facts.at(MarkPoint::Collected).filter(|mark| mark.direct.is_some()).map(Mark::direct_bytes)
 }
 
-/// From this share of a ceiling on, the next buffer may not fit.
+/// At this share of a ceiling, the next buffer may not fit.
 const AT_CEILING_SHARE_MIN: f64 = 0.85;
 
 /// Direct memory is at its ceiling. The JDK then calls `System.gc()`, so that Cleaners free dead buffers. With
@@ -311,8 +311,8 @@ fn told_of(holder: &DirectHolder, facts: &Facts, all: &str) -> (String, String, 
             let text = format!("{all}, and Netty accounts for {} of it", Bytes(*bytes));
             let next = "list Netty's pools (`loadline account PID --netty`, or a trial with `--inside`). Full chunks \
                  mean requests in progress or buffers that were never released \
-                 (`-Dio.netty.leakDetection.level=paranoid` shows which). Nearly empty chunks are each kept by \
-                 a few long-lived buffers"
+                 (`-Dio.netty.leakDetection.level=paranoid` shows which). A few long-lived buffers keep each \
+                 nearly empty chunk alive"
                 .to_owned();
             (text, next, None, Vec::new())
         }

@@ -22,8 +22,8 @@ const COUNT_WHAT_IS_LEFT: [&str; 3] = ["Serial", "Parallel", "G1"];
 
 /// Heap is resident without objects after a rest. In an account, the part that a full collection would return, or all
 /// of it if unknown. Source: JEP 346 (G1, JDK 12: `G1PeriodicGCInterval`). The man page of `java` 25 recommends ratios
-/// of 5 and 10 and `-ShrinkHeapInSteps` for footprint. In vcell #1899, one full GC reduced 1,934 to 1,032 MiB. From 26
-/// on, G1 ignores ratios (JDK-8238687). Such ratios ran out of memory under spikes (quarkus #39084), so a trial should
+/// of 5 and 10 and `-ShrinkHeapInSteps` for footprint. In vcell #1899, one full GC reduced 1,934 to 1,032 MiB. Since
+/// 26, G1 ignores ratios (JDK-8238687). Such ratios ran out of memory under spikes (quarkus #39084), so a trial should
 /// include a spike.
 pub(super) fn free(facts: &Facts) -> Option<FindingRecord> {
     let at_rest = facts.at(MarkPoint::Rested).and_then(|mark| Some((mark, mark.account.as_ref()?)));
@@ -45,7 +45,7 @@ pub(super) fn free(facts: &Facts) -> Option<FindingRecord> {
     let next = match (fixed, first(&remedies)) {
         (Some(option), _) => format!("your `{option}` keeps it: the collector returns only memory above that size"),
         (None, Some(first)) => {
-            format!("try `{first}`, and include a spike in the load, because a heap that shrank must grow again")
+            format!("try `{first}`, and include a spike in the load, because a shrunken heap must grow again")
         }
         (None, None) => "lower `-Xmx`; this collector has no option that returns memory sooner".to_owned(),
     };

@@ -91,7 +91,7 @@ pub(super) fn thread_values(facts: &Facts) -> Option<FindingRecord> {
     let each = held.bytes / held.threads.max(1);
     let [hang, live, each, largest] = [held.bytes, live_bytes, each, held.largest_bytes].map(Bytes);
     let text = format!(
-        "`ThreadLocal` variables of {} keep {hang} of the {live} of live heap, {each} for each thread; the \
+        "`ThreadLocal` variables of {} hold {hang} of the {live} of live heap, {each} for each thread; the \
          largest value is a `{}` that holds {largest}",
         several(held.threads, "thread"),
         spelled(&held.class)
@@ -174,7 +174,7 @@ pub(super) fn unheld(facts: &Facts) -> Option<FindingRecord> {
         "{live} of the heap is live after a full GC: {list}. No static collection or thread variable holds it, so \
          a field of some object does, such as a cache or a queue"
     );
-    let next = "find what references these objects in a heap dump (`--heap-dump FILE`), and bound that cache or \
+    let next = "in a heap dump (`--heap-dump FILE`), find what references these objects, and bound that cache or \
          queue; a larger `-Xmx` only delays the failure";
     Some(FindingRecord { costs_bytes: live_bytes, ..found(Finding::HeapLives { live_bytes, classes }, text, next) })
 }

@@ -9,7 +9,7 @@ use crate::units::{Bytes, grouped, several};
 /// Fewer new loaders in a span may be due to the first use of something.
 const LOADERS_MIN: i64 = 5;
 
-const NEXT: &str = "find what keeps one of them alive in a heap dump (`--heap-dump FILE`). Whatever creates one \
+const NEXT: &str = "in a heap dump (`--heap-dump FILE`), find what keeps one of them alive. Whatever creates one \
      per request should create one in total, and drop its references to the others";
 
 /// Loader types that grow by about as many per request in two work spans, and that no collection frees. Source:
@@ -90,7 +90,7 @@ fn keeps_coming(marks: &[Mark], name: &str, spans: &[(&Mark, &Mark, u64)]) -> Op
     let of_span = |span: &LoaderSpan| {
         let (loaders, bytes) = (grouped(span.added.loaders), Bytes(span.added.taken_bytes));
         let (ok, classes) = (grouped(span.ok), several(span.added.classes, "class"));
-        format!("{loaders} with {classes}, {bytes}, over {ok} answers from {} to {}", span.from, span.to)
+        format!("{loaders} with {classes}, {bytes}, over {ok} responses from {} to {}", span.from, span.to)
     };
     let live = match live_after_gc {
         Some(live) => format!("; {} survive a full GC, with {}", grouped(live.loaders), Bytes(live.taken_bytes)),
@@ -148,8 +148,8 @@ mod tests {
         let text = &found[0].text;
         for part in [
             "`g.GroovyClassLoader` pile up each time the same load runs: 412 with 412 classes, 6.4 MiB, over 400 \
-             answers from start to warm",
-            "790 with 790 classes, 12.3 MiB, over 800 answers from warm to loaded",
+             responses from start to warm",
+            "790 with 790 classes, 12.3 MiB, over 800 responses from warm to loaded",
             "1,202 survive a full GC, with 18.8 MiB",
         ] {
             assert!(text.contains(part), "{text}");

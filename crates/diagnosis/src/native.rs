@@ -225,7 +225,7 @@ pub(super) fn program(facts: &Facts) -> Option<FindingRecord> {
         "the load added {came} of native memory that a full GC does not free. It was allocated with malloc by \
             {whose}; no JDK counter shows it"
     );
-    let next = format!("{next}. `-Xmx`, `-XX:MaxDirectMemorySize` and fewer malloc arenas do not limit it");
+    let next = format!("{next}. `-Xmx`, `-XX:MaxDirectMemorySize`, and fewer malloc arenas do not limit it");
     Some(FindingRecord { costs_bytes: bytes, ..found(Finding::NativeMemoryLives { bytes, owners, by }, text, next) })
 }
 
@@ -251,7 +251,7 @@ fn told_of(by: &NativeHolder) -> (String, &'static str) {
         NativeHolder::ForeignArenas { arenas } => (
             format!("{} arenas or segments of the foreign memory API that are still referenced", grouped(*arenas)),
             "close each arena (`try (Arena arena = Arena.ofConfined())`). A shared or confined arena frees its \
-             memory when closed, `ofAuto()` when a GC finds it dead, and `Arena.global()` never",
+             memory when closed, `ofAuto()` when a GC finds it unreachable, and `Arena.global()` never",
         ),
         NativeHolder::Zlib { objects } => (
             format!("{} `Inflater`s and `Deflater`s that are still referenced", grouped(*objects)),
@@ -266,7 +266,7 @@ fn told_of(by: &NativeHolder) -> (String, &'static str) {
         ),
         NativeHolder::Unknown => (
             "the program: `Unsafe.allocateMemory`, or native code that it calls".to_owned(),
-            "free what is allocated there, or limit that store or cache in its own settings; the container needs \
+            "free what is allocated there, or limit the store or cache in its own settings; the container needs \
              heap + this + the rest",
         ),
     }

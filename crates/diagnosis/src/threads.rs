@@ -77,7 +77,7 @@ pub(super) fn pile_up(facts: &Facts) -> Option<FindingRecord> {
     let bytes = pool.stack_bytes.saturating_add(pool.threads.saturating_mul(KERNEL_STACK));
     let ([came, idle], stacks) = ([grown, pool.threads].map(grouped), Bytes(pool.stack_bytes));
     let text = format!(
-        "the load started {came} threads that did not end. {idle} of them, `{}`, used {:.2} CPUs {span} and take \
+        "the load started {came} threads that did not end. {idle} of them, `{}`, used {:.2} CPUs {span} and hold \
          {stacks} of stacks, plus {} KiB of kernel memory each",
         pool.name,
         pool.cpus,

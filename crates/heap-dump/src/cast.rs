@@ -49,7 +49,7 @@ pub(crate) struct Cast {
     pub(crate) ids: Ids,
     pub(crate) names: Names,
     pub(crate) classes: Classes,
-    /// Number of objects; nodes from this number on are [`Cast::extras`].
+    /// Number of objects; nodes from this number up are [`Cast::extras`].
     pub(crate) objects: u32,
     pub(crate) extras: Vec<Extra>,
     pub(crate) threads: Vec<Thread>,

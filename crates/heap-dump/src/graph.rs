@@ -153,7 +153,7 @@ pub(crate) struct DepthFirstWalk {
     pub(crate) parents: Vec<u32>,
 }
 
-/// A node's references from a position on; `at` is [`NONE`] after the last one.
+/// A node's references starting at a position; `at` is [`NONE`] after the last one.
 struct Targets<'a> {
     targets: &'a [u32],
     at: u32,

@@ -69,7 +69,7 @@ impl<'a> Links<'a> {
         }
     }
 
-    /// An object holds its class, and thereby the loader, unless these are permanent anyway.
+    /// An object holds its class, and so its loader, unless these are permanent anyway.
     #[inline]
     fn end(&mut self, node: u32, class: u32) -> Result<()> {
         if !self.cast.classes.get(class).is_permanent {

@@ -7,7 +7,7 @@ use std::ops::AddAssign;
 /// Objects and their bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Amount {
-    /// Number of buffers.
+    /// Number of objects.
     pub objects: u64,
     /// Their bytes of heap, with the layout given by the caller.
     pub bytes: u64,
@@ -52,7 +52,7 @@ pub struct Summary {
     pub holders: Vec<Holder>,
     /// Number of threads in the JVM; virtual ones only if the dump has them as roots.
     pub threads: u64,
-    /// Why the file was not read to its end, such as `cut after 7,340,032 of 9,000,000 bytes`; `None` if it was. All
+    /// Why the file was not read completely, such as `cut after 7,340,032 of 9,000,000 bytes`; `None` if it was. All
     /// numbers then cover only what came before.
     pub incomplete: Option<String>,
 }

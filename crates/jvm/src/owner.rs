@@ -56,7 +56,7 @@ use Owner::{JavaHeap, JavaHeapFree, JavaHeapGarbage, MallocRetained, NativeRetai
 /// Defines the owners and the table, whose rows are: name, label, what, group, colour and options of an [`Entry`].
 macro_rules! owners {
     ($($owner:ident: $name:literal, $label:literal, $what:literal, $group:ident, $colour:literal, $moved:expr;)*) => {
-        /// An owner of resident pages, in the order in which claims are heard: the first match wins.
+        /// An owner of resident pages, in the order in which claims are considered: the first match wins.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Owner {
             $(#[doc = concat!($label, ": ", $what)] $owner,)*

@@ -1,6 +1,6 @@
 //! The purpose of a HotSpot thread, from the kernel's name for it: 15 bytes (`TASK_COMM_LEN`, man prctl). JDK 11 to 25
 //! let the kernel truncate a longer name, `C1 CompilerThre`. JDK 26 and 27 drop its middle, `C1 Comp..hread0`
-//! (`os::set_native_thread_name`: `%.7s..%.6s`). The names come from JVMs of 11, 17, 21, 25, and 27 with all of their
+//! (`os::set_native_thread_name`: `%.7s..%.6s`). The names come from JDK 11, 17, 21, 25, and 27, with all of their
 //! collectors.
 
 use Purpose::{Gc, Jit, Vm};

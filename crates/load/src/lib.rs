@@ -139,7 +139,7 @@ impl Control {
     }
 }
 
-/// Runs the phase to its end on the calling thread, which the caller may have pinned.
+/// Runs the phase to completion on the calling thread, which the caller may have pinned.
 ///
 /// `on_interval` is called on this thread about once a second and once at the end; the load waits while it runs. At a
 /// planned end, requests in flight or due may finish, for at most the drain. Errors: only those that make the whole

@@ -171,7 +171,7 @@ pub struct Failures {
     /// Connections closed before the first byte of the response, or reset at any time. This includes keep-alive
     /// connections that the server closed silently between two requests; Loadline does not retry such requests.
     pub reset: u64,
-    /// No complete response within the timeout, including the connect.
+    /// No complete response within the timeout, including connection setup.
     pub timeout: u64,
     /// No local port was free for the connection.
     pub ports: u64,

@@ -151,7 +151,7 @@ impl Arrivals {
         }
     }
 
-    /// Whether none is left to take.
+    /// Whether no arrival is left.
     pub(super) fn are_over(&self, now_ns: u64) -> bool {
         match &self.model {
             Model::Closed => self.begun >= self.requests_max || now_ns >= self.end_ns,

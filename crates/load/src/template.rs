@@ -20,7 +20,7 @@ enum Segment {
 }
 
 impl Template {
-    /// Parses a text. Errors: `Request` for a `{rand …}` without two numbers in order.
+    /// Parses the text. Errors: `Request` for a `{rand …}` without two numbers in order.
     pub(super) fn parse(text: &str) -> Result<Self> {
         let mut segments = Vec::new();
         let mut rest = text;

@@ -66,7 +66,7 @@ impl Wanted {
     }
 }
 
-/// A search for a text in a body that arrives in pieces.
+/// A search for text in a body that arrives in pieces.
 #[derive(Debug, Default)]
 pub(super) struct Search {
     found: bool,

@@ -307,7 +307,7 @@ doubts! {
             phase: String,
             /// Median service time.
             p50_ms: f64,
-        } => format!("half of the responses in {phase} took about {p50_ms:.0} ms, the usual delay of a delayed TCP \
+        } => format!("half of the responses in {phase} took about {p50_ms:.0} ms, the usual wait for a delayed TCP \
             acknowledgment"),
             "set TCP_NODELAY; for the JDK's httpserver: `-Dsun.net.httpserver.nodelay=true`";
         /// The kernel gives huge pages to everyone: idle stacks and heaps weigh more.
@@ -546,7 +546,7 @@ doubts! {
 /// More processes than are measured.
 fn several(what: &str, pid: u32, others: &[u32]) -> String {
     let others = others.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
-    format!("several {what} run below the command; Loadline weighed {pid}, not {others}")
+    format!("several {what} run under the command; Loadline weighed {pid}, not {others}")
 }
 
 /// Ports in use: those in TIME_WAIT or, if these do not count, those used per second.

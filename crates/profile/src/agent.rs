@@ -42,7 +42,7 @@ const WITHIN: Duration = Duration::from_secs(60);
 const GRACE: Duration = Duration::from_secs(60);
 /// Maximum size of a recording's chunk: about 1.5 million events, which take 50 MB to sort.
 const CHUNK_BYTES: u64 = 32 << 20;
-/// Complete chunks are readable even after the JVM was killed. Each contains all tables, some MB on a large server.
+/// Complete chunks are readable even after the JVM was killed. Each contains all tables, a few MB on a large server.
 const CHUNK_S: u64 = 60;
 /// Excludes the machine and the JVM's properties (which may be secrets), libraries, CPU, and heap: bits 0 to 4 of
 /// async-profiler's `JfrOption`.

@@ -27,7 +27,7 @@ pub const FILE_NAME: &str = "libasyncProfiler.so";
 pub const VERSION: &str = "4.4";
 /// Path in the local Maven repository.
 const IN_REPOSITORY: &str = "tools/profiler/async-profiler";
-/// The library of 4.4 has 0.6 MB.
+/// The library of 4.4 is 0.6 MB.
 const LIBRARY_BYTES_MAX: u64 = 32 << 20;
 /// Maximum size of libjvm and a JVM's C library, whose symbols are read.
 const SYSTEM_BYTES_MAX: u64 = 64 << 20;

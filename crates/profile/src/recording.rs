@@ -199,8 +199,8 @@ impl fmt::Display for Note {
 }
 
 impl Recording {
-    /// Reads a recording to its end, or as far as it is readable (see [`Recording::notes`]). Fails if the file cannot
-    /// be read, or is not a recording.
+    /// Reads a whole recording, or the part that is readable (see [`Recording::notes`]). Fails if the file cannot be
+    /// read, or is not a recording.
     pub fn read(file: impl Read + Seek) -> Result<Self> {
         Self::read_at(file, None)
     }

@@ -267,7 +267,7 @@ impl Part {
 pub(crate) struct Facts(pub(crate) Vec<(String, String)>);
 
 impl Facts {
-    /// Adds a label if there is a text.
+    /// Adds a label if there is text.
     pub(crate) fn add(&mut self, label: &str, text: impl Into<Option<String>>) {
         let text: Option<String> = text.into();
         self.list(label, text);

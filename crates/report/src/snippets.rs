@@ -118,7 +118,7 @@ fn overrides(word: &str, option: &str) -> bool {
     subject_of(word) == subject_of(option) || begins(word, &HEAP_MAX) && begins(option, &HEAP_SHARES)
 }
 
-/// The setting behind a JVM option. Of two options for it, the JVM uses one or rejects both.
+/// The setting behind a JVM option. If two options set it, the JVM uses one or rejects both.
 fn subject_of(option: &str) -> &str {
     if begins(option, &HEAP_MAX) {
         return HEAP_MAX[0];

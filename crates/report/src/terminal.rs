@@ -148,8 +148,8 @@ fn wrapped(out: &mut Lines, text: &str, first: &str, rest: &str) {
     push_line(out, &line);
 }
 
-/// The words of a text. A quotation in backquotes is one word, so that a command can be copied from one line; unless it
-/// is a usual command, it wraps if it is too wide.
+/// The words of the text. A quotation in backquotes is one word, so that a command can be copied from one line; unless
+/// it is a usual command, it wraps if it is too wide.
 fn words(text: &str, room: usize) -> Vec<String> {
     let folds = |run: &[String]| !run[0].ends_with("`loadline") && !run[0].ends_with("`jcmd");
     let mut words: Vec<String> = Vec::new();

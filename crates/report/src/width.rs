@@ -3,7 +3,7 @@
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// The columns that a text takes.
+/// The columns that the text takes.
 pub(super) fn width(text: &str) -> usize {
     text.width()
 }

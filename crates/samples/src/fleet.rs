@@ -21,7 +21,7 @@ fn service(name: &str, verdict: LineVerdict, line: Option<u64>, last: Option<u64
     ServiceRecord {
         name: name.to_owned(),
         verdict,
-        text: format!("{name} became what it is"),
+        text: format!("{name} ended this way"),
         line: line.map(|line| LineRecord {
             limit_bytes: line * MIB,
             heap_bytes: Some(line / 2 * MIB),
@@ -62,7 +62,7 @@ pub fn fleet() -> FleetDocument {
     services[2].doubts.push(DoubtRecord::from(Doubt::from(other)));
     let unread = Merging::ResultUnread {
         folder: "results/index-000009".to_owned(),
-        why: "has a result.json that is cut".to_owned(),
+        why: "has a truncated result.json".to_owned(),
     };
     let wasted = services.iter().filter_map(|of| u64::try_from(of.wasted_bytes?).ok()).sum();
     let plan = PlanHeader {

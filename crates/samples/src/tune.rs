@@ -44,7 +44,7 @@ fn owned(words: &[&str]) -> Vec<String> {
 pub fn proved() -> Document {
     let tune = TuneRecord {
         outcome: TuneOutcome::Proved,
-        text: "three of 14 remedies help, and were confirmed together".to_owned(),
+        text: "three of 14 remedies help and were confirmed together".to_owned(),
         objective: Objective::Rss,
         price: 0.02,
         price_cpus: Some(0.012),
@@ -137,7 +137,7 @@ pub fn endings() -> Vec<(TuneOutcome, Document)> {
                 as_is.holds = false;
                 as_is.why = owned(&[
                     "p99.steady was 812 ms, but the target is p99<50ms",
-                    "rate.steady was 91.2% of what was offered, but the target is 98%",
+                    "rate.steady was 91.2% of the offered rate, but the target is 98%",
                 ]);
             }
             (tune.path, tune.front, tune.confirmations) = (Vec::new(), Vec::new(), Vec::new());
@@ -227,19 +227,19 @@ fn path() -> Vec<SettingRecord> {
 /// Every remedy: ID, effect, setting, maximum saving in MiB, and fate.
 const REMEDIES: [(&str, &str, &str, Option<u64>, Fate); 14] = [
     ("malloc.arenas", "makes all threads share one malloc arena", ARENAS, Some(286), Fate::Kept),
-    ("malloc.trim", "free pages of malloc go back every 2 s", TRIM, Some(286), Fate::Kept),
-    ("malloc.thresholds", "fixed thresholds", THRESHOLDS, Some(286), Fate::NoEffect),
-    ("heap.max", "a smaller ceiling of the heap", HEAP, Some(241), Fate::Kept),
-    ("cds.archive", "an archive of classes", "-XX:SharedArchiveFile=app.jsa", None, Fate::NotMissed),
-    ("heap.ratios", "the heap shrinks sooner", "-XX:MaxHeapFreeRatio=20", Some(61), Fate::NotConfirmed),
-    ("jit.c1", "compiled code of C1 only", C1, Some(52), Fate::TooCostly),
-    ("gc.parallel", "the parallel collector", "-XX:+UseParallelGC", Some(16), Fate::Harmful),
+    ("malloc.trim", "makes the JVM trim malloc every 2 s", TRIM, Some(286), Fate::Kept),
+    ("malloc.thresholds", "fixes malloc's thresholds", THRESHOLDS, Some(286), Fate::NoEffect),
+    ("heap.max", "caps the heap", HEAP, Some(241), Fate::Kept),
+    ("cds.archive", "loads classes from an archive", "-XX:SharedArchiveFile=app.jsa", None, Fate::NotMissed),
+    ("heap.ratios", "makes the heap shrink sooner", "-XX:MaxHeapFreeRatio=20", Some(61), Fate::NotConfirmed),
+    ("jit.c1", "uses only the C1 compiler", C1, Some(52), Fate::TooCostly),
+    ("gc.parallel", "uses the Parallel collector", "-XX:+UseParallelGC", Some(16), Fate::Harmful),
     ("try.1", "as you specified it", "-XX:MaxHeapFre=10", None, Fate::Refused),
     ("try.2", "as you specified it", "MALLOC_CONF=narenas:1", None, Fate::NotInForce),
-    ("gc.shenandoah", "the Shenandoah collector", "-XX:+UseShenandoahGC", None, Fate::NotTried),
-    ("heap.soft_max", "a ceiling that may be crossed", "", None, Fate::NotTried),
-    ("heap.headers", "compact object headers", "", None, Fate::NotTried),
-    ("netty.arenas", "fewer arenas of Netty", "", Some(0), Fate::NotTried),
+    ("gc.shenandoah", "uses the Shenandoah collector", "-XX:+UseShenandoahGC", None, Fate::NotTried),
+    ("heap.soft_max", "sets a soft limit for the heap", "", None, Fate::NotTried),
+    ("heap.headers", "shrinks object headers", "", None, Fate::NotTried),
+    ("netty.arenas", "uses fewer Netty arenas", "", Some(0), Fate::NotTried),
 ];
 /// Each measured remedy's saving in MiB, and its ratio of CPU time per request.
 const WEIGHED: [(&str, f64, f64); 8] = [
@@ -262,7 +262,7 @@ const WHY: [(&str, &str); 11] = [
     ("try.2", "the launcher gives the JVM its own environment"),
     ("gc.shenandoah", "this JVM has no such flag"),
     ("heap.soft_max", "this JVM has no such flag"),
-    ("heap.headers", "JDK-8380060 corrupts bytes on this release"),
+    ("heap.headers", "JDK-8380060 corrupts byte arrays in this release"),
     ("netty.arenas", "it could save at most 0.0 MiB"),
 ];
 

@@ -47,7 +47,7 @@ pub fn conclude(spec: &SearchSpec, find: &Find, trials: &[Trial]) -> FindRecord 
     let standing = standing(spec, trials);
     let line = line(standing.limit_step, ProbeStage::Limit, &standing, trials);
     let warm = line.as_ref().and_then(|_| self::line(standing.warm_step, ProbeStage::Warm, &standing, trials));
-    // A user who names a limit to prove has already chosen its headroom.
+    // A user who names a limit to confirm has already chosen its headroom.
     let headroom = if spec.prove.is_some() { 0.0 } else { find.headroom };
     let soak = soak::record(standing.soak, trials);
     let outcome = match &soak {

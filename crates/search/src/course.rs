@@ -1,6 +1,6 @@
 //! The course of a search. It begins with one trial with ample memory. Then come the smallest heap, the smallest limit
-//! with that heap and its proof, the limit on a host that already has the file pages in memory, and a longer load with
-//! the recommended settings. The trials so far determine the next step.
+//! with that heap and its confirmation, the limit on a host that already has the file pages in memory, and a longer
+//! load with the recommended settings. The trials so far determine the next step.
 
 use super::answers::{answers, counted};
 use super::cause::{is_of_heap, room};
@@ -208,7 +208,7 @@ fn limit_guesses(spec: &SearchSpec, needs: &Needs, heap: Option<u64>, shown: Opt
 }
 
 /// Limits are multiples of this many bytes, as seen in the first trial, so that two different limits remain different
-/// when they are set. A limit to prove is tried unchanged and set below.
+/// when they are set. A limit to confirm is tried unchanged and set below.
 fn grain(spec: &SearchSpec, reference: &Trial) -> u64 {
     let cgroup = reference.cgroup.unwrap_or_default();
     cgroup.grain_bytes.filter(|_| spec.prove.is_none()).unwrap_or_default().max(cgroup.page())

@@ -1,5 +1,5 @@
-//! Finds and proves the smallest value at which a noisy, mostly monotone yes/no function holds. Only the answers so far
-//! determine the next question, so an interrupted search can resume.
+//! Finds and confirms the smallest value at which a noisy, mostly monotone yes/no function holds. Only the answers so
+//! far determine the next question, so an interrupted search can resume.
 //!
 //! It brackets by doubling steps, bisects, then tries the smallest value that held repeatedly. A failure there refutes
 //! the value, because the right value holds every time. A lone failure that does not look like a lack of memory may be
@@ -34,7 +34,7 @@ pub(super) struct Patience {
     pub(super) answers_max: u32,
     /// The first step away from the guess, in grid steps, at least 1; doubled with each further one.
     pub(super) first_stride: i32,
-    /// Proves the smallest value that held without trying smaller ones.
+    /// Confirms the smallest value that held without trying smaller ones.
     pub(super) hurried: bool,
 }
 
@@ -88,7 +88,7 @@ struct ValueTally {
     failed: u32,
     /// How often it has held since its last failure.
     row: u32,
-    /// It failed before it ever held, so not during the proof.
+    /// It failed before it ever held, so not during the confirmation.
     failed_first: bool,
     /// It failed for lack of memory.
     short: bool,
@@ -107,7 +107,7 @@ impl ValueTally {
         self.is_doubtful() && self.row == 1
     }
 
-    /// Whether its one failure may have had another reason than memory.
+    /// Whether its one failure may have had a cause other than memory.
     fn is_doubtful(&self) -> bool {
         self.failed == 1 && self.failed_first && !self.short
     }

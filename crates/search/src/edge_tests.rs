@@ -11,7 +11,7 @@ fn grid(guess_mib: f64) -> Grid {
     Grid::by_ratio((guess_mib * MIB) as u64, 16 << 20, 1 << 30, 1.02, 4096)
 }
 
-/// Runs a search to its end, with answers by value, purpose, and the number of earlier questions.
+/// Runs a search to completion, with answers by value, purpose, and the number of earlier questions.
 fn run(
     grid: &Grid,
     patience: &Patience,
@@ -112,7 +112,7 @@ fn a_search_resumes_where_it_stopped() {
     }
 }
 
-/// How likely a server with a random edge some percent wide holds: 50% at `edge`.
+/// How likely a server with a random edge a few percent wide holds: 50% at `edge`.
 fn chance_to_hold(mib: f64, edge: f64, width: f64) -> f64 {
     let sharpness = 4.4 / (edge * width);
     1.0 / (1.0 + (-(mib - edge) * sharpness).exp())

@@ -15,7 +15,7 @@ use crate::units::MIB;
 
 /// The smallest heap that HotSpot accepts.
 const HEAP_MIN: u64 = 2 * MIB;
-/// The heap needs no proof: the limit is proved with this heap.
+/// The heap needs no confirmation: the limit is confirmed with this heap.
 const HEAP_PROOFS: u32 = 1;
 /// A heap search that needs more trials has no edge.
 const HEAP_ANSWERS_MAX: u32 = 14;

@@ -1,16 +1,16 @@
-//! The time of a search: how much is used, and whether the rest is needed for the proof.
+//! The time of a search: how much is used, and whether the rest is needed for the confirmation.
 
 use super::spec::SearchSpec;
 use crate::error::{Error, Result};
 use crate::record::{ProbeStage, Trial};
 use crate::scenario::{PhaseKind, Scenario, WARMUP};
 
-/// Whether the remaining time is needed to prove the value that held.
+/// Whether the remaining time is needed to confirm the value that held.
 pub(super) fn is_hurried(spec: &SearchSpec, trials: &[Trial]) -> bool {
     spec.seconds_max.is_some_and(|most| spent_s(trials) + confirmation_s(spec, trials) > most)
 }
 
-/// Trials before the proof: with ample memory, for a heap, and one that selects a limit.
+/// Trials before the confirmation: with ample memory, for a heap, and one that selects a limit.
 const CHOOSING: u32 = 3;
 
 /// The minimum seconds of a search after its first trial, and how they add up.
@@ -26,7 +26,7 @@ pub fn least_s(spec: &SearchSpec, first: &Trial) -> (f64, String) {
 /// Rejects a time that is too short for the planned load alone. The warm-up may end early, so it does not count.
 ///
 /// # Errors
-/// `Request`, with the smallest time that might do.
+/// `Request`, with the smallest time that might suffice.
 pub(super) fn check_minutes(scenario: &Scenario) -> Result<()> {
     let find = &scenario.find;
     let Some(minutes) = find.minutes.filter(|_| find.prove.is_none() && !find.max_rate) else { return Ok(()) };
@@ -59,7 +59,7 @@ pub(super) fn spent_s(trials: &[Trial]) -> f64 {
     trials.iter().map(length_s).sum()
 }
 
-/// Seconds for proving a limit, including the soak, judging by the longest trial without it.
+/// Seconds for confirming a limit, including the soak, judging by the longest trial without it.
 fn confirmation_s(spec: &SearchSpec, trials: &[Trial]) -> f64 {
     let is_soak = |trial: &&Trial| trial.probe.as_ref().is_some_and(|probe| probe.stage == ProbeStage::Soak);
     let each = trials.iter().filter(|trial| !is_soak(trial)).map(length_s).fold(0.0, f64::max);

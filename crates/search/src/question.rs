@@ -59,7 +59,7 @@ pub fn check(scenario: &Scenario) -> Result<()> {
         && heap >= limit
     {
         return Err(Error::request(format!("the heap of {heap} does not fit within the limit of {limit}"))
-            .hint("omit `heap` to have it searched, or raise the limit"));
+            .hint("omit `heap` to search for it, or raise the limit"));
     }
     if find.as_is && scenario.subject.kind == Kind::Native {
         return Err(Error::request("a native program has no heap for a JVM to size").hint("remove `--as-is`"));

@@ -26,7 +26,7 @@ impl Seen {
         seen
     }
 
-    /// A JVM in the trials of one configuration; `None` if none of them was measured to its end.
+    /// A JVM in the trials of one configuration; `None` if none of them was measured completely.
     pub fn of_trials<'t>(trials: impl IntoIterator<Item = &'t Trial>) -> Option<Self> {
         let is_whole = |trial: &&Trial| trial.outcome == Outcome::Completed;
         trials.into_iter().filter(is_whole).filter_map(Self::of_trial).reduce(Self::with)

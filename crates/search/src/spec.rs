@@ -18,7 +18,7 @@ pub struct SearchSpec {
     pub limit_max: u64,
     /// The initial rate of the measured phase in a search for a rate.
     pub rate_per_s: Option<f64>,
-    /// The only limit to prove, in bytes, if none is searched for.
+    /// The only limit to confirm, in bytes, if none is searched for.
     pub prove: Option<u64>,
     /// The share added to the line and the heap in the recommended settings.
     pub headroom: f64,

@@ -18,7 +18,7 @@ use super::quantiles::{normal, normal_inverse, student};
 use super::random;
 use std::collections::BTreeMap;
 
-/// The confidence of the bootstrap itself: well inside its extremes from 5 values on.
+/// The confidence of the bootstrap itself: well inside its extremes with 5 or more values.
 const CORE: f64 = 0.80;
 /// Below this number of values, there is no interval: two values say almost nothing about a third.
 pub const VALUES_MIN: usize = 3;

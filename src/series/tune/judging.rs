@@ -11,7 +11,7 @@ use crate::record::Fate;
 use crate::units::{Bytes, MIB, several};
 use std::fmt;
 
-/// A difference counts from this many standard errors.
+/// A difference counts if it is at least this many standard errors.
 const DEVIATIONS: f64 = 1.5;
 /// A price is clearly exceeded by this many standard errors: if the confirmation can measure it, and if it cannot.
 const DEVIATIONS_PRICE: [f64; 2] = [1.0, 2.0];
@@ -27,7 +27,7 @@ const DEVIATIONS_OTHERS: f64 = 4.0;
 const MOMENT_SHARE: f64 = 0.25;
 /// Smaller growth is ignored, in bytes.
 const GROWN_MIN: f64 = 2.0 * MIB as f64;
-/// From five blocks on, an interval narrows by another such factor because Student's t falls as well as the standard
+/// At five blocks or more, an interval narrows by another such factor because Student's t falls as well as the standard
 /// error. If the price would still be inside the interval after the last block, the confirmation ends.
 const NARROWER: f64 = 0.75;
 /// Joint confidence of all intervals at one look, for the objective and CPU time. Each uses only one end, so a look
@@ -166,9 +166,9 @@ impl AsItIs {
         grown.map(Rejection::Grew)
     }
 
-    /// CPU time per request relative to the unchanged subject, if the collector's part alone exceeds the price. That
-    /// part varies little between trials, so it reveals a price that the program's noise hides. Does not apply to
-    /// another collector, which shifts work between the two parts.
+    /// CPU time per request relative to the unchanged subject, if the collector's part alone exceeds the price. The
+    /// collector's part varies little between trials, so it reveals a price that the program's noise hides. Does not
+    /// apply to another collector, which shifts work between the two parts.
     fn collects_too_much(&self, setting: &Setting<'_>, outcomes: &[&Observed], allowed: f64) -> Option<f64> {
         let (_, deviation) = self.collecting_s.filter(|_| setting.level_of(Group::Collector).is_none())?;
         let (before, all_s) = self.collecting_s.map(|(before, _)| before).zip(self.means.cpu_s)?;

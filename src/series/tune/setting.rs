@@ -128,7 +128,7 @@ impl<'o> Setting<'o> {
         self.candidates().map(|candidate| candidate.id.clone()).collect()
     }
 
-    /// The changes that apply it. Of two direct-memory ceilings, the later one applies, as in the JVM.
+    /// The changes that apply it. The later of two direct-memory ceilings applies, as in the JVM.
     pub(super) fn changes(&self) -> Vec<Change> {
         let changes: Vec<Change> = self.candidates().flat_map(Candidate::changes).cloned().collect();
         let bounds_direct = |change: &Change| matches!(change, Change::DirectMax(_));

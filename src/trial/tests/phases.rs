@@ -155,7 +155,7 @@ fn a_warm_up_ends_once_the_subject_is_warm() {
     assert!((8.0..8.6).contains(&warmup.seconds), "four stretches of 2 s: {}", warmup.seconds);
     assert_eq!((warmup.steady, warmup.cut_short.as_deref(), steady.steady), (Some(true), None, None));
     assert_eq!(warm.trial.outcome, Outcome::Completed);
-    // Ten responses in a second prove nothing before 5 s have passed.
+    // Ten responses in a second show nothing before 5 s have passed.
     let idle = made(
         answering(|answers| answers.per_s = (1, 0)),
         &plan(&load.replace("until: steady", "until: steady, within: 20s")),

@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn a_blamed_flag_stays_until_it_may_go() {
         let told = offer(&facts(&[]), "cure.young").unwrap_err().to_string();
-        let expect = "you set `-XX:MaxNewSize=12m` yourself: `--may-remove MaxNewSize` tries without it, which may \
+        let expect = "you set `-XX:MaxNewSize=12m` yourself: `--may-remove MaxNewSize` tries removing it, which may \
                       save up to 275.0 MiB";
         assert_eq!(told, expect);
         let offered = offer(&facts(&["-Xmn"]), "cure.young").unwrap();

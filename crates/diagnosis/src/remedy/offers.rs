@@ -90,7 +90,7 @@ impl fmt::Display for NotOffered {
             Self::Blamed(text, gain) => {
                 let gain = gain.map(|bytes| format!(", which may save up to {}", Bytes(bytes))).unwrap_or_default();
                 let name = short_name(text).unwrap_or_else(|| subject_of(text));
-                write!(f, "you set `{text}` yourself: `--may-remove {name}` tries without it{gain}")
+                write!(f, "you set `{text}` yourself: `--may-remove {name}` tries removing it{gain}")
             }
             Self::Allocator(name) => write!(f, "it works only with glibc's malloc, and the server uses {name}"),
             Self::Unknown(what) => write!(f, "{what} is unknown"),

@@ -267,7 +267,7 @@ pub const TABLE: &[Remedy] = &[
     Remedy {
         group: Group::Direct,
         owners: heap::DIRECT,
-        source: "measured (docs/tune.md): buffers that only a GC frees pile up to this ceiling",
+        source: "measured (docs/tune.md): buffers that only a GC frees accumulate up to this ceiling",
         against: "if too small, causes OutOfMemoryError: Direct buffer memory",
         needs: &[Unset(&["MaxDirectMemorySize"])],
         ..row("direct.max", "caps direct memory; a search finds the ceiling", Offering::Levels(heap::direct_ceilings))
@@ -331,7 +331,7 @@ pub const TABLE: &[Remedy] = &[
         group: Group::Classes,
         owners: CLASSES,
         price: Program,
-        source: "JEP 350; measured: 8 to 10 MB at start, no visible effect under load",
+        source: "JEP 350; measured: 8-10 MB saved at start, no visible effect under load",
         against: "the archive must match the JDK, class path, and collector, or it is silently ignored",
         needs: &[CLASSES_UNSET, Flag("ArchiveClassesAtExit"), Warm],
         ..heap("cds.app", "loads application classes from an archive created in a training run", others::class_archive)
@@ -350,7 +350,7 @@ pub const TABLE: &[Remedy] = &[
         )
     },
     Remedy {
-        source: "native_held_by_garbage; measured: a GC freed 275 MiB of 1,200 Deflaters that never called end()",
+        source: "native_held_by_garbage; measured: a GC freed 275 MiB of 1,200 Deflaters never closed with end()",
         against: "a GC every few seconds; short-lived objects can be promoted to the old generation",
         needs: &[YOUNG_UNSET],
         ..young("cure.young", "sizes the young generation so that it fills about every 2 s", |facts| {

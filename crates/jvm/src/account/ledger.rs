@@ -111,7 +111,7 @@ impl Account {
         self.holding(owner).map_or(0, |holding| holding.rss)
     }
 
-    /// Unexplained bytes in mappings that changed after they were weighed; `now` has the mappings afterwards. A busy
+    /// Unexplained bytes in mappings that changed after they were weighed; `now` has the mappings afterward. A busy
     /// compiler maps and unmaps chunks within milliseconds, and a chunk that is gone cannot be read.
     pub fn gone(&self, weighed: &Smaps, now: &[Mapping]) -> u64 {
         let stands = |mapping: &Mapping| {

@@ -40,7 +40,7 @@ pub enum NativeEvidence {
     InUse,
     /// Free, according to the same walk.
     Free,
-    /// Managed by the same jemalloc, but free memory could not be told from memory in use.
+    /// Managed by the same jemalloc, but free memory could not be distinguished from memory in use.
     NotSplit,
     /// The library's own data points into it.
     Data,

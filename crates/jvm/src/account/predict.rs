@@ -173,8 +173,8 @@ struct LiveSet {
 
 impl LiveSet {
     /// Estimates the live set. Bytes left by a full collection were live then; after a young collection, up to half of
-    /// them may be garbage in the old generation. Of the bytes allocated since then (or since startup, if they are
-    /// few), up to a tenth may be live.
+    /// them may be garbage in the old generation. Up to a tenth of the bytes allocated since then (or since startup,
+    /// if they are few) may be live.
     fn of(said: &Said, used: u64) -> Self {
         match said.left_by_last_gc.map(|left| left.min(used)) {
             Some(left) => Self { least: left / 2, likely: left, most: left + (used - left) / 10 },

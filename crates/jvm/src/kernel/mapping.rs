@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// Maximum number of mappings kept per process: 16 times the default `vm.max_map_count`.
 pub const MAPPINGS_MAX: usize = 1 << 20;
-/// A path has at most 4,096 bytes, each of which takes four if escaped.
+/// A path is at most 4,096 bytes long, each of which takes four if escaped.
 pub const LINE_BYTES_MAX: usize = 20 << 10;
 /// Bytes per read.
 const PIECE_BYTES: usize = 64 << 10;

@@ -29,7 +29,7 @@ pub struct Killed {
 /// The cgroup or machine that ran out of memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OutOf {
-    /// The cgroup with this path, which can be another than the process's.
+    /// The cgroup with this path, which can differ from the process's.
     Cgroup(String),
     /// The machine, or a part of it.
     Machine,

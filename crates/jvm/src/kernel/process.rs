@@ -5,7 +5,7 @@ use super::text::{keyed_all, numbers, read, size};
 use loadline_base::units::Bytes;
 use std::time::Duration;
 
-/// Sizes from the page tables' counters; may lag by some pages per thread.
+/// Sizes from the page tables' counters; may lag by a few pages per thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Statm {
     /// Address space.

@@ -11,7 +11,7 @@
 //!
 //! JDK 25 sends each word of a reply as the command prints it (JDK-8319055, JDK-8354460), in part from inside a
 //! safepoint. For 25 KB of `VM.metaspace vslist`, that is 2,191 writes instead of 1 and 48 ms of safepoint, plus the
-//! time that the reader waits. If the JVM can send the whole reply afterwards, it is asked to do so: `jcmd
+//! time that the reader waits. If the JVM can send the whole reply afterward, it is asked to do so: `jcmd
 //! streaming=0`.
 //!
 //! The handshake takes 2–8 ms and 0.12–0.20 MB of RSS in the JVM for its listener thread, once.
@@ -61,7 +61,7 @@ pub struct Attach {
 /// Whether a JVM can answer commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Attachable {
-    /// The JVM listens already.
+    /// The JVM already listens.
     Listens,
     /// The JVM would listen once asked to.
     WouldListen,

@@ -2,7 +2,7 @@
 //! kernel memory. The limit applies to this charge, not to RSS. Sources: `memory.stat` (kernel `cgroup-v2.rst`,
 //! `cgroup-v1/memory.rst`), `/proc/PID/smaps_rollup` (man proc_pid_smaps), `/proc/PID/fd`.
 //!
-//! The rows add up to the charge. Each kind ends with a row for the bytes without a known owner. That row is negative
+//! The rows add up to the charge. Each kind ends with a row for the bytes without a known owner. The row is negative
 //! if processes hold pages charged to another cgroup: the kernel charges a page to whoever touches it first.
 
 use super::cgroup::{CgroupMemory, MemoryCgroup};
@@ -97,7 +97,7 @@ pub struct Owners {
 pub struct SlabRecord {
     /// Name, such as `dentry`.
     pub name: String,
-    /// Its memory.
+    /// Its size.
     pub bytes: u64,
 }
 

@@ -200,7 +200,7 @@ impl Counters {
         self.layout.number(&self.bytes, self.layout.slot(name)?)
     }
 
-    /// A text by its counter's name.
+    /// A string by its counter's name.
     pub fn text(&self, name: &str) -> Option<String> {
         self.layout.text(&self.bytes, self.layout.slot(name)?)
     }

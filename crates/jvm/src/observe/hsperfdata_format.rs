@@ -19,7 +19,7 @@ const ENTRIES_MAX: i32 = 4_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Slot {
     offset: usize,
-    /// Bytes of a text; 0 for a number.
+    /// Bytes of a string; 0 for a number.
     text_len: usize,
 }
 

@@ -1,6 +1,6 @@
 //! Finds the machine's HotSpot JVMs: processes that have mapped the code of a `libjvm.so` (`/proc/PID/maps`, man
-//! proc_pid_maps). Names are not trusted where mappings are readable, and no process is asked anything. So this also
-//! finds JVMs without hsperfdata, with attaching disabled, in a container, or inside another program.
+//! proc_pid_maps). Names are not trusted where mappings are readable, and no process is queried. So this also finds
+//! JVMs without hsperfdata, with attaching disabled, in a container, or inside another program.
 //!
 //! ```text
 //! 7f2f7e800000-7f2f7eae3000 r-xp 00400000 fe:00 315638                     /opt/jdk-25/lib/server/libjvm.so

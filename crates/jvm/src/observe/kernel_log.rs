@@ -79,7 +79,7 @@ pub fn whole() -> Result<String, Unavailable> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let records = open("/dev/kmsg", flags, Mode::empty()).map_err(Unavailable::io(SOURCE))?;
     let (mut text, mut record) = (String::new(), [0; RECORD_BYTES_MAX]);
-    // The log has a few MiB; without a limit, a log written as fast as it is read would never end.
+    // The log is a few MiB; without a limit, a log written as fast as it is read would never end.
     while text.len() < LOG_BYTES_MAX {
         match read(&records, &mut record) {
             Ok(0) | Err(Errno::AGAIN) => break,

@@ -116,7 +116,7 @@ impl Memory for ProcessMemory {
     }
 
     /// One call per 1,024 stretches (man process_vm_readv), by pid. Callers must read something with [`Self::read`]
-    /// afterwards, which fails once the process is gone, even if another one has its pid.
+    /// afterward, which fails once the process is gone, even if another one has its pid.
     fn read_each(&self, starts: &[u64], into: &mut [u8]) -> bool {
         let len = into.len() / starts.len().max(1);
         let parts = starts.chunks(STRETCHES_MAX).zip(into.chunks_mut((STRETCHES_MAX * len).max(1)));

@@ -62,7 +62,7 @@ pub struct AgentCost {
     pub attached: bool,
 }
 
-/// One Netty.
+/// A copy of Netty.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct NettyLibrary {
@@ -124,7 +124,7 @@ pub enum NettyKind {
     Pooled,
     /// Chunk sizes follow recent buffer sizes.
     Adaptive,
-    /// None.
+    /// No chunks.
     Unpooled,
     /// A third-party allocator.
     #[default]
@@ -166,7 +166,7 @@ pub enum NettyList {
     Next,
     /// Waiting for its buffers to be freed.
     Reuse,
-    /// A list of an unknown version of Netty.
+    /// A list in an unknown version of Netty.
     #[default]
     #[serde(other)]
     Other,

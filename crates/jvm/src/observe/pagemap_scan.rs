@@ -71,8 +71,8 @@ unsafe impl Ioctl for Scan<'_> {
 }
 
 /// Fills `into` with the runs of present or swapped pages of `[start, end)` and returns their number. If `into` is
-/// full, there may be more after the last one. (`walk_end` does not tell: Linux 6.18 leaves it where its own buffer of
-/// 512 regions was last full.) Returns `Errno::NOTTY` on kernels older than 6.7.
+/// full, there may be more after the last one. (`walk_end` does not show this: Linux 6.18 leaves it where its own
+/// buffer of 512 regions was last full.) Returns `Errno::NOTTY` on kernels older than 6.7.
 pub(super) fn scan(pagemap: impl AsFd, start: u64, end: u64, into: &mut [PageRegion]) -> Result<usize, Errno> {
     let argument = Argument {
         size: size_of::<Argument>() as u64,

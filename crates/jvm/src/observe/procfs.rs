@@ -21,15 +21,15 @@ use std::time::Duration;
 const ARGUMENTS_MAX: u64 = 8 << 20;
 /// Bytes read of arguments when searching only for a name.
 const ARGUMENTS_START: u64 = 256 << 10;
-/// `status` has about 1.5 KiB, more with many CPUs, NUMA nodes, and groups.
+/// `status` is about 1.5 KiB, more with many CPUs, NUMA nodes, and groups.
 const STATUS_MAX: usize = 8 << 10;
 /// The wanted lines of a thread's status may follow the list of all its groups.
 const THREAD_STATUS_MAX: u64 = 1 << 20;
-/// `stat` has about 300 bytes.
+/// `stat` is about 300 bytes.
 const STAT_MAX: u64 = 2048;
 /// Three numbers of at most 20 digits.
 const SCHEDSTAT_MAX: u64 = 64;
-/// A name has 15 bytes plus a newline.
+/// A name takes 15 bytes plus a newline.
 const NAME_MAX: u64 = 64;
 
 /// Most `/proc` files that are read once are smaller.

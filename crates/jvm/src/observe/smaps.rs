@@ -12,7 +12,7 @@ use loadline_base::units::Bytes;
 use std::io;
 use std::ops::AddAssign;
 
-/// `smaps_rollup` has about 800 bytes.
+/// `smaps_rollup` is about 800 bytes.
 const ROLLUP_BYTES_MAX: u64 = 64 << 10;
 
 /// The weight of one mapping, or of all.
@@ -106,7 +106,7 @@ impl Smaps {
         smaps
     }
 
-    /// Reads and parses line by line: the text of 65,530 mappings has about 50 MB.
+    /// Reads and parses line by line: the text of 65,530 mappings is about 50 MB.
     fn read(from: impl io::Read) -> io::Result<Self> {
         let (mut smaps, mut texts) = (Self::default(), Texts::default());
         each_line(from, |line| {

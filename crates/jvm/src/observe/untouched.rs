@@ -29,7 +29,7 @@ const STRETCHES: usize = 64;
 /// Bits of an entry (`Documentation/admin-guide/mm/pagemap.rst`).
 const PRESENT: u32 = 63;
 const SWAPPED: u32 = 62;
-/// The number of no block and no stretch.
+/// A number that no block or stretch has.
 const NONE: u64 = u64::MAX;
 /// The cost of fetching a page, in reads of a page already fetched: about 700 ns to 20 ns.
 const PAGE_COST: u64 = 32;
@@ -41,7 +41,7 @@ const COST_MAX: u64 = 1 << 27;
 /// Maximum number of open files per process; a JVM has its library and two class archives.
 const FILES_MAX: usize = 16;
 
-/// A process whose pages are left as they are.
+/// A process whose pages are left unchanged.
 #[derive(Debug)]
 pub struct Untouched<'p> {
     process: &'p Process,

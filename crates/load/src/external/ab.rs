@@ -51,7 +51,7 @@ fn failures(report: &[&str], complete: u64) -> Option<Failures> {
     failures.refused = failures.refused.min(failed);
     failures.reset = failures.reset.min(failed - failures.refused);
     failures.other = failed - failures.refused - failures.reset;
-    // Wrong statuses do not count as failed, but a response may have both another length and a wrong status.
+    // Wrong statuses do not count as failed, but a response may have both a different length and a wrong status.
     let wrong = after(report, "Non-2xx responses:").map_or(Some(0), count)?;
     failures.status = wrong.min(complete.saturating_sub(failed));
     Some(failures)

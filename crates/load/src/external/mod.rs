@@ -74,16 +74,16 @@ impl Timing {
     }
 }
 
-/// Times in milliseconds that a tool reports, with its rounding.
+/// Times in milliseconds, as reported and rounded by a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Times {
     /// Median.
     pub p50: Option<f64>,
-    /// 90%.
+    /// 90th percentile.
     pub p90: Option<f64>,
-    /// 99%.
+    /// 99th percentile.
     pub p99: Option<f64>,
-    /// 99.9%.
+    /// 99.9th percentile.
     pub p999: Option<f64>,
     /// Longest.
     pub max: Option<f64>,

@@ -53,7 +53,7 @@ pub(super) struct Connection {
     pub(super) established: bool,
     pub(super) connected_ns: u64,
     pub(super) watched: Watched,
-    /// The socket accepted less than there was.
+    /// The socket accepted less than was available.
     pub(super) blocked: bool,
     /// A write failed: the engine reads what the server has sent, then closes the connection.
     pub(super) broken: bool,

@@ -135,7 +135,7 @@ impl<'a> Engine<'a> {
         self.offer(place, 0);
     }
 
-    /// Runs the phase from `start_ns` to its end.
+    /// Runs the phase from `start_ns` to completion.
     pub(super) fn run(mut self, start_ns: u64, on_interval: &mut dyn FnMut(&Interval)) -> Result<Outcome> {
         self.course.start(start_ns);
         let ended = turn::run(&mut self, on_interval)?;

@@ -82,7 +82,7 @@ impl Exchange {
     }
 }
 
-/// Pauses for some milliseconds.
+/// Pauses for a few milliseconds.
 pub(super) async fn pause(ms: u64) {
     let clock = Clock::start();
     let end = clock.now() + Duration::from_millis(ms);

@@ -12,7 +12,7 @@ doubts! {
     Allocation {
         /// They could not be read from outside.
         AllocationUnread {
-            /// Why.
+            /// The reason.
             why: String,
         } => format!("bytes per request could not be read from outside the JVM: {why}"),
             "run Loadline as the subject's user or as root; this requires HotSpot 11.0.23 or newer";
@@ -20,7 +20,7 @@ doubts! {
         AllocationRough {
             /// The phase affected.
             phase: String,
-            /// The source that counted them.
+            /// How allocation was counted.
             by: AllocatedBy,
         } => {
             let why = match by {

@@ -62,7 +62,7 @@ doubts! {
             configurations: Vec<String>,
         } => {
             let names = configurations.join(", ");
-            format!("the load generator was the bottleneck: in {phase}, it was almost always busy for {names}")
+            format!("the load generator was the bottleneck: in {phase}, it was almost always busy with {names}")
         },
             "equal rates do not mean equal speed; compare the CPU per 1,000 responses, or the times in an open \
              model";

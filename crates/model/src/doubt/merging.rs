@@ -41,7 +41,7 @@ doubts! {
             worked: String,
             /// The version that made the plan.
             planned: String,
-        } => format!("different Loadline: {worked} worked on {node}, but {planned} made the plan"),
+        } => format!("different version: {worked} ran on {node}, but {planned} made the plan"),
             "install the Loadline version that made the plan on all nodes; load lines may differ by version";
         /// A result says another name than the plan has for its index.
         OtherName {

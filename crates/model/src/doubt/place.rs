@@ -12,7 +12,7 @@ doubts! {
             busy_cores: f64,
             /// CPUs that the entry was allowed.
             cpus: u32,
-        } => format!("the node was busy: just before, other programs used {busy_cores:.2} of this entry's {cpus} \
+        } => format!("the node was busy: just before this entry, other programs used {busy_cores:.2} of its {cpus} \
              CPUs"),
             "give each entry its own node (`--exclusive` under Slurm, anti-affinity in Kubernetes)";
         /// The entry had a part of its machine, and nothing says that the rest was not used by others.
@@ -38,7 +38,7 @@ doubts! {
         NodeSwapped {
             /// By how much more was in swap at the end.
             swap_bytes: u64,
-        } => format!("the node ran out of memory: {} of it was swapped out during that time", Bytes(*swap_bytes)),
+        } => format!("the node ran out of memory: {} was swapped out while the entry ran", Bytes(*swap_bytes)),
             "plan fewer pods for the node, or turn swap off there (`swapoff -a`)";
     }
 }

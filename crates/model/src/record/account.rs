@@ -78,7 +78,7 @@ impl AccountRecord {
 pub struct ToldRecord {
     /// How the layout was read.
     pub by: ToldBy,
-    /// Facts missing from the JVM's tables, which it was queried for or which are unknown; otherwise empty.
+    /// Facts missing from the JVM's tables, either queried from the JVM or unknown; empty if none.
     pub why: String,
 }
 

@@ -61,7 +61,7 @@ pub struct LoaderChange {
     pub ended: LoaderSum,
     /// Growth in classes of loaders that already existed.
     pub kept_classes_growth: i64,
-    /// Growth in chunk size of the same loaders.
+    /// Growth in the same loaders' chunks.
     pub kept_taken_bytes_growth: i64,
 }
 

@@ -140,7 +140,7 @@ pub struct ComparisonRecord {
     pub least: LeastRecord,
     /// The verdict on the difference.
     pub verdict: DifferenceVerdict,
-    /// Number of blocks behind it.
+    /// Number of blocks compared.
     pub blocks: u32,
     /// Total number of blocks that would probably decide it; `null` if it is decided or cannot be predicted.
     pub blocks_needed: Option<u32>,
@@ -238,7 +238,7 @@ pub struct BudgetRecord {
     /// Whether `value` and `bound` are a change against the baseline.
     #[serde(default)]
     pub of_change: bool,
-    /// Number of trials or blocks behind it.
+    /// Number of trials or blocks used.
     pub trials: u32,
     /// The verdict on the budget.
     pub verdict: BudgetVerdict,

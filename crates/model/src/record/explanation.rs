@@ -20,7 +20,7 @@ pub struct ExplanationRecord {
     pub heap: Option<HeldHeapRecord>,
     /// Heap objects live at the end, by class and allocating code, largest first; estimated from samples.
     pub objects: Vec<AllocatedRecord>,
-    /// Growth of the live heap under load, tested in a separate start; `null` if not tested.
+    /// Growth of the live heap under load, tested in a separate JVM; `null` if not tested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub live_growth: Option<LiveGrowthRecord>,
     /// Child processes started and files opened for writing, by calling code, most calls first. Empty with
@@ -62,7 +62,7 @@ pub struct LiveGrowthRecord {
     pub live_bytes_min: u64,
     /// Largest live heap after a GC in the last window.
     pub live_bytes_max: u64,
-    /// Growth of the live heap per response; `null` if no growth is certain.
+    /// Growth of the live heap per response; `null` if growth is uncertain.
     pub bytes_per_request: Option<f64>,
     /// Lower end of the 95% confidence interval of `bytes_per_request`.
     pub bytes_per_request_low: Option<f64>,

@@ -78,7 +78,7 @@ impl ProbeRecord {
     }
 }
 
-/// Classes counted by rules of thumb, loaded or not.
+/// Heuristic counts of classes, loaded or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ClassesRecord {
@@ -109,7 +109,7 @@ pub enum ProbeStage {
     Rate,
 }
 
-/// Whether a trial held its target.
+/// Whether a trial met its target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]

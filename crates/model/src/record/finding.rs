@@ -81,19 +81,19 @@ pub enum Finding {
         loader: String,
         /// Compared spans, in time order; each added about the same number of loaders per request.
         spans: Vec<LoaderSpan>,
-        /// Live loaders of this type after a full GC; `null` if there was none after the spans.
+        /// Live loaders of this type after a full GC; `null` if no full GC followed the spans.
         live_after_gc: Option<LoaderSum>,
     },
     /// Equal loads keep adding class metadata, in any loader.
     MetaspaceKeepsGrowing {
         /// Compared spans, in time order; each grew by about the same amount per request.
         spans: Vec<GrowthSpan>,
-        /// Whether a full GC freed less than half of it; `false` without a full GC.
+        /// Whether a full GC freed less than half the growth; `false` without a full GC.
         kept_by_gc: bool,
     },
     /// Chunks that the program freed but malloc keeps.
     MallocRetained {
-        /// Resident bytes in them.
+        /// Resident bytes of free chunks.
         retained_bytes: u64,
         /// Size that a trim would return; `null` if unpredictable.
         trim_bytes: Option<u64>,
@@ -102,7 +102,7 @@ pub enum Finding {
         /// The allocator.
         allocator: String,
     },
-    /// Direct buffers that are, or may be, unreachable. Only a collection frees them, and none comes.
+    /// Direct buffers that are, or may be, unreachable. Only a collection frees them, and none occurs.
     DirectMemoryWaits {
         /// Direct memory reserved.
         direct_bytes: u64,
@@ -121,7 +121,7 @@ pub enum Finding {
         freed_bytes: u64,
         /// By owner, largest first.
         owners: Vec<OwnerFreed>,
-        /// Number of GCs before it; `null` if not counted.
+        /// Number of earlier GCs; `null` if not counted.
         collections: Option<u64>,
     },
     /// Direct memory that survives a full collection because something refers to it.
@@ -144,9 +144,9 @@ pub enum Finding {
     },
     /// G1 keeps objects of half a region or more in their own regions, and the ends of these regions stay empty.
     HumongousTails {
-        /// Objects of that size.
+        /// Number of such objects.
         objects: u64,
-        /// Bytes of the objects.
+        /// Size of the objects.
         object_bytes: u64,
         /// Unusable space after these objects in their regions.
         tail_bytes: u64,
@@ -180,7 +180,7 @@ pub enum Finding {
     VirtualThreadsParked {
         /// Number of parked virtual threads.
         threads: u64,
-        /// Bytes of their stacks.
+        /// Size of their stacks.
         stack_bytes: u64,
         /// Heap bytes left by a full GC.
         live_bytes: u64,
@@ -221,7 +221,7 @@ pub enum Finding {
     ClassesGenerated {
         /// Class of the loader.
         loader: String,
-        /// Growth in the number of classes, over all loaders.
+        /// Growth in the number of classes, across all loaders.
         classes: u64,
         /// Growth of class metadata.
         bytes: u64,
@@ -253,7 +253,7 @@ pub enum Finding {
         /// Requested heap size.
         asked_bytes: u64,
     },
-    /// Threads of one pool were added while the subject worked, hardly work and do not end.
+    /// Threads of one pool were added while the subject worked, hardly work, and do not end.
     ThreadsPileUp {
         /// The pool.
         pool: IdlePool,
@@ -298,7 +298,7 @@ pub enum Finding {
         /// Open files that grew most, with their growth.
         files: Vec<DiskFileRecord>,
     },
-    /// Netty holds chunks of which little is handed out.
+    /// Netty holds chunks that are mostly free.
     NettyChunksFree {
         /// Direct memory held by the allocator.
         held_bytes: u64,
@@ -309,7 +309,7 @@ pub enum Finding {
     },
     /// Heap that is committed and resident but holds no objects.
     HeapFree {
-        /// Size of this heap.
+        /// Size of the free heap.
         free_bytes: u64,
         /// Committed heap; `null` if unknown.
         committed_bytes: Option<u64>,
@@ -320,7 +320,7 @@ pub enum Finding {
     HeapFarAboveLive {
         /// Resident heap.
         heap_bytes: u64,
-        /// Live set, or an upper bound of it.
+        /// Live set, or an upper bound on it.
         live_bytes: u64,
         /// How the live set is known.
         live_by: LiveBy,
@@ -334,7 +334,7 @@ pub enum Finding {
         /// Resident heap.
         heap_bytes: u64,
     },
-    /// The JVM chose Serial by itself, and collections take much time under load.
+    /// The JVM chose Serial on its own, and collections take much time under load.
     SerialUnasked {
         /// Share of the load time spent in GC, 0–1.
         gc_share: f64,
@@ -370,7 +370,7 @@ pub enum Finding {
         /// Whether the JVM was told to use them (`-XX:+UseTransparentHugePages`).
         asked: bool,
     },
-    /// The ceilings of everything that may grow add up to more than the limit.
+    /// The ceilings of everything that can grow add up to more than the limit.
     CeilingsAboveLimit {
         /// The limit.
         limit_bytes: u64,

@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct FlagsRecord {
-    /// Flags that were set, also by the JVM itself, by name.
+    /// Flags that were set, including by the JVM itself, by name.
     pub set: Vec<FlagRecord>,
-    /// Values of flags at their default, by name.
+    /// Values of flags left at their defaults, by name.
     pub defaults: BTreeMap<String, String>,
 }
 

@@ -327,7 +327,7 @@ pub struct Trial {
     /// Purpose in a search for the load line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probe: Option<ProbeRecord>,
-    /// Purpose in a tuning.
+    /// Purpose in tuning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tuned: Option<TuneTrialRecord>,
     /// Absolute paths of files that the subject had mapped or open; only in a search for the load line.
@@ -349,7 +349,7 @@ pub struct Trial {
     pub rss_bytes_peak: Option<u64>,
     /// How the subject ended; `null` if it was never started.
     pub end: Option<End>,
-    /// Overhead of the measurement for the subject.
+    /// Measurement overhead on the subject.
     pub observer: Observer,
     /// Reasons to distrust its numbers.
     pub doubts: Vec<DoubtRecord>,
@@ -465,7 +465,7 @@ pub struct Mark {
     /// Counters that the subject reported with this phase marker.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub counters: BTreeMap<String, f64>,
-    /// Memory outside RSS that the JVM causes; absent if none was found or measured.
+    /// Memory outside RSS attributable to the JVM; absent if none was found or measured.
     #[serde(default, skip_serializing_if = "BesideRecord::is_empty")]
     pub beside: BesideRecord,
     /// Direct memory that the JDK caches per thread; absent if there is none or it could not be read.
@@ -477,7 +477,7 @@ pub struct Mark {
     /// Largest Java collections referenced by static fields; only after a full GC.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub static_collections: Vec<StaticCollectionRecord>,
-    /// Heap held by thread-local variables after a full GC; absent if little.
+    /// Heap held by thread-local variables after a full GC; absent if small.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread_values: Option<ThreadValuesRecord>,
     /// Classes that make up most of the live heap or reveal a cause; absent if little is live.
@@ -529,7 +529,7 @@ impl ProcessRecord {
     }
 }
 
-/// Memory outside a JVM's RSS that the JVM causes and its container is charged for.
+/// Memory outside a JVM's RSS, attributable to the JVM and charged to its container.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -653,12 +653,12 @@ pub struct NmtCategory {
     pub growth_bytes: Option<i64>,
 }
 
-/// Overhead of the measurement for the subject.
+/// Measurement overhead on the subject.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Observer {
     /// Upper bound on the RSS added by attaching so far: pages that the JVM's attach threads touched for the first
-    /// time. Nothing else in the measurement adds to the subject.
+    /// time. Nothing else adds to the subject's RSS.
     pub attach_rss_bytes: Option<i64>,
     /// Duration of the attach handshake.
     pub attach_ms: Option<f64>,

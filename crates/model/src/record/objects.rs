@@ -40,8 +40,7 @@ pub struct ObjectClass {
     pub name: String,
     /// The objects now.
     pub now: ObjectSum,
-    /// The objects before, see [`ObjectsRecord::at_start`]; `null` also for a class that was not among those listed
-    /// then.
+    /// The objects before (see [`ObjectsRecord::at_start`]); also `null` for a class not listed then.
     pub at_start: Option<ObjectSum>,
 }
 

@@ -304,7 +304,7 @@ pub struct DriverRecord {
     pub cpu_s: Option<f64>,
     /// File with its output, in the trial's directory; `null` without an archive.
     pub log: Option<String>,
-    /// Its report; `null` if unreadable, and then the counts of the phase are 0.
+    /// Its report; `null` if unreadable, which leaves the counts of the phase at 0.
     pub reported: Option<Reported>,
 }
 
@@ -330,7 +330,7 @@ pub struct SubjectWork {
     /// The source of `allocated_bytes`.
     #[serde(default)]
     pub allocated_by: Option<AllocatedBy>,
-    /// Allocation at rest over the same time, part of `allocated_bytes`; `null` if the trial has no rest.
+    /// Allocation at the idle rate over the same time, part of `allocated_bytes`; `null` if the trial has no rest.
     #[serde(default)]
     pub allocated_idle_bytes: Option<u64>,
     /// Throttling by its CPU limit; absent without one.

@@ -4,11 +4,11 @@ use super::{ComparisonRecord, FindRecord, Missed, ProbeVerdict};
 use crate::scenario::{Change, Objective};
 use serde::{Deserialize, Serialize};
 
-/// Purpose and result of one trial of a tuning.
+/// Purpose and result of one tuning trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TuneTrialRecord {
-    /// Stage of the tuning.
+    /// Tuning stage.
     pub stage: TuneStage,
     /// IDs of the applied remedies, in table order; empty for the unchanged configuration.
     pub remedies: Vec<String>,
@@ -41,7 +41,7 @@ pub struct PhaseRate {
     pub rate_per_s: f64,
 }
 
-/// A stage of a tuning.
+/// A tuning stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -113,7 +113,7 @@ pub struct TuneRecord {
     pub gains: Vec<ComparisonRecord>,
     /// Owners in the confirmation, largest change first.
     pub owners: Vec<OwnerGain>,
-    /// Attempts to confirm, in time order.
+    /// Confirmation attempts, in time order.
     pub confirmations: Vec<ConfirmationRecord>,
     /// All remedies, in table order, and what became of them.
     pub remedies: Vec<RemedyRecord>,
@@ -151,7 +151,7 @@ pub struct SettingRecord {
     pub remedies: Vec<String>,
     /// Settings to apply, as typed.
     pub options: Vec<String>,
-    /// Stage of the tuning in which it was first tried.
+    /// Tuning stage in which it was first tried.
     pub stage: TuneStage,
     /// Number of valid trials.
     pub trials: u32,
@@ -218,7 +218,7 @@ pub enum Fate {
     NotConfirmed,
     /// It saved less than the smallest difference that matters.
     NoEffect,
-    /// It saved memory alone, but none in addition to the others.
+    /// It saved memory by itself, but none beyond the others.
     NotMissed,
     /// It saves memory but costs more than the price.
     TooCostly,

@@ -95,7 +95,7 @@ pub struct CompareSettings {
     #[serde(deserialize_with = "parsed")]
     pub confidence: Option<Confidence>,
     /// Maximum number of blocks to repeat because the machine disturbed them.
-    // As an option it belongs to those verbs alone that run blocks: see `BlockOptions`.
+    // As an option, it belongs only to verbs that run blocks: see `BlockOptions`.
     #[arg(skip)]
     #[schemars(extend("maximum" = 1000, "default" = 0))]
     pub repeats: Option<u32>,

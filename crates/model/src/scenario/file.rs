@@ -207,7 +207,7 @@ pub struct Explain {
 #[command(next_help_heading = "Trial")]
 pub struct Inside {
     /// List live objects by class after each trial, with their growth since startup. Forces a full GC after all
-    /// measurements, and starts the server once more without load as the reference
+    /// measurements, and starts the server once more, without load, as a reference
     #[arg(long)]
     pub classes: bool,
     /// Dump the heap to a new FILE at the end of the first trial. Forces a full GC, then pauses the JVM while it writes
@@ -274,7 +274,7 @@ pub(super) struct File {
     #[schemars(extend("default" = false))]
     attach: Option<bool>,
     /// List live objects by class after each trial, with their growth since startup. Forces a full GC after all
-    /// measurements, and starts the server once more without load as the reference. Not for a `native` subject.
+    /// measurements, and starts the server once more, without load, as a reference. Not for a `native` subject.
     #[schemars(extend("default" = false))]
     classes: Option<bool>,
     /// CPUs for the load generator and the rest of Loadline.

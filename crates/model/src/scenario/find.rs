@@ -49,7 +49,7 @@ pub struct Find {
 pub struct FindSettings {
     /// Condition that every trial must meet: `p99<50ms`, `rate>=98%`, `failed==0`, `gc_share<10%`, `start_up<5s`
     /// (repeatable) [default: failed==0 and rate>=98%; rate>=90% in a closed model]
-    // A file has it beside `find`, because tuning asks for it too.
+    // A file has it next to `find`, because tuning uses it too.
     #[arg(long, value_name = "TARGET")]
     #[serde(skip)]
     pub target: Vec<Budget>,
@@ -92,8 +92,8 @@ pub struct FindSettings {
     #[arg(help = "Maximum number of trials [default: 60]")]
     #[schemars(extend("minimum" = 1, "maximum" = 1000, "default" = 60))]
     pub trials_max: Option<u32>,
-    /// Time budget of the search in minutes, may be exceeded by up to half: after that, it only confirms the limit that
-    /// held.
+    /// Time budget of the search in minutes. The search can exceed it by up to half, but only to confirm the limit
+    /// that held.
     #[arg(long, value_name = "MINUTES", value_parser = typed_minutes)]
     #[arg(help = MINUTES)]
     #[schemars(extend("exclusiveMinimum" = 0))]
@@ -108,7 +108,7 @@ pub struct FindSettings {
     pub no_warm: bool,
 }
 
-const MINUTES: &str = "Time budget in minutes, exceeded by up to half; needs at least 9 trials and the soak, about 5 \
+const MINUTES: &str = "Time budget in minutes; can overrun by up to half. Must cover 9 trials and the soak, about 5 \
      minutes by default";
 const LIMIT_MAX: &str =
     "Largest limit to try; it must leave the server ample memory [default: `--limit`, or most of the available memory]";

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// Four times the duration of a search on a quiet machine.
 pub const WITHIN: Span = Span::seconds(15 * 60);
-/// Limits drift between confirmations, each of which may leave the line a step too high, to a week.
+/// Caps the drift between confirmations at a week: each may leave the line a step too high.
 pub const SEARCH_EVERY: Span = Span::seconds(7 * 86_400);
 /// The longest name in bytes: file systems allow 255, including a suffix.
 const NAME_MAX: usize = 200;
@@ -21,7 +21,7 @@ pub struct Fleet {
     pub name: String,
     /// The services in file order; not empty, with unique names.
     pub services: Vec<Service>,
-    /// After this time, a line that was only confirmed is searched again.
+    /// After this time, a line that was only confirmed is searched for again.
     pub search_every: Span,
 }
 

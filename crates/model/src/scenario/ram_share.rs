@@ -132,7 +132,7 @@ mod tests {
             let fits = |memory: u64| share.heap(memory) >= heap && memory - share.heap(memory) >= rest;
             let memory = share.memory_beside(heap, rest).unwrap();
             prop_assert!(fits(memory));
-            // Rounding may shift a bound by some bytes.
+            // Rounding may shift a bound by a few bytes.
             for less in [memory.saturating_sub(1024), memory - memory / 100, memory / 2] {
                 prop_assert!(!fits(less), "{less} of {memory}");
             }

@@ -51,9 +51,9 @@ pub struct Subject {
     pub socket: Option<PathBuf>,
     /// The sign that the subject is ready.
     pub ready: Ready,
-    /// Time for the server to become ready.
+    /// Time to wait until the server is ready.
     pub ready_within: Span,
-    /// Time for the server to exit after SIGTERM before it is killed.
+    /// Time to wait after SIGTERM before killing the server.
     pub end_within: Span,
 }
 
@@ -194,11 +194,11 @@ pub struct SubjectSettings {
     /// Readiness check; if omitted, an HTTP response to the first GET of the load, otherwise its port.
     #[command(flatten)]
     pub ready: ReadySettings,
-    /// Time for the server to exit after SIGTERM before it is killed.
+    /// Time to wait after SIGTERM before killing the server.
     #[arg(
         long,
         value_name = "TIME",
-        help = "Time for the server to exit after SIGTERM before it is killed [default: 10s]"
+        help = "Time to wait after SIGTERM before killing the server [default: 10s]"
     )]
     #[schemars(extend("default" = "10s"))]
     pub end_within: Option<Span>,
@@ -270,9 +270,9 @@ pub struct ReadySettings {
     #[arg(skip)]
     #[schemars(extend("default" = false))]
     any: Option<bool>,
-    /// Time for the server to become ready.
+    /// Time to wait until the server is ready.
     #[arg(id = "ready_within", long = "ready-within", value_name = "TIME")]
-    #[arg(help = "Time for the server to become ready [default: 60s]")]
+    #[arg(help = "Time to wait until the server is ready [default: 60s]")]
     #[schemars(extend("default" = "60s"))]
     pub within: Option<Span>,
 }

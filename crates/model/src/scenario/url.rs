@@ -46,7 +46,7 @@ impl Url {
         Ok(Self { tls, host: host.to_owned(), port, path })
     }
 
-    /// Whether the port is part of the text that this was parsed from, and not the usual one of the scheme.
+    /// Whether the port is part of the text that this was parsed from, and not the scheme's default.
     pub fn names_port(&self, text: &str) -> bool {
         let authority =
             text.split("://").nth(1).and_then(|rest| rest.split(['/', '?', '#']).next()).unwrap_or_default();

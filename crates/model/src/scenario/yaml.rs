@@ -17,7 +17,7 @@ pub(super) fn read<T: DeserializeOwned>(text: &str) -> Result<T> {
     yaml_serde::from_str(text).map_err(|cause| explain(text, &cause))
 }
 
-/// Checks whether a text is safe to parse. Errors: `Request` with the line that exceeds a bound.
+/// Checks whether text is safe to parse. Errors: `Request` with the line that exceeds a bound.
 pub fn within_bounds(text: &str) -> Result<()> {
     if text.len() as u64 > YAML_BYTES_MAX {
         return Err(Error::request(format!("the file is larger than {} MiB", YAML_BYTES_MAX >> 20))

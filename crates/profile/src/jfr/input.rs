@@ -84,7 +84,7 @@ impl<'f> Input<'f> {
         self.end.saturating_sub(self.position)
     }
 
-    /// Counts one value: otherwise, arrays of types without fields would take no bytes and forever.
+    /// Counts one value: otherwise, arrays of types without fields would take no bytes and never end.
     pub(crate) fn step(&mut self) -> InputResult<()> {
         self.values =
             self.values.checked_sub(1).ok_or(Fault::Damage("it declares more values than there are bytes"))?;

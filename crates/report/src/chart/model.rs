@@ -141,7 +141,7 @@ pub(crate) const SHAPES: [&str; 8] = [
     "M-5-2.5h10v5h-10z",
 ];
 
-/// Where a text is relative to its position.
+/// Where text is relative to its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Anchor {
     /// After it.
@@ -213,7 +213,7 @@ pub(crate) enum Item {
         down: (u32, u32),
         class: Class,
     },
-    /// A text whose baseline starts or ends at a position.
+    /// Text whose baseline starts or ends at a position.
     Words {
         at: Point,
         anchor: Anchor,

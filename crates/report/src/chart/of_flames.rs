@@ -269,7 +269,7 @@ fn joined(first: &str, last: &str, frames: usize, room: f64) -> String {
     if ends.iter().all(|end| !end.is_empty()) && fits(&text, room) { text } else { String::new() }
 }
 
-/// Whether a text fits. Texts with characters that are escaped by number never do.
+/// Whether text fits. Texts with characters that are escaped by number never do.
 fn fits(text: &str, room: f64) -> bool {
     !text.contains(is_hidden) && owners::fits(text, room)
 }

@@ -11,7 +11,7 @@ use loadline_base::order::Order as _;
 /// Width of a bar on a page, in pixels.
 const BAR_PIXELS: f64 = 860.0;
 
-/// Whether a text inside an area fits into `room` pixels, at 6.6 pixels per character.
+/// Whether text inside an area fits into `room` pixels, at 6.6 pixels per character.
 pub(super) fn fits(text: &str, room: f64) -> bool {
     width(text) as f64 * 6.6 + 8.0 < room
 }

@@ -41,7 +41,7 @@ pub(super) enum Source {
     Once(&'static str),
     /// Medians of this metric at each place, which becomes a label.
     At(&'static str, &'static str),
-    /// Medians of several metrics at each place: the label for the place, that for the metric, and the latter's values.
+    /// Medians of several metrics at each place: the place label, the metric label, and the values of the metric label.
     Each(&'static str, &'static str, Attributes),
     /// Medians of all account owners.
     Owners,
@@ -129,7 +129,7 @@ pub(super) const TABLE: &[Metric] = &[
     gauge("trials", Result(of_result::trials)).help("Trials by outcome."),
     gauge("memory_rss_bytes", At("rss", "mark")).help("Resident memory at a mark, with shared pages counted in full."),
     gauge("memory_in_use_bytes", At("rss_in_use", "mark"))
-        .help("Resident memory at a mark without what malloc retains."),
+        .help("Resident memory at a mark, minus what malloc retains."),
     gauge("memory_pss_bytes", At("pss", "mark")).help(
         "Resident memory at a mark, with shared pages divided among \
          their processes.",
@@ -221,7 +221,7 @@ pub(super) const TABLE: &[Metric] = &[
     // ---- A watched JVM ----
     gauge("jvm_info", Jvm(of_jvm::info)).help("A watched JVM; always 1."),
     gauge("jvm_age_seconds", Jvm(|of, to| to.one(of.age_s))).help("Age of the JVM."),
-    gauge("memory_rss_bytes", Jvm(of_jvm::rss_by_kind)).help("Resident memory by kind of page: anon, file or shmem."),
+    gauge("memory_rss_bytes", Jvm(of_jvm::rss_by_kind)).help("Resident memory by kind of page: anon, file, or shmem."),
     sent("process.memory.usage", "By", &[], Jvm(of_jvm::rss_in_all)),
     gauge("memory_swap_bytes", Now(|now| now.swap_bytes)).help("Memory of the JVM in swap."),
     gauge("memory_counted_bytes", Jvm(|of, to| of_jvm::owners(&of.owners, to)))

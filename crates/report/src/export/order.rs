@@ -36,7 +36,7 @@ fn check_text(name: &str, text: &str, expected: &[&str]) {
     assert!(places.is_sorted(), "{name}: {expected:?} are at {places:?}: {text}");
 }
 
-/// `told` are the words in terminal output and Markdown, `drawn` those in HTML.
+/// `told` has the words in terminal output and Markdown, and `drawn` those in HTML.
 fn check(name: &str, build: impl Fn(Depth) -> Page, told: &[&str], drawn: &[&str]) {
     let page = build(Depth { each: true, details: true, ..Depth::NONE });
     assert!(page.sections.is_sorted_by_key(|of| of.topic), "{name}: {page:?}");

@@ -189,7 +189,7 @@ mod tests {
         let page = history_page(&history_sample::history());
         assert!(page.contains("<h1>history of tiny-http, serial</h1>"), "{page}");
         assert!(page.contains("+7.8 MiB") && page.contains("metaspace +7.5 MiB") && page.contains("<svg"));
-        assert!(page.contains(">rss.loaded, MiB</text>"), "a picture says its unit: {page}");
+        assert!(page.contains(">rss.loaded, MiB</text>"), "a chart shows its unit: {page}");
         assert!(page.contains("9c01d2e") && page.contains("JDK: 17.0.15 | 21.0.3"));
         assert!(!page.contains("<script") && !page.contains("http://") && !page.contains("https://"));
         // Even a page with thousands of points is small.

@@ -194,8 +194,8 @@ mod tests {
         let page = out.as_str();
         assert!(!page.contains("<script") && page.contains("&lt;script&gt;"), "{page}");
         assert!(!page.contains("http://") && !page.contains("https://"));
-        assert!(page.len() < 10_000, "a cell is no book: {}", page.len());
+        assert!(page.len() < 10_000, "a cell has a maximum length: {}", page.len());
         let doubts = page.split("<ul class=\"doubts\">").nth(1).unwrap();
-        assert!(doubts.contains("<div class=\"next soft\">"), "what to do stands apart from what was seen: {page}");
+        assert!(doubts.contains("<div class=\"next soft\">"), "the next step is separate from the doubt: {page}");
     }
 }

@@ -217,7 +217,7 @@
           const name = path.dataset.n;
           if (away <= reach && !(near.get(name)?.away <= away)) near.set(name, { away, value: valueAt(y, 1 - down / height) });
         }
-        // What was drawn last, on top, comes first.
+        // The line drawn last, on top, comes first.
         for (const [name, { value }] of [...near].reverse()) told.push(`${name} ${number(value, y)} ${y.unit}`.replace(" /s", "/s"));
       }
       return `${place}: ${told.slice(0, 12).join(" · ") || "nothing here"}`;

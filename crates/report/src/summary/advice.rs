@@ -137,8 +137,8 @@ fn beside(vpa: &VpaRecord, limit: u64) -> String {
     let range = vpa.lower_bytes.zip(vpa.upper_bytes);
     let range = range.map(|(lower, upper)| format!(" ({} to {})", Bytes(lower), Bytes(upper))).unwrap_or_default();
     format!(
-        "The VPA {} recommends {}{range} for {}: it is based on the container's past working set, which includes heap \
-         garbage and active page cache. The {} is what the JVM cannot give back with this -Xmx.",
+        "The VPA {} recommends {}{range} for {}, based on the container's past working set, which includes heap \
+         garbage and active page cache. With this -Xmx, the JVM cannot give back {}.",
         vpa.name,
         Bytes(vpa.target_bytes),
         vpa.container,

@@ -66,7 +66,7 @@ fn answer(document: &ChargeDocument) -> String {
         ChargeKind::PageCache | ChargeKind::Kernel => format!("{} ({})", word_of(row.kind), row.owner),
         _ => row.owner.clone(),
     };
-    let named = largest.iter().take(LARGEST).map(|row| format!("{} MiB by {}", mib(row.bytes), owner(row)));
+    let named = largest.iter().take(LARGEST).map(|row| format!("{} MiB for {}", mib(row.bytes), owner(row)));
     let named: Vec<String> = named.collect();
     let named = match named.split_last() {
         Some((last, others @ [_, ..])) => format!("{}, and {last}", others.join(", ")),

@@ -35,7 +35,7 @@ fn sentence(driver: &DriverRecord) -> String {
         Timing::Service => "service times, from the actual start",
         Timing::Response => "response times, from the intended start",
     };
-    format!("driven by {}, which reported requests, rate and times; the times are {times}.", reported.tool.name())
+    format!("driven by {}, which reported requests, rate, and times; the times are {times}.", reported.tool.name())
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ pub(super) const ID: &str = "code";
 const SHOWN_MAX: usize = 5;
 /// A screen omits entries below this part of the largest one (reciprocal).
 const SHARE_MIN: u64 = 20;
-/// A peak that is gone after the load is shown from this part of RSS (reciprocal).
+/// A peak that is gone after the load is shown if it is at least this part of RSS (reciprocal).
 const PEAK_SHARE_MIN: u64 = 10;
 /// Steps of a path on a screen.
 const STEPS_MAX: usize = 4;
@@ -94,7 +94,7 @@ pub(super) fn heap_unseen(document: &AccountDocument) -> Option<String> {
     let used = heap.used_bytes.map(|used| format!(" ({} in use{})", Bytes(used), left.unwrap_or_default()));
     let also = if found.sites.is_empty() { "" } else { " This shows native memory only." };
     Some(format!(
-        "The Java heap{} was not examined; add `--objects` to see which objects keep it alive.{also}",
+        "The Java heap{} was not examined; add `--objects` to see which objects fill it.{also}",
         used.unwrap_or_default()
     ))
 }

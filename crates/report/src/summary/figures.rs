@@ -62,7 +62,7 @@ fn made_of(name: &str, document: &Document) -> Option<String> {
     let error = match errors.get(errors.len() / 2) {
         Some(error) if errors.len() == 1 => format!("standard error {}", shown(figure.unit, Some(*error))),
         Some(error) => format!("standard error within a trial {}", shown(figure.unit, Some(*error))),
-        None => "no standard error within a trial, so only the interval over trials counts".to_owned(),
+        None => "no standard error within a trial, so only the interval across trials counts".to_owned(),
     };
     let marks = figure.points.len();
     Some(format!(

@@ -24,12 +24,12 @@ use crate::units::{Bytes, per_second, several, trimmed};
 use crate::words::Standing;
 use loadline_base::numbers::median;
 
-/// File pages charged to another cgroup are reported from this size. The C library and locales, shared by all processes
-/// of a host, are 2 to 3 MiB.
+/// File pages charged to another cgroup are reported if they reach this size. The C library and locales, shared by all
+/// processes of a host, are 2 to 3 MiB.
 const FOREIGN_BYTES_MIN: u64 = 4 << 20;
 /// Linux's default read-ahead is 128 KiB. Up to this value, read-ahead hardly affects the line.
 const READ_AHEAD_MAX: u64 = 256 << 10;
-/// From this ratio on, the answer itself states the line's cost in CPU time: fresh JVMs vary by less.
+/// At this ratio or above, the answer itself states the line's cost in CPU time: fresh JVMs vary by less.
 const COSTS_FROM: f64 = 1.25;
 /// From here on, durations are in minutes.
 const MINUTES_FROM_S: f64 = 120.0;

@@ -100,7 +100,7 @@ impl Findings<'_> {
 fn more(light: usize, common: usize) -> Option<String> {
     let of =
         |count: usize, which: &str| (count > 0).then(|| format!("{} {which}", several(count as u64, "more finding")));
-    let left = [of(light, "with less to gain"), of(common, "that every configuration has")];
+    let left = [of(light, "with smaller savings"), of(common, "that every configuration has")];
     let left: Vec<String> = left.into_iter().flatten().collect();
     (!left.is_empty()).then(|| format!("{}; `--json` lists them all.", left.join(", ")))
 }
@@ -213,7 +213,7 @@ mod tests {
         };
         let alone = told(&[of(99)]);
         assert!(
-            alone.contains("Nothing: no known cause") && alone.contains("1 more finding with less to gain"),
+            alone.contains("Nothing: no known cause") && alone.contains("1 more finding with smaller savings"),
             "{alone}"
         );
         let both = told(&[of(100), of(99)]);

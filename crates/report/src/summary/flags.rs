@@ -30,7 +30,7 @@ pub(super) fn table(document: &AccountDocument) -> Part {
     let Some(flags) = &document.flags else {
         let text = match &document.jvm.flags {
             Some(replied) if document.bundle.is_some() => {
-                format!("A bundle does not show who set which: {}.", replied.join(" "))
+                format!("A bundle does not show who set each flag: {}.", replied.join(" "))
             }
             _ => "The flags could not be read.".to_owned(),
         };
@@ -100,7 +100,7 @@ mod tests {
         let mut of_bundle = AccountDocument { bundle: Some("b.tar".to_owned()), ..of(None) };
         of_bundle.jvm.flags = Some(vec!["-XX:+UseG1GC".to_owned()]);
         let shown = |document: &AccountDocument| render_within(&[table(document)], 80);
-        assert!(shown(&of_bundle).contains("who set which: -XX:+UseG1GC."), "{}", shown(&of_bundle));
+        assert!(shown(&of_bundle).contains("who set each flag: -XX:+UseG1GC."), "{}", shown(&of_bundle));
         assert!(shown(&of(None)).contains("could not be read"));
     }
 }

@@ -219,7 +219,7 @@ fn table(series: &SeriesRecord, metric: &MetricHistory, rows_max: usize) -> Tabl
     });
     let rows: Vec<Vec<String>> = rows.collect();
     let hidden = (points - rows.len()) as u64;
-    let hidden = (hidden > 0).then(|| format!("{} without a change are not shown.", several(hidden, "earlier point")));
+    let hidden = (hidden > 0).then(|| format!("Not shown: {} without a change.", several(hidden, "earlier point")));
     let noise = metric.noise.map(|noise| {
         let noise = shown(metric.unit, Some(noise));
         format!("Trials of a point or its neighbors vary by {noise} (standard deviation).")

@@ -21,7 +21,7 @@ const THREADS_MAX: usize = 40;
 const NAME_MAX: usize = 34;
 const POOL_MAX: usize = 30;
 
-const CUT: &str = "The kernel cuts names off at 15 bytes.";
+const CUT: &str = "The kernel truncates names to 15 bytes.";
 
 const TIERS: &str = "Profiled nmethods are from tiers 2 and 3 and go away when tier 4 replaces them; non-profiled \
      ones are from tiers 1 and 4; non-nmethods are stubs and the interpreter.";

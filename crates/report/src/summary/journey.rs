@@ -159,7 +159,7 @@ impl<'a> Journey<'a> {
             }
         }
         if !later.is_empty() {
-            text.push_str(&format!(" {} then changed {}.", self.1, later.join(", ")));
+            text.push_str(&format!(" {} then changed {}.", self.1, later.join(", then ")));
         }
         Some(text)
     }

@@ -39,8 +39,8 @@ fn what_grew_is_named_by_owner_and_the_heap_as_a_whole() {
     assert_eq!(
         Journey::of(&five()).what_grew().unwrap(),
         "From start to loaded, RSS grew by 15.0 MiB: malloc retained +10.0, Java heap +6.0, metaspace -1.0. RSS then \
-            changed by -1.0 while idle (malloc retained -1.0), by -4.0 after a full GC (Java heap -4.0), by \
-            +1.0 after a trim (malloc retained +1.0)."
+            changed by -1.0 while idle (malloc retained -1.0), then by -4.0 after a full GC (Java heap -4.0), then \
+            by +1.0 after a trim (malloc retained +1.0)."
     );
 }
 

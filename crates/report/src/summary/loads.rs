@@ -46,8 +46,8 @@ fn answer(document: &LoadDocument) -> Option<page::Verdict> {
     Some(page::Verdict::told(format!("{}{p99}; {}", rate(phase), counts(phase))).about(&phase.name))
 }
 
-/// The failures. A vanished server and a missed rate come first, because all other figures then belong to another load
-/// than requested.
+/// The failures. A vanished server and a missed rate come first, because all other figures then belong to a load other
+/// than the requested one.
 fn failing(document: &LoadDocument) -> Vec<String> {
     let is_first = |doubt: &Doubt| matches!(doubt, Doubt::ServerGone { .. } | Doubt::AchievedBelowOffered { .. });
     let first = document.doubts.iter().filter(|doubt| is_first(&doubt.doubt));

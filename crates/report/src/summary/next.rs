@@ -245,7 +245,7 @@ pub(super) fn of_changes(document: &ChangesDocument) -> Option<Part> {
     let is_most = live.is_some() || grown as i64 >= document.rss_growth_bytes / 2;
     let (is_heap, pid) = (grown >= HEAP_GROWN_MIN && is_most, document.now.jvm.pid);
     let text = match (&document.now.bundle, is_heap) {
-        (None, true) => format!("`loadline explain {pid} --objects` shows which objects keep the heap alive."),
+        (None, true) => format!("`loadline explain {pid} --objects` shows which objects fill the heap."),
         (None, false) => return Some(of_account(&document.now)),
         (Some(_), true) => {
             format!(
@@ -415,7 +415,7 @@ pub(super) fn of_watched(jvm: &WatchedJvm) -> Part {
     let grows = jvm.growth.verdict == GrowthWord::Grows;
     line(&match jvm.growth.owner.as_deref().filter(|_| grows) {
         Some("heap") => format!(
-            "`loadline explain {pid} --objects` shows which objects keep the heap alive and which code allocated them."
+            "`loadline explain {pid} --objects` shows which objects fill the heap and which code allocated them."
         ),
         Some(_) => format!(
             "`loadline account {pid}` shows what holds the memory, and `loadline explain {pid}` shows which code \

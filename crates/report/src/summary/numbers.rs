@@ -68,7 +68,7 @@ fn what_changed(trial: &Trial) -> Option<String> {
     let mut before = loaded;
     for (name, what) in LATER {
         if let Some(after) = weight(trial.mark(name)) {
-            text.push_str(&format!(", by {} {what}", change(before, after)));
+            text.push_str(&format!(", then by {} {what}", change(before, after)));
             before = after;
         }
     }
@@ -212,7 +212,7 @@ pub(crate) fn by_category(trial: &Trial) -> Option<Table> {
     Some(Table::new("native memory by category, committed KiB", head, rows))
 }
 
-const ONE_EACH: &str = "One trial of each configuration does not prove a difference. Repeat them before you choose.";
+const ONE_EACH: &str = "One trial of each configuration cannot show a difference. Repeat the trials before you choose.";
 
 /// A row per trial.
 ///

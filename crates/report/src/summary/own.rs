@@ -60,7 +60,7 @@ pub(super) fn work(phases: &[PhaseRecord]) -> Option<String> {
     let own: Vec<&PhaseRecord> = phases.iter().filter(|phase| phase.is_own()).collect();
     let names: Vec<&str> = own.iter().map(|phase| phase.name.as_str()).collect();
     let counts = match own.iter().any(|phase| phase.is_counted()) {
-        true => "requests and rate are the operations it counted",
+        true => "requests and rate count its operations",
         false => "it counted no operations",
     };
     (!own.is_empty()).then(|| format!("{}: the program ran its own workload; {counts}.", names.join(", ")))

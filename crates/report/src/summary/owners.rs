@@ -15,7 +15,7 @@ use loadline_base::order::Order as _;
 const OWNERS_MAX: usize = 4;
 /// The share of a difference that counts as most of it.
 const MOST: f64 = 0.75;
-/// Java heap in a difference is pointed out from this size and share.
+/// Java heap in a difference is pointed out if it has at least this size and share.
 const HEAP_LEAST: f64 = 4.0 * 1024.0 * 1024.0;
 const HEAP_SHARE: f64 = 0.3;
 /// Maximum number of uncertain owners shown.

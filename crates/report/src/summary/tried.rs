@@ -63,7 +63,7 @@ pub(crate) fn is_answer(trial: &Trial, doubt: &Doubt) -> bool {
 /// The verdict on the target, as an answer and after a trial's purpose.
 fn held_words(verdict: ProbeVerdict) -> (&'static str, &'static str) {
     match verdict {
-        ProbeVerdict::Holds => ("yes", ": held"),
+        ProbeVerdict::Holds => ("yes", ": passed"),
         ProbeVerdict::Fails => ("no", ": failed"),
         ProbeVerdict::Discarded => ("discarded", ": discarded"),
     }

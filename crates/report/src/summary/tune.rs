@@ -140,7 +140,7 @@ fn owners(tune: &TuneRecord, most: usize) -> Option<Table> {
     let mut rows: Vec<Vec<Cell>> = shown_ones.iter().map(named).collect();
     if !rest.is_empty() {
         let sum = |of: fn(&OwnerGain) -> f64| rest.iter().map(|gain| of(gain)).sum::<f64>();
-        let name = format!("the other {}", several(rest.len() as u64, "owner"));
+        let name = several(rest.len() as u64, "other owner");
         rows.push(row(name, sum(|gain| gain.before_bytes), sum(|gain| gain.after_bytes)));
     }
     Table::new("by owner, MiB", ["owner", AS_IS, "tuned", "change"], rows).filled()

@@ -162,7 +162,7 @@ fn owners_that_change_most_come_first_and_the_others_are_summed() {
     let mut tune = tune();
     let rows = owners(&tune, 2).unwrap().rows;
     assert_eq!(rows[0][..2], ["malloc retained", "358.2"]);
-    assert_eq!(rows[2][0], "the other 7 owners");
+    assert_eq!(rows[2][0], "7 other owners");
     let column = |at: usize| rows.iter().map(|row| row[at].to_string().parse::<f64>().unwrap()).sum::<f64>();
     assert!((column(1) - 1413.0).abs() < 0.2 && (column(2) - 1000.7).abs() < 0.2, "{rows:?}");
     tune.owners.clear();

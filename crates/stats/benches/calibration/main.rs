@@ -16,7 +16,7 @@ use rivals::{RIVALS, Rival};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-/// The full run uses another seed than the tests.
+/// The full run uses a different seed from the tests'.
 const SEED: u64 = 2;
 
 fn rate(rates: &Rates) -> f64 {

@@ -89,7 +89,7 @@ pub enum Unsure {
     },
 }
 
-/// The judgement of one series at one moment.
+/// The judgment of one series at one moment.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Judgement {
     /// The verdict in a word.

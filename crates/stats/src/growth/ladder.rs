@@ -1,4 +1,4 @@
-//! The ladder of windows, from two hours to twenty-five days, and the judgement over all of them. The constants were
+//! The ladder of windows, from two hours to twenty-five days, and the judgment over all of them. The constants were
 //! chosen on simulated lives (`lives`). `docs/watch.md` shows the effect of each constant.
 
 use super::floors::{SEASONED, WARM_UP, deepest_falls, deseasoned, trailing_minima};
@@ -166,7 +166,7 @@ struct Moment {
 }
 
 impl Judge<'_> {
-    /// The judgement after the first `cells` cells, for a limit in bytes.
+    /// The judgment after the first `cells` cells, for a limit in bytes.
     pub fn at(&self, cells: usize, limit: f64) -> Judgement {
         let cells = cells.min(self.floors.values.len());
         let now = self.moment(cells, limit);

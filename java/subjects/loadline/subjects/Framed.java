@@ -7,7 +7,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.concurrent.Executors;
 
 /**
- * A server as built with frameworks: its port is {@code --server.port=PORT}, the property {@code quarkus.http.port}, or
+ * A framework-style server: its port is {@code --server.port=PORT}, the property {@code quarkus.http.port}, or
  * its only argument; {@code /actuator/health} responds with 503 for its first 400 ms and then 200, {@code /hello}
  * responds immediately, anything else is a 404.
  *

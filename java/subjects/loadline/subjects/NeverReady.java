@@ -1,7 +1,7 @@
 package loadline.subjects;
 
 /**
- * Does not listen: prints a line every 100 ms and is never ready. Ends on TERM only.
+ * Does not listen: prints a line every 100 ms and is never ready. Only TERM ends it.
  *
  * <p>Arguments: any, ignored.
  */

@@ -7,7 +7,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * Responds to N requests; at the next one, a thread named {@code hungry} fills the heap until it dies of {@code
+ * Responds to N requests; at the next one, a thread named {@code hungry} fills the heap until it dies with an {@code
  * OutOfMemoryError}. The JVM prints the error; the thread's memory becomes garbage and the server continues, unless
  * {@code -XX:+ExitOnOutOfMemoryError} (exit code 3) or {@code -XX:+CrashOnOutOfMemoryError} ends it.
  *

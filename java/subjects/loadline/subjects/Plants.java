@@ -23,15 +23,15 @@ import java.util.zip.Deflater;
  * <p>Arguments: {@code PORT CAUSE}, where the cause is one of
  *
  * <ul>
- *   <li>{@code children}: three processes that keep 24 MiB each, which they were fed
- *   <li>{@code files}: 32 files of 1 MiB in /dev/shm, written, deleted and still open
- *   <li>{@code humongous}: 64 arrays of 1 MiB with 16 bytes of header more
+ *   <li>{@code children}: three processes that each keep 24 MiB of their input
+ *   <li>{@code files}: 32 files of 1 MiB in /dev/shm, written, deleted, and still open
+ *   <li>{@code humongous}: 64 arrays of 1 MiB plus a 16-byte header
  *   <li>{@code channels}: 16 threads, each of which has read 2 MiB of a file into an array
  *   <li>{@code buffers}: 48 direct buffers of 1 MiB that a static field refers to
- *   <li>{@code garbage}: 200 Deflaters that nobody refers to and nobody ended
+ *   <li>{@code garbage}: 200 unreferenced Deflaters that were never ended
  *   <li>{@code locals}: 16 threads, each with 3 MiB behind a {@code ThreadLocal}
  *   <li>{@code carts}: a map of 600 arrays of 100 KiB that a static field refers to
- *   <li>{@code field}: the same map, that only a field of an object refers to
+ *   <li>{@code field}: the same map, referenced only by a field of an object
  *   <li>{@code statics}: a map of 300,000 entries that a static field refers to
  * </ul>
  */

@@ -229,7 +229,7 @@ impl Classes {
     fn references(&self, memory: &dyn Memory, class: u64, are_static: bool) -> Option<Vec<[u64; 4]>> {
         let pool = self.constants(memory, class)?;
         let is_reference = |[_, descriptor, _, access]: &[u64; 4]| {
-            // The first byte is enough to tell objects and arrays from primitives.
+            // The first byte is enough to distinguish objects and arrays from primitives.
             let mut first = [0];
             let descriptor = || self.constant(memory, pool, *descriptor);
             (access & STATIC != 0) == are_static

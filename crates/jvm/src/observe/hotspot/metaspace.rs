@@ -30,7 +30,7 @@ const NAMES: [&str; 2] = ["class-space", "non-class-space"];
 const NODES_MAX: u32 = 1 << 16;
 /// The memory per bit in a node's bitmap, in bytes (`Settings::commit_granule_bytes`).
 const GRANULE: u64 = 64 << 10;
-/// The class space is the largest node; it has at most 4 GiB, and this limit leaves a margin.
+/// The class space is the largest node; it is at most 4 GiB, and this limit leaves a margin.
 const NODE_BYTES_MAX: u64 = 16 << 30;
 /// The largest chunk, of level 0; each further level halves the size (`chunklevel.hpp`).
 const CHUNK_BYTES_MAX: u64 = 16 << 20;

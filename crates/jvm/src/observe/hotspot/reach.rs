@@ -6,7 +6,7 @@ use super::classes::supers;
 use super::objects::Objects;
 use std::collections::{HashMap, HashSet};
 
-/// Maximum number of objects per walk, and in all walks together; each takes some microseconds.
+/// Maximum number of objects per walk, and in all walks together; each takes a few microseconds.
 const ONE_MAX: usize = 30_000;
 const ALL_MAX: usize = 150_000;
 /// Maximum number of elements followed per array.

@@ -27,9 +27,9 @@ pub(super) struct Regions {
 /// G1 objects of at least half a region, which get their own regions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct HumongousRecord {
-    /// Objects.
+    /// Number of objects.
     pub objects: u64,
-    /// Their bytes.
+    /// Their size.
     pub object_bytes: u64,
     /// Unusable space after them in their regions.
     pub tail_bytes: u64,

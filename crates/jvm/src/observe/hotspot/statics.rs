@@ -23,7 +23,7 @@ const KEPT_MAX: usize = 10;
 /// Views, wrappers, and sets lead to a collection within this many steps.
 const STEPS_MAX: usize = 5;
 
-/// A collection referenced by a static field, which keeps it until its class is unloaded.
+/// A collection that a static field keeps until the field's class is unloaded.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StaticCollectionRecord {
     /// Class that declares the field, such as `java.io.DeleteOnExitHook`.

@@ -31,7 +31,7 @@ pub(super) const BUFFER: &str = "java/nio/Buffer";
 pub struct ThreadBuffersRecord {
     /// Number of threads with such buffers.
     pub threads: u64,
-    /// Buffers.
+    /// Number of buffers.
     pub buffers: u64,
     /// Total size.
     pub bytes: u64,

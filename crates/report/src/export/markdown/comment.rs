@@ -30,9 +30,9 @@ const VERDICTS_MAX: usize = 5;
 /// The comment if nothing changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unchanged {
-    /// Empty, meaning do not post.
+    /// Empty, so that nothing is posted.
     Silent,
-    /// A sentence that nothing changed.
+    /// A sentence saying that nothing changed.
     Told,
 }
 
@@ -120,7 +120,7 @@ fn ended(text: String) -> String {
     if text.ends_with('.') { text } else { text + "." }
 }
 
-/// The sentence that nothing changed, with the number of comparisons.
+/// The sentence saying that nothing changed, with the number of comparisons.
 fn unchanged(document: &Document) -> String {
     let pairs = pairs(document, true);
     let metrics = |verdict| pairs.iter().flat_map(|pair| &pair.rows).filter(|row| row.verdict == verdict).count();
@@ -138,7 +138,7 @@ fn unchanged(document: &Document) -> String {
     let needed = undecided.filter_map(|row| row.blocks_needed).max().map(|blocks| several(u64::from(blocks), "block"));
     let needed = needed.map_or(String::new(), |blocks| format!(" Settling this would take about {blocks} in total."));
     match pairs.first() {
-        Some(pair) => format!("No clear change against {}{said}.{needed}", code(pair.baseline)),
+        Some(pair) => format!("No clear change from {}{said}.{needed}", code(pair.baseline)),
         None if document.budgets.is_empty() => "Nothing was compared, and no budget was set.".to_owned(),
         None => format!("No budget was exceeded{said}."),
     }

@@ -1,5 +1,5 @@
-//! Untrusted text in Markdown. In a code span, nothing is markup. In sentences, and if a span cannot hold a text,
-//! punctuation becomes character references, which CommonMark never interprets as structure (section 2.5).
+//! Untrusted text in Markdown. In a code span, nothing is markup. In sentences, and if a span cannot hold the
+//! text, punctuation becomes character references, which CommonMark never interprets as structure (section 2.5).
 
 use super::super::inert::short;
 

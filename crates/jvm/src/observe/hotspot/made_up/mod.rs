@@ -134,7 +134,7 @@ impl MadeUpMemory {
         self.put(at, &word.to_le_bytes());
     }
 
-    /// Writes eight-byte words from this address on.
+    /// Writes eight-byte words starting at this address.
     #[cfg(test)]
     pub(crate) fn words(&mut self, at: u64, words: &[u64]) {
         words.iter().zip((at..).step_by(8)).for_each(|(word, at)| self.word(at, *word));

@@ -200,7 +200,7 @@ impl<'p> SimulatedJvm<'p> {
         self.publish();
     }
 
-    /// A thread that has allocated something goes off the list; one that has not has never run.
+    /// A thread that has allocated something leaves the list; one that has not has never run.
     fn end(&mut self, n: usize) {
         self.leave();
         let n = n % self.living.len().max(1);

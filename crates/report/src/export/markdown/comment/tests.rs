@@ -118,7 +118,7 @@ fn nothing_is_said_where_nothing_changed() {
     let text = comment(&document, Unchanged::Told);
     check_comment(&text);
     assert_eq!(verdict(&text), "unchanged");
-    let said = "No clear change against `serial`: 4 metrics equivalent, 1 budget met.";
+    let said = "No clear change from `serial`: 4 metrics equivalent, 1 budget met.";
     assert_eq!(text.lines().nth(2), Some(said));
     assert_eq!(comment(&samples::empty(), Unchanged::Silent), "");
     check_comment(&comment(&samples::empty(), Unchanged::Told));
@@ -130,7 +130,7 @@ fn what_is_undecided_is_a_count_and_no_reason_to_speak() {
     document.comparisons[2].verdict = DifferenceVerdict::CannotTell;
     document.budgets[0].verdict = BudgetVerdict::Undecided;
     assert_eq!(comment(&document, Unchanged::Silent), "");
-    let said = "No clear change against `serial`: 3 metrics equivalent, 1 metric undecided, 1 budget undecided. \
+    let said = "No clear change from `serial`: 3 metrics equivalent, 1 metric undecided, 1 budget undecided. \
                 Settling this would take about 18 blocks in total.";
     let text = comment(&document, Unchanged::Told);
     assert_eq!(text.lines().nth(2), Some(said), "{text}");

@@ -133,7 +133,7 @@ public final class Loadline {
         return found.isEmpty() ? List.of(error("there is no budget: set one with budget(\"…\")", null)) : found;
     }
 
-    /** Where the build puts what it makes: of Maven, of Gradle, else among the system's temporary files. */
+    /** The build directory of Maven or Gradle, or else the system's directory for temporary files. */
     private static Path builds() {
         for (String name : List.of("target", "build")) {
             if (Files.isDirectory(Path.of(name))) {

@@ -16,7 +16,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.function.Consumer;
 
-/** A program that is run to its end, and the check of the binary's version. */
+/** Runs a program to completion, and checks the binary's version. */
 final class Program {
     /** The binary prints its version immediately; a program that does not is a different one. */
     private static final int VERSION_WITHIN_S = 10;

@@ -40,7 +40,7 @@ public final class VerifyMojo extends LoadlineMojo {
             getLog().warn("there are no budgets, so the build cannot fail: set one with <budgets> or in the scenario");
         }
         int kept = budgets.count - budgets.undecided.size();
-        getLog().info(several(kept, "budget") + " kept, " + budgets.undecided.size() + " undecided");
+        getLog().info(several(kept, "budget") + " met, " + budgets.undecided.size() + " undecided");
     }
 
     private Outcome outcome() throws MojoExecutionException {
