@@ -94,7 +94,7 @@ fn tables(hotspot: &HotSpot) -> &'static str {
         return "partly: `libjvm.so` does not show where metaspace is (it is stripped or too old), so an account \
             queries the JVM";
     }
-    "yes: an account reads these and need not attach"
+    "yes: an account reads these and does not attach"
 }
 
 /// Whether allocation per request is available.

@@ -48,7 +48,7 @@ pub trait Strategy {
 
 /// Runs trials.
 pub trait Executor {
-    /// Runs one trial from start to end.
+    /// Runs one trial from start to finish.
     fn conduct(&mut self, plan: &TrialPlan, sink: &mut dyn Sink) -> Made;
 
     /// Whether to stop before the next trial.

@@ -1,4 +1,4 @@
-//! A subject from start to end.
+//! A subject from start to finish.
 
 use super::contained::Contained;
 use super::container_files;

@@ -82,7 +82,7 @@ pub(super) struct PreparedTrial<'a> {
     pub(super) afresh: Option<Afresh<'a>>,
 }
 
-/// Runs the subject from start to end.
+/// Runs the subject from start to finish.
 pub(super) fn carry_out(
     stage: Stage<'_>,
     plan: &TrialPlan,

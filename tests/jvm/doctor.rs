@@ -57,7 +57,7 @@ fn a_jvm_is_examined_and_not_asked() {
         );
         if release >= OLDEST {
             assert!(fact(&ran, "jvm").ends_with("Serial GC"), "{what}");
-            assert!(fact(&ran, "tables").contains("need not attach"), "{what}");
+            assert!(fact(&ran, "tables").contains("does not attach"), "{what}");
             assert_eq!(fact(&ran, "allocated"), "allocated yes: for all threads");
             let set = fact(&ran, "command");
             assert!(set.contains("-XX:MaxHeapSize=67108864") && set.contains("-XX:+UseSerialGC"), "{what}");

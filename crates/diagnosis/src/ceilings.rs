@@ -169,11 +169,11 @@ fn explained(facts: &Facts, cause: UnseenCause, set: &str) -> (String, String) {
     match cause {
         UnseenCause::SwitchedOff => (
             " (`-XX:-UseContainerSupport`)".to_owned(),
-            format!("remove your `-XX:-UseContainerSupport`, or set `{set}`"),
+            format!("remove `-XX:-UseContainerSupport`, or set `{set}`"),
         ),
         UnseenCause::MaxRam => (
             " but to your `-XX:MaxRAM`".to_owned(),
-            format!("remove your `-XX:MaxRAM`, lower it to the limit, or set `{set}`"),
+            format!("remove `-XX:MaxRAM`, lower it to the limit, or set `{set}`"),
         ),
         UnseenCause::BeforeCgroupV2 => (
             ", because this JDK release does not support cgroup v2".to_owned(),

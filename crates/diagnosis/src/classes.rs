@@ -120,7 +120,7 @@ pub(super) fn cds_missing(facts: &Facts) -> Option<FindingRecord> {
     let bound = classes.min(CDS_GAIN_MAX);
     let none = "no class data archive (CDS) is mapped";
     let (what, next) = match &cause {
-        CdsCause::SwitchedOff => (format!("{none} because it is switched off"), "remove your `-Xshare:off`"),
+        CdsCause::SwitchedOff => (format!("{none} because it is switched off"), "remove `-Xshare:off`"),
         CdsCause::NoArchive => (
             format!("{none} because this JDK has no matching one"),
             "run `java -Xshare:dump` as the user that owns the JDK",

@@ -64,7 +64,7 @@ pub(super) fn waits(facts: &Facts) -> Option<FindingRecord> {
              memory with `{first}`",
             facts.jcmd("GC.run")
         ),
-        (None, _) => "lower your `-XX:MaxDirectMemorySize`, or reuse the buffers".to_owned(),
+        (None, _) => "lower `-XX:MaxDirectMemorySize`, or reuse the buffers".to_owned(),
     };
     let (buffers, left_by_gc_bytes) = (direct.buffers, left);
     let finding = Finding::DirectMemoryWaits { direct_bytes, buffers, left_by_gc_bytes, ceiling_bytes, collections };
@@ -151,7 +151,7 @@ pub(super) fn at_ceiling(facts: &Facts) -> Option<FindingRecord> {
             (
                 "; garbage buffers pile up because `-XX:+DisableExplicitGC` keeps the JDK from collecting when \
                  direct memory is full",
-                "remove your `-XX:+DisableExplicitGC` (with G1, `-XX:+ExplicitGCInvokesConcurrent` makes such \
+                "remove `-XX:+DisableExplicitGC` (with G1, `-XX:+ExplicitGCInvokesConcurrent` makes such \
                  collections concurrent), or reuse the buffers. A higher cap only delays the failure"
                     .to_owned(),
                 remedies,

@@ -107,7 +107,7 @@ pub(super) fn far_above_live(facts: &Facts) -> Option<FindingRecord> {
     let remedies = ceiling(facts, level);
     let next = match first(&remedies) {
         Some(first) => format!("try `{first}`; `loadline find` finds the smallest heap that works"),
-        None => "lower your maximum heap; `loadline find` finds the smallest one that works".to_owned(),
+        None => "lower the maximum heap; `loadline find` finds the smallest one that works".to_owned(),
     };
     let finding = Finding::HeapFarAboveLive { heap_bytes, live_bytes, live_by, max_bytes };
     let found = found(finding, text, next);

@@ -27,7 +27,7 @@ pub(super) fn huge_pages(facts: &Facts) -> Option<FindingRecord> {
     let huge = Bytes(huge_bytes);
     let text = format!("{huge} is in transparent huge pages, which are fully resident even if only partly used");
     let next = match asked {
-        true => "remove your `-XX:+UseTransparentHugePages`, and compare",
+        true => "remove `-XX:+UseTransparentHugePages`, and compare",
         false => "compare with `madvise` in /sys/kernel/mm/transparent_hugepage/enabled (a setting of the host)",
     };
     Some(FindingRecord { costs_bytes: huge_bytes, ..found(Finding::HugePages { huge_bytes, asked }, text, next) })

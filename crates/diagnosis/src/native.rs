@@ -53,7 +53,7 @@ pub(super) fn held_by_garbage(facts: &Facts) -> Option<FindingRecord> {
         Some(first) if first.starts_with("-Xmn") && facts.flags.is_typed("MaxNewSize") => {
             let sooner = "a young generation that fills sooner is collected sooner";
             let tune = "`loadline tune --may-remove -Xmn` finds the value";
-            format!("{close}. Until then, lower your `-Xmn`, for example to `{first}` ({tune}): {sooner}")
+            format!("{close}. Until then, lower `-Xmn`, for example to `{first}` ({tune}): {sooner}")
         }
         Some(first) => format!("{close}. Until then, collect more often: `{first}`"),
         None => close.to_owned(),
@@ -342,7 +342,7 @@ pub(super) fn mapped_files(facts: &Facts) -> Option<FindingRecord> {
     let list = listed(&files, |file| format!("`{}` ({})", file_name(&file.path), Bytes(file.bytes)));
     let text = format!("{} of the files that the program mapped is resident: {list}", Bytes(bytes));
     let next = "map less at once, or read the files in chunks. The kernel drops clean pages before it kills \
-         anything, so the limit need not cover all of them. No JVM flag limits them";
+         anything, so the limit does not have to cover all of them. No JVM flag limits them";
     Some(FindingRecord { costs_bytes: bytes, ..found(Finding::MappedFiles { bytes, files }, text, next) })
 }
 

@@ -420,7 +420,7 @@ fn a_limit_that_the_jvm_does_not_see_is_told() {
     says(&found, &["did not size itself to its memory limit", "1024.0 MiB"]);
     assert!(only(&limited(512, 6000), "ceilings_above_limit").is_none(), "the cause is said");
     let off = typed(&limited(512, 6000), "-XX:-UseContainerSupport", "UseContainerSupport", "false");
-    says(&only(&off, "limit_not_seen"), &["remove your `-XX:-UseContainerSupport`"]);
+    says(&only(&off, "limit_not_seen"), &["remove `-XX:-UseContainerSupport`"]);
     let starts = typed(&limited(512, 400), "-Xms400m", "InitialHeapSize", &(400 * MIB).to_string());
     assert!(only(&starts, "limit_not_seen").is_none(), "it was told to begin with as much");
 }
@@ -817,7 +817,7 @@ fn direct_memory_at_its_ceiling_is_told_with_why_nothing_is_freed() {
     let kind = "direct_memory_at_ceiling";
     let found = only(&disabled(&of(96, None)), kind);
     assert_eq!(remedies(&found)[0], "-XX:-DisableExplicitGC");
-    says(&found, &["96.0 MiB", "the cap of 100.0 MiB", "remove your `-XX:+DisableExplicitGC`"]);
+    says(&found, &["96.0 MiB", "the cap of 100.0 MiB", "remove `-XX:+DisableExplicitGC`"]);
     assert!(only(&of(96, None), kind).is_none(), "a collection comes when the next one does not fit");
     assert!(only(&disabled(&of(84, None)), kind).is_none());
     assert_eq!(remedies(&only(&disabled(&of(96, Some(96))), kind)), ["-XX:MaxDirectMemorySize=200m"], "they live");

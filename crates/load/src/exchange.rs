@@ -1,4 +1,4 @@
-//! One request from start to end on one connection: send, receive, judge, continue. The other half of [`Engine`], whose
+//! One request from start to finish on one connection: send, receive, judge, continue. The other half of [`Engine`], whose
 //! event loop is in `engine`.
 
 use super::connection::{Doing, LAST_INPUT, after_portion};

@@ -1,4 +1,4 @@
-//! One request from start to end in its slot: pass it to h2, send its body, judge its response. Part of [`Engine`],
+//! One request from start to finish in its slot: pass it to h2, send its body, judge its response. Part of [`Engine`],
 //! whose event loop is in `http2`.
 
 use super::Engine;

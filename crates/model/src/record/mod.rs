@@ -266,7 +266,7 @@ pub enum Outcome {
     Aborted,
 }
 
-/// One fresh JVM from start to end.
+/// One fresh JVM from start to finish.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Trial {

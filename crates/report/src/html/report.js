@@ -226,7 +226,7 @@
 
   document.querySelectorAll("svg.chart[data-group]").forEach((svg) => new Chart(svg));
   document.documentElement.classList.add("interactive");
-  // Print folded parts too.
+  // Print collapsed parts too.
   const folded = [];
   addEventListener("beforeprint", () => document.querySelectorAll("details:not([open])").forEach((details) => {
     details.open = true;

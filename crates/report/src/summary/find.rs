@@ -140,7 +140,7 @@ pub(crate) fn told(find: &FindRecord, trials: &[Trial]) -> String {
             with_heap(find, line, trials)
         ),
         (FindOutcome::NotHeld, _) => format!(
-            "{} A larger limit won't help. Give the server more CPU, change the configuration, lower the rate, or \
+            "{} A larger limit will not help. Give the server more CPU, change the configuration, lower the rate, or \
                 relax the target.",
             sentence(&find.text)
         ),

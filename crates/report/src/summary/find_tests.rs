@@ -64,7 +64,7 @@ fn every_ending_says_what_it_is_and_what_to_do() {
             FindOutcome::Found => "one start passed",
             FindOutcome::Grows => "so something keeps growing",
             FindOutcome::AtLowerBound => "`--limit-min`",
-            FindOutcome::NotHeld => "A larger limit won't help",
+            FindOutcome::NotHeld => "A larger limit will not help",
             FindOutcome::Never => "`--limit-max`",
             FindOutcome::GivenUp => "`--trials-max`",
         };

@@ -160,13 +160,13 @@ fn or_dash(text: String) -> Cell {
 /// Every fate in report order, with its word and meaning.
 const FATES: [(Fate, &str, &str); 10] = [
     (Fate::Kept, "kept", "it is part of the result"),
-    (Fate::NotConfirmed, "unverified", "it was part of a set that wasn't confirmed"),
+    (Fate::NotConfirmed, "unverified", "it was part of a set that was not confirmed"),
     (Fate::TooCostly, "too costly", "it saves memory, but costs more than the price allows"),
     (Fate::NotMissed, "redundant", "it saved memory on its own, but nothing on top of the others"),
     (Fate::NoEffect, "no effect", "it saved too little to matter"),
     (Fate::Harmful, "harmful", "memory grew, or the target was missed"),
-    (Fate::Refused, "refused", "the server didn't start with it"),
-    (Fate::NotInForce, "ignored", "it was set, but the process didn't receive it"),
+    (Fate::Refused, "refused", "the server did not start with it"),
+    (Fate::NotInForce, "ignored", "it was set, but the process did not receive it"),
     (Fate::Planned, "to try", "it would be tried next"),
     (Fate::NotTried, "not tried", "it was not tried"),
 ];

@@ -52,7 +52,7 @@ pub(crate) fn told_each(tune: &TuneRecord) -> Vec<String> {
     std::iter::once(sentence(&tune.text)).chain(next).collect()
 }
 
-const NO_SETTING: &str = "Saving memory won't help. Give the server more CPU, change the configuration, lower the \
+const NO_SETTING: &str = "Saving memory will not help. Give the server more CPU, change the configuration, lower the \
     rate, or relax the target.";
 
 /// How many remedies a plan would try.
