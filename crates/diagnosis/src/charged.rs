@@ -59,8 +59,8 @@ pub(super) fn names(facts: &Facts) -> Option<FindingRecord> {
         "kernel memory grew by {grown}{others}: the kernel now caches {more} more file names (dentries), {of}. \
          The container is charged for them, but they do not show up in RSS"
     );
-    let next = "the kernel reclaims these before it kills anything, so the limit does not have to cover them: alert on \
-         the working set instead. To reduce them, look up fewer distinct paths: cache failed lookups, reuse file \
+    let next = "the kernel reclaims these before it kills anything, so the limit does not have to cover them: alert \
+         on the working set instead. To reduce them, look up fewer distinct paths: cache failed lookups, reuse file \
          names, and keep temporary files in one directory. No JVM flag changes this";
     let finding = Finding::KernelRemembersNames { kernel_bytes, names, missing };
     Some(FindingRecord { costs_bytes: kernel_bytes, ..found(finding, text, next) })
@@ -90,8 +90,8 @@ pub(super) fn page_cache(facts: &Facts) -> Option<FindingRecord> {
         "the page cache grew by {grown}{others} because the JVM wrote to files it has open: {list}. The container \
          is charged for it, but it does not show up in RSS"
     );
-    let next = "the kernel drops these pages before it kills anything, so the limit does not have to cover them: alert on \
-         the working set (usage minus inactive file pages) instead. To reduce them, write less, or rotate and \
+    let next = "the kernel drops these pages before it kills anything, so the limit does not have to cover them: alert \
+         on the working set (usage minus inactive file pages) instead. To reduce them, write less, or rotate and \
          delete files sooner. No JVM flag changes this";
     Some(FindingRecord { costs_bytes: bytes, ..found(Finding::PageCacheOfFiles { bytes, files }, text, next) })
 }

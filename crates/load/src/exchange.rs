@@ -1,5 +1,5 @@
-//! One request from start to finish on one connection: send, receive, judge, continue. The other half of [`Engine`], whose
-//! event loop is in `engine`.
+//! One request from start to finish on one connection: send, receive, judge, continue. The other half of [`Engine`],
+//! whose event loop is in `engine`.
 
 use super::connection::{Doing, LAST_INPUT, after_portion};
 use super::engine::Engine;

@@ -46,7 +46,7 @@ pub fn fleet() -> FleetDocument {
     let mut services = vec![
         service("account", LineVerdict::Proved, Some(160), Some(160), 512),
         service("basket", LineVerdict::First, Some(96), None, 0),
-        service("catalogue", LineVerdict::Same, Some(201), Some(200), 1024),
+        service("catalog", LineVerdict::Same, Some(201), Some(200), 1024),
         service("delivery-of-parcels-by-bicycle", LineVerdict::Lower, Some(128), Some(180), 2048),
         service("export", LineVerdict::Higher, Some(300), Some(200), 256),
         service("forecast", LineVerdict::Proved, Some(400), Some(400), 420),

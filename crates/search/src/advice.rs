@@ -3,8 +3,8 @@
 //! ```text
 //! -Xmx   live set + room (`heap_with_room`); no more than the heap was
 //! limit  -Xmx + each other owner with its growth + kernel + kept page cache + other processes, and headroom for all
-//!        but what leaves room itself: mapped pages of files, which the kernel can drop, and memory that malloc retains,
-//!        which it reuses
+//!        but what leaves room itself: mapped pages of files, which the kernel can drop, and memory that malloc
+//!        retains, which it reuses
 //!        at least the measured peak without the heap above -Xmx; for a JVM younger than two minutes, with it
 //! ```
 
@@ -51,8 +51,8 @@ pub struct Seen {
     pub kept_cache: u64,
     /// Anonymous memory of other processes in its container.
     pub others: u64,
-    /// Resident memory that leaves room itself: pages of files, which the kernel can drop, and freed memory, which malloc
-    /// reuses.
+    /// Resident memory that leaves room itself: pages of files, which the kernel can drop, and freed memory, which
+    /// malloc reuses.
     pub spare: u64,
     /// The largest RSS or unreclaimable charge.
     pub peak: u64,

@@ -130,13 +130,21 @@ pub(crate) const ALL: [LineVerdict; 9] = [
     LineVerdict::NotHeld,
 ];
 
+fn word(verdict: LineVerdict) -> String {
+    match verdict {
+        LineVerdict::Proved => "confirmed".to_owned(),
+        LineVerdict::NotHeld => "missed".to_owned(),
+        verdict => word_of(verdict),
+    }
+}
+
 /// A row per service, in this order.
 fn services(of: &[&ServiceRecord], glyphs: Glyphs) -> Table {
     let row = |of: &&ServiceRecord| {
         let line = of.line.as_ref().map(|line| line.limit_bytes);
         let wasted = of.wasted_bytes.map_or_else(dash, |wasted| signed(wasted, mib));
         let cpu = if of.other_cpu { "*" } else { "" };
-        let verdict = format!("{}{cpu}", word_of(of.verdict));
+        let verdict = format!("{}{cpu}", word(of.verdict));
         vec![end(&of.name, NAME_CHARS), mib(line), mib(of.last_bytes), mib(of.declared_bytes), wasted, verdict]
     };
     let head = ["service", "line", "last", "declared", "wasted", "verdict"];
