@@ -28,8 +28,8 @@ pub fn read_accounts(path: &Path) -> Result<Vec<AccountDocument>> {
 pub fn write_account(path: &Path, document: &AccountDocument) -> Result<()> {
     // Unique to this process, because another one may write the same account at the same time.
     let part = path.with_extension(format!("{}.part", std::process::id()));
-    let json =
-        serde_json::to_vec_pretty(document).map_err(|cause| Error::bug(format!("an account as JSON: {cause}")))?;
+    let json = serde_json::to_vec_pretty(document)
+        .map_err(|cause| Error::bug(format!("cannot encode an account: {cause}")))?;
     private_file::replace(path, &part, &json).map_err(|cause| Error::io("write", path, &cause))
 }
 

@@ -110,7 +110,7 @@ fn read_requests(folder: &Path, trial: &Trial, evidence: &mut Evidence) {
         if dot.failed { &mut failed } else { &mut ok }.push(dot);
     });
     if gaps.unopened().is_none() {
-        let none_of = |name| format!("{}: it has no requests of {name}", requests::FILE);
+        let none_of = |name| format!("{}: it has no requests from {name}", requests::FILE);
         evidence.missing.extend(gaps.words());
         evidence.missing.extend(unseen.into_iter().map(none_of));
     } else if !unseen.is_empty() {

@@ -47,7 +47,7 @@ impl Writer {
                     true => "it has no completed trial: delete it, or choose another directory with `--out DIR`",
                     false => "choose another directory with `--out DIR`; archives are never overwritten",
                 };
-                Error::request(format!("{} already holds an archive", folder.display())).hint(hint)
+                Error::request(format!("{} already contains an archive", folder.display())).hint(hint)
             }
             _ => Error::io("create", &path, &cause),
         })?;

@@ -72,7 +72,7 @@ pub(super) fn run(verb: Verb, call: Call) -> Result<Code> {
     }
     if verb.running.span.is_some() || verb.running.objects {
         return Err(Error::request("`--for` and `--objects` apply only to a running JVM, but no process id was given")
-            .hint("remove them: a trial makes its own load and takes a heap dump at its end"));
+            .hint("remove them: a trial generates its own load and takes a heap dump at the end"));
     }
     let mut session = Session::of(&verb.options, call)?;
     let (scenario, command) = (verb.what.as_deref(), verb.command.as_slice());

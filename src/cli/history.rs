@@ -109,7 +109,7 @@ fn show(verb: &Verb, document: &HistoryDocument, exports: &Exports) -> Result<()
 fn commits(path: &Path) -> Result<Commits> {
     let refuse = |what: String| {
         Error::request(format!("the list of commits {} {what}", path.display()))
-            .hint("make one with `git log --reverse --format='%H %s'`")
+            .hint("create one with `git log --reverse --format='%H %s'`")
     };
     let read = match is_stdout(path) {
         true => bounded::bytes_of(std::io::stdin().lock(), COMMITS_BYTES_MAX),

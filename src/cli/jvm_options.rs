@@ -40,7 +40,7 @@ fn tip(typed: &[String]) -> Option<(String, String)> {
         meant.push("--".to_owned());
         meant.extend(java.is_none().then(|| "java".to_owned()));
         meant.extend_from_slice(after);
-        "put `--` before the command of the server"
+        "put `--` before the server's command"
     } else {
         let each = words.iter().enumerate();
         meant.extend(each.map(|(at, word)| if is_theirs(at) { format!("--jvm={word}") } else { word.clone() }));
@@ -71,7 +71,7 @@ mod tests {
         let jvm = "pass JVM options with `--jvm`: ";
         check("loadline weigh a.jar -Xmx64m", "-Xmx64m", &format!("{jvm}`loadline weigh a.jar --jvm=-Xmx64m`"));
         check("loadline tune a.jar -Da=b --list", "-Da=b", &format!("{jvm}`loadline tune a.jar --jvm=-Da=b --list`"));
-        let command = "put `--` before the command of the server: ";
+        let command = "put `--` before the server's command: ";
         let expect = format!("{command}`loadline find --rate 5 -- java -Xmx64m -jar a.jar`");
         check("loadline find --rate 5 java -Xmx64m -jar a.jar", "-Xmx64m", &expect);
         check("loadline find --rate 5 -Xmx64m -jar a.jar", "-Xmx64m", &expect);

@@ -270,12 +270,12 @@ fn of_blocks(scenario: Scenario, verb: &Verb, session: &Session, place: &Target,
     let idle = [("--last", verb.last.is_some()), ("--search", verb.search_all || !verb.search.is_empty())];
     if let Some((option, _)) = idle.into_iter().find(|(_, typed)| *typed) {
         return Err(Error::request(format!("`{option}` would have no effect: configurations are compared"))
-            .hint("a fleet has a scenario with one configuration, or names one: `only: NAME`"));
+            .hint("for a fleet, use a scenario with one configuration, or choose one: `only: NAME`"));
     }
     let mut scenario = scenario.put_into(&here()?);
     if scenario.configurations.len() < 2 {
         return Err(Error::request("there is only one configuration, and nothing to compare it with")
-            .hint("add a second one to the scenario, or leave `--blocks` out to search its load line"));
+            .hint("add a second one to the scenario, or omit `--blocks` to search for its load line"));
     }
     let usual = if scenario.trials == 1 { BLOCKS } else { scenario.trials };
     scenario.trials = verb.blocks.unwrap_or(usual);
@@ -300,7 +300,7 @@ fn of_blocks(scenario: Scenario, verb: &Verb, session: &Session, place: &Target,
 fn say_outside(entries: &[PlanEntry], live: &mut Live) {
     if let Some(first) = entries.iter().find_map(|entry| entry.scenario.path_outside()) {
         live.progress.step(&format!(
-            "every node needs these files, which are outside the plan's directory, at the same path, such as {}",
+            "every node needs the files outside the plan's directory at the same paths, such as {}",
             first.display()
         ));
     }

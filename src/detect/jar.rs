@@ -85,7 +85,7 @@ impl Jar {
             })
         })?;
         if contents.manifest.get("Main-Class").is_none() {
-            return Err(Error::request(format!("{shown} cannot be started: its manifest names no `Main-Class`"))
+            return Err(Error::request(format!("{shown} cannot be started: its manifest has no `Main-Class`"))
                 .hint(hint_without_main(path)));
         }
         let entries = contents.entries.iter().map(String::as_str);

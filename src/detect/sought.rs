@@ -126,7 +126,7 @@ impl Detection {
 fn without_port(typed: &str, url: &Url) -> Error {
     let Url { tls, host, path, .. } = url;
     let scheme = if *tls { "https" } else { "http" };
-    Error::request(format!("the URL `{typed}` has no port, but the jar will be started on one")).hint(format!(
+    Error::request(format!("the URL `{typed}` has no port for the jar to listen on")).hint(format!(
         "use `--url '{scheme}://{}:{{port}}{path}'`, or write the port that the jar uses",
         bracketed(host)
     ))

@@ -96,5 +96,5 @@ fn dumped(process: &Process, clock: Clock) -> Result<File> {
         Ok(File::from(file))
     });
     written.map_err(unavailable)?;
-    file.map_err(|cause| Error::machine(format!("the heap dump in the JVM's /tmp: {}", plain(&cause))))
+    file.map_err(|cause| Error::machine(format!("cannot read the heap dump in the JVM's /tmp: {}", plain(&cause))))
 }

@@ -43,7 +43,7 @@ impl KnownServices {
         }
         let Head { schema } = serde_json::from_str(text).map_err(neither)?;
         if schema != FLEET_SCHEMA {
-            return Err(Error::request(format!("this has the schema `{schema}`; Loadline needs `{FLEET_SCHEMA}`"))
+            return Err(Error::request(format!("the file has the schema `{schema}`; Loadline needs `{FLEET_SCHEMA}`"))
                 .hint("`loadline merge --json` prints one"));
         }
         let document: FleetDocument = serde_json::from_slice(text.as_bytes()).map_err(neither)?;
@@ -151,8 +151,8 @@ mod tests {
         refused("", "this is not a fleet document");
         refused("{}", "this is not a fleet document");
         refused("{\"schema\": \"loadline.fleet/1\"}", "this is not a fleet document");
-        refused("{\"schema\": \"loadline.results/1\"}", "this has the schema `loadline.results/1`");
-        refused("{\"schema\":\"loadline.fleet-plan/9\"}\n", "this has the schema `loadline.fleet-plan/9`");
+        refused("{\"schema\": \"loadline.results/1\"}", "the file has the schema `loadline.results/1`");
+        refused("{\"schema\":\"loadline.fleet-plan/9\"}\n", "the plan has the schema `loadline.fleet-plan/9`");
         let whole = document(vec![record("a", LineVerdict::Proved, Some(1))]);
         for cut in (0..whole.len()).filter(|cut| whole.is_char_boundary(*cut)) {
             refused(&whole[..cut], "this is not a fleet document");

@@ -184,7 +184,7 @@ spec:
           #    `runtimeClassName:` here, next to `restartPolicy`); with CRI-O, the annotation
           #    `io.kubernetes.cri-o.cgroup2-mount-hierarchy-rw: "true"`; on GKE, `writableCgroups` of the pool.
           # 3. Two containers in one pod, without either: set `shareProcessNamespace: true` next to `restartPolicy`. Run
-          #    the subject in a container `subject` with the limit as `resources.limits.memory`, and Loadline in the
+          #    the server in a container `subject` with the limit as `resources.limits.memory`, and Loadline in the
           #    other one with the same `runAsUser`. A pod has one limit, so this can test it but not search.
           volumeMounts:
             - {name: fleet, mountPath: {MOUNT}}

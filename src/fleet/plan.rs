@@ -45,9 +45,9 @@ impl Plan {
             Some(FLEET_PLAN_SCHEMA) => {}
             Some(other) => {
                 return Err(Error::request(format!(
-                    "this has the schema `{other}`; this Loadline reads plans of `{FLEET_PLAN_SCHEMA}`"
+                    "the plan has the schema `{other}`; this Loadline reads `{FLEET_PLAN_SCHEMA}`"
                 ))
-                .hint("make the plan with the Loadline version that will run it"));
+                .hint("create the plan with the Loadline version that will run it"));
             }
             None => return Err(Error::request("the first line has no `schema`").hint(MAKES)),
         }
@@ -93,7 +93,7 @@ fn lines(entries: &[PlanEntry]) -> Result<String> {
 }
 
 fn line<T: serde::Serialize>(value: &T) -> Result<String> {
-    let text = serde_json::to_string(value).map_err(|cause| Error::bug(format!("a plan has no text: {cause}")))?;
+    let text = serde_json::to_string(value).map_err(|cause| Error::bug(format!("cannot encode a plan: {cause}")))?;
     Ok(text + "\n")
 }
 

@@ -10,7 +10,8 @@ pub fn question(scenario: &Scenario) -> Result<String> {
     let mut asked = Scenario { name: String::new(), seed: 0, budgets: Vec::new(), ..scenario.clone() };
     asked.find.prove = None;
     asked.configurations.iter_mut().for_each(|configuration| configuration.inputs = None);
-    let text = serde_json::to_string(&asked).map_err(|cause| Error::bug(format!("a scenario has no text: {cause}")))?;
+    let text =
+        serde_json::to_string(&asked).map_err(|cause| Error::bug(format!("cannot encode a scenario: {cause}")))?;
     Ok(hex(text.as_bytes()))
 }
 

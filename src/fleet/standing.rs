@@ -52,7 +52,7 @@ impl Standing {
                 self.leave_out(folder, format!("has index {index}, but the plan has {entries} entries"));
             }
             Some(block) if *block != is_block(&result.task) => {
-                self.leave_out(folder, "has a different task than the plan at its index".to_owned());
+                self.leave_out(folder, "does not match the plan's task at its index".to_owned());
             }
             Some(_) => self.insert(folder, result),
         }

@@ -132,7 +132,7 @@ impl History {
         }
         refuse_unmeasured(&series, &asked, &last)?;
         if series.is_empty() {
-            return Err(Error::request("no archive is left").at(left_out.first().cloned().unwrap_or_default()));
+            return Err(Error::request("no archives are left").at(left_out.first().cloned().unwrap_or_default()));
         }
         left_out.sort();
         left_out.dedup();
@@ -147,7 +147,7 @@ impl History {
     fn refuse_nothing(&self) -> Result<()> {
         if let Some(name) = self.asked.only.iter().find(|name| !self.seen.contains(*name)) {
             let known: Vec<&str> = self.seen.iter().take(10).map(String::as_str).collect();
-            return Err(Error::request(format!("no archive has a configuration `{name}`"))
+            return Err(Error::request(format!("no archive has a configuration named `{name}`"))
                 .hint(format!("the configurations are {}", known.join(", "))));
         }
         if self.runs.is_empty() {

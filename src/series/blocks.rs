@@ -178,7 +178,7 @@ impl Strategy for Blocks<'_> {
     fn after(&self, trials: &[Trial], error: Option<Error>) -> Result<Option<Error>> {
         match error {
             Some(error) if error.kind != ErrorKind::Subject => Err(error),
-            Some(error) if self.is_hopeless(trials) => Err(error.at("nothing is left to compare: stopped after it")),
+            Some(error) if self.is_hopeless(trials) => Err(error.at("stopped: nothing is left to compare")),
             survived => Ok(survived),
         }
     }

@@ -54,7 +54,7 @@ impl<'a> Local<'a> {
         let began_ns = self.tools.clock.now_ns();
         let Some(pages) = plan.pages else { return Ok(self.made(plan, began_ns, sink)) };
         let tools = self.tools;
-        let paging = self.paging.as_mut().ok_or_else(|| Error::bug("a plan about file pages without a pager"))?;
+        let paging = self.paging.as_mut().ok_or_else(|| Error::bug("a plan with file pages but no pager"))?;
         if std::mem::take(&mut self.goes_private) {
             paging.go_private(&self.archive, &|| tools.interrupted(), sink)?;
         }

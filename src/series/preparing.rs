@@ -51,11 +51,9 @@ pub enum HashedBy {
 impl HashedBy {
     fn refuse(self) -> Error {
         match self {
-            Self::Trials => {
-                Error::request("the files of the subject or its load differ from those of the trials so far")
-                    .hint("start over; trials of different files cannot be combined")
-            }
-            Self::Plan => Error::request("the files of the subject or its load differ from those of the plan")
+            Self::Trials => Error::request("the files of the server or its load differ from those of earlier trials")
+                .hint("start over; trials with different files cannot be combined"),
+            Self::Plan => Error::request("the files of the server or its load differ from those of the plan")
                 .hint("recreate the plan with `loadline plan`, or restore its files"),
         }
     }
@@ -237,7 +235,7 @@ fn check_artifact(subject: &Subject) -> Result<()> {
             Err(Error::request(format!("the artifact {} is a directory", file.display())).hint("specify the jar in it"))
         }
         Some(file) => Err(Error::request(format!("the artifact {} does not exist", file.display()))
-            .hint("build it first: `mvn package` makes `target/NAME-VERSION.jar`")),
+            .hint("build it first: `mvn package` creates `target/NAME-VERSION.jar`")),
         None => Ok(()),
     }
 }

@@ -171,7 +171,7 @@ fn check_heap(trial: &Trial) -> Result<()> {
     });
     match changed {
         Some((asked, in_force)) => Err(Error::request(format!(
-            "the subject sets its own heap, so Loadline cannot vary it: {asked} was requested, but {in_force} is in \
+            "the server sets its own heap, so Loadline cannot vary it: {asked} was requested, but {in_force} is in \
              effect"
         ))
         .hint("leave the heap unchanged (`--as-is`), or remove the option from its command")),

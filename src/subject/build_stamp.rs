@@ -184,7 +184,7 @@ mod tests {
         folder.write("x.loadline.yaml", "name: x");
         folder.write("loadline-archive/x/trial.json", "{}");
         folder.write("results/archive.jsonl", "{}");
-        folder.write("target/more/log", "written by the subject");
+        folder.write("target/more/log", "written by the server");
         assert!(folder.inputs().are_built());
         assert!(!Inputs::read(folder.0.path(), &["javac --release 17"]).unwrap().are_built());
         assert!(!Inputs::read(folder.0.path(), &[BUILD[0], "mvn package"]).unwrap().are_built());

@@ -51,8 +51,8 @@ impl Spawner {
         };
         let error = Error::subject(what).at(format!("command: {command}")).said(output.tail_texts(SAID_LINES));
         Err(match exit {
-            Some(Exit::Code(NOT_FOUND)) => error.hint("a program it needs is not installed, or not in PATH"),
-            _ => error.hint("run it by hand in the subject's directory (`dir`)"),
+            Some(Exit::Code(NOT_FOUND)) => error.hint("install the missing program, or add it to PATH"),
+            _ => error.hint("run it by hand in the server's directory (`dir`)"),
         })
     }
 }

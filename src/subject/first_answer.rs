@@ -227,12 +227,14 @@ fn no_answer(running: &GuardedSubject, within: Duration, answers: &PortAnswers) 
             }
         )),
         (false, Some(_)) => Error::subject(format!(
-            "the subject listens, but did not answer plain HTTP within {} s",
+            "the server listens, but did not answer plain HTTP within {} s",
             within.as_secs_f64()
         ))
         .hint("if it uses TLS, give its URL: `--url https://127.0.0.1:8443/PATH --insecure`"),
-        (false, None) => Error::subject(format!("the subject listened on no port within {} s", within.as_secs_f64()))
-            .hint("give it more time (`--ready-within 120s`), or set its URL (`--url`)"),
+        (false, None) => {
+            Error::subject(format!("the server did not listen on any port within {} s", within.as_secs_f64()))
+                .hint("give it more time (`--ready-within 120s`), or set its URL (`--url`)")
+        }
     };
     let error = answers.lines(&launch.subject.host).into_iter().fold(error, Error::at);
     running.output().said_in(error.at(format!("command: {}", launch.shown())))

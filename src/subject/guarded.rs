@@ -153,9 +153,9 @@ impl Guarded {
         match (state.started, state.refused) {
             (Some(pid), _) => Ok(pid),
             (None, Some(refusal)) => Err(super::refusal::explain(&refusal, order)),
-            (None, None) if state.over => Err(Error::machine("the subject's guardian process died while starting it")),
+            (None, None) if state.over => Err(Error::machine("the server's guardian process died while starting it")),
             (None, None) => Err(Error::machine(format!(
-                "the subject's command was not running {} s after its guardian was started",
+                "the server's command was not running {} s after its guardian was started",
                 START_WITHIN.as_secs()
             ))),
         }

@@ -226,7 +226,7 @@ fn missing(release: u32, found: &[FoundJdk]) -> Error {
     let error = Error::machine(format!("no JDK {release} on this machine"))
         .hint(format!("install one, or specify its directory: `--jdk /path/to/jdk-{release}`"));
     match found {
-        [] => error.at("no JDK was found: not in JAVA_HOME, on PATH, in /usr/lib/jvm, /opt, ~/.sdkman or ~/.jdks"),
+        [] => error.at("no JDK was found: not in JAVA_HOME, on PATH, in /usr/lib/jvm, /opt, ~/.sdkman, or ~/.jdks"),
         _ => found.iter().fold(error, |error, jdk| error.at(format!("found: {jdk}"))),
     }
 }

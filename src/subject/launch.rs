@@ -91,7 +91,7 @@ impl Launch {
     pub fn new(subject: &Subject, configuration: &Configuration, place: &LaunchPlace) -> Result<Self> {
         if subject.command.is_empty() && place.image.is_none() {
             return Err(
-                Error::request("the subject has no command").hint("specify one after `--`: `-- java -jar app.jar`")
+                Error::request("the server has no command").hint("specify one after `--`: `-- java -jar app.jar`")
             );
         }
         check_words(&subject.command)?;

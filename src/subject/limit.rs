@@ -33,7 +33,7 @@ impl MemoryCgroup {
     pub fn create(limit: Option<Bytes>, clock: Clock) -> Result<Self> {
         let cannot = Error::machine(match limit {
             Some(limit) => format!("cannot set a memory limit of {limit}"),
-            None => "cannot create a memory cgroup for the subject".to_owned(),
+            None => "cannot create a memory cgroup for the server".to_owned(),
         });
         let set = |cgroup: &Cgroup| {
             let set = limit.map(|limit| match cgroup.version {

@@ -138,7 +138,7 @@ pub(super) fn check_alive(running: &mut GuardedSubject, interrupted: &dyn Fn() -
         return Err(Error::interrupted());
     }
     if running.lost() {
-        return Err(Error::machine("the subject's guardian process was killed, and the subject with it"));
+        return Err(Error::machine("the server's guardian process was killed, and the server with it"));
     }
     let Some(exit) = running.ended() else { return Ok(()) };
     let took = running.clock().now().saturating_sub(running.started_at());
@@ -224,7 +224,7 @@ fn found_ready(running: &GuardedSubject, probes: &[Probe]) -> Result<ReadyInfo> 
     }
     let (address, port) = answered().next().map_or((None, launch.port), |probe| (probe.answered, probe.port));
     let found = find(running, &processes, port).map_err(|error| running.output().said_in(error))?;
-    let (&pid, others) = found.split_first().ok_or_else(|| Error::bug("a search that found a process found none"))?;
+    let (&pid, others) = found.split_first().ok_or_else(|| Error::bug("the search succeeded, but found no process"))?;
     Ok(ReadyInfo { pid, other_pids: others.to_vec(), address, took })
 }
 
@@ -243,7 +243,7 @@ fn find(running: &GuardedSubject, processes: &[Process], port: u16) -> Result<Ve
 }
 
 fn ended_early(running: &GuardedSubject, exit: Exit, took: Duration) -> Error {
-    let what = format!("the subject exited after {:.1} s with {exit}, before it was ready", took.as_secs_f64());
+    let what = format!("the server exited after {:.1} s with {exit}, before it was ready", took.as_secs_f64());
     // A failing tool says nothing about the image or a limit.
     let of_tool = running.container_never_ran() && is_of_tool(exit, &running.output().tail_texts(SAID_LINES));
     let error = if of_tool { Error::machine(what) } else { Error::subject(what) };
@@ -278,7 +278,7 @@ fn why_image(container: &Container, exit: Exit) -> Option<String> {
             "an image must start a JVM that keeps running; specify the command to run after `--`".to_owned()
         }
         Exit::Code(NO_CONTAINER) => {
-            format!("{tool} could not run it; if it is not allowed to choose CPUs, use `--cpus all`")
+            format!("{tool} could not run the image; if {tool} may not choose CPUs, use `--cpus all`")
         }
         Exit::Code(126) => format!("{tool} could not start the image's program; its last line shows the reason"),
         Exit::Code(127) => "the image does not have that program; words after `--` are arguments of its \
@@ -302,11 +302,11 @@ fn not_ready(running: &GuardedSubject, within: Duration, probes: &[Probe]) -> Er
             }
         }
         (Ready::Tcp, [only]) => format!("did not listen on {}:{}", launch.subject.host, only.port),
-        (Ready::Log(pattern), _) => format!("printed no line that matches `{pattern}`"),
+        (Ready::Log(pattern), _) => format!("did not print a line that matches `{pattern}`"),
         (Ready::Phase(name), _) => format!("did not print the marker `loadline: phase={name}`"),
         (Ready::Http(_) | Ready::Tcp, _) => of_several(probes),
     };
-    not_ready_by(running, probes, Error::subject(format!("the subject {awaited} within {} s", within.as_secs_f64())))
+    not_ready_by(running, probes, Error::subject(format!("the server {awaited} within {} s", within.as_secs_f64())))
 }
 
 /// Adds what is known about a subject that is not ready.
@@ -337,7 +337,7 @@ fn still_refuses(status: u16, expected: Option<u16>, page: &str, within: Duratio
         _ => "read the server's log; if the page is wrong, use another path (`--url`, or `--ready http:/PATH`)",
     };
     let instead = expected.map(|expected| format!(" instead of {expected}")).unwrap_or_default();
-    let what = format!("the subject still returned {status}{instead} on {page} after {} s", within.as_secs_f64());
+    let what = format!("the server still returned {status}{instead} on {page} after {} s", within.as_secs_f64());
     Error::subject(what).hint(hint)
 }
 
@@ -442,7 +442,7 @@ mod tests {
     #[test]
     fn a_page_that_refuses_is_named_with_its_status() {
         let error = still_refuses(404, None, "http://127.0.0.1:80/x", Duration::from_secs(60));
-        assert_eq!(error.what, "the subject still returned 404 on http://127.0.0.1:80/x after 60 s");
+        assert_eq!(error.what, "the server still returned 404 on http://127.0.0.1:80/x after 60 s");
         assert!(error.hint.unwrap().contains("--ready http:/PATH"));
         assert!(still_refuses(403, Some(200), "x", Duration::ZERO).hint.unwrap().contains("--ready tcp"));
     }

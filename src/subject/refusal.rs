@@ -19,17 +19,17 @@ pub(super) fn explain(refusal: &Refusal, order: &Order) -> Error {
         StartStep::Launcher => Error::machine(format!("cannot start a launcher process: {}", refusal.text)),
         StartStep::Dir => {
             let dir = order.dir.clone().unwrap_or_default();
-            Error::request(format!("cannot change to the subject's directory {}: {}", dir.display(), refusal.text))
+            Error::request(format!("cannot change to the server's directory {}: {}", dir.display(), refusal.text))
                 .hint("correct `dir` in the scenario; it is relative to the scenario file")
         }
         StartStep::Cpus => {
             let cpus: Vec<String> = order.cpus.iter().flatten().map(u32::to_string).collect();
-            Error::request(format!("cannot run the subject on CPU {}: {}", cpus.join(","), refusal.text))
+            Error::request(format!("cannot run the server on CPU {}: {}", cpus.join(","), refusal.text))
                 .hint("choose from the CPUs that `nproc` and `taskset -p $$` show, or `--cpus all`")
         }
         StartStep::Cgroup => {
             let cgroups: Vec<_> = order.cgroups.iter().map(|cgroup| cgroup.display().to_string()).collect();
-            Error::machine(format!("the subject cannot join the cgroup {}: {}", cgroups.join(" and "), refusal.text))
+            Error::machine(format!("the server cannot join the cgroup {}: {}", cgroups.join(" and "), refusal.text))
                 .hint("`loadline doctor` shows where a limit can be set on this machine")
         }
         StartStep::Exec => explain_exec(refusal, order),

@@ -111,7 +111,7 @@ pub struct GuardedSubject {
 
 /// Slurm limits a step's memory, but not its CPU time.
 fn no_quota_in_a_step(limit: Millicpus) -> Error {
-    Error::machine(format!("cannot set a limit of {limit}: the subject is a step of Slurm, which cannot set one"))
+    Error::machine(format!("cannot set a limit of {limit}: the server is a Slurm step, which cannot have one"))
         .hint("remove `cpu_limit`, or run Loadline where it can create cgroups")
 }
 

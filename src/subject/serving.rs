@@ -36,9 +36,9 @@ fn none(processes: &[Process]) -> Error {
     let ran: Vec<String> =
         processes.iter().map(|process| format!("pid {}: {}", process.pid, process.command())).collect();
     let error = match ran.as_slice() {
-        [] => Error::subject("no process of the subject is left"),
-        [only] => Error::subject(format!("the subject is not a JVM: {only}")),
-        _ => ran.iter().fold(Error::subject("none of the subject's processes is a JVM"), |error, line| error.at(line)),
+        [] => Error::subject("the server has no processes left"),
+        [only] => Error::subject(format!("the server is not a JVM: {only}")),
+        _ => ran.iter().fold(Error::subject("none of the server's processes is a JVM"), |error, line| error.at(line)),
     };
     match unreadable {
         0 => error,
@@ -56,10 +56,10 @@ mod tests {
         let this = Process::read(std::process::id()).unwrap();
         assert_eq!(is_jvm(this.pid), Some(false));
         let error = find(&[this], 8080, Kind::Jvm, Processes::One).unwrap_err();
-        assert!(error.what.starts_with("the subject is not a JVM: pid "), "{error}");
+        assert!(error.what.starts_with("the server is not a JVM: pid "), "{error}");
         for kind in [Kind::Jvm, Kind::Native] {
             let error = find(&[], 8080, kind, Processes::One).unwrap_err();
-            assert_eq!(error.what, "no process of the subject is left");
+            assert_eq!(error.what, "the server has no processes left");
         }
     }
 

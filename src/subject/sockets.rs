@@ -60,7 +60,7 @@ pub fn check_port_free(host: &str, port: u16) -> Result<()> {
 }
 
 fn taken(address: SocketAddr) -> Error {
-    let error = Error::request(format!("port {} is taken: something already listens there", address.port()))
+    let error = Error::request(format!("port {} is taken: another process is already listening there", address.port()))
         .hint("stop it, or let Loadline choose a free port: put `{port}` into the command and remove the port");
     match holder(address.port()) {
         Some(process) => error.at(format!("held by pid {}: {}", process.pid, process.command())),
@@ -180,7 +180,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let error = check_port_free("127.0.0.1", port).unwrap_err();
-        assert_eq!(error.what, format!("port {port} is taken: something already listens there"));
+        assert_eq!(error.what, format!("port {port} is taken: another process is already listening there"));
         assert!(error.context[0].starts_with(&format!("held by pid {}: ", std::process::id())), "{error}");
         drop(listener);
         check_port_free("localhost", port).unwrap();

@@ -16,7 +16,7 @@ pub(super) fn describe(phase: &Phase) -> String {
         PhaseKind::Own(own) => describe_own(own),
         PhaseKind::Work(work) => describe_work(work),
     };
-    let what = if phase.until_steady { format!("{what}, or until the subject is warm") } else { what };
+    let what = if phase.until_steady { format!("{what}, or until the server is warm") } else { what };
     match phase.mark {
         PhaseMark::None => what,
         PhaseMark::AsItIs => format!("{what}, weighed at its end"),
@@ -28,10 +28,10 @@ pub(super) fn describe(phase: &Phase) -> String {
 fn describe_own(own: &OwnWork) -> String {
     let collected = match own.collect {
         0 => String::new(),
-        1 => ", after a full GC each".to_owned(),
-        n => format!(", after {n} full GCs each"),
+        1 => ", each after a full GC".to_owned(),
+        n => format!(", each after {n} full GCs"),
     };
-    format!("the subject's own work, weighed at {}{collected}", own.phases.join(", "))
+    format!("the program's own work, weighed at {}{collected}", own.phases.join(", "))
 }
 
 /// `GET /hello`, `GET /hello and 2 other requests`.

@@ -77,11 +77,11 @@ pub(super) fn died(running: &dyn RunningSubject, clock: Clock) -> Error {
     };
     let how = running.ended().map_or_else(|| gone.to_owned(), |exit| exit.to_string());
     let what = if running.oom_kills() > 0 {
-        format!("the subject was killed because its memory limit was reached: {how}")
+        format!("the server was killed because its memory limit was reached: {how}")
     } else if let Some(error) = running.output().out_of_memory_error() {
-        format!("the subject died after `{error}`: {how}")
+        format!("the server died after `{error}`: {how}")
     } else {
-        format!("the subject died: {how}")
+        format!("the server died: {how}")
     };
     let error = running.output().said_in(Error::subject(what));
     if running.oom_kills() > 0 { error.hint("raise `--limit`, or lower `--heap`") } else { error }
@@ -95,7 +95,7 @@ pub(super) fn no_answer_of_subject(phase: &PhaseRecord, tls: Option<&str>, runni
             .at(format!("it printed `{out_of_memory}`"))
             .hint("raise the limit of the named pool (`--heap` for the Java heap)");
     }
-    error.hint("read the subject's log in the archive")
+    error.hint("read the server's log in the archive")
 }
 
 /// No response in a phase was correct, so its numbers are meaningless. `tls` is the TLS error, if nothing else reports
@@ -103,7 +103,7 @@ pub(super) fn no_answer_of_subject(phase: &PhaseRecord, tls: Option<&str>, runni
 pub(super) fn no_answer(phase: &PhaseRecord, tls: Option<&str>) -> Error {
     let failed = phase.failed.describe();
     let what = match phase.requests {
-        0 => format!("the subject did not respond in phase {}", phase.name),
+        0 => format!("the server did not respond in phase {}", phase.name),
         n => format!("none of {} in phase {} succeeded: {failed}", several(n, "request"), phase.name),
     };
     let mut error = Error::subject(what);

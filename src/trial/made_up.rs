@@ -310,10 +310,10 @@ impl RunningSubject for Subject {
         let clock = self.0.clock;
         loop {
             match clock.now() {
-                _ if !self.0.lives() => return Err(Error::subject("the subject ended before it was ready")),
+                _ if !self.0.lives() => return Err(Error::subject("the server ended before it was ready")),
                 _ if interrupted() => return Err(Error::interrupted()),
                 now if self.0.script.ready.is_some_and(|ready| ready <= now) => break,
-                now if now >= within => return Err(Error::subject("the subject was not ready in time")),
+                now if now >= within => return Err(Error::subject("the server was not ready in time")),
                 _ => clock.sleep(ms(20)),
             }
         }

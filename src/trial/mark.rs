@@ -193,7 +193,7 @@ impl Trialling<'_> {
             let why = match self.scales.tell(command, self.notes.doubts, failed) {
                 Some(Ok(())) => continue,
                 Some(Err(why)) => format!("{what}: {why}"),
-                None => format!("{what}, because the JVM cannot be queried for one"),
+                None => format!("{what}, because the JVM cannot be asked for one"),
             };
             failed.push(why);
             return None;

@@ -138,7 +138,7 @@ impl Trialling<'_> {
             }
             return None;
         }
-        let description = format!("the subject runs until its marker `{}`", own.phases[index + 1]);
+        let description = format!("the program runs until its marker `{}`", own.phases[index + 1]);
         self.notes.sink.receive(&Event::PhaseStarted { name, description });
         self.peaks.rss_bytes_max = 0;
         self.peaks.allocated.clear();
@@ -223,12 +223,11 @@ impl Trialling<'_> {
         let order = || format!("the order in `phases` is: {}", own.phases.join(", "));
         let named = self.plan.load.own_works().any(|own| own.phases.contains(&name));
         let error = if named && (own.phases[..index].contains(&name) || self.notes.trial.mark(&name).is_some()) {
-            Error::subject(format!("the subject printed the marker `{name}` twice")).hint(order())
+            Error::subject(format!("the program printed the marker `{name}` twice")).hint(order())
         } else if named {
-            Error::subject(format!("the subject printed the marker `{name}`, but `{due}` was expected")).hint(order())
+            Error::subject(format!("the program printed the marker `{name}`, but `{due}` was expected")).hint(order())
         } else {
-            let error =
-                Error::subject(format!("the subject printed the marker `{name}`, which `phases` does not name"));
+            let error = Error::subject(format!("the program printed the marker `{name}`, which is not in `phases`"));
             error.at(format!("expected: `{due}`")).hint(order())
         };
         Err(self.subject.output().said_in(error))
@@ -239,8 +238,8 @@ impl Trialling<'_> {
             Some(pattern) => format!("the marker `{}`, or a line in which `{pattern}` matches it,", own.phases[index]),
             None => format!("the marker `loadline: phase={}`", own.phases[index]),
         };
-        let error = Error::subject(format!("the subject did not print {awaited} within {}", own.within)).hint(
-            "raise `within` next to `phases`, or check whether the subject is waiting or does not flush its \
+        let error = Error::subject(format!("the program did not print {awaited} within {}", own.within)).hint(
+            "raise `within` next to `phases`, or check whether the program is waiting or does not flush its \
                    output",
         );
         let error = match self.subject.output().markers_full() {
@@ -283,7 +282,7 @@ impl Trialling<'_> {
         let nothing = record.requests > 0 && record.ok == 0;
         let verdict = match nothing {
             true => Err(self.subject.output().said_in(Error::subject(format!(
-                "all {} operations that the subject counted in phase {} failed",
+                "all {} operations that the program counted in phase {} failed",
                 record.requests, record.name
             )))),
             false => Ok(()),

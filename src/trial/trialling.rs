@@ -130,7 +130,7 @@ impl<'a> Trialling<'a> {
     pub(super) fn why_cut_short(&self, told: String) -> String {
         match self.guard.hopeless() {
             _ if self.stage.interrupted() => "it was interrupted".to_owned(),
-            _ if self.has_died() => "the subject died".to_owned(),
+            _ if self.has_died() => "the server died".to_owned(),
             Some(missed) => format!("stopped early: {}", missed.text),
             None => told,
         }

@@ -99,7 +99,7 @@ impl Bundle {
     /// read, is not a bundle, is truncated, or has another format or page size; `Machine` if it cannot be unpacked.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let refuse =
-            |what: String| Error::request(what).at(path.display().to_string()).hint(format!("{CAPTURE} makes one"));
+            |what: String| Error::request(what).at(path.display().to_string()).hint(format!("{CAPTURE} creates one"));
         let folder = WorkFolder::create()?;
         let unpacked = match path {
             _ if path == Path::new("-") => unpack(io::stdin().lock(), folder.path()),

@@ -169,7 +169,7 @@ impl<'a> Doing<'a> {
         match &entry.task {
             Task::Block { count, .. } => (scenario.trials, scenario.compare.until_sure) = (*count, None),
             Task::Prove if entry.last.is_none() => {
-                return Err(Error::request(format!("entry {} should prove a load line, but has none", entry.index))
+                return Err(Error::request(format!("entry {} should confirm a load line, but has none", entry.index))
                     .hint("recreate the plan with `loadline plan`"));
             }
             Task::Prove | Task::Search { .. } => {}
@@ -242,7 +242,7 @@ impl<'a> Doing<'a> {
     }
 
     fn searched(&mut self, name: &str, scenario: &Scenario) -> Result<Searched> {
-        let aside = self.aside.as_ref().ok_or_else(|| Error::bug("a search before there is a folder for it"))?;
+        let aside = self.aside.as_ref().ok_or_else(|| Error::bug("a search without a directory"))?;
         self.archives.push(Home::archive(aside, name));
         Ok(self.runner.search(scenario, &aside.path().join(name)))
     }
@@ -262,7 +262,7 @@ impl<'a> Doing<'a> {
 
     /// Confirms the last line, and checks whether the step below still fails.
     fn prove(&mut self) -> Result<()> {
-        let Some(last) = self.entry.last.clone() else { return Err(Error::bug("a proof of no line")) };
+        let Some(last) = self.entry.last.clone() else { return Err(Error::bug("no load line to confirm")) };
         match why_here(&last, &self.seen) {
             None => {}
             Some(why) if why == Why::ImageChanged => return self.search_anew(why, "the image changed"),
@@ -306,7 +306,7 @@ impl<'a> Doing<'a> {
     }
 
     fn blocks(&mut self, first: u32) -> Result<()> {
-        let aside = self.aside.as_ref().ok_or_else(|| Error::bug("blocks before there is a folder for them"))?;
+        let aside = self.aside.as_ref().ok_or_else(|| Error::bug("blocks without a directory"))?;
         self.archives.push(Home::archive(aside, BLOCKS));
         let made = self.runner.blocks(&self.prepared, first, &aside.path().join(BLOCKS));
         let is_measured = made.trials.iter().any(|trial| trial.outcome == Outcome::Completed);

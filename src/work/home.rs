@@ -147,8 +147,8 @@ impl Home {
     fn move_in(&self, aside: &Aside, own: &Path, result: &EntryResult) -> Result<()> {
         let path = aside.path().join(ENTRY_RESULT);
         let fails = |cause: &std::io::Error| Error::io("write", &path, cause);
-        let mut text =
-            serde_json::to_vec_pretty(result).map_err(|cause| Error::bug(format!("a result has no text: {cause}")))?;
+        let mut text = serde_json::to_vec_pretty(result)
+            .map_err(|cause| Error::bug(format!("cannot encode a result: {cause}")))?;
         text.push(b'\n');
         let mut file = File::create(&path).map_err(|cause| fails(&cause))?;
         file.write_all(&text).and_then(|()| file.sync_all()).map_err(|cause| fails(&cause))?;

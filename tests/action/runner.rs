@@ -25,7 +25,7 @@ case $1 in
 esac
 printf '%s\n' "$@" >"$ASKED"
 if [[ -n ${SEEN:-} ]]; then
-    # A process of the subject could read all of this: its own environment, and that of each process above.
+    # A process of the server could read all of this: its own environment, and that of each process above.
     for ((pid = $$; pid > 1; pid = $(sed -n 's/^PPid:[[:space:]]*//p' "/proc/$pid/status"))); do
         tr '\0' '\n' <"/proc/$pid/environ" >>"$SEEN" 2>/dev/null || break
     done

@@ -221,7 +221,7 @@ fn a_subject_that_cannot_start_is_recorded_and_is_final() {
     let place = PlanFolder::of(|scenario| scenario.subject.command = vec!["sh".to_owned(), "absent.sh".to_owned()]);
     for _ in 0..2 {
         let called = place.call(&["--index", "0"]).expect(3);
-        assert!(called.stderr.contains("error: the subject exited after"), "{called}");
+        assert!(called.stderr.contains("error: the server exited after"), "{called}");
     }
     let result = place.result(0);
     assert_eq!(result.outcome, EntryOutcome::SubjectFailed);

@@ -100,7 +100,7 @@ fn a_node_that_never_joins_is_named_by_its_port() {
     for release in newest() {
         let ready = "{http: /hello, ports: 2, within: 4s}";
         let ran = run(&pair(release, "SERVER {port} & wait", ready), "--json").run().expect(3);
-        ran.says(&["the subject did not answer on 1 of its 2 ports: ", " (answered: ", "connection refused"]);
+        ran.says(&["the server did not answer on 1 of its 2 ports: ", " (answered: ", "connection refused"]);
     }
 }
 
@@ -127,7 +127,7 @@ fn native(more: &str) -> String {
 }
 
 #[test]
-#[ignore = "is the subject of other tests"]
+#[ignore = "is the server of other tests"]
 fn serve() {
     let Ok(port) = std::env::var("LOADLINE_TEST_PORT") else { return };
     let work = PathBuf::from(std::env::var("LOADLINE_TEST_WORK").unwrap());
@@ -201,7 +201,7 @@ fn a_process_that_ends_in_between_is_told() {
     let trial = run(&scenario, "--json").run().expect(0).trial();
     let names = |name| mark(&trial, name).processes.iter().map(|process| process.name.as_str()).collect::<Vec<_>>();
     assert!(names("start").contains(&"sleep") && !names("loaded").contains(&"sleep"), "{:?}", trial.marks);
-    assert_eq!(names("loaded")[0], "sh", "with the first one the subject ends");
+    assert_eq!(names("loaded")[0], "sh", "with the first one the server ends");
     let ended = |doubt: &Doubt| matches!(doubt, Doubt::ProcessEnded { name, .. } if name == "sleep");
     assert!(doubts(&trial, ended), "{:?}", trial.doubts);
     let several = idle("sleep 9 & echo up; exec tail -f /dev/null", "");

@@ -20,7 +20,7 @@ fn a_death_under_load_costs_nothing_that_was_measured() {
         // One readiness request, 100 for the warm-up, 49 complete responses, and half of one.
         let call = Call::on(release).with("--warmup 100").with("--connections 5").with("-n 5000");
         let ran = call.subject("DiesAfter", "{port} 150 7").run().expect(3).says(&[
-            "error: the subject died: exit code 7",
+            "error: the server died: exit code 7",
             "in phase steady",
             "its last lines:",
             "| dying with code 7",
@@ -56,7 +56,7 @@ fn a_death_at_rest_is_told_as_such() {
         started.until_said("  rest: ");
         let jvm = started.jvm();
         jvm.signal(rustix::process::Signal::KILL);
-        let ran = started.wait().expect(3).says(&["the subject died: signal 9 (KILL)", "in phase rest"]);
+        let ran = started.wait().expect(3).says(&["the server died: signal 9 (KILL)", "in phase rest"]);
         let trial = failed(&ran);
         assert_eq!(mark_names(&trial), ["start", "warm", "loaded"]);
         assert!(phase(&trial, "rest").seconds < 60.0);
@@ -84,7 +84,7 @@ fn an_out_of_memory_error_is_told_even_where_the_jvm_lives_on() {
 
         let call = call().with("--jvm -XX:+ExitOnOutOfMemoryError").with("-n 100").with("--connections 2");
         let ran = call.subject("OutOfMemory", "{port} 120").run().expect(3);
-        let ran = ran.says(&["the subject died after", "java.lang.OutOfMemoryError", "exit code 3", "in phase steady"]);
+        let ran = ran.says(&["the server died after", "java.lang.OutOfMemoryError", "exit code 3", "in phase steady"]);
         let end = failed(&ran).end.unwrap();
         assert_eq!((end.cause, end.exit_code), (EndCause::OutOfMemoryError, Some(3)));
     }

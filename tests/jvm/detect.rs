@@ -89,7 +89,7 @@ fn who_answers_no_usual_path_is_told_with_what_it_answered() {
         assert!(!ran.archive.exists());
 
         let call = of_jar("weigh", release, "DemoServer", "").of_jdk(release);
-        call.run().expect(3).says(&["the subject exited after", "ArrayIndexOutOfBoundsException"]);
+        call.run().expect(3).says(&["the server exited after", "ArrayIndexOutOfBoundsException"]);
     }
 }
 

@@ -216,8 +216,8 @@ fn the_death_of_the_subject_ends_the_driver() {
         let mut started = run(release, &format!("\"{sleep}\""), "").start();
         driving(&mut started, &sleep);
         rustix::process::kill_process(pid(started.jvm().pid), rustix::process::Signal::KILL).unwrap();
-        let ran = started.wait().expect(3).says(&["error: the subject died", "in phase steady"]);
-        assert_eq!(phase(&ran.trial(), "steady").cut_short.as_deref(), Some("the subject died"));
+        let ran = started.wait().expect(3).says(&["error: the server died", "in phase steady"]);
+        assert_eq!(phase(&ran.trial(), "steady").cut_short.as_deref(), Some("the server died"));
         assert_eq!(left(&sleep), [""; 0]);
     }
 }

@@ -27,7 +27,7 @@ fn what_is_no_jvm_is_told() {
     }
     let python = ["python3", "-m", "http.server", "--bind", "127.0.0.1", "{port}"];
     let call = Call::weigh().with("--url http://127.0.0.1:{port}/").command(&python);
-    call.run().expect(3).says(&["the subject is not a JVM: pid ", "-m http.server", "hint: "]);
+    call.run().expect(3).says(&["the server is not a JVM: pid ", "-m http.server", "hint: "]);
 }
 
 #[test]

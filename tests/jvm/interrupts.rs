@@ -129,7 +129,7 @@ fn nothing_outlives_a_killed_loadline() {
 /// Waits for the end of its subject; returns the time it took.
 fn until_gone(started: &Started) -> Duration {
     let clock = Clock::start();
-    wait_until("the subject is gone", GONE_WITHIN, || started.subjects().is_empty());
+    wait_until("the server is gone", GONE_WITHIN, || started.subjects().is_empty());
     clock.now()
 }
 

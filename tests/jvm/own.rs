@@ -80,7 +80,7 @@ fn shown(ran: &Ran) {
     // Ignoring line breaks.
     let words = screen.split_whitespace().collect::<Vec<_>>().join(" ");
     let says = |text: &str| assert!(words.contains(text), "no `{text}` in\n{screen}");
-    says("churn: the subject's own work, weighed at empty, full, gone");
+    says("churn: the program's own work, weighed at empty, full, gone");
     says("calm: idle, 300ms, weighed at its end after full collections");
     says("The program reported these values at its markers: empty instances=0; full instances=512; gone");
     says("empty, full: the program ran its own workload; requests and rate are");
@@ -167,9 +167,9 @@ fn a_marker_that_does_not_come_ends_the_trial() {
         let trial = trouble(release, "silent", SHORT, &says);
         assert!(phase(&trial, "empty").cut_short.as_ref().is_some_and(|why| why.contains("within 2s")));
         let trial =
-            trouble(release, "dies", SAME, &["the subject died: exit code 7", "before it printed the marker `full`"]);
-        assert_eq!(phase(&trial, "empty").cut_short.as_deref(), Some("the subject died"));
-        trouble(release, "failing", SAME, &["all 300 operations that the subject counted in phase empty failed"]);
+            trouble(release, "dies", SAME, &["the server died: exit code 7", "before it printed the marker `full`"]);
+        assert_eq!(phase(&trial, "empty").cut_short.as_deref(), Some("the server died"));
+        trouble(release, "failing", SAME, &["all 300 operations that the program counted in phase empty failed"]);
     }
 }
 

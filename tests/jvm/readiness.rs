@@ -12,7 +12,7 @@ fn never_ready_is_told_with_what_was_seen() {
     for release in releases() {
         let call = Call::on(release).with(JVM_STARTS_WITHIN).subject("NeverReady", "{port}");
         let ran = call.run().expect(3).says(&[
-            "error: the subject did not answer on http://127.0.0.1:",
+            "error: the server did not answer on http://127.0.0.1:",
             "within 8 s",
             "connection refused",
             "it is running: a JVM with pid ",

@@ -16,7 +16,7 @@ fn a_budget_is_a_test_with_junit_5_and_6() {
         let of = |scenario: &str| project.folder.join(format!("{scenario}.loadline.yaml.d"));
         let all = [BudgetOutcome::Kept, BudgetOutcome::Broken, BudgetOutcome::Undecided];
         let app = StandIn::new(&of("app"), 1, "", &all);
-        StandIn::new(&of("dies"), 3, "error: the subject died", &[]);
+        StandIn::new(&of("dies"), 3, "error: the server died", &[]);
         StandIn::new(&of("empty"), 0, "", &[]);
         let program = project.folder.join("loadline");
         executable(&program, CHOOSES);
@@ -52,7 +52,7 @@ fn check(project: &Project<'_>) {
         "from 70.2 MiB to 81.4 MiB in 5 trials: all of it misses 60.0 MiB",
         "undecided: from 59.2 MiB to 80.2 MiB in 5 trials: 60.0 MiB lies within",
         "exit code 3:",
-        "error: the subject died",
+        "error: the server died",
         "there is no budget",
         "ci 1: rss.loaded&lt;=60MiB",
     ] {
@@ -72,5 +72,5 @@ fn check_in_an_ide(told: &str) {
     let failed = all("%FAILED");
     let counts = [failed.iter().filter(is_skipped).count(), failed.len(), all("%ERROR").len(), all("%TESTE").len()];
     assert_eq!(counts, [1, 2, 2, 5], "{told}");
-    assert!(told.contains("error: the subject died"), "{told}");
+    assert!(told.contains("error: the server died"), "{told}");
 }

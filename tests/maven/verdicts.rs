@@ -19,7 +19,7 @@ const MODULES: &[Module] = &[
     ),
     ("strict", 1, "", &[BudgetOutcome::Undecided], "<undecided>fail</undecided>"),
     ("request", 2, "error: `rss.loadde` is no metric\n\nhint: did you mean `rss.loaded`?", &[], ""),
-    ("subject", 3, "trial 1 of 5\nerror: the subject died: exit code 1\n  its last lines:\n    | Bang", &[], ""),
+    ("subject", 3, "trial 1 of 5\nerror: the server died: exit code 1\n  its last lines:\n    | Bang", &[], ""),
     ("machine", 4, "error: no cgroup can be made", &[], ""),
     ("bug", 70, "error: a bug in Loadline", &[], ""),
     ("aimless", 0, "", &[], ""),
@@ -73,7 +73,7 @@ fn check(built: &Built) {
     built.says("1 budget undecided, which counts as broken:");
     built.says("[WARNING] there are no budgets, so the build cannot fail");
     built.says("(loadline: exit code 2):\n[ERROR] error: `rss.loadde` is no metric").says("did you mean `rss.loaded`?");
-    built.says("(loadline: exit code 3):\n[ERROR] error: the subject died: exit code 1").says("| Bang");
+    built.says("(loadline: exit code 3):\n[ERROR] error: the server died: exit code 1").says("| Bang");
     built.says("(loadline: exit code 4):\n[ERROR] error: no cgroup can be made");
     built.says("(loadline: exit code 70):\n[ERROR] error: a bug in Loadline");
     built.says("skipped: loadline.skip is set").says_nothing_of("never said");

@@ -268,13 +268,13 @@ impl Making<'_> {
                 trial.ready_s = None;
             }
             trial.doubts.push(doubt.into());
-            return ended(made, EndCause::OutOfMemoryError, "the subject died after an OutOfMemoryError");
+            return ended(made, EndCause::OutOfMemoryError, "the server died after an OutOfMemoryError");
         }
         if limit < anon {
             if let Some(cgroup) = &mut trial.cgroup {
                 cgroup.oom_kills = 1;
             }
-            return ended(made, EndCause::OomKill, "the subject was killed because its memory limit was reached");
+            return ended(made, EndCause::OomKill, "the server was killed because its memory limit was reached");
         }
         let need = anon + (files as f64 * server.hot) as u64;
         let thrashes = limit < need;
@@ -420,7 +420,7 @@ fn befall(mishap: Option<&Mishap>, made: &mut Made) {
         }
         Some(Mishap::Dies) => {
             let gone = std::mem::replace(made, Made::new(Trial::new("", 0, 0)));
-            *made = ended(gone, EndCause::ByItself, "the subject died: exit code 7");
+            *made = ended(gone, EndCause::ByItself, "the server died: exit code 7");
         }
         Some(Mishap::SharedPages(bytes)) => made.shared_bytes = Some(*bytes),
         Some(Mishap::Hopeless) => {

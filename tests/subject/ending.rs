@@ -106,7 +106,7 @@ fn a_folder_or_a_file_that_cannot_run_is_named() {
     let mut subject = subject(&["true"], Ready::Tcp);
     subject.dir = Some(folder.path().join("missing"));
     let error = spawner().start(&launch_of(&subject, &Configuration::default()), None).unwrap_err();
-    assert!(error.what.starts_with("cannot change to the subject's directory"), "{error}");
+    assert!(error.what.starts_with("cannot change to the server's directory"), "{error}");
 }
 
 #[test]
@@ -185,10 +185,10 @@ fn not_ready_in_time_says_what_was_seen() {
     let mut running = start("echo waiting; exec sleep 60");
     told_line(&running, "waiting");
     let error = running.wait_ready(Duration::from_millis(300), &|| false, &mut |_| {}).unwrap_err();
-    assert!(error.what.starts_with("the subject did not listen on 127.0.0.1:"), "{error}");
+    assert!(error.what.starts_with("the server did not listen on 127.0.0.1:"), "{error}");
     let context = error.context.join("\n");
     assert!(context.contains("connection refused"), "{error}");
-    assert!(context.contains("the subject is not a JVM: pid "), "{error}");
+    assert!(context.contains("the server is not a JVM: pid "), "{error}");
     assert!(context.contains("it does not listen on any port"), "{error}");
     assert_eq!(error.said, ["waiting"]);
 }

@@ -84,7 +84,7 @@ fn nothing_is_left_where_loadline_is_killed_before_its_command_runs() {
         loadline.wait().unwrap();
         let marked =
             || processes::all().into_iter().filter(|process| process.lives && process.command().contains(&mark));
-        wait_until("the subject is gone", GONE_WITHIN, || marked().count() == 0);
+        wait_until("the server is gone", GONE_WITHIN, || marked().count() == 0);
         was_before
     });
     assert!(before, "in {ATTEMPTS} attempts the command always ran already");

@@ -54,7 +54,7 @@ pub(crate) fn throttled(script: &str, limit: Option<Bytes>) -> Launch {
 }
 
 pub(crate) fn wait_ended(running: &GuardedSubject) {
-    wait_until("the subject ends", LONG, || running.ended().is_some());
+    wait_until("the server ends", LONG, || running.ended().is_some());
 }
 
 /// The processes whose pids the script printed.

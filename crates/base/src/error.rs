@@ -149,14 +149,14 @@ mod tests {
 
     #[test]
     fn prints_all_parts_of_an_error() {
-        let error = Error::subject("the subject did not answer within 30 s")
+        let error = Error::subject("the server did not answer within 30 s")
             .at("configuration: serial-6m, trial 1 of 1")
             .said(vec!["Too small maximum heap".into()])
             .hint("raise `--heap`")
             .hint("never shown");
         assert_eq!(
             error.to_string(),
-            "error: the subject did not answer within 30 s\n  configuration: serial-6m, trial 1 of 1\n  its last lines:\n    | Too small maximum heap\n\nhint: raise `--heap`"
+            "error: the server did not answer within 30 s\n  configuration: serial-6m, trial 1 of 1\n  its last lines:\n    | Too small maximum heap\n\nhint: raise `--heap`"
         );
     }
 

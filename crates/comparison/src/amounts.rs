@@ -50,8 +50,8 @@ fn written(unit: Unit) -> &'static str {
     match unit {
         Unit::Bytes => "in bytes (`60MiB`)",
         Unit::PerSecond => "per second (`1000`)",
-        Unit::Milliseconds => "in time (`20ms`)",
-        Unit::Seconds => "in time (`300ms`)",
+        Unit::Milliseconds => "as a time (`20ms`)",
+        Unit::Seconds => "as a time (`300ms`)",
         Unit::Share => "as a share (`0.1%`)",
         Unit::Count => "as a number (`30`)",
         Unit::BytesPer => "in bytes (`500B`)",

@@ -64,7 +64,7 @@ use Unit::{Bytes, BytesPerRequest, BytesPerSecond, Count, Milliseconds, PerSecon
 const COUNTERS: &str = "the JVM's counters (`-XX:+UsePerfData`, the default)";
 const DIRECT: &str = "the JDK's direct memory counters (HotSpot 17 or newer, with `ptrace` permission)";
 const ALLOCATION: &str = "the JVM's allocation counters (HotSpot 17 or newer, with `ptrace` permission), or `jcmd`";
-const REQUESTS: &str = "requests that Loadline sent, a driver report that it can parse, or the subject's own counters";
+const REQUESTS: &str = "requests that Loadline sent, a driver report that it can parse, or the program's own counters";
 const PURPOSES: &str = "HotSpot, whose thread names identify their work, and a count of requests";
 const RETAINED: &str = "an account that shows what malloc retains (glibc)";
 const CHARGE: &str = "a limit (`--limit`), or `processes: cgroup`";

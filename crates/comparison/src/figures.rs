@@ -180,7 +180,7 @@ fn slope(asked: &Derived, per: &str, record: &mut FigureRecord) -> Result<f64, S
     };
     if groups.len() < 2 {
         let marks = listed(&record.marks);
-        return Err(format!("a slope needs two different counts of `{per}`, but it is {} at {marks}", number(first.0)));
+        return Err(format!("a slope needs two different `{per}` counts, but all are {} at {marks}", number(first.0)));
     }
     let fit = Fit::of(&sorted).ok_or("the counts are too close together, or too large")?;
     record.standard_error = fit.standard_error;

@@ -225,8 +225,8 @@ mod tests {
     #[test]
     fn an_early_end_misses_the_target_with_its_reason() {
         let mut of = trial(Vec::new());
-        (of.outcome, of.why) = (Outcome::Killed, Some("the subject was killed".to_owned()));
-        check(&["p99<50ms"], &of, None, Err(&["the subject was killed"]));
+        (of.outcome, of.why) = (Outcome::Killed, Some("the server was killed".to_owned()));
+        check(&["p99<50ms"], &of, None, Err(&["the server was killed"]));
         of.outcome = Outcome::Completed;
         let target = ["gc_share<10%".parse().unwrap()];
         assert!(matches!(judge(&target, &of, None), Judged::Unmeasured(_)));

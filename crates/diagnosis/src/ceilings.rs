@@ -167,10 +167,9 @@ fn is_like(heap: u64, other: u64) -> bool {
 /// A description of the cause, and a remedy; `set` is the heap of a JVM that sees the limit.
 fn explained(facts: &Facts, cause: UnseenCause, set: &str) -> (String, String) {
     match cause {
-        UnseenCause::SwitchedOff => (
-            " (`-XX:-UseContainerSupport`)".to_owned(),
-            format!("remove `-XX:-UseContainerSupport`, or set `{set}`"),
-        ),
+        UnseenCause::SwitchedOff => {
+            (" (`-XX:-UseContainerSupport`)".to_owned(), format!("remove `-XX:-UseContainerSupport`, or set `{set}`"))
+        }
         UnseenCause::MaxRam => (
             " but to your `-XX:MaxRAM`".to_owned(),
             format!("remove `-XX:MaxRAM`, lower it to the limit, or set `{set}`"),

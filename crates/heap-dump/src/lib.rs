@@ -67,7 +67,7 @@ pub fn read(file: &File, settings: &Settings) -> Result<Summary> {
     if !settings.layout.is_known() {
         let alignment = settings.layout.alignment_bytes;
         return Err(Error::request(format!(
-            "an object alignment of {alignment} bytes; it must be a power of two from 4 to 256"
+            "the object alignment is {alignment} bytes; it must be a power of two from 4 to 256"
         )));
     }
     let head = records::head(file, length)?;

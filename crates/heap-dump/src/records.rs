@@ -191,7 +191,8 @@ pub(crate) fn head(file: &File, length: u64) -> Result<Head> {
         )));
     }
     let mut source = Source::new(file, length);
-    let head = source.take(BYTES).map_err(|cause| Error::machine(format!("cannot read it: {}", plain(&cause))))?;
+    let head =
+        source.take(BYTES).map_err(|cause| Error::machine(format!("cannot read the heap dump: {}", plain(&cause))))?;
     let has_end = match &head[..VERSION] {
         b"JAVA PROFILE 1.0.1\0" => false,
         b"JAVA PROFILE 1.0.2\0" => true,

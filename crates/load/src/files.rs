@@ -29,7 +29,7 @@ pub fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
         .collect::<std::result::Result<_, _>>()
         .map_err(|cause| refuse(cause.to_string()))?;
     if found.is_empty() {
-        return Err(refuse("it contains none".to_owned()));
+        return Err(refuse("the file contains none".to_owned()));
     }
     Ok(found)
 }

@@ -330,14 +330,14 @@ pub(super) fn check_path(path: &str) -> Result<()> {
 
 pub(super) fn check_header(name: &str, value: &str) -> Result<()> {
     if OWN_HEADERS.iter().any(|own| own.eq_ignore_ascii_case(name)) {
-        return Err(Error::request(format!("Loadline writes the header `{name}` itself"))
+        return Err(Error::request(format!("Loadline sets the header `{name}` itself"))
             .hint("remove it; use the options for body, keep-alive, or expect-continue"));
     }
     let sound = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic() && byte != b':');
     if sound && !value.contains(['\r', '\n', '\0']) {
         return Ok(());
     }
-    Err(Error::request(format!("`{}: {}` is not a header", name.escape_debug(), value.escape_debug())))
+    Err(Error::request(format!("`{}: {}` is not a valid header", name.escape_debug(), value.escape_debug())))
 }
 
 #[cfg(test)]

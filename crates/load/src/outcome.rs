@@ -87,7 +87,7 @@ impl Outcome {
     pub(super) fn new(requests: usize, is_open: bool) -> Result<Self> {
         // Three significant digits; it grows with its largest value, because room for a timeout or a day would be
         // resident from the beginning, a quarter of a MiB each.
-        let times = Histogram::new(3).map_err(|cause| Error::bug(format!("no histogram of nanoseconds: {cause}")))?;
+        let times = Histogram::new(3).map_err(|cause| Error::bug(format!("cannot create a histogram: {cause}")))?;
         let of_open_model = is_open.then(|| times.clone());
         Ok(Self {
             start_ns: 0,

@@ -334,7 +334,7 @@ fn read_starts(path: &Path) -> Result<Vec<u64>> {
         let seconds: Option<f64> = line.parse().ok().filter(|seconds| (0.0..=31_536_000.0).contains(seconds));
         let start_ns = (seconds.ok_or_else(|| refuse("is not a number of seconds"))? * 1e9).round() as u64;
         if starts_ns.last().is_some_and(|last| *last > start_ns) {
-            return Err(refuse("is earlier than the line before"));
+            return Err(refuse("is earlier than the previous line"));
         }
         starts_ns.push(start_ns);
     }

@@ -257,7 +257,7 @@ impl Trust {
         }
         let chains = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider)
             .build()
-            .map_err(|cause| Error::bug(format!("no certificate verifier: {cause}")))?;
+            .map_err(|cause| Error::bug(format!("cannot create a certificate verifier: {cause}")))?;
         Ok(Self { chains: Some(chains), named, algorithms })
     }
 }

@@ -128,7 +128,7 @@ doubts! {
             /// CPU time of the subject over elapsed time and its CPUs, 0–1, where known.
             subject_share: Option<f64>,
         } => {
-            let subject = subject_share.map(|share| format!(", and the subject used {:.0}% of its own", share * 100.0));
+            let subject = subject_share.map(|share| format!(", and the server used {:.0}% of its own", share * 100.0));
             format!(
                 "the load generator may be the bottleneck: in {phase}, it used {:.0}% of its CPU{}",
                 cpu_share * 100.0,
@@ -138,7 +138,7 @@ doubts! {
             "give it its own CPU (`--load-cpus`) or more threads (`load --threads`), or treat the rate as a lower \
              bound";
         /// Subject and load generator share their CPUs.
-        SharedCpus => "the subject and the load generator share CPUs".to_owned(),
+        SharedCpus => "the server and the load generator share CPUs".to_owned(),
             "use a machine with two or more cores, or separate them with `--cpus` and `--load-cpus`";
         /// The JVM chose its collector by the few CPUs it was given, not by its own wish.
         CollectorByCpus {
@@ -162,7 +162,7 @@ doubts! {
             cpu_limit_millicpus: u64,
         } => {
             let limit = Millicpus(*cpu_limit_millicpus);
-            format!("in {phase}, the CPU limit of {limit} throttled the subject in {:.0}% of the \
+            format!("in {phase}, the CPU limit of {limit} throttled the server in {:.0}% of the \
                  periods", share * 100.0)
         },
             "the times include this throttling; to see the server's own times, raise `--cpu-limit` or lower the load";
@@ -177,7 +177,7 @@ doubts! {
                 [] => "too few responses or no CPU times to judge by".to_owned(),
                 some => format!("at the end, {}", some.join(", ")),
             };
-            format!("the subject was not warm after {seconds:.0} s of warm-up: {why}")
+            format!("the server was not warm after {seconds:.0} s of warm-up: {why}")
         },
             "CPU times include warm-up work; `--warmup steady:5m` allows a longer warm-up";
         /// Not one collection ran under the load, so what is resident of the heap depends on how long that lasted.
@@ -275,9 +275,9 @@ doubts! {
             operations: u64,
         } => {
             let (failed, operations) = (grouped(*failed), grouped(*operations));
-            format!("{failed} of {operations} operations that the subject counted failed in {phase}")
+            format!("{failed} of {operations} operations that the program counted failed in {phase}")
         },
-            "the subject's log, which is in the archive, may show why";
+            "the server's log, which is in the archive, may show why";
         /// The subject did not wait at its markers until it was weighed.
         MarkersNotAwaited {
             /// The marks affected.
@@ -286,9 +286,9 @@ doubts! {
             late_ms: f64,
         } => {
             let marks = marks.join(", ");
-            format!("the subject kept running while it was weighed at {marks}, up to {late_ms:.0} ms after its marker")
+            format!("the program kept running while it was weighed at {marks}, up to {late_ms:.0} ms after its marker")
         },
-            "have the subject print `wait=1` with the marker, and then read a line from standard input before it \
+            "have the program print `wait=1` with the marker, and then read a line from standard input before it \
              continues";
         /// The JVM sized itself for more memory than its limit.
         LimitNotSeen {
@@ -317,7 +317,7 @@ doubts! {
         SwapInUse {
             /// Swapped out at the worst mark.
             swap_bytes: u64,
-        } => format!("{} of the subject's memory was swapped out, so RSS understates it", Bytes(*swap_bytes)),
+        } => format!("{} of the server's memory was swapped out, so RSS understates it", Bytes(*swap_bytes)),
             "turn swap off while you weigh, or add the swapped amount to RSS";
         /// The counters of the JVM could not be read; heap and GC figures are missing or coarser.
         CountersMissing {
@@ -330,7 +330,7 @@ doubts! {
             /// Why.
             why: String,
         } => format!("the JVM could not be queried: {why}"),
-            "leave attaching enabled, and run Loadline as the subject's user or as root";
+            "leave attaching enabled, and run Loadline as the server's user or as root";
         /// A figure of a mark could not be read.
         ReadFailed {
             /// The mark.
@@ -426,7 +426,7 @@ doubts! {
             /// The pool that it names.
             #[serde(default)]
             pool: MemoryPool,
-        } => format!("the subject printed `{error}`"),
+        } => format!("the server printed `{error}`"),
             "raise the limit of the named pool (`--heap` for the Java heap). The numbers do not include work \
              that a dead thread left undone";
         /// Several JVMs run below the command; only one was weighed.
@@ -464,7 +464,7 @@ doubts! {
             left_out: u64,
             /// The most that are weighed.
             most: u64,
-        } => format!("{left_out} processes of the subject were not weighed; the maximum is {most}"),
+        } => format!("{left_out} processes of the server were not weighed; the maximum is {most}"),
             "weigh the processes of a single service, without `processes: all`";
         /// A process of the subject that an earlier mark has ended before the subject did.
         ProcessEnded {
@@ -474,9 +474,9 @@ doubts! {
             name: String,
             /// When that was seen: a mark, or the end of a phase.
             at: String,
-        } => format!("a process of the subject exited before the subject did: pid {pid} ({name}) no longer existed at \
+        } => format!("a process of the server exited before the server did: pid {pid} ({name}) no longer existed at \
                       {at}"),
-            "read the subject's log; marks before and after that time cover different sets of processes";
+            "read the server's log; marks before and after that time cover different sets of processes";
         /// The folder of a trial could not be removed.
         WorkFolderLeft {
             /// The path of the folder.
@@ -489,7 +489,7 @@ doubts! {
         LogIncomplete {
             /// Why.
             why: String,
-        } => format!("the subject's log is incomplete: {why}"),
+        } => format!("the server's log is incomplete: {why}"),
             "free some space on the disk that holds the archive";
         /// Fewer correct answers came than the plan offered.
         AchievedBelowOffered {

@@ -93,7 +93,7 @@ impl Launch {
             return Err(error);
         }
         self.folder.file(RECORDING).map_err(|cause| {
-            Error::subject(format!("the JVM left no recording: {}", loadline_base::error::plain(&cause)))
+            Error::subject(format!("the JVM did not write a recording: {}", loadline_base::error::plain(&cause)))
                 .hint("the profiler's option must reach the JVM; a script may start the JVM with other options")
         })
     }
@@ -136,7 +136,7 @@ impl Session {
             folder.write(FILE_NAME, library.bytes())?;
             Ok(folder)
         });
-        let folder = made.map_err(|cause| Error::io("put the profiler into", "the JVM's /tmp", &cause))?;
+        let folder = made.map_err(|cause| Error::io("copy the profiler to", "the JVM's /tmp", &cause))?;
         let library = loaded(&process, clock).unwrap_or_else(|| folder.path().join(FILE_NAME));
         let mut session = Self { attach, process, folder, library, stopped: true };
         let stops_after = (within + GRACE).as_secs().max(1);

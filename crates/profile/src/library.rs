@@ -173,7 +173,7 @@ impl Library {
         };
         if let Some(jvm) = read(libjvm).filter(|jvm| jvm.machine() != self.elf.machine()) {
             let (own, theirs) = (self.elf.machine(), jvm.machine());
-            return Err(Error::request(format!("the profiler is built for {own}, but the JVM for {theirs}")));
+            return Err(Error::request(format!("the profiler is built for {own}, but the JVM is for {theirs}")));
         }
         let musl = mappings.iter().find(|mapping| Allocator::of([*mapping]) == Allocator::Musl);
         match musl.and_then(read) {
@@ -189,7 +189,7 @@ impl Library {
         if !self.elf.needs_glibc() || missing.is_empty() {
             return Ok(());
         }
-        let what = "the profiler is built for glibc, but the JVM for musl";
+        let what = "the profiler is built for glibc, but the JVM is for musl";
         Err(Error::request(format!("{what}, which has no `{}`", missing.join("`, `")))
             .hint(format!("use async-profiler {VERSION}, which supports both")))
     }

@@ -163,7 +163,7 @@ fn a_jvm_that_starts_with_the_profiler_leaves_the_planted_bytes_at_their_lines()
         assert!(!launch.argument.contains(' '));
         let mut jvm = Jvm::start(&java, &[&launch.argument], 200);
         jvm.wait();
-        assert!(!jvm.log().contains("Profiling"), "the profiler prints nothing into the subject's own: {}", jvm.log());
+        assert!(!jvm.log().contains("Profiling"), "the profiler prints nothing into the server's own: {}", jvm.log());
         let recording = Recording::read(launch.recording().unwrap()).unwrap();
         assert_eq!(recording.notes, [], "{}", java.display());
         check_plants(&recording, &format!("{} from its start", java.display()));

@@ -136,12 +136,12 @@ pub fn failing() -> Document {
     let mut document = empty();
     document.trials = vec![trial("serial", 0), trial("serial", 1)];
     document.trials[1].outcome = Outcome::SubjectFailed;
-    document.trials[1].why = Some("the subject did not answer GET /hello within 30s".to_owned());
+    document.trials[1].why = Some("the server did not answer GET /hello within 30s".to_owned());
     document.trials[1].end = Some(End {
         cause: EndCause::ByItself,
         exit_code: Some(1),
         signal: None,
-        text: "the subject ended with exit code 1".to_owned(),
+        text: "the server ended with exit code 1".to_owned(),
         last_lines: vec!["Error occurred during initialization of VM".to_owned(), "Too small maximum heap".to_owned()],
     });
     let mut weight = metric("serial", "rss.loaded", Unit::Bytes, 50.0 * MIB);

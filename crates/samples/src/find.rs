@@ -159,7 +159,7 @@ fn trial(attempt: &Attempt, index: u32) -> Trial {
     let why = match (cause, outcome) {
         (None, _) => Vec::new(),
         (_, Outcome::Completed) => vec!["p99.steady was 812 ms, but the target is p99<50ms".to_owned()],
-        _ => vec!["the subject was killed in phase warmup".to_owned()],
+        _ => vec!["the server was killed in phase warmup".to_owned()],
     };
     let verdict = if cause.is_none() { ProbeVerdict::Holds } else { ProbeVerdict::Fails };
     let cgroup = CgroupRecord {
@@ -173,7 +173,7 @@ fn trial(attempt: &Attempt, index: u32) -> Trial {
     let asked = attempt.heap.is_none() && index == 0;
     Trial {
         outcome,
-        why: (outcome != Outcome::Completed).then(|| "the subject was killed in phase warmup".to_owned()),
+        why: (outcome != Outcome::Completed).then(|| "the server was killed in phase warmup".to_owned()),
         command: ["java", "-jar", "tiny-http.jar", "8080"].map(str::to_owned).to_vec(),
         limit_bytes: Some(attempt.limit),
         ready_s: Some(0.4),

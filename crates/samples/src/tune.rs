@@ -359,7 +359,7 @@ fn trial(index: u32, (stage, remedies, holds): (TuneStage, Vec<String>, bool)) -
     let refused = remedies == ["try.1"];
     Trial {
         outcome: if refused { Outcome::SubjectFailed } else { Outcome::Completed },
-        why: refused.then(|| "the subject ended with exit code 1 before it was ready".to_owned()),
+        why: refused.then(|| "the server ended with exit code 1 before it was ready".to_owned()),
         command: owned(&["java", "-Xmx6g", "-jar", "tiny-db.jar", "8080"]),
         jvm: Some(Jvm {
             pid: 4711 + index,

@@ -38,7 +38,7 @@ pub(crate) fn check(scenario: &Scenario) -> Result<()> {
     }
     Tuner::new(scenario)?;
     if scenario.subject.kind == Kind::Native {
-        return Err(Error::request("remedies apply only to JVMs, but the subject is `kind: native`")
+        return Err(Error::request("remedies apply only to JVMs, but the server is `kind: native`")
             .hint("`loadline compare --vary` tries variables and preloads of a native program"));
     }
     let phases = scenario.load.works();

@@ -612,7 +612,7 @@ impl<'c, 'o> Phases<'c, 'o> {
             return if count >= enough { Contest::Better } else { Contest::Open };
         }
         if count == UNDECIDED && beyond_price > -PROVABLE * self.as_is.noise.cpu_believed() {
-            let near = if beyond_price > 0.0 { "" } else { ", too close to the price limit to prove" };
+            let near = if beyond_price > 0.0 { "" } else { ", too close to the price limit to confirm" };
             return not_better(Fate::TooCostly, saving_at_price(saved, cpu.unwrap_or(1.0)) + near);
         }
         let is_clear = beyond_price < -NEAR * self.as_is.cpu_error(&means);
@@ -657,7 +657,7 @@ impl<'c, 'o> Phases<'c, 'o> {
             }
             if unpriced.is_some() && !self.as_is.can_be_priced() {
                 let Some((before, stand_in)) = self.stand_in(&winner) else { break };
-                let why = format!("its CPU cost is too noisy to prove; `{}` was confirmed instead", stand_in.id);
+                let why = format!("its CPU cost is too noisy to confirm; `{}` was confirmed instead", stand_in.id);
                 self.fates.set(before, CandidateFate::unmeasured(Fate::NotConfirmed, why));
                 winner = winner.without(before).with(stand_in);
                 continue;

@@ -159,8 +159,8 @@ impl<'a> Tuner<'a> {
             return Ok(());
         }
         Err(Error::request(format!(
-            "`--minutes {minutes}` is too short: the first {} took {:.1} minutes, and one more and {} to confirm take \
-             {each:.0} s each, or {needed:.1} minutes in total",
+            "`--minutes {minutes}` is too short: the first {} took {:.1} minutes; one more trial and {} to confirm \
+             take {each:.0} s each, for {needed:.1} minutes in total",
             several(counted.len() as u64, "trial"),
             spent / 60.0,
             2 * BLOCKS + 1,

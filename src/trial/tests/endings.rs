@@ -50,7 +50,7 @@ fn a_subject_that_dies_under_load_fails_with_its_words() {
     let error = made.error.as_ref().unwrap();
     assert_eq!(
         (error.what.as_str(), &error.said[..]),
-        ("the subject died: exit code 3", &owned(&["Error: cannot go on"])[..])
+        ("the server died: exit code 3", &owned(&["Error: cannot go on"])[..])
     );
     assert_eq!(made.trial.end.as_ref().unwrap().last_lines, ["Error: cannot go on"]);
     assert_eq!(phases(&made), ["warmup", "steady"]);
@@ -62,7 +62,7 @@ fn a_kill_for_memory_is_an_outcome_of_its_own() {
     let (made, cause) = ended(Script { limit, ..Script::default() }.with(ms(3000), Happening::OomKill));
     assert_eq!((cause, made.trial.outcome), (EndCause::OomKill, Outcome::Killed));
     let error = made.error.as_ref().unwrap();
-    assert_eq!(error.what, "the subject was killed because its memory limit was reached: signal 9 (KILL)");
+    assert_eq!(error.what, "the server was killed because its memory limit was reached: signal 9 (KILL)");
     assert_eq!(error.hint.as_deref(), Some("raise `--limit`, or lower `--heap`"));
     let cgroup = made.trial.cgroup.unwrap();
     assert_eq!((cgroup.limit_bytes, cgroup.oom_kills), (80 << 20, 1));
@@ -91,7 +91,7 @@ fn an_out_of_memory_error_is_named_whether_it_was_deadly_or_not() {
     assert_eq!((cause, died.trial.outcome), (EndCause::OutOfMemoryError, Outcome::SubjectFailed));
     assert!(doubt(&died, is).is_some());
     let what = &died.error.as_ref().unwrap().what;
-    assert_eq!(what, &format!("the subject died after `{line}`: exit code 3"));
+    assert_eq!(what, &format!("the server died after `{line}`: exit code 3"));
 }
 
 #[test]

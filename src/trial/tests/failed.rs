@@ -45,7 +45,7 @@ fn whatever_a_phase_fails_by_the_subject_is_weighed() {
     let made_by_engine = made(engine, &all_marks(STEADY));
     assert_eq!((kind(&made_by_engine), failed_in(&made_by_engine)), (Some(ErrorKind::Machine), Some("steady")));
     assert_eq!(marks(&made_by_engine), ["start", "loaded", "collected", "trimmed"]);
-    assert_eq!(made_by_engine.trial.last_words(), [""; 0], "it is not the subject that failed");
+    assert_eq!(made_by_engine.trial.last_words(), [""; 0], "it is not the server that failed");
 
     let driven = "\n  - steady: {driver: 'wrk {url}/', within: 5s}\n";
     let drives = Drives { exit: Some(Exit::Code(3)), ..Script::default().drives };

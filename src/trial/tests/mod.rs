@@ -201,8 +201,8 @@ fn a_trial_says_of_which_configuration_it_is_and_why_it_failed() {
     let script = Script { ready: None, ..Script::default() };
     let made = made(script, &TrialPlan { index: 2, ..plan(LOAD) });
     let error = made.error.as_ref().unwrap();
-    assert_eq!(error.what, "the subject was not ready in time");
+    assert_eq!(error.what, "the server was not ready in time");
     assert!(format!("{error:?}").contains("configuration: default, trial 3"), "{error:?}");
-    assert_eq!(made.trial.why.as_deref(), Some("the subject was not ready in time"));
+    assert_eq!(made.trial.why.as_deref(), Some("the server was not ready in time"));
     assert_eq!((made.calls, made.took), (owned(&["start", "end"]), ms(60_040)));
 }

@@ -61,9 +61,9 @@ fn a_subject_that_does_not_wait_is_doubted() {
 fn a_marker_that_is_not_due_ends_the_trial() {
     let first = |line| Script { on_go: vec![vec![(ms(500), Happening::Prints(line))]], ..waiting() };
     let cases = [
-        (first("loadline: phase=done"), "the subject printed the marker `done`, but `full` was expected"),
-        (first("loadline: phase=empty"), "the subject printed the marker `empty` twice"),
-        (first("loadline: phase=other"), "the subject printed the marker `other`, which `phases` does not name"),
+        (first("loadline: phase=done"), "the program printed the marker `done`, but `full` was expected"),
+        (first("loadline: phase=empty"), "the program printed the marker `empty` twice"),
+        (first("loadline: phase=other"), "the program printed the marker `other`, which is not in `phases`"),
     ];
     for (script, expected) in cases {
         let made = made(script, &own());
@@ -78,11 +78,11 @@ fn a_marker_that_is_not_due_ends_the_trial() {
 fn a_marker_that_does_not_come_is_waited_for_so_long_and_no_longer() {
     let script = Script { on_go: Vec::new(), ..waiting() };
     let made = made(script, &own());
-    let expected = "the subject did not print the marker `loadline: phase=full` within 10s";
+    let expected = "the program did not print the marker `loadline: phase=full` within 10s";
     assert_eq!((what(&made), phases(&made)), (expected, vec!["empty"]));
     assert!((10.0..10.1).contains(&made.trial.phases[0].seconds));
     let never = super::made(Script::default(), &own());
-    assert_eq!(what(&never), "the subject did not print the marker `loadline: phase=empty` within 10s");
+    assert_eq!(what(&never), "the program did not print the marker `loadline: phase=empty` within 10s");
     assert!(format!("{:?}", never.error).contains("before its first marker"));
 }
 
@@ -90,11 +90,11 @@ fn a_marker_that_does_not_come_is_waited_for_so_long_and_no_longer() {
 fn a_death_before_a_marker_keeps_what_it_counted_last() {
     let last = vec![(ms(400), Happening::Prints("loadline: ops=7 s=0.1")), (ms(400), Happening::Dies(Exit::Code(0)))];
     let made = made(Script { on_go: vec![last], ..waiting() }, &own());
-    assert_eq!((what(&made), made.trial.outcome), ("the subject died: exit code 0", Outcome::SubjectFailed));
+    assert_eq!((what(&made), made.trial.outcome), ("the server died: exit code 0", Outcome::SubjectFailed));
     let error = made.error.as_ref().unwrap();
     assert!(error.hint.as_deref().unwrap().starts_with("it exited on its own"), "{error:?}");
     let empty = &made.trial.phases[0];
-    assert_eq!((empty.ok, empty.cut_short.as_deref()), (7, Some("the subject died")));
+    assert_eq!((empty.ok, empty.cut_short.as_deref()), (7, Some("the server died")));
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn operations_that_all_failed_end_the_trial() {
     let failing =
         vec![(ms(500), Happening::Prints("loadline: ops=40 fail=40")), (ms(1000), Happening::Prints(WAITS[1]))];
     let made = made(Script { on_go: vec![failing], ..waiting() }, &own());
-    assert_eq!(what(&made), "all 40 operations that the subject counted in phase empty failed");
+    assert_eq!(what(&made), "all 40 operations that the program counted in phase empty failed");
 }
 
 #[test]

@@ -62,7 +62,7 @@ fn what_a_cpu_limit_held_back_is_recorded_and_doubted() {
     let doubts: Vec<_> = made.trial.doubts.iter().filter(|of| of.text.contains("limit of")).collect();
     // Neither in the warm-up nor in the rest.
     assert_eq!(doubts.len(), 1, "{doubts:?}");
-    let text = "in steady, the CPU limit of 0.50 CPUs throttled the subject in 50% of the periods";
+    let text = "in steady, the CPU limit of 0.50 CPUs throttled the server in 50% of the periods";
     assert_eq!(doubts[0].text, text);
 }
 
@@ -74,10 +74,10 @@ fn a_phase_that_is_cut_short_says_by_what() {
     let interrupted = made(Script::default().with(ms(3000), Happening::Interrupt), &plan(LOAD));
     assert_eq!(cut_short(&interrupted), [None, Some("it was interrupted")]);
     let died = made(Script::default().with(ms(3000), Happening::Dies(Exit::Code(1))), &plan(LOAD));
-    assert_eq!((cut_short(&died), kind(&died)), (vec![None, Some("the subject died")], Some(ErrorKind::Subject)));
+    assert_eq!((cut_short(&died), kind(&died)), (vec![None, Some("the server died")], Some(ErrorKind::Subject)));
     // A subject that dies while the load gives up is the cause.
     let both = made(gives_up.with(ms(1000), Happening::Dies(Exit::Code(1))), &plan(LOAD));
-    assert_eq!(cut_short(&both), [Some("the subject died")]);
+    assert_eq!(cut_short(&both), [Some("the server died")]);
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn not_one_correct_answer_ends_a_trial() {
     assert_eq!(error.said, ["it does not feel well"]);
     assert_eq!(made.trial.outcome, Outcome::SubjectFailed);
     let nothing = super::made(answering(|answers| answers.per_s = (0, 0)), &plan(LOAD));
-    assert_eq!(what(&nothing), "the subject did not respond in phase warmup");
+    assert_eq!(what(&nothing), "the server did not respond in phase warmup");
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn a_warm_up_ends_once_the_subject_is_warm() {
     let doubt = doubt(&idle, |doubt| matches!(doubt, Doubt::NeverWarm { .. })).unwrap().text();
     assert_eq!(
         doubt,
-        "the subject was not warm after 20 s of warm-up: too few responses or no CPU times to \
+        "the server was not warm after 20 s of warm-up: too few responses or no CPU times to \
         judge by"
     );
     let interrupted = made(Script::default().with(ms(3000), Happening::Interrupt), &plan(load));
@@ -261,7 +261,7 @@ fn a_driver_that_takes_too_long_or_outlives_the_trial_is_ended() {
     assert_eq!(cut_short(&made), [Some("the driver did not finish within 5s")]);
     let cases = [
         (Happening::Interrupt, "it was interrupted", ErrorKind::Interrupted),
-        (Happening::Dies(Exit::Code(1)), "the subject died", ErrorKind::Subject),
+        (Happening::Dies(Exit::Code(1)), "the server died", ErrorKind::Subject),
     ];
     for (happening, why, error) in cases {
         let script = Script { drives: endless.clone(), ..Script::default() }.with(ms(2000), happening);

@@ -65,7 +65,7 @@ fn failed(what: &str, cause: &io::Error) -> Unavailable {
 
 fn no_report(cause: &io::Error) -> Unavailable {
     match cause.kind() {
-        io::ErrorKind::NotFound => Unavailable::new(SOURCE, "the JVM loaded it, but it wrote no report"),
+        io::ErrorKind::NotFound => Unavailable::new(SOURCE, "the JVM loaded it, but it did not write a report"),
         _ => failed("its report cannot be read", cause),
     }
 }
@@ -108,7 +108,7 @@ impl SubjectAgent {
             let before = rss(process, clock);
             self.send().map_err(|cause| match cause.raw_os_error() {
                 Some(code) if code == rustix::io::Errno::NXIO.raw_os_error() => {
-                    Unavailable::new(SOURCE, "none of the subject's JVMs loaded it; was `-javaagent` passed on?")
+                    Unavailable::new(SOURCE, "none of the server's JVMs loaded it; was `-javaagent` passed on?")
                 }
                 _ => failed("it cannot be queried", &cause),
             })?;
@@ -137,7 +137,7 @@ impl SubjectAgent {
                 return Err(Unavailable::new(SOURCE, "the JVM has exited"));
             }
             if clock.now() >= end {
-                let why = format!("it wrote no report within {} s", REPORT_WITHIN.as_secs());
+                let why = format!("it did not write a report within {} s", REPORT_WITHIN.as_secs());
                 return Err(Unavailable::new(SOURCE, why));
             }
             clock.sleep(LOOK_EVERY);
@@ -157,6 +157,6 @@ mod tests {
         let clock = Clock::start();
         let this = Process::open(std::process::id()).unwrap();
         let cause = standing.ask(&this, &clock).unwrap_err();
-        assert!(cause.why.starts_with("none of the subject's JVMs loaded"), "{cause}");
+        assert!(cause.why.starts_with("none of the server's JVMs loaded"), "{cause}");
     }
 }

@@ -164,7 +164,7 @@ impl Attach {
     fn request(&self, operation: &str, arguments: [&str; 3], within: Duration) -> Read<(i32, String)> {
         let argument = arguments[0];
         if arguments.iter().any(|argument| argument.contains('\0') || argument.len() >= 1024) {
-            return Err(Unavailable::new(SOURCE, "a command must be shorter than 1024 bytes, without zero bytes"));
+            return Err(Unavailable::new(SOURCE, "a command must be shorter than 1024 bytes, without NUL bytes"));
         }
         // Limits connecting and sending; the reader limits the reply.
         let brief = within.min(HANDSHAKE_WITHIN);

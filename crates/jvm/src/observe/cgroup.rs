@@ -78,7 +78,7 @@ impl MemoryCgroup {
         let here = hierarchy.as_ref().and_then(|hierarchy| hierarchy.cgroup_of(process.pid(), &membership));
         let none = || match &hierarchy {
             Some(hierarchy) => {
-                let why = format!("it is not below {} in our cgroup namespace", hierarchy.mount.display());
+                let why = format!("it is not below {} in Loadline's cgroup namespace", hierarchy.mount.display());
                 Unavailable::new(SOURCE, why)
             }
             None => Unavailable::new(SOURCE, "no mount with the memory controller"),

@@ -67,7 +67,7 @@ pub fn in_image(path: &Path) -> Result<u64, Unavailable> {
 }
 
 fn refuse(cause: rawzip::Error) -> Unavailable {
-    Unavailable::new(SOURCE, format!("no jar: {cause}"))
+    Unavailable::new(SOURCE, format!("not a jar: {cause}"))
 }
 
 /// Classes in a nested jar. `left` is how much may still be read.

@@ -232,7 +232,7 @@ fn check_sums(memory: &dyn Memory, found: &mut Walk, candidates: &[HeapCandidate
     let known = arenas.is_empty() || agreeing > 0;
     let nothing_walked = found.heaps.is_empty() && !found.errors.is_empty();
     if !known || nothing_walked {
-        found.unknown_layout = Some("the heaps of malloc do not have the layout of glibc 2.27 to 2.43".to_owned());
+        found.unknown_layout = Some("malloc's heaps do not have the layout of glibc 2.27 to 2.43".to_owned());
         let walked = found.heaps.drain(..).map(|heap| heap.index);
         found.errors.extend(walked.map(|index| WalkError { index, at: candidates[index].start, why: UNKNOWN_LAYOUT }));
     }

@@ -94,7 +94,7 @@ impl Engine<'_> {
         };
         let mut connection = Connection::new(link, place, slot)
             .map(Box::new)
-            .ok_or_else(|| Error::bug("h2 does not start a connection immediately"))?;
+            .ok_or_else(|| Error::bug("h2 did not start a connection immediately"))?;
         connection.promised = self.streams - 1;
         self.promised += u64::from(connection.promised);
         let index = self.vacant.pop().unwrap_or(self.connections.len() as u32);

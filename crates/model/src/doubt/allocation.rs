@@ -15,7 +15,7 @@ doubts! {
             /// The reason.
             why: String,
         } => format!("bytes per request could not be read from outside the JVM: {why}"),
-            "run Loadline as the subject's user or as root; this requires HotSpot 11.0.23 or newer";
+            "run Loadline as the server's user or as root; this requires HotSpot 11.0.23 or newer";
         /// They leave something out, or are rounded.
         AllocationRough {
             /// The phase affected.

@@ -36,7 +36,7 @@ impl FromStr for Budget {
         let refuse = |why: &str| format!("`{text}` is not a budget: {why}; {FORM}");
         let (metric, relation, bound) = Relation::split(text).ok_or_else(|| refuse("it has no comparison"))?;
         if metric.is_empty() || metric.contains(char::is_whitespace) {
-            return Err(refuse("it names no metric"));
+            return Err(refuse("it does not name a metric"));
         }
         let limit = match bound.split_at_checked(1) {
             Some(("+", change)) => change.parse().map(|amount| Limit::Change(1.0, amount)),

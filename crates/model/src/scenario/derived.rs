@@ -173,7 +173,7 @@ impl FigureFile {
             (None, Some(file)) => {
                 let SlopeFile { name, of, per, marks } = file;
                 if marks.as_ref().is_some_and(Vec::is_empty) {
-                    return Err(Error::request("`marks` of a slope is empty")
+                    return Err(Error::request("the `marks` of a slope are empty")
                         .at("figures")
                         .hint("leave it out to use all marks that have the counter"));
                 }
@@ -228,7 +228,7 @@ mod tests {
         check(&SLOPE.replace("per: instances", "per: 'a b'"), "is not a valid counter name");
         check(&SLOPE.replace("per: instances", "per: ''"), "is not a valid counter name");
         check(&SLOPE.replace("instances}", "instances, marks: [one]}"), "two or more marks");
-        check(&SLOPE.replace("instances}", "instances, marks: []}"), "`marks` of a slope is empty");
+        check(&SLOPE.replace("instances}", "instances, marks: []}"), "the `marks` of a slope are empty");
         check(&SLOPE.replace("instances}", "instances, marks: [a, a]}"), "named twice");
         check(&SLOPE.replace("instances}", "instances, marks: [a, '']}"), "is not a valid mark name");
         check(&SLOPE.replace("bytes_per_instance", "bytes.per"), "cannot be the `name`");

@@ -129,10 +129,10 @@ impl Scenario {
     /// `Request` if the subject is not a JVM, or its code is in a container.
     pub fn explain(&mut self, typed: Explain) -> Result<()> {
         if self.subject.kind != Kind::Jvm {
-            return Err(Error::request("only JVM code can be explained, and the subject is not a JVM"));
+            return Err(Error::request("only JVM code can be explained, and the server is not a JVM"));
         }
         if self.subject.image.is_some() {
-            return Err(Error::request("a profiler cannot be put into the container of `--image`")
+            return Err(Error::request("a profiler cannot be added to a container (`--image`)")
                 .hint("start the server without a container, or explain a running one: `loadline explain PID`"));
         }
         self.explain = Some(typed);
@@ -145,7 +145,7 @@ impl Scenario {
         let asked = if typed.classes { "--classes" } else { "--heap-dump" };
         let any = typed.classes || typed.heap_dump.is_some();
         if any && self.subject.kind != Kind::Jvm {
-            return Err(Error::request(format!("`{asked}` needs a JVM, and the subject is not one")));
+            return Err(Error::request(format!("`{asked}` needs a JVM, and the server is not one")));
         }
         if typed.heap_dump.is_some() && self.subject.image.is_some() {
             return Err(Error::request(
@@ -153,8 +153,8 @@ impl Scenario {
                  the end",
             )
             .hint(
-                "run the server without `--image`, or dump a container that stays with `loadline account \
-                     PID`",
+                "run the server without `--image`, or use `loadline account PID` on a container that keeps \
+                     running",
             ));
         }
         if typed.classes {

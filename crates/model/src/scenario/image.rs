@@ -37,7 +37,7 @@ impl Scenario {
         let name = &image.name;
         if name.is_empty() || name.starts_with('-') || name.contains(|c: char| c.is_whitespace() || c.is_control()) {
             return Err(Error::request(format!("`{name}` is not an image name"))
-                .hint("write it as `podman images` or `docker images` show it: `app:1.2`"));
+                .hint("write it as `podman images` or `docker images` shows it: `app:1.2`"));
         }
         if self.subject.socket.is_some() {
             return Err(Error::request("Loadline cannot reach a Unix socket inside a container")
@@ -59,9 +59,8 @@ impl Scenario {
 
 impl Configuration {
     fn validate_in_image(&self) -> Result<()> {
-        let refuse = |word: &str, hint: &str| {
-            Err(Error::request(format!("`{word}` has no effect: the subject is an image")).hint(hint))
-        };
+        let refuse =
+            |word: &str, hint: &str| Err(Error::request(format!("`{word}` has no effect with an image")).hint(hint));
         match () {
             () if self.jdk.is_some() => refuse("jdk", "the image has its own JDK; use another image"),
             () if self.preload.is_some() => {
@@ -110,6 +109,6 @@ mod tests {
         check("image: app", "jdk: 17", "`jdk` has no effect");
         check("image: app", "preload: libx.so", "`preload` has no effect");
         check("image: app, netty: true", "", "`netty` has no effect");
-        check("env: {A: b}", "", "the subject has no command");
+        check("env: {A: b}", "", "the server has no command");
     }
 }

@@ -73,7 +73,7 @@ fn usual(url: &Url) -> Vec<Phase> {
 fn refuse_drivers(load: &[Phase]) -> Result<()> {
     let done_by = |phase: &Phase| match phase.kind {
         PhaseKind::Driver(_) => Some("another program"),
-        PhaseKind::Own(_) => Some("the subject itself"),
+        PhaseKind::Own(_) => Some("the server itself"),
         PhaseKind::Work(_) | PhaseKind::Idle(_) => None,
     };
     match load.iter().find_map(|phase| Some((phase, done_by(phase)?))) {
@@ -115,7 +115,7 @@ mod tests {
         };
         check("http://127.0.0.1:{port}/", None, "a server that Loadline starts");
         check("http://h:1/", Some("load: [{a: {driver: wrk}}]"), "driven by another program");
-        check("http://h:1/", Some("load: [{a: {phases: [x]}}]"), "driven by the subject itself");
+        check("http://h:1/", Some("load: [{a: {phases: [x]}}]"), "driven by the server itself");
         check("http://h:1/", Some("load: [{a: {idle: 1s}}]"), "no load phase");
         check("http://h:1/", Some("laod: []"), "plan: /x/a.yaml");
     }

@@ -50,7 +50,7 @@ impl OwnWork {
         let spaced = |name: &&String| self.pattern.is_none() && name.contains(char::is_whitespace);
         if let Some(name) = self.phases.iter().find(spaced) {
             return Err(Error::request(format!("the marker `{name}` contains a space, which would end the name"))
-                .hint("write it as one word, or specify a `pattern` that finds it"));
+                .hint("write it as one word, or specify a `pattern` that matches it"));
         }
         if let Some(name) = self.phases.iter().find(|name| name.chars().count() > NAME_CHARS_MAX) {
             return Err(Error::request(format!("the marker `{name}` is longer than {NAME_CHARS_MAX} characters")));

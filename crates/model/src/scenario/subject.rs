@@ -195,11 +195,7 @@ pub struct SubjectSettings {
     #[command(flatten)]
     pub ready: ReadySettings,
     /// Time to wait after SIGTERM before killing the server.
-    #[arg(
-        long,
-        value_name = "TIME",
-        help = "Time to wait after SIGTERM before killing the server [default: 10s]"
-    )]
+    #[arg(long, value_name = "TIME", help = "Time to wait after SIGTERM before killing the server [default: 10s]")]
     #[schemars(extend("default" = "10s"))]
     pub end_within: Option<Span>,
     /// Whether to list Netty's buffer pools at each mark, with an agent (`-javaagent`). Applies to configurations
@@ -225,7 +221,7 @@ impl TlsFile {
         match self {
             Self::Switch(on) => Ok(on.then(Tls::default)),
             Self::How(TlsSettings { cert: None, key: Some(_), .. }) => {
-                Err(Error::request("`tls` has a `key` but no `cert` to go with it"))
+                Err(Error::request("`tls` has a `key` but no `cert`"))
             }
             Self::How(how) => {
                 let mut tls = Tls::default();
@@ -313,7 +309,7 @@ impl SubjectSettings {
                 .hint("remove it, or let `ready` check the ports by `http` or `tcp`"));
         }
         if self.image.is_some() && self.dir.is_some() && self.build.is_none() {
-            return Err(Error::request("`dir` has no effect: the subject is an image, so nothing is built")
+            return Err(Error::request("`dir` has no effect with an image: nothing is built")
                 .hint("remove it; an image has its own working directory"));
         }
         let unsaid = Subject::default();
@@ -368,13 +364,11 @@ impl Subject {
         match (&typed.image, &mut self.image) {
             (None, None) => Ok(()),
             (Some(_), None) => {
-                Err(Error::request("`--image` has no effect: the scenario starts its subject with a command")
+                Err(Error::request("`--image` has no effect: the scenario starts its server with a command")
                     .hint("write `image: NAME` under `subject` in the scenario, with its arguments as `command`"))
             }
-            (_, Some(_)) if typed.dir.is_some() => {
-                Err(Error::request("`--dir` has no effect: the subject is an image")
-                    .hint("remove it; an image has its own working directory"))
-            }
+            (_, Some(_)) if typed.dir.is_some() => Err(Error::request("`--dir` has no effect with an image")
+                .hint("remove it; an image has its own working directory")),
             (Some(name), Some(image)) => {
                 *image = Image::named(name);
                 Ok(())

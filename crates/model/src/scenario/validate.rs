@@ -20,7 +20,7 @@ impl Scenario {
     /// invalid value and its valid range.
     pub fn validate(&self) -> Result<()> {
         if self.subject.command.is_empty() && self.subject.image.is_none() {
-            return Err(Error::request("the subject has no command").hint("add one after `--`: `-- java -jar app.jar`"));
+            return Err(Error::request("the server has no command").hint("add one after `--`: `-- java -jar app.jar`"));
         }
         if let Some(port) = self.subject.port {
             within("port", u64::from(port), 1, 65_535)?;
@@ -52,8 +52,7 @@ impl Scenario {
         match self.marks.iter().find(|mark| !possible.contains(mark)) {
             Some(MarkPoint::Warm) => Err(Error::request("the mark `warm` needs a phase named `warmup`")),
             Some(mark @ (MarkPoint::Collected | MarkPoint::Trimmed)) => {
-                let what =
-                    format!("the mark `{}` needs a JVM to query, but the subject is `kind: native`", mark.word());
+                let what = format!("the mark `{}` needs a JVM to query, but the server is `kind: native`", mark.word());
                 Err(Error::request(what).hint("remove the mark"))
             }
             Some(_) => Err(Error::request("the mark `rested` needs an idle phase after the last load")),
@@ -86,7 +85,7 @@ impl Scenario {
             return Ok(());
         }
         if self.objects == Objects::Listed {
-            return Err(Error::request("`classes` has no effect: the subject is `kind: native`, not a JVM"));
+            return Err(Error::request("`classes` has no effect: the server is `kind: native`, not a JVM"));
         }
         self.validate_each(|of| {
             let asked = [
@@ -97,7 +96,7 @@ impl Scenario {
                 ("jdk", of.jdk.is_some()),
             ];
             let Some((word, _)) = asked.into_iter().find(|(_, asked)| *asked) else { return Ok(()) };
-            Err(Error::request(format!("`{word}` has no effect: the subject is `kind: native`, not a JVM"))
+            Err(Error::request(format!("`{word}` has no effect: the server is `kind: native`, not a JVM"))
                 .hint("use `args`, `env`, or `preload`; or remove `kind: native`"))
         })
     }

@@ -28,7 +28,7 @@ pub fn within_bounds(text: &str) -> Result<()> {
         let (deepest, left_open) = nested(line);
         if depth + deepest > DEPTH_MAX {
             let what = format!("line {}: `[` and `{{` are nested more than {DEPTH_MAX} deep", number + 1);
-            return Err(Error::request(what).hint("write lists and maps one entry per line: `- a` and `key: value`"));
+            return Err(Error::request(what).hint("write one list or map entry per line: `- a` and `key: value`"));
         }
         depth += left_open;
     }

@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn a_fleet_has_every_service_in_every_order() {
         let page = fleet_page(&fleet_sample::fleet());
-        assert_eq!(page.matches("<th scope=\"row\" class=\"brief\"><div>catalogue</div></th>").count(), 5);
+        assert_eq!(page.matches("<th scope=\"row\" class=\"brief\"><div>catalog</div></th>").count(), 5);
         assert_eq!((page.matches("type=\"radio\"").count(), page.matches(" checked=").count()), (5, 1));
         assert!(page.contains("<h1>shop: 11 services</h1>") && page.contains("3 services could save 3.0 GiB in total"));
         assert!(!page.contains("<script") && !page.contains("http://") && !page.contains("https://"));
