@@ -20,7 +20,7 @@ fn an_ordinary_end_is_told_too() {
 fn what_is_no_jvm_is_told() {
     let call = Call::weigh().with("--ready-within 1s").command(&["sleep", "60", "{port}"]);
     let ran = call.run().expect(3);
-    ran.says(&["did not answer on http://127.0.0.1:", "the subject is not a JVM: pid ", "sleep 60"]);
+    ran.says(&["did not answer on http://127.0.0.1:", "the server is not a JVM: pid ", "sleep 60"]);
 
     if !has("LOADLINE_TOOLS", "python3") {
         return;
@@ -80,7 +80,7 @@ fn an_archive_is_never_overwritten() {
     let index = call.archive().join("archive.jsonl");
     std::fs::write(&index, "mine").unwrap();
     let ran = call.subject("DemoServer", "{port}").run().expect(2);
-    let ran = ran.says(&["already holds an archive", "hint: choose another directory"]);
+    let ran = ran.says(&["already contains an archive", "hint: choose another directory"]);
     assert_eq!(std::fs::read_to_string(ran.archive.join("archive.jsonl")).unwrap(), "mine");
     assert_eq!(ran.stdout, "");
 }

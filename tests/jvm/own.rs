@@ -83,7 +83,7 @@ fn shown(ran: &Ran) {
     says("churn: the program's own work, weighed at empty, full, gone");
     says("calm: idle, 300ms, weighed at its end after full collections");
     says("The program reported these values at its markers: empty instances=0; full instances=512; gone");
-    says("empty, full: the program ran its own workload; requests and rate are");
+    says("empty, full: the program ran its own workload; requests and rate count its operations");
     says("CPU per operation in empty:");
     says("at full (Java heap +");
     // A value that was not reported is a dash.
