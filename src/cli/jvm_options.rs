@@ -12,14 +12,20 @@ const STARTING: [&str; 5] = ["weigh", "compare", "find", "tune", "explain"];
 const TAKING_DASHES: [&str; 3] = ["--jvm", "--try", "--may-remove"];
 
 /// Puts the tip into the error of an unknown option, if it is one of a JVM.
-pub(super) fn with_tip(mut usage: clap::Error, typed: &[OsString]) -> clap::Error {
+pub(super) fn with_tip(usage: clap::Error, typed: &[OsString]) -> clap::Error {
     let words: Vec<String> = typed.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    if usage.kind() == ErrorKind::UnknownArgument
-        && let Some((option, tip)) = tip(&words)
-    {
-        usage.insert(ContextKind::InvalidArg, ContextValue::String(option));
-        usage.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
-    }
+    let Some((option, tip)) = tip(&words) else { return usage };
+    // clap reads `-cp` as `-c p`.
+    let rest = option.get(2..).map(|rest| ContextValue::String(rest.to_owned()));
+    let mut usage = match usage.kind() {
+        ErrorKind::UnknownArgument => usage,
+        ErrorKind::ValueValidation if usage.get(ContextKind::InvalidValue) == rest.as_ref() => {
+            clap::Error::new(ErrorKind::UnknownArgument).with_cmd(&super::args::parser())
+        }
+        _ => return usage,
+    };
+    usage.insert(ContextKind::InvalidArg, ContextValue::String(option));
+    usage.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
     usage
 }
 
@@ -75,6 +81,7 @@ mod tests {
         let expect = format!("{command}`loadline find --rate 5 -- java -Xmx64m -jar a.jar`");
         check("loadline find --rate 5 java -Xmx64m -jar a.jar", "-Xmx64m", &expect);
         check("loadline find --rate 5 -Xmx64m -jar a.jar", "-Xmx64m", &expect);
+        check("loadline weigh -cp a b.C", "-cp", &format!("{command}`loadline weigh -- java -cp a b.C`"));
         let expect = format!("{command}`loadline weigh --jvm -Xss1m -- /jdk/bin/java -jar a.jar`");
         check("loadline weigh --jvm -Xss1m /jdk/bin/java -jar a.jar", "-jar", &expect);
     }
