@@ -78,7 +78,7 @@ impl Writer {
         let path = folder.join(INDEX);
         let fails = |cause: std::io::Error| Error::io("write", &path, &cause);
         let index = private_file::options().open(&path).map_err(fails)?;
-        // Locked before reading, so that no lines are added meanwhile.
+        // Locked before reading, so that no lines are added in between.
         let mut index = lock(index, folder)?;
         let text = bounded::bytes(&path, INDEX_BYTES_MAX).map_err(|cause| Error::io("read", &path, &cause))?;
         let there = text.split_inclusive(|byte| *byte == b'\n').filter(|line| is_whole_trial(line)).count();

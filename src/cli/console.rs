@@ -91,7 +91,7 @@ impl Console {
             let _ = signal_hook::low_level::emulate_default_handler(SIGTSTP);
             self.goes_on.store(true, Ordering::Relaxed);
         }
-        // The shell may have changed the modes meanwhile.
+        // The shell may have changed the modes.
         if self.goes_on.swap(false, Ordering::Relaxed) && self.drawing {
             leave();
             self.drawing = false;

@@ -87,7 +87,7 @@ pub(super) fn run(verb: Verb, Call { typed, .. }: Call) -> Result<Code> {
 /// The files by kind.
 #[derive(Debug, Default)]
 struct Evidence {
-    /// Kernel logs: names and texts.
+    /// Kernel logs: names and text.
     logs: Vec<(String, String)>,
     /// Evidence from other files.
     traces: Vec<TraceRecord>,

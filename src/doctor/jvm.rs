@@ -27,7 +27,7 @@ pub(crate) enum Listed {
 /// A source, or the reason why it is unreadable.
 type SourceResult<T> = std::result::Result<T, Unavailable>;
 
-/// Examines JVM `pid` from outside. Errors: as [`weigh::check_jvm`]; `Subject` if the JVM ends meanwhile.
+/// Examines JVM `pid` from outside it. Errors: as [`weigh::check_jvm`]; `Subject` if the JVM ends.
 pub(crate) fn examine_jvm(pid: u32, listed: Listed, clock: Clock) -> Result<Vec<Section>> {
     weigh::check_jvm(pid, &clock)?;
     let gone = |why: Unavailable| Error::subject(format!("the JVM with pid {pid} has exited: {why}"));

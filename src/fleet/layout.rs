@@ -60,7 +60,7 @@ pub(super) mod tests {
             scenario: scenario.clone(),
         };
         let mut plan = Plan::new(name, "2026-11-22T00:00:00Z".to_owned(), (0..entries).map(entry).collect()).unwrap();
-        // The hash depends on the version and the scenario's fields; the engines' texts must not.
+        // The hash depends on the version and the scenario's fields; the engines' text must not.
         plan.header.hash = "0123456789abcdef".repeat(4);
         plan.header.loadline = "0.1.0".to_owned();
         plan

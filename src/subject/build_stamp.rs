@@ -57,7 +57,7 @@ impl Inputs {
         made.lines().all(|line| line.strip_prefix("made ").is_some_and(|name| output.join(name).exists()))
     }
 
-    /// Records that the commands succeeded on these inputs. Records nothing if an input changed meanwhile, because the
+    /// Records that the commands succeeded on these inputs. Records nothing if an input has changed, because the
     /// output may not reflect it.
     pub(crate) fn remember(&self, commands: &[&str]) -> Result<()> {
         let output = self.folder.join(OUTPUT);

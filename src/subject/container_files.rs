@@ -1,4 +1,4 @@
-//! A container's files as seen from outside: in the layers of its root.
+//! A container's files as seen from outside it: in the layers of its root.
 //!
 //! Mount options of an overlayfs root (kernel `Documentation/filesystems/overlayfs.rst`), from podman 4.3 and docker
 //! 20.10: `rw,lowerdir=/a/l/HF3Q:/a/l/57BY,upperdir=/a/909/diff,workdir=/a/909/w`

@@ -29,7 +29,7 @@ const IN_MEMORY: [u32; 2] = [0x0102_1994, 0x8584_58f6];
 const PROBE_BYTES: usize = 256 << 10;
 /// Parts of a JDK that a JVM reads. In JDK 8 they are below `jre`.
 const READ_BY_JVM: [&str; 6] = ["bin/java", "lib", "conf", "release", "jre/bin/java", "jre/lib"];
-/// Parts of a JDK that no JVM reads: jmods, sources, examples, texts, headers.
+/// Parts of a JDK that no JVM reads: jmods, sources, examples, text files, headers.
 pub(super) const NEVER_READ: [&str; 8] = ["jmods", "src.zip", "demo", "sample", "man", "legal", "docs", "include"];
 
 /// The result of dropping the pages of some files.

@@ -127,7 +127,7 @@ impl Keeper {
         }
     }
 
-    /// Whether the subject was OOM-killed. `counted`: the kernel OOM-killed any process on the machine meanwhile.
+    /// Whether the subject was OOM-killed. `counted`: the kernel OOM-killed any process on the machine.
     /// `said`: the last lines of output.
     ///
     /// If the tool does not report it, like podman on cgroup v1, the count decides.

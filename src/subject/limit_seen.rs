@@ -39,7 +39,7 @@ pub enum LimitSeen {
     Other(Bytes),
     /// No limit.
     Unseen,
-    /// No known message: the JVM is old, lacks container support, or uses other texts.
+    /// No known message: the JVM is old, lacks container support, or uses other wording.
     NotSaid,
 }
 

@@ -163,7 +163,7 @@ mod tests {
             Ok(made) => {
                 let folder = made.cgroup.folder.clone();
                 assert_eq!(cpu_cgroup::limit(&made.cgroup), Some(PROBE_LIMIT));
-                // A period may pass meanwhile.
+                // A period may have passed.
                 assert_eq!(made.throttled().map(|counted| counted.throttled), Some(0));
                 drop(made);
                 assert!(!folder.exists() && folder.starts_with(probe(clock).unwrap().folder));

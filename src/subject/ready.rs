@@ -101,7 +101,7 @@ impl Refusal {
     }
 }
 
-/// Waits for the launch's readiness check; `say` receives advice for the user meanwhile.
+/// Waits for the launch's readiness check; `say` receives advice for the user.
 pub(super) fn wait(
     running: &mut GuardedSubject,
     within: Duration,

@@ -31,7 +31,7 @@ const TAIL_LINES: usize = 200;
 
 /// A started subject.
 pub trait RunningSubject {
-    /// Waits until it is ready, for at most `within` after its start; `say` receives advice for the user meanwhile.
+    /// Waits until it is ready, for at most `within` after its start; `say` receives advice for the user.
     /// Fails if it ended, is not a JVM, is not ready in time, or the user interrupts.
     fn wait_ready(
         &mut self,

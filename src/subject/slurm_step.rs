@@ -49,7 +49,7 @@ impl Job {
 
     fn kill(&self, id: &str, clock: Clock) -> Result<(), String> {
         let said = self.ask("scancel", &["--signal=KILL", id], clock);
-        // The step may have ended meanwhile.
+        // The step may have already ended.
         if said.errors.contains("already complet") { Ok(()) } else { said.good().map(drop) }
     }
 

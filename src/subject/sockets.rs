@@ -124,7 +124,7 @@ pub fn free_ports(host: &str, count: u16) -> Result<u16> {
 }
 
 /// Consecutive ports reserved for this process: a subject binds its port some time after it receives the number, and
-/// another Loadline must not choose it meanwhile.
+/// another Loadline must not choose it before then.
 struct Window {
     first: u16,
     /// The next port to try, relative to `first`.

@@ -287,7 +287,7 @@ impl Trialling<'_> {
         let is_limited = plan.configuration.cpu_limit.is_some_and(|limit| limit.processors() <= cpus as u64);
         doubts.extend(doubts::of_collector(&jvm, &asked, cpus, cores).filter(|_| !is_limited));
         self.notes.trial.jvm = Some(jvm);
-        // Counters that are readable from outside make queries unnecessary.
+        // Counters that are readable from outside the JVM make queries unnecessary.
         let asks = plan.configuration.nmt == Nmt::Summary && self.scales.inside().direct.is_none();
         let attached = self.scales.attached().filter(|_| asks);
         attached.into_iter().for_each(|attach| self.reports.watch_direct(attach));

@@ -208,7 +208,7 @@ pub(super) fn of_machine(machine: &Machine, cpus_shared: bool) -> Vec<Doubt> {
 }
 
 /// A JVM that sees one CPU defaults to Serial, unlike elsewhere. A script may also have chosen it; only the flag's
-/// origin tells.
+/// origin shows it.
 pub(super) fn of_collector(jvm: &Jvm, asked: &[String], cpus: usize, cores: u32) -> Option<Doubt> {
     let chosen = asked.iter().any(|option| option.starts_with("-XX:+Use") && option.ends_with("GC"));
     let mut set = jvm.flags_kept.iter().flat_map(|flags| &flags.set);

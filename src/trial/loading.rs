@@ -212,7 +212,7 @@ impl LoadRun<'_> {
         matches!(self.loading.reached.address, Address::Tcp(_))
     }
 
-    /// Drives the load on a thread, and checks for an interrupt meanwhile.
+    /// Drives the load on a thread while checking for an interrupt.
     fn drive(&mut self, phase: &Phase, work: &Work) -> Result<Outcome> {
         let loading = self.loading;
         let driving = Driving {

@@ -131,7 +131,7 @@ impl Trialling<'_> {
         self.notes.doubts.extend(limit.and_then(|limit| doubts::throttled(record, limit)));
     }
 
-    /// Runs the load engine and handles all other messages meanwhile. Errors: the error that makes the whole phase
+    /// Runs the load engine and handles all other messages. Errors: the error that makes the whole phase
     /// impossible.
     pub(super) fn work(&mut self, phase: &Phase, work: &Work) -> Result<Ran> {
         let name = &phase.name;

@@ -13,7 +13,7 @@ pub(super) struct Usage {
     pub(super) ours: Duration,
     /// Time in which some program waited for memory. `None` if the subject's own limit may be the cause, or if the
     /// kernel does not report it. (Waits for a CPU are excluded: the subject's threads wait for each other, and the
-    /// kernel does not tell them from others.)
+    /// kernel does not distinguish them from others.)
     pub(super) memory_stalled: Option<Duration>,
     pub(super) elapsed: Duration,
 }

@@ -38,7 +38,7 @@ struct Stretch {
     jit_share: Option<f64>,
     /// CPU time per request without the compilers', in seconds.
     cpu_s: f64,
-    /// Bytes allocated per request; `None` if not readable from outside.
+    /// Bytes allocated per request; `None` if not readable from outside the JVM.
     allocated: Option<f64>,
     /// Bytes of machine code compiled so far; `None` if the JVM does not count them.
     compiled: Option<u64>,

@@ -95,7 +95,7 @@ impl<K: Copy + PartialEq + Send + 'static, T: Send + 'static> Crew<K, T> {
             if is_idle || state.workers == state.late() || now >= until {
                 break;
             }
-            // Jobs that begin meanwhile become late no earlier than this.
+            // Jobs that begin during the wait become late no earlier than this.
             let wait = next.unwrap_or(now + patience).min(until).saturating_sub(now);
             state = self.shared.done.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner).0;
         }

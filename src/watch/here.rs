@@ -66,7 +66,7 @@ struct Patience {
 }
 
 const SHORT: Patience = Patience { one: Duration::from_millis(300), all: Duration::from_secs(1), opened: 128 };
-/// The patience if nothing else is read meanwhile.
+/// The patience if nothing else is being read.
 const LONG: Patience = Patience { one: Duration::from_secs(10), all: Duration::from_secs(30), opened: usize::MAX };
 /// The maximum number of JVMs. A Kubernetes node has 110 pods.
 const JVMS_MAX: usize = 400;
@@ -264,7 +264,7 @@ impl Here {
             self.returned(task);
         }
         for task in late {
-            // If the JVM was closed meanwhile, its state is dropped.
+            // If the JVM has been closed, its state is dropped.
             if let Some(late) = self.late.get_mut(&task) {
                 late.again();
             }

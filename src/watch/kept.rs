@@ -117,7 +117,7 @@ fn page(file: &File, at: u64) -> io::Result<(Kept, u64)> {
     if kept.every_ms == 0 { Err(no("its sampling interval is 0 ms")) } else { Ok((kept, revision)) }
 }
 
-/// Writes a page. If the description is too long, truncates the longest texts: a cgroup path can be 4,096 bytes long,
+/// Writes a page. If the description is too long, truncates the longest strings: a cgroup path can be 4,096 bytes long,
 /// and each byte of an argument can take six.
 pub(super) fn write(file: &File, at: u64, kept: &Kept, revision: u64) -> io::Result<()> {
     let mut kept = kept.clone();

@@ -190,7 +190,7 @@ impl Listener {
 impl Drop for Listener {
     fn drop(&mut self) {
         if let Some(path) = &self.made {
-            // It may have been deleted meanwhile.
+            // It may have been deleted already.
             let _ = std::fs::remove_file(path);
         }
     }

@@ -38,7 +38,7 @@ impl WhenWeighed {
     }
 }
 
-/// Whether to attach to JVMs for data that is not readable from outside.
+/// Whether to attach to JVMs for data that is not readable from outside the JVM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Attaching {
     /// Never.

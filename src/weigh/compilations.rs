@@ -1,4 +1,4 @@
-//! JIT compilations during which memory grew: each one that spans several samples, with the growth of RSS meanwhile.
+//! JIT compilations during which memory grew: each one that spans several samples, with its RSS growth.
 
 use crate::observe::hotspot::compiling::{Compilers, Task};
 use crate::observe::memory::ProcessMemory;

@@ -18,7 +18,7 @@ use loadline_jvm::accounting::Allocation;
 use loadline_jvm::accounting::JvmTables;
 use std::time::Duration;
 
-/// Characters kept of a text while the JVM runs; the text may be 1 MiB long.
+/// Characters of text kept while the JVM runs; the text may be 1 MiB long.
 const TEXT_CHARS_MAX: usize = 500;
 
 /// A JVM's sources, opened once.
@@ -54,7 +54,7 @@ pub(crate) struct Ceilings {
     pub(crate) metaspace: Option<Bytes>,
 }
 
-/// A reading from outside; unreadable values are `None`.
+/// A reading from outside the JVM; unreadable values are `None`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct OutsideReading {
     pub(crate) rss_anon: Bytes,

@@ -234,7 +234,7 @@ impl Member {
         self.weighed.then_some(Doubt::ProcessEnded { pid, name, at })
     }
 
-    /// Measures another process; `None` if it ends meanwhile.
+    /// Measures another process; `None` if it ends first.
     fn weigh(&mut self, weigh: MarkSettings, mark: &str, doubts: &mut Vec<Doubt>) -> Option<WeighedProcess> {
         let moment = if self.collected { weigh.moment } else { Moment::Running };
         let mut found = Vec::new();
@@ -268,7 +268,7 @@ impl Member {
         why.map(|why| format!("`{command}` failed in the JVM with pid {}: {why}", self.pid()))
     }
 
-    /// Its usage so far, as far as readable from outside.
+    /// Its usage so far, as far as readable from outside the process.
     fn glance(&mut self) -> Spending {
         let sample = self.watched.sample();
         Spending {

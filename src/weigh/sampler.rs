@@ -53,7 +53,7 @@ pub(crate) struct Sources {
     pub(crate) own_cgroup: bool,
     pub(crate) origin_ns: u64,
     pub(crate) hz: u32,
-    /// When to attach for data that may be readable from outside.
+    /// When to attach for data that may be readable from outside the JVM.
     pub(crate) asking: Asking,
     pub(crate) clock: Clock,
 }

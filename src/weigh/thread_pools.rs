@@ -30,7 +30,7 @@ pub(super) fn pools(
         });
     }
     for stack in stacks {
-        // Omits a pool whose threads have all ended meanwhile.
+        // Omits a pool whose threads have all ended.
         if let Some(pool) = pool_of.get(stack.name.as_str()).and_then(|name| pools.get_mut(name.as_str())) {
             pool.stack_bytes = pool.stack_bytes.saturating_add(stack.rss_bytes);
         }

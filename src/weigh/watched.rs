@@ -65,7 +65,7 @@ pub(crate) struct Watched {
     counters: Option<HsPerf>,
     /// Allocation, from the JVM's tables; `None` if they lack it.
     pub(crate) allocation: Option<Allocation>,
-    /// Direct memory; `None` if not read from outside.
+    /// Direct memory; `None` if not read from outside the JVM.
     pub(crate) direct: Option<DirectReader>,
     /// Only if the subject has its own cgroup.
     pub(crate) cgroup: Option<MemoryCgroup>,
@@ -190,7 +190,7 @@ impl Watched {
         self.tables.as_ref().ok_or_else(|| Unavailable::new(hotspot::SOURCE, "they were not found"))
     }
 
-    /// All flags in effect, read from outside; also determines how the heap is sized.
+    /// All flags in effect, read from outside the JVM; also determines how the heap is sized.
     pub(super) fn flags(&mut self) -> std::result::Result<AllFlags, Unavailable> {
         self.find_tables()?;
         let flags = self.found_tables()?.flags(&self.process, &self.clock)?;
@@ -253,7 +253,7 @@ impl Watched {
         self.ask(command)
     }
 
-    /// Bytes allocated in its heap so far, from outside, or from the JVM if already attached.
+    /// Bytes allocated in its heap so far, from outside the JVM, or from the JVM if already attached.
     pub(crate) fn allocated(&mut self) -> Option<AllocatedSoFar> {
         match self.allocation {
             Some(_) => self.allocated_unasked(),
@@ -261,7 +261,7 @@ impl Watched {
         }
     }
 
-    /// Like `allocated`, only from outside.
+    /// Like `allocated`, only from outside the JVM.
     pub(crate) fn allocated_unasked(&mut self) -> Option<AllocatedSoFar> {
         self.allocation.as_mut()?.so_far()
     }

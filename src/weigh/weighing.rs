@@ -116,7 +116,7 @@ impl MarkSettings {
         let stacks = taken.account(self, watched, said, doubts);
         if let Some(account) = &mut taken.mark.account {
             account.told = told;
-            // Reading from outside adds nothing.
+            // Reading from outside the JVM adds nothing.
             let asked_nothing = account.told.as_ref().is_some_and(|told| told.by == ToldBy::Tables);
             account.observer_bytes = account.observer_bytes.or(asked_nothing.then_some(0));
         }

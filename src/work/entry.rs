@@ -118,7 +118,7 @@ pub enum By {
     Us,
     /// Another worker, before this one began.
     Earlier,
-    /// Another worker, meanwhile.
+    /// Another worker, while this one worked.
     Meanwhile,
 }
 

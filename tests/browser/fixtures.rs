@@ -490,7 +490,7 @@ pub(crate) fn hostile_texts() -> Vec<String> {
     ]
 }
 
-/// A document in which all texts are hostile.
+/// A document in which all text is hostile.
 pub(crate) fn hostile() -> (Document, Vec<Evidence>, Vec<String>) {
     let texts = hostile_texts();
     let names: Vec<&str> = texts.iter().map(String::as_str).collect();

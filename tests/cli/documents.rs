@@ -51,7 +51,7 @@ fn every_message_explained_is_still_said() {
     assert!(!said("the server did not feel well", &sources), "this check must be able to fail");
 }
 
-/// Whether a text contains a message's fixed parts in order.
+/// Whether text contains a message's fixed parts in order.
 fn says(text: &str, message: &str) -> bool {
     let pieces = fixed(message);
     let mut rest = text;

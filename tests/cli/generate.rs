@@ -39,7 +39,7 @@ fn the_manual_has_every_verb_and_every_option_that_the_help_shows() {
     assert!(page.contains("this machine cannot run the measurement"));
 }
 
-/// Whether a program accepts a text, and its stderr. Reports a skip and returns `None` if the program is missing.
+/// Whether a program accepts text, and its stderr. Reports a skip and returns `None` if the program is missing.
 fn said_of(text: &str, program: &str, arguments: &[&str]) -> Option<(bool, String)> {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("generated");

@@ -21,7 +21,7 @@ fn pages() -> Vec<PathBuf> {
     pages
 }
 
-/// A page's sentences without code, tables, and headings; with link texts, and `code` for text in backticks.
+/// A page's sentences without code, tables, and headings; with link text, and `code` for text in backticks.
 fn sentences(text: &str) -> Vec<String> {
     let (mut prose, mut in_code) = (String::new(), false);
     for line in text.lines() {
@@ -190,7 +190,7 @@ fn samples_are_cut_from_real_runs() {
 const ON_SCREEN: [&str; 8] =
     [" is said", " is told", " are told", " anew", " beside it", " stands still", " stands beside", " nobody "];
 
-/// The user-visible lines of a file: in code, only texts contain such words; in `src/cli`, the help does too.
+/// The user-visible lines of a file: in code, only strings contain such words; in `src/cli`, the help does too.
 fn lines_read<'t>(path: &Path, text: &'t str) -> impl Iterator<Item = (usize, &'t str)> {
     let has_help = path.to_string_lossy().contains("src/cli/");
     let product = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();

@@ -66,7 +66,7 @@ fn heap_and_limit_of_a_known_appetite_are_found() {
         };
         assert!(cause.iter().all(|(_, of)| by_itself(of)), "{cause:?}");
         assert!(find.trials <= 20 && find.trials as usize == document.trials.len());
-        // Only the first trial attaches to the JVM; the others are read from outside.
+        // Only the first trial attaches to the JVM; the others are read from outside it.
         for (index, trial) in document.trials.iter().enumerate() {
             assert_eq!(trial.marks.is_empty(), index > 0, "{:?}", trial.marks);
             assert!(trial.observer.attach_ms.is_none() || index == 0);

@@ -1,4 +1,4 @@
-//! Reading a JVM's tables from outside: compared with the JVM's own reports, and with planted memory.
+//! Reading a JVM's tables from outside it: compared with the JVM's own reports, and with planted memory.
 
 use crate::invocation::{Call, phase, releases, starts_with};
 use crate::standing::{Figures, LaunchPlan, Standing};
@@ -60,7 +60,7 @@ impl OpenedJvm {
     }
 }
 
-/// Between two lines of the subject: bytes read from outside, counted by the JVM, and planted.
+/// Between two lines of the subject: bytes read from outside the JVM, counted by the JVM, and planted.
 fn step(
     subject: &mut Standing,
     word: &str,
@@ -200,7 +200,7 @@ fn flags_are_those_that_the_jvm_tells() {
                 continue;
             };
             let Some(read) = flags.get(name).filter(|_| !value.starts_with('{')) else { continue };
-            // This compares only the first word of a text.
+            // This compares only the first word of a string.
             assert!(read.split(' ').next() == Some(value), "JDK {release}: {name} is `{read}`, told {value}");
             compared += 1;
         }

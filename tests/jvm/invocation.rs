@@ -346,7 +346,7 @@ impl Started {
         });
     }
 
-    /// Waits for all of these texts on stderr, in this order.
+    /// Waits for all of these strings on stderr, in this order.
     pub(crate) fn until_said_in_order(&mut self, texts: &[&str]) {
         self.until_said(texts[0]);
         wait_until(&format!("it says {texts:?}, in this order"), LONG, || {

@@ -85,7 +85,7 @@ fn a_running_jvm_lists_what_its_pools_hold() {
             let document = standing.document("--netty");
             let again = document.mark.netty.unwrap();
             assert_truth(&again, version);
-            // The same counters, read from outside.
+            // The same counters, read from outside the JVM.
             let outside = document.mark.direct.unwrap();
             assert_eq!(outside.netty_bytes, again.libraries[0].direct_used_bytes, "{version} on {release}");
             assert_eq!(Some(outside.reserved_bytes), again.jdk_direct.reserved_bytes, "{version} on {release}");

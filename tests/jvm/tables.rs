@@ -72,7 +72,7 @@ fn an_account_from_tables_is_the_one_that_was_asked_for() {
             assert!(one.abs_diff(other) * 500 <= asked.total_bytes, "{what}: {name} {one}, asked {other}");
         }
         assert_eq!(read.would_return.gc_reason, asked.would_return.gc_reason, "{what}");
-        // The server keeps running meanwhile, and its threads allocate while waiting.
+        // The server keeps running, and its threads allocate while waiting.
         for (one, other) in [
             (read.would_return.gc_bytes, asked.would_return.gc_bytes),
             (read.would_return.gc_grown_bytes, asked.would_return.gc_grown_bytes),

@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::path::Path;
 
 const STRICT: &str = "fieldValidation=Strict";
-/// Valid texts, each with an invalid one that API servers reject: field names, words, a quantity, a type.
+/// Valid strings, each with an invalid one that API servers reject: field names, words, a quantity, a type.
 const WRONG: [(&str, &str); 9] = [
     ("completionMode: Indexed", "completionMode: indexed"),
     ("backoffLimitPerIndex:", "backoffLimitPerindex:"),

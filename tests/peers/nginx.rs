@@ -48,7 +48,7 @@ impl Nginx {
         Some(Self { peer })
     }
 
-    /// Drives the plan; returns the outcome and nginx's counts meanwhile.
+    /// Drives the plan; returns the outcome and nginx's counts for it.
     pub(crate) fn drive(&self, plan: &Plan) -> (Outcome, Counts) {
         self.drive_on(plan, 1)
     }

@@ -22,7 +22,7 @@ const MEMBERSHIP: &str = "4:memory:/docker/8aa91f81\n0::/system.slice/app.servic
 const MEMORY: &str = "MemTotal: 9 kB\nMemAvailable: 8 kB\nSwapTotal: 7 kB\nSwapFree: 5 kB\n";
 const REPLY: &str = "0\nOpenJDK 64-Bit Server VM version 17.0.15+6\nJDK 17.0.15\n";
 
-/// Runs a text through every parser, including ones for other formats.
+/// Runs text through every parser, including ones for other formats.
 fn parse_with_all(raw: &[u8]) {
     let text = &*String::from_utf8_lossy(raw);
     let _ = (HeapInfo::parse(text), nmt::NativeMemory::parse(text), vm_version::VmVersion::parse(text));
@@ -68,7 +68,7 @@ fn parse_counters(raw: &[u8]) {
     }
 }
 
-/// All samples: texts by name, binary ones by suffix.
+/// All samples: text by name, binary ones by suffix.
 fn samples() -> Vec<(String, Vec<u8>)> {
     let groups = JDKS.map(|jdk| jdk.to_string()).into_iter().chain(["cgroup-v1".into(), "cgroup-v2".into()]);
     let files = groups.flat_map(|group| {
@@ -99,7 +99,7 @@ fn texts_cut_anywhere() {
             name if name.ends_with("metaspace_log.txt") => 1600,
             _ => raw.len(),
         };
-        // The longest texts only go through their own parsers, to save time.
+        // The longest samples only go through their own parsers, to save time.
         let of_ranges = ["vm_info", "vslist", "nmt_detail"].iter().any(|kind| name.contains(kind));
         for end in cuts(most) {
             match of_ranges {

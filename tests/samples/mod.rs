@@ -72,7 +72,7 @@ fn hsperfdata_of_every_collector() {
             let heap =
                 HeapInfo::parse(&text(&format!("{jdk}/heap_info-{}.txt", collector.title().to_lowercase()))).unwrap();
             let sample = counters.sample();
-            // Taken just before `heap_info`; ZGC and Shenandoah return memory meanwhile.
+            // Taken just before `heap_info`; ZGC and Shenandoah return memory in between.
             assert_eq!(sample.heap_committed, heap.committed, "{name}");
             between(Bytes::mib(4), sample.heap_used, Bytes(heap.used.0 + (6 << 20)), &name);
             assert!(sample.metaspace_used > Bytes::kib(50) && sample.metaspace_used < sample.metaspace_committed);

@@ -439,7 +439,7 @@ pub fn several(number: u64, thing: &str) -> String {
     format!("{} {thing}{plural}", grouped(number))
 }
 
-/// The text without its digits: texts that differ only in a port, a pid, or a time become equal.
+/// The text without its digits: strings that differ only in a port, a pid, or a time become equal.
 pub fn without_numbers(text: &str) -> String {
     text.chars().filter(|c| !c.is_ascii_digit()).collect()
 }

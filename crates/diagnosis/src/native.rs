@@ -90,7 +90,7 @@ struct Collected<'a> {
     rss: u64,
 }
 
-/// `None` without a full collection, or if compilers ran meanwhile, because they free malloc memory, too.
+/// `None` without a full collection, or if compilers were running, because they free malloc memory, too.
 fn collected<'a>(facts: &Facts<'a>) -> Option<Collected<'a>> {
     let (_, weighed) = facts.weighed()?;
     let at = facts.marks.iter().position(|mark| mark.name == MarkPoint::Collected.word())?;

@@ -84,7 +84,7 @@ pub(crate) struct Draft {
     pub(crate) consists_of: Vec<ClassAmount>,
 }
 
-/// Interned texts.
+/// Interned strings.
 #[derive(Default)]
 pub(crate) struct Words {
     numbers: HashMap<String, u32>,

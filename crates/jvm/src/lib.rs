@@ -1,4 +1,4 @@
-//! Gives each resident page of a running JVM an owner, from outside: without an agent, JMX, or a restart.
+//! Gives each resident page of a running JVM an owner, from outside the JVM: without an agent, JMX, or a restart.
 //!
 //! `kernel` parses what Linux writes, `observe` reads one data source per file, `account` assigns memory to owners,
 //! `owner` names them, `purpose` says what a thread is for, and `accounting` reads a process in the order that costs it

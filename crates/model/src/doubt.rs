@@ -50,7 +50,7 @@ macro_rules! doubts {
                 }
             }
 
-            /// Whether both are the same doubt with possibly different values.
+            /// Whether both are the same doubt, possibly with different values.
             pub fn is_like(&self, other: &Self) -> bool {
                 match (self, other) {
                     $((Self::$group(one), Self::$group(other)) => one.is_like(other),)*
@@ -105,27 +105,27 @@ impl MemoryPool {
 doubts! {
     /// A reason to distrust a number of a trial.
     Doubt {
-        /// Other programs used CPU, the hypervisor stole it, or memory was short, while the load ran.
+        /// While the load ran, other programs used CPU, the hypervisor stole it, or memory was short.
         NoisyMachine {
-            /// The phase disturbed.
+            /// The disturbed phase.
             phase: String,
-            /// CPU used by neither subject nor Loadline, in cores; `None` where it cannot be told from the server's.
+            /// CPU used by neither subject nor Loadline, in cores; `None` if indistinguishable from the server's.
             foreign_cores: Option<f64>,
             /// Share of all CPU time stolen by the hypervisor, 0–1.
             steal_share: f64,
-            /// Share of the phase in which some program waited for memory, 0–1; `None` where that may be the subject
-            /// under a limit of its own, and on a kernel that does not say.
+            /// Share of the phase in which any program waited for memory, 0–1; `None` if that may be the subject under
+            /// its own limit, or if the kernel does not report it.
             #[serde(default)]
             memory_stall_share: Option<f64>,
         } => noisy(phase, *foreign_cores, *steal_share, *memory_stall_share),
             "repeat the measurement on a quiet machine, and more than once";
-        /// The load generator used nearly all of its CPU: the rate may be its own limit.
+        /// The load generator used nearly all of its CPU, so it may have limited the rate.
         GeneratorSaturated {
-            /// The phase affected.
+            /// The affected phase.
             phase: String,
-            /// CPU time of the generator over elapsed time, 0–1.
+            /// CPU time of the generator divided by elapsed time, 0–1.
             cpu_share: f64,
-            /// CPU time of the subject over elapsed time and its CPUs, 0–1, where known.
+            /// CPU time of the subject divided by elapsed time and its CPUs, 0–1, if known.
             subject_share: Option<f64>,
         } => {
             let subject = subject_share.map(|share| format!(", and the server used {:.0}% of its own", share * 100.0));
@@ -140,7 +140,7 @@ doubts! {
         /// Subject and load generator share their CPUs.
         SharedCpus => "the server and the load generator share CPUs".to_owned(),
             "use a machine with two or more cores, or separate them with `--cpus` and `--load-cpus`";
-        /// The JVM chose its collector by the few CPUs it was given, not by its own wish.
+        /// The JVM chose its collector only because it had few CPUs.
         CollectorByCpus {
             /// CPUs the subject may use.
             cpus: usize,
@@ -152,11 +152,11 @@ doubts! {
         } => format!("the JVM chose {collector} GC because it sees only {cpus} of {cores} CPUs"),
             "choose a collector yourself (`-XX:+UseG1GC` in the command, or `--gc`), or give the JVM more CPUs \
              (`--cpus all` shares those of the load generator)";
-        /// The CPU limit of the subject held it back in many periods.
+        /// The subject's CPU limit throttled it in many periods.
         Throttled {
-            /// The phase affected.
+            /// The affected phase.
             phase: String,
-            /// The share of its periods of 100 ms, 0–1.
+            /// Share of its 100 ms periods that were throttled, 0–1.
             share: f64,
             /// The CPU limit, in thousandths of a CPU.
             cpu_limit_millicpus: u64,
@@ -168,9 +168,9 @@ doubts! {
             "the times include this throttling; to see the server's own times, raise `--cpu-limit` or lower the load";
         /// The warm-up ended before the subject was warm.
         NeverWarm {
-            /// How long it took.
+            /// Duration of the warm-up.
             seconds: f64,
-            /// What still changed; nothing where the phase was too short to tell, or CPU time was not read.
+            /// The quantities that still changed; empty if the phase was too short, or CPU time was not read.
             why: Vec<String>,
         } => {
             let why = match why.as_slice() {
@@ -180,9 +180,9 @@ doubts! {
             format!("the server was not warm after {seconds:.0} s of warm-up: {why}")
         },
             "CPU times include warm-up work; `--warmup steady:5m` allows a longer warm-up";
-        /// Not one collection ran under the load, so what is resident of the heap depends on how long that lasted.
+        /// No GC ran under load, so the heap's resident size depends on how long the load lasted.
         NoCollection {
-            /// How long the phases of work lasted.
+            /// Total duration of the work phases.
             seconds: f64,
             /// Used heap after the load.
             heap_bytes: u64,
@@ -193,14 +193,14 @@ doubts! {
         },
             "to compare memory, give every configuration the same heap, small enough for the load to fill \
              (`--jvm=-Xmx64m`), or run the load longer";
-        /// Options that were asked for and are not in effect.
+        /// Requested options that are not in effect.
         FlagsIgnored {
             /// The options as typed, or the JVM's own line in backticks.
             flags: Vec<String>,
         } => format!("the JVM ignored {}", flags.join(" ")),
             "remove these options, or use a JDK that supports them; without them, two configurations may be \
              identical";
-        /// Options in effect with another value than asked.
+        /// Options in effect with a different value than requested.
         FlagChanged {
             /// As typed.
             asked: String,
@@ -208,31 +208,31 @@ doubts! {
             in_force: String,
         } => format!("{asked} was requested, but {in_force} is in effect"),
             "compare the values in effect, not those requested";
-        /// Variables that were set for the subject and that the process which serves has not, or with other values.
+        /// Variables set for the subject that the serving process lacks, or has with other values.
         VariablesLost {
-            /// As `NAME=VALUE`, as they were set.
+            /// As `NAME=VALUE`, with the requested values.
             variables: Vec<String>,
         } => format!("the server process does not have {}", variables.join(" ")),
             "its launcher sets its own environment; set them there";
         /// Requests failed.
         LoadFailures {
-            /// The phase affected.
+            /// The affected phase.
             phase: String,
-            /// How many failed.
+            /// Number of failed requests.
             failed: u64,
-            /// The number of all requests.
+            /// Total number of requests.
             requests: u64,
-            /// In words, by kind.
+            /// The failures in words, by kind.
             kinds: String,
         } => format!("{} of {} requests failed in {phase}: {kinds}", grouped(*failed), grouped(*requests)),
             "check the URL and `--expect-status`; the output of a server that Loadline started is in the archive";
-        /// The server answered, and later refused connections.
+        /// The server responded at first, and later refused connections.
         ServerGone {
-            /// The phase affected.
+            /// The affected phase.
             phase: String,
-            /// Seconds of the phase after which most requests of a second failed.
+            /// Seconds into the phase after which most requests in each second failed.
             after_s: f64,
-            /// Connections that were refused.
+            /// Number of refused connections.
             refused: u64,
         } => format!(
             "the server responded at first, but {after_s:.0} s into {phase} it refused connections ({} in total): it \
@@ -240,17 +240,17 @@ doubts! {
             grouped(*refused)
         ),
             "read its log; `loadline post-mortem` shows whether the kernel killed it for lack of memory";
-        /// A phase ended before its plan did.
+        /// A phase ended before its planned end.
         CutShort {
-            /// The phase affected.
+            /// The affected phase.
             phase: String,
             /// Why.
             why: String,
         } => format!("{phase} ended early: {why}"),
             "its numbers cover less work than planned, so do not compare them";
-        /// The program that drove the load ended with a code by which it says that its own targets were missed.
+        /// The program that drove the load exited with a code that means that its own thresholds were exceeded.
         DriverThresholds {
-            /// The phase affected.
+            /// The affected phase.
             phase: String,
             /// Name of the tool.
             tool: String,
@@ -258,31 +258,31 @@ doubts! {
             code: i32,
         } => format!("{tool} exited with code {code} in {phase} because its own thresholds were exceeded"),
             "the driver's log names the thresholds; the measurements do not depend on them";
-        /// The program that drove the load printed no report of a known format.
+        /// The program that drove the load printed no report in a known format.
         DriverNotRead {
-            /// The phase affected.
+            /// The affected phase.
             phase: String,
         } => format!("the output of the driver of {phase} could not be read"),
             "its requests and times are unknown; it must print a report in the format of wrk, ab, oha, k6, h2load, or \
              Hyperfoil";
         /// Operations that the subject counted as failed.
         OperationsFailed {
-            /// The phase affected.
+            /// The affected phase.
             phase: String,
-            /// Number of buffers.
+            /// Number of failed operations.
             failed: u64,
-            /// The number of all operations.
+            /// Total number of operations.
             operations: u64,
         } => {
             let (failed, operations) = (grouped(*failed), grouped(*operations));
             format!("{failed} of {operations} operations that the program counted failed in {phase}")
         },
             "the server's log, which is in the archive, may show why";
-        /// The subject did not wait at its markers until it was weighed.
+        /// The subject did not wait at its markers to be weighed.
         MarkersNotAwaited {
-            /// The marks affected.
+            /// The affected marks.
             marks: Vec<String>,
-            /// From a marker to the end of its weighing, at most, ms.
+            /// Longest time from a marker to the end of the measurement, in ms.
             late_ms: f64,
         } => {
             let marks = marks.join(", ");
@@ -294,75 +294,75 @@ doubts! {
         LimitNotSeen {
             /// The limit in effect.
             limit_bytes: u64,
-            /// The largest heap the JVM chose by itself.
+            /// Maximum heap size chosen by the JVM.
             heap_bytes_max: u64,
         } => {
             let (heap, limit) = (Bytes(*heap_bytes_max), Bytes(*limit_bytes));
             format!("the JVM does not see its memory limit: its heap may grow to {heap}, but the limit is {limit}")
         },
             "the findings show the cause; setting `-Xmx` avoids the problem";
-        /// Half of the answers took about 40 ms: Nagle's algorithm against delayed acknowledgements.
+        /// Half of the responses took about 40 ms: Nagle's algorithm combined with delayed ACKs.
         Plateau40Ms {
-            /// The phase affected.
+            /// The affected phase.
             phase: String,
             /// Median service time.
             p50_ms: f64,
         } => format!("half of the responses in {phase} took about {p50_ms:.0} ms, the usual wait for a delayed TCP \
             acknowledgment"),
             "set TCP_NODELAY; for the JDK's httpserver: `-Dsun.net.httpserver.nodelay=true`";
-        /// The kernel gives huge pages to everyone: idle stacks and heaps weigh more.
+        /// The kernel gives huge pages to all processes, so idle stacks and heaps take more memory.
         HugePagesAlways => "transparent huge pages are set to `always`".to_owned(),
             "compare with `madvise` in /sys/kernel/mm/transparent_hugepage/enabled";
-        /// Part of the subject was swapped out, so RSS is less than what it holds.
+        /// Part of the subject was swapped out, so RSS understates its memory.
         SwapInUse {
-            /// Swapped out at the worst mark.
+            /// Swapped-out memory at the worst mark.
             swap_bytes: u64,
         } => format!("{} of the server's memory was swapped out, so RSS understates it", Bytes(*swap_bytes)),
             "turn swap off while you weigh, or add the swapped amount to RSS";
-        /// The counters of the JVM could not be read; heap and GC figures are missing or coarser.
+        /// The JVM's counters could not be read; heap and GC figures are missing or coarser.
         CountersMissing {
             /// Why.
             why: String,
         } => format!("no JVM counters: {why}"),
             "leave `-XX:+UsePerfData` on (the default)";
-        /// The JVM could not be asked; full GC, flags in effect and NMT are missing.
+        /// The JVM could not be queried; the full GC, flags in effect, and NMT are missing.
         AttachMissing {
             /// Why.
             why: String,
         } => format!("the JVM could not be queried: {why}"),
             "leave attaching enabled, and run Loadline as the server's user or as root";
-        /// A figure of a mark could not be read.
+        /// A value at a mark could not be read.
         ReadFailed {
             /// The mark.
             mark: String,
-            /// The figure, and why it could not be read.
+            /// The value, and why it could not be read.
             why: String,
         } => match at(mark) {
             of if of.is_empty() => why.clone(),
             of => format!("{}: {why}", of.trim_start()),
         },
             "unless another doubt explains why, run `loadline doctor` to see what Loadline can read here";
-        /// Part of what an account needs could not be read.
+        /// Part of the data for an account could not be read.
         AccountPartial {
-            /// The first mark affected.
+            /// The first affected mark.
             mark: String,
             /// The missing source, and why it is missing.
             why: String,
         } => format!("the account{} could not use one of its sources: {why}", at(mark)),
             "run Loadline as root or with CAP_SYS_PTRACE; if it already runs that way, this kernel does not provide \
              the source";
-        /// The script of `loadline capture` could not collect something.
+        /// The script of `loadline capture` could not collect everything.
         BundleLacks {
-            /// The thing, and the reason.
+            /// The missing item, and the reason.
             what: String,
         } => format!("the bundle lacks {what}"),
             "capture again where it is available; `jcmd` may be on the PATH, in `JAVA_HOME`, or next to the JVM's \
              `java`";
-        /// The heaps of malloc could not be split into live and retained, or not all.
+        /// Some or all malloc heaps could not be split into live and retained.
         MallocUnsplit {
-            /// The first mark affected.
+            /// The first affected mark.
             mark: String,
-            /// How much is unsplit.
+            /// Unsplit memory.
             unsplit_bytes: u64,
             /// Why.
             why: String,
@@ -372,17 +372,17 @@ doubts! {
         },
             "with glibc, `jcmd PID System.trim_native_heap` (JDK 17.0.9 and newer) trims it and prints how much was \
              released";
-        /// Options and variables were set that only another allocator heeds.
+        /// Options or variables were set that only another allocator uses.
         AllocatorIgnores {
-            /// Whose malloc it is.
+            /// The allocator in use.
             allocator: String,
             /// Names of variables and options.
             options: Vec<String>,
         } => format!("the allocator is {allocator}, which ignores these settings: {}", options.join(" ")),
             "use an image with glibc, or remove the settings";
-        /// More of RSS than usual has no owner.
+        /// An unusually large part of RSS has no owner.
         Unexplained {
-            /// The first mark affected.
+            /// The first affected mark.
             mark: String,
             /// Resident pages without an owner.
             unexplained_bytes: u64,
@@ -392,14 +392,14 @@ doubts! {
             "`loadline account` with `--by region` lists these pages; Native Memory Tracking may identify their owner";
         /// The process changed while its account was taken.
         AccountMoved {
-            /// The first mark affected.
+            /// The first affected mark.
             mark: String,
-            /// By how much what was read differs from the kernel's sums.
+            /// Difference between the pages read and the kernel's sums.
             moved_bytes: u64,
         } => format!("{} changed while the account{} was being taken", Bytes(*moved_bytes), at(mark)),
             "repeat it on a quiet machine, where Loadline can pause the threads (for an account, without \
              `--no-stop`)";
-        /// The Java heap is mapped several times, and RSS counts it as often (ZGC without generations).
+        /// The Java heap is mapped several times, and RSS counts every mapping (non-generational ZGC).
         HeapMultiMapped {
             /// Java heap in RSS.
             rss_bytes: u64,
@@ -412,7 +412,7 @@ doubts! {
             "use the PSS column, which counts each page once";
         /// Part of the subject is in huge pages, each of which is resident as a whole.
         HugePagesInUse {
-            /// How much.
+            /// Memory in huge pages.
             huge_bytes: u64,
         } => format!(
             "{} is in transparent huge pages, which are fully resident even if only partly used",
@@ -421,7 +421,7 @@ doubts! {
             "compare with `madvise` or `never` in /sys/kernel/mm/transparent_hugepage/enabled";
         /// The heap, or another pool, was exhausted.
         OutOfMemoryError {
-            /// As the JVM printed it.
+            /// The error, as the JVM printed it.
             error: String,
             /// The pool that it names.
             #[serde(default)]
@@ -437,7 +437,7 @@ doubts! {
             others: Vec<u32>,
         } => several("JVMs", *pid, others),
             "start the server directly as the command, or select it with `--url`";
-        /// Several processes run below the command of a subject that is no JVM; only one was weighed.
+        /// Several processes run below the command of a subject that is not a JVM; only one was weighed.
         SeveralProcesses {
             /// The one weighed.
             pid: u32,
@@ -445,28 +445,28 @@ doubts! {
             others: Vec<u32>,
         } => several("processes", *pid, others),
             "weigh all of them (`processes: all`), or `exec` the server at the end of the script";
-        /// Several processes form the subject, and RSS counts the pages they share once for each.
+        /// Several processes form the subject, and their RSS counts shared pages once per process.
         SharedCountedOften {
-            /// Number of buffers.
+            /// Number of processes.
             processes: u64,
             /// The sum of their RSS at the first mark.
             rss_bytes: u64,
-            /// The sum of their PSS there.
+            /// The sum of their PSS at that mark.
             pss_bytes: u64,
         } => {
             let (rss, pss) = (Bytes(*rss_bytes), Bytes(*pss_bytes));
             format!("{processes} processes share pages, so RSS counts {rss} for {pss} of memory")
         },
             "compare PSS instead, which counts each page once";
-        /// The subject has more processes than Loadline weighs, so every sum lacks the others.
+        /// The subject has more processes than Loadline weighs, so the sums exclude the others.
         ProcessesLeftOut {
-            /// Processes that were not weighed.
+            /// Number of processes that were not weighed.
             left_out: u64,
-            /// The most that are weighed.
+            /// Maximum number of processes weighed.
             most: u64,
         } => format!("{left_out} processes of the server were not weighed; the maximum is {most}"),
             "weigh the processes of a single service, without `processes: all`";
-        /// A process of the subject that an earlier mark has ended before the subject did.
+        /// A process included in an earlier mark ended before the subject did.
         ProcessEnded {
             /// Its id.
             pid: u32,
@@ -477,27 +477,27 @@ doubts! {
         } => format!("a process of the server exited before the server did: pid {pid} ({name}) no longer existed at \
                       {at}"),
             "read the server's log; marks before and after that time cover different sets of processes";
-        /// The folder of a trial could not be removed.
+        /// The directory of a trial could not be removed.
         WorkFolderLeft {
-            /// The path of the folder.
+            /// Its path.
             folder: String,
             /// Why.
             why: String,
         } => format!("the directory {folder} could not be removed: {why}"),
             "remove it yourself, or let the next Loadline run try again";
-        /// The subject's log could not be kept whole.
+        /// The subject's log is incomplete.
         LogIncomplete {
             /// Why.
             why: String,
         } => format!("the server's log is incomplete: {why}"),
             "free some space on the disk that holds the archive";
-        /// Fewer correct answers came than the plan offered.
+        /// Fewer correct responses arrived than the plan offered.
         AchievedBelowOffered {
-            /// The phase affected.
+            /// The affected phase.
             phase: String,
-            /// The rate that the plan asked for, per second.
+            /// The planned rate, per second.
             offered_per_s: f64,
-            /// The rate of correct answers, per second.
+            /// The rate of correct responses, per second.
             achieved_per_s: f64,
         } => {
             let percent = achieved_per_s / offered_per_s * 100.0;
@@ -506,24 +506,24 @@ doubts! {
         },
             "compare the lag (the load generator) with the queue (`--connections`, `--connections-max`). If both \
              are small, the server is the bottleneck";
-        /// The generator sent late although a connection was free.
+        /// The generator sent requests late although a connection was free.
         GeneratorLag {
-            /// The phase affected.
+            /// The affected phase.
             phase: String,
-            /// 99th percentile of the delay.
+            /// 99th percentile of the lag.
             lag_ms_p99: f64,
         } => format!("the load generator sent requests late in {phase} (99th percentile: {} \
             ms)", milliseconds(*lag_ms_p99)),
             "give it its own CPU (`--load-cpus`); response times include this delay, service times do not";
-        /// Nearly all local ports were in use or not yet free again.
+        /// Nearly all local ports were in use or not yet reusable.
         PortsNearExhaustion {
-            /// The phase affected.
+            /// The affected phase.
             phase: String,
-            /// Sockets of this machine in TIME_WAIT at its end.
+            /// The machine's sockets in TIME_WAIT at the end of the phase.
             time_wait: u64,
-            /// Local ports that connections may take.
+            /// Local ports available for connections.
             ports: u64,
-            /// Whether the kernel takes a port again after a second.
+            /// Whether the kernel reuses a port after a second.
             tw_reuse: bool,
             /// Connections opened per second.
             connects_per_s: f64,
@@ -533,13 +533,13 @@ doubts! {
         },
             "keep connections alive, or widen /proc/sys/net/ipv4/ip_local_port_range";
     }
-    /// About what is allocated per request.
+    /// About allocation per request.
     Allocation,
-    /// About trials that are compared.
+    /// About compared trials.
     Comparing,
-    /// About results of many nodes.
+    /// About results from many nodes.
     Merging,
-    /// About the node that does an entry of a plan.
+    /// About the node that runs a plan's entry.
     Place,
 }
 
@@ -566,7 +566,7 @@ fn spent(phase: &str, ports: String, time_wait: Option<u64>, connects_per_s: f64
     }
 }
 
-/// What other programs used of the machine, as far as known.
+/// Other programs' use of the machine, as far as known.
 fn noisy(phase: &str, foreign_cores: Option<f64>, steal_share: f64, memory_stall_share: Option<f64>) -> String {
     // A share that prints as 0.0% is irrelevant.
     let percent = |share: f64, what: &str| (share >= 0.0005).then(|| format!("{what} {:.1}%", share * 100.0));

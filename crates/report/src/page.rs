@@ -238,7 +238,7 @@ impl Part {
         Self::Section(Section::titled(Topic::default(), title, [Self::Table(table)]).folded(Fold::Closed))
     }
 
-    /// Labeled texts, without empty ones.
+    /// Labeled strings, without empty ones.
     pub(crate) fn facts<'a>(facts: impl IntoIterator<Item = (&'a str, String)>) -> Self {
         let told = facts.into_iter().filter(|(_, text)| !text.is_empty());
         Self::Facts(told.map(|(label, text)| (label.to_owned(), text)).collect())
@@ -262,7 +262,7 @@ impl Part {
     }
 }
 
-/// A collector of labeled texts.
+/// A collector of labeled strings.
 #[derive(Debug, Default)]
 pub(crate) struct Facts(pub(crate) Vec<(String, String)>);
 

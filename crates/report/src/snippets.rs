@@ -132,7 +132,7 @@ fn subject_of(option: &str) -> &str {
     }
 }
 
-/// The settings for each kind of host. `wins` tells which words of the trial's command line override the variable,
+/// The settings for each kind of host. `wins` shows which words of the trial's command line override the variable,
 /// unless they are set too.
 fn for_hosts(setting: &Setting, trial: Option<&Trial>, wins: impl Fn(&str) -> bool) -> Vec<Literal> {
     let snippet = |title: &str, lines: Vec<String>| Literal { title: title.to_owned(), lines };

@@ -52,7 +52,7 @@ pub fn all_simulations_run() -> bool {
     std::env::var(SIMULATIONS).is_ok_and(|asked| asked == "all")
 }
 
-/// Where to truncate a text of this length: at every byte if [`all_simulations_run`]; otherwise at every byte of the
+/// Where to truncate text of this length: at every byte if [`all_simulations_run`]; otherwise at every byte of the
 /// first and last KiB, and at every 31st between.
 pub fn cuts(len: usize) -> impl Iterator<Item = usize> {
     const WHOLE: usize = 1 << 10;

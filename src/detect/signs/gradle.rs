@@ -9,7 +9,7 @@
 
 use super::{Framework, Project};
 
-/// The texts of the two scripts; empty if missing.
+/// The text of the two scripts; empty if missing.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Scripts<'a> {
     /// `build.gradle` or `build.gradle.kts`.

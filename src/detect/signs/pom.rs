@@ -20,7 +20,7 @@ const DEPTH_MAX: usize = 64;
 /// Levels of properties that refer to other properties.
 const RESOLVED_MAX: usize = 8;
 
-/// A file's texts by element path below `project`.
+/// A file's text by element path below `project`.
 #[derive(Default)]
 struct Texts {
     by_path: BTreeMap<String, String>,

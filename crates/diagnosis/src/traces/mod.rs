@@ -8,7 +8,7 @@ mod memory_events;
 
 use crate::record::Trace;
 
-/// The traces in a text; `None` for any other text, such as the kernel's log. A pod's status has one per ended
+/// The traces in `text`; `None` for any other text, such as the kernel's log. A pod's status has one per ended
 /// container, and possibly none.
 pub fn read(text: &str) -> Option<Vec<Trace>> {
     let one = || fatal_error::read(text).or_else(|| memory_events::read(text)).or_else(|| gc_log::read(text));

@@ -37,7 +37,7 @@ impl AllocatedSoFar {
     }
 }
 
-/// The counters of a JVM, read from outside.
+/// The counters of a JVM, read from outside it.
 #[derive(Debug)]
 pub struct Allocation {
     memory: ProcessMemory,

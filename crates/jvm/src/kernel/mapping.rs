@@ -1,5 +1,5 @@
 //! `/proc/PID/maps` (man proc_pid_maps): the mappings of a process, without their weights. Read line by line, with
-//! shared texts stored once, because a process may have 65,530 mappings (the default `vm.max_map_count`), each with a
+//! shared strings stored once, because a process may have 65,530 mappings (the default `vm.max_map_count`), each with a
 //! path of 4,096 bytes.
 
 use loadline_base::units::Bytes;
@@ -18,7 +18,7 @@ const PIECE_BYTES: usize = 64 << 10;
 /// The kernel's mark for a deleted file.
 pub const DELETED: &str = " (deleted)";
 
-/// Interned texts.
+/// Interned strings.
 #[derive(Debug, Default)]
 pub struct Texts(HashSet<Arc<str>>);
 
@@ -72,7 +72,7 @@ impl<'l, Text: From<&'l str>> Mapping<Text> {
 }
 
 impl Line<'_> {
-    /// The mapping with its texts interned.
+    /// The mapping with its strings interned.
     pub fn kept(self, texts: &mut Texts) -> Mapping {
         let Self { start, end, perms, offset, inode, path } = self;
         Mapping { start, end, perms: texts.keep(perms), offset, inode, path: texts.keep(path) }

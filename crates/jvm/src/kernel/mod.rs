@@ -1,6 +1,6 @@
 //! Parsers for what Linux writes about processes, cgroups, mounts, sockets, and the machine; one per format.
 //!
-//! A type parses its text, which makes captured texts testable, and reads it if a single file contains it. Callers
+//! A type parses its text, which makes captured text testable, and reads it if a single file contains it. Callers
 //! decide when to read, at what cost, and what the values mean. `observe` reads the memory of a process (`smaps`,
 //! `pagemap`, stacks).
 //!

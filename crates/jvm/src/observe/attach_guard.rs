@@ -86,7 +86,7 @@ fn unknown(why: &str) -> Unavailable {
 /// All options that can have reached a JVM without counters.
 fn options_from_outside(process: &Process) -> Result<String, Unavailable> {
     let exe = process.exe().map_err(never)?;
-    // A program that embeds a JVM passes options that are not visible from outside.
+    // A program that embeds a JVM passes options that are not visible from outside it.
     if exe.file_name().is_none_or(|name| name != "java") {
         return Err(unknown(&format!("{} is not `java`", exe.display())));
     }
@@ -108,7 +108,7 @@ fn options_from_outside(process: &Process) -> Result<String, Unavailable> {
     Ok(texts.join("\n"))
 }
 
-/// The options files named in a text: `@FILE`, `-XX:Flags=FILE`, `-XX:VMOptionsFile=FILE`. `@@x` is an argument `@x`.
+/// The options files named in text: `@FILE`, `-XX:Flags=FILE`, `-XX:VMOptionsFile=FILE`. `@@x` is an argument `@x`.
 fn named_files(text: &str) -> Vec<String> {
     let words = text.split_whitespace().map(|word| word.trim_matches(['"', '\'']));
     let name = |word: &str| {

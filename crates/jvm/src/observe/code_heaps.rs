@@ -7,7 +7,7 @@
 //! CodeCache: size=245760Kb used=1117Kb max_used=1117Kb free=244642Kb
 //! ```
 //!
-//! Without segments (`-XX:-SegmentedCodeCache`, small caches), the JVM prints only the last form. From JDK 21 on, it
+//! Without segments (`-XX:-SegmentedCodeCache`, small caches), the JVM prints only the last form. Since JDK 21, it
 //! also prints that form after the segments, as their sum.
 
 use serde::{Deserialize, Serialize};

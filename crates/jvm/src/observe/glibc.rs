@@ -378,7 +378,7 @@ pub struct MmappedChunk {
 /// The chunks with their own mappings in `[start, end)`, which is anonymous memory without another owner.
 ///
 /// A chunk begins with its distance from the start of its mapping (0 unless over-aligned), and a size with the flag
-/// `IS_MMAPPED`. Up to glibc 2.42, the size reaches to the end of the mapping; from 2.43 on, to 16 bytes before it
+/// `IS_MMAPPED`. Up to glibc 2.42, the size reaches the end of the mapping; since 2.43, it ends 16 bytes earlier
 /// (`mmap_size` in malloc/malloc.c).
 pub fn mmapped(memory: &dyn Memory, start: u64, end: u64, runs: &[Run]) -> Vec<MmappedChunk> {
     let mut pages = Pages::new(memory, runs);

@@ -4,7 +4,7 @@
 //! {"libraries":[{"package":"io.netty","version":"4.1.140.Final","allocators":[{"kind":"pooled","arenas":[…]}]}]}
 //! ```
 //!
-//! The report comes from a foreign process: its size is limited, control characters are removed from its texts, and its
+//! The report comes from a foreign process: its size is limited, control characters are removed from its text, and its
 //! numbers are taken at face value.
 
 use super::Unavailable;

@@ -1,6 +1,6 @@
 //! Parses the final reports of external load tools: text to [`Reported`], nothing else.
 //!
-//! One file per tool. An unknown tool, a truncated text, or a sentence that differs in another version yields `None` or
+//! One file per tool. An unknown tool, truncated text, or a sentence that differs in another version yields `None` or
 //! less, never a wrong number. Only complete lines count. A count is taken only once no later line can change it. If a
 //! tool prints both a count and the values behind it, they must agree. Only the last of several reports in one output
 //! counts.
@@ -201,7 +201,7 @@ fn plain(output: &str) -> String {
     plain
 }
 
-/// The complete lines of a text. A last line without a line feed may be truncated, so it is omitted.
+/// The complete lines of the text. A last line without a line feed may be truncated, so it is omitted.
 fn lines(text: &str) -> impl Iterator<Item = &str> {
     let end = text.rfind('\n').map_or(0, |end| end + 1);
     text[..end].lines()

@@ -1,4 +1,4 @@
-//! The choice of the parser, and texts that match none. `tests/samples` has the tools' samples.
+//! The choice of the parser, and text that matches none. `tests/samples` has the tools' samples.
 
 use super::*;
 

@@ -20,15 +20,15 @@ pub struct Condition {
 /// The figure that is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Figure {
-    /// A quantile, the maximum or the mean of a time.
+    /// A quantile, the maximum, or the mean of a time.
     Time(Time, Statistic),
     /// Failed requests.
     Failed,
-    /// Correct answers per second.
+    /// Correct responses per second.
     Rate,
 }
 
-/// Which time.
+/// The time that is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Time {
@@ -40,7 +40,7 @@ pub enum Time {
     Service,
 }
 
-/// Which figure of a distribution.
+/// The statistic of a distribution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Statistic {
     /// In thousandths: 500 is the median, 999 is p99.9.
@@ -145,7 +145,7 @@ const RELATIONS: [(&str, Relation); 5] = [
 ];
 
 impl Relation {
-    /// Splits a text at its first relation: the text before it, the relation, and the text after it.
+    /// Splits text at its first relation: the text before it, the relation, and the text after it.
     pub fn split(text: &str) -> Option<(&str, Self, &str)> {
         let found = RELATIONS.iter().filter_map(|(symbol, relation)| Some((text.find(symbol)?, *symbol, *relation)));
         let (at, symbol, relation) = found.min_by_key(|(at, symbol, _)| (*at, std::cmp::Reverse(symbol.len())))?;

@@ -12,7 +12,7 @@ use loadline_base::units::{Bytes, Span};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// The timeout of a request by default: longer than any pause a healthy server shows under a closed load.
+/// The default timeout of a request: longer than any pause a healthy server shows under a closed load.
 pub const TIMEOUT: Span = Span::seconds(10);
 
 /// The work of the load engine in one phase.
@@ -27,11 +27,11 @@ pub struct Work {
     pub others: Vec<Request>,
     /// Whether to reuse connections.
     pub keep_alive: bool,
-    /// The status that counts as a correct answer, unless the request names its own.
+    /// The status that counts as a correct response, unless the request names its own.
     pub expect: ExpectStatus,
     /// How long one request may take before it counts as timed out.
     pub timeout: Span,
-    /// How long to wait for answers after the planned end; by default, the timeout.
+    /// How long to wait for responses after the planned end; by default, the timeout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drain: Option<Span>,
     /// The protocol spoken.
@@ -80,9 +80,9 @@ pub enum Protocol {
     /// HTTP/1.1, one request at a time on a connection.
     #[default]
     Http1,
-    /// HTTP/2, over TLS by ALPN, in clear with prior knowledge.
+    /// HTTP/2, with ALPN over TLS and prior knowledge in cleartext.
     Http2 {
-        /// Requests at a time on a connection, at least 1.
+        /// Concurrent requests on a connection, at least 1.
         streams: u32,
     },
 }
@@ -115,19 +115,19 @@ impl Pace {
     }
 }
 
-/// How a server is spoken to over TLS.
+/// How to connect to a server over TLS.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 pub struct Tls {
-    /// Certificates (PEM) that are trusted beside those of the machine.
+    /// CA certificates (PEM) to trust in addition to the system's.
     #[serde(default)]
     pub ca: Option<PathBuf>,
-    /// Whether any certificate is good enough.
+    /// Whether to accept any server certificate.
     #[serde(default)]
     pub insecure: bool,
-    /// The certificate (PEM) shown to a server that asks for one, with those that lead to its authority.
+    /// Client certificate (PEM), with its chain, to present if the server asks for one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cert: Option<PathBuf>,
-    /// Its key (PEM); by default, the key is in the file of the certificate.
+    /// Its private key (PEM); by default, the key is in the certificate file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<PathBuf>,
 }

@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 /// One HTTP request.
 ///
-/// Path, values of headers and [`Body::Text`] may hold `{seq}` (counts the requests of the phase from 0) and
+/// The path, header values, and [`Body::Text`] may contain `{seq}` (counts the requests of the phase from 0) and
 /// `{rand LOW HIGH}` (a seeded whole number, both ends included); other braces are literal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Request {
@@ -15,7 +15,7 @@ pub struct Request {
     pub method: Method,
     /// Path and query, beginning with `/`.
     pub path: String,
-    /// Headers on top of `Host`, `Content-Length` and `Connection`.
+    /// Headers in addition to `Host`, `Content-Length`, and `Connection`.
     pub headers: Vec<(String, String)>,
     /// The body of the request.
     pub body: Body,
@@ -25,7 +25,7 @@ pub struct Request {
     /// Whether the body waits for `100 Continue` (RFC 9110, section 10.1.1), for a second at most.
     #[serde(default)]
     pub expect_continue: bool,
-    /// The checks besides the status that make an answer correct.
+    /// The checks besides the status that make a response correct.
     #[serde(default)]
     pub checks: Checks,
 }
@@ -49,7 +49,7 @@ impl Request {
     }
 }
 
-/// The checks that make an answer correct, besides being complete and in time.
+/// The checks that make a response correct, besides being complete and in time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 pub struct Checks {
     /// The status, if it differs from that of the whole phase.
@@ -58,10 +58,10 @@ pub struct Checks {
     /// Exactly this many bytes of body.
     #[serde(default)]
     pub length: Option<Bytes>,
-    /// Headers that are there; with a value, exactly that value.
+    /// Required headers; with a value, exactly that value.
     #[serde(default)]
     pub headers: Vec<(String, Option<String>)>,
-    /// Text that the body contains.
+    /// Text that the body must contain.
     #[serde(default)]
     pub body: Option<String>,
 }
@@ -75,7 +75,7 @@ loadline_base::named! {
     fn as_str {
         /// GET.
         Get = "GET",
-        /// HEAD: the answer has no body.
+        /// HEAD: the response has no body.
         Head = "HEAD",
         /// PUT.
         Put = "PUT",
@@ -126,7 +126,7 @@ pub enum Body {
     Text(String),
 }
 
-/// The status that counts as a correct answer.
+/// The status that counts as a correct response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ExpectStatus {

@@ -20,7 +20,7 @@ pub enum Schedule {
         #[serde(default)]
         think: Span,
     },
-    /// Open model: requests start by plan, whether or not the server keeps up.
+    /// Open model: requests start on a schedule, whether or not the server keeps up.
     Open {
         /// When they start.
         arrivals: Arrivals,
@@ -30,7 +30,7 @@ pub enum Schedule {
 }
 
 impl Schedule {
-    /// Whether requests start by a plan, whether or not the server keeps up.
+    /// Whether requests start on a schedule, whether or not the server keeps up.
     pub fn is_open(&self) -> bool {
         matches!(self, Self::Open { .. })
     }
@@ -155,11 +155,11 @@ impl fmt::Display for Until {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Arrivals {
-    /// By a rate that may change over time.
+    /// At a rate that may change over time.
     Rate {
         /// Requests per second over time.
         rate: Rate,
-        /// How they lie within it.
+        /// How they are spaced.
         spacing: Spacing,
         /// When it ends. A rate that changes ends by time.
         until: Until,
@@ -180,11 +180,11 @@ impl fmt::Display for Arrivals {
     }
 }
 
-/// How arrivals lie within their rate.
+/// How arrivals are spaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Spacing {
-    /// At equal distances.
+    /// At equal intervals.
     #[default]
     Even,
     /// At random, independent of each other (a Poisson process), seeded.
@@ -197,14 +197,14 @@ pub enum Spacing {
 pub enum Rate {
     /// The same throughout.
     Constant(f64),
-    /// From one to the other, evenly.
+    /// From one rate to the other, linearly.
     Ramp {
         /// At the beginning.
         from: f64,
         /// At the end.
         to: f64,
     },
-    /// From one to the other in steps of equal length and height.
+    /// From one rate to the other in steps of equal length and height.
     Staircase {
         /// The first step.
         from: f64,
@@ -303,7 +303,7 @@ fn per_second(text: &str) -> Option<f64> {
 /// The connections of an open model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Pool {
-    /// Connections to begin with, at least 1.
+    /// Initial number of connections, at least 1.
     pub connections: u32,
     /// The maximum number of connections while requests wait; the same number if the pool is fixed.
     pub connections_max: u32,

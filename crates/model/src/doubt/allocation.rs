@@ -10,15 +10,15 @@ pub const ANSWERS_OF_A_HALF_MIN: u64 = 1000;
 doubts! {
     /// A reason to distrust the allocation per request.
     Allocation {
-        /// They could not be read from outside.
+        /// Bytes per request could not be read from outside the JVM.
         AllocationUnread {
             /// The reason.
             why: String,
         } => format!("bytes per request could not be read from outside the JVM: {why}"),
             "run Loadline as the server's user or as root; this requires HotSpot 11.0.23 or newer";
-        /// They leave something out, or are rounded.
+        /// Bytes per request are incomplete or rounded.
         AllocationRough {
-            /// The phase affected.
+            /// The affected phase.
             phase: String,
             /// How allocation was counted.
             by: AllocatedBy,
@@ -33,7 +33,7 @@ doubts! {
             format!("bytes per request in {phase} are approximate: {why}")
         },
             "use JDK 17.0.11, 21, or newer, and a libjvm.so that is not stripped";
-        /// Requests of one phase allocated more at its beginning than at its end, or less: compiled code was not warm.
+        /// A phase's requests allocated more or less at its beginning than at its end: compiled code was not warm.
         AllocationNotWarm {
             /// The phase affected.
             phase: String,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 doubts! {
     /// A reason to distrust a comparison.
     Comparing {
-        /// Configurations that were asked for differently are the same JVM in effect.
+        /// Configurations with different settings are the same JVM in effect.
         EqualConfigurations {
             /// Their names.
             configurations: Vec<String>,
@@ -18,28 +18,28 @@ doubts! {
             "any difference between them is noise; the doubts of their trials list the options that were ignored";
         /// The configurations did not do the same work in a phase.
         UnequalWork {
-            /// The phase affected.
+            /// The affected phase.
             phase: String,
-            /// The configuration with the fewest correct answers.
+            /// The configuration with the fewest correct responses.
             least: String,
-            /// How many, in its median trial.
+            /// Correct responses in its median trial.
             ok_least: u64,
             /// The configuration with the most.
             most: String,
-            /// How many, in its median trial.
+            /// Correct responses in its median trial.
             ok_most: u64,
         } => {
             let (fewer, more) = (grouped(*ok_least), grouped(*ok_most));
             format!("unequal work: in {phase}, {least} returned {fewer} successful responses, {most} {more}")
         },
             "end the phase after a number of `requests`, or use an open model: memory depends on the amount of work";
-        /// A phase is too short to see whether the JVM was warm in it.
+        /// A phase is too short to show whether the JVM was warm.
         WarmthUnknown {
-            /// The phase affected.
+            /// The affected phase.
             phase: String,
-            /// The fewest correct answers of a trial.
+            /// The fewest correct responses in a trial.
             answers: u64,
-            /// Trials with too few of them.
+            /// Number of trials with too few.
             trials: u64,
         } => {
             let (answers, trials) = (grouped(*answers), several(*trials, "trial"));
@@ -50,15 +50,15 @@ doubts! {
         DifferentBuilds {
             /// The configuration.
             configuration: String,
-            /// Versions, as the JVMs say them.
+            /// Versions, as the JVMs report them.
             versions: Vec<String>,
         } => format!("different JVM builds: {configuration} ran on {}", versions.join(", ")),
             "make each build its own configuration (`jdk`)";
-        /// The load generator may have been the limit in trials that are compared.
+        /// The load generator may have been the limit in compared trials.
         GeneratorLimit {
-            /// The phase affected.
+            /// The affected phase.
             phase: String,
-            /// The configurations affected.
+            /// The affected configurations.
             configurations: Vec<String>,
         } => {
             let names = configurations.join(", ");
@@ -79,35 +79,35 @@ doubts! {
         LeftOut {
             /// Its name.
             configuration: String,
-            /// The part that it lacks.
+            /// The unmet requirement.
             why: String,
         } => format!("skipped: {configuration} could not run here: {why}"),
             "install what is missing (`loadline doctor` lists the JDKs found), or remove the configuration";
-        /// Part of a comparison was asked for and could not be judged.
+        /// A requested part of a comparison could not be judged.
         NotJudged {
-            /// Why, a sentence each.
+            /// The reasons, one sentence each.
             reasons: Vec<String>,
         } => format!("not judged: {}", reasons.join("; ")),
             "name metrics that every trial has (`--csv -` lists them)";
-        /// Two archives differ in more than what is compared.
+        /// Two archives differ in more than their configurations.
         ArchivesDiffer {
-            /// What, and how it was in each.
+            /// The differences, with the value in each archive.
             differences: Vec<String>,
         } => format!("the archives differ in more than their configurations: {}", differences.join("; ")),
             "repeat one of them under the same conditions as the other";
         /// A comparison rests on fewer than five blocks.
         FewBlocks {
-            /// How many count.
+            /// Number of blocks that count.
             blocks: u32,
         } => format!("few blocks: the comparison is based on {}, fewer than 5", several(u64::from(*blocks), "block")),
             "run at least 5 trials of each configuration (`--trials 5`)";
-        /// Trials of one configuration were weighed while some JVMs still held what their compilers had worked with.
+        /// Trials of one configuration were weighed while some JVMs still held their compilers' working memory.
         CompilerMemory {
             /// The configuration.
             configuration: String,
-            /// The mark affected.
+            /// The affected mark.
             mark: String,
-            /// By how much live memory of malloc differs among its trials.
+            /// Range of live malloc memory among its trials.
             spread_bytes: u64,
         } => {
             let spread = Bytes(*spread_bytes);
@@ -116,7 +116,7 @@ doubts! {
         },
             "rest for 12 s (`--rest 12s`), and judge `rss_in_use.rested`: HotSpot frees its compilers' working \
              memory up to 5 s after they last ran";
-        /// The earlier of two accounts is of another process.
+        /// The earlier of two accounts describes another process.
         AnotherProcess {
             /// The differences that show it.
             differences: Vec<String>,

@@ -5,23 +5,23 @@ use crate::units::roughly;
 use serde::{Deserialize, Serialize};
 
 doubts! {
-    /// A reason to distrust what nodes handed in.
+    /// A reason to distrust the nodes' results.
     Merging {
-        /// The line was found on another model of CPU than the one before.
+        /// The line was found on a different CPU model than the previous line.
         OtherCpu {
-            /// The model that the line before was found on.
+            /// The previous line's CPU model.
             before: String,
-            /// The model that it was found on now.
+            /// The CPU model now.
             now: String,
         } => format!("different CPU: the load line was found on {now}, but the last one on {before}"),
             "search on one CPU model (a node pool, a partition), or treat this as a new load line";
-        /// The clock of a node is not that of the machine which made the plan, or which merges.
+        /// A node's clock differs from that of the machine that made the plan or merges the results.
         ClocksDiffer {
             /// The node.
             node: String,
             /// The sign that the clocks differ.
             slip: ClockSlip,
-            /// By how much.
+            /// The difference.
             seconds: f64,
         } => {
             let seconds = roughly(*seconds);
@@ -33,17 +33,17 @@ doubts! {
             }
         },
             "sync all nodes to one time source (`timedatectl`)";
-        /// Another Loadline worked on an entry than the one that made the plan.
+        /// The Loadline version that ran an entry did not make the plan.
         OtherLoadline {
             /// The node.
             node: String,
-            /// The version that worked.
+            /// The version that ran the entry.
             worked: String,
             /// The version that made the plan.
             planned: String,
         } => format!("different version: {worked} ran on {node}, but {planned} made the plan"),
             "install the Loadline version that made the plan on all nodes; load lines may differ by version";
-        /// A result says another name than the plan has for its index.
+        /// A result has a different name than the plan has for its index.
         OtherName {
             /// Position in the plan.
             index: u32,
@@ -53,11 +53,11 @@ doubts! {
             planned: String,
         } => format!("different name: the result for index {index} says {said}, but the plan has {planned} there"),
             "find out what wrote it; only the index counts";
-        /// A result that cannot be read, or not be believed, was left out.
+        /// An unreadable or implausible result was left out.
         ResultUnread {
-            /// The folder it lies in.
+            /// Its directory.
             folder: String,
-            /// The fault in the result.
+            /// The problem with the result.
             why: String,
         } => format!("a result was skipped: {folder} {why}"),
             "remove the directory, then run its index again with `loadline work`";

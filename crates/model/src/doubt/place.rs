@@ -6,25 +6,25 @@ use serde::{Deserialize, Serialize};
 doubts! {
     /// A reason to distrust what a node measured.
     Place {
-        /// Others ran on the CPUs of the entry just before it began.
+        /// Other programs used the entry's CPUs just before it began.
         NodeBusy {
             /// How many cores they used.
             busy_cores: f64,
-            /// CPUs that the entry was allowed.
+            /// CPUs available to the entry.
             cpus: u32,
         } => format!("the node was busy: just before this entry, other programs used {busy_cores:.2} of its {cpus} \
              CPUs"),
             "give each entry its own node (`--exclusive` under Slurm, anti-affinity in Kubernetes)";
-        /// The entry had a part of its machine, and nothing says that the rest was not used by others.
+        /// The entry had only part of its machine, and other programs may have used the rest.
         NodeShared {
-            /// CPUs that the entry was allowed.
+            /// CPUs available to the entry.
             cpus: u32,
-            /// CPUs that the machine has.
+            /// Online CPUs of the machine.
             online: u32,
         } => format!("the node was shared: the entry had {cpus} of {online} CPUs, and other programs may have \
              used the rest"),
             "give it the whole node (`--exclusive`, or request all CPUs): caches and memory are shared, too";
-        /// The kernel held its processes back, because their cgroup had used up its share of CPU.
+        /// The kernel throttled its processes because their cgroup had used up its CPU quota.
         NodeThrottled {
             /// How often.
             times: u64,
@@ -34,9 +34,9 @@ doubts! {
         },
             "set the CPU request equal to the limit, in whole CPUs, or set no CPU limit; throttling makes the times \
              longer";
-        /// Memory of the machine went to swap meanwhile.
+        /// Some of the machine's memory was swapped out.
         NodeSwapped {
-            /// By how much more was in swap at the end.
+            /// Increase in used swap by the end.
             swap_bytes: u64,
         } => format!("the node ran out of memory: {} was swapped out while the entry ran", Bytes(*swap_bytes)),
             "plan fewer pods for the node, or turn swap off there (`swapoff -a`)";

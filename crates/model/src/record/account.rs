@@ -87,7 +87,7 @@ pub struct ToldRecord {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ToldBy {
-    /// HotSpot's self-describing tables, read from outside without querying the JVM.
+    /// HotSpot's self-describing tables, read from outside the JVM without querying it.
     #[default]
     Tables,
     /// The JVM itself, over its attach socket.
@@ -144,7 +144,7 @@ pub struct RemainderRecord {
     pub perms: String,
     /// Unexplained resident memory in it.
     pub rss_bytes: u64,
-    /// Process of these addresses, if the subject has several.
+    /// Process with these addresses, if the subject has several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
     /// Owner or name of the memory directly before it in the address space.
@@ -274,7 +274,7 @@ pub struct AccountDocument {
     pub taken: String,
     /// The command that repeats it.
     pub command: String,
-    /// The bundle of `loadline capture` that it was read from; absent where the JVM itself was read.
+    /// The bundle of `loadline capture` that it was read from; absent if the JVM itself was read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bundle: Option<String>,
     /// The machine and how busy it was.
@@ -291,7 +291,7 @@ pub struct AccountDocument {
     /// The largest RSS since the start; absent in older documents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rss_bytes_peak: Option<u64>,
-    /// Every flag in effect; absent if the flags could not be read from outside.
+    /// Every flag in effect; absent if the flags could not be read from outside the JVM.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flags: Option<super::FlagsRecord>,
     /// The live objects by class, if they were requested; taken after the weighing.

@@ -15,7 +15,7 @@ pub const CHANGES_SCHEMA: &str = "loadline.account_changes/1";
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct IdentityRecord {
-    /// The program it runs: a main class, an archive without its folder, or the kernel's name of the process.
+    /// The program it runs: a main class, an archive without its directory, or the kernel's name for the process.
     pub name: String,
     /// When it was started: UTC, ISO 8601; `null` if unknown.
     #[cfg_attr(test, schemars(extend("format" = "date-time")))]
@@ -118,9 +118,9 @@ pub struct ChangesDocument {
 pub struct OwnerChangeRecord {
     /// Its name, as in the account.
     pub name: String,
-    /// Resident in the earlier account; `null` if that account could not tell it apart from others.
+    /// Resident in the earlier account; `null` if that account could not distinguish it from others.
     pub then_bytes: Option<u64>,
-    /// Resident now; `null` if this account cannot tell it apart from others.
+    /// Resident now; `null` if this account cannot distinguish it from others.
     pub now_bytes: Option<u64>,
     /// Its growth, in bytes; `null` if either value is `null`.
     pub growth_bytes: Option<i64>,

@@ -35,7 +35,7 @@ pub struct AdviceDocument {
 pub struct AdviceRecord {
     /// Its name: `namespace/pod/container`, a unit, a main class or archive, or a configuration of a run.
     pub name: String,
-    /// Process id; `null` if it was not read alive.
+    /// Process ID; `null` if it was not running when read.
     pub pid: Option<u32>,
     /// The names of its container, as far as they are known.
     pub place: PlaceRecord,
@@ -43,7 +43,7 @@ pub struct AdviceRecord {
     pub limit_bytes: Option<u64>,
     /// The memory request to set.
     pub request_bytes: Option<u64>,
-    /// The `-Xmx` to set, which belongs to the limit.
+    /// The `-Xmx` to set with the limit.
     pub heap_bytes: Option<u64>,
     /// All JVM options to set.
     pub options: Vec<String>,
@@ -57,11 +57,11 @@ pub struct AdviceRecord {
     pub rows: Vec<AdviceRow>,
     /// The current limit; `null` without one.
     pub limit_now_bytes: Option<u64>,
-    /// The maximum heap now; `null` if it is not known.
+    /// The current maximum heap size; `null` if unknown.
     pub heap_max_now_bytes: Option<u64>,
-    /// How much was seen.
+    /// Confidence in the advice.
     pub confidence: AdviceConfidence,
-    /// The same in words: time watched, deployments, peaks, old collections.
+    /// The evidence in words: time watched, deployments, peaks, old collections.
     pub evidence: String,
     /// Why the confidence is not higher.
     pub why: Vec<String>,
@@ -71,7 +71,7 @@ pub struct AdviceRecord {
     pub prove: String,
     /// Why there is no advice; `null` if there is one.
     pub refused: Option<String>,
-    /// The limit that other rules would set for the same heap.
+    /// The limits that other rules would set for the same heap.
     pub others: Vec<RuleRecord>,
     /// The recommendation of a VerticalPodAutoscaler for the same container; absent if none was given.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -89,7 +89,7 @@ pub struct PlaceRecord {
     pub pod: Option<String>,
     /// Name of the container within the pod.
     pub container: Option<String>,
-    /// Unit of systemd.
+    /// The systemd unit.
     pub unit: Option<String>,
 }
 
@@ -100,11 +100,11 @@ pub struct PlaceRecord {
 pub struct AdviceRow {
     /// The kind of row.
     pub kind: AdvicePart,
-    /// The owner's name, as in the account; empty if the kind says all.
+    /// The owner's name, as in the account; empty if the kind is enough.
     pub owner: String,
-    /// Bytes that were seen; `null` for rows that are a margin.
+    /// Observed bytes; `null` for a margin.
     pub seen_bytes: Option<u64>,
-    /// Growth in the later half of the time watched, which is added once more; `null` if it is not known.
+    /// Growth in the second half of the time watched, which is added again; `null` if unknown.
     pub growth_bytes: Option<u64>,
     /// Bytes that the limit counts for it.
     pub bytes: u64,
@@ -115,33 +115,33 @@ pub struct AdviceRow {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum AdvicePart {
-    /// The heap that the last old collections left.
+    /// Heap left by the last old collections.
     LiveSet,
-    /// The heap that may be in use where no old collection ran: an upper bound of the live set.
+    /// Heap that may be in use if no old collection ran: an upper bound on the live set.
     LiveSetAtMost,
-    /// Room to allocate between two collections, and up to whole MiB; seen is the most allocated in a second.
+    /// Room to allocate between two collections, and rounding up to MiB; `seen_bytes`: the most allocated in a second.
     AllocationRoom,
     /// Memory outside the heap, by owner.
     #[default]
     Owner,
     /// Memory of the kernel: page tables, stacks, sockets.
     Kernel,
-    /// Page cache that the kernel cannot take back: files in memory, and pages that no disk has yet.
+    /// Page cache that the kernel cannot reclaim: in-memory files, and pages not yet written to disk.
     KeptPageCache,
     /// Anonymous memory of other processes in the container.
     OtherProcesses,
-    /// The seen peak above all rows before it.
+    /// The observed peak beyond all rows above it.
     AtPeak,
-    /// The margin on top, and up to whole MiB.
+    /// The added margin, and rounding up to whole MiB.
     Headroom,
 }
 
-/// How much was seen of a JVM.
+/// Confidence in advice, by how much was observed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum AdviceConfidence {
-    /// A single look, or hours without an old collection.
+    /// A single reading, or hours without an old collection.
     #[default]
     Low,
     /// A day with its peak, or a trial under load with a full collection.
@@ -157,14 +157,14 @@ pub enum AdviceConfidence {
 pub struct VpaRecord {
     /// Name of the VerticalPodAutoscaler.
     pub name: String,
-    /// Name of the workload that it is for.
+    /// Name of its workload.
     pub workload: String,
     /// Name of the container.
     pub container: String,
     /// The memory request that it recommends.
     pub target_bytes: u64,
-    /// Pods below it are evicted; `null` if it is not given.
+    /// Pods with a smaller request are evicted; `null` if not given.
     pub lower_bytes: Option<u64>,
-    /// Pods above it are evicted; `null` if it is not given.
+    /// Pods with a larger request are evicted; `null` if not given.
     pub upper_bytes: Option<u64>,
 }

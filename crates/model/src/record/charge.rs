@@ -99,12 +99,12 @@ pub struct ChargeDocument {
     pub doubts: Vec<DoubtRecord>,
 }
 
-/// A JVM that was found and not weighed.
+/// A JVM that was found but not weighed.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct NamedJvm {
-    /// Process id, as seen from here.
+    /// Process ID, in Loadline's pid namespace.
     pub pid: u32,
-    /// Its program, as far as its command line tells.
+    /// Its program, as far as its command line shows.
     pub name: String,
 }

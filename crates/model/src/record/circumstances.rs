@@ -6,7 +6,7 @@ use crate::scenario::Cpus;
 use crate::units::{Bytes, clipped};
 use std::fmt;
 
-/// Entries shown per side if a circumstance is a list; the archives have all.
+/// Entries shown per side if a circumstance is a list; the archives have all of them.
 const TOLD_MAX: usize = 6;
 /// Characters shown per entry: enough for a phase's load, but not for a class path.
 const CHARACTERS_MAX: usize = 120;
@@ -75,7 +75,7 @@ impl Circumstances {
         Self(known.into_iter().flatten().collect())
     }
 
-    /// The circumstances that both know and that differ; `self` is the earlier side.
+    /// The circumstances known on both sides that differ; `self` is the earlier side.
     pub fn differing(&self, after: &Self) -> Vec<Differing> {
         let differing = |before: &Circumstance| {
             let after = after.0.iter().find(|after| after.label == before.label && after.entries != before.entries)?;

@@ -95,7 +95,7 @@ pub enum DifferenceVerdict {
     Worse,
     /// Any difference is smaller than the smallest that matters.
     Equivalent,
-    /// The trials do not decide.
+    /// The trials are inconclusive.
     CannotTell,
 }
 

@@ -110,7 +110,7 @@ pub enum Finding {
         buffers: u64,
         /// Part of it left by a full GC; `null` without one.
         left_by_gc_bytes: Option<u64>,
-        /// Maximum that they can reserve; `null` if unknown.
+        /// Maximum that buffers can reserve; `null` if unknown.
         ceiling_bytes: Option<u64>,
         /// Number of GCs so far; `null` if not counted.
         collections: Option<u64>,
@@ -153,7 +153,7 @@ pub enum Finding {
         /// Size of a region.
         region_bytes: u64,
     },
-    /// Many class loaders of one type with one or two classes each; their number takes up the metaspace.
+    /// Many class loaders of one type with one or two classes each; together, they take up the metaspace.
     LoadersMany {
         /// Class of the loaders.
         loader: String,
@@ -217,7 +217,7 @@ pub enum Finding {
         /// Largest files, by resident size.
         files: Vec<DiskFileRecord>,
     },
-    /// A loader gained very many classes while the subject worked: they are generated at run time.
+    /// A loader gained many classes while the subject worked: they are generated at run time.
     ClassesGenerated {
         /// Class of the loader.
         loader: String,
@@ -230,7 +230,7 @@ pub enum Finding {
     DirectMemoryAtCeiling {
         /// Direct memory reserved.
         direct_bytes: u64,
-        /// Maximum that they can reserve.
+        /// Maximum that buffers can reserve.
         ceiling_bytes: u64,
         /// Why nothing was freed.
         cause: CeilingCause,
@@ -260,7 +260,7 @@ pub enum Finding {
         /// Growth in the total number of threads.
         grown: u64,
     },
-    /// One JIT compilation takes much memory, which malloc keeps afterwards.
+    /// One JIT compilation takes a lot of memory, which malloc keeps afterward.
     CompilerPeak {
         /// Peak size.
         bytes: u64,
@@ -327,14 +327,14 @@ pub enum Finding {
         /// Maximum heap size; `null` if unknown.
         max_bytes: Option<u64>,
     },
-    /// The tables of G1 are large compared with a small heap.
+    /// G1's tables are large compared with a small heap.
     G1OnSmallHeap {
         /// Resident bytes of the tables.
         tables_bytes: u64,
         /// Resident heap.
         heap_bytes: u64,
     },
-    /// The JVM chose Serial on its own, and collections take much time under load.
+    /// The JVM chose Serial on its own, and collections take a lot of time under load.
     SerialUnasked {
         /// Share of the load time spent in GC, 0–1.
         gc_share: f64,
@@ -353,7 +353,7 @@ pub enum Finding {
         /// Pools, largest stacks first.
         pools: Vec<IdlePool>,
     },
-    /// The JVM runs without a class archive that it could map.
+    /// The JVM runs without a mapped class archive.
     CdsMissing {
         /// Why it runs without an archive.
         cause: CdsCause,
@@ -367,7 +367,7 @@ pub enum Finding {
     HugePages {
         /// Memory in huge pages.
         huge_bytes: u64,
-        /// Whether the JVM was told to use them (`-XX:+UseTransparentHugePages`).
+        /// Whether the JVM was set to use them (`-XX:+UseTransparentHugePages`).
         asked: bool,
     },
     /// The ceilings of everything that can grow add up to more than the limit.
@@ -433,7 +433,7 @@ impl Finding {
         document.get("kind").and_then(|kind| kind.as_str()).unwrap_or_default().to_owned()
     }
 
-    /// Whether both are the same diagnosis with possibly different numbers.
+    /// Whether both are the same diagnosis, possibly with different numbers.
     pub fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::LoadersKeepComing { loader: one, .. }, Self::LoadersKeepComing { loader: other, .. })

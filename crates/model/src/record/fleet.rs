@@ -25,14 +25,14 @@ pub struct PlanHeader {
     /// When it was made: UTC, ISO 8601.
     #[cfg_attr(test, schemars(extend("format" = "date-time")))]
     pub made: String,
-    /// Entries that follow, a line each.
+    /// Number of entries that follow, one per line.
     pub entries: u32,
-    /// SHA-256 of the lines that follow, each with its line feed. It identifies the plan in every answer.
+    /// SHA-256 of the lines that follow, each with its line feed. It identifies the plan in every result.
     pub hash: String,
 }
 
 /// One entry of a plan: the task of one node with everything it needs except the contents of its input files.
-/// `configuration.inputs` has the hash of these files. Relative paths start from the folder of the plan.
+/// `configuration.inputs` has the hash of these files. Relative paths start at the plan's directory.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PlanEntry {
@@ -44,7 +44,7 @@ pub struct PlanEntry {
     pub task: Task,
     /// Time limit in minutes, after which the entry ends with partial results.
     pub minutes: f64,
-    /// The limit that the service has in production.
+    /// The service's limit in production.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub declared_bytes: Option<u64>,
     /// The last known line.
@@ -62,12 +62,12 @@ pub struct PlanEntry {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Task {
-    /// The load line of a service is searched for.
+    /// Search for the load line of a service.
     Search {
-        /// Why proving the last line is not enough.
+        /// Why confirming the last line is not enough.
         why: Why,
     },
-    /// The last known line is proved. If it fails, or the step below it holds, the line is searched for again.
+    /// Confirmation of the last known line. If it fails, or the step below it holds, the line is searched for again.
     Prove,
     /// Blocks of a comparison, all on this node.
     Block {
@@ -85,13 +85,13 @@ pub enum Task {
 pub enum Why {
     /// No line is known.
     First,
-    /// The question changed: options, load or target.
+    /// The question changed: options, load, or target.
     QuestionChanged,
     /// The files of the service changed.
     InputsChanged,
     /// Its image changed.
     ImageChanged,
-    /// Another JDK runs it.
+    /// It runs on another JDK.
     JdkChanged,
     /// The last search was too long ago.
     LongAgo,
@@ -103,7 +103,7 @@ pub enum Why {
     Asked,
 }
 
-/// The answer to one entry, in `index-NNNNNN/result.json`.
+/// The result of one entry, in `index-NNNNNN/result.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct EntryResult {
@@ -123,7 +123,7 @@ pub struct EntryResult {
     pub task: Task,
     /// How it ended.
     pub outcome: EntryOutcome,
-    /// Why there is no answer: the event, and the subject's own words.
+    /// Why there is no answer: the event, and the subject's own output.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub why: Vec<String>,
     /// The node that did it.
@@ -133,7 +133,7 @@ pub struct EntryResult {
     pub started: String,
     /// How long it took.
     pub seconds: f64,
-    /// The result of the search or the proof; `null` for blocks and if there is none.
+    /// The result of the search or the confirmation; `null` for blocks and if there is none.
     pub find: Option<FindRecord>,
     /// The line in the form that the next plan needs; `null` if none holds.
     pub line: Option<Last>,
@@ -279,7 +279,7 @@ pub enum LineVerdict {
     Lower,
     /// A new search found that the service needs more than before.
     Higher,
-    /// The target does not hold, whatever the memory.
+    /// The target does not hold at any limit.
     NotHeld,
     /// It was not found: the search gave up or ran out of time.
     Unknown,

@@ -102,7 +102,7 @@ pub struct MetricHistory {
     pub better: Better,
     /// One value per point; `null` if none of its trials has the metric.
     pub values: Vec<Option<PointValue>>,
-    /// Standard deviation of a trial, in the metric's unit: between trials of a point or between neighbouring points,
+    /// Standard deviation of a trial, in the metric's unit: between trials of a point or between neighboring points,
     /// whichever is larger; `null` if there are too few.
     pub noise: Option<f64>,
     /// Changes from one point to the next, in order.
@@ -115,13 +115,13 @@ pub struct MetricHistory {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PointValue {
-    /// Centre of the values of its trials.
+    /// Center of its trials' values.
     pub centre: f64,
     /// Lower end of its 95% confidence interval; `null` with fewer than three trials.
     pub low: Option<f64>,
     /// Upper end of the interval.
     pub high: Option<f64>,
-    /// Trials it rests on.
+    /// Number of trials behind it.
     pub trials: u32,
 }
 
@@ -131,7 +131,7 @@ pub struct PointValue {
 pub struct ChangeRecord {
     /// Index of the first point after the change.
     pub point: u32,
-    /// Lowest index that this first point may equally well have, given the variation of the values.
+    /// Lowest index that this first point could equally well have, given the variation in the values.
     pub point_first: u32,
     /// Highest such index.
     pub point_last: u32,
@@ -149,11 +149,11 @@ pub struct ChangeRecord {
     pub trials_after: u32,
     /// Conditions other than the subject that changed between these points; if there are any, no commit is blamed.
     pub conditions_changed: Vec<String>,
-    /// Owners of the account that changed as well, largest difference first.
+    /// Account owners that also changed, largest difference first.
     pub owners: Vec<OwnerMove>,
 }
 
-/// The growth of an owner of the account across a change.
+/// Growth of an account owner across a change.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct OwnerMove {
@@ -185,6 +185,6 @@ pub struct TrendRecord {
     pub verdict: DifferenceVerdict,
     /// Conditions other than the subject that changed during the stretch.
     pub conditions_changed: Vec<String>,
-    /// Owners of the account that changed as well, from the first half to the second.
+    /// Account owners that also changed, from the first half to the second.
     pub owners: Vec<OwnerMove>,
 }

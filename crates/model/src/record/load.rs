@@ -50,7 +50,7 @@ pub struct LoadConditions {
     pub machine: Machine,
     /// CPUs of the generator's threads; `null` if not pinned.
     pub load_cpus: Option<Vec<u32>>,
-    /// Threads of the generator.
+    /// Number of generator threads.
     #[cfg_attr(test, schemars(range(min = 1)))]
     pub threads: u32,
     /// Seed of all random choices.
@@ -67,25 +67,25 @@ pub struct LoadConditions {
 pub struct Second {
     /// Name of the phase.
     pub phase: String,
-    /// Its beginning, in seconds since the first phase began.
+    /// Its start, in seconds since the start of the first phase.
     pub at_s: f64,
     /// Its length.
     pub seconds: f64,
-    /// Correct answers in it.
+    /// Number of correct responses.
     pub ok: u64,
-    /// Requests that failed in it.
+    /// Number of failed requests.
     pub failed: u64,
-    /// Correct answers per second of it.
+    /// Correct responses per second.
     pub achieved_per_s: f64,
-    /// Bytes of answers in it.
+    /// Bytes of responses received.
     pub received_bytes: u64,
-    /// Connections established at its end.
+    /// Open connections at its end.
     pub open_connections: u64,
     /// Requests that waited for a connection at its end; `null` in a closed model.
     pub queue: Option<u64>,
-    /// Service times of the answers that arrived in it; `null` if none arrived.
+    /// Service times of the responses that arrived in it; `null` if none arrived.
     pub service_ms: Option<Quantiles>,
-    /// Response times of the same answers; `null` in a closed model.
+    /// Response times of these responses; `null` in a closed model.
     pub response_ms: Option<Quantiles>,
 }
 

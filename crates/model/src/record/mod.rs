@@ -390,10 +390,10 @@ pub struct Jvm {
     /// variable such as `JDK_JAVA_OPTIONS`.
     pub options_through: String,
     /// Flags in effect that differ from their defaults, in `-XX:` form; `null` if they could neither be read from
-    /// outside nor queried.
+    /// outside the JVM nor queried.
     pub flags: Option<Vec<String>>,
     /// These flags with their origins, plus default values that findings and remedies use. Absent if they could not be
-    /// read from outside, and in accounts, where `flags` has all of them.
+    /// read from outside the JVM, and in accounts, where `flags` has all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flags_kept: Option<FlagsRecord>,
     /// The C allocator.
@@ -471,7 +471,7 @@ pub struct Mark {
     /// Direct memory that the JDK caches per thread; absent if there is none or it could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread_buffers: Option<ThreadBuffersRecord>,
-    /// Chunks of Netty's pools, read from outside; absent if there are none, or if direct memory is small.
+    /// Chunks of Netty's pools, read from outside the JVM; absent if there are none, or if direct memory is small.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub netty_chunks: Option<NettyChunksRecord>,
     /// Largest Java collections referenced by static fields; only after a full GC.

@@ -1,4 +1,4 @@
-//! OOM kills from the kernel's log, and other traces of an end.
+//! OOM kills from the kernel's log, and other evidence of how a process ended.
 
 use super::ChargeRow;
 use serde::{Deserialize, Serialize};
@@ -19,14 +19,14 @@ pub struct OomDocument {
     pub command: String,
     /// The kernel's log: a file, `stdin`, or `/dev/kmsg`; empty if only other files were given.
     pub log: String,
-    /// Every time that memory ran out, the latest first.
+    /// Every time that memory ran out, latest first.
     pub kills: Vec<OomRecord>,
-    /// The other files, in the order of the command.
+    /// The other files, in command-line order.
     #[serde(default)]
     pub traces: Vec<TraceRecord>,
 }
 
-/// A file that tells of an end, beside the kernel's log.
+/// A file other than the kernel's log that shows how a process ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TraceRecord {
@@ -36,29 +36,29 @@ pub struct TraceRecord {
     pub trace: Trace,
 }
 
-/// The evidence of an end in one file.
+/// Evidence in one file of how a process ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Trace {
-    /// The counts of a cgroup: `memory.events` (v2) or `memory.oom_control` (v1).
+    /// The counters of a cgroup: `memory.events` (v2) or `memory.oom_control` (v1).
     MemoryEvents {
-        /// Processes that its limit killed.
+        /// Processes killed at its limit.
         oom_kills: u64,
-        /// How often its charge met the limit; `null` on v1.
+        /// How often its charge reached the limit; `null` on v1.
         at_limit: Option<u64>,
     },
-    /// The error file of a JVM that ended itself: `hs_err_pid*.log`.
+    /// The error file of a JVM that aborted: `hs_err_pid*.log`.
     FatalError {
-        /// The problem, in the words of the JVM.
+        /// The problem, in the JVM's words.
         problem: String,
         /// The kind of memory that it lacked.
         lacked: Lacked,
-        /// When it ended, as the file writes it.
+        /// When it ended, as written in the file.
         time: String,
-        /// Bytes of the Java heap that held objects; `null` if the file does not tell.
+        /// Bytes of the Java heap that held objects; `null` if the file does not show it.
         heap_used_bytes: Option<u64>,
-        /// The most that the heap might become, in bytes.
+        /// Maximum heap size, in bytes.
         heap_max_bytes: Option<u64>,
         /// RSS in bytes (JDK 17 and newer).
         rss_bytes: Option<u64>,
@@ -69,18 +69,18 @@ pub enum Trace {
     },
     /// The log of a collector (`-Xlog:gc`, JDK 11 and newer).
     GcLog {
-        /// Collections.
+        /// Number of collections.
         collections: u64,
-        /// Collections of the whole heap.
+        /// Number of collections of the whole heap.
         full: u64,
-        /// Bytes that the last collection left, or the last full one of a heap that was full.
+        /// Bytes left by the last collection, or by the last full one if the heap was full.
         left_bytes: u64,
-        /// Size of the heap then.
+        /// Heap size at that time.
         heap_bytes: u64,
         /// Whether full collections in a row freed next to nothing.
         was_full: bool,
     },
-    /// A container, as `docker inspect`, `podman inspect` or `kubectl get pod -o json` describes it.
+    /// A container, as `docker inspect`, `podman inspect`, or `kubectl get pod -o json` describes it.
     Container {
         /// Its name.
         name: String,
@@ -88,16 +88,16 @@ pub enum Trace {
         reason: String,
         /// Whether the runtime reported an OOM kill.
         oom_killed: bool,
-        /// The exit code of its last end.
+        /// Its last exit code.
         exit_code: i64,
         /// Its memory limit; `null` without one.
         limit_bytes: Option<u64>,
-        /// When it ended, as the runtime writes it.
+        /// When it ended, as the runtime reports it.
         time: String,
     },
 }
 
-/// The memory that a JVM lacked when it ended itself.
+/// The memory that a JVM lacked when it aborted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -112,7 +112,7 @@ pub enum Lacked {
     Nothing,
 }
 
-/// One time that memory ran out.
+/// One event in which memory ran out.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct OomRecord {
@@ -120,27 +120,27 @@ pub struct OomRecord {
     pub stamp: String,
     /// Task whose allocation triggered the kill; not necessarily the largest.
     pub invoked_by: String,
-    /// The cgroup whose limit was met; `null` where the machine ran out of memory, and where the log was cut.
+    /// The cgroup whose limit was reached; `null` if the machine ran out of memory, or the log is truncated.
     pub cgroup: Option<String>,
     /// Whether the machine ran out of memory.
     pub machine: bool,
     /// The limit of the cgroup.
     pub limit_bytes: Option<u64>,
-    /// Its charge then.
+    /// Its charge at that time.
     pub usage_bytes: Option<u64>,
-    /// Its swap then, which is not part of the charge.
+    /// Its swap at that time, which is not part of the charge.
     pub swap_bytes: Option<u64>,
-    /// The charge by owner, which adds up to `usage_bytes`; of a machine the processes alone.
+    /// The charge by owner, which adds up to `usage_bytes`; for a machine, only processes.
     pub rows: Vec<ChargeRow>,
     /// The processes that the kernel killed.
     pub killed: Vec<OomKilled>,
     /// Whether all processes of the cgroup were to be killed together (`memory.oom.group`).
     pub group: bool,
-    /// What held the memory, as far as the log tells.
+    /// What held the memory, as far as the log shows.
     pub holder: OomHolder,
     /// Memory of JVMs, in bytes: processes named `java` or `jsvc`.
     pub jvm_bytes: u64,
-    /// The same of other processes.
+    /// Memory of other processes, in bytes.
     pub other_bytes: u64,
 }
 
@@ -148,11 +148,11 @@ pub struct OomRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct OomKilled {
-    /// Process id, as the kernel's own namespace has it.
+    /// Process ID in the kernel's own namespace.
     pub pid: u32,
-    /// The kernel's name of it, at most 15 bytes.
+    /// The kernel's name for it, at most 15 bytes.
     pub name: String,
-    /// Its anonymous memory; `null` where the log was cut.
+    /// Its anonymous memory; `null` if the log is truncated.
     pub anon_bytes: Option<u64>,
 }
 
@@ -163,11 +163,11 @@ pub struct OomKilled {
 pub enum OomHolder {
     /// JVMs: their settings bound most of it.
     Jvm,
-    /// Other processes, of which no setting of a JVM bounds any.
+    /// Other processes, which no JVM setting bounds.
     OtherProcesses,
-    /// Files in memory and shared memory.
+    /// In-memory files and shared memory.
     MemoryFiles,
-    /// The kernel: page tables, stacks, buffers of sockets.
+    /// The kernel: page tables, stacks, socket buffers.
     Kernel,
     /// Unknown from the log.
     #[default]

@@ -19,7 +19,7 @@ pub fn pool_names<'n>(names: impl IntoIterator<Item = &'n str>) -> BTreeMap<&'n 
     pools.into_values().flat_map(named).collect()
 }
 
-/// Splits a name into numbers and the texts between them.
+/// Splits a name into numbers and the text between them.
 fn pieces(name: &str) -> impl Iterator<Item = &str> {
     let mut rest = name;
     std::iter::from_fn(move || {

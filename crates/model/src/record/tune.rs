@@ -136,7 +136,7 @@ pub struct TuneRecord {
 }
 
 impl TuneRecord {
-    /// The user's options that the answer removes, as typed or as the JVM has them.
+    /// The user's options that the result removes, as typed or as the JVM reports them.
     pub fn taken_out(&self) -> Vec<String> {
         let of = |change: &Change| if let Change::Without(words) = change { words.clone() } else { Vec::new() };
         super::each_once(self.changes.iter().flat_map(of))

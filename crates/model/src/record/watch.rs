@@ -34,7 +34,7 @@ pub struct WatchDocument {
     pub hidden: u64,
     /// JVMs beyond the number that can be watched at once.
     pub left_out: u64,
-    /// Processes that are set aside because they do not answer in time.
+    /// Processes that are set aside because they do not respond in time.
     pub set_aside: u64,
     /// Turns completed since this watch began.
     pub turns: u64,
@@ -51,7 +51,7 @@ pub struct WatchedJvm {
     pub name: String,
     /// The parts of its name, as labels of a metric.
     pub labels: Vec<WatchLabel>,
-    /// Process id, as seen by Loadline.
+    /// Process ID, as seen by Loadline.
     pub pid: u32,
     /// When it started, in seconds since 1970.
     pub started_unix_s: u64,
@@ -61,11 +61,11 @@ pub struct WatchedJvm {
     pub collector: Option<String>,
     /// Its age in seconds.
     pub age_s: f64,
-    /// Its state at the last look.
+    /// Its state at the last sample.
     pub now: WatchSample,
     /// The limit that bounds it.
     pub limit: Option<WatchLimit>,
-    /// The charge of its cgroup by holder; `null` where no limit bounds the cgroup.
+    /// The charge of its cgroup by holder; `null` if no limit bounds the cgroup.
     pub charge: Option<WatchCharge>,
     /// Its growth over time.
     pub growth: GrowthRecord,
@@ -157,7 +157,7 @@ pub struct WatchLimit {
     pub cgroup: String,
 }
 
-/// The charge of a JVM's cgroup at one moment, by holder. The limit kills by this charge.
+/// The charge of a JVM's cgroup at one moment, by holder. The kernel compares this charge with the limit.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -170,7 +170,7 @@ pub struct WatchCharge {
     pub unreclaimable_bytes: u64,
     /// Anonymous and shared memory of the JVM.
     pub jvm_bytes: u64,
-    /// Anonymous memory of all other processes; pages that several share count for each.
+    /// Anonymous memory of all other processes; pages that several share count once for each.
     pub others_bytes: u64,
     /// The other processes by command, at most five, largest first.
     pub others: Vec<WatchProcesses>,
@@ -190,7 +190,7 @@ impl WatchCharge {
 pub struct WatchProcesses {
     /// The beginning of the command.
     pub command: String,
-    /// Their number.
+    /// Number of these processes.
     pub processes: u64,
     /// Their anonymous memory.
     pub bytes: u64,
@@ -219,7 +219,7 @@ pub struct GrowthRecord {
     pub limit_in_s_latest: Option<f64>,
     /// Why there is no clear verdict, and what it takes; empty otherwise.
     pub unsure: String,
-    /// Whether less than a tenth of the limit is left and is used up within an hour at the pace of the last 15 minutes.
+    /// Whether less than a tenth of the limit is left and runs out within an hour at the pace of the last 15 minutes.
     pub near_limit: bool,
 }
 
@@ -270,8 +270,8 @@ pub struct WatchAccount {
     pub total_bytes: u64,
     /// At most 20 owners, largest first; the last one, `other`, is the sum of the rest.
     pub owners: Vec<WatchOwner>,
-    /// Committed bytes of its Native Memory Tracking categories, at most 20 as well; only if the JVM was asked and NMT
-    /// is on.
+    /// Committed bytes of its Native Memory Tracking categories, at most 20 as well; only if the JVM was queried and
+    /// NMT is on.
     pub nmt: Vec<WatchOwner>,
     /// Whether the JVM was queried for it (`--attach once`).
     pub asked: bool,
@@ -335,7 +335,7 @@ pub struct WatchEnds {
 /// An event of a JVM.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Happened {
-    /// It is watched from now on; with its pid.
+    /// It is now watched; with its pid.
     Appeared(u32),
     /// The process with this pid ended.
     Ended(u32),
@@ -389,7 +389,7 @@ pub struct PostMortem {
     pub command: String,
     /// Its name.
     pub name: String,
-    /// Process id that it had.
+    /// Its process ID.
     pub pid: u32,
     /// When it started, in seconds since 1970.
     pub started_unix_s: u64,
@@ -401,7 +401,7 @@ pub struct PostMortem {
     pub collector: Option<String>,
     /// Its age at its last sample, in seconds.
     pub age_s: f64,
-    /// Whether its end was seen.
+    /// How it ended.
     pub end: EndKind,
     /// The cgroup whose limit killed it; empty for the machine, `null` if unknown.
     pub killed_by: Option<String>,
@@ -411,19 +411,19 @@ pub struct PostMortem {
     pub last: WatchSample,
     /// Its bytes by owner at the last sample, as far as counters show.
     pub owners: Vec<WatchOwner>,
-    /// The charge of its cgroup by holder at the last sample; `null` where no limit bounded it, and if its end was not
+    /// The charge of its cgroup by holder at the last sample; `null` if no limit bounded it, or its end was not
     /// observed.
     pub charge: Option<WatchCharge>,
     /// The limit that bounded it.
     pub limit_bytes: u64,
     /// Its growth over time, at its end.
     pub growth: GrowthRecord,
-    /// Changes of its parts over the last ten minutes, hour and day, and since it was first seen if that is less.
+    /// Changes of its parts over the last ten minutes, hour, and day, and since it was first seen if that is less.
     pub changes: Vec<WatchChange>,
     /// The size that its parts could have grown to, in bytes; `null` if nothing bounds the heap. Metaspace without a
-    /// bound counts with its last size.
+    /// bound counts at its last size.
     pub ceilings_bytes: Option<u64>,
-    /// Why it met its limit.
+    /// Why it reached its limit.
     pub cause: DeathCause,
     /// Memory that it would have needed to survive, in bytes: 1.1 times the most it held, or its ceilings if they are
     /// the cause; `null` if it grew without bound.

@@ -25,7 +25,7 @@ pub enum Change {
     Nmt(Nmt),
     /// Further JVM options; they override earlier ones.
     Jvm(Vec<String>),
-    /// Options of the subject to remove, as they are typed or as the JVM reports them.
+    /// Options of the subject to remove, as typed or as the JVM reports them.
     Without(Vec<String>),
     /// Further environment variables; they override earlier ones.
     Env(Vec<(String, String)>),

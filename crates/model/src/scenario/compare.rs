@@ -19,7 +19,7 @@ pub struct Compare {
     pub confidence: f64,
     /// The number of blocks that may be repeated because the machine disturbed them.
     pub repeats: u32,
-    /// The most blocks to run until every judged metric is decided; `None` runs the requested trials.
+    /// The maximum number of blocks to run until every judged metric is decided; `None` runs the requested trials.
     pub until_sure: Option<u32>,
 }
 

@@ -32,7 +32,7 @@ pub struct Configuration {
     /// A library to load before all others (`LD_PRELOAD`): a path, or a name that the loader finds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preload: Option<String>,
-    /// The value of `{code}` in the command: the jar or folder with the code that runs.
+    /// The value of `{code}` in the command: the jar or directory with the code that runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<PathBuf>,
     /// Memory limit, enforced by a cgroup.
@@ -46,7 +46,7 @@ pub struct Configuration {
     pub cpus: Cpus,
     /// Native Memory Tracking.
     pub nmt: Nmt,
-    /// Whether the configuration is left out if its JDK, build or code is missing; otherwise that ends the run.
+    /// Whether the configuration is left out if its JDK, build, or code is missing; otherwise, that ends the run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub optional: bool,
     /// Command run once with `sh -c` in the subject's directory, after the subject's own build step.
@@ -56,11 +56,12 @@ pub struct Configuration {
     #[serde(default)]
     pub netty: Netty,
     /// SHA-256, in hexadecimal digits, of the contents of the files that its trials need, as they were before the first
-    /// trial. It is `None` if they were not read, or could not be. The hash covers the code of `{code}` (for a folder,
-    /// every file below it, with its name), a library to preload, bodies, schedules and certificates. It also covers
-    /// every file named by a word of the command, the arguments, the JVM options or a driver's command. It does not
-    /// cover the JDK, which is named by its release or folder, an image, or folders of a class path. Nor does it cover
-    /// what the loader or `PATH` finds, or what environment variables and `-Xlog` or `-XX` options name.
+    /// trial. It is `None` if they were not or could not be read. The hash covers the code of `{code}` (for a
+    /// directory, every file below it, with its name), a library to preload, bodies, schedules, and certificates. It
+    /// also covers every file named by a word of the command, the arguments, the JVM options, or a driver's command.
+    /// It does not cover the JDK, which is named by its release or directory, an image, or class path directories. Nor
+    /// does it cover files that the loader or `PATH` finds, or that environment variables, `-Xlog`, or `-XX` options
+    /// name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inputs: Option<String>,
 }
@@ -340,7 +341,7 @@ impl FromStr for Gc {
 pub enum Jdk {
     /// The newest one found of this feature release, e.g. 17.
     Release(u32),
-    /// The one in this folder (`JAVA_HOME`).
+    /// The one in this directory (`JAVA_HOME`).
     Home(PathBuf),
 }
 

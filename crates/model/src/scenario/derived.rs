@@ -25,15 +25,15 @@ pub struct Derived {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Derivation {
-    /// (spike − valley) / (spike − base): the share of a spike's growth that came back.
+    /// (spike − valley) / (spike − base): the share of a spike's growth that was returned.
     Elasticity {
         /// The mark before the spike.
         base: String,
-        /// The mark at the height of the spike.
+        /// The mark at the peak of the spike.
         spike: String,
         /// The mark after the spike.
         valley: String,
-        /// The share that could come back, 0–1, if known; shown next to the figure.
+        /// The share that could be returned, 0–1, if known; shown next to the figure.
         ideal: Option<f64>,
     },
     /// The slope of a least-squares line through the marks that carry a counter: bytes per counted instance.
@@ -134,7 +134,7 @@ struct ElasticityFile {
     /// The mark before the spike.
     #[schemars(extend("pattern" = "\\S"))]
     base: String,
-    /// The mark at the height of the spike.
+    /// The mark at the peak of the spike.
     #[schemars(extend("pattern" = "\\S"))]
     spike: String,
     /// The mark after the spike.

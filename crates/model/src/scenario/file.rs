@@ -69,7 +69,7 @@ pub struct Scenario {
     pub seed: u64,
     /// Timeline samples per second, 1–100.
     pub sample_hz: u32,
-    /// When to query a JVM for data that can be read from outside.
+    /// When to query a JVM for data that can be read from outside it.
     #[serde(default, skip_serializing_if = "is_default")]
     pub asking: Asking,
     /// CPUs for the load engine and the rest of Loadline.
@@ -270,7 +270,7 @@ pub(super) struct File {
     /// Timeline samples per second.
     #[schemars(extend("minimum" = 1, "maximum" = 100, "default" = 10))]
     sample_hz: Option<u32>,
-    /// Use the attach API even for data that can be read from outside.
+    /// Use the attach API even for data that can be read from outside the JVM.
     #[schemars(extend("default" = false))]
     attach: Option<bool>,
     /// List live objects by class after each trial, with their growth since startup. Forces a full GC after all

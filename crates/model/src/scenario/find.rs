@@ -19,7 +19,7 @@ pub struct Find {
     pub step: f64,
     /// Consecutive trials that must hold, at least 1. They include the trial by which a search chose the value.
     pub proofs: u32,
-    /// The headroom that the answer adds to the line, as a share of the line.
+    /// The headroom that the result adds to the line, as a share of the line.
     pub headroom: f64,
     /// Duration of the load in the last trial, which tests the limit and the heap to set; 0 leaves that trial out.
     pub soak: Span,

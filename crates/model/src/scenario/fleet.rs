@@ -14,7 +14,7 @@ pub const SEARCH_EVERY: Span = Span::seconds(7 * 86_400);
 /// The longest name in bytes: file systems allow 255, including a suffix.
 const NAME_MAX: usize = 200;
 
-/// Services whose load lines are searched every night.
+/// Services whose load lines are searched for every night.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fleet {
     /// The plan's name.
@@ -115,7 +115,7 @@ impl Service {
 pub struct Last {
     /// The limit that held.
     pub limit_bytes: u64,
-    /// The maximum heap that goes with it; `null` if the configuration gives it or the JVM chooses it.
+    /// The maximum heap that goes with it; `null` if the configuration sets it or the JVM chooses it.
     #[serde(default)]
     pub heap_bytes: Option<u64>,
     /// Maximum direct memory at this limit; `null` if the JVM derives it from the heap.
@@ -129,7 +129,7 @@ pub struct Last {
     #[serde(default)]
     #[schemars(extend("format" = "date-time"))]
     pub searched_at: Option<String>,
-    /// SHA-256 of the question: the service, its options, its load and its target; `null` if unknown.
+    /// SHA-256 of the question: the service, its options, its load, and its target; `null` if unknown.
     #[serde(default)]
     pub question: Option<String>,
     /// SHA-256 of the files that its trials read.
@@ -159,7 +159,7 @@ impl Last {
 /// The maximum number of past lines: a month of nights.
 pub const PAST_MAX: usize = 30;
 
-/// A line of an earlier night.
+/// A line from an earlier night.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PastLine {
     /// When it was proved or found: UTC, ISO 8601.

@@ -68,7 +68,7 @@ struct DefaultsFile {
     duration: Option<Span>,
 }
 
-/// One service: a scenario file, an image or a command.
+/// One service: a scenario file, an image, or a command.
 #[derive(Deserialize, Default, schemars::JsonSchema)]
 #[schemars(extend("anyOf" = schema::each(&["scenario", "image", "command"])))]
 #[serde(deny_unknown_fields, default)]

@@ -18,7 +18,7 @@ const NAME_CHARS_MAX: usize = 64;
 pub struct OwnWork {
     /// Names of the markers; at least one, each once.
     pub phases: Vec<String>,
-    /// How long the subject may take to its next marker; for the first one, since the work began.
+    /// How long the subject may take to reach its next marker; for the first one, since the work began.
     pub within: Span,
     /// Additional marker format: a regular expression whose first group is the name.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -104,12 +104,12 @@ impl PhaseKind {
     }
 }
 
-/// By an external program.
+/// An external program that drives the load.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Driver {
     /// A command line for `sh -c`. Placeholders: `{url}` (without a path), `{host}`, `{port}`.
     pub command: String,
-    /// Working directory: the folder of the scenario file.
+    /// Working directory: the directory of the scenario file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dir: Option<PathBuf>,
     /// How long the program may take.

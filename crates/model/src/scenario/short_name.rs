@@ -18,7 +18,7 @@ pub(super) fn short_names(axis: &str, variable: Option<&str>, texts: &[&str]) ->
     }
 }
 
-/// Equal texts are one value; different ones need different names. An empty text needs no name.
+/// Equal strings are one value; different ones need different names. An empty string needs no name.
 fn are_distinct(names: &[String], texts: &[&str]) -> bool {
     let pairs = || names.iter().zip(texts).filter(|(_, text)| !text.is_empty());
     pairs().all(|(name, text)| !name.is_empty() && pairs().all(|(other, same)| other != name || same == text))

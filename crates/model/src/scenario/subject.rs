@@ -27,12 +27,12 @@ pub struct Subject {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<Image>,
     /// Program and arguments. Placeholders: `{jvm}`, `{port}`, `{jdk}` (path of the JDK's `java`), `{args}`, `{code}`,
-    /// `{artifact}`, `{work}` (an empty folder for this trial alone).
+    /// `{artifact}`, `{work}` (an empty directory for this trial alone).
     pub command: Vec<String>,
     /// The value of `{artifact}`: the file that a build tool made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifact: Option<PathBuf>,
-    /// Working directory; the folder of the scenario file if the file names none.
+    /// Working directory; the directory of the scenario file if the file names none.
     pub dir: Option<PathBuf>,
     /// Environment variables for all configurations.
     pub env: Vec<(String, String)>,
@@ -85,9 +85,9 @@ impl Default for Subject {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Ready {
-    /// An HTTP answer to a GET of this path, with a status below 400 or the status that the load expects there.
+    /// An HTTP response to a GET of this path, with a status below 400 or the status that the load expects there.
     Http(String),
-    /// Whether accepting a connection on the port is enough.
+    /// A connection that the port accepts.
     Tcp,
     /// Regular expression that a line of its output matches.
     Log(String),

@@ -43,7 +43,7 @@ pub struct TrialPlan {
     /// How closely to observe the subject.
     #[serde(default)]
     pub look: Look,
-    /// When to query a JVM for data that can be read from outside.
+    /// When to query a JVM for data that can be read from outside it.
     #[serde(default, skip_serializing_if = "is_default")]
     pub asking: Asking,
     /// The bounds that end the trial early; none if no phase is named.
@@ -156,7 +156,7 @@ fn files_of(work: &Work) -> impl Iterator<Item = PathBuf> {
     starts.into_iter().chain(bodies)
 }
 
-/// When to query a JVM by its attach socket for its memory layout. Its own tables show it too, from outside.
+/// When to query a JVM over its attach socket for its memory layout, which its own tables also show without a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Asking {
@@ -181,7 +181,7 @@ pub enum Look {
     /// The subject is weighed at the marks of the plan; a JVM is queried, and given an agent if one is wanted.
     #[default]
     Full,
-    /// Only its files in `/proc`, its counters and its cgroup are read, so that it needs no more than without Loadline.
+    /// Only its files in `/proc`, its counters, and its cgroup are read, so that it uses no more than without Loadline.
     /// There are no marks then, whatever the plan names.
     Outside,
 }
@@ -196,10 +196,10 @@ pub enum Pages {
     Warm,
 }
 
-/// Bounds beyond which a trial is ended early.
+/// Bounds that end a trial early.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Guard {
-    /// The bounds of each phase; a phase without bounds is not named.
+    /// The bounds of each phase; a phase without bounds is not listed.
     pub phases: Vec<PhaseGuard>,
 }
 
@@ -208,24 +208,24 @@ pub struct Guard {
 pub struct PhaseGuard {
     /// Name of the phase; if the subject works by itself in it, the marker that begins it.
     pub name: String,
-    /// The longest that the phase may last.
+    /// Maximum duration of the phase.
     pub seconds_max: Option<f64>,
-    /// How many answers may exceed each bound.
+    /// How many responses may exceed each bound.
     pub late: Vec<Late>,
     /// The most requests that may fail.
     pub failed_max: Option<u64>,
-    /// The lowest rate of correct answers per second over about 3 s, while the plan sends requests.
+    /// The lowest rate of correct responses per second over about 3 s, while the plan sends requests.
     pub rate_min_per_s: Option<f64>,
 }
 
-/// How many answers may be late.
+/// How many responses may be late.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Late {
-    /// An answer that takes longer is late.
+    /// A response that takes longer is late.
     pub bound_ms: f64,
     /// The time that the bound applies to; service time if there is no response time.
     pub time: Time,
-    /// The most answers that may be late.
+    /// The most responses that may be late.
     pub requests_max: u64,
 }
 

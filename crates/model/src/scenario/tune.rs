@@ -89,20 +89,20 @@ impl FromStr for Try {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Tune {
-    /// The metric to minimise.
+    /// The metric to minimize.
     pub objective: Objective,
-    /// The share by which the CPU time of a request may rise.
+    /// The allowed increase in CPU time per request, as a share.
     pub price: f64,
-    /// CPUs that the subject may take in addition, whatever their share; 0 if the user gave a share, and in older
+    /// Additional CPUs that the subject may use, whatever their share; 0 if the user gave a share, and in older
     /// archives.
     #[serde(default)]
     pub price_cpus: f64,
-    /// CPUs that a saved byte is worth when an answer is confirmed; 0 if the user gave a share, and in older archives.
+    /// CPUs that a saved byte is worth when a result is confirmed; 0 if the user gave a share, and in older archives.
     #[serde(default)]
     pub cpus_per_byte: f64,
     /// The user's own remedies.
     pub tries: Vec<Try>,
-    /// Ids of remedies to skip.
+    /// IDs of remedies to skip.
     pub skip: Vec<String>,
     /// The user's own flags that remedies may replace, as typed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -117,7 +117,7 @@ pub struct Tune {
     pub find: bool,
     /// Allocators that the loader can find, in the form used to preload them.
     pub allocators: Vec<String>,
-    /// The folder for class archives that trials make; without a folder, none are made.
+    /// The directory for class archives that trials make; without a directory, none are made.
     pub scratch: Option<String>,
 }
 

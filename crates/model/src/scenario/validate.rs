@@ -238,8 +238,8 @@ pub fn validate_load(load: &[Phase]) -> Result<()> {
     Ok(())
 }
 
-/// Checks that phase names are unique, including the subject's own phases. A phase that becomes a mark must not be
-/// named like a [`MarkPoint`].
+/// Checks that phase names are unique, including the subject's own phases. A phase that becomes a mark must not
+/// have the name of a [`MarkPoint`].
 fn validate_names(load: &[Phase]) -> Result<()> {
     let own = load.iter().filter_map(|phase| phase.kind.own()).flat_map(|own| &own.phases);
     let names = load.iter().map(|phase| &phase.name).chain(own).map(String::as_str);

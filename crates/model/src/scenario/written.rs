@@ -109,7 +109,7 @@ pub(super) fn texts<'de, D: serde::Deserializer<'de>>(from: D) -> std::result::R
     Ok(Vec::<Scalar>::deserialize(from)?.into_iter().map(Scalar::text).collect())
 }
 
-/// Deserializes a map of texts and numbers in file order.
+/// Deserializes a map of strings and numbers in file order.
 pub(super) fn texts_by_name<'de, D, T>(from: D) -> std::result::Result<T, D::Error>
 where
     D: serde::Deserializer<'de>,
@@ -120,7 +120,7 @@ where
     Ok(written.map_or_else(T::default, |named| named.0.into_iter().map(text).collect::<Vec<_>>().into()))
 }
 
-/// Deserializes a map of texts and numbers, which may be empty.
+/// Deserializes a map of strings and numbers, which may be empty.
 pub(super) fn texts_or_none_by_name<'de, D: serde::Deserializer<'de>>(
     from: D,
 ) -> std::result::Result<Vec<(String, Option<String>)>, D::Error> {

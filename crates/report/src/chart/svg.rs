@@ -18,7 +18,7 @@ const RIGHT: u32 = 18;
 const LINE: u32 = 14;
 /// Gap between panels.
 const GAP: u32 = 10;
-/// Width of a small character in the widest available font, so that texts do not overlap.
+/// Width of a small character in the widest available font, so that text does not overlap.
 const CHARACTER: f64 = 7.3;
 /// The narrowest plot with nonoverlapping labels: a phone.
 const NARROWEST: f64 = 300.0;

@@ -24,7 +24,7 @@ const ARENAS_MAX: usize = 64;
 const CAUSE_MIN: f64 = 0.9;
 /// Sizes of cached buffers listed.
 const SIZES_MAX: usize = 5;
-/// From this release on, a JVM warns about agents loaded at run time.
+/// As of this release, a JVM warns about agents loaded at run time.
 const WARNS_FROM: u32 = 21;
 
 /// A chunk's usage: 0 for empty, 9 for full, in tenths.

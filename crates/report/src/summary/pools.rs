@@ -22,7 +22,7 @@ struct Pair<'a> {
 }
 
 impl Pair<'_> {
-    /// Bytes allocated by the pool meanwhile; `None` if unknown, or if ended threads had allocated more.
+    /// Bytes allocated by the pool between the marks; `None` if unknown, or if ended threads had allocated more.
     fn allocated(&self) -> Option<u64> {
         self.to.allocated_bytes?.checked_sub(self.from.allocated_bytes.unwrap_or(0))
     }

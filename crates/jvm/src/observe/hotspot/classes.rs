@@ -49,7 +49,7 @@ pub struct Classes {
 enum FieldsForm {
     /// Until JDK 20: six 16-bit numbers per field.
     Array { fields: u64, count: u64, data: u64 },
-    /// From 21 on: numbers of one to five bytes.
+    /// JDK 21 and later: numbers of one to five bytes.
     Stream { stream: u64, length: u64, data: u64, extra: [u64; 3] },
 }
 
@@ -390,7 +390,7 @@ impl Circle {
     }
 }
 
-/// Numbers of one to five bytes (`utilities/unsigned5.hpp`): a byte from 192 on is followed by another.
+/// Numbers of one to five bytes (`utilities/unsigned5.hpp`): a byte of 192 or more is followed by another.
 struct Numbers<'b> {
     bytes: &'b [u8],
     at: usize,

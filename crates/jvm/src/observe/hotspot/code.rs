@@ -41,7 +41,7 @@ pub fn heaps(memory: &dyn Memory, tables: &Tables) -> Result<Vec<(JvmRange, Opti
 }
 
 /// Finds a code heap's name, and the offset of its address within the heap. No field describes it, but only one word of
-/// the heap is the address of such a text.
+/// the heap is the address of such a string.
 fn name(memory: &dyn Memory, heap: u64, size: u64) -> Option<(u64, String)> {
     let words = (0..size / 8).filter_map(|n| heap.checked_add(8 * n).and_then(|at| Some((at, memory.u64(at)?))));
     let mut texts = words.filter(|(_, word)| *word >= 1 << 16).filter_map(|(at, word)| Some((at, memory.text(word)?)));

@@ -1,4 +1,4 @@
-//! Reads a running HotSpot from outside through its own tables. Loadline asks nothing of the JVM, adds nothing to it,
+//! Reads a running HotSpot JVM from outside it, through its tables. Loadline asks nothing of it, adds nothing to it,
 //! and pauses none of its threads. HotSpot describes its fields for debuggers (`vmStructs.cpp`, JDK 11–27). Names,
 //! offsets, and sizes come from the running JVM and are never assumed. If this JVM lacks a name, only the readings that
 //! need it are unavailable.

@@ -42,7 +42,7 @@ enum HeaderForm {
     Wide,
     /// By 32 bits.
     Narrow,
-    /// In the upper 22 bits of the mark (`UseCompactObjectHeaders`, JDK 24 and newer, the default from 27 on).
+    /// In the upper 22 bits of the mark (`UseCompactObjectHeaders`, JDK 24 and newer, the default since 27).
     InMark,
 }
 

@@ -1,4 +1,4 @@
-//! The regions of G1 (`G1HeapRegionTable`, `HeapRegion`, from JDK 22 on `G1HeapRegion`; JDK 17–25): one structure,
+//! The regions of G1 (`G1HeapRegionTable`, `HeapRegion`, `G1HeapRegion` since JDK 22; JDK 17–25): one structure,
 //! which does not move, per region that was ever in use.
 
 use super::super::Unavailable;

@@ -2,7 +2,7 @@
 //! `sun.nio.ch.Util.bufferCache`, a `ThreadLocal` whose value is a `BufferCache` (JDK 11–27). A buffer lives as long as
 //! its thread, unless it is larger than `-Djdk.nio.maxCachedBufferSize`.
 //!
-//! `JavaThread` → `Thread.threadLocals`, or from JDK 24 on `Thread.holder.terminatingThreadLocals` →
+//! `JavaThread` → `Thread.threadLocals`, or, since JDK 24, `Thread.holder.terminatingThreadLocals` →
 //! `ThreadLocalMap.table` → `Entry.value` → `BufferCache.buffers` → `Buffer.capacity`. The class of each object is
 //! verified before it is read; a thread whose objects move is skipped.
 

@@ -420,7 +420,7 @@ fn array(fields: &[[u32; 4]]) -> Vec<u8> {
     numbers.flat_map(u16::to_le_bytes).collect()
 }
 
-/// Numbers of one to five bytes (`fieldInfo.hpp` from JDK 21 on): the number of fields and of injected ones; per field
+/// Numbers of one to five bytes (`fieldInfo.hpp` since JDK 21): the number of fields and of injected ones; per field
 /// name, descriptor, offset, access, flags, and what the flags announce; and a zero byte at the end.
 fn stream(fields: &[[u32; 4]]) -> Vec<u8> {
     let mut bytes = Vec::new();
