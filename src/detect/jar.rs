@@ -332,15 +332,15 @@ pub(super) mod tests {
         std::fs::write(at("run.sh"), "#!/bin/sh\n").unwrap();
         std::fs::write(at("{code}.jar"), "").unwrap();
         check("other.jar", "No such file", "/app.jar");
-        check("app-plain.jar", "names no `Main-Class`", "/app.jar");
-        check("original-app.jar", "names no `Main-Class`", "/app.jar");
-        check("thin.jar", "names no `Main-Class`", "after `--`");
+        check("app-plain.jar", "has no `Main-Class`", "/app.jar");
+        check("original-app.jar", "has no `Main-Class`", "/app.jar");
+        check("thin.jar", "has no `Main-Class`", "after `--`");
         check("run.sh", "is a program, not a jar", "specify a command after `--`");
         check("{code}.jar", "placeholder", "rename the jar");
         check("", "is a directory", "/app.jar");
         std::fs::create_dir(at("quarkus-app")).unwrap();
         std::fs::write(at("quarkus-app/quarkus-run.jar"), jar("Main-Class: io.quarkus.X\n", &[])).unwrap();
-        check("thin.jar", "names no `Main-Class`", "quarkus-run.jar");
+        check("thin.jar", "has no `Main-Class`", "quarkus-run.jar");
         assert_eq!(programs_in(folder.path()), [at("app.jar")]);
     }
 

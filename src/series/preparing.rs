@@ -343,7 +343,7 @@ mod tests {
         assert_eq!(prepared.scenario.configurations[0].inputs, hash);
         std::fs::write(&jar, "two").unwrap();
         let error = prepared.hash_inputs(HashedBy::Trials, &mut inputs::KnownFiles::default()).unwrap_err();
-        assert!(error.what.contains("differ from those of the trials so far"), "{error}");
+        assert!(error.what.contains("differ from those of earlier trials"), "{error}");
         let error = prepared.hash_inputs(HashedBy::Plan, &mut inputs::KnownFiles::default()).unwrap_err();
         assert!(error.what.contains("differ from those of the plan"), "{error}");
     }

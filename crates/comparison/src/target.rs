@@ -244,7 +244,7 @@ mod tests {
         check("p99<=+2%", "baseline");
         check("p99.spike<50ms", "warmup, steady");
         check("p98<50ms", "no metric");
-        check("p99<50MiB", "in time");
+        check("p99<50MiB", "as a time");
         check("failed<5ms", "as a share");
         for text in ["p99<50ms", "rate>=98%", "rate>=100", "failed==0", "gc_share<10%", "start_up<5s", "p99.steady<1s"]
         {

@@ -322,9 +322,9 @@ mod tests {
         let tls = Tls { ca: Some(path.clone()), ..Tls::default() };
         assert!(Sessions::new(&tls, "localhost", &[]).unwrap_err().what.contains("ca.pem"));
         std::fs::write(&path, "nothing\n").unwrap();
-        assert!(Sessions::new(&tls, "localhost", &[]).unwrap_err().what.contains("it contains none"));
+        assert!(Sessions::new(&tls, "localhost", &[]).unwrap_err().what.contains("the file contains none"));
         let tls = Tls { insecure: true, cert: Some(path.clone()), ..Tls::default() };
-        assert!(Sessions::new(&tls, "localhost", &[]).unwrap_err().what.contains("it contains none"));
+        assert!(Sessions::new(&tls, "localhost", &[]).unwrap_err().what.contains("the file contains none"));
     }
 
     #[test]

@@ -308,7 +308,7 @@ mod tests {
         let library = Library::open(&path, "x86_64").unwrap();
         let musl = |given: &[&str]| Elf::parse(&made_up(X86, &[], &[], given)).unwrap();
         let why = library.fits_musl(&musl(&["malloc"])).unwrap_err().what;
-        assert!(why.ends_with("the JVM for musl, which has no `gnu_get_libc_version`"), "{why}");
+        assert!(why.ends_with("the JVM is for musl, which has no `gnu_get_libc_version`"), "{why}");
         assert!(library.fits_musl(&musl(&["malloc", "gnu_get_libc_version"])).is_ok());
     }
 }

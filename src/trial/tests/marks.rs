@@ -74,7 +74,7 @@ fn a_collection_that_is_refused_or_would_be_none_is_no_mark() {
     let refuses = Script { asked: JvmReply::Refuses("no"), ..Script::default() };
     assert_eq!(why(refuses), both("no full GC: no", "no native trim: no"));
     let deaf = Script { asked: JvmReply::IsDeaf, ..Script::default() };
-    let cannot = "because the JVM cannot be queried for one";
+    let cannot = "because the JVM cannot be asked for one";
     assert_eq!(why(deaf), both(&format!("no full GC, {cannot}"), &format!("no native trim, {cannot}")));
     let epsilon = Script { collects_not: Some("Epsilon never collects"), ..Script::default() };
     let made = made(epsilon, &at_the_end(Collect::default()));
