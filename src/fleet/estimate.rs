@@ -69,7 +69,7 @@ impl fmt::Display for Estimate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let searches: u64 = self.searches.iter().map(|(_, count)| count).sum();
         let services = several(searches + self.proofs, "service");
-        write!(f, "{services}: {} to prove, {} to search", grouped(self.proofs), grouped(searches))?;
+        write!(f, "{services}: {} to confirm, {} to search", grouped(self.proofs), grouped(searches))?;
         let why: Vec<String> =
             self.searches.iter().map(|(why, count)| format!("{} because {}", grouped(*count), words(*why))).collect();
         if why.is_empty() { Ok(()) } else { write!(f, " ({})", why.join(", ")) }
@@ -110,7 +110,7 @@ mod tests {
         let night = of(280, &[(Why::First, 8), (Why::LongAgo, 12)]);
         assert_eq!(
             night.to_string(),
-            "300 services: 280 to prove, 20 to search (12 because the last search was too long ago, 8 because no load \
+            "300 services: 280 to confirm, 20 to search (12 because the last search was too long ago, 8 because no load \
              line is known)"
         );
         assert_eq!(
@@ -118,8 +118,8 @@ mod tests {
             ("about 7.6 node-hours".to_owned(), "about 7.6 node-hours, 45 min on 10 nodes".to_owned())
         );
         let first = of(0, &[(Why::First, 1)]);
-        assert_eq!(first.to_string(), "1 service: 0 to prove, 1 to search (1 because no load line is known)");
+        assert_eq!(first.to_string(), "1 service: 0 to confirm, 1 to search (1 because no load line is known)");
         assert_eq!(first.on(1), "about 4 min of one node");
-        assert_eq!(of(2, &[]).to_string(), "2 services: 2 to prove, 0 to search");
+        assert_eq!(of(2, &[]).to_string(), "2 services: 2 to confirm, 0 to search");
     }
 }

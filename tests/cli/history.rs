@@ -208,7 +208,7 @@ fn what_cannot_be_followed_says_why() {
     refused(folder.path(), &["none"], "there is no archive in none");
     refused(folder.path(), &["absent"], "cannot read absent");
     put(folder.path(), "a", 0, &of_commit(0));
-    refused(folder.path(), &["a", "--only", "fat"], "no archive has a configuration `fat`");
+    refused(folder.path(), &["a", "--only", "fat"], "no archive has a configuration named `fat`");
     refused(folder.path(), &["a", "--metric", "rsss.loaded"], "similar names are `rss.loaded`");
     refused(folder.path(), &["a", "--metric", "rss"], "choose one of these: `rss.start`");
     refused(folder.path(), &["a", "--by", "build"], "no archive is left");

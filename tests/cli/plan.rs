@@ -76,7 +76,7 @@ fn a_fleet_is_an_entry_for_each_service() {
     let (plan, said) = planned(&place, &["fleet.yaml"]);
     assert_eq!(
         said,
-        "3 services: 0 to prove, 3 to search (2 because no load line is known, 1 because the last search was too \
+        "3 services: 0 to confirm, 3 to search (2 because no load line is known, 1 because the last search was too \
          long ago)\n\
          about 12 min of one node\n"
     );
@@ -125,12 +125,8 @@ fn files_elsewhere_are_said() {
     let (place, elsewhere) = (shop(), TempDir::new().unwrap());
     let out = elsewhere.path().join("plan.jsonl");
     let called = plan_in(&place, &["fleet.yaml", "--out", out.to_str().unwrap()]);
-    assert!(
-        called
-            .stderr
-            .contains("every node needs these files, which are outside the plan's directory, at the same path"),
-        "{called}"
-    );
+    let warning = "every node needs the files outside the plan's directory at the same paths, such as ";
+    assert!(called.stderr.contains(warning), "{called}");
 }
 
 /// The document after a night with these lines.
@@ -182,7 +178,7 @@ fn the_night_after_proves_what_did_not_change() {
     assert_eq!(
         said,
         "known, but not in this fleet: gone\n\
-         3 services: 3 to prove, 0 to search\n\
+         3 services: 3 to confirm, 0 to search\n\
          about 17 min of one node, 8 min on 2 nodes\n"
     );
     assert!(tasks(&proofs).iter().all(|(_, task)| **task == Task::Prove));
@@ -319,7 +315,7 @@ fn a_damaged_plan_is_refused() {
         write(&place, "plan.jsonl", text);
         refused(&place, &script, &[said, "file: plan.jsonl"]);
     };
-    wrong(&whole.replace("fleet-plan/1", "fleet-plan/2"), "this has the schema `loadline.fleet-plan/2`");
+    wrong(&whole.replace("fleet-plan/1", "fleet-plan/2"), "the plan has the schema `loadline.fleet-plan/2`");
     wrong(&whole.replace("\"minutes\":12.0", "\"minutes\":99.0"), "do not match its hash");
     wrong(&whole.replace("users.jar", "other.jar"), "do not match its hash");
     wrong(&whole.replace("\"entries\":3", "\"entries\":4"), "the plan should have 4 entries, but has 3");
@@ -344,7 +340,7 @@ fn ten_thousand_services_are_a_plan() {
         (0..10_000).map(|n| format!("  s{n}: {{command: [java, -jar, users.jar, '{{port}}'], rate: 5}}\n")).collect();
     write(&place, "fleet.yaml", &format!("name: many\nservices:\n{services}"));
     let (plan, said) = planned(&place, &["fleet.yaml", "--nodes", "100"]);
-    assert!(said.contains("10,000 services: 0 to prove, 10,000 to search"), "{said}");
+    assert!(said.contains("10,000 services: 0 to confirm, 10,000 to search"), "{said}");
     assert!(said.contains("about 666.7 node-hours, 7 h on 100 nodes"), "{said}");
     assert_eq!(plan.entry(9_999).unwrap().name, "s9999");
 }

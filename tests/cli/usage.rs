@@ -95,7 +95,7 @@ fn an_explanation_of_nothing_and_of_what_does_not_fit() {
         (&["explain", "4000000000"], "error: "),
         (&["explain", "1", "--rate", "5"], "error: options of a trial have no effect on a running JVM\n\nhint: keep"),
         (&["explain", "1", "--csv", "a.csv"], "error: `--csv` needs a trial, and a running JVM has none"),
-        (&["explain", "--image", "app:1", "--url", "http://127.0.0.1:8080/"], "error: a profiler cannot be put into"),
+        (&["explain", "--image", "app:1", "--url", "http://127.0.0.1:8080/"], "error: a profiler cannot be added to"),
     ] {
         let called = loadline(words);
         assert!(called.code == 2 && called.stderr.starts_with(told), "{words:?}: {called}");

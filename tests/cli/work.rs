@@ -126,7 +126,7 @@ fn what_is_missing_or_wrong_is_refused_before_anything_runs() {
     place.call(&["--index", "3"]).refused(&["the plan has no entry 3", "its indexes are 0 to 2"]);
     place.call(&["--index", "-1"]).refused(&["'-1'"]);
     place.call(&["--index", "0", "--minutes", "0"]).refused(&["`0` is not a number of minutes"]);
-    place.call(&["--index", "2"]).refused(&["entry 2 should prove a load line, but has none"]);
+    place.call(&["--index", "2"]).refused(&["entry 2 should confirm a load line, but has none"]);
     place.call_with(&[], &[("JOB_COMPLETION_INDEX", "x")]).refused(&["JOB_COMPLETION_INDEX is `x`"]);
     place.call_with(&[], &[("SLURM_ARRAY_TASK_ID", "99999999999")]).refused(&["SLURM_ARRAY_TASK_ID is `9"]);
     let third = [("SLURM_ARRAY_TASK_ID", "1"), ("LOADLINE_FIRST", "2")];

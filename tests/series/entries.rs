@@ -381,7 +381,7 @@ fn a_wrong_request_records_nothing() {
     let bug = Error::bug("of ours");
     assert_eq!(refused(&Node { cannot_prepare: Some(bug), ..Node::default() }, &search_plan()).kind, ErrorKind::Bug);
     let without = plan(vec![entry(Task::Prove, None, service())]);
-    assert_eq!(refused(&Node::default(), &without).what, "entry 0 should prove a load line, but has none");
+    assert_eq!(refused(&Node::default(), &without).what, "entry 0 should confirm a load line, but has none");
 }
 
 #[test]

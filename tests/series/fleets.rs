@@ -305,7 +305,7 @@ fn results_of_another_plan_are_refused_and_what_cannot_be_is_left_out() {
     let document = document(&plan, &standing);
     let said: Vec<&str> = document.doubts.iter().map(|doubt| doubt.text.as_str()).collect();
     let beyond = "a result was skipped: c has index 4, but the plan has 4 entries";
-    assert_eq!(said, [beyond, "a result was skipped: d has a different task than the plan at its index"]);
+    assert_eq!(said, [beyond, "a result was skipped: d does not match the plan's task at its index"]);
     assert_eq!((document.standing.missing, document.standing.failed), (vec![0, 1, 2], vec![3]));
     let of_3: Vec<&str> = document.services[3].doubts.iter().map(|doubt| doubt.text.as_str()).collect();
     assert!(of_3.iter().any(|text| text.starts_with("clocks differ: n1 started ")), "{of_3:?}");

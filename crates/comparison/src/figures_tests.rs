@@ -143,7 +143,7 @@ fn a_slope_within_drift_is_refused() {
 fn a_slope_needs_two_different_counts() {
     refused(&slope_of(&[]), &["no mark has the counter `instances`"]);
     refused(&slope_of(&[(5.0, 10)]), &["two different `instances` counts, but all are 5 at `m0`"]);
-    refused(&slope_of(&[(5.0, 10), (5.0, 20)]), &["it is 5 at `m0` and `m1`"]);
+    refused(&slope_of(&[(5.0, 10), (5.0, 20)]), &["all are 5 at `m0` and `m1`"]);
     let two = slope_of(&[(5.0, 10), (7.0, 20)]);
     assert_eq!((two.value, two.standard_error), (Some(5.0), None));
     // Marks read before a collection, and counts that are not numbers, are skipped.

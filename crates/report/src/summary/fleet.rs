@@ -132,7 +132,7 @@ pub(crate) const ALL: [LineVerdict; 9] = [
 
 fn word(verdict: LineVerdict) -> String {
     match verdict {
-        LineVerdict::Proved => "confirmed".to_owned(),
+        LineVerdict::Proved => "passed".to_owned(),
         LineVerdict::NotHeld => "missed".to_owned(),
         verdict => word_of(verdict),
     }
