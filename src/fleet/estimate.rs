@@ -110,8 +110,8 @@ mod tests {
         let night = of(280, &[(Why::First, 8), (Why::LongAgo, 12)]);
         assert_eq!(
             night.to_string(),
-            "300 services: 280 to confirm, 20 to search (12 because the last search was too long ago, 8 because no load \
-             line is known)"
+            "300 services: 280 to confirm, 20 to search (12 because the last search was too long ago, 8 because no \
+             load line is known)"
         );
         assert_eq!(
             (night.on(1), night.on(10)),

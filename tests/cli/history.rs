@@ -211,7 +211,7 @@ fn what_cannot_be_followed_says_why() {
     refused(folder.path(), &["a", "--only", "fat"], "no archive has a configuration named `fat`");
     refused(folder.path(), &["a", "--metric", "rsss.loaded"], "similar names are `rss.loaded`");
     refused(folder.path(), &["a", "--metric", "rss"], "choose one of these: `rss.start`");
-    refused(folder.path(), &["a", "--by", "build"], "no archive is left");
+    refused(folder.path(), &["a", "--by", "build"], "no archives are left");
     refused(folder.path(), &["a", "--by", "month"], "invalid value 'month'");
     refused(folder.path(), &["a", "--html", "-", "--csv", "-"], "only one output can go to stdout");
     write(folder.path().join("cut/archive.jsonl"), "{\"record\": \"header\"");
