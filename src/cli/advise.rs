@@ -143,13 +143,13 @@ fn of_words(verb: &Verb, clock: Clock, interrupt: &Interrupt) -> Result<Advised>
         let is_name = |word: &&PathBuf| !word.exists();
         if let Some(word) = verb.of.iter().find(is_name) {
             let word = word.display();
-            return Err(Error::request(format!("`{word}` is neither a process id nor an archive"))
-                .hint("write a process id as a number, such as `4711`, or specify the archive of a run"));
+            return Err(Error::request(format!("`{word}` is neither a process ID nor an archive"))
+                .hint("write a process ID as a number, such as `4711`, or specify the archive of a run"));
         }
         return of_runs(&verb.of);
     }
     if pids.len() < verb.of.len() {
-        return Err(Error::request("process ids and archives cannot be mixed").hint("run the command once for each"));
+        return Err(Error::request("process IDs and archives cannot be mixed").hint("run the command once for each"));
     }
     let pids = pids.iter().filter_map(|word| word.to_str()).map(pid).collect::<Result<Vec<u32>, String>>();
     let pids = pids.map_err(|why| Error::request(why).hint(LIST_JVMS))?;

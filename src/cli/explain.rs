@@ -71,7 +71,7 @@ pub(super) fn run(verb: Verb, call: Call) -> Result<Code> {
         return running(pid, &verb, &explain, call);
     }
     if verb.running.span.is_some() || verb.running.objects {
-        return Err(Error::request("`--for` and `--objects` apply only to a running JVM, but no process id was given")
+        return Err(Error::request("`--for` and `--objects` apply only to a running JVM, but no process ID was given")
             .hint("remove them: a trial generates its own load and takes a heap dump at the end"));
     }
     let mut session = Session::of(&verb.options, call)?;

@@ -107,7 +107,7 @@ fn bad_input_says_what_is_wrong_and_what_to_write() {
     let check = |options: &[&str], says: &[&str]| loadline(&[&["watch"], options].concat()).refused(says);
     check(&[], &["--all", "--post-mortem"]);
     check(&["--all", "4711"], &["cannot be used with"]);
-    check(&["nobody"], &["`nobody` is not a process id"]);
+    check(&["nobody"], &["`nobody` is not a process ID"]);
     check(&["--all", "--account", "sometimes"], &["is not an account trigger", "at:75%"]);
     check(&["--all", "--account", "at:0%"], &["is not an account trigger"]);
     check(&["--all", "--listen", "9773"], &["is not an address", "127.0.0.1:9773"]);

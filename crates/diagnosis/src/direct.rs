@@ -39,7 +39,9 @@ pub(super) fn waits(facts: &Facts) -> Option<FindingRecord> {
     let left = facts.at(MarkPoint::Collected).and_then(|mark| mark.direct).map(|direct| direct.reserved_bytes);
     let ceiling_bytes = ceiling(facts, &direct, mark);
     let is_high = ceiling_bytes.is_some_and(|ceiling| ceiling >= direct_bytes.saturating_mul(CEILING_TIMES_MIN));
-    let waited = direct_bytes.saturating_sub(left.unwrap_or(0));
+    // No collection frees what living threads hold.
+    let held = mark.thread_buffers.map_or(0, |of| of.bytes);
+    let waited = direct_bytes.saturating_sub(left.unwrap_or(held));
     let shows = match left {
         Some(_) => share(waited, direct_bytes) >= FREED_SHARE_MIN,
         // Netty itself frees the buffers that it counts.
@@ -55,7 +57,7 @@ pub(super) fn waits(facts: &Facts) -> Option<FindingRecord> {
     let collections = mark.heap.collections;
     let most = ceiling_bytes.map(|ceiling| format!("; the JVM allows up to {}", Bytes(ceiling))).unwrap_or_default();
     let text = format!("{}{frees}{}{most}", are_in(direct_bytes, direct.buffers), so_far(collections));
-    let remedies = remedies(facts, direct_bytes, left);
+    let remedies = remedies(facts, direct_bytes, left.unwrap_or(held.max(direct_bytes / 4)));
     // Allocation fails if live buffers reach a ceiling, so propose one only after a full collection.
     let next = match (first(&remedies), left) {
         (Some(first), Some(_)) => format!("cap it with `{first}`, or reuse the buffers"),
@@ -104,8 +106,7 @@ fn are_few(facts: &Facts, mark: &Mark) -> bool {
 }
 
 /// Proposes a ceiling above the live memory, unless one was set.
-fn remedies(facts: &Facts, direct_bytes: u64, left: Option<u64>) -> Vec<Change> {
-    let live = left.unwrap_or(direct_bytes / 4);
+fn remedies(facts: &Facts, direct_bytes: u64, live: u64) -> Vec<Change> {
     let room = whole(live.saturating_mul(ROOM_TIMES).max(CEILING_LEAST));
     let is_useful = room < direct_bytes && facts.flags.is_free("MaxDirectMemorySize");
     is_useful.then_some(Change::DirectMax(Bytes(room))).into_iter().collect()

@@ -37,7 +37,7 @@ pub(super) fn tails(facts: &Facts) -> Option<FindingRecord> {
     let remedies: Vec<Change> = fits.map(sized).into_iter().collect();
     let [half, taken, empty] = [region_bytes / 2, object_bytes, tail_bytes].map(Bytes);
     let text = format!(
-        "{} (at least half a region, {half}) take {taken} and waste {empty} at the ends of their regions",
+        "{} of at least half a region ({half}): {taken} of data, and {empty} wasted at the ends of regions",
         several(objects, "humongous object")
     );
     let smaller = smaller(each, region_bytes);

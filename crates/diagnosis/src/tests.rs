@@ -162,6 +162,14 @@ fn direct_memory_that_waits_is_told_with_what_a_collection_left() {
     assert_eq!((remedies(&freed), gain(&freed)), (vec!["-XX:MaxDirectMemorySize=20m".into()], Some(70 * MIB)));
     says(&freed, &["80.0 MiB is in 80 direct buffers", "a full GC left 10.0 MiB", "the JVM allows up to 1024.0 MiB"]);
     assert!(of(80, Some(60), 0).is_some() && of(80, Some(61), 0).is_none(), "a quarter has to go");
+    // No collection frees what threads hold.
+    let held = |held: u64| {
+        let mut one = mark("loaded", &[("malloc.direct", 80)]);
+        (one.direct, one.heap.collections) = (direct(80), Some(0));
+        one.thread_buffers = Some(ThreadBuffersRecord { bytes: held * MIB, ..ThreadBuffersRecord::default() });
+        only(&trial(vec![one]), "direct_memory_waits")
+    };
+    assert_eq!((held(80), gain(&held(30))), (None, Some(50 * MIB)));
     // Six collections a minute are one per ten seconds.
     assert!(of(80, None, 6).is_some() && of(80, None, 7).is_none());
     assert!(of(9, None, 0).is_none(), "less than 5% of RSS");

@@ -8,8 +8,8 @@ use crate::comparison::{self, CPU_OF_JIT};
 use crate::diagnosis::remedy::{NotOffered, Offered};
 use crate::owner::{Owner, place};
 use crate::record::{
-    Better, ComparisonRecord, Fate, MetricRecord, NoiseRecord, OwnerBytes, OwnerGain, RemedyRecord, SettingRecord,
-    Trial, TuneOutcome, TuneRecord, TuneStage, Unit, ValueRecord,
+    Better, ComparisonRecord, Fate, MetricRecord, NO_TIME, NoiseRecord, OwnerBytes, OwnerGain, RemedyRecord,
+    SettingRecord, Trial, TuneOutcome, TuneRecord, TuneStage, Unit, ValueRecord,
 };
 use crate::scenario::{Change, Compare, Scenario};
 use crate::units::{Bytes, several};
@@ -96,6 +96,12 @@ impl Conclusion<'_> {
         self.trials.iter().filter_map(|trial| trial.tuned.as_ref()).any(|of| !of.remedies.is_empty())
     }
 
+    /// Number of remedies that were not tried for lack of time.
+    fn late(&self) -> usize {
+        let is_late = |of: &Candidate<'_>| self.replayed.fates.get(*of).is_some_and(|of| of.why == NO_TIME);
+        Candidate::all(self.offered).filter(is_late).count()
+    }
+
     /// Whether a remedy was part of any tried setting.
     fn was_tried(&self, id: &String) -> bool {
         self.trials.iter().filter_map(|trial| trial.tuned.as_ref()).any(|of| of.remedies.contains(id))
@@ -105,9 +111,14 @@ impl Conclusion<'_> {
         match outcome {
             TuneOutcome::Proved => set_and_saved(changes, gains),
             TuneOutcome::Unpriced => format!("do not {} yet: its cost is not confirmed", set(changes)),
-            TuneOutcome::NothingProved if self.replayed.fates.attempts.is_empty() => {
-                "no savings confirmed: no remedy saved enough to measure".to_owned()
-            }
+            TuneOutcome::NothingProved if self.replayed.fates.attempts.is_empty() => match self.late() {
+                0 => "no savings confirmed: no remedy saved enough to measure".to_owned(),
+                _ if !self.is_begun() => {
+                    format!("no remedy was tried: time ran out after {}", several(self.trials.len() as u64, "trial"))
+                }
+                1 => "no savings confirmed yet: time ran out for one remedy".to_owned(),
+                late => format!("no savings confirmed yet: time ran out for {late} remedies"),
+            },
             TuneOutcome::NothingProved => "no savings confirmed: the settings found by the search were not \
                 confirmed"
                 .to_owned(),

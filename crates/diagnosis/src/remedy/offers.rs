@@ -83,7 +83,7 @@ pub enum NotOffered {
 impl fmt::Display for NotOffered {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoGain(0) => write!(f, "there is nothing for it to save here"),
+            Self::NoGain(0) => write!(f, "it would save nothing here"),
             Self::NoGain(bytes) => write!(f, "it could save at most {}", Bytes(*bytes)),
             Self::NoFlag(flag) => write!(f, "this JVM has no flag `{flag}`"),
             Self::Chosen(text) => write!(f, "you set `{text}`, so Loadline keeps it"),

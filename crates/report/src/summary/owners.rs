@@ -63,8 +63,8 @@ pub(super) fn heap_notes(document: &Document) -> Vec<Part> {
 
 /// `serial against g1: rss.loaded +6.0 MiB (+5.2 … +6.9): metaspace +4.1 MiB, malloc retained +1.6 MiB.`
 fn held(owners: &[&ComparisonRecord], moved: &ComparisonRecord, pair: &Pair<'_>) -> String {
-    let alike = |owner: &&&ComparisonRecord| is_sure(owner) && (owner.difference > 0.0) == (moved.difference > 0.0);
-    let sure: Vec<&&ComparisonRecord> = owners.iter().filter(alike).collect();
+    // One that moved the other way explains why the sum is smaller.
+    let sure: Vec<&&ComparisonRecord> = owners.iter().filter(|owner| is_sure(owner)).collect();
     let sum: f64 = sure.iter().map(|owner| owner.difference).sum();
     let named = |owner: &&&ComparisonRecord| {
         format!("{} {}", label(split(&owner.metric).0), signed(owner.unit, Some(owner.difference)))
@@ -72,7 +72,7 @@ fn held(owners: &[&ComparisonRecord], moved: &ComparisonRecord, pair: &Pair<'_>)
     let mut said: Vec<String> = sure.iter().take(OWNERS_MAX).map(named).collect();
     match said.len() {
         0 => said.push("its owner is uncertain".to_owned()),
-        _ if sum.abs() < MOST * moved.difference.abs() => said.push("the rest is uncertain".to_owned()),
+        _ if sum * moved.difference.signum() < MOST * moved.difference.abs() => said.push("the rest is uncertain".to_owned()),
         _ => {}
     }
     let estimate = Estimate::new(moved.unit, moved.difference, moved.low.zip(moved.high)).difference();

@@ -44,6 +44,7 @@ pub(crate) fn told_each(tune: &TuneRecord) -> Vec<String> {
             let why = unpriced(tune).map(|why| format!("Its cost is not confirmed: {why}."));
             return std::iter::once(not_yet(tune)).chain(why).collect();
         }
+        TuneOutcome::NothingProved if late(tune) > 0 => Some(more_time(tune)),
         TuneOutcome::NothingProved => Some("Leave the settings unchanged.".to_owned()),
         TuneOutcome::NotHeld => Some(NO_SETTING.to_owned()),
         TuneOutcome::Planned => Some(planned(tune)),
@@ -62,9 +63,21 @@ fn planned(tune: &TuneRecord) -> String {
         1 => format!("Tuning would try 1 of {all} remedies."),
         count => format!("Tuning would try {count} of {all} remedies."),
     };
+    format!("{tried} Without `--dry-run`, it runs {}.", usual_trials(tune))
+}
+
+fn usual_trials(tune: &TuneRecord) -> String {
     let each = tune.seconds / f64::from(tune.trials.max(1));
-    let how = "Without `--dry-run`, it runs 20 to 50 trials";
-    if each > 0.0 { format!("{tried} {how} of about {each:.0} s each.") } else { format!("{tried} {how}.") }
+    if each > 0.0 { format!("20 to 50 trials of about {each:.0} s each") } else { "20 to 50 trials".to_owned() }
+}
+
+/// Number of remedies that were not tried for lack of time.
+fn late(tune: &TuneRecord) -> usize {
+    tune.remedies.iter().filter(|of| of.why == NO_TIME).count()
+}
+
+fn more_time(tune: &TuneRecord) -> String {
+    format!("Raise `--minutes` or `--trials-max`: tuning usually takes {}.", usual_trials(tune))
 }
 
 pub(super) fn set_told(tune: &TuneRecord) -> String {
@@ -157,7 +170,7 @@ fn to_go_on(tune: &TuneRecord) -> Vec<String> {
         let (saved, price) = (shown(Unit::Bytes, Some(saved)), (cost * 100.0).ceil());
         next.push(format!("`{}` saves {saved}; `--price {price:.0}%` would allow its CPU cost", of.id));
     }
-    let late = tune.remedies.iter().filter(|of| of.why == NO_TIME).count();
+    let late = late(tune);
     if late > 0 {
         let remedies = if late == 1 { "remedy" } else { "remedies" };
         next.push(format!("time ran out for {late} {remedies}: raise `--minutes` or `--trials-max`"));
