@@ -123,10 +123,13 @@ impl Preparing<'_> {
         Ok(())
     }
 
-    /// Checks only optional configurations; a trial reports its own missing JDK.
+    /// Why an optional configuration has no JDK. Errors: `Machine` if another one has none, before any trial runs.
     fn missing_jdk(&self, configuration: &Configuration) -> Result<Option<Error>> {
-        let wanted = configuration.jdk.as_ref().filter(|_| configuration.optional);
-        Ok(wanted.and_then(|wanted| jdk::choose(wanted, self.jdks, self.clock).err()))
+        let wanted = configuration.jdk.as_ref();
+        match wanted.and_then(|wanted| jdk::choose(wanted, self.jdks, self.clock).err()) {
+            Some(error) if !configuration.optional => Err(error.at(format!("configuration: {}", configuration.name))),
+            error => Ok(error),
+        }
     }
 
     /// Runs the build steps in order, unless all are up to date.

@@ -227,13 +227,18 @@ pub(super) fn confidence(row: &ComparisonRecord, digits: usize) -> String {
     format!("{}% confidence{}", percent(row.confidence), each.unwrap_or_default())
 }
 
-/// `1.0 MiB of memory, 2% of all else`, as far as the rows show.
+/// `1.0 MiB or 2%, depending on the metric`.
 fn least(rows: &[&ComparisonRecord]) -> String {
     let text = |row: &&ComparisonRecord| match row.least {
         LeastRecord::Absolute(amount) => shown(row.unit, Some(amount)),
         LeastRecord::Relative(share) => Estimate::change(share, None).to_string(),
     };
-    each_once(rows.iter().map(text)).join(" or ")
+    let each = each_once(rows.iter().map(text));
+    match each.as_slice() {
+        [one, two] => format!("{one} or {two}, depending on the metric,"),
+        [first @ .., last] if !first.is_empty() => format!("{}, or {last}, depending on the metric,", first.join(", ")),
+        one => one.concat(),
+    }
 }
 
 /// The undecided metrics.

@@ -100,7 +100,7 @@ impl Findings<'_> {
 fn more(light: usize, common: usize) -> Option<String> {
     let of =
         |count: usize, which: &str| (count > 0).then(|| format!("{} {which}", several(count as u64, "more finding")));
-    let left = [of(light, "with smaller savings"), of(common, "that every configuration has")];
+    let left = [of(light, "with smaller savings"), of(common, "that apply to every configuration")];
     let left: Vec<String> = left.into_iter().flatten().collect();
     (!left.is_empty()).then(|| format!("{}; `--json` lists them all.", left.join(", ")))
 }
@@ -167,7 +167,7 @@ mod tests {
         };
         let text = told(2);
         assert!(!text.contains("a: ") && text.contains("b: "), "{text}");
-        assert!(text.contains("2 more findings that every configuration has; `--json` lists them all."), "{text}");
+        assert!(text.contains("2 more findings that apply to every configuration; `--json` lists them all."), "{text}");
         assert!(told(3).contains("a: ") && told(0).contains("a: "));
     }
 

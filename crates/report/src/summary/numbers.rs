@@ -250,11 +250,10 @@ pub(super) fn side_by_side<'a>(trials: &'a [Trial]) -> Table {
     let names: BTreeSet<&str> = trials.iter().map(|trial| trial.configuration.as_str()).collect();
     notes.extend((names.len() == trials.len()).then(|| ONE_EACH.to_owned()));
     if doubts > 0 {
-        notes.push(format!(
-            "{doubts} of {} have doubts (see \
-            below).",
-            several(trials.len() as u64, "trial")
-        ));
+        notes.push(match trials.len() {
+            all if all == doubts && all > 1 => format!("All {all} trials have doubts (see below)."),
+            all => format!("{doubts} of {} have doubts (see below).", several(all as u64, "trial")),
+        });
     }
     Table::new(format!("side by side, {word} in MiB, times in ms"), head, trials.iter().map(row)).noted(notes)
 }

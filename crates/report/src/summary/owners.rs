@@ -18,6 +18,8 @@ const MOST: f64 = 0.75;
 /// Java heap in a difference is pointed out if it has at least this size and share.
 const HEAP_LEAST: f64 = 4.0 * 1024.0 * 1024.0;
 const HEAP_SHARE: f64 = 0.3;
+/// A load that does not fill such a heap is short.
+const SMALL_HEAP: u64 = 64 << 20;
 /// Maximum number of uncertain owners shown.
 const UNSURE_MAX: usize = 3;
 /// Uncertain owners must be at least this share of the change.
@@ -51,9 +53,14 @@ pub(super) fn heap_notes(document: &Document) -> Vec<Part> {
         let is_much = bytes.abs() >= HEAP_LEAST && bytes.abs() >= HEAP_SHARE * moved.difference.abs();
         is_much.then(|| {
             let bytes = signed(Unit::Bytes, Some(bytes));
+            let heaps = document.trials.iter().flat_map(|trial| &trial.marks).filter_map(|mark| mark.heap.max_bytes);
+            let next = match heaps.max() {
+                Some(..=SMALL_HEAP) => "run a longer load, or give both sides a smaller heap",
+                _ => "give both sides a heap that the load fills (`--jvm=-Xmx64m`)",
+            };
             Part::Text(format!(
                 "{bytes} of the difference in {} is Java heap, which depends on when the collector ran. Unless you \
-                    are comparing heaps, give both sides a heap that the load fills (`--jvm=-Xmx64m`).",
+                 are comparing heaps, {next}.",
                 moved.metric
             ))
         })
@@ -72,7 +79,9 @@ fn held(owners: &[&ComparisonRecord], moved: &ComparisonRecord, pair: &Pair<'_>)
     let mut said: Vec<String> = sure.iter().take(OWNERS_MAX).map(named).collect();
     match said.len() {
         0 => said.push("its owner is uncertain".to_owned()),
-        _ if sum * moved.difference.signum() < MOST * moved.difference.abs() => said.push("the rest is uncertain".to_owned()),
+        _ if sum * moved.difference.signum() < MOST * moved.difference.abs() => {
+            said.push("the rest is uncertain".to_owned())
+        }
         _ => {}
     }
     let estimate = Estimate::new(moved.unit, moved.difference, moved.low.zip(moved.high)).difference();
