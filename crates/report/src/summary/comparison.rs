@@ -200,10 +200,13 @@ fn notes(rows: &[&ComparisonRecord], has_medians: bool) -> impl Iterator<Item = 
         };
         moved * judged < 0.0 && moved.abs() >= least && !says_nothing(row)
     };
-    let open = rows.iter().filter(|row| says_nothing(row)).map(|row| row.blocks).min();
-    let open = open.map(|blocks| {
-        let blocks = several(blocks.into(), "block");
-        format!("No information yet: after {blocks}, the ends of the interval differ by more than a factor of 2.")
+    let open = rows.iter().filter(|row| says_nothing(row)).min_by_key(|row| row.blocks);
+    let open = open.map(|row| {
+        let (blocks, family) = (several(row.blocks.into(), "block"), split(&row.metric).0);
+        format!(
+            "No information yet: after {blocks}, the ends of the interval differ by more than a factor of 2. Run longer \
+             phases and more blocks; with `--least {family}=20%`, fewer are enough."
+        )
     });
     let paired = (has_medians && rows.iter().any(contradicts))
         .then(|| "A difference is the median of paired differences, not the difference of the medians.".to_owned());
