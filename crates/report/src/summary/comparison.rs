@@ -4,6 +4,7 @@
 use super::super::quantity::{Estimate, Quantity, budget_number, shown};
 use super::super::width::{first, last, width};
 use super::super::words::{NONE, Pair, VERDICTS, dash, metric_of, pairs, word_of};
+use crate::comparison::split;
 use crate::page::{Fold, Part, Section, Topic, Verdict};
 use crate::record::{
     BudgetRecord, BudgetVerdict, ComparisonRecord, DifferenceVerdict, Document, LeastRecord, MetricRecord, Outcome,
