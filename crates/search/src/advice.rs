@@ -337,7 +337,7 @@ fn rows(seen: &Seen, heap: u64, headroom: f64) -> Vec<AdviceRow> {
         rows.push(AdviceRow { seen_bytes: Some(seen.peak), ..row(AdvicePart::AtPeak, above) });
     }
     let sum = sum.saturating_add(above);
-    let spare = seen.spare.min(sum);
+    let spare = seen.spare.min(sum.saturating_sub(heap));
     let limit = whole(to_set(sum - spare, None, headroom).0.saturating_add(spare));
     rows.push(row(AdvicePart::Headroom, limit.saturating_sub(sum)));
     rows

@@ -205,8 +205,8 @@ fn notes(rows: &[&ComparisonRecord], has_medians: bool) -> impl Iterator<Item = 
     let open = open.map(|row| {
         let (blocks, family) = (several(row.blocks.into(), "block"), split(&row.metric).0);
         format!(
-            "No information yet: after {blocks}, the ends of the interval differ by more than a factor of 2. Run longer \
-             phases and more blocks; with `--least {family}=20%`, fewer are enough."
+            "No information yet: after {blocks}, the ends of the interval differ by more than a factor of 2. Run \
+             longer phases and more blocks; with `--least {family}=20%`, fewer are enough."
         )
     });
     let paired = (has_medians && rows.iter().any(contradicts))
