@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Does `loadline advise` come close to the limits that `loadline find` finds, and never below them? Each server runs
 # under its load for MINUTES, several servers at a time, and then gets its advice. Then `find` searches for its limit
-# under the same load, one server at a time; run nothing else meanwhile. For comparison, it prints the limits of a
+# under the same load, one server at a time; keep the machine quiet. For comparison, it prints the limits of a
 # VerticalPodAutoscaler's recommender after one day with this peak, and of the buildpack calculator. Needs Maven, and
 # JDK 21 or newer for Helidon.
 #   bench/advise.sh [--minutes M] [--at-once N] [--keep DIR] [NAME…]

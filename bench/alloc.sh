@@ -2,7 +2,7 @@
 # How stable are bytes per request, and how small a change do they show? Measures untuned servers (Tomcat, Vert.x,
 # WireMock): several fresh JVMs of one configuration, and two builds of the Vert.x application in five blocks, the second
 # of which allocates a few more bytes per response, compared with response times.
-# Run nothing else meanwhile: about 15 minutes.
+# Needs a quiet machine for about 15 minutes.
 #   bench/alloc.sh [--wiremock JAR] [--jdks LIST] [--trials N] [tomcat|vertx|wiremock|builds …]
 set -euo pipefail
 export LC_ALL=C

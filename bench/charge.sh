@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Measures how long `loadline account --cgroup` takes for a container with PROCESSES processes and FILES open files: the
-# whole command, 21 times, next to `loadline --version`, which is its start. Run nothing else meanwhile. Needs root, to
+# whole command, 21 times, and `loadline --version`, for the startup alone. Needs a quiet machine. Needs root, to
 # create a memory cgroup. Ends only the processes it started.
 #   bench/charge.sh [PROCESSES] [FILES]
 # LOADLINE names another binary.

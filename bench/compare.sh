@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Are verdicts right? A configuration compared repeatedly with itself must show no difference and break no budget; a subject
 # that really uses 4 MiB more must be detected. Also prints the noise of this machine, for the simulations of
-# crates/comparison. Run nothing else meanwhile: about 15 minutes.
+# crates/comparison. Needs a quiet machine for about 15 minutes.
 #   bench/compare.sh [COMPARISONS [BLOCKS]]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

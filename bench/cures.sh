@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Compares the memory that a finding expects its fix to free with the memory freed: weighs each case unchanged, and again
-# with the first remedy of its first finding. Run nothing else meanwhile: about half a minute per case.
+# with the first remedy of its first finding. Needs a quiet machine: about half a minute per case.
 #
 #   bench/cures.sh [--rate N] [--time D] CASE…
 #

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Measures time and memory for reading a heap dump: Loadline's reader versus hprof-slurp and Eclipse MAT, if installed,
-# on the same file in the page cache. Run nothing else meanwhile.
+# on the same file in the page cache. Needs a quiet machine.
 #
 #   bench/explain.sh [--mib N] [--rounds N] [DUMP]    without DUMP, it makes one of about 1 GiB
 #

@@ -3,7 +3,7 @@
 # line, tries each limit around the lines three times, in steps of 1 MiB, with the heap that was found: the true line is
 # the smallest limit at and above which all trials passed. A line is right if it is within 3% of that and not below a
 # limit that failed.
-# Run nothing else meanwhile: about an hour for all. LOADLINE names another binary to measure.
+# Needs a quiet machine: about an hour for all. LOADLINE names another binary to measure.
 #   bench/find.sh [SEEDS [SUBJECT...]]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -5,7 +5,7 @@
 #   bench/report.sh [FOLDER]      makes the archive in FOLDER, or uses the one there; default: a temporary folder
 #
 # Needs Rust, and Chromium for the second half. Prints the time of each of five readings and the peak RSS of the reader,
-# including the generator if it made the archive; then, of ten fresh starts of the browser, median and maximum time
+# including the generator if it made the archive; then, the median and maximum of ten fresh browser starts: time
 # from the request for the page to its load event, its first paint and two frames later, and those of an empty page.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

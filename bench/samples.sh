@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Creates the samples in the documentation: each is an excerpt of a real run's full output, which this script writes to
 # docs/pictures/NAME.txt; `find` also draws the pictures of the README. Maven fetches WireMock and async-profiler; `load`
-# needs nginx. Run nothing else meanwhile, especially no JVM. All take about 8 minutes, 4 of them for `find`.
+# needs nginx. Needs a quiet machine without other JVMs. All take about 8 minutes, 4 of them for `find`.
 # LOADLINE names another binary to use.
 #   bench/samples.sh [NAME…]    default: account accounts changes charge explain findings gate load find
 set -euo pipefail

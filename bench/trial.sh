@@ -2,7 +2,7 @@
 # Did the cost of a trial change? Runs two binaries alternately on the same servers: CPU per request and peak RSS of the
 # load alone (nginx, 25 connections), and in a trial of the demo's JVM, Loadline's peak RSS, the memory that reading adds to
 # the JVM, and the time of a sample. Prints medians, and the ratio of new to old.
-# Run nothing else meanwhile: about a minute per round.
+# Needs a quiet machine: about a minute per round.
 #   bench/trial.sh OLD NEW [ROUNDS]
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)

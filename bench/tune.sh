@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Does `tune` find the fix? Tunes servers that have a known problem, with several seeds, and compares the result with
-# the right one. Run nothing else meanwhile: about three minutes per run. LOADLINE names another binary to measure.
+# the right one. Needs a quiet machine: about three minutes per run. LOADLINE names another binary to measure.
 #   bench/tune.sh [SEEDS [SUBJECT...]]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -4,7 +4,7 @@
 # histories, a search among ten thousand processes, and the calibration of the verdict on simulated JVM
 # lifetimes, compared with common trend tests; with LOADLINE_ARCHIVES (directories of archives, as in PATH), also on
 # real trials stretched in time.
-# Run nothing else meanwhile.
+# Needs a quiet machine.
 #   bench/watch.sh [JVMS] [SECONDS] [LIVES]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

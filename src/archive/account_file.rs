@@ -78,7 +78,7 @@ fn unknown(schema: &str) -> String {
         schema.rsplit_once('/').is_some_and(|(own, version)| own == name && version.parse::<u32>().is_ok())
     };
     match KNOWN.iter().find(|known| of_another_version(known)) {
-        Some(known) => format!("has the schema `{schema}`; this Loadline reads `{known}`"),
+        Some(known) => format!("has the schema `{schema}`; this release reads `{known}`"),
         None => format!("is not an account: its schema is `{}`", schema.escape_debug()),
     }
 }

@@ -138,7 +138,7 @@ fn parse(bytes: &[u8]) -> Result<EntryResult, String> {
     let tag: Tag = serde_json::from_slice(bytes).map_err(damaged)?;
     if tag.schema != FLEET_ENTRY_SCHEMA {
         let shown: String = tag.schema.chars().take(60).flat_map(char::escape_debug).collect();
-        return Err(format!("is `{shown}`; this Loadline reads `{FLEET_ENTRY_SCHEMA}`"));
+        return Err(format!("is `{shown}`; this release reads `{FLEET_ENTRY_SCHEMA}`"));
     }
     let result: EntryResult = serde_json::from_slice(bytes).map_err(damaged)?;
     if !(0.0..=SECONDS_MAX).contains(&result.seconds) {

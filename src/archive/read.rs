@@ -126,13 +126,13 @@ fn check_version(first: &str) -> Result<()> {
     match version {
         Some(SCHEMA_VERSION) => Ok(()),
         Some(older) if older < SCHEMA_VERSION => Err(Error::request(format!(
-            "the archive has version {older}, from before Loadline 0.1.0; this Loadline reads version {SCHEMA_VERSION}"
+            "the archive has version {older}, from before Loadline 0.1.0; this release reads version {SCHEMA_VERSION}"
         ))
         .hint("measure again, or use the Loadline version that wrote it")),
         Some(version) => Err(Error::request(format!(
-            "the archive has version {version}; this Loadline reads version {SCHEMA_VERSION}"
+            "the archive has version {version}; this release reads version {SCHEMA_VERSION}"
         ))
-        .hint("use a newer Loadline")),
+        .hint("update Loadline")),
         None => {
             Err(Error::request(format!("this is not a Loadline archive: its schema is `{schema}`")).hint(IS_ARCHIVE))
         }

@@ -151,7 +151,7 @@ fn parse(bytes: &[u8]) -> Result<RunRead, String> {
     match value.get("schema").and_then(|schema| schema.as_str()) {
         Some(RESULT_SCHEMA) => {}
         Some(other) => {
-            return Err(format!("has the schema `{}`; this Loadline reads `{RESULT_SCHEMA}`", other.escape_debug()));
+            return Err(format!("has the schema `{}`; this release reads `{RESULT_SCHEMA}`", other.escape_debug()));
         }
         None => return Err("is not a result document: it has no `schema`".to_owned()),
     }

@@ -88,7 +88,7 @@ impl Writer {
                 folder.display(),
                 several(there as u64, "trial")
             ))
-            .hint("repeat the command to continue after them"));
+            .hint("rerun the command to continue from there"));
         }
         let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at as u64 + 1);
         index.set_len(whole).map_err(fails)?;

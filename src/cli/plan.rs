@@ -31,7 +31,7 @@ pub(super) struct Verb {
     /// File to write the plan to; paths in it are relative to its directory [default: stdout]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Time limit per entry, in minutes [default: from the fleet file, or 15; for a comparison, three times its load]
+    /// Time limit per entry, in minutes [default: from the fleet file, or 15; for a comparison, 3x its load time]
     #[arg(long, value_name = "N", value_parser = minutes)]
     minutes: Option<f64>,
     /// Number of nodes: concurrent entries, and entries per comparison

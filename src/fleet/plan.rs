@@ -45,7 +45,7 @@ impl Plan {
             Some(FLEET_PLAN_SCHEMA) => {}
             Some(other) => {
                 return Err(Error::request(format!(
-                    "the plan has the schema `{other}`; this Loadline reads `{FLEET_PLAN_SCHEMA}`"
+                    "the plan has the schema `{other}`; this release reads `{FLEET_PLAN_SCHEMA}`"
                 ))
                 .hint("create the plan with the Loadline version that will run it"));
             }

@@ -41,10 +41,10 @@ impl Standing {
     pub fn add(&mut self, folder: PathBuf, result: EntryResult) -> Result<()> {
         if result.plan != self.hash {
             let (of, plan) = (short(&result.plan), short(&self.hash));
-            return Err(Error::request(format!("{} is a result of a different plan", folder.display()))
+            return Err(Error::request(format!("{} is from a different plan", folder.display()))
                 .at(format!("its plan: {of}"))
                 .at(format!("this plan: {plan}"))
-                .hint("merge the results of one plan, each plan in its own directory; `--plan FILE` names it"));
+                .hint("merge one plan's results at a time; `--plan FILE` names the plan"));
         }
         match self.blocks.get(result.index as usize) {
             None => {

@@ -56,7 +56,7 @@ fn by_engine(number: &dyn Fn(&str) -> Result<Option<u32>>) -> Result<u32> {
         return Ok(index);
     }
     let task = number(OF_SLURM)?.ok_or_else(|| {
-        Error::request(format!("which entry of the plan? neither {OF_KUBERNETES} nor {OF_SLURM} is set"))
+        Error::request(format!("no plan entry given: neither {OF_KUBERNETES} nor {OF_SLURM} is set"))
             .hint("specify `--index N`, or start it from a Job with `completionMode: Indexed` or with `sbatch --array`")
     })?;
     let first = number(FIRST)?.unwrap_or(0);

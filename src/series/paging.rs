@@ -120,7 +120,7 @@ impl Paging {
         sink: &mut dyn Sink,
     ) -> Result<()> {
         let Some(jdk) = self.jdk.as_ref().filter(|_| self.private.is_none()) else { return Ok(()) };
-        sink.receive(&Event::Note("  other processes hold file pages of the JDK; the next trials use a copy of it"));
+        sink.receive(&Event::Note("  other processes hold the JDK's file pages; the next trials use a copy"));
         let copy = PrivateJdk::copy(jdk, &private_jdk::places(Some(archive)), self.clock, interrupted)?;
         self.files.extend(file_pages::of_jdk(copy.home()));
         self.private = Some(copy);

@@ -51,9 +51,9 @@ pub enum HashedBy {
 impl HashedBy {
     fn refuse(self) -> Error {
         match self {
-            Self::Trials => Error::request("the files of the server or its load differ from those of earlier trials")
+            Self::Trials => Error::request("the server's or load's files differ from those of earlier trials")
                 .hint("start over; trials with different files cannot be combined"),
-            Self::Plan => Error::request("the files of the server or its load differ from those of the plan")
+            Self::Plan => Error::request("the server's or load's files differ from those of the plan")
                 .hint("recreate the plan with `loadline plan`, or restore its files"),
         }
     }

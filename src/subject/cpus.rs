@@ -59,7 +59,7 @@ fn check_available(wanted: &Cpus, option: &str, available: &[u32]) -> Result<()>
     let Cpus::Only(cpus) = wanted else { return Ok(()) };
     let Some(missing) = cpus.iter().find(|cpu| !available.contains(cpu)) else { return Ok(()) };
     let shown = list(available);
-    Err(Error::request(format!("CPU {missing} is not available: Loadline may use {shown}"))
+    Err(Error::request(format!("CPU {missing} is not available: Loadline can use {shown}"))
         .hint(format!("choose from {shown}, or use `{option} all`")))
 }
 

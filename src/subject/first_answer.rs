@@ -226,11 +226,10 @@ fn no_answer(running: &GuardedSubject, within: Duration, answers: &PortAnswers) 
                 _ => "{port}".to_owned(),
             }
         )),
-        (false, Some(_)) => Error::subject(format!(
-            "the server listens, but did not answer plain HTTP within {} s",
-            within.as_secs_f64()
-        ))
-        .hint("if it uses TLS, give its URL: `--url https://127.0.0.1:8443/PATH --insecure`"),
+        (false, Some(_)) => {
+            Error::subject(format!("the server listens, but ignored plain HTTP for {} s", within.as_secs_f64()))
+                .hint("if it uses TLS, give its URL: `--url https://127.0.0.1:8443/PATH --insecure`")
+        }
         (false, None) => {
             Error::subject(format!("the server did not listen on any port within {} s", within.as_secs_f64()))
                 .hint("give it more time (`--ready-within 120s`), or set its URL (`--url`)")

@@ -278,7 +278,7 @@ fn why_image(container: &Container, exit: Exit) -> Option<String> {
             "an image must start a JVM that keeps running; specify the command to run after `--`".to_owned()
         }
         Exit::Code(NO_CONTAINER) => {
-            format!("{tool} could not run the image; if {tool} may not choose CPUs, use `--cpus all`")
+            format!("{tool} could not run the image; if {tool} cannot pin CPUs, use `--cpus all`")
         }
         Exit::Code(126) => format!("{tool} could not start the image's program; its last line shows the reason"),
         Exit::Code(127) => "the image does not have that program; words after `--` are arguments of its \

@@ -130,7 +130,7 @@ pub(super) fn carry_out(
     trial.end = Some(ending::record(ended));
     match left {
         0 => done,
-        n => Err(Error::machine(format!("{n} processes of the server could not be killed"))),
+        n => Err(Error::machine(format!("{n} server processes could not be killed"))),
     }
 }
 

@@ -59,7 +59,7 @@ impl Trialling<'_> {
             }
         }
         if end.left > 0 {
-            let text = format!("{} processes of the driver could not be killed", end.left);
+            let text = format!("{} driver processes could not be killed", end.left);
             ran.error.get_or_insert_with(|| Error::machine(text));
         }
         let in_words = |error: Error| error.at(format!("command: {}", launch.line)).said(end.last_lines(SAID_LINES));

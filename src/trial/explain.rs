@@ -67,11 +67,11 @@ pub(super) fn explain(
                 let load = plan.load.last().and_then(|phase| phase.kind.work()).map(describe_requests);
                 let grown = live_growth(&again(&plan, &mut told).trial);
                 found.live_growth = grown.map(|grown| LiveGrowthRecord { load: load.unwrap_or_default(), ..grown });
-                "no full GC ran under the load"
+                "no full GC ran under load"
             }
             None => "this requires load that Loadline generates itself",
         };
-        let unmeasured = format!("Whether the live heap grows was not measured: {why}.");
+        let unmeasured = format!("Live heap growth was not measured: {why}.");
         found.missing.extend(found.live_growth.is_none().then_some(unmeasured));
     }
     found

@@ -63,7 +63,7 @@ pub(super) fn objects(
     match at_start(stage, plan, afresh) {
         Ok(start) => live_objects(live, Some(&start)),
         Err(error) => {
-            doubts.push(failed("no live objects of a fresh JVM", &error.what));
+            doubts.push(failed("no class counts at startup", &error.what));
             live_objects(live, None)
         }
     }

@@ -122,7 +122,7 @@ impl Bundle {
         let bundle = Self { folder, path: path.to_owned(), about, left_out };
         match bundle.word("format") {
             FORMAT => {}
-            other => return Err(refuse(format!("its format is `{other}`; this Loadline reads {FORMAT}"))),
+            other => return Err(refuse(format!("its format is `{other}`; this release reads {FORMAT}"))),
         }
         if bundle.number("page") != page_size().0 {
             let (page, here) = (bundle.word("page"), page_size().0);

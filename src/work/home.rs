@@ -91,15 +91,15 @@ impl Home {
         match (value["schema"].as_str(), value["plan"].as_str(), value["index"].as_u64()) {
             (Some(FLEET_ENTRY_SCHEMA), Some(plan), Some(index)) => {
                 if plan != self.plan {
-                    return refuse("the directory has a result of a different plan".to_owned());
+                    return refuse("the directory is for a different plan".to_owned());
                 }
                 if index != u64::from(self.index) {
-                    return refuse(format!("the directory has a result of entry {index}"));
+                    return refuse(format!("the directory is for entry {index}"));
                 }
             }
             (Some(other), ..) if other != FLEET_ENTRY_SCHEMA => {
                 return refuse(format!(
-                    "the result has the schema `{other}`; this Loadline uses `{FLEET_ENTRY_SCHEMA}`"
+                    "the result has the schema `{other}`; this release uses `{FLEET_ENTRY_SCHEMA}`"
                 ));
             }
             _ => return Ok(ResultFile::Damaged),

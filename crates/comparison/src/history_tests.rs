@@ -1,4 +1,4 @@
-//! Simulated histories: how often a change is reported without a real one, how reliably and where a change is found,
+//! Simulated histories: how often a change is falsely reported, how reliably and where a change is found,
 //! and how slow growth is reported. `docs/history.md` has more simulation results.
 
 use super::super::simulated::{normal, uniform};
@@ -59,7 +59,7 @@ fn told(values: &[Vec<f64>], family: usize) -> Moves {
     moves(&of, family, &Compare::default(), 1)
 }
 
-/// The share of histories of four metrics that report a change without a real one.
+/// The share of histories of four metrics that falsely report a change.
 fn false_share(kind: HistoryModel) -> f64 {
     let any = |history_: u64| {
         let metric = |of: u64| told(&history(kind, history_ * 16 + of, &|_| 0.0), FAMILY);

@@ -78,7 +78,7 @@ fn are_in(bytes: u64, buffers: u64) -> String {
     format!("{} is in {}", Bytes(bytes), several(buffers, "direct buffer"))
 }
 
-/// Evidence against it: a full collection kept most of much direct memory.
+/// Evidence against it: a full collection kept most of the direct memory.
 pub(super) fn spared(facts: &Facts) -> Option<String> {
     let (mark, account) = facts.weighed()?;
     let direct_bytes = mark.direct?.reserved_bytes;
@@ -231,7 +231,7 @@ pub(super) fn lives(facts: &Facts) -> Option<FindingRecord> {
     Some(FindingRecord { costs_bytes: direct_bytes, gain_bytes_max, remedies, ..found(finding, text, next) })
 }
 
-/// The bytes that malloc is expected to retain in addition if buffers are freed after each use. Each arena keeps the
+/// The extra bytes that malloc is expected to retain if buffers are freed after each use. Each arena keeps the
 /// last ones at its end, because glibc raises its thresholds up to 32 MiB when large chunks are freed (mallopt(3),
 /// `M_MMAP_THRESHOLD`). Measured: 32 threads × 4 MiB in 16 arenas retained 49 and 61 MiB more.
 fn kept_by_malloc(facts: &Facts, threads: u64, largest_bytes: u64) -> u64 {
@@ -372,7 +372,7 @@ fn told_of_chunks(of: &NettyChunksRecord, rested: bool, facts: &Facts) -> (Strin
         let text = format!("{begin}. {cached} of freed buffers in per-thread caches keep the chunks alive");
         let remedies = unset(&["normalCacheSize=0", "smallCacheSize=0"]);
         let next = format!("{list} shows what each thread keeps");
-        (text, remedies, "disable the per-thread caches, which costs lock contention", next)
+        (text, remedies, "disable the per-thread caches, which adds lock contention", next)
     } else {
         let next = format!(
             "use fewer arenas (`-D{package}.allocator.numDirectArenas=1`) or release buffers sooner; {list} lists \

@@ -6,7 +6,7 @@ pub const NOW: &str = "now";
 
 /// Names a mark among several.
 fn at(mark: &str) -> String {
-    if mark == NOW { String::new() } else { format!(" at the mark {mark}") }
+    if mark == NOW { String::new() } else { format!(" at mark {mark}") }
 }
 
 /// Defines an enum of doubts, each with its values, a sentence on what was seen, and a next step. Groups with their own
@@ -262,7 +262,7 @@ doubts! {
         DriverNotRead {
             /// The affected phase.
             phase: String,
-        } => format!("the output of the driver of {phase} could not be read"),
+        } => format!("the driver's output in {phase} could not be read"),
             "its requests and times are unknown; it must print a report in the format of wrk, ab, oha, k6, h2load, or \
              Hyperfoil";
         /// Operations that the subject counted as failed.
@@ -464,7 +464,7 @@ doubts! {
             left_out: u64,
             /// Maximum number of processes weighed.
             most: u64,
-        } => format!("{left_out} processes of the server were not weighed; the maximum is {most}"),
+        } => format!("{left_out} server processes were not weighed; the maximum is {most}"),
             "weigh the processes of a single service, without `processes: all`";
         /// A process included in an earlier mark ended before the subject did.
         ProcessEnded {
@@ -474,7 +474,7 @@ doubts! {
             name: String,
             /// When that was seen: a mark, or the end of a phase.
             at: String,
-        } => format!("a process of the server exited before the server did: pid {pid} ({name}) no longer existed at \
+        } => format!("a server process exited before the server did: pid {pid} ({name}) no longer existed at \
                       {at}"),
             "read the server's log; marks before and after that time cover different sets of processes";
         /// The directory of a trial could not be removed.

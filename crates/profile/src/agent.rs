@@ -94,7 +94,7 @@ impl Launch {
         }
         self.folder.file(RECORDING).map_err(|cause| {
             Error::subject(format!("the JVM did not write a recording: {}", loadline_base::error::plain(&cause)))
-                .hint("the profiler's option must reach the JVM; a script may start the JVM with other options")
+                .hint("make sure the JVM gets the profiler's option; a start script may drop it")
         })
     }
 }

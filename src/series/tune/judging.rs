@@ -332,7 +332,7 @@ impl fmt::Display for Unconfirmed {
         match self {
             Self::Broke(why) => write!(f, "the target was missed: {why}"),
             Self::Saves { centre, low } => {
-                write!(f, "it saved {}, but {} is not ruled out", signed(*centre), signed(*low))
+                write!(f, "it saved {}, but {} is possible", signed(*centre), signed(*low))
             }
             Self::Costs { ratio, low, high, price, blocks } => {
                 let [ratio, low, high] = [ratio, low, high].map(|ratio| (ratio - 1.0) * 100.0);

@@ -71,7 +71,7 @@ pub(super) struct Observed {
     pub(super) cpu_s: Option<f64>,
     /// The collector's part of it.
     pub(super) gc_s: Option<f64>,
-    /// Whether the warm-up should have ended on a warm subject but ended before.
+    /// Whether the warm-up ended too early, before the subject was warm.
     pub(super) young: bool,
     pub(super) seconds: f64,
 }
@@ -256,7 +256,7 @@ impl Noise {
     }
 
     /// Deviation of the sum of these owners, or of the objective if none is given. Owners trade bytes: the JIT
-    /// compilers' chunks are live or retained, depending on the moment.
+    /// compilers' chunks are live or retained, depending on timing.
     pub(super) fn of_owners(&self, owners: &[Owner]) -> f64 {
         if owners.is_empty() {
             return self.bytes;

@@ -1,4 +1,4 @@
-//! The scheduler of a tuning: derives the next trial from the outcomes so far.
+//! The tuning scheduler: derives the next trial from the outcomes so far.
 //!
 //! It is a coroutine written as a replay. Each call of [`Scheduler::replay`] walks through all phases from the start
 //! and answers each question from the outcomes so far. At the first unanswered question, it stops with [`Break`] and

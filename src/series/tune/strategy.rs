@@ -1,4 +1,4 @@
-//! A tuning as a strategy: plans a trial for the next question, and extracts the outcome from a trial.
+//! Tuning as a strategy: plans a trial for the next question, and extracts the outcome from a trial.
 
 use super::outcome::{Observed, Priced, counts};
 use super::scheduler::{BASELINE, BLOCKS, Scheduler, TrialRequest, TuneStep};

@@ -105,7 +105,7 @@ pub(super) fn periodic(facts: &Facts) -> Result<Offer, NotOffered> {
     if facts.rest_s < seconds * PERIODS_MIN {
         let needs = seconds * PERIODS_MIN;
         return Err(NotOffered::NotHere(format!(
-            "it works only at rest, and the rest lasts only {:.0} s; a `--rest` of {needs:.0} s would show its effect",
+            "it works only when idle, but the rest lasts {:.0} s; a `--rest` of {needs:.0} s would show its effect",
             facts.rest_s
         )));
     }

@@ -248,7 +248,7 @@ pub const TABLE: &[Remedy] = &[
     },
     Remedy {
         group: Group::HeapReturn,
-        source: "man java of JDK 25 (-XX:MinHeapFreeRatio); Red Hat's footprint options",
+        source: "java(1) in JDK 25 (-XX:MinHeapFreeRatio); Red Hat's footprint options",
         against: "such options broke services under a spike (quarkus 39084), so include a spike in the load",
         needs: &[Unset(&["MinHeapFreeRatio", "MaxHeapFreeRatio", "-Xms", "InitialHeapSize"])],
         ..heap(

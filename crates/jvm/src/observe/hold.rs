@@ -191,7 +191,7 @@ fn seize(process: &Process, id: Pid) -> Result<(), (Errno, Option<u32>)> {
 
 fn refused(why: Errno, tracer: Option<u32>) -> Unavailable {
     let text = match (why, tracer) {
-        (Errno::EPERM, Some(id)) => format!("thread {id} is tracing its threads: a debugger or another Loadline"),
+        (Errno::EPERM, Some(id)) => format!("thread {id} is tracing its threads: a debugger or Loadline"),
         (Errno::EPERM, None) => "no permission to stop its threads".to_owned(),
         (other, _) => other.desc().to_owned(),
     };

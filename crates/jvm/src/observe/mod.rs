@@ -1,5 +1,5 @@
 //! One file per data source about a process, each of which turns text into values and never combines two sources.
-//! [`crate::kernel`] has the formats of Linux.
+//! [`crate::kernel`] has the Linux formats.
 //!
 //! Every reading contains its time and cost ([`Reading`]). A missing source is data, not a crash ([`Unavailable`]): an
 //! account of a JVM without hsperfdata is still an account.
@@ -68,14 +68,14 @@ pub mod vm_version;
 use loadline_base::clock::Clock;
 use std::fmt;
 
-/// For `fuzz/`: panics if the walk of a generated and damaged musl process breaks a law.
+/// For `fuzz/`: panics if the walk of a generated and damaged musl process goes wrong.
 #[cfg(fuzzing)]
 #[doc(hidden)]
 pub fn fuzz_mallocng(input: &[u8]) {
     mallocng_made_up::check(input);
 }
 
-/// For `fuzz/`: panics if reading the tables of names of a generated HotSpot breaks a law.
+/// For `fuzz/`: panics if reading the tables of names of a generated HotSpot goes wrong.
 #[cfg(fuzzing)]
 #[doc(hidden)]
 pub fn fuzz_hotspot_tables(input: &[u8]) {

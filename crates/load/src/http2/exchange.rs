@@ -15,7 +15,7 @@ use loadline_base::error::{Error, Result};
 /// How much of a long body is passed to h2 per call: several frames, but no more than fits a pipe.
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// How often a request is resent before it counts as reset. A server that sends GOAWAY after a thousand requests, as
+/// Maximum resends before a request counts as reset. A server that sends GOAWAY after a thousand requests, as
 /// nginx does, returns pending requests once. If it returns them more often, it accepts fewer than it announced.
 const RETURNS_MAX: u32 = 3;
 

@@ -209,7 +209,7 @@ pub struct SourceRecord {
 pub struct ArchiveRecord {
     /// Name used for its configurations; if nodes ran blocks of one comparison, the node's entry.
     pub name: String,
-    /// Index of its first trial in the result; its last trial precedes the first of the next archive.
+    /// Index of its first trial in the result; its trials end where the next archive's begin.
     pub index_from: u32,
     /// Conditions of its trials.
     pub conditions: Conditions,

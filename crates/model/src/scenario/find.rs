@@ -108,7 +108,7 @@ pub struct FindSettings {
     pub no_warm: bool,
 }
 
-const MINUTES: &str = "Time budget in minutes; can overrun by up to half. Must cover 9 trials and the soak, about 5 \
+const MINUTES: &str = "Time budget in minutes; can overrun by up to 50%. Must cover 9 trials and the soak, about 5 \
      minutes by default";
 const LIMIT_MAX: &str =
     "Largest limit to try; it must leave the server ample memory [default: `--limit`, or most of the available memory]";

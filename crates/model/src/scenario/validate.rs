@@ -304,7 +304,7 @@ fn validate_request(request: &Request) -> Result<()> {
             .hint("use `--method PUT` or `--method POST`"));
     }
     if request.expect_continue && request.body == Body::None {
-        return Err(Error::request("`expect_continue` needs a request body to hold back"));
+        return Err(Error::request("`expect_continue` needs a request body"));
     }
     if request.method == Method::Head && request.checks.body.is_some() {
         return Err(Error::request("the response to HEAD has no body to check"));

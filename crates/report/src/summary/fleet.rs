@@ -78,7 +78,7 @@ fn failing(document: &FleetDocument) -> Vec<String> {
     let all: Vec<&ServiceRecord> = by_waste(document).into_iter().filter(fails).collect();
     let told = all.iter().take(TOLD_MAX).map(|of| format!("{}: {}", of.name, of.text));
     let more = all.len().saturating_sub(TOLD_MAX) as u64;
-    let more = (more > 0).then(|| format!("and {} more, which the table lists", several(more, "service")));
+    let more = (more > 0).then(|| format!("and {} more (see the table)", several(more, "service")));
     told.chain(more).collect()
 }
 
@@ -209,7 +209,7 @@ pub fn unanswered(document: &FleetDocument) -> Vec<(String, String)> {
     told
 }
 
-const GAVE_UP: &str = "allow more trials (`find.trials_max`), or find out what disturbs its node";
+const GAVE_UP: &str = "allow more trials (`find.trials_max`), or check its node for other load";
 
 fn next(verdict: LineVerdict) -> &'static str {
     match verdict {

@@ -234,7 +234,7 @@ fn because_of_caches(evidence: &str) -> String {
     format!(
         "Chunks linger because small freed buffers stay in thread caches: {evidence}. A chunk is released only \
          when nothing in it is in use. Try -Dio.netty.allocator.normalCacheSize=0 and \
-         -Dio.netty.allocator.smallCacheSize=0, which cost lock contention."
+         -Dio.netty.allocator.smallCacheSize=0, which add lock contention."
     )
 }
 
@@ -273,7 +273,7 @@ fn stranded(allocator: &NettyAllocator) -> Option<String> {
     (!found.is_empty()).then(|| {
         format!(
             "Empty but kept: {chunks} with {size} in total, in the list {lists}. Netty should have released them \
-             when they became empty; 4.1.0.CR3 is known to forget them. Try a newer Netty."
+             when they became empty; 4.1.0.CR3 is known to leak them. Try a newer Netty."
         )
     })
 }

@@ -422,7 +422,7 @@ pub(super) fn of_watched(jvm: &WatchedJvm) -> Part {
              allocated it."
         ),
         None if !jvm.growth.unsure.is_empty() => format!(
-            "to see sooner what is growing, compare two counts of live objects: run `loadline account {pid} --classes \
+            "for a faster answer, compare two counts of live objects: run `loadline account {pid} --classes \
              --json > FILE`, and after some load `loadline account {pid} --classes --against FILE`."
         ),
         None => format!("`loadline account {pid}` shows what the memory is used for."),

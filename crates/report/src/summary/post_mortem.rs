@@ -102,7 +102,7 @@ fn answer(of: &PostMortem) -> String {
                  limits the larger part. Run fewer helper processes at once, or raise the limit by their size."
             )
         }
-        DeathCause::Unknown => "The samples of the JVM do not explain why it came so close to its limit; `loadline \
+        DeathCause::Unknown => "The JVM's samples do not explain why it came so close to its limit; `loadline \
                                 post-mortem` names every process of the cgroup."
             .to_owned(),
     };

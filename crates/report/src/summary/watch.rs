@@ -160,7 +160,7 @@ pub(crate) fn holds(jvm: &WatchedJvm) -> Vec<(&'static str, String)> {
     let charge = jvm.charge.as_ref();
     let own = charge.map_or(now.unreclaimable_bytes, |charge| Some(charge.jvm_bytes));
     let [own, files, heap] = [own, now.rss_file_bytes, now.heap_used_bytes].map(size);
-    let mut facts = vec![("memory", format!("{own} anonymous, {files} of files, {heap} in the heap"))];
+    let mut facts = vec![("memory", format!("{own} anonymous, {files} in files, {heap} in the heap"))];
     if let Some(limit) = &jvm.limit {
         let part = share(now.unreclaimable_bytes, Some(limit.bytes));
         let of = match limit.cgroup.as_str() {
