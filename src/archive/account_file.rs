@@ -104,7 +104,7 @@ mod tests {
         assert_eq!(why("{\"schema\": 1}"), "is not a Loadline account: it has no `schema`");
         assert_eq!(why("{\"schema\": \"loadline.result/2\"}"), "is not an account: its schema is `loadline.result/2`");
         assert_eq!(why("{\"schema\": \"\\u001b[2J\"}"), "is not an account: its schema is `\\u{1b}[2J`");
-        let newer = "has the schema `loadline.account/2`; this Loadline reads `loadline.account/1`";
+        let newer = "has the schema `loadline.account/2`; this release reads `loadline.account/1`";
         assert_eq!(why("{\"schema\": \"loadline.account/2\"}"), newer);
         assert!(why("{\"schema\": \"loadline.account/x\"}").starts_with("is not an account: "));
         assert!(why("{\"schema\": \"loadline.account/1\"}").starts_with("is damaged: missing field"));

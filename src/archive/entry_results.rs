@@ -244,7 +244,7 @@ mod tests {
         check(EntryResult { seconds: -1.0, ..result(0) }, "has an impossible duration of -1 s");
         check(EntryResult { seconds: 1e300, ..result(0) }, &format!("has an impossible duration of {} s", 1e300));
         check(EntryResult { started: "yesterday".to_owned(), ..result(0) }, "has no start time");
-        let other = "is `loadline.fleet-entry/2`; this Loadline reads `loadline.fleet-entry/1`";
+        let other = "is `loadline.fleet-entry/2`; this release reads `loadline.fleet-entry/1`";
         check(EntryResult { schema: "loadline.fleet-entry/2".to_owned(), ..result(0) }, other);
         let deep = "[".repeat(100_000);
         assert!(parse(deep.as_bytes()).unwrap_err().starts_with("is damaged: "));

@@ -204,7 +204,7 @@ mod tests {
         assert_eq!(why("[]"), "is neither an archive nor a Loadline JSON document");
         assert_eq!(
             why("{\"schema\": \"loadline.result/9\\u001b\"}"),
-            "has the schema `loadline.result/9\\u{1b}`; this Loadline reads `loadline.result/2`"
+            "has the schema `loadline.result/9\\u{1b}`; this release reads `loadline.result/2`"
         );
         assert!(why("{\"schema\": \"loadline.result/2\"}").starts_with("is damaged: missing field"));
     }

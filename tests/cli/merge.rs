@@ -242,7 +242,7 @@ fn bad_input_says_what_is_wrong_and_what_to_do() {
     check(&["results", "--junit", "x.xml"], &["`--junit` is only for comparisons"]);
     check(&["results", "--github"], &["`--github` is only for comparisons"]);
     std::fs::write(place.path().join("other.jsonl"), plan(3).text().unwrap()).unwrap();
-    let other = ["results/index-000000 is a result of a different plan", &plan(2).header.hash[..12]];
+    let other = ["results/index-000000 is from a different plan", &plan(2).header.hash[..12]];
     check(&["results", "--plan", "other.jsonl"], &other);
     let edited = plan(2).text().unwrap().replace("\"minutes\":60.0", "\"minutes\":61.0");
     std::fs::write(place.path().join("edited.jsonl"), edited).unwrap();

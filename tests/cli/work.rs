@@ -122,7 +122,7 @@ fn the_help_says_what_engines_may_try_again() {
 #[test]
 fn what_is_missing_or_wrong_is_refused_before_anything_runs() {
     let place = PlanFolder::new();
-    place.call(&[]).refused(&["which entry of the plan?", "JOB_COMPLETION_INDEX", "`--index N`"]);
+    place.call(&[]).refused(&["no plan entry given", "JOB_COMPLETION_INDEX", "`--index N`"]);
     place.call(&["--index", "3"]).refused(&["the plan has no entry 3", "its indexes are 0 to 2"]);
     place.call(&["--index", "-1"]).refused(&["'-1'"]);
     place.call(&["--index", "0", "--minutes", "0"]).refused(&["`0` is not a number of minutes"]);
@@ -168,7 +168,7 @@ fn an_entry_is_done_once_and_recorded_as_described() {
     assert!(again.code == 0 && again.stderr.contains("this entry already has a result"), "{again}");
     assert_eq!(serde_json::from_str::<EntryResult>(&again.stdout).unwrap(), place.result(1));
     let other = loadline_with(place.folder.path(), &["work", "other.jsonl", "--out", "out", "--index", "1"], &[]);
-    other.refused(&["the directory has a result of a different plan", "choose another directory with `--out DIR`"]);
+    other.refused(&["the directory is for a different plan", "choose another directory with `--out DIR`"]);
 }
 
 #[test]

@@ -100,7 +100,7 @@ fn a_damaged_archive_gives_what_is_left_or_says_why_not() {
         assert!(!trial_cut.stdout.contains("memory at each mark, MiB"), "{}", trial_cut.stdout);
 
         let newer = whole.replacen("loadline.archive/2", "loadline.archive/99", 1);
-        now(&newer).expect(2).says(&["the archive has version 99", "hint: use a newer Loadline"]);
+        now(&newer).expect(2).says(&["the archive has version 99", "hint: update Loadline"]);
         now(&whole[9..]).expect(2).says(&["this is not a Loadline archive"]);
         now(&whole.replacen("conditions", "conditons", 1)).expect(2).says(&["first line", "damaged"]);
         now("").expect(2).says(&["this is not a Loadline archive"]);

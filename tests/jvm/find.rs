@@ -183,7 +183,7 @@ fn a_copy_of_the_jdk_goes_with_its_search_however_that_ends() {
                 .ancestors()
                 .find(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("loadline-work-")));
             let copy = copy.unwrap().to_path_buf();
-            assert!(copy.is_dir() && said.contains("other processes hold file pages of the JDK"), "{said}");
+            assert!(copy.is_dir() && said.contains("other processes hold the JDK's file pages"), "{said}");
             started.signal(signal);
             let ran = started.wait();
             assert_eq!(ran.code(), code, "{}", ran.stderr);

@@ -293,7 +293,7 @@ fn results_of_another_plan_are_refused_and_what_cannot_be_is_left_out() {
     let answered = |plan: &Plan, index| result(plan, index, EntryOutcome::SubjectFailed, 0.0, 1, &[]);
     let mut standing = Standing::of(&plan);
     let error = standing.add(PathBuf::from("b/index-000000"), answered(&other, 0)).unwrap_err().to_string();
-    for piece in ["b/index-000000 is a result of a different plan", &other.header.hash[..12], &plan.header.hash[..12]] {
+    for piece in ["b/index-000000 is from a different plan", &other.header.hash[..12], &plan.header.hash[..12]] {
         assert!(error.contains(piece), "{piece}: {error}");
     }
     let beyond = EntryResult { plan: plan.header.hash.clone(), ..answered(&other, 4) };

@@ -35,7 +35,7 @@ pub(super) fn retained(facts: &Facts) -> Option<FindingRecord> {
         0 => allocator.clone(),
         arenas => format!("{allocator} in {}", several(arenas, "arena")),
     };
-    let text = format!("malloc retains {} that the program freed ({keeper})", Bytes(retained_bytes));
+    let text = format!("malloc retains {} that the program has freed, kept by {keeper}", Bytes(retained_bytes));
     let next = match (is_glibc, first(&remedies)) {
         (true, Some(first)) => format!("try `{first}` under load, and watch the CPU time per request"),
         (true, None) => "this much remains with the options already set; try another `MALLOC_ARENA_MAX` or another \

@@ -32,7 +32,7 @@ pub fn rules(heap: u64, line: u64, classes: Option<ClassesRecord>) -> Vec<RuleRe
 fn share_text(limit: u64, share: RamShare) -> String {
     let heap = share.heap(limit);
     let percent = heap as f64 / limit.max(1) as f64 * 100.0;
-    format!("the heap can use {percent:.0}% of the limit ({}), on top of everything else", Bytes(heap))
+    format!("the heap may take {percent:.0}% of the limit ({}), in addition to everything else", Bytes(heap))
 }
 
 fn buildpack(heap: u64, classes: ClassesRecord) -> RuleRecord {

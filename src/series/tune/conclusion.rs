@@ -340,7 +340,7 @@ impl Conclusion<'_> {
         let cpu = gains.iter().find(|of| of.primary && comparison::split(&of.metric).0 == self.priced.family());
         if let Some(high) = cpu.and_then(|of| of.ratio_high).filter(|high| *high > 1.0 + price) {
             doubts.push(format!(
-                "CPU time per request could still rise by up to {:.1}%, which is more \
+                "the confirmation does not rule out that CPU time per request rises by up to {:.1}%, which is more \
                  than `--price` allows; use a longer phase or a lower rate for a clearer result",
                 (high - 1.0) * 100.0
             ));

@@ -243,7 +243,7 @@ fn a_driver_that_fails_is_an_error_with_its_last_words() {
         (Some(Exit::Code(126)), 0, "the driver's command cannot be executed: exit code 126"),
         (Some(Exit::Code(3)), 0, "the driver failed: exit code 3"),
         (None, 0, "the driver's guardian process was killed, and the driver with it"),
-        (Some(Exit::Code(0)), 2, "2 processes of the driver could not be killed"),
+        (Some(Exit::Code(0)), 2, "2 driver processes could not be killed"),
     ];
     for (exit, left, expected) in cases {
         let made = of(exit, left);

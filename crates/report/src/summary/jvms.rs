@@ -43,7 +43,7 @@ fn unread(document: &AccountsDocument) -> Vec<(String, String)> {
     let hidden = (document.hidden > 0).then(|| {
         let processes = several(document.hidden, "other process");
         let text = format!(
-            "{processes} that Loadline cannot read; it recognizes a JVM there only if the \
+            "{processes} that Loadline cannot read; it recognizes a JVM among them only if the \
             executable is named `java`"
         );
         ("hidden".to_owned(), text)
