@@ -154,7 +154,7 @@ fn a_marker_that_is_not_due_ends_the_trial() {
         let place = "in phase churn, after the marker `empty`";
         let last = "| loadline: ops=100";
         trouble(release, "swapped", SAME, &["the marker `gone`, but `full` was expected", place, last, order]);
-        trouble(release, "unknown", SAME, &["the marker `fulll`, which `phases` does not name", place, last, order]);
+        trouble(release, "unknown", SAME, &["the marker `fulll`, which is not in `phases`", place, last, order]);
         trouble(release, "twice", SAME, &["the marker `empty` twice", place, order]);
     }
 }
