@@ -320,10 +320,7 @@ fn what_was_done_is_left_and_what_is_of_another_plan_is_refused() {
     assert_eq!((again.by, again.result), (By::Earlier, result));
     let other = plan(vec![entry(Task::Search { why: Why::Asked }, None, service())]);
     let error = work_on(&other, 0, out.path(), &idle).unwrap_err();
-    assert_eq!(
-        (error.kind, error.what.as_str()),
-        (ErrorKind::Request, "the directory is for a different plan")
-    );
+    assert_eq!((error.kind, error.what.as_str()), (ErrorKind::Request, "the directory is for a different plan"));
     let error = work_on(&search_plan(), 1, out.path(), &idle).unwrap_err();
     assert_eq!((error.kind, error.what.as_str()), (ErrorKind::Request, "the plan has no entry 1"));
 }
