@@ -10,6 +10,7 @@ use super::{
 };
 use crate::error::Result;
 use crate::scenario::{FindSettings, TuneSettings};
+use clap::builder::UnknownArgumentValueParser;
 use clap::{Arg, Command, CommandFactory, Parser, Subcommand, ValueEnum};
 
 /// Measure a JVM server's memory under load, and find the smallest limit it can run under
@@ -154,10 +155,21 @@ const USUAL: [&str; 32] = [
     "vary",
 ];
 
+/// Verbs that take PIDs without an option.
+const TAKE_PIDS: [&str; 4] = ["account", "advise", "doctor", "watch"];
+
+/// The option of other tools; without it, clap would suggest `--pod`.
+fn pid_option() -> Arg {
+    let refusing = UnknownArgumentValueParser::suggest("give the PID without an option, as in `account 1234`");
+    Arg::new("pid option").long("pid").value_name("PID").hide(true).value_parser(refusing)
+}
+
 /// Builds the parser, including the help and rejections with better messages than clap's.
 pub(super) fn parser() -> Command {
     let verbs = Args::command().mut_subcommand("find", |find| resumed::<FindSettings>(find.args(find::refused())));
     let verbs = verbs.mut_subcommand("tune", |tune| resumed::<TuneSettings>(tune.args(tune::refused())));
+    let verbs =
+        TAKE_PIDS.into_iter().fold(verbs, |verbs, name| verbs.mut_subcommand(name, |verb| verb.arg(pid_option())));
     let is_usual = |arg: &Arg| arg.is_positional() || USUAL.contains(&arg.get_id().as_str());
     verbs.help_template(LAYOUT).mut_subcommands(|verb| {
         verb.help_template(LAYOUT)

@@ -3,10 +3,12 @@
 use super::names;
 use crate::error::{Error, Result};
 use crate::kernel::cgroup::{Cgroup, Hierarchy, MEMORY};
+use crate::kernel::process::Stat;
 use crate::kernel::text;
 
 /// A process's cgroup in a controller's hierarchy, or the one at the mount point if it is not visible from here.
-/// Errors: `Machine` if nothing can be limited.
+/// Errors: `Machine` if nothing can be
+/// limited, or if the process is ending.
 pub(super) fn of_process(pid: u32, controller: &'static str) -> Result<Cgroup> {
     let hierarchy = Hierarchy::find(controller).map_err(|cause| Error::io("read", "/proc/self/mountinfo", &cause))?;
     let hierarchy = hierarchy.ok_or_else(|| {
@@ -18,6 +20,10 @@ pub(super) fn of_process(pid: u32, controller: &'static str) -> Result<Cgroup> {
     })?;
     let path = format!("/proc/{pid}/cgroup");
     let membership = text::read(&path).map_err(|cause| Error::io("read", &path, &cause))?;
+    // Read after the membership: a process that is not ending now was not ending then.
+    if hierarchy.loses_ending() && Stat::of(pid).is_none_or(|now| now.is_ending) {
+        return Err(Error::machine(format!("process {pid} is ending")).at(path));
+    }
     let found = hierarchy.cgroup_of(pid, &membership);
     Ok(seen_from_above(found.unwrap_or_else(|| hierarchy.cgroup(hierarchy.mount.clone())), names::home()))
 }
@@ -46,6 +52,21 @@ mod tests {
 
     fn at(folder: &str) -> Cgroup {
         Cgroup { version: CgroupVersion::V2, folder: folder.into(), mount: "/sys/fs/cgroup".into() }
+    }
+
+    #[test]
+    fn a_process_that_is_ending_is_not_taken_for_one_in_the_root() {
+        let Ok(hierarchy) = Hierarchy::find(MEMORY).map(Option::unwrap) else { return };
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        // Not waited for, so it stays a zombie.
+        while !Stat::of(child.id()).unwrap().has_ended() {
+            assert!(std::time::Instant::now() < until, "the child did not end");
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        let found = of_process(child.id(), MEMORY);
+        assert_eq!(found.is_err(), hierarchy.loses_ending(), "{found:?}");
+        child.wait().unwrap();
     }
 
     #[test]

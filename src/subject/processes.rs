@@ -24,6 +24,8 @@ pub struct Process {
     pub name: String,
     /// Whether it is alive; a zombie is not, unless only its first thread ended.
     pub lives: bool,
+    /// Whether it has begun to end; the kernel may take a second to free its memory.
+    pub is_ending: bool,
     /// Clock ticks since boot; with the pid, uniquely identifies a process.
     pub started_ticks: u64,
 }
@@ -37,6 +39,7 @@ impl Process {
             parent: stat.parent,
             session: stat.session,
             lives: stat.lives(),
+            is_ending: stat.is_ending,
             name: stat.comm,
             started_ticks: stat.start_ticks,
         })
@@ -47,8 +50,9 @@ impl Process {
         Self::read(self.pid).filter(|now| now.started_ticks == self.started_ticks)
     }
 
+    /// Whether it lives and has not begun to end.
     pub(super) fn is_there(&self) -> bool {
-        self.now().is_some_and(|now| now.lives)
+        self.now().is_some_and(|now| now.lives && !now.is_ending)
     }
 
     /// Its start relative to the clock's origin, with the resolution of a tick; `None` if unknown.
@@ -176,8 +180,7 @@ mod tests {
 
     #[test]
     fn a_tree_is_found_whatever_the_order() {
-        let process =
-            |pid, parent| Process { pid, parent, session: 1, name: String::new(), lives: true, started_ticks: 0 };
+        let process = |pid, parent| Process { pid, parent, lives: true, ..Process::read(std::process::id()).unwrap() };
         let processes = [process(5, 4), process(4, 3), process(3, 1), process(9, 8), process(8, 1)];
         let mut pids: Vec<u32> = below(&processes, &[3]).iter().map(|process| process.pid).collect();
         pids.sort_unstable();

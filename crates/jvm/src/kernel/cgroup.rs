@@ -92,6 +92,12 @@ impl Hierarchy {
         Some(Self { controller, version, mount: mount.point, root: mount.root })
     }
 
+    /// Whether a process that is ending is listed in the root cgroup instead of its own (`proc_cgroup_show` in
+    /// kernel/cgroup/cgroup.c, Linux 6.18).
+    pub fn loses_ending(&self) -> bool {
+        self.version == CgroupVersion::V1
+    }
+
     /// The directory of the cgroup in a process's `/proc/PID/cgroup`, unless it is outside the mount.
     ///
     /// ```text

@@ -102,6 +102,9 @@ impl Status {
     }
 }
 
+/// Flag of a task that has begun to end (include/linux/sched.h).
+const PF_EXITING: u64 = 0x4;
+
 /// State, parent, CPU time, and start of a process or thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stat {
@@ -115,6 +118,8 @@ pub struct Stat {
     pub parent: u32,
     /// The session's id.
     pub session: u32,
+    /// Whether its first thread has begun to end, which may take a second while the kernel frees its memory.
+    pub is_ending: bool,
     /// Page faults that needed no disk.
     pub minor_faults: u64,
     /// Page faults that needed a disk.
@@ -151,6 +156,7 @@ impl Stat {
             state: fields.first()?.chars().next()?,
             parent: number(4)? as u32,
             session: number(6)? as u32,
+            is_ending: number(9)? & PF_EXITING != 0,
             minor_faults: number(10)?,
             major_faults: number(12)?,
             user: time(14)?,
@@ -233,6 +239,8 @@ mod tests {
         };
         let ended = [ended(" T ", "1"), ended(" Z ", "1"), ended(" Z ", "2")];
         assert_eq!(ended, [(false, true), (true, false), (true, true)]);
+        let ending = ["4194304", "4195340"].map(|flags| text.replace("-1 0 8", &format!("-1 {flags} 8")));
+        assert_eq!(ending.map(|text| Stat::parse(&text, 100).unwrap().is_ending), [false, true]);
     }
 
     #[test]

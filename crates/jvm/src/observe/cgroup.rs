@@ -75,6 +75,11 @@ impl MemoryCgroup {
     pub fn of(process: &Process) -> Result<Self, Unavailable> {
         let membership = process.text_below("cgroup", PLACE_BYTES_MAX).map_err(Unavailable::io(SOURCE))?;
         let hierarchy = Hierarchy::find(MEMORY).map_err(Unavailable::io(SOURCE))?;
+        // Read after the membership: a process that is not ending now was not ending then.
+        if hierarchy.as_ref().is_some_and(Hierarchy::loses_ending) && process.stat_now().is_ok_and(|now| now.is_ending)
+        {
+            return Err(Unavailable::new(SOURCE, "the process is ending"));
+        }
         let here = hierarchy.as_ref().and_then(|hierarchy| hierarchy.cgroup_of(process.pid(), &membership));
         let none = || match &hierarchy {
             Some(hierarchy) => {

@@ -150,7 +150,7 @@ impl Process {
         }
     }
 
-    fn stat_now(&self) -> io::Result<Stat> {
+    pub(super) fn stat_now(&self) -> io::Result<Stat> {
         let mut buffer = [0; 2048];
         let text = read_from_start(&self.stat, &mut buffer)?;
         Stat::parse(&String::from_utf8_lossy(text), ticks_per_s())

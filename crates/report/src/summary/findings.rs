@@ -120,9 +120,12 @@ fn shown<'a>(found: &[&'a FindingRecord]) -> Vec<&'a FindingRecord> {
 
 fn told(found: &FindingRecord) -> String {
     let gain = found.gain_bytes_max.filter(|bytes| *bytes > 0);
-    // A heap with fewer live objects than were seen can return more.
-    let is_of_heap = matches!(found.finding, Finding::HeapFarAboveLive { .. } | Finding::HeapFree { .. });
-    let bound = if is_of_heap { "about" } else { "up to" };
+    // A heap with fewer live objects than were seen can return more, and fewer arenas also retain less next time.
+    let can_be_more = matches!(
+        found.finding,
+        Finding::HeapFarAboveLive { .. } | Finding::HeapFree { .. } | Finding::MallocRetained { .. }
+    );
+    let bound = if can_be_more { "about" } else { "up to" };
     let gain = gain.map(|bytes| format!("could save {bound} {}", Bytes(bytes)));
     let alike = found.of.as_ref().map_or(0, |of| of.trials_alike);
     let alike = (alike > 1).then(|| format!("in {alike} trials"));

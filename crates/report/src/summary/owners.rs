@@ -78,7 +78,7 @@ fn held(owners: &[&ComparisonRecord], moved: &ComparisonRecord, pair: &Pair<'_>)
     };
     let mut said: Vec<String> = sure.iter().take(OWNERS_MAX).map(named).collect();
     match said.len() {
-        0 => said.push("its owner is uncertain".to_owned()),
+        0 => said.push("no owner's change is certain".to_owned()),
         _ if sum * moved.difference.signum() < MOST * moved.difference.abs() => {
             said.push("the rest is uncertain".to_owned())
         }
